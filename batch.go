@@ -1,0 +1,389 @@
+package mainstem
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Op is what a [Write] does. The numbers cross the wire: add at the end only.
+type Op uint8
+
+// The operations.
+const (
+	// OpPut writes a record: the key's version advances by Count.
+	OpPut Op = iota
+	// OpDelete writes a tombstone if the key is live; otherwise it does nothing.
+	OpDelete
+	// OpPurge writes a tombstone if the key is live, and removes all older records of the key.
+	OpPurge
+	// OpForget removes every record of the key and writes nothing: readers and
+	// followers see no trace. The key's versions still never repeat.
+	OpForget
+	// OpTruncate removes the records of the key whose items all have versions
+	// below Version. The key's next version does not change, even if no record is left.
+	OpTruncate
+	// OpRewrite replaces value and headers of the record that ends at Version; its
+	// version, count, position and time stay. For compaction and redaction.
+	OpRewrite
+	// OpRemove removes the one record that ends at Version.
+	OpRemove
+)
+
+var opNames = [...]string{"put", "delete", "purge", "forget", "truncate", "rewrite", "remove"}
+
+// String returns the operation's name.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown op"
+}
+
+// Write is one change that a batch makes.
+type Write struct {
+	Op      Op
+	Space   string
+	Key     []byte
+	Value   []byte        // OpPut, OpRewrite
+	Headers Headers       // OpPut, OpDelete, OpPurge, OpRewrite
+	Count   uint32        // OpPut: items carried; 0 means 1
+	TTL     time.Duration // OpPut: the record expires this long after its commit; 0 means never
+	Version Version       // OpTruncate, OpRewrite, OpRemove
+}
+
+// Test is what a [Condition] asks. The numbers cross the wire: add at the end only.
+type Test uint8
+
+// The tests.
+const (
+	// TestVersion holds if the newest record of the key, value or tombstone, has the
+	// condition's version.
+	TestVersion Test = iota
+	// TestAbsent holds if the key has no live value: never written, deleted, purged,
+	// expired or truncated away.
+	TestAbsent
+	// TestExists holds if the key has a live value.
+	TestExists
+)
+
+// Condition must hold at the batch's place in the order, or Commit fails with
+// Conflict and writes nothing (law 4). Conditions are tested against the state
+// before the batch, whatever the batch writes itself.
+type Condition struct {
+	Space   string
+	Key     []byte
+	Test    Test
+	Version Version // TestVersion
+}
+
+func (c Condition) want() string {
+	switch c.Test {
+	case TestVersion:
+		return fmt.Sprintf("version %d", c.Version)
+	case TestAbsent:
+		return "absent"
+	case TestExists:
+		return "exists"
+	}
+	return "unknown test"
+}
+
+// Durability is what a batch has reached when Commit returns. The zero value
+// asks for the log's default. It is one number so that it can cross a wire:
+// positive values are the interval in nanoseconds.
+type Durability int64
+
+// The durabilities, besides [Interval].
+const (
+	DefaultDurability Durability = 0  // the log's own setting
+	Fsync             Durability = -1 // on stable storage: survives a power cut
+	OS                Durability = -2 // with the operating system: survives a killed process
+)
+
+// Interval acknowledges like [OS] and brings the batch to stable storage at
+// most d later: a power cut loses at most the last d.
+func Interval(d time.Duration) Durability { return Durability(max(d, time.Millisecond)) }
+
+// Period returns the interval and true if d was made by [Interval].
+func (d Durability) Period() (time.Duration, bool) { return time.Duration(d), d > 0 }
+
+// String returns "default", "fsync", "os" or "interval=100ms": what [ParseDurability] reads.
+func (d Durability) String() string {
+	switch d {
+	case DefaultDurability:
+		return "default"
+	case Fsync:
+		return "fsync"
+	case OS:
+		return "os"
+	}
+	return "interval=" + time.Duration(d).String()
+}
+
+// ParseDurability reads what [Durability.String] writes.
+func ParseDurability(s string) (Durability, error) {
+	switch s {
+	case "", "default":
+		return DefaultDurability, nil
+	case "fsync":
+		return Fsync, nil
+	case "os":
+		return OS, nil
+	}
+	if v, ok := strings.CutPrefix(s, "interval="); ok {
+		if p, err := time.ParseDuration(v); err == nil && p >= time.Millisecond {
+			return Interval(p), nil
+		}
+	}
+	return 0, invalidf("durability", "%q is not fsync, os or interval=D with a duration D of at least 1ms", s)
+}
+
+// Batch collects writes and conditions on any keys of any spaces; [Log.Commit]
+// makes all of them true together or none. Writes apply in the order in which
+// they were added.
+//
+// A batch keeps the slices it is given and copies nothing: do not change them
+// until Commit has returned. It is not safe for concurrent use. After Commit,
+// successful or not, it may be committed again, or emptied with Reset and used anew.
+type Batch struct {
+	// ID makes the batch idempotent (law 6): when a batch with the same ID was
+	// committed before, Commit returns the first receipt and writes nothing. At most
+	// [MaxBatchID] bytes; empty means none. Engines remember IDs for a documented time.
+	ID string
+	// Durability asks for more or less than the log's default.
+	Durability Durability
+
+	writes     []Write
+	conditions []Condition
+	ensures    []Ensure
+	err        error
+}
+
+// Ensure is a space that a batch creates, with the policy given, unless it exists.
+type Ensure struct {
+	Space  string
+	Policy Policy
+}
+
+// NewBatch returns an empty batch.
+func NewBatch() *Batch { return new(Batch) }
+
+// Add appends a write of any kind.
+func (b *Batch) Add(w Write) { b.writes = append(b.writes, w) }
+
+// Put appends the write of value to key.
+func (b *Batch) Put(space string, key, value []byte) {
+	b.Add(Write{Op: OpPut, Space: space, Key: key, Value: value})
+}
+
+// Delete appends a tombstone for key; see [OpDelete].
+func (b *Batch) Delete(space string, key []byte) {
+	b.Add(Write{Op: OpDelete, Space: space, Key: key})
+}
+
+// Truncate removes the records of key below version before; see [OpTruncate].
+func (b *Batch) Truncate(space string, key []byte, before Version) {
+	b.Add(Write{Op: OpTruncate, Space: space, Key: key, Version: before})
+}
+
+// Rewrite replaces the value of the record of key that ends at version v; see [OpRewrite].
+func (b *Batch) Rewrite(space string, key []byte, v Version, value []byte, headers Headers) {
+	b.Add(Write{Op: OpRewrite, Space: space, Key: key, Version: v, Value: value, Headers: headers})
+}
+
+// IfVersion demands that the newest record of key has version v; see [TestVersion].
+func (b *Batch) IfVersion(space string, key []byte, v Version) {
+	b.If(Condition{Space: space, Key: key, Test: TestVersion, Version: v})
+}
+
+// IfAbsent demands that key has no live value; see [TestAbsent].
+func (b *Batch) IfAbsent(space string, key []byte) {
+	b.If(Condition{Space: space, Key: key, Test: TestAbsent})
+}
+
+// IfExists demands that key has a live value; see [TestExists].
+func (b *Batch) IfExists(space string, key []byte) {
+	b.If(Condition{Space: space, Key: key, Test: TestExists})
+}
+
+// If adds a condition.
+func (b *Batch) If(c Condition) { b.conditions = append(b.conditions, c) }
+
+// Ensure creates space with policy p as part of the batch, unless it exists; an
+// existing space keeps its policy. Views call it before they write, so that
+// writing creates a space and reading never does.
+func (b *Batch) Ensure(space string, p Policy) {
+	for i := range b.ensures {
+		if b.ensures[i].Space == space {
+			return
+		}
+	}
+	b.ensures = append(b.ensures, Ensure{space, p})
+}
+
+// Fail makes Commit return err instead of writing: a view that cannot encode a
+// value says so here. The first error stays.
+func (b *Batch) Fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Err returns the first error given to Fail, or nil.
+func (b *Batch) Err() error { return b.err }
+
+// Len returns the number of writes.
+func (b *Batch) Len() int { return len(b.writes) }
+
+// Writes returns the writes in order. Engines read it; the slice belongs to the batch.
+func (b *Batch) Writes() []Write { return b.writes }
+
+// Conditions returns the conditions. Engines read it; the slice belongs to the batch.
+func (b *Batch) Conditions() []Condition { return b.conditions }
+
+// Ensures returns the spaces to create. Engines read it; the slice belongs to the batch.
+func (b *Batch) Ensures() []Ensure { return b.ensures }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.writes)
+	clear(b.conditions)
+	clear(b.ensures)
+	*b = Batch{writes: b.writes[:0], conditions: b.conditions[:0], ensures: b.ensures[:0]}
+}
+
+// Limits bounds what one batch may hold.
+type Limits struct {
+	MaxValue       int // bytes in one value; 0 means [DefaultMaxValue]
+	MaxBatchBytes  int // bytes in a whole batch; 0 means [DefaultMaxBatchBytes]
+	MaxBatchWrites int // writes, and conditions; 0 means [DefaultMaxBatchWrites]
+}
+
+// WithDefaults returns l with zero fields replaced.
+func (l Limits) WithDefaults() Limits {
+	if l.MaxValue == 0 {
+		l.MaxValue = DefaultMaxValue
+	}
+	if l.MaxBatchBytes == 0 {
+		l.MaxBatchBytes = DefaultMaxBatchBytes
+	}
+	if l.MaxBatchWrites == 0 {
+		l.MaxBatchWrites = DefaultMaxBatchWrites
+	}
+	return l
+}
+
+// Validate checks everything about b that needs no log: the error given to
+// Fail, names, sizes and numbers. Engines call it first in Commit.
+func (b *Batch) Validate(l Limits) error {
+	if b.err != nil {
+		return b.err
+	}
+	if len(b.ID) > MaxBatchID {
+		return invalidf("commit", "the batch ID has %d bytes: the limit is %d", len(b.ID), MaxBatchID)
+	}
+	if b.Durability < OS {
+		return invalidf("commit", "durability %d is not one that this version knows", int64(b.Durability))
+	}
+	if n := max(len(b.writes), len(b.conditions), len(b.ensures)); n > l.MaxBatchWrites {
+		return invalidf("commit", "the batch has %d writes, conditions or spaces: the limit is %d; split it", n, l.MaxBatchWrites)
+	}
+	for i := range b.ensures {
+		if err := ValidateSpaceName(b.ensures[i].Space); err != nil {
+			return err
+		}
+		if err := b.ensures[i].Policy.Validate(); err != nil {
+			return err
+		}
+	}
+	for i := range b.conditions {
+		c := &b.conditions[i]
+		if c.Test > TestExists {
+			return invalidf("commit", "condition %d has the unknown test %d", i, c.Test)
+		}
+		if c.Test == TestVersion && c.Version == 0 {
+			return invalidf("commit", "condition %d wants version 0: versions begin at 1; use IfAbsent", i)
+		}
+		if err := validateAt(c.Space, c.Key, i, "condition"); err != nil {
+			return err
+		}
+	}
+	return b.validateWrites(l)
+}
+
+func (b *Batch) validateWrites(l Limits) error {
+	size := 0
+	for i := range b.writes {
+		w := &b.writes[i]
+		if err := validateAt(w.Space, w.Key, i, "write"); err != nil {
+			return err
+		}
+		if err := w.validate(i, l); err != nil {
+			return err
+		}
+		size += w.Size()
+	}
+	if size > l.MaxBatchBytes {
+		return invalidf("commit", "the batch holds %d bytes: the limit is %d; split it", size, l.MaxBatchBytes)
+	}
+	return nil
+}
+
+func validateAt(space string, key []byte, i int, what string) error {
+	if space == "" || len(space) > MaxSpaceName {
+		return invalidf("commit", "%s %d: %w", what, i, ValidateSpaceName(space))
+	}
+	if len(key) == 0 || len(key) > MaxKey {
+		return invalidf("commit", "%s %d: %w", what, i, ValidateKey(key))
+	}
+	return nil
+}
+
+func (w *Write) validate(i int, l Limits) error {
+	switch {
+	case w.Op > OpRemove:
+		return invalidf("commit", "write %d has the unknown operation %d", i, w.Op)
+	case len(w.Value) > l.MaxValue:
+		return invalidf("commit", "write %d to %s: the value of key %.40q has %d bytes: the limit is %d", i, w.Space, w.Key, len(w.Value), l.MaxValue)
+	case w.TTL < 0:
+		return invalidf("commit", "write %d to %s: the time to live of key %.40q is %v: want 0 (never) or more", i, w.Space, w.Key, w.TTL)
+	case w.Op >= OpTruncate && w.Version == 0:
+		return invalidf("commit", "write %d to %s: %s needs a version of at least 1", i, w.Space, w.Op)
+	case len(w.Headers) > MaxHeaders:
+		return invalidf("commit", "write %d to %s: %d headers: the limit is %d", i, w.Space, len(w.Headers), MaxHeaders)
+	}
+	n := 0
+	for j := range w.Headers {
+		if len(w.Headers[j].Name) > MaxHeaderName {
+			return invalidf("commit", "write %d to %s: the header name %.40q... has %d bytes: the limit is %d", i, w.Space, w.Headers[j].Name, len(w.Headers[j].Name), MaxHeaderName)
+		}
+		n += len(w.Headers[j].Name) + len(w.Headers[j].Value)
+	}
+	if n > MaxHeaderBytes {
+		return invalidf("commit", "write %d to %s: the headers hold %d bytes: the limit is %d", i, w.Space, n, MaxHeaderBytes)
+	}
+	return nil
+}
+
+// Size returns the bytes of key, value and headers: what counts towards
+// [Limits.MaxBatchBytes] and [SpaceInfo.Bytes].
+func (w *Write) Size() int {
+	n := len(w.Key) + len(w.Value)
+	for i := range w.Headers {
+		n += len(w.Headers[i].Name) + len(w.Headers[i].Value)
+	}
+	return n
+}
+
+// Receipt says what a committed batch became.
+type Receipt struct {
+	First, Last Position  // positions of its first and last record; both 0 if it wrote none
+	Time        time.Time // commit time
+	// Versions has one entry for each write of the batch: the version of the record
+	// it wrote, or 0 if it wrote no record. The slice belongs to the caller.
+	Versions []Version
+	// Duplicate is true if a batch with the same ID was committed before: then this
+	// is that batch's receipt.
+	Duplicate bool
+}

@@ -1,0 +1,170 @@
+package mainstem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind is the closed list of what can go wrong. Kinds cross the wire and are
+// logged by name: add at the end only.
+type Kind uint8
+
+// The kinds.
+const (
+	KindInternal    Kind = iota // a bug, or something no other kind describes
+	KindNotFound                // no such space, key, version or snapshot
+	KindExists                  // it exists already
+	KindConflict                // a condition of a batch did not hold; see Error.Want and Error.Got
+	KindInvalid                 // the request can never succeed as it is: a limit, a malformed argument
+	KindDenied                  // authentication or authorisation failed
+	KindCanceled                // the context was cancelled or its deadline passed
+	KindClosed                  // the log, snapshot or handle was closed
+	KindCorrupt                 // stored bytes are not what was written
+	KindUnavailable             // it may succeed later: a full disk, a lost connection, a log that went read-only
+	KindUnsupported             // this engine does not offer the feature
+)
+
+var kindNames = [...]string{"internal", "not found", "exists", "conflict", "invalid", "denied", "canceled", "closed", "corrupt", "unavailable", "unsupported"}
+
+// String returns the kind's name in lower case.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown kind"
+}
+
+// ParseKind is the inverse of [Kind.String]; an unknown name is KindInternal and false.
+func ParseKind(s string) (Kind, bool) {
+	for i, n := range kindNames {
+		if n == s {
+			return Kind(i), true
+		}
+	}
+	return KindInternal, false
+}
+
+// Sentinels for errors.Is: each matches every [Error] of its kind.
+var (
+	ErrNotFound    error = kindError(KindNotFound)
+	ErrExists      error = kindError(KindExists)
+	ErrConflict    error = kindError(KindConflict)
+	ErrInvalid     error = kindError(KindInvalid)
+	ErrDenied      error = kindError(KindDenied)
+	ErrCanceled    error = kindError(KindCanceled)
+	ErrClosed      error = kindError(KindClosed)
+	ErrCorrupt     error = kindError(KindCorrupt)
+	ErrUnavailable error = kindError(KindUnavailable)
+	ErrUnsupported error = kindError(KindUnsupported)
+
+	// ErrUnknownOutcome matches every Error that leaves open whether its batch was written.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+)
+
+type kindError Kind
+
+func (k kindError) Error() string { return Kind(k).String() }
+
+// Outcome says what became of the batch of a failed Commit (law 5).
+type Outcome uint8
+
+// The outcomes. The zero Outcome is for errors of reads.
+const (
+	NoOutcome  Outcome = iota // the call does not write
+	NotWritten                // certainly nothing was written: safe to try again
+	Unknown                   // the batch may have been written; a batch ID makes trying again safe
+)
+
+// String returns "", "not written" or "outcome unknown".
+func (o Outcome) String() string {
+	switch o {
+	case NotWritten:
+		return "not written"
+	case Unknown:
+		return "outcome unknown"
+	}
+	return ""
+}
+
+// Error is the error of every call of the contract. Find it with errors.As, or
+// test its kind with errors.Is and the sentinels.
+type Error struct {
+	Kind    Kind
+	Op      string // what was being done: "commit", "get", "open data/"
+	Space   string
+	Key     []byte
+	Outcome Outcome
+
+	// Want and Got explain a Conflict: the condition, and the key's version
+	// (0 if it never existed); GotLive says whether the key held a value.
+	Want    Condition
+	Got     Version
+	GotLive bool
+
+	Hint string // what an operator can do, or ""
+	Err  error  // the cause, or nil
+}
+
+// Error formats the error on one line: op, space and key, kind, cause, outcome, hint.
+func (e *Error) Error() string {
+	var s strings.Builder
+	if e.Op != "" {
+		s.WriteString(e.Op + ": ")
+	}
+	if e.Space != "" {
+		s.WriteString("space " + e.Space + ": ")
+	}
+	if len(e.Key) > 0 {
+		fmt.Fprintf(&s, "key %.64q: ", e.Key)
+	}
+	switch {
+	case e.Kind == KindConflict:
+		fmt.Fprintf(&s, "conflict: want %s, got %s", e.Want.want(), gotString(e.Got, e.GotLive))
+	case e.Err != nil && e.Kind == KindInternal:
+		s.WriteString(e.Err.Error())
+	case e.Err != nil:
+		fmt.Fprintf(&s, "%s: %s", e.Kind, e.Err)
+	default:
+		s.WriteString(e.Kind.String())
+	}
+	if e.Outcome == Unknown {
+		s.WriteString(" (outcome unknown: the batch may have been written)")
+	}
+	if e.Hint != "" {
+		s.WriteString("; " + e.Hint)
+	}
+	return s.String()
+}
+
+func gotString(v Version, live bool) string {
+	switch {
+	case v == 0:
+		return "absent"
+	case !live:
+		return fmt.Sprintf("version %d, deleted", v)
+	}
+	return fmt.Sprintf("version %d", v)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches the sentinel of the error's kind, and [ErrUnknownOutcome].
+func (e *Error) Is(target error) bool {
+	if target == ErrUnknownOutcome {
+		return e.Outcome == Unknown
+	}
+	k, ok := target.(kindError)
+	return ok && Kind(k) == e.Kind
+}
+
+// KindOf returns the kind of err: that of the first [Error] in its chain,
+// KindInternal if there is none. KindOf(nil) is KindInternal; ask for err != nil first.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return KindInternal
+}

@@ -1,0 +1,144 @@
+package mainstem
+
+import (
+	"fmt"
+	"maps"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of names and of policies, the same on every engine.
+const (
+	MaxSpaceName      = 512     // bytes in a space's name
+	MaxKey            = 4 << 10 // bytes in a key
+	MaxHeaders        = 256     // headers of one record
+	MaxHeaderName     = 256     // bytes in a header's name
+	MaxHeaderBytes    = 1 << 20 // bytes in all header names and values of one record
+	MaxBatchID        = 256     // bytes in a batch's ID
+	MaxHistory        = 1 << 16 // largest bounded [Policy.History]
+	MaxPolicyMetadata = 16 << 10
+)
+
+// Limits that an engine may lower or raise by its options; these are the defaults.
+const (
+	DefaultMaxValue       = 16 << 20 // bytes in one value
+	DefaultMaxBatchBytes  = 64 << 20 // bytes in all keys, values and headers of one batch
+	DefaultMaxBatchWrites = 100_000  // writes, and conditions, in one batch
+)
+
+// DefaultTombstoneAge is how long a tombstone stays in a space with bounded
+// history when its policy does not say.
+const DefaultTombstoneAge = 24 * time.Hour
+
+// Policy says what a space keeps. The zero Policy keeps everything for ever
+// and shows it in feeds: right for event streams.
+type Policy struct {
+	// History is how many of the newest records of a key are kept: 0 keeps all,
+	// 1 only the newest. Alter may not switch between 0 and a bounded history.
+	History int
+	// MaxAge removes records older than this; they disappear from reads at once
+	// and from disk later. 0 means no limit.
+	MaxAge time.Duration
+	// MaxBytes bounds the bytes of keys, headers and values in the space; the
+	// oldest records are removed in the background. 0 means no limit.
+	MaxBytes int64
+	// TombstoneAge is how long a tombstone is kept before it is removed too, in
+	// a space with bounded history. 0 means [DefaultTombstoneAge]; negative
+	// means for ever. Spaces that keep all history keep their tombstones.
+	TombstoneAge time.Duration
+	// NoFeed keeps the records of the space out of feeds. Reads by key are not
+	// affected. It cannot be altered.
+	NoFeed bool
+	// Metadata belongs to the view that owns the space; at most
+	// [MaxPolicyMetadata] bytes of names and values.
+	Metadata map[string]string
+}
+
+// Validate returns an Invalid error that names the first field out of range.
+func (p Policy) Validate() error {
+	switch {
+	case p.History < 0 || p.History > MaxHistory:
+		return invalidf("policy", "History is %d: want 0 (all) to %d", p.History, MaxHistory)
+	case p.MaxAge < 0:
+		return invalidf("policy", "MaxAge is %v: want 0 (no limit) or more", p.MaxAge)
+	case p.MaxBytes < 0:
+		return invalidf("policy", "MaxBytes is %d: want 0 (no limit) or more", p.MaxBytes)
+	}
+	n := 0
+	for k, v := range p.Metadata {
+		n += len(k) + len(v)
+	}
+	if n > MaxPolicyMetadata {
+		return invalidf("policy", "Metadata holds %d bytes: the limit is %d", n, MaxPolicyMetadata)
+	}
+	return nil
+}
+
+// Equal reports whether p and q say the same.
+func (p Policy) Equal(q Policy) bool {
+	return p.History == q.History && p.MaxAge == q.MaxAge && p.MaxBytes == q.MaxBytes &&
+		p.TombstoneAge == q.TombstoneAge && p.NoFeed == q.NoFeed && maps.Equal(p.Metadata, q.Metadata)
+}
+
+// CanAlter returns nil if a space with policy p may be given policy q, else an
+// Invalid error that says which field may not change. Engines call it.
+func (p Policy) CanAlter(q Policy) error {
+	if (p.History == 0) != (q.History == 0) {
+		return invalidf("alter space", "History cannot change from %d to %d: a space keeps all history or a bounded one for its whole life; copy it to a new space", p.History, q.History)
+	}
+	if p.NoFeed != q.NoFeed {
+		return invalidf("alter space", "NoFeed cannot change; copy the records to a new space")
+	}
+	return q.Validate()
+}
+
+// SpaceInfo describes a space and what it holds.
+type SpaceInfo struct {
+	Name    string
+	Policy  Policy
+	Created time.Time
+
+	Keys    int64    // keys that hold at least one record or tombstone
+	Records int64    // records held, tombstones included
+	Bytes   int64    // bytes of keys, headers and values in those records, before compression
+	Last    Position // position of the newest record ever committed to the space; 0 if none
+	Updated time.Time
+}
+
+// ValidateSpaceName returns an Invalid error unless name is 1 to
+// [MaxSpaceName] bytes of printable UTF-8 without spaces at its ends.
+func ValidateSpaceName(name string) error {
+	if name == "" {
+		return invalidf("space name", "the name is empty")
+	}
+	if len(name) > MaxSpaceName {
+		return invalidf("space name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxSpaceName)
+	}
+	if !utf8.ValidString(name) {
+		return invalidf("space name", "%q is not valid UTF-8", name)
+	}
+	for _, r := range name {
+		if r < 0x20 || r == 0x7f {
+			return invalidf("space name", "%q has the control character %U", name, r)
+		}
+	}
+	if name[0] == ' ' || name[len(name)-1] == ' ' {
+		return invalidf("space name", "%q begins or ends with a blank", name)
+	}
+	return nil
+}
+
+// ValidateKey returns an Invalid error unless key has 1 to [MaxKey] bytes.
+func ValidateKey(key []byte) error {
+	if len(key) == 0 {
+		return invalidf("key", "the key is empty")
+	}
+	if len(key) > MaxKey {
+		return invalidf("key", "%.40q... has %d bytes: the limit is %d", key, len(key), MaxKey)
+	}
+	return nil
+}
+
+func invalidf(op, format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Op: op, Outcome: NotWritten, Err: fmt.Errorf(format, args...)}
+}
