@@ -1,0 +1,214 @@
+package pebblelog
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// scratchPrefix names the checkpoint that a backup streams from.
+const scratchPrefix = "backup-"
+
+// Backup implements [mainstem.Backuper]. It costs no more disk space than the
+// write-ahead log: sorted files are hard links while they are copied. Commits go
+// on meanwhile.
+func (l *Log) Backup(ctx context.Context, w io.Writer) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return mapError("backup", err)
+	}
+	dir := l.dir.join(dbDir + "/" + scratchPrefix + id.String())
+	defer l.opts.FS.RemoveAll(dir)
+	if err := l.checkpoint(ctx, dir); err != nil {
+		return err
+	}
+	return mapError("backup", l.writeTar(ctx, w, dir))
+}
+
+// checkpoint makes a consistent copy of Pebble's files in dir.
+func (l *Log) checkpoint(ctx context.Context, dir string) error {
+	if !l.readers.begin() {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "backup"}
+	}
+	defer l.readers.end()
+	return l.exclusive(ctx, "backup", func(*tx) error {
+		return l.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	})
+}
+
+func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
+	t := tar.NewWriter(w)
+	names, err := l.opts.FS.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := l.tarFile(ctx, t, l.opts.FS.PathJoin(dir, name), dbDir+"/"+name); err != nil {
+			return err
+		}
+	}
+	// The identity comes last: a stream that was cut short is no log.
+	if err := l.tarFile(ctx, t, l.dir.join(format.IdentityName), format.IdentityName); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+func (l *Log) tarFile(ctx context.Context, t *tar.Writer, from, name string) error {
+	if err := ctx.Err(); err != nil {
+		return canceled("backup", err)
+	}
+	f, err := l.opts.FS.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.IsDir() {
+		return err
+	}
+	h := &tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.CopyN(t, f, info.Size())
+	return err
+}
+
+// BackupTo makes a consistent copy of the log in the directory path, which must be
+// empty or not exist. The copy is a log: Open it.
+func (l *Log) BackupTo(ctx context.Context, path string) error {
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := l.Backup(ctx, w)
+		w.CloseWithError(err)
+		done <- err
+	}()
+	err := restore(ctx, vfs.Default, r, path)
+	r.CloseWithError(errors.New("the copy failed"))
+	if berr := <-done; berr != nil && (err == nil || mainstem.KindOf(berr) != mainstem.KindInternal) {
+		err = berr
+	}
+	return err
+}
+
+// Restore writes the log that Backup streamed to r into the directory path, which
+// must be empty or not exist. A stream that ends early leaves no log behind.
+func Restore(ctx context.Context, r io.Reader, path string) error {
+	return restore(ctx, vfs.Default, r, path)
+}
+
+func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
+	names, err := fsys.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return mapError("restore to "+dir, err)
+	}
+	if len(names) > 0 {
+		return &mainstem.Error{
+			Kind: mainstem.KindExists, Op: "restore to " + dir,
+			Err: fmt.Errorf("the directory is not empty: it holds %q", names[0]), Hint: "name an empty or new directory",
+		}
+	}
+	d := &directory{fs: fsys, path: dir}
+	if err := d.unpack(ctx, tar.NewReader(r)); err != nil {
+		_ = fsys.RemoveAll(d.join(dbDir))
+		_ = fsys.Remove(d.join(format.IdentityName))
+		return err
+	}
+	return nil
+}
+
+func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
+	if err := d.fs.MkdirAll(d.join(dbDir), 0o755); err != nil {
+		return mapError("restore to "+d.path, err)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return canceled("restore to "+d.path, err)
+		}
+		h, err := t.Next()
+		if err == nil {
+			err = d.unpackFile(h, t)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return d.notABackup(errors.New("the stream ends before the file " + format.IdentityName))
+		case errors.Is(err, errIdentity):
+			return nil
+		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
+			return d.notABackup(err)
+		case err != nil:
+			return mapError("restore to "+d.path, err)
+		}
+	}
+}
+
+// errIdentity says that the last file of a backup has been written.
+var errIdentity = errors.New("identity file")
+
+func (d *directory) notABackup(err error) error {
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "restore to " + d.path, Err: err, Hint: "the stream is not a whole backup of a Mainstem log"}
+}
+
+func (d *directory) unpackFile(h *tar.Header, r io.Reader) error {
+	if h.Name == format.IdentityName {
+		p, err := io.ReadAll(io.LimitReader(r, format.MaxIdentity+1))
+		if err != nil {
+			return err
+		}
+		if _, err := format.DecodeIdentity(p); err != nil {
+			return d.notABackup(err)
+		}
+		if err := d.syncDir(d.join(dbDir)); err != nil {
+			return err
+		}
+		if err := d.writeFile(format.IdentityName, p); err != nil {
+			return err
+		}
+		return errIdentity
+	}
+	name, ok := strings.CutPrefix(h.Name, dbDir+"/")
+	if !ok || name == "" || name != path.Base(name) || name == ".." || h.Typeflag != tar.TypeReg {
+		return d.notABackup(fmt.Errorf("unexpected entry %.100q", h.Name))
+	}
+	f, err := d.fs.Create(d.join(dbDir+"/"+name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (d *directory) syncDir(name string) error {
+	dir, err := d.fs.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	err = dir.Sync()
+	if cerr := dir.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,420 @@
+package pebblelog
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// committer is the queue in front of the log. The first goroutine to find
+// nobody leading becomes the leader: it takes everything that waits as one group,
+// writes and syncs it once, wakes the others and hands the lead to whoever
+// queued meanwhile. So a lone committer pays for no hand-over, and one fsync
+// serves all that wait.
+type committer struct {
+	mu struct {
+		sync.Mutex
+		queue   []*waiter
+		leading bool
+		closed  bool
+		idle    chan struct{} // closed when nobody leads, if Close waits for it
+	}
+}
+
+// Limits of one group: they bound the latency of the first batch in it.
+const (
+	groupBatches = 1024
+	groupBytes   = 16 << 20
+)
+
+// waiter is one batch or internal job on its way through the committer.
+type waiter struct {
+	batch *mainstem.Batch
+	job   func(*tx) error // instead of a batch
+	op    string
+
+	receipt mainstem.Receipt
+	err     error
+	lead    bool          // the wake-up says: lead the queue
+	wake    chan struct{} // capacity 1
+}
+
+var waiters = sync.Pool{New: func() any { return &waiter{wake: make(chan struct{}, 1)} }}
+
+// Commit implements [mainstem.Log].
+func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if err := b.Validate(l.opts.Limits); err != nil {
+		return mainstem.Receipt{}, err
+	}
+	w := waiters.Get().(*waiter)
+	w.batch, w.op = b, "commit"
+	err := l.enqueue(ctx, w)
+	r := w.receipt
+	w.batch, w.receipt, w.err = nil, mainstem.Receipt{}, nil
+	waiters.Put(w)
+	if err != nil {
+		return mainstem.Receipt{}, err
+	}
+	return r, nil
+}
+
+// exclusive runs job alone in an indexed tx, in its place in the order of commits.
+func (l *Log) exclusive(ctx context.Context, op string, job func(*tx) error) error {
+	w := &waiter{job: job, op: op, wake: make(chan struct{}, 1)}
+	return l.enqueue(ctx, w)
+}
+
+func (l *Log) enqueue(ctx context.Context, w *waiter) error {
+	if err := ctx.Err(); err != nil {
+		e := canceled(w.op, err)
+		e.Outcome = mainstem.NotWritten
+		return e
+	}
+	c := &l.committer
+	c.mu.Lock()
+	if err := l.usableLocked(w.op); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	if c.mu.leading {
+		c.mu.queue = append(c.mu.queue, w)
+		c.mu.Unlock()
+		if done, err := l.await(ctx, w); done {
+			return err
+		}
+	} else {
+		c.mu.leading = true
+		c.mu.Unlock()
+	}
+	l.lead(w)
+	return w.err
+}
+
+// usableLocked says whether commits are taken; committer.mu is held.
+func (l *Log) usableLocked(op string) error {
+	if l.committer.mu.closed {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Outcome: mainstem.NotWritten}
+	}
+	return l.writable(op)
+}
+
+// await waits until w is done (true), or until it is w's turn to lead (false).
+func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		if l.committer.withdraw(w) {
+			e := canceled(w.op, ctx.Err())
+			e.Outcome = mainstem.NotWritten
+			return true, e
+		}
+		<-w.wake // it has been taken: its outcome is near
+	}
+	if w.lead {
+		w.lead = false
+		return false, nil
+	}
+	return true, w.err
+}
+
+// withdraw takes w out of the queue, if it is still there.
+func (c *committer) withdraw(w *waiter) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, q := range c.mu.queue {
+		if q == w {
+			c.mu.queue = append(c.mu.queue[:i], c.mu.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// lead commits w and what waits behind it, and passes the lead on.
+func (l *Log) lead(w *waiter) {
+	group := l.group[:0]
+	group = append(group, w)
+	group = l.committer.take(group)
+	l.group = group
+	for rest := group; len(rest) > 0; {
+		n := l.commitRun(rest)
+		for _, done := range rest[:n] {
+			if done != w {
+				done.wake <- struct{}{}
+			}
+		}
+		rest = rest[n:]
+	}
+	clear(group)
+	l.heads.rotate()
+
+	c := &l.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.mu.queue) > 0 {
+		next := c.mu.queue[0]
+		c.mu.queue = append(c.mu.queue[:0], c.mu.queue[1:]...)
+		next.lead = true
+		next.wake <- struct{}{}
+		return
+	}
+	c.mu.leading = false
+	if c.mu.idle != nil {
+		close(c.mu.idle)
+		c.mu.idle = nil
+	}
+}
+
+// take moves waiters from the queue to group, up to the limits of a group.
+func (c *committer) take(group []*waiter) []*waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size, n := 0, 0
+	for _, w := range c.mu.queue {
+		if len(group) >= groupBatches || size > groupBytes {
+			break
+		}
+		if w.batch != nil {
+			for i := range w.batch.Writes() {
+				size += w.batch.Writes()[i].Size()
+			}
+		}
+		group = append(group, w)
+		n++
+	}
+	c.mu.queue = append(c.mu.queue[:0], c.mu.queue[n:]...)
+	return group
+}
+
+// commitRun commits as many waiters from the front of group as can share one
+// Pebble batch, at least one, and returns how many. Their outcomes are set.
+func (l *Log) commitRun(group []*waiter) int {
+	n := 0
+	for n < len(group) && l.isPlain(group[n]) {
+		n++
+	}
+	indexed := n == 0
+	if indexed {
+		n = 1
+	}
+	run := group[:n]
+	if err := l.writable("commit"); err != nil {
+		fail(run, err)
+		return n
+	}
+	t := &l.tx
+	t.begin(indexed)
+	for _, w := range run {
+		if w.job != nil {
+			w.err = w.job(t)
+		} else {
+			w.err = t.apply(w)
+		}
+		w.err = withOutcome(mapError(w.op, w.err), mainstem.NotWritten)
+		if w.err != nil && (indexed || t.broken != nil) {
+			fail(run, withOutcome(mapError("commit", w.err), mainstem.NotWritten))
+			t.abandon()
+			return n
+		}
+	}
+	t.seal()
+	if !t.pb.Empty() {
+		if err := l.write(t, run); err != nil {
+			fail(run, err)
+			t.abandon()
+			return n
+		}
+	}
+	t.finish(run)
+	return n
+}
+
+// fail gives err to all of run that have no error of their own.
+func fail(run []*waiter, err error) {
+	for _, w := range run {
+		if w.err == nil {
+			w.err = err
+		}
+	}
+}
+
+// isPlain reports whether w can share a plain tx with others.
+func (l *Log) isPlain(w *waiter) bool {
+	if w.job != nil {
+		return false
+	}
+	r := l.spaces.Load()
+	var s *space
+	for i := range w.batch.Writes() {
+		wr := &w.batch.Writes()[i]
+		if s == nil || s.name != wr.Space {
+			s = r.byName[wr.Space]
+		}
+		if s != nil {
+			if !plain(wr.Op, s.policy.Load()) {
+				return false
+			}
+			continue
+		}
+		for j := range w.batch.Ensures() {
+			if e := &w.batch.Ensures()[j]; e.Space == wr.Space && !plain(wr.Op, &e.Policy) {
+				return false
+			}
+		}
+		if wr.Op > mainstem.OpPurge || wr.Op == mainstem.OpPurge && len(w.batch.Ensures()) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// durability returns what w asks for.
+func (l *Log) durability(w *waiter) mainstem.Durability {
+	if w.batch != nil && w.batch.Durability != mainstem.DefaultDurability {
+		return w.batch.Durability
+	}
+	return l.opts.Durability
+}
+
+// owe schedules the sync that a lazy group has promised.
+func (l *Log) owe(run []*waiter) {
+	for _, w := range run {
+		if d, ok := l.durability(w).Period(); ok && w.err == nil {
+			l.syncer.within(d)
+		}
+	}
+}
+
+// lazy reports whether nobody in run asks for stable storage.
+func (l *Log) lazy(run []*waiter) bool {
+	for _, w := range run {
+		if l.durability(w) == mainstem.Fsync && w.err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// write hands the tx to Pebble and waits until it is as durable as asked.
+func (l *Log) write(t *tx, run []*waiter) (err error) {
+	if err := l.checkSpace(t.pb.Len()); err != nil {
+		return err
+	}
+	lazy := l.lazy(run)
+	if err := l.fs.setLazy(lazy); err != nil {
+		return withOutcome(mapError("commit", err), mainstem.NotWritten)
+	}
+	start := time.Now()
+	l.flight.start()
+	defer func() {
+		// Pebble reports a failed write-ahead log through Logger.Fatalf, which panics with
+		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
+		// cannot go on. The log stays readable.
+		if p := recover(); p != nil {
+			err = l.fail(p)
+		}
+		if err != nil {
+			l.flight.end()
+		}
+	}()
+	if err := t.pb.Commit(pebble.Sync); err != nil {
+		return withOutcome(mapError("commit", err), mainstem.Unknown)
+	}
+	l.metrics.committed(time.Since(start), t.pb.Len())
+	if lazy {
+		l.owe(run)
+	}
+	return nil
+}
+
+// finish makes a durable tx visible and wakes whom it concerns.
+func (t *tx) finish(run []*waiter) {
+	l := t.l
+	for _, w := range run {
+		if w.err == nil && w.batch != nil && !w.receipt.Duplicate {
+			w.receipt.Time = time.Unix(0, t.now)
+		}
+		l.metrics.outcome(w)
+	}
+	t.clock = t.now
+	for _, f := range t.publish {
+		f()
+	}
+	for _, ts := range t.staged {
+		if !ts.dirty {
+			continue
+		}
+		ts.s.mu.Lock()
+		ts.s.mu.totals = ts.totals
+		ts.s.mu.Unlock()
+		ts.s.last.Store(ts.totals.Last)
+	}
+	if len(t.created) > 0 || t.dropped != "" {
+		l.spaces.Store(l.spaces.Load().with(t.created, t.dropped))
+	}
+	l.position.Store(t.next - 1)
+	l.flight.end()
+	for _, ts := range t.staged {
+		if ts.dirty {
+			l.followers.notify(ts.s.name)
+		}
+	}
+	if t.expiry != 0 {
+		l.sweeper.expiresAt(t.expiry)
+	}
+	t.reset()
+}
+
+// duplicate answers a batch whose ID was committed before.
+func (t *tx) duplicate(w *waiter) (bool, error) {
+	if first := t.ids[w.batch.ID]; first != nil {
+		w.receipt = first.receipt
+		w.receipt.Time = time.Unix(0, t.now)
+		w.receipt.Versions = append([]mainstem.Version(nil), first.receipt.Versions...)
+		w.receipt.Duplicate = true
+		return true, nil
+	}
+	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
+	v, err := t.read(t.key)
+	if err != nil || v == nil {
+		return false, err
+	}
+	r, err := format.DecodeReceipt(v)
+	if err != nil {
+		return false, err
+	}
+	w.receipt = mainstem.Receipt{
+		First: mainstem.Position(r.First), Last: mainstem.Position(r.Last),
+		Time: time.Unix(0, r.Time), Versions: r.Versions, Duplicate: true,
+	}
+	return true, nil
+}
+
+// remember keeps the receipt of a batch with an ID.
+func (t *tx) remember(w *waiter) {
+	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.now, Versions: w.receipt.Versions}
+	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
+	t.body = format.AppendReceipt(t.body[:0], &r)
+	t.set(t.key, t.body)
+	t.key = format.AppendIDOrderKey(t.key[:0], t.now, w.batch.ID)
+	t.set(t.key, nil)
+	if t.ids == nil {
+		t.ids = map[string]*waiter{}
+	}
+	t.ids[w.batch.ID] = w
+	t.l.hasIDs.Store(true)
+}
+
+func withOutcome(err error, o mainstem.Outcome) error {
+	if e, ok := err.(*mainstem.Error); ok && e.Outcome == mainstem.NoOutcome {
+		c := *e
+		c.Outcome = o
+		return &c
+	}
+	return err
+}

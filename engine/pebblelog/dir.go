@@ -1,0 +1,224 @@
+package pebblelog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// The files of a log's directory, besides format.IdentityName.
+const (
+	dbDir        = "db"       // Pebble's files
+	lockName     = "LOCK"     // locked while the log is open
+	ownerName    = "OWNER"    // who holds the lock, for the error message of others
+	creatingName = "CREATING" // there while a new log is set up: what is found may be thrown away
+	relaxedName  = "RELAXED"  // there while commits may have skipped fsync; see salvage
+)
+
+var ownNames = []string{format.IdentityName, dbDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp"}
+
+// maxOwner bounds what is read of an owner file, in bytes.
+const maxOwner = 512
+
+// directory is the part of a log that is not Pebble's: identity, lock, markers.
+type directory struct {
+	fs   vfs.FS
+	path string
+	lock io.Closer
+	id   format.Identity
+}
+
+func (d *directory) join(name string) string { return d.fs.PathJoin(d.path, name) }
+
+func (d *directory) exists(name string) bool {
+	_, err := d.fs.Stat(d.join(name))
+	return err == nil
+}
+
+// openDirectory locks the directory and says whether it holds a log already.
+func openDirectory(fsys vfs.FS, path string, mustExist bool) (d *directory, fresh bool, err error) {
+	d = &directory{fs: fsys, path: path}
+	if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) && mustExist {
+		return nil, false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + path, Err: errors.New("there is no such directory")}
+	}
+	if err := d.refuseForeign(mustExist); err != nil {
+		return nil, false, err
+	}
+	if err := fsys.MkdirAll(path, 0o755); err != nil {
+		return nil, false, mapError("open "+path, err)
+	}
+	if d.lock, err = fsys.Lock(d.join(lockName)); err != nil {
+		return nil, false, d.heldError(err)
+	}
+	if fresh, err = d.inspect(); err != nil {
+		d.lock.Close()
+		return nil, false, err
+	}
+	d.writeOwner()
+	return d, fresh, nil
+}
+
+// refuseForeign fails if the directory holds files but no log: nothing is created
+// or locked in somebody else's directory.
+func (d *directory) refuseForeign(mustExist bool) error {
+	names, err := d.fs.List(d.path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return mapError("open "+d.path, err)
+	}
+	if d.exists(format.IdentityName) || d.exists(creatingName) {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(ownNames, name) {
+			return &mainstem.Error{
+				Kind: mainstem.KindInvalid, Op: "open " + d.path,
+				Err:  fmt.Errorf("not a Mainstem log: the directory holds %q and no %s file", name, format.IdentityName),
+				Hint: "name an empty or new directory, or one that holds a log",
+			}
+		}
+	}
+	if d.exists(dbDir) {
+		return d.corrupt(fmt.Errorf("the file %s is missing beside %s: %w", format.IdentityName, dbDir, format.ErrCorrupt))
+	}
+	if mustExist {
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + d.path, Err: errors.New("the directory holds no log")}
+	}
+	return nil
+}
+
+// inspect reads the identity file. Without one it clears what an interrupted
+// creation left and reports a fresh directory.
+func (d *directory) inspect() (fresh bool, err error) {
+	p, err := d.readFile(format.IdentityName, format.MaxIdentity+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := d.fs.RemoveAll(d.join(dbDir)); err != nil {
+			return false, mapError("open "+d.path, err)
+		}
+		return true, d.writeFile(creatingName, nil)
+	}
+	if err != nil {
+		return false, mapError("open "+d.path, err)
+	}
+	d.id, err = format.DecodeIdentity(p)
+	switch {
+	case errors.Is(err, format.ErrTooRecent):
+		return false, &mainstem.Error{
+			Kind: mainstem.KindInvalid, Op: "open " + d.path,
+			Err:  fmt.Errorf("the log has format %d; this program reads up to format %d", d.id.Format, format.Version),
+			Hint: "open it with a newer version of Mainstem",
+		}
+	case err != nil:
+		return false, d.corrupt(fmt.Errorf("file %s: %w", format.IdentityName, err))
+	}
+	if !d.exists(dbDir) {
+		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", dbDir, format.ErrCorrupt))
+	}
+	return false, nil
+}
+
+func (d *directory) corrupt(err error) error { return mapError("open "+d.path, err) }
+
+// establish makes a fresh directory a log: the last step of its creation.
+func (d *directory) establish(now time.Time) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	d.id = format.Identity{Format: format.Version, ID: id.String(), Created: now.UTC().Truncate(time.Second)}
+	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, d.id)); err != nil {
+		return err
+	}
+	return d.removeFile(creatingName)
+}
+
+func (d *directory) heldError(err error) error {
+	owner, rerr := d.readFile(ownerName, maxOwner)
+	by := "another process, which left no name"
+	if rerr == nil && len(owner) > 0 {
+		by = strings.ReplaceAll(strings.TrimSpace(string(owner)), "\n", ", ")
+	}
+	return &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: "open " + d.path,
+		Err:  fmt.Errorf("the log is in use by %s (%w)", by, err),
+		Hint: "stop that process, or connect to it if it is a server (--log http://127.0.0.1:8080)",
+	}
+}
+
+// writeOwner is best effort: it only improves another process's error message.
+func (d *directory) writeOwner() {
+	host, _ := os.Hostname()
+	program := os.Args[0]
+	if exe, err := os.Executable(); err == nil {
+		program = exe
+	}
+	text := fmt.Sprintf("process %d\n%s\nhost %s\nsince %s\n", os.Getpid(), program, host, time.Now().UTC().Format(time.RFC3339))
+	f, err := d.fs.Create(d.join(ownerName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return
+	}
+	_, _ = io.WriteString(f, text)
+	_ = f.Close()
+}
+
+func (d *directory) readFile(name string, limit int64) ([]byte, error) {
+	f, err := d.fs.Open(d.join(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// writeFile writes a file whole or not at all, and durably.
+func (d *directory) writeFile(name string, content []byte) error {
+	tmp := d.join(name + ".tmp")
+	f, err := d.fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return mapError("open "+d.path, err)
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = d.fs.Rename(tmp, d.join(name))
+	}
+	if err == nil {
+		err = d.sync()
+	}
+	return mapError("open "+d.path, err)
+}
+
+func (d *directory) removeFile(name string) error {
+	err := d.fs.Remove(d.join(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return mapError("open "+d.path, err)
+	}
+	return mapError("open "+d.path, d.sync())
+}
+
+func (d *directory) sync() error { return d.syncDir(d.path) }
+
+// close gives up the lock.
+func (d *directory) close() error {
+	_ = d.fs.Remove(d.join(ownerName))
+	return d.lock.Close()
+}

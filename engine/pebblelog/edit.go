@@ -1,0 +1,360 @@
+package pebblelog
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// The edits of history: purge, forget, truncate, rewrite, remove. They run in
+// an indexed tx.
+
+// held is a record found by recordsOf. The slices belong to the tx's reader and
+// are valid until the next step.
+type held struct {
+	dbKey []byte
+	body  format.Body
+}
+
+// eachRecord calls f for the records of key, ghosts excluded, oldest first, whose
+// version is at most limit. f may delete or replace the record it is given.
+func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) error) error {
+	tag := byte(format.TagVersion)
+	if slots(ts.policy) {
+		tag = format.TagOlder
+	}
+	prefix := format.AppendPrefix(nil, tag, ts.s.id, key)
+	if err := t.eachVersioned(prefix, limit, f); err != nil || !slots(ts.policy) {
+		return err
+	}
+	slot := format.AppendSlotKey(nil, ts.s.id, key)
+	v, err := t.read(slot)
+	if err != nil || v == nil {
+		return err
+	}
+	b, err := format.DecodeBody(v)
+	if err != nil || b.Ghost || b.Version > limit {
+		return err
+	}
+	return f(held{slot, b})
+}
+
+func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) error {
+	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		b, err := format.DecodeBody(v)
+		if err != nil {
+			return err
+		}
+		if b.Version > limit {
+			break
+		}
+		if b.Ghost {
+			continue
+		}
+		if err := f(held{it.Key(), b}); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// removeUpTo removes the records of key whose version is at most limit. If the
+// newest goes, a ghost remembers the key's version.
+func (t *tx) removeUpTo(ts *stagedSpace, key []byte, limit uint64) error {
+	return t.removeWhere(ts, key, limit, func(*format.Body) bool { return true })
+}
+
+func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*format.Body) bool) error {
+	h, err := t.head(ts, key)
+	if err != nil {
+		return err
+	}
+	before := *h
+	ts.dirty = true
+	var positions []uint64
+	newestGone := false
+	err = t.eachRecord(ts, key, limit, func(r held) error {
+		if !match(&r.body) {
+			return nil
+		}
+		t.del(r.dbKey)
+		ts.totals.Records--
+		ts.totals.Bytes -= r.body.Size() + int64(len(key))
+		positions = append(positions, r.body.Position)
+		newestGone = newestGone || r.body.Version == before.version
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if newestGone {
+		t.leaveGhost(ts, key, before.version)
+	}
+	if err := t.reloadHead(ts, key, before.held); err != nil {
+		return err
+	}
+	return t.editFeed(ts, positions, nil)
+}
+
+// leaveGhost writes a ghost as the newest record of key. In a slot it goes away
+// when a tombstone would, and the space's floor rises instead.
+func (t *tx) leaveGhost(ts *stagedSpace, key []byte, version uint64) {
+	b := format.Body{Version: version, Time: t.now, Count: 1, Ghost: true}
+	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.now {
+		b.Expires = t.now + age
+		t.indexExpiry(ts, key, &b)
+	}
+	hk := t.headKey(ts, key)
+	if !slots(ts.policy) {
+		hk = format.AppendVersion(hk, version)
+	}
+	t.body = format.AppendBody(t.body[:0], &b, nil)
+	t.set(hk, t.body)
+}
+
+// reloadHead reads the head of key anew after an edit and counts the key in or out.
+func (t *tx) reloadHead(ts *stagedSpace, key []byte, wasHeld bool) error {
+	t.l.heads.drop(string(t.headKey(ts, key)))
+	h, err := t.head(ts, key)
+	if err != nil {
+		return err
+	}
+	if wasHeld && !h.held {
+		ts.totals.Keys--
+	}
+	return nil
+}
+
+func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error) {
+	v, err := t.tombstone(ts, w, mainstem.Purged)
+	if err != nil || v == 0 || !t.indexed {
+		return v, err
+	}
+	return v, t.removeUpTo(ts, w.Key, uint64(v)-1)
+}
+
+// forget removes every record of key without a trace. Its versions are never
+// given again: a ghost remembers them, or the floor of the space does.
+func (t *tx) forget(ts *stagedSpace, key []byte) error {
+	h, err := t.head(ts, key)
+	if err != nil || h.version == 0 {
+		return err
+	}
+	version := h.version
+	if err := t.removeUpTo(ts, key, math.MaxUint64); err != nil {
+		return err
+	}
+	if slots(ts.policy) {
+		hk := string(t.headKey(ts, key))
+		t.del([]byte(hk))
+		t.l.heads.drop(hk)
+		ts.dirty = true
+		ts.totals.Floor = max(ts.totals.Floor, version)
+	}
+	return nil
+}
+
+func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {
+	h, err := t.head(ts, key)
+	if err != nil || h.version == 0 {
+		return err
+	}
+	if before > h.version+1 {
+		e := editError(ts, key, mainstem.KindInvalid)
+		e.Err = fmt.Errorf("truncate before version %d: it is in the future, the key is at version %d", before, h.version)
+		return e
+	}
+	return t.removeUpTo(ts, key, before-1)
+}
+
+func editError(ts *stagedSpace, key []byte, kind mainstem.Kind) *mainstem.Error {
+	return &mainstem.Error{
+		Kind: kind, Op: "commit", Space: ts.s.name, Key: append([]byte(nil), key...), Outcome: mainstem.NotWritten,
+	}
+}
+
+func noSuchVersion(ts *stagedSpace, key []byte, op mainstem.Op, version uint64) error {
+	e := editError(ts, key, mainstem.KindNotFound)
+	e.Err = fmt.Errorf("%s: no record ends at version %d", op, version)
+	return e
+}
+
+func (t *tx) removeOne(ts *stagedSpace, key []byte, version uint64) error {
+	_, b, err := t.findRecord(ts, key, version)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return noSuchVersion(ts, key, mainstem.OpRemove, version)
+	}
+	return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
+}
+
+// findRecord returns the record of key that ends at version and is visible now.
+func (t *tx) findRecord(ts *stagedSpace, key []byte, version uint64) ([]byte, *format.Body, error) {
+	var k []byte
+	if slots(ts.policy) {
+		k = format.AppendSlotKey(nil, ts.s.id, key)
+		b, err := t.readBody(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		if b != nil && b.Version == version {
+			return k, b.visible(t.now, ts.maxAge), nil
+		}
+		k = format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
+	} else {
+		k = format.AppendPrefix(nil, format.TagVersion, ts.s.id, key)
+	}
+	k = format.AppendVersion(k, version)
+	b, err := t.readBody(k)
+	if err != nil || b == nil {
+		return nil, nil, err
+	}
+	return k, b.visible(t.now, ts.maxAge), nil
+}
+
+type ownedBody struct{ format.Body }
+
+// visible returns the body if a reader would see it at now, else nil.
+func (b *ownedBody) visible(now, maxAge int64) *format.Body {
+	if !visible(&b.Body, now, maxAge) {
+		return nil
+	}
+	return &b.Body
+}
+
+func (t *tx) readBody(k []byte) (*ownedBody, error) {
+	v, err := t.read(k)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	b, err := format.DecodeBody(v)
+	return &ownedBody{b}, err
+}
+
+// rewrite replaces value and headers of one record, in place.
+func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
+	k, old, err := t.findRecord(ts, w.Key, uint64(w.Version))
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		return noSuchVersion(ts, w.Key, mainstem.OpRewrite, uint64(w.Version))
+	}
+	b := *old
+	if b.Value = w.Value; b.Tombstone != mainstem.Live {
+		b.Value = nil
+	}
+	t.body = format.AppendBody(t.body[:0], &b, w.Headers)
+	t.set(k, t.body)
+	ts.dirty = true
+	ts.totals.Bytes -= old.Size()
+	if nb, err := format.DecodeBody(t.body); err == nil {
+		ts.totals.Bytes += nb.Size()
+	}
+
+	t.l.heads.drop(string(t.headKey(ts, w.Key))) // its size changed
+
+	entry := append([]byte(nil), t.body...)
+	if len(b.Value) > format.InlineMax {
+		b.External = true
+		entry = format.AppendBody(nil, &b, w.Headers)
+	}
+	return t.editFeed(ts, []uint64{b.Position}, entry)
+}
+
+// editFeed removes the feed entries at positions (ascending) or, with one
+// position and a replacement, replaces that entry's body.
+func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) error {
+	if ts.policy.NoFeed || len(positions) == 0 {
+		return nil
+	}
+	t.closeBlock(ts)
+	if slots(ts.policy) && replacement == nil {
+		for _, p := range positions {
+			t.del(format.AppendFeedKey(nil, ts.s.id, p))
+		}
+		return nil
+	}
+	for len(positions) > 0 {
+		rest, err := t.editBlock(ts, positions, replacement)
+		if err != nil {
+			return err
+		}
+		positions = rest
+	}
+	return nil
+}
+
+// editBlock edits the block that holds positions[0] and returns the positions
+// behind it.
+func (t *tx) editBlock(ts *stagedSpace, positions []uint64, replacement []byte) ([]uint64, error) {
+	head := format.AppendHead(nil, format.TagFeed, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendFeedKey(nil, ts.s.id, positions[0]+1)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if !it.Last() {
+		if it.Error() != nil {
+			return nil, it.Error()
+		}
+		return nil, fmt.Errorf("feed of space %s: no block holds position %d: %w", ts.s.name, positions[0], format.ErrCorrupt)
+	}
+	block, err := it.ValueAndErr()
+	if err != nil {
+		return nil, err
+	}
+	out, rest, err := rebuildBlock(block, positions, replacement)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) == len(positions) {
+		return nil, fmt.Errorf("feed of space %s: position %d is missing: %w", ts.s.name, positions[0], format.ErrCorrupt)
+	}
+	if len(out) == 0 {
+		t.del(it.Key())
+	} else {
+		t.set(it.Key(), out)
+	}
+	return rest, nil
+}
+
+// rebuildBlock copies block without the entries at positions, or with their body
+// replaced, and returns the positions it did not meet.
+func rebuildBlock(block []byte, positions []uint64, replacement []byte) (out []byte, rest []uint64, err error) {
+	for len(block) > 0 {
+		key, body, next, err := format.NextFeedEntry(block)
+		if err != nil {
+			return nil, nil, err
+		}
+		block = next
+		p, err := format.PeekPosition(body)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(positions) == 0 || p != positions[0] {
+			out = format.AppendFeedEntry(out, key, body)
+			continue
+		}
+		positions = positions[1:]
+		if replacement != nil {
+			out = format.AppendFeedEntry(out, key, replacement)
+		}
+	}
+	return out, positions, nil
+}

@@ -1,0 +1,49 @@
+package pebblelog
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+func notFound(op, space string, key []byte) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
+}
+
+func canceled(op string, cause error) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: cause}
+}
+
+// mapError turns an error of Pebble or the file system into one of the contract.
+func mapError(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *mainstem.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	e := &mainstem.Error{Kind: mainstem.KindInternal, Op: op, Err: err}
+	switch {
+	case errors.Is(err, pebble.ErrClosed):
+		e.Kind = mainstem.KindClosed
+	case errors.Is(err, pebble.ErrCorruption), errors.Is(err, format.ErrCorrupt):
+		e.Kind = mainstem.KindCorrupt
+		e.Hint = "run `mainstem check` to see what is damaged, and restore from a backup"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		e.Kind = mainstem.KindUnavailable
+		e.Hint = "free disk space and open the log again"
+	case errors.Is(err, fs.ErrPermission):
+		e.Kind = mainstem.KindDenied
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.EROFS):
+		e.Kind = mainstem.KindUnavailable
+		e.Hint = "check the disk and open the log again"
+	}
+	return e
+}

@@ -1,0 +1,133 @@
+package pebblelog
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// fatalError is what logger.Fatalf panics with on a goroutine of the committer.
+type fatalError struct{ error }
+
+// logger passes Pebble's messages on. Fatalf must not return: Pebble calls it
+// when its write-ahead log or manifest can no longer be written. The log then
+// takes no more commits, stays readable, and the process lives.
+type logger struct{ l *Log }
+
+func (g logger) Infof(format string, args ...any) {
+	g.l.opts.Logger.Debug(fmt.Sprintf(format, args...))
+}
+
+func (g logger) Errorf(format string, args ...any) {
+	g.l.opts.Logger.Warn(fmt.Sprintf(format, args...))
+}
+
+func (g logger) Fatalf(format string, args ...any) {
+	err := fatalError{fmt.Errorf(format, args...)}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			err = fatalError{fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), cause)}
+		}
+	}
+	_ = g.l.fail(err)
+	if onCommitPath() {
+		panic(err)
+	}
+	select {} // a goroutine of Pebble's own: it must not go on, and has nowhere to return to
+}
+
+// onCommitPath reports whether the caller runs below Log.write, which recovers.
+func onCommitPath() bool {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "pebblelog.(*Log).write") || strings.HasSuffix(f.Function, "pebblelog.(*Log).openPebble") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// fail makes the log refuse commits from now on and returns the error for the
+// batches in flight: they may or may not survive the next open.
+func (l *Log) fail(cause any) error {
+	err, ok := cause.(error)
+	if !ok {
+		err = fmt.Errorf("%v", cause)
+	}
+	var f fatalError
+	if errors.As(err, &f) {
+		err = f.error
+	}
+	mapped := mapError("commit", err)
+	var e *mainstem.Error
+	if !errors.As(mapped, &e) || e.Kind == mainstem.KindInternal {
+		e = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Err: err}
+	}
+	e.Outcome = mainstem.Unknown
+	if e.Hint == "" {
+		e.Hint = "the log is read-only until it is opened again"
+	}
+	if l.failure.CompareAndSwap(nil, e) {
+		l.opts.Logger.Error("the log can no longer be written and is read-only until it is opened again", "dir", l.dir.path, "error", err)
+	}
+	return e
+}
+
+// writable returns the error for a commit that comes after a failure.
+func (l *Log) writable(op string) error {
+	f := l.failure.Load()
+	if f == nil {
+		return nil
+	}
+	return &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: op, Outcome: mainstem.NotWritten,
+		Err: fmt.Errorf("the log is read-only after a failed write: %w", f.Err), Hint: f.Hint,
+	}
+}
+
+// diskCheck asks the file system now and then how much room is left.
+type diskCheck struct {
+	written int64 // bytes since the last look
+	last    time.Time
+	short   bool
+}
+
+const (
+	diskCheckEvery = time.Second
+	diskCheckShare = 8 // look again after MinFree/8 bytes
+)
+
+// checkSpace refuses a commit of n bytes if the disk is nearly full. Only the
+// leader calls it.
+func (l *Log) checkSpace(n int) error {
+	if l.opts.MinFree < 0 {
+		return nil
+	}
+	d := &l.disk
+	d.written += int64(n)
+	if !d.short && d.written < l.opts.MinFree/diskCheckShare && time.Since(d.last) < diskCheckEvery {
+		return nil
+	}
+	d.written, d.last = 0, time.Now()
+	usage, err := l.opts.FS.GetDiskUsage(l.dir.path)
+	if err != nil {
+		return nil // memory, or a file system that cannot say
+	}
+	d.short = usage.AvailBytes < uint64(l.opts.MinFree)+uint64(n)
+	if !d.short {
+		return nil
+	}
+	return &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten,
+		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d", usage.AvailBytes, l.opts.MinFree),
+		Hint: "free disk space; commits go on by themselves",
+	}
+}

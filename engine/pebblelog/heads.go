@@ -1,0 +1,81 @@
+package pebblelog
+
+import "github.com/mainstemdev/mainstem"
+
+// head is what the committer must know of a key to write it: its newest version,
+// and whether that is a live value.
+type head struct {
+	version  uint64 // newest version ever given; 0: never written, or forgotten
+	position uint64 // of the newest record held; 0 if none is held
+	time     int64  // of the newest record held, unix ns
+	expires  int64  // of the newest record held, unix ns; 0: never
+	size     int64  // bytes of the newest record held, key included
+	tomb     mainstem.Tombstone
+	held     bool // at least one record is held
+	ghost    bool // a ghost remembers version
+}
+
+// live reports whether the key has a value at now (unix ns) in a space whose
+// records live for maxAge ns (0: for ever).
+func (h *head) live(now, maxAge int64) bool {
+	return h.held && h.tomb == mainstem.Live &&
+		(h.expires == 0 || h.expires > now) && (maxAge == 0 || h.time+maxAge > now)
+}
+
+// headCache remembers the heads of the keys written or asked for lately, by
+// their engine key. It has two generations: when the young one is full it becomes
+// the old one, so memory is bounded and no entry needs a list node. Only the
+// leader of the committer touches it.
+type headCache struct {
+	limit      int
+	young, old map[string]*head
+	chunk      []head // heads are carved from chunks to spare allocations
+}
+
+const headChunk = 64
+
+func newHeadCache(limit int) *headCache {
+	return &headCache{limit: max(limit/2, 1), young: map[string]*head{}, old: map[string]*head{}}
+}
+
+// get returns the head of key or nil. The pointer is valid until the next rotate.
+func (c *headCache) get(key []byte) *head {
+	if h := c.young[string(key)]; h != nil {
+		return h
+	}
+	h := c.old[string(key)]
+	if h != nil {
+		c.young[string(key)] = h
+	}
+	return h
+}
+
+func (c *headCache) put(key []byte, h head) *head {
+	if len(c.chunk) == 0 {
+		c.chunk = make([]head, headChunk)
+	}
+	p := &c.chunk[0]
+	c.chunk = c.chunk[1:]
+	*p = h
+	c.young[string(key)] = p
+	return p
+}
+
+func (c *headCache) drop(key string) {
+	delete(c.young, key)
+	delete(c.old, key)
+}
+
+// rotate forgets the old generation if the young one is full. It is called
+// between groups only: within a group the cache is the only place that knows the
+// heads written so far.
+func (c *headCache) rotate() {
+	if len(c.young) >= c.limit {
+		c.old, c.young = c.young, make(map[string]*head, c.limit/4)
+	}
+}
+
+func (c *headCache) clear() {
+	clear(c.young)
+	clear(c.old)
+}

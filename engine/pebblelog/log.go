@@ -1,0 +1,295 @@
+package pebblelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Log is a log in a directory. It implements [mainstem.Log],
+// [mainstem.Snapshotter], [mainstem.Backuper] and [mainstem.Checker].
+type Log struct {
+	opts Options
+	dir  *directory
+	fs   *lazyFS
+	db   *pebble.DB
+
+	committer committer
+	// The leader of the committer owns these four.
+	tx    tx
+	heads *headCache
+	group []*waiter
+	disk  diskCheck
+
+	spaces    atomic.Pointer[registry]
+	position  atomic.Uint64 // of the newest record that is durable and published
+	flight    flight
+	followers *followers
+	sweeper   *sweeper
+	syncer    *syncer
+	metrics   metrics
+	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
+
+	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more
+	closing struct {
+		sync.Mutex
+		begun bool
+		done  chan struct{}
+		err   error
+	}
+	readers readers
+}
+
+// Open opens the log in the directory path, or creates one there if the
+// directory is empty or does not exist. It fails with Unavailable if another
+// process has it open (the error names it), with Invalid for a directory of
+// another program or a newer format, and with Corrupt if what it finds is not
+// what was written.
+func Open(path string, o *Options) (*Log, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: errors.New("the path of the directory is empty")}
+	}
+	opts := o.withDefaults()
+	if o == nil || o.FS == nil {
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs // locks are known by name within a process
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	return open(path, opts)
+}
+
+// OpenMemory opens a new log in memory: the same engine on a file system that is
+// memory. It is gone when closed.
+func OpenMemory(o *Options) (*Log, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	opts := o.withDefaults()
+	opts.FS = vfs.NewMem()
+	return open("/log", opts)
+}
+
+func open(path string, opts Options) (_ *Log, err error) {
+	d, fresh, err := openDirectory(opts.FS, path, opts.MustExist)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), followers: newFollowers()}
+	l.closing.done = make(chan struct{})
+	l.readers.last = make(chan struct{}, 1)
+	l.tx.l = l
+	l.fs = newLazyFS(opts.FS, func() error { return d.writeFile(relaxedName, nil) })
+	if l.db, err = l.openPebble(fresh); err != nil {
+		return nil, mapError("open "+path, err)
+	}
+	defer func() {
+		if err != nil {
+			l.db.Close()
+		}
+	}()
+	if fresh {
+		if err := d.establish(opts.Now()); err != nil {
+			return nil, err
+		}
+	} else if err := l.recover(); err != nil {
+		return nil, err
+	}
+	if err := l.loadSpaces(); err != nil {
+		return nil, mapError("open "+path, err)
+	}
+	l.sweeper = startSweeper(l)
+	l.syncer = startSyncer(l)
+	return l, nil
+}
+
+// recover finishes what a killed process left: what it had only handed to the
+// operating system is brought to stable storage before anything builds on it.
+func (l *Log) recover() error {
+	if !l.dir.exists(relaxedName) {
+		return nil
+	}
+	if err := l.db.Flush(); err != nil {
+		return mapError("open "+l.dir.path, err)
+	}
+	return l.dir.removeFile(relaxedName)
+}
+
+// openPebble opens Pebble. It turns panics over damaged files into errors.
+func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			db, err = nil, fmt.Errorf("%w: %v", pebble.ErrCorruption, p)
+		}
+	}()
+	path := l.dir.join(dbDir)
+	db, err = pebble.Open(path, l.pebbleOptions(fresh))
+	if errors.Is(err, pebble.ErrCorruption) && l.dir.exists(relaxedName) {
+		cut, serr := salvage(l.opts.FS, path)
+		if serr != nil || !cut {
+			return nil, errors.Join(err, serr)
+		}
+		l.opts.Logger.Warn("the log's tail was lost in a crash: commits at durability os or interval since the last sync are gone", "dir", l.dir.path)
+		db, err = pebble.Open(path, l.pebbleOptions(fresh))
+	}
+	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+		err = fmt.Errorf("%w: %w", pebble.ErrCorruption, err)
+	}
+	return db, err
+}
+
+func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          l.fs,
+		Comparer:                    comparer,
+		FormatMajorVersion:          pebble.FormatNewest,
+		CacheSize:                   l.opts.CacheBytes,
+		MemTableSize:                uint64(l.opts.MemTableBytes),
+		Logger:                      logger{l},
+		ErrorIfNotExists:            !fresh,
+		MaxOpenFiles:                1 << 12,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		DisableConsistencyCheck:     false,
+		DisableAutomaticCompactions: false,
+	}
+	o.EventListener = &pebble.EventListener{
+		BackgroundError: func(err error) {
+			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
+		},
+	}
+	o.Experimental.EnableValueBlocks = func() bool { return false } // they slow down reading all versions of a key
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// Path returns the directory of the log.
+func (l *Log) Path() string { return l.dir.path }
+
+// ID returns the identity that the log was given when it was created.
+func (l *Log) ID() string { return l.dir.id.ID }
+
+// Head implements [mainstem.Reader].
+func (l *Log) Head(context.Context) (mainstem.Position, error) {
+	if err := l.usable("head"); err != nil {
+		return 0, err
+	}
+	return mainstem.Position(l.position.Load()), nil
+}
+
+// usable returns a Closed error once Close has begun.
+func (l *Log) usable(op string) error {
+	if l.readers.closed.Load() {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
+	}
+	return nil
+}
+
+// Close implements [mainstem.Log].
+func (l *Log) Close() error {
+	l.closing.Lock()
+	begun := l.closing.begun
+	l.closing.begun = true
+	l.closing.Unlock()
+	if begun {
+		<-l.closing.done
+		return l.closing.err
+	}
+	l.closing.err = l.close()
+	close(l.closing.done)
+	return l.closing.err
+}
+
+func (l *Log) close() error {
+	l.sweeper.stop()
+	l.syncer.stop()
+	l.committer.close()
+	l.followers.close()
+	l.readers.close()
+	if l.failure.Load() != nil {
+		// Pebble cannot be closed after its log failed: goroutines of its own wait for
+		// ever. The directory is given free; opening it again recovers.
+		return l.dir.close()
+	}
+	err := l.db.Flush() // the next open then has nothing to replay
+	if cerr := l.db.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && l.dir.exists(relaxedName) {
+		err = l.dir.removeFile(relaxedName)
+	}
+	if cerr := l.dir.close(); err == nil {
+		err = cerr
+	}
+	return mapError("close "+l.dir.path, err)
+}
+
+// close refuses new work and waits for what is under way.
+func (c *committer) close() {
+	c.mu.Lock()
+	c.mu.closed = true
+	if !c.mu.leading {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.mu.idle = idle
+	c.mu.Unlock()
+	<-idle
+}
+
+// readers counts the reads under way, so that Close can wait for them. It is no
+// RWMutex because reads nest: a loop over Scan may call Get.
+type readers struct {
+	closed atomic.Bool
+	n      atomic.Int64
+	last   chan struct{} // capacity 1: n fell to zero after closed was set
+}
+
+// begin is called before a read touches Pebble and end after it; ok is false once
+// the log is closed.
+func (r *readers) begin() (ok bool) {
+	r.n.Add(1)
+	if r.closed.Load() {
+		r.end()
+		return false
+	}
+	return true
+}
+
+func (r *readers) end() {
+	if r.n.Add(-1) == 0 && r.closed.Load() {
+		select {
+		case r.last <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *readers) close() {
+	r.closed.Store(true)
+	for r.n.Load() != 0 {
+		<-r.last
+	}
+}

@@ -1,0 +1,100 @@
+package pebblelog
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// latencyBuckets are the upper bounds of Stats.Latency, in seconds.
+var latencyBuckets = [...]float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1, 5}
+
+type metrics struct {
+	groups, batches, records, failed, bytes atomic.Uint64
+	seconds                                 atomic.Uint64 // nanoseconds in groups
+	buckets                                 [len(latencyBuckets) + 1]atomic.Uint64
+}
+
+// committed counts a durable group that took d and n bytes of write-ahead log.
+func (m *metrics) committed(d time.Duration, n int) {
+	m.groups.Add(1)
+	m.bytes.Add(uint64(n))
+	m.seconds.Add(uint64(d))
+	i := 0
+	for i < len(latencyBuckets) && d.Seconds() > latencyBuckets[i] {
+		i++
+	}
+	m.buckets[i].Add(1)
+}
+
+func (m *metrics) outcome(w *waiter) {
+	if w.err != nil {
+		m.failed.Add(1)
+		return
+	}
+	if w.batch == nil {
+		return
+	}
+	m.batches.Add(1)
+	if w.receipt.Last != 0 && !w.receipt.Duplicate {
+		m.records.Add(uint64(w.receipt.Last - w.receipt.First + 1))
+	}
+}
+
+// Stats is what the engine has done since it was opened, and what it holds.
+type Stats struct {
+	Groups  uint64 // write-ahead log writes: each carries one or more batches
+	Batches uint64 // batches committed
+	Records uint64 // records committed
+	Failed  uint64 // batches refused
+	Bytes   uint64 // bytes handed to the write-ahead log
+	// Latency of groups: LatencyCounts[i] were at most LatencyBuckets[i] seconds, the
+	// last entry is the rest.
+	LatencyBuckets []float64
+	LatencyCounts  []uint64
+	LatencySum     time.Duration
+
+	Head         mainstem.Position
+	Spaces       int
+	Followers    int
+	DiskBytes    uint64 // size of all files
+	MemTable     uint64 // bytes in memory not yet in sorted files
+	CacheBytes   int64
+	Compactions  int64
+	ReadOnly     bool // commits are refused after a failed write
+	CacheHits    int64
+	CacheMisses  int64
+	SortedFiles  int64
+	ReadAmplif   int
+	PendingBytes uint64 // estimated compaction debt
+}
+
+// Stats returns counters of the engine. It is cheap enough to be called every second.
+func (l *Log) Stats() Stats {
+	if !l.readers.begin() {
+		return Stats{}
+	}
+	defer l.readers.end()
+	m := &l.metrics
+	s := Stats{
+		Groups: m.groups.Load(), Batches: m.batches.Load(), Records: m.records.Load(), Failed: m.failed.Load(), Bytes: m.bytes.Load(),
+		LatencyBuckets: latencyBuckets[:], LatencySum: time.Duration(m.seconds.Load()),
+		Head: mainstem.Position(l.position.Load()), Spaces: len(l.spaces.Load().names), Followers: int(l.followers.count.Load()),
+		ReadOnly: l.failure.Load() != nil,
+	}
+	for i := range m.buckets {
+		s.LatencyCounts = append(s.LatencyCounts, m.buckets[i].Load())
+	}
+	if s.ReadOnly {
+		return s
+	}
+	p := l.db.Metrics()
+	s.DiskBytes, s.MemTable = p.DiskSpaceUsage(), p.MemTable.Size
+	s.CacheBytes, s.CacheHits, s.CacheMisses = p.BlockCache.Size, p.BlockCache.Hits, p.BlockCache.Misses
+	s.Compactions, s.ReadAmplif, s.PendingBytes = p.Compact.Count, p.ReadAmp(), p.Compact.EstimatedDebt
+	for i := range p.Levels {
+		s.SortedFiles += p.Levels[i].TablesCount
+	}
+	return s
+}

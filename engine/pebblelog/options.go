@@ -1,0 +1,117 @@
+package pebblelog
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Options tune a log. Nil and zero fields mean the defaults. Open copies them.
+type Options struct {
+	// Durability of batches that do not ask for one. Default [mainstem.Fsync].
+	Durability mainstem.Durability
+	// Limits of one value and one batch. Defaults: see [mainstem.Limits].
+	Limits mainstem.Limits
+	// BatchIDAge is how long the IDs of batches are remembered (law 6). Default 24h.
+	BatchIDAge time.Duration
+	// CacheBytes bounds the cache of uncompressed blocks. Default 64 MiB.
+	CacheBytes int64
+	// MemTableBytes is how much is collected in memory before it is written out as a
+	// sorted file; up to twice as much is held. Default 32 MiB.
+	MemTableBytes int
+	// HeadCache is how many keys' newest versions the committer remembers. Default 65,536.
+	HeadCache int
+	// MinFree is the free disk space, in bytes, below which commits fail with
+	// Unavailable, so that the disk never fills in the middle of one. Default 64 MiB;
+	// negative turns the check off.
+	MinFree int64
+	// SweepEvery is how often age and size limits of spaces are enforced on disk.
+	// Default 10s. Times to live are enforced when they end, whatever this is.
+	SweepEvery time.Duration
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger receives what an operator should know. Default: discards.
+	Logger *slog.Logger
+	// FS is the file system. Default: the operating system's. Tests inject faults here.
+	FS vfs.FS
+	// MustExist makes Open fail with NotFound instead of creating a new log.
+	MustExist bool
+}
+
+// The defaults.
+const (
+	DefaultBatchIDAge    = 24 * time.Hour
+	DefaultCacheBytes    = 64 << 20
+	DefaultMemTableBytes = 32 << 20
+	DefaultHeadCache     = 1 << 16
+	DefaultMinFree       = 64 << 20
+	DefaultSweepEvery    = 10 * time.Second
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Durability == mainstem.DefaultDurability {
+		c.Durability = mainstem.Fsync
+	}
+	c.Limits = c.Limits.WithDefaults()
+	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
+	setDefault(&c.CacheBytes, DefaultCacheBytes)
+	setDefault(&c.MemTableBytes, DefaultMemTableBytes)
+	setDefault(&c.HeadCache, DefaultHeadCache)
+	setDefault(&c.MinFree, DefaultMinFree)
+	setDefault(&c.SweepEvery, DefaultSweepEvery)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// maxBatchBytes bounds Limits.MaxBatchBytes: Pebble cannot hold more than 4 GiB in one batch.
+const maxBatchBytes = 1 << 30
+
+// Validate reports every field out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Durability >= mainstem.OS, "Durability %d is not one that this version knows", int64(o.Durability))
+	check(o.Limits.MaxValue >= 0 && o.Limits.MaxBatchBytes >= 0 && o.Limits.MaxBatchWrites >= 0, "Limits %+v: want 0 (default) or more", o.Limits)
+	check(o.Limits.MaxBatchBytes <= maxBatchBytes, "Limits.MaxBatchBytes is %d: the most is %d", o.Limits.MaxBatchBytes, maxBatchBytes)
+	check(o.Limits.MaxValue <= maxBatchBytes, "Limits.MaxValue is %d: the most is %d", o.Limits.MaxValue, maxBatchBytes)
+	check(o.BatchIDAge >= 0, "BatchIDAge is %v: want 0 (default) or more", o.BatchIDAge)
+	check(o.CacheBytes >= 0, "CacheBytes is %d: want 0 (default) or more", o.CacheBytes)
+	check(o.MemTableBytes >= 0 && o.MemTableBytes <= 1<<30, "MemTableBytes is %d: want 0 (default) to %d", o.MemTableBytes, 1<<30)
+	check(o.HeadCache >= 0, "HeadCache is %d: want 0 (default) or more", o.HeadCache)
+	check(o.SweepEvery >= 0, "SweepEvery is %v: want 0 (default) or more", o.SweepEvery)
+	if len(errs) == 0 {
+		return nil
+	}
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open options", Err: errors.Join(errs...)}
+}

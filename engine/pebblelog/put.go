@@ -1,0 +1,327 @@
+package pebblelog
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// apply puts one batch into the tx and fills in the waiter's receipt. If it
+// fails, a plain tx is as before the call; an indexed one must be abandoned.
+func (t *tx) apply(w *waiter) error {
+	b := w.batch
+	if b.ID != "" {
+		if done, err := t.duplicate(w); done || err != nil {
+			return err
+		}
+	}
+	if err := t.checkConditions(b); err != nil {
+		return err
+	}
+	writes := b.Writes()
+	if err := t.checkSpaces(b); err != nil {
+		return err
+	}
+	if len(writes) == 0 && len(b.Ensures()) == 0 {
+		return nil
+	}
+	for i := range b.Ensures() {
+		if e := &b.Ensures()[i]; t.space(e.Space) == nil {
+			t.create(e.Space, e.Policy)
+		}
+	}
+	first := t.next
+	versions := make([]mainstem.Version, len(writes))
+	for i := range writes {
+		v, err := t.write(&writes[i])
+		if err != nil {
+			t.broken = err
+			return err
+		}
+		versions[i] = v
+	}
+	w.receipt.Versions = versions
+	if t.next > first {
+		w.receipt.First, w.receipt.Last = mainstem.Position(first), mainstem.Position(t.next-1)
+	}
+	if b.ID != "" {
+		t.remember(w)
+	}
+	return nil
+}
+
+// checkSpaces makes sure that every space written to exists or is created by the batch.
+func (t *tx) checkSpaces(b *mainstem.Batch) error {
+	last := ""
+	for i := range b.Writes() {
+		name := b.Writes()[i].Space
+		if name == last || t.space(name) != nil {
+			last = name
+			continue
+		}
+		if !ensured(b, name) {
+			e := notFound("commit", name, nil)
+			e.Outcome = mainstem.NotWritten
+			e.Hint = "create the space first, or with the batch (Batch.Ensure)"
+			return e
+		}
+	}
+	return nil
+}
+
+func ensured(b *mainstem.Batch, name string) bool {
+	for i := range b.Ensures() {
+		if b.Ensures()[i].Space == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tx) checkConditions(b *mainstem.Batch) error {
+	for i := range b.Conditions() {
+		c := &b.Conditions()[i]
+		var h head
+		var live bool
+		if ts := t.space(c.Space); ts != nil {
+			p, err := t.head(ts, c.Key)
+			if err != nil {
+				return err
+			}
+			h, live = *p, p.live(t.now, ts.maxAge)
+		}
+		ok := false
+		switch c.Test {
+		case mainstem.TestVersion:
+			ok = h.version == uint64(c.Version)
+		case mainstem.TestAbsent:
+			ok = !live
+		case mainstem.TestExists:
+			ok = live
+		}
+		if !ok {
+			want := *c
+			want.Key = append([]byte(nil), c.Key...)
+			return &mainstem.Error{
+				Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: want.Key,
+				Outcome: mainstem.NotWritten, Want: want, Got: mainstem.Version(h.version), GotLive: live,
+			}
+		}
+	}
+	return nil
+}
+
+// write applies one write and returns the version of the record it wrote, 0 for none.
+func (t *tx) write(w *mainstem.Write) (mainstem.Version, error) {
+	ts := t.space(w.Space)
+	switch w.Op {
+	case mainstem.OpPut:
+		return t.put(ts, w, mainstem.Live)
+	case mainstem.OpDelete:
+		return t.tombstone(ts, w, mainstem.Deleted)
+	case mainstem.OpPurge:
+		return t.purge(ts, w)
+	case mainstem.OpForget:
+		return 0, t.forget(ts, w.Key)
+	case mainstem.OpTruncate:
+		return 0, t.truncate(ts, w.Key, uint64(w.Version))
+	case mainstem.OpRewrite:
+		return 0, t.rewrite(ts, w)
+	case mainstem.OpRemove:
+		return 0, t.removeOne(ts, w.Key, uint64(w.Version))
+	}
+	return 0, fmt.Errorf("unknown operation %d", w.Op) // Batch.Validate excludes it
+}
+
+// plain reports whether w can be applied by a plain tx: without reading
+// records back, and without failing once the conditions hold.
+func plain(op mainstem.Op, p *mainstem.Policy) bool {
+	switch op {
+	case mainstem.OpPut, mainstem.OpDelete:
+		return p.History <= 1
+	case mainstem.OpPurge:
+		return p.History == 1
+	}
+	return false
+}
+
+func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
+	h, err := t.head(ts, w.Key)
+	if err != nil {
+		return 0, err
+	}
+	if !h.live(t.now, ts.maxAge) {
+		return 0, nil
+	}
+	return t.put(ts, w, kind)
+}
+
+// put writes a record or tombstone as the newest of its key.
+func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
+	h, err := t.head(ts, w.Key)
+	if err != nil {
+		return 0, err
+	}
+	hk := t.key
+	body := format.Body{Position: t.next, Time: t.now, Count: 1, Tombstone: kind, Expires: t.expires(ts, w, kind)}
+	if kind == mainstem.Live {
+		body.Count, body.Value = max(w.Count, 1), w.Value
+	}
+	newest := h.version
+	if newest == 0 {
+		newest = ts.totals.Floor
+	}
+	body.Version = newest + uint64(body.Count)
+	t.body = format.AppendBody(t.body[:0], &body, w.Headers)
+
+	if slots(ts.policy) {
+		if err := t.supersede(ts, hk, h, w.Key); err != nil {
+			return 0, err
+		}
+		t.set(hk, t.body)
+	} else {
+		if h.ghost {
+			t.del(format.AppendVersion(hk, h.version))
+		}
+		t.set(format.AppendVersion(hk, body.Version), t.body)
+	}
+	t.next++
+	size := int64(w.Size())
+	if kind != mainstem.Live {
+		size -= int64(len(w.Value))
+	}
+	t.count(ts, h, size)
+	*h = head{version: body.Version, position: body.Position, time: t.now, expires: body.Expires, size: size, tomb: kind, held: true}
+	if body.Expires != 0 {
+		t.indexExpiry(ts, w.Key, &body)
+	}
+	if !ts.policy.NoFeed {
+		t.feed(ts, w, &body)
+	}
+	return mainstem.Version(body.Version), nil
+}
+
+// expires returns when the record ends: by its time to live, or as a tombstone
+// in a space with bounded history.
+func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) int64 {
+	ttl := int64(w.TTL)
+	if kind != mainstem.Live {
+		ttl = tombstoneAge(ts.policy)
+	}
+	if ttl <= 0 {
+		return 0
+	}
+	if ttl > math.MaxInt64-t.now {
+		return math.MaxInt64
+	}
+	return t.now + ttl
+}
+
+// tombstoneAge returns for how many ns tombstones stay; 0 means for ever.
+func tombstoneAge(p *mainstem.Policy) int64 {
+	switch {
+	case !slots(p) || p.TombstoneAge < 0:
+		return 0
+	case p.TombstoneAge == 0:
+		return int64(mainstem.DefaultTombstoneAge)
+	}
+	return int64(p.TombstoneAge)
+}
+
+func (t *tx) count(ts *stagedSpace, h *head, size int64) {
+	ts.dirty = true
+	ts.totals.Last, ts.totals.Updated = t.next-1, t.now
+	ts.totals.Records++
+	ts.totals.Bytes += size
+	if !h.held {
+		ts.totals.Keys++
+	}
+}
+
+// supersede makes room in the slot hk: the record there is dropped or, with
+// longer history, moves to an older key, and the oldest beyond the history go.
+func (t *tx) supersede(ts *stagedSpace, hk []byte, h *head, key []byte) error {
+	if !h.held {
+		return nil
+	}
+	if ts.policy.History == 1 && !t.indexed {
+		t.dropSlotRecord(ts, h)
+		return nil
+	}
+	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
+	if !h.ghost { // a ghost in the slot is overwritten; the record held is an older one
+		old, err := t.read(hk)
+		if err != nil {
+			return err
+		}
+		t.set(format.AppendVersion(prefix, h.version), old)
+	}
+	return t.trimOlder(ts, prefix, len(key), ts.policy.History-1)
+}
+
+func (t *tx) dropSlotRecord(ts *stagedSpace, h *head) {
+	ts.totals.Records--
+	ts.totals.Bytes -= h.size
+	if !ts.policy.NoFeed {
+		t.key2 = format.AppendFeedKey(t.key2[:0], ts.s.id, h.position)
+		t.del(t.key2)
+	}
+}
+
+// trimOlder keeps the newest keep records among the older ones of a key.
+func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
+	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	n := 0
+	for ok := it.Last(); ok; ok = it.Prev() {
+		if n++; n <= keep {
+			continue
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		h, err := headOf(v, keyLen)
+		if err != nil {
+			return err
+		}
+		t.del(it.Key())
+		t.dropSlotRecord(ts, &h)
+	}
+	return it.Error()
+}
+
+func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
+	t.key2 = format.AppendExpiryKey(t.key2[:0], b.Expires, ts.s.id, key)
+	t.feedBody = format.AppendVersion(t.feedBody[:0], b.Version)
+	t.set(t.key2, t.feedBody)
+	if t.expiry == 0 || b.Expires < t.expiry {
+		t.expiry = b.Expires
+	}
+}
+
+// feed appends the record whose body stands in t.body to the feed of its space.
+func (t *tx) feed(ts *stagedSpace, w *mainstem.Write, b *format.Body) {
+	body := t.body
+	if len(b.Value) > format.InlineMax {
+		b.External = true
+		t.feedBody = format.AppendBody(t.feedBody[:0], b, w.Headers)
+		body = t.feedBody
+	}
+	if len(ts.block) == 0 {
+		ts.blockFirst = b.Position
+	}
+	ts.block = format.AppendFeedEntry(ts.block, w.Key, body)
+	// Bounded history deletes feed entries one by one, and an indexed tx must find
+	// what it wrote: both want blocks of one entry.
+	if t.indexed || slots(ts.policy) || len(ts.block) >= feedBlockMax {
+		t.closeBlock(ts)
+	}
+}

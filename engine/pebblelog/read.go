@@ -1,0 +1,439 @@
+package pebblelog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// view answers reads: from the log as it is when the read begins, or from a
+// snapshot.
+type view struct {
+	l    *Log
+	db   pebble.Reader // the database, or a Pebble snapshot
+	snap *Snapshot     // nil: the log
+}
+
+func (l *Log) view() view { return view{l: l, db: l.db} }
+
+// visible reports whether a reader sees the record at now (unix ns) in a space
+// whose records live for maxAge ns (0: for ever).
+func visible(b *format.Body, now, maxAge int64) bool {
+	return !b.Ghost && (b.Expires == 0 || b.Expires > now) && (maxAge == 0 || b.Time+maxAge > now)
+}
+
+// read is one read under way in one space.
+type read struct {
+	view
+	op     string
+	s      *space
+	slots  bool
+	now    int64
+	maxAge int64
+}
+
+// begin starts a read; end must be called if it succeeds.
+func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
+	if err := ctx.Err(); err != nil {
+		return read{}, canceled(op, err)
+	}
+	if !v.l.readers.begin() {
+		return read{}, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
+	}
+	s, err := v.find(op, spaceName)
+	if err != nil {
+		v.l.readers.end()
+		return read{}, err
+	}
+	p := s.policy.Load()
+	return read{view: v, op: op, s: s, slots: slots(p), now: v.now(), maxAge: int64(p.MaxAge)}, nil
+}
+
+func (v view) find(op, name string) (*space, error) {
+	if v.snap == nil {
+		return v.l.find(op, name)
+	}
+	if s := v.snap.spaces.byName[name]; s != nil {
+		return s, nil
+	}
+	return nil, notFound(op, name, nil)
+}
+
+func (v view) now() int64 {
+	if v.snap != nil {
+		return v.snap.now
+	}
+	return v.l.opts.Now().UnixNano()
+}
+
+func (r *read) end() { r.l.readers.end() }
+
+func (r *read) visible(b *format.Body) bool { return visible(b, r.now, r.maxAge) }
+
+// settle waits until everything the read may have seen is as durable as asked.
+func (v view) settle(ctx context.Context, op string) error {
+	if v.snap != nil {
+		return nil
+	}
+	if err := v.l.flight.wait(ctx); err != nil {
+		return canceled(op, err)
+	}
+	return nil
+}
+
+// doubtful returns the error for a record whose group failed on its way to
+// stable storage: it may be gone after the next open.
+func (v view) doubtful(op string, b *format.Body) error {
+	if v.snap != nil || b.Position <= v.l.position.Load() {
+		return nil
+	}
+	f := v.l.failure.Load()
+	if f == nil {
+		return nil
+	}
+	return &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: op, Hint: f.Hint,
+		Err: errors.New("the newest record belongs to a commit that failed with its outcome unknown"),
+	}
+}
+
+// Get implements [mainstem.Reader].
+func (l *Log) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
+	return l.view().get(ctx, space, key)
+}
+
+func (v view) get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
+	if err := mainstem.ValidateKey(key); err != nil {
+		return mainstem.Record{}, err
+	}
+	r, err := v.begin(ctx, "get", space)
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	defer r.end()
+	var rec mainstem.Record
+	if r.slots {
+		rec, err = r.getSlot(ctx, key)
+	} else {
+		rec, err = r.getNewest(ctx, format.TagVersion, key)
+	}
+	if err == nil && rec.Version == 0 {
+		return rec, notFound("get", space, key)
+	}
+	return rec, mapError("get", err)
+}
+
+// getSlot returns the record in the slot of key, or one of version 0.
+func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error) {
+	var stack [128]byte
+	val, closer, err := r.db.Get(format.AppendSlotKey(stack[:0], r.s.id, key))
+	if err == pebble.ErrNotFound {
+		return mainstem.Record{}, r.settle(ctx, r.op)
+	}
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	defer closer.Close()
+	b, err := format.DecodeBody(val)
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	if b.Ghost && r.s.policy.Load().History != 1 {
+		return r.getNewest(ctx, format.TagOlder, key)
+	}
+	return r.own(ctx, key, &b)
+}
+
+// own returns a copy of the record that belongs to the caller, or one of version 0
+// if it is no live value.
+func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
+	if b.Position > r.l.position.Load() || b.Ghost {
+		if err := r.settle(ctx, r.op); err != nil {
+			return mainstem.Record{}, err
+		}
+		if err := r.doubtful(r.op, b); err != nil {
+			return mainstem.Record{}, err
+		}
+	}
+	if b.Tombstone != mainstem.Live || !r.visible(b) {
+		return mainstem.Record{}, nil
+	}
+	rec := b.Record(r.s.name, key, nil)
+	rec.Value = bytes.Clone(rec.Value)
+	if b.HasHeaders() {
+		rec.Headers = b.Headers(nil, true)
+	}
+	rec.Key = bytes.Clone(key)
+	return rec, nil
+}
+
+// getNewest returns the newest visible record among the versioned keys of key.
+func (r *read) getNewest(ctx context.Context, tag byte, key []byte) (mainstem.Record, error) {
+	var s1, s2 [128]byte
+	prefix := format.AppendPrefix(s1[:0], tag, r.s.id, key)
+	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(s2[:0], prefix)})
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	defer it.Close()
+	for ok := it.Last(); ok; ok = it.Prev() {
+		val, err := it.ValueAndErr()
+		if err != nil {
+			return mainstem.Record{}, err
+		}
+		b, err := format.DecodeBody(val)
+		if err != nil {
+			return mainstem.Record{}, err
+		}
+		if !r.visible(&b) {
+			continue
+		}
+		return r.own(ctx, key, &b)
+	}
+	if err := it.Error(); err != nil {
+		return mainstem.Record{}, err
+	}
+	return mainstem.Record{}, r.settle(ctx, r.op)
+}
+
+// Read implements [mainstem.Reader].
+func (l *Log) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return l.view().read(ctx, space, key, v)
+}
+
+func (v view) read(ctx context.Context, space string, key []byte, sel mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		if err := errors.Join(mainstem.ValidateKey(key), sel.Validate()); err != nil {
+			yield(mainstem.Record{}, firstError(mainstem.ValidateKey(key), sel.Validate()))
+			return
+		}
+		if sel.Follow {
+			v.followKey(ctx, space, key, sel, yield)
+			return
+		}
+		r, err := v.begin(ctx, "read", space)
+		if err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		defer r.end()
+		if _, err := r.versions(ctx, key, sel, yield); err != nil {
+			yield(mainstem.Record{}, mapError("read", err))
+		}
+	}
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followKey yields what is there and then what comes, until the loop ends, the
+// context does, or the log is closed.
+func (v view) followKey(ctx context.Context, space string, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) {
+	if v.snap != nil {
+		yield(mainstem.Record{}, snapshotFollow("read"))
+		return
+	}
+	f := v.l.followers.subscribe([]string{space})
+	defer v.l.followers.unsubscribe(f)
+	left := sel.Limit
+	for {
+		r, err := v.begin(ctx, "read", space)
+		if err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		more := true
+		_, err = r.versions(ctx, key, sel, func(rec mainstem.Record, err error) bool {
+			sel.From = rec.Version + 1
+			left--
+			more = yield(rec, err) && left != 0
+			return more
+		})
+		r.end()
+		if err != nil {
+			yield(mainstem.Record{}, mapError("read", err))
+			return
+		}
+		if !more || sel.To != 0 && sel.From > sel.To {
+			return
+		}
+		sel.Limit = max(left, 0)
+		if err := v.l.sleep(ctx, f, "read"); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+	}
+}
+
+// sleep waits for f's wake-up, the end of ctx or of the log.
+func (l *Log) sleep(ctx context.Context, f *follower, op string) error {
+	select {
+	case <-f.wake:
+		return nil
+	case <-ctx.Done():
+		return canceled(op, ctx.Err())
+	case <-l.followers.done:
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
+	}
+}
+
+// versions yields the selected records of key. It returns false if yield did.
+func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) (bool, error) {
+	it, err := r.db.NewIter(nil)
+	if err != nil {
+		return false, err
+	}
+	defer it.Close()
+	if err := r.settle(ctx, r.op); err != nil {
+		return false, err
+	}
+	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}
+	if !r.slots {
+		err := w.versioned(ctx, format.TagVersion)
+		return !w.stopped, err
+	}
+	parts := []func() error{func() error { return w.versioned(ctx, format.TagOlder) }, w.slot}
+	if sel.Reverse {
+		parts[0], parts[1] = parts[1], parts[0]
+	}
+	for _, part := range parts {
+		if err := part(); err != nil || w.stopped || w.full {
+			return !w.stopped, err
+		}
+	}
+	return true, nil
+}
+
+// walk goes over the records of one key.
+type walk struct {
+	*read
+	it      *pebble.Iterator
+	key     []byte
+	sel     mainstem.Versions
+	yield   func(mainstem.Record, error) bool
+	left    int
+	headers mainstem.Headers
+	stopped bool // yield returned false
+	full    bool // the limit is reached
+}
+
+// emit yields b if it is selected; it returns false when the walk is over.
+func (w *walk) emit(b *format.Body) (bool, error) {
+	first := b.Version - uint64(b.Count) + 1
+	if b.Version < uint64(w.sel.From) || w.sel.To != 0 && first > uint64(w.sel.To) || !w.visible(b) {
+		return true, nil
+	}
+	if err := w.doubtful(w.op, b); err != nil {
+		return false, err
+	}
+	rec := b.Record(w.s.name, w.key, w.headers)
+	if rec.Headers != nil {
+		w.headers = rec.Headers
+	}
+	if !w.yield(rec, nil) {
+		w.stopped = true
+		return false, nil
+	}
+	w.left--
+	w.full = w.left == 0
+	return !w.full, nil
+}
+
+func (w *walk) versioned(ctx context.Context, tag byte) error {
+	var s1, s2, s3 [128]byte
+	prefix := format.AppendPrefix(s1[:0], tag, w.s.id, w.key)
+	end := format.AppendPrefixEnd(s2[:0], prefix)
+	w.it.SetBounds(prefix, end)
+	ok := false
+	switch {
+	case !w.sel.Reverse && w.sel.From <= 1:
+		ok = w.it.First()
+	case !w.sel.Reverse:
+		ok = w.it.SeekGE(format.AppendVersion(append(s3[:0], prefix...), uint64(w.sel.From)))
+	case w.sel.To == 0:
+		ok = w.it.Last()
+	default: // the record that holds To may end above it; emit sorts out the one behind
+		ok = w.it.SeekGE(format.AppendVersion(append(s3[:0], prefix...), uint64(w.sel.To)))
+		if !ok {
+			ok = w.it.Last()
+		}
+	}
+	for ok {
+		if err := w.step(ctx); err != nil {
+			return err
+		}
+		val, err := w.it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		b, err := format.DecodeBody(val)
+		if err != nil {
+			return err
+		}
+		if w.passed(&b) {
+			return nil
+		}
+		if more, err := w.emit(&b); !more || err != nil {
+			return err
+		}
+		if w.sel.Reverse {
+			ok = w.it.Prev()
+		} else {
+			ok = w.it.Next()
+		}
+	}
+	return w.it.Error()
+}
+
+// passed reports whether the walk has left the selection for good.
+func (w *walk) passed(b *format.Body) bool {
+	if w.sel.Reverse {
+		return b.Version < uint64(w.sel.From)
+	}
+	return w.sel.To != 0 && b.Version-uint64(b.Count)+1 > uint64(w.sel.To)
+}
+
+func (w *walk) slot() error {
+	var s1 [128]byte
+	k := format.AppendSlotKey(s1[:0], w.s.id, w.key)
+	w.it.SetBounds(nil, nil)
+	if !w.it.SeekGE(k) || !bytes.Equal(w.it.Key(), k) {
+		return w.it.Error()
+	}
+	val, err := w.it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	b, err := format.DecodeBody(val)
+	if err != nil {
+		return err
+	}
+	_, err = w.emit(&b)
+	return err
+}
+
+// step is called for each record of a longer read: it notices the end of the
+// context and of the log.
+func (r *read) step(ctx context.Context) error {
+	if r.l.readers.closed.Load() {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: r.op}
+	}
+	if ctx.Done() != nil {
+		if err := ctx.Err(); err != nil {
+			return canceled(r.op, err)
+		}
+	}
+	return nil
+}

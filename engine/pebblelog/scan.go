@@ -1,0 +1,225 @@
+package pebblelog
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// Scan implements [mainstem.Reader].
+func (l *Log) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	return l.view().scan(ctx, space, r)
+}
+
+func (v view) scan(ctx context.Context, space string, rng mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		if err := rng.Validate(); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		r, err := v.begin(ctx, "scan", space)
+		if err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		defer r.end()
+		s := scan{read: &r, rng: rng, yield: yield, left: rng.Limit}
+		if err := s.run(ctx); err != nil {
+			yield(mainstem.Record{}, mapError("scan", err))
+		}
+	}
+}
+
+// scan is one scan under way.
+type scan struct {
+	*read
+	rng     mainstem.Range
+	yield   func(mainstem.Record, error) bool
+	left    int
+	it      *pebble.Iterator
+	headers mainstem.Headers
+	userKey []byte
+	prefix  []byte
+}
+
+func (s *scan) run(ctx context.Context) error {
+	lower, upper := s.bounds()
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	s.it = it
+	if err := s.settle(ctx, s.op); err != nil {
+		return err
+	}
+	if s.slots {
+		return s.overSlots(ctx)
+	}
+	return s.overStreams(ctx)
+}
+
+// bounds returns the engine keys between which the selected keys lie.
+func (s *scan) bounds() (lower, upper []byte) {
+	tag := byte(format.TagVersion)
+	encode := format.AppendEscaped
+	if s.slots {
+		tag, encode = format.TagSlot, func(dst, k []byte) []byte { return append(dst, k...) }
+	}
+	at := func(k []byte) []byte { return encode(format.AppendHead(nil, tag, s.s.id), k) }
+	lower = at(s.rng.Prefix)
+	upper = format.AppendSuccessor(nil, lower)
+	if start := at(s.rng.Start); bytes.Compare(start, lower) > 0 {
+		lower = start
+	}
+	if s.rng.End != nil {
+		if end := at(s.rng.End); bytes.Compare(end, upper) < 0 {
+			upper = end
+		}
+	}
+	return lower, upper
+}
+
+// emit yields the record of userKey; it returns false when the scan is over.
+func (s *scan) emit(userKey []byte, b *format.Body) (bool, error) {
+	if b.Tombstone != mainstem.Live && !s.rng.Tombstones {
+		return true, nil
+	}
+	if err := s.doubtful(s.op, b); err != nil {
+		return false, err
+	}
+	if s.rng.KeysOnly {
+		b.Value = nil
+		b.DropHeaders()
+	}
+	rec := b.Record(s.s.name, userKey, s.headers)
+	if rec.Headers != nil {
+		s.headers = rec.Headers
+	}
+	if !s.yield(rec, nil) {
+		return false, nil
+	}
+	s.left--
+	return s.left != 0, nil
+}
+
+func (s *scan) body() (format.Body, error) {
+	val, err := s.it.ValueAndErr()
+	if err != nil {
+		return format.Body{}, err
+	}
+	return format.DecodeBody(val)
+}
+
+func (s *scan) overSlots(ctx context.Context) error {
+	next, ok := s.it.Next, s.it.First()
+	if s.rng.Reverse {
+		next, ok = s.it.Prev, s.it.Last()
+	}
+	for ; ok; ok = next() {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+		key, err := format.SlotKey(s.it.Key())
+		if err != nil {
+			return err
+		}
+		b, err := s.body()
+		if err != nil {
+			return err
+		}
+		more := true
+		switch {
+		case b.Ghost && s.s.policy.Load().History != 1:
+			more, err = s.emitOlder(key)
+		case s.visible(&b):
+			more, err = s.emit(key, &b)
+		}
+		if !more || err != nil {
+			return err
+		}
+	}
+	return s.it.Error()
+}
+
+// emitOlder yields the newest of the older records of a key whose slot is a ghost.
+func (s *scan) emitOlder(key []byte) (bool, error) {
+	prefix := format.AppendPrefix(nil, format.TagOlder, s.s.id, key)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
+	if err != nil {
+		return false, err
+	}
+	defer it.Close()
+	for ok := it.Last(); ok; ok = it.Prev() {
+		val, err := it.ValueAndErr()
+		if err != nil {
+			return false, err
+		}
+		b, err := format.DecodeBody(val)
+		if err != nil {
+			return false, err
+		}
+		if s.visible(&b) {
+			return s.emit(key, &b)
+		}
+	}
+	return true, it.Error()
+}
+
+// overStreams visits the keys of a space that keeps all history: for each it finds
+// the newest visible version, then steps over the rest.
+func (s *scan) overStreams(ctx context.Context) error {
+	ok := s.it.First()
+	if s.rng.Reverse {
+		ok = s.it.Last()
+	}
+	for ok {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+		prefix, _, err := format.SplitVersioned(s.it.Key())
+		if err != nil {
+			return err
+		}
+		s.prefix = append(s.prefix[:0], prefix...)
+		if s.userKey, err = format.AppendUnescaped(s.userKey[:0], prefix); err != nil {
+			return err
+		}
+		more, err := s.newestOfPrefix()
+		if !more || err != nil {
+			return err
+		}
+		if s.rng.Reverse {
+			ok = s.it.SeekLT(s.prefix)
+		} else {
+			ok = s.it.SeekGE(format.AppendPrefixEnd(nil, s.prefix))
+		}
+	}
+	return s.it.Error()
+}
+
+// newestOfPrefix yields the newest visible record under s.prefix.
+func (s *scan) newestOfPrefix() (bool, error) {
+	ok := true
+	if !s.rng.Reverse {
+		ok = s.it.SeekLT(format.AppendPrefixEnd(nil, s.prefix))
+	}
+	for ; ok && bytes.HasPrefix(s.it.Key(), s.prefix); ok = s.it.Prev() {
+		b, err := s.body()
+		if err != nil {
+			return false, err
+		}
+		if s.visible(&b) {
+			return s.emit(s.userKey, &b)
+		}
+	}
+	return true, s.it.Error()
+}

@@ -1,0 +1,82 @@
+package pebblelog
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Snapshot is the log at one moment. It implements [mainstem.Snapshot]. What
+// expires later is still there; what is deleted later is still there, and keeps
+// its disk space until Close.
+type Snapshot struct {
+	l        *Log
+	db       *pebble.Snapshot
+	spaces   *registry
+	position uint64
+	now      int64
+	close    sync.Once
+	err      error
+}
+
+// Snapshot implements [mainstem.Snapshotter]. It waits its turn among the commits.
+func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
+	var s *Snapshot
+	take := func(*tx) error {
+		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), now: l.opts.Now().UnixNano()}
+		return nil
+	}
+	if !l.readers.begin() { // a snapshot is a read under way until it is closed
+		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "snapshot"}
+	}
+	if err := l.exclusive(ctx, "snapshot", take); err != nil {
+		l.readers.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Snapshot) view() view { return view{l: s.l, db: s.db, snap: s} }
+
+func snapshotFollow(op string) error {
+	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait for ever")}
+}
+
+// Get implements [mainstem.Reader].
+func (s *Snapshot) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
+	return s.view().get(ctx, space, key)
+}
+
+// Scan implements [mainstem.Reader].
+func (s *Snapshot) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	return s.view().scan(ctx, space, r)
+}
+
+// Read implements [mainstem.Reader].
+func (s *Snapshot) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return s.view().read(ctx, space, key, v)
+}
+
+// Feed implements [mainstem.Reader].
+func (s *Snapshot) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
+	return s.view().feed(ctx, f)
+}
+
+// Head implements [mainstem.Reader].
+func (s *Snapshot) Head(context.Context) (mainstem.Position, error) {
+	return mainstem.Position(s.position), nil
+}
+
+// Close releases the snapshot. Close of the log waits for it.
+func (s *Snapshot) Close() error {
+	s.close.Do(func() {
+		s.err = mapError("close snapshot", s.db.Close())
+		s.l.readers.end()
+	})
+	return s.err
+}

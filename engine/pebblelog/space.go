@@ -1,0 +1,250 @@
+package pebblelog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// space is an open space. Its number is never given to another space, so data
+// of a dropped one can never show up in its successor of the same name.
+type space struct {
+	id      uint32
+	name    string
+	created int64
+	policy  atomic.Pointer[mainstem.Policy]
+	last    atomic.Uint64 // position of the newest record committed and published
+
+	mu struct {
+		sync.Mutex
+		totals format.Totals // as published
+	}
+
+	staged *stagedSpace // only the leader of the committer touches it
+}
+
+// slots reports whether the space keeps the newest record of a key in a slot of
+// its own (bounded history) rather than one key per version.
+func slots(p *mainstem.Policy) bool { return p.History != 0 }
+
+func newSpace(id uint32, name string, created int64, p mainstem.Policy) *space {
+	s := &space{id: id, name: name, created: created}
+	p.Metadata = maps.Clone(p.Metadata)
+	s.policy.Store(&p)
+	return s
+}
+
+func (s *space) totals() format.Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.totals
+}
+
+func (s *space) info() mainstem.SpaceInfo {
+	t := s.totals()
+	info := mainstem.SpaceInfo{
+		Name: s.name, Policy: *s.policy.Load(), Created: time.Unix(0, s.created),
+		Keys: t.Keys, Records: t.Records, Bytes: t.Bytes, Last: mainstem.Position(t.Last),
+	}
+	info.Policy.Metadata = maps.Clone(info.Policy.Metadata)
+	if t.Updated != 0 {
+		info.Updated = time.Unix(0, t.Updated)
+	}
+	return info
+}
+
+// registry is the set of spaces. It is immutable: the leader replaces it.
+type registry struct {
+	byName map[string]*space
+	names  []string // sorted
+}
+
+func newRegistry(byName map[string]*space) *registry {
+	return &registry{byName: byName, names: slices.Sorted(maps.Keys(byName))}
+}
+
+// with returns a copy of r with the spaces of add and without the name drop.
+func (r *registry) with(add []*space, drop string) *registry {
+	m := maps.Clone(r.byName)
+	delete(m, drop)
+	for _, s := range add {
+		m[s.name] = s
+	}
+	return newRegistry(m)
+}
+
+// find returns the space called name, or a NotFound error.
+func (l *Log) find(op, name string) (*space, error) {
+	if s := l.spaces.Load().byName[name]; s != nil {
+		return s, nil
+	}
+	if err := mainstem.ValidateSpaceName(name); err != nil {
+		return nil, err
+	}
+	return nil, notFound(op, name, nil)
+}
+
+// CreateSpace implements [mainstem.SpaceManager].
+func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) error {
+	if err := mainstem.ValidateSpaceName(name); err != nil {
+		return err
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	return l.exclusive(ctx, "create space", func(t *tx) error {
+		if t.space(name) != nil {
+			return &mainstem.Error{Kind: mainstem.KindExists, Op: "create space", Space: name, Outcome: mainstem.NotWritten}
+		}
+		t.create(name, p)
+		return nil
+	})
+}
+
+// AlterSpace implements [mainstem.SpaceManager]. Lowering History of a space that
+// bounds it trims keys when they are next written.
+func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
+	return l.exclusive(ctx, "alter space", func(t *tx) error {
+		ts := t.space(name)
+		if ts == nil {
+			return notFound("alter space", name, nil)
+		}
+		if err := ts.policy.CanAlter(p); err != nil {
+			return err
+		}
+		p.Metadata = maps.Clone(p.Metadata)
+		t.describe(ts.s, &p)
+		t.onPublish(func() { ts.s.policy.Store(&p) })
+		return nil
+	})
+}
+
+// DropSpace implements [mainstem.SpaceManager].
+func (l *Log) DropSpace(ctx context.Context, name string) error {
+	return l.exclusive(ctx, "drop space", func(t *tx) error {
+		ts := t.space(name)
+		if ts == nil {
+			return notFound("drop space", name, nil)
+		}
+		return t.drop(ts)
+	})
+}
+
+// Space implements [mainstem.SpaceManager].
+func (l *Log) Space(_ context.Context, name string) (mainstem.SpaceInfo, error) {
+	if err := l.usable("space"); err != nil {
+		return mainstem.SpaceInfo{}, err
+	}
+	s, err := l.find("space", name)
+	if err != nil {
+		return mainstem.SpaceInfo{}, err
+	}
+	return s.info(), nil
+}
+
+// Spaces implements [mainstem.SpaceManager].
+func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.SpaceInfo, error] {
+	return func(yield func(mainstem.SpaceInfo, error) bool) {
+		if err := l.usable("spaces"); err != nil {
+			yield(mainstem.SpaceInfo{}, err)
+			return
+		}
+		r := l.spaces.Load()
+		i, _ := slices.BinarySearch(r.names, prefix)
+		for _, name := range r.names[i:] {
+			if !strings.HasPrefix(name, prefix) {
+				return
+			}
+			if err := ctx.Err(); err != nil {
+				yield(mainstem.SpaceInfo{}, canceled("spaces", err))
+				return
+			}
+			if !yield(r.byName[name].info(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// loadSpaces reads the registry, the totals and the counters at open.
+func (l *Log) loadSpaces() error {
+	byName := map[string]*space{}
+	byID := map[uint32]*space{}
+	next := uint32(1)
+	err := l.walk(format.TagSpace, func(k, v []byte) error {
+		d, err := format.DecodeSpace(v)
+		if err != nil || byID[d.ID] != nil || d.Policy.Validate() != nil {
+			return fmt.Errorf("description of space %q: %w", k[1:], format.ErrCorrupt)
+		}
+		s := newSpace(d.ID, string(k[1:]), d.Created, d.Policy)
+		byName[s.name], byID[s.id] = s, s
+		next = max(next, s.id+1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var last uint64
+	var clock int64
+	err = l.walk(format.TagTotals, func(k, v []byte) error {
+		id, err := format.KeySpace(k)
+		t, err2 := format.DecodeTotals(v)
+		if err != nil || err2 != nil || byID[id] == nil {
+			return fmt.Errorf("totals %x: %w", k, format.ErrCorrupt)
+		}
+		s := byID[id]
+		s.mu.totals = t
+		s.last.Store(t.Last)
+		last, clock = max(last, t.Last), max(clock, t.Updated)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v, closer, err := l.db.Get([]byte{format.TagLog})
+	switch {
+	case err == nil:
+		c, derr := format.DecodeCounters(v)
+		closer.Close()
+		if derr != nil {
+			return fmt.Errorf("counters: %w", derr)
+		}
+		last, next, clock = max(last, c.Last), max(next, c.NextSpace), max(clock, c.Time)
+	case err != pebble.ErrNotFound:
+		return err
+	}
+	l.spaces.Store(newRegistry(byName))
+	l.position.Store(last)
+	l.tx.next, l.tx.nextSpace, l.tx.clock = last+1, next, clock
+	return nil
+}
+
+// walk calls f for every key with tag. It is used for small sets at open.
+func (l *Log) walk(tag byte, f func(k, v []byte) error) error {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = f(it.Key(), v)
+		}
+		if err != nil {
+			it.Close()
+			return err
+		}
+	}
+	return it.Close()
+}

@@ -1,0 +1,476 @@
+package pebblelog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// sweeper removes from disk what readers no longer see: records whose time to
+// live is over, records beyond the age and size limits of their space, and batch
+// IDs that need not be remembered. It sleeps until something is due, and works in
+// small commits so that others are not held up.
+type sweeper struct {
+	l      *Log
+	wake   chan struct{} // capacity 1
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     struct {
+		sync.Mutex
+		next int64 // earliest expiry known, unix ns; 0: none
+	}
+}
+
+// sweepChunk is how many records one sweeping commit removes.
+const sweepChunk = 256
+
+func startSweeper(l *Log) *sweeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	s.wake <- struct{}{}
+	go s.run(ctx)
+	return s
+}
+
+// expiresAt tells the sweeper of a record that expires at the time at, unix ns.
+func (s *sweeper) expiresAt(at int64) {
+	s.mu.Lock()
+	sooner := s.mu.next == 0 || at < s.mu.next
+	if sooner {
+		s.mu.next = at
+	}
+	s.mu.Unlock()
+	if sooner {
+		s.poke()
+	}
+}
+
+func (s *sweeper) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *sweeper) run(ctx context.Context) {
+	defer close(s.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+		if err := s.l.Sweep(ctx); err != nil && ctx.Err() == nil && s.l.failure.Load() == nil {
+			s.l.opts.Logger.Warn("removing expired records failed; it will be tried again", "error", err)
+		}
+		if wait := s.wait(); wait > 0 {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// wait returns how long the sweeper may sleep, 0 for until it is woken.
+func (s *sweeper) wait() time.Duration {
+	var wait time.Duration
+	sooner := func(d time.Duration) {
+		if d = max(d, time.Millisecond); wait == 0 || d < wait {
+			wait = d
+		}
+	}
+	s.mu.Lock()
+	if s.mu.next != 0 && s.mu.next != math.MaxInt64 {
+		sooner(time.Duration(s.mu.next - s.l.opts.Now().UnixNano()))
+	}
+	s.mu.Unlock()
+	if s.l.hasIDs.Load() {
+		sooner(s.l.opts.BatchIDAge / 16)
+	}
+	for _, sp := range s.l.spaces.Load().byName {
+		if p := sp.policy.Load(); (p.MaxAge > 0 || p.MaxBytes > 0) && sp.totals().Records > 0 {
+			sooner(s.l.opts.SweepEvery)
+			break
+		}
+	}
+	return wait
+}
+
+func (s *sweeper) stop() {
+	s.cancel()
+	<-s.done
+}
+
+// Sweep removes now what has expired or exceeds the limits of its space. The
+// engine does so by itself; tests and operators call it to be sure.
+func (l *Log) Sweep(ctx context.Context) error {
+	for {
+		n, err := l.sweepExpired(ctx)
+		if err != nil {
+			return err
+		}
+		if n < sweepChunk {
+			break
+		}
+	}
+	for _, s := range l.spaces.Load().byName {
+		p := s.policy.Load()
+		if p.MaxAge == 0 && p.MaxBytes == 0 {
+			continue
+		}
+		for more := true; more; {
+			var err error
+			if more, err = l.sweepSpace(ctx, s.name); err != nil {
+				return err
+			}
+		}
+	}
+	return l.sweepIDs(ctx)
+}
+
+// expiryEntry is one entry of the expiry index that is due.
+type expiryEntry struct {
+	dbKey   []byte
+	space   uint32
+	key     []byte
+	version uint64
+}
+
+// sweepExpired handles the first entries of the expiry index that are due.
+func (l *Log) sweepExpired(ctx context.Context) (int, error) {
+	due, next, err := l.dueEntries()
+	if err != nil {
+		return 0, mapError("sweep", err)
+	}
+	l.sweeper.mu.Lock()
+	l.sweeper.mu.next = next
+	l.sweeper.mu.Unlock()
+	if len(due) == 0 {
+		return 0, nil
+	}
+	err = l.exclusive(ctx, "sweep", func(t *tx) error {
+		byID := map[uint32]string{}
+		for name, s := range l.spaces.Load().byName {
+			byID[s.id] = name
+		}
+		for _, e := range due {
+			t.del(e.dbKey)
+			name, ok := byID[e.space]
+			if !ok {
+				continue // the space was dropped
+			}
+			if err := t.expire(t.space(name), e.key, e.version); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(due), err
+}
+
+// dueEntries reads the index: what is due, and when the next entry will be.
+func (l *Log) dueEntries() (due []expiryEntry, next int64, err error) {
+	if !l.readers.begin() {
+		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
+	}
+	defer l.readers.end()
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagExpiry}, UpperBound: []byte{format.TagExpiry + 1}})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer it.Close()
+	now := l.opts.Now().UnixNano()
+	for ok := it.First(); ok; ok = it.Next() {
+		at, space, key, err := format.DecodeExpiryKey(it.Key())
+		if err != nil {
+			return nil, 0, err
+		}
+		if at > now || len(due) == sweepChunk {
+			return due, at, nil
+		}
+		val, err := it.ValueAndErr()
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(val) != 8 {
+			return nil, 0, format.ErrCorrupt
+		}
+		due = append(due, expiryEntry{bytes.Clone(it.Key()), space, bytes.Clone(key), binary.BigEndian.Uint64(val)})
+	}
+	return due, 0, it.Error()
+}
+
+// expire ends the record of key at version, if it is still there and its time is
+// over. In a space with bounded history a live one becomes a tombstone, so that
+// followers hear of it; a tombstone or ghost goes, and with it the key.
+func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
+	if !slots(ts.policy) {
+		return t.removeWhere(ts, key, version, func(b *format.Body) bool {
+			return b.Version == version && b.Expires != 0 && b.Expires <= t.now
+		})
+	}
+	slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
+	if err != nil || slot == nil {
+		return err
+	}
+	over := slot.Expires != 0 && slot.Expires <= t.now
+	switch {
+	case slot.Version != version: // superseded; an older record goes alone
+		return t.removeWhere(ts, key, version, func(b *format.Body) bool {
+			return b.Version == version && b.Expires != 0 && b.Expires <= t.now
+		})
+	case !over:
+		return nil
+	case slot.Ghost || slot.Tombstone != mainstem.Live:
+		return t.forget(ts, key)
+	}
+	_, err = t.put(ts, &mainstem.Write{Op: mainstem.OpDelete, Space: ts.s.name, Key: key}, mainstem.Expired)
+	return err
+}
+
+// What the callback of eachOldest answers besides nil.
+var (
+	errEnough = errors.New("enough")     // stop
+	errYoung  = errors.New("not so old") // younger records need not be shown
+)
+
+// sweepSpace removes up to sweepChunk of the oldest records that exceed the age
+// or the size that the space allows. It reports whether there may be more.
+func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error) {
+	s := l.spaces.Load().byName[name]
+	if s == nil || !l.overLimits(s) {
+		return false, nil
+	}
+	err = l.exclusive(ctx, "sweep", func(t *tx) error {
+		ts := t.space(name)
+		if ts == nil {
+			return nil
+		}
+		n := 0
+		err := t.eachOldest(ts, func(key []byte, b *format.Body) error {
+			old := ts.maxAge > 0 && b.Time+ts.maxAge <= t.now
+			big := ts.policy.MaxBytes > 0 && ts.totals.Bytes > ts.policy.MaxBytes
+			if n == sweepChunk {
+				return errEnough
+			}
+			if !old && !big {
+				return errYoung
+			}
+			n++
+			version := b.Version
+			return t.evict(ts, bytes.Clone(key), version)
+		})
+		more = n == sweepChunk
+		if err == errEnough || err == errYoung {
+			err = nil
+		}
+		return err
+	})
+	return more, err
+}
+
+// overLimits is a cheap first look that spares an idle log the commit.
+func (l *Log) overLimits(s *space) bool {
+	p, t := s.policy.Load(), s.totals()
+	if p.MaxBytes > 0 && t.Bytes > p.MaxBytes {
+		return true
+	}
+	if p.MaxAge == 0 || t.Records == 0 || !l.readers.begin() {
+		return false
+	}
+	defer l.readers.end()
+	if p.NoFeed {
+		return true
+	}
+	head := format.AppendHead(nil, format.TagFeed, s.id)
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	if err != nil {
+		return true
+	}
+	defer it.Close()
+	if !it.First() {
+		return false
+	}
+	val, err := it.ValueAndErr()
+	if err != nil {
+		return true
+	}
+	_, body, _, err := format.NextFeedEntry(val)
+	if err != nil {
+		return true
+	}
+	b, err := format.DecodeBody(body)
+	return err != nil || b.Time+int64(p.MaxAge) <= l.opts.Now().UnixNano()
+}
+
+// evict removes one record because of a limit, without a tombstone. In a slot the
+// whole key is forgotten with its newest record.
+func (t *tx) evict(ts *stagedSpace, key []byte, version uint64) error {
+	if !slots(ts.policy) {
+		return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
+	}
+	h, err := t.head(ts, key)
+	if err != nil {
+		return err
+	}
+	if h.version == version {
+		return t.forget(ts, key)
+	}
+	return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
+}
+
+// eachOldest calls f for the records of a space, oldest first. Without a feed there
+// is no such order: then it goes by key, and by version within a key.
+func (t *tx) eachOldest(ts *stagedSpace, f func(key []byte, b *format.Body) error) error {
+	if ts.policy.NoFeed {
+		return t.eachByKey(ts, f)
+	}
+	head := format.AppendHead(nil, format.TagFeed, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		block, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		block = bytes.Clone(block)
+		for len(block) > 0 {
+			key, body, rest, err := format.NextFeedEntry(block)
+			if err != nil {
+				return err
+			}
+			block = rest
+			b, err := format.DecodeBody(body)
+			if err != nil {
+				return err
+			}
+			if err := f(key, &b); err != nil {
+				return err
+			}
+		}
+	}
+	return it.Error()
+}
+
+func (t *tx) eachByKey(ts *stagedSpace, f func(key []byte, b *format.Body) error) error {
+	tags := []byte{format.TagVersion}
+	if slots(ts.policy) {
+		tags = []byte{format.TagOlder, format.TagSlot}
+	}
+	for _, tag := range tags {
+		head := format.AppendHead(nil, tag, ts.s.id)
+		it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+		if err != nil {
+			return err
+		}
+		err = walkBodies(it, func(k []byte, b *format.Body) error {
+			key, err := userKey(k)
+			if err != nil || b.Ghost {
+				return err
+			}
+			err = f(key, b)
+			if err == errYoung {
+				return nil // in this order older ones may follow
+			}
+			return err
+		})
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func walkBodies(it *pebble.Iterator, f func(k []byte, b *format.Body) error) error {
+	for ok := it.First(); ok; ok = it.Next() {
+		val, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		b, err := format.DecodeBody(val)
+		if err != nil {
+			return err
+		}
+		if err := f(it.Key(), &b); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// userKey returns the user's key of a slot key or a versioned key.
+func userKey(k []byte) ([]byte, error) {
+	if k[0] == format.TagSlot {
+		return format.SlotKey(k)
+	}
+	prefix, _, err := format.SplitVersioned(k)
+	if err != nil {
+		return nil, err
+	}
+	return format.AppendUnescaped(nil, prefix)
+}
+
+// sweepIDs forgets the batch IDs that are older than promised.
+func (l *Log) sweepIDs(ctx context.Context) error {
+	for {
+		old, err := l.oldIDs()
+		if err != nil || len(old) == 0 {
+			return mapError("sweep", err)
+		}
+		err = l.exclusive(ctx, "sweep", func(t *tx) error {
+			for _, k := range old {
+				_, id, err := format.DecodeIDOrderKey(k)
+				if err != nil {
+					return err
+				}
+				t.del(k)
+				t.del(format.AppendReceiptKey(nil, id))
+			}
+			return nil
+		})
+		if err != nil || len(old) < sweepChunk {
+			return err
+		}
+	}
+}
+
+func (l *Log) oldIDs() (old [][]byte, err error) {
+	if !l.readers.begin() {
+		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
+	}
+	defer l.readers.end()
+	until := l.opts.Now().Add(-l.opts.BatchIDAge).UnixNano()
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagIDOrder}, UpperBound: []byte{format.TagIDOrder + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	for ok := it.First(); ok && len(old) < sweepChunk; ok = it.Next() {
+		at, _, err := format.DecodeIDOrderKey(it.Key())
+		if err != nil {
+			return nil, err
+		}
+		if at > until {
+			l.hasIDs.Store(true)
+			break
+		}
+		old = append(old, bytes.Clone(it.Key()))
+	}
+	return old, it.Error()
+}

@@ -1,0 +1,328 @@
+package pebblelog
+
+import (
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// tx turns the writes of one group of batches into one Pebble batch. There is
+// one tx, reused; only the leader of the committer touches it.
+//
+// Two modes. A plain tx only appends to its Pebble batch: what it must know of
+// keys written earlier in the group stands in the head cache. An indexed tx
+// also reads its own writes back, which edits of history and of feed blocks need;
+// it holds one batch or one internal job, so that it can be thrown away on an error.
+type tx struct {
+	l       *Log
+	pb      *pebble.Batch
+	indexed bool
+	now     int64 // commit time of the group
+
+	next      uint64 // position of the next record
+	nextSpace uint32
+	clock     int64 // time of the group before: time never runs backwards
+
+	staged  []*stagedSpace // spaces touched, in order of first touch
+	spare   []*stagedSpace
+	created []*space
+	dropped string
+	publish []func()           // run when the group is durable
+	ids     map[string]*waiter // batch IDs of this group
+	broken  error              // a plain tx failed in the middle of a batch
+	expiry  int64              // earliest expiry written, unix ns; 0: none
+	undo    struct {
+		next      uint64
+		nextSpace uint32
+	}
+
+	key, key2, body, feedBody []byte // scratch
+}
+
+// stagedSpace is what a tx has done to a space and not yet published.
+type stagedSpace struct {
+	s      *space
+	policy *mainstem.Policy
+	maxAge int64
+	totals format.Totals
+	dirty  bool // something was written
+
+	block      []byte // feed block under construction
+	blockFirst uint64
+}
+
+// feedBlockMax is the size, in bytes, at which a feed block is closed: a
+// reader decodes from the start of a block.
+const feedBlockMax = 64 << 10
+
+func (t *tx) begin(indexed bool) {
+	t.indexed = indexed
+	if indexed {
+		t.pb = t.l.db.NewIndexedBatch()
+	} else {
+		t.pb = t.l.db.NewBatch()
+	}
+	t.now = max(t.l.opts.Now().UnixNano(), t.clock)
+	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
+}
+
+// abandon throws away everything since begin.
+func (t *tx) abandon() {
+	t.next, t.nextSpace = t.undo.next, t.undo.nextSpace
+	t.l.heads.clear()
+	t.reset()
+}
+
+func (t *tx) reset() {
+	if t.pb != nil {
+		t.pb.Close()
+		t.pb = nil
+	}
+	for _, ts := range t.staged {
+		ts.s.staged = nil
+		*ts = stagedSpace{block: ts.block[:0]}
+	}
+	t.spare = append(t.spare, t.staged...)
+	t.staged = t.staged[:0]
+	t.created, t.publish, t.dropped = t.created[:0], t.publish[:0], ""
+	t.broken = nil
+	t.expiry = 0
+	clear(t.ids)
+}
+
+func (t *tx) onPublish(f func()) { t.publish = append(t.publish, f) }
+
+// space returns the staged space called name, or nil if there is none.
+func (t *tx) space(name string) *stagedSpace {
+	s := t.l.spaces.Load().byName[name]
+	if s == nil {
+		for _, c := range t.created {
+			if c.name == name {
+				return c.staged
+			}
+		}
+		return nil
+	}
+	if s.staged != nil {
+		return s.staged
+	}
+	return t.stage(s)
+}
+
+func (t *tx) stage(s *space) *stagedSpace {
+	var ts *stagedSpace
+	if n := len(t.spare); n > 0 {
+		ts, t.spare = t.spare[n-1], t.spare[:n-1]
+	} else {
+		ts = new(stagedSpace)
+	}
+	ts.s, ts.policy, ts.totals = s, s.policy.Load(), s.totals()
+	ts.maxAge = int64(ts.policy.MaxAge)
+	s.staged = ts
+	t.staged = append(t.staged, ts)
+	return ts
+}
+
+func (t *tx) create(name string, p mainstem.Policy) *stagedSpace {
+	s := newSpace(t.nextSpace, name, t.now, p)
+	t.nextSpace++
+	t.created = append(t.created, s)
+	ts := t.stage(s)
+	ts.dirty = true
+	t.describe(s, ts.policy)
+	return ts
+}
+
+// describe writes the description of s with policy p.
+func (t *tx) describe(s *space, p *mainstem.Policy) {
+	t.key = format.AppendSpaceKey(t.key[:0], s.name)
+	t.body = format.AppendSpace(t.body[:0], &format.Space{ID: s.id, Created: s.created, Policy: *p})
+	t.set(t.key, t.body)
+}
+
+// drop removes everything a space has stored. Expiry entries that point to it
+// are dropped when they come up.
+func (t *tx) drop(ts *stagedSpace) error {
+	s := ts.s
+	t.del(format.AppendSpaceKey(nil, s.name))
+	t.del(format.AppendTotalsKey(nil, s.id))
+	for _, tag := range []byte{format.TagSlot, format.TagOlder, format.TagVersion, format.TagFeed} {
+		start := format.AppendHead(nil, tag, s.id)
+		if err := t.pb.DeleteRange(start, format.AppendSuccessor(nil, start), nil); err != nil {
+			return err
+		}
+	}
+	t.dropped = s.name
+	return nil
+}
+
+// set and del cannot fail: Pebble returns an error only for keys in a batch that
+// exceeds 4 GiB, which the limits exclude, and then Commit reports it.
+func (t *tx) set(k, v []byte) { _ = t.pb.Set(k, v, nil) }
+func (t *tx) del(k []byte)    { _ = t.pb.Delete(k, nil) }
+
+// read returns a copy of the value of k as the tx sees it, nil if there is none.
+// Only an indexed tx sees its own writes.
+func (t *tx) read(k []byte) ([]byte, error) {
+	r := pebble.Reader(t.l.db)
+	if t.indexed {
+		r = t.pb
+	}
+	v, closer, err := r.Get(k)
+	if err == pebble.ErrNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v = append([]byte{}, v...)
+	return v, closer.Close()
+}
+
+func (t *tx) iter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	if t.indexed {
+		return t.pb.NewIter(o)
+	}
+	return t.l.db.NewIter(o)
+}
+
+// headKey writes to t.key the key under which the head of a user's key is
+// cached: its slot, or the prefix of its versions.
+func (t *tx) headKey(ts *stagedSpace, key []byte) []byte {
+	if slots(ts.policy) {
+		t.key = format.AppendSlotKey(t.key[:0], ts.s.id, key)
+	} else {
+		t.key = format.AppendPrefix(t.key[:0], format.TagVersion, ts.s.id, key)
+	}
+	return t.key
+}
+
+// head returns the head of key; t.key holds its head key afterwards.
+func (t *tx) head(ts *stagedSpace, key []byte) (*head, error) {
+	hk := t.headKey(ts, key)
+	if h := t.l.heads.get(hk); h != nil {
+		return h, nil
+	}
+	var h head
+	var err error
+	if slots(ts.policy) {
+		h, err = t.loadSlotHead(ts, hk, key)
+	} else {
+		h, err = t.loadStreamHead(hk, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.l.heads.put(hk, h), nil
+}
+
+func (t *tx) loadSlotHead(ts *stagedSpace, hk, key []byte) (head, error) {
+	r := pebble.Reader(t.l.db)
+	if t.indexed {
+		r = t.pb
+	}
+	v, closer, err := r.Get(hk)
+	if err == pebble.ErrNotFound {
+		return head{}, nil
+	}
+	if err != nil {
+		return head{}, err
+	}
+	defer closer.Close()
+	h, err := headOf(v, len(key))
+	if err != nil || !h.ghost || ts.policy.History == 1 {
+		return h, err
+	}
+	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
+	return t.newestBehindGhost(prefix, len(key), h)
+}
+
+// newestBehindGhost returns h with what is known of the newest record held under prefix.
+func (t *tx) newestBehindGhost(prefix []byte, keyLen int, h head) (head, error) {
+	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
+	if err != nil {
+		return head{}, err
+	}
+	defer it.Close()
+	for ok := it.Last(); ok; ok = it.Prev() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return head{}, err
+		}
+		older, err := headOf(v, keyLen)
+		if err != nil {
+			return head{}, err
+		}
+		if !older.ghost {
+			older.version, older.ghost = h.version, true
+			return older, nil
+		}
+	}
+	return h, it.Error()
+}
+
+func headOf(v []byte, keyLen int) (head, error) {
+	b, err := format.DecodeBody(v)
+	if err != nil {
+		return head{}, err
+	}
+	if b.Ghost {
+		return head{version: b.Version, ghost: true}, nil
+	}
+	return head{
+		version: b.Version, position: b.Position, time: b.Time, expires: b.Expires,
+		size: b.Size() + int64(keyLen), tomb: b.Tombstone, held: true,
+	}, nil
+}
+
+func (t *tx) loadStreamHead(prefix, key []byte) (head, error) {
+	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2})
+	if err != nil {
+		return head{}, err
+	}
+	defer it.Close()
+	if !t.indexed && !it.SeekPrefixGE(prefix) { // bloom filters answer for most new keys
+		return head{}, it.Error()
+	}
+	if !it.Last() {
+		return head{}, it.Error()
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return head{}, err
+	}
+	h, err := headOf(v, len(key))
+	if err != nil || !h.ghost {
+		return h, err
+	}
+	return t.newestBehindGhost(prefix, len(key), h)
+}
+
+// seal writes the totals of the touched spaces and closes their feed blocks: the
+// last writes of a group.
+func (t *tx) seal() {
+	for _, ts := range t.staged {
+		if !ts.dirty || ts.s.name == t.dropped {
+			continue
+		}
+		t.closeBlock(ts)
+		t.key = format.AppendTotalsKey(t.key[:0], ts.s.id)
+		t.body = format.AppendTotals(t.body[:0], &ts.totals)
+		t.set(t.key, t.body)
+	}
+	if t.dropped != "" {
+		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.now})
+		t.set([]byte{format.TagLog}, t.body)
+	}
+}
+
+func (t *tx) closeBlock(ts *stagedSpace) {
+	if len(ts.block) == 0 {
+		return
+	}
+	t.key = format.AppendFeedKey(t.key[:0], ts.s.id, ts.blockFirst)
+	t.set(t.key, ts.block)
+	ts.block = ts.block[:0]
+}
