@@ -43,6 +43,8 @@ type feedCursor struct {
 	yield  func(mainstem.Record, error) bool
 	over   bool // yield returned false, or the limit is reached
 
+	body    format.Body
+	rec     mainstem.Record
 	headers mainstem.Headers
 	value   []byte // of a large record
 
@@ -195,25 +197,26 @@ func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, a
 
 // emit yields one entry; it returns false when the feed is over.
 func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
-	b, err := format.DecodeBody(body)
-	if err != nil {
+	b := &c.body
+	if err := b.Decode(body); err != nil {
 		return false, err
 	}
 	c.after = b.Position
-	if !r.visible(&b) {
+	if !r.visible(b) {
 		return true, nil
 	}
 	if b.External {
-		found, err := c.fetch(r, key, &b)
+		found, err := c.fetch(r, key, b)
 		if !found || err != nil {
 			return err == nil, err
 		}
 	}
-	rec := b.Record(r.s.name, key, c.headers)
-	if rec.Headers != nil {
-		c.headers = rec.Headers
+	c.rec.Space, c.rec.Key, c.rec.Headers = r.s.name, key, c.headers
+	b.Fill(&c.rec)
+	if c.rec.Headers != nil {
+		c.headers = c.rec.Headers
 	}
-	if !c.yield(rec, nil) {
+	if !c.yield(c.rec, nil) {
 		c.over = true
 		return false, nil
 	}

@@ -117,8 +117,8 @@ func open(path string, opts Options) (_ *Log, err error) {
 	if err := l.loadSpaces(); err != nil {
 		return nil, mapError("open "+path, err)
 	}
-	l.sweeper = startSweeper(l)
 	l.syncer = startSyncer(l)
+	startSweeper(l)
 	return l, nil
 }
 

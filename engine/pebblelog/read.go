@@ -36,6 +36,7 @@ type read struct {
 	slots  bool
 	now    int64
 	maxAge int64
+	steps  int
 }
 
 // begin starts a read; end must be called if it succeeds.
@@ -164,12 +165,19 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 	if b.Tombstone != mainstem.Live || !r.visible(b) {
 		return mainstem.Record{}, nil
 	}
-	rec := b.Record(r.s.name, key, nil)
-	rec.Value = bytes.Clone(rec.Value)
-	if b.HasHeaders() {
-		rec.Headers = b.Headers(nil, true)
+	rec := mainstem.Record{Space: r.s.name}
+	headers := *b
+	b.DropHeaders()
+	b.Fill(&rec)
+	// One allocation holds the caller's copy of key and value.
+	buf := append(make([]byte, 0, len(key)+len(b.Value)), key...)
+	rec.Key = buf[:len(key):len(key)]
+	if b.Value != nil {
+		rec.Value = append(buf, b.Value...)[len(key):]
 	}
-	rec.Key = bytes.Clone(key)
+	if headers.HasHeaders() {
+		rec.Headers = headers.Headers(nil, true)
+	}
 	return rec, nil
 }
 
@@ -300,6 +308,7 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 		return false, err
 	}
 	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}
+	w.rec.Space, w.rec.Key = r.s.name, key
 	if !r.slots {
 		err := w.versioned(ctx, format.TagVersion)
 		return !w.stopped, err
@@ -324,25 +333,32 @@ type walk struct {
 	sel     mainstem.Versions
 	yield   func(mainstem.Record, error) bool
 	left    int
-	headers mainstem.Headers
 	stopped bool // yield returned false
 	full    bool // the limit is reached
+
+	body    format.Body
+	rec     mainstem.Record // space and key stay
+	headers mainstem.Headers
 }
 
-// emit yields b if it is selected; it returns false when the walk is over.
-func (w *walk) emit(b *format.Body) (bool, error) {
+// emit yields w.body if it is selected; it returns false when the walk is over.
+func (w *walk) emit() (bool, error) {
+	b := &w.body
 	first := b.Version - uint64(b.Count) + 1
 	if b.Version < uint64(w.sel.From) || w.sel.To != 0 && first > uint64(w.sel.To) || !w.visible(b) {
 		return true, nil
 	}
-	if err := w.doubtful(w.op, b); err != nil {
-		return false, err
+	if b.Position > w.l.position.Load() {
+		if err := w.doubtful(w.op, b); err != nil {
+			return false, err
+		}
 	}
-	rec := b.Record(w.s.name, w.key, w.headers)
-	if rec.Headers != nil {
-		w.headers = rec.Headers
+	w.rec.Headers = w.headers
+	b.Fill(&w.rec)
+	if w.rec.Headers != nil {
+		w.headers = w.rec.Headers
 	}
-	if !w.yield(rec, nil) {
+	if !w.yield(w.rec, nil) {
 		w.stopped = true
 		return false, nil
 	}
@@ -378,14 +394,13 @@ func (w *walk) versioned(ctx context.Context, tag byte) error {
 		if err != nil {
 			return err
 		}
-		b, err := format.DecodeBody(val)
-		if err != nil {
+		if err := w.body.Decode(val); err != nil {
 			return err
 		}
-		if w.passed(&b) {
+		if w.passed(&w.body) {
 			return nil
 		}
-		if more, err := w.emit(&b); !more || err != nil {
+		if more, err := w.emit(); !more || err != nil {
 			return err
 		}
 		if w.sel.Reverse {
@@ -416,17 +431,22 @@ func (w *walk) slot() error {
 	if err != nil {
 		return err
 	}
-	b, err := format.DecodeBody(val)
-	if err != nil {
+	if err := w.body.Decode(val); err != nil {
 		return err
 	}
-	_, err = w.emit(&b)
+	_, err = w.emit()
 	return err
 }
+
+// stepEvery is how many records a longer read yields between two looks around.
+const stepEvery = 64
 
 // step is called for each record of a longer read: it notices the end of the
 // context and of the log.
 func (r *read) step(ctx context.Context) error {
+	if r.steps++; r.steps%stepEvery != 0 {
+		return nil
+	}
 	if r.l.readers.closed.Load() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: r.op}
 	}

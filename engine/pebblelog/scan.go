@@ -42,6 +42,8 @@ type scan struct {
 	yield   func(mainstem.Record, error) bool
 	left    int
 	it      *pebble.Iterator
+	body    format.Body
+	rec     mainstem.Record
 	headers mainstem.Headers
 	userKey []byte
 	prefix  []byte
@@ -88,35 +90,40 @@ func (s *scan) bounds() (lower, upper []byte) {
 	return lower, upper
 }
 
-// emit yields the record of userKey; it returns false when the scan is over.
-func (s *scan) emit(userKey []byte, b *format.Body) (bool, error) {
+// emit yields s.body as the record of userKey; it returns false when the scan is over.
+func (s *scan) emit(userKey []byte) (bool, error) {
+	b := &s.body
 	if b.Tombstone != mainstem.Live && !s.rng.Tombstones {
 		return true, nil
 	}
-	if err := s.doubtful(s.op, b); err != nil {
-		return false, err
+	if b.Position > s.l.position.Load() {
+		if err := s.doubtful(s.op, b); err != nil {
+			return false, err
+		}
 	}
 	if s.rng.KeysOnly {
 		b.Value = nil
 		b.DropHeaders()
 	}
-	rec := b.Record(s.s.name, userKey, s.headers)
-	if rec.Headers != nil {
-		s.headers = rec.Headers
+	s.rec.Space, s.rec.Key, s.rec.Headers = s.s.name, userKey, s.headers
+	b.Fill(&s.rec)
+	if s.rec.Headers != nil {
+		s.headers = s.rec.Headers
 	}
-	if !s.yield(rec, nil) {
+	if !s.yield(s.rec, nil) {
 		return false, nil
 	}
 	s.left--
 	return s.left != 0, nil
 }
 
-func (s *scan) body() (format.Body, error) {
-	val, err := s.it.ValueAndErr()
+// decode reads the record under it into s.body.
+func (s *scan) decode(it *pebble.Iterator) error {
+	val, err := it.ValueAndErr()
 	if err != nil {
-		return format.Body{}, err
+		return err
 	}
-	return format.DecodeBody(val)
+	return s.body.Decode(val)
 }
 
 func (s *scan) overSlots(ctx context.Context) error {
@@ -132,16 +139,15 @@ func (s *scan) overSlots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := s.body()
-		if err != nil {
+		if err := s.decode(s.it); err != nil {
 			return err
 		}
 		more := true
 		switch {
-		case b.Ghost && s.s.policy.Load().History != 1:
+		case s.body.Ghost && s.s.policy.Load().History != 1:
 			more, err = s.emitOlder(key)
-		case s.visible(&b):
-			more, err = s.emit(key, &b)
+		case s.visible(&s.body):
+			more, err = s.emit(key)
 		}
 		if !more || err != nil {
 			return err
@@ -159,16 +165,11 @@ func (s *scan) emitOlder(key []byte) (bool, error) {
 	}
 	defer it.Close()
 	for ok := it.Last(); ok; ok = it.Prev() {
-		val, err := it.ValueAndErr()
-		if err != nil {
+		if err := s.decode(it); err != nil {
 			return false, err
 		}
-		b, err := format.DecodeBody(val)
-		if err != nil {
-			return false, err
-		}
-		if s.visible(&b) {
-			return s.emit(key, &b)
+		if s.visible(&s.body) {
+			return s.emit(key)
 		}
 	}
 	return true, it.Error()
@@ -213,12 +214,11 @@ func (s *scan) newestOfPrefix() (bool, error) {
 		ok = s.it.SeekLT(format.AppendPrefixEnd(nil, s.prefix))
 	}
 	for ; ok && bytes.HasPrefix(s.it.Key(), s.prefix); ok = s.it.Prev() {
-		b, err := s.body()
-		if err != nil {
+		if err := s.decode(s.it); err != nil {
 			return false, err
 		}
-		if s.visible(&b) {
-			return s.emit(s.userKey, &b)
+		if s.visible(&s.body) {
+			return s.emit(s.userKey)
 		}
 	}
 	return true, s.it.Error()

@@ -33,12 +33,12 @@ type sweeper struct {
 // sweepChunk is how many records one sweeping commit removes.
 const sweepChunk = 256
 
-func startSweeper(l *Log) *sweeper {
+func startSweeper(l *Log) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
-	s.wake <- struct{}{}
+	l.sweeper = s
+	s.poke()
 	go s.run(ctx)
-	return s
 }
 
 // expiresAt tells the sweeper of a record that expires at the time at, unix ns.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -100,55 +101,82 @@ func appendHeaders(dst []byte, h mainstem.Headers) []byte {
 // walked but not decoded: see [Body.Headers].
 func DecodeBody(p []byte) (Body, error) {
 	var b Body
-	err := b.decode(p)
+	err := b.Decode(p)
 	return b, err
 }
 
-func (b *Body) decode(p []byte) error {
-	if len(p) == 0 {
+// bodyMin is the length of the shortest body: flags, version, position, time.
+const bodyMin = 1 + 1 + 1 + 8
+
+// flagsOptional are the flags of the fields that most records lack.
+const flagsOptional = flagHeaders | flagExpires | flagCount
+
+// Decode is [DecodeBody] into b, for loops.
+func (b *Body) Decode(p []byte) error {
+	if len(p) < bodyMin {
 		return ErrCorrupt
 	}
-	flags := p[0]
-	r := reader{p: p[1:]}
+	flags, i := p[0], 2
+	if b.Version = uint64(p[1]); b.Version >= 0x80 {
+		var n int
+		if b.Version, n = binary.Uvarint(p[1:]); n <= 0 {
+			return ErrCorrupt
+		}
+		i = 1 + n
+	}
+	var n int
+	if b.Position, n = binary.Uvarint(p[i:]); n <= 0 || len(p)-i-n < 8 {
+		return ErrCorrupt
+	}
+	i += n
+	b.Time = int64(binary.LittleEndian.Uint64(p[i:]))
 	b.Tombstone = mainstem.Tombstone(flags & flagTombstone)
 	b.Ghost = flags&flagGhost != 0
 	b.External = flags&flagExternal != 0
-	b.Version = r.uvarint()
-	b.Position = r.uvarint()
-	b.Time = int64(r.fixed64())
-	b.Expires = 0
-	if flags&flagExpires != 0 {
-		b.Expires = int64(r.fixed64())
-	}
-	b.Count = 1
-	if flags&flagCount != 0 {
-		n := r.uvarint()
-		if n > 1<<32-1 {
-			return ErrCorrupt
+	b.Expires, b.Count, b.headers = 0, 1, nil
+	p = p[i+8:]
+	if flags&flagsOptional != 0 {
+		var err error
+		if p, err = b.decodeOptional(p, flags); err != nil {
+			return err
 		}
-		b.Count = uint32(n)
-	}
-	b.headers = nil
-	if flags&flagHeaders != 0 {
-		b.headers = r.headers()
-	}
-	if r.bad {
-		return ErrCorrupt
 	}
 	b.Value = nil
-	if flags&flagNil == 0 && !b.External {
-		b.Value = r.p[:len(r.p):len(r.p)]
-	} else if len(r.p) != 0 {
+	if flags&(flagNil|flagExternal) == 0 {
+		b.Value = p[:len(p):len(p)]
+	} else if len(p) != 0 {
 		return ErrCorrupt
 	}
 	return nil
 }
 
+// decodeOptional reads the fields that flags announce and returns what follows.
+func (b *Body) decodeOptional(p []byte, flags byte) ([]byte, error) {
+	r := reader{p: p}
+	if flags&flagExpires != 0 {
+		b.Expires = int64(r.fixed64())
+	}
+	if flags&flagCount != 0 {
+		n := r.uvarint()
+		if n > math.MaxUint32 {
+			return nil, ErrCorrupt
+		}
+		b.Count = uint32(n)
+	}
+	if flags&flagHeaders != 0 {
+		b.headers = r.headers()
+	}
+	if r.bad {
+		return nil, ErrCorrupt
+	}
+	return r.p, nil
+}
+
 // HasHeaders reports whether the record has headers.
 func (b *Body) HasHeaders() bool { return len(b.headers) > 0 }
 
-// Headers decodes the headers into dst, which may be nil or reused. With a nil
-// arena the values alias the input; otherwise they are copied.
+// Headers decodes the headers into dst, which may be nil or reused. Their values
+// alias the input unless copyBytes is true.
 func (b *Body) Headers(dst mainstem.Headers, copyBytes bool) mainstem.Headers {
 	if len(b.headers) == 0 {
 		return nil
@@ -196,21 +224,22 @@ func (b *Body) Size() int64 {
 // EncodedHeaders returns the headers as persisted, for copying a body.
 func (b *Body) EncodedHeaders() []byte { return b.headers }
 
-// Record turns b into a record of the contract. Headers are decoded into h,
-// which may be nil. Nothing is copied.
-func (b *Body) Record(space string, key []byte, h mainstem.Headers) mainstem.Record {
-	r := mainstem.Record{
-		Space: space, Key: key,
-		Version: mainstem.Version(b.Version), Count: b.Count, Position: mainstem.Position(b.Position),
-		Time: time.Unix(0, b.Time), Tombstone: b.Tombstone, Value: b.Value,
-	}
-	if b.Expires != 0 && b.Tombstone == mainstem.Live {
+// Fill writes b into r, all but space and key. The headers are decoded into the
+// array of r.Headers if it is large enough. Nothing is copied.
+func (b *Body) Fill(r *mainstem.Record) {
+	r.Version, r.Count, r.Position = mainstem.Version(b.Version), b.Count, mainstem.Position(b.Position)
+	r.Time = time.Unix(0, b.Time)
+	r.Tombstone, r.Value = b.Tombstone, b.Value
+	if b.Expires == 0 {
+		r.Expires = time.Time{}
+	} else if r.Expires = (time.Time{}); b.Tombstone == mainstem.Live {
 		r.Expires = time.Unix(0, b.Expires)
 	}
-	if len(b.headers) > 0 {
-		r.Headers = b.Headers(h, false)
+	if len(b.headers) == 0 {
+		r.Headers = nil
+	} else {
+		r.Headers = b.Headers(r.Headers, false)
 	}
-	return r
 }
 
 // PeekPosition returns the position of an encoded body without decoding the rest.

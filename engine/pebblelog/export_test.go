@@ -1,0 +1,104 @@
+package pebblelog
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// Raw is bare Pebble with the engine's options: the baseline of benchmarks.
+type Raw struct {
+	l *Log
+}
+
+// OpenRaw opens bare Pebble in dir.
+func OpenRaw(dir string) (*Raw, error) {
+	l, err := Open(dir, &Options{Durability: mainstem.OS})
+	if err != nil {
+		return nil, err
+	}
+	return &Raw{l}, l.fs.setLazy(true)
+}
+
+// Close closes it.
+func (r *Raw) Close() error { return r.l.Close() }
+
+// CommitEvents writes the keys and bytes that a commit of n events to one stream
+// writes: the records, one feed block, the totals.
+func (r *Raw) CommitEvents(i uint64, key, value []byte, n int) {
+	b := r.l.db.NewBatch()
+	defer b.Close()
+	body := append(make([]byte, 16), value...)
+	k := format.AppendPrefix(nil, format.TagVersion, 1, key)
+	entry := append(append([]byte{}, key...), body...)
+	var block []byte
+	for j := range n {
+		must(b.Set(binary.BigEndian.AppendUint64(k, uint64(j)), body, nil))
+		block = append(block, entry...)
+	}
+	must(b.Set(format.AppendFeedKey(nil, 1, i), block, nil))
+	must(b.Set(format.AppendTotalsKey(nil, 1), body[:32], nil))
+	must(b.Commit(pebble.Sync))
+}
+
+// CommitKeys writes n plain keys with values of the size given.
+func (r *Raw) CommitKeys(i uint64, n, size int) {
+	b := r.l.db.NewBatch()
+	defer b.Close()
+	value := bytes.Repeat([]byte("v"), size)
+	var k [17]byte
+	k[0] = 'z'
+	binary.BigEndian.PutUint64(k[1:], i)
+	for j := range n {
+		binary.BigEndian.PutUint64(k[9:], uint64(j))
+		must(b.Set(k[:], value, nil))
+	}
+	must(b.Commit(pebble.Sync))
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// RawGet gets a slot with bare Pebble and copies its value.
+func (l *Log) RawGet(space string, key []byte) {
+	s := l.spaces.Load().byName[space]
+	v, closer, err := l.db.Get(format.AppendSlotKey(nil, s.id, key))
+	must(err)
+	_ = bytes.Clone(v)
+	must(closer.Close())
+}
+
+// RawRead iterates over the versions of a key with bare Pebble.
+func (l *Log) RawRead(space string, key []byte) {
+	s := l.spaces.Load().byName[space]
+	prefix := format.AppendPrefix(nil, format.TagVersion, s.id, key)
+	l.rawIterate(prefix, format.AppendPrefixEnd(nil, prefix))
+}
+
+// RawScan iterates over the slots of a space with bare Pebble.
+func (l *Log) RawScan(space string) {
+	head := format.AppendHead(nil, format.TagSlot, l.spaces.Load().byName[space].id)
+	l.rawIterate(head, format.AppendSuccessor(nil, head))
+}
+
+func (l *Log) rawIterate(lower, upper []byte) {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	must(err)
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		must(err)
+		n += len(v)
+	}
+	must(it.Close())
+}
+
+// FlushRaw writes everything in memory to sorted files.
+func (l *Log) FlushRaw() { must(l.db.Flush()) }

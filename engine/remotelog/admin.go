@@ -1,0 +1,73 @@
+package remotelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// Info describes a server.
+type Info struct {
+	Version string // of the server, for people
+	Engine  string // behind it, for people
+
+	Snapshots, Backup, Check bool // what the engine offers beyond the contract
+
+	Limits mainstem.Limits
+}
+
+// Info asks the server what it is: also a way to see whether it is there.
+func (l *Log) Info(ctx context.Context) (Info, error) {
+	out, err := ask(ctx, l, call{op: "info"}, l.client.Info, &pb.InfoRequest{}, ifLost)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{
+		Version: out.Version, Engine: out.Engine,
+		Snapshots: out.Snapshots, Backup: out.Backup, Check: out.Check,
+		Limits: message.DecodeLimits(out.Limits),
+	}, nil
+}
+
+// Backup writes a consistent copy of the server's log to w, which its engine's
+// Restore reads. If it fails, what was written to w is not a backup.
+func (l *Log) Backup(ctx context.Context, w io.Writer) error {
+	c := call{op: "backup"}
+	open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.BackupResponse], error) {
+		return l.client.Backup(ctx, &pb.BackupRequest{})
+	}
+	return receive(ctx, l, c, open, func(m *pb.BackupResponse) error {
+		if _, err := w.Write(m.Data); err != nil {
+			return c.fail(mainstem.KindUnavailable, mainstem.NoOutcome, fmt.Errorf("write the copy: %w", err))
+		}
+		return nil
+	})
+}
+
+// Check lets the server verify its log and calls report for each inconsistency.
+func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
+	c := call{op: "check"}
+	open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.CheckResponse], error) {
+		return l.client.Check(ctx, &pb.CheckRequest{})
+	}
+	var stats *pb.CheckStats
+	err := receive(ctx, l, c, open, func(m *pb.CheckResponse) error {
+		if m.Problem != nil {
+			report(message.DecodeProblem(m.Problem))
+		}
+		if m.Stats != nil {
+			stats = m.Stats
+		}
+		return nil
+	})
+	if err == nil && stats == nil {
+		err = c.fail(mainstem.KindInternal, mainstem.NoOutcome, errors.New("the server ended the check without its counts"))
+	}
+	return message.DecodeCheckStats(stats), err
+}

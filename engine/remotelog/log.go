@@ -1,0 +1,165 @@
+package remotelog
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// MaxBackoff is the longest time that a follower waits before it connects again.
+const MaxBackoff = 2 * time.Second
+
+const (
+	firstBackoff = 20 * time.Millisecond
+	closeGrace   = 5 * time.Second // for running calls, when the Log is closed
+)
+
+// errClosed is the cause of the end of calls when the Log is closed.
+var errClosed = errors.New("the remote log was closed")
+
+// Log is a log served by another process. It implements [mainstem.Log],
+// [mainstem.Snapshotter], [mainstem.Backuper] and [mainstem.Checker]; what the engine
+// behind the server does not offer is Unsupported. Open it with [Open].
+type Log struct {
+	reader
+	o                Options
+	client           mainstemv1connect.LogServiceClient
+	closeConnections func()
+	batches          sync.Pool // of *message.Batch
+
+	closing     context.Context // ends streams; done when Close is called
+	startClose  context.CancelFunc
+	killed      context.Context // ends all calls; done when Close has waited long enough
+	kill        context.CancelFunc
+	background  sync.WaitGroup // goroutines of snapshots
+	closeOnce   sync.Once
+	mu          sync.Mutex
+	closed      bool          // under mu
+	running     int           // calls with one answer; under mu
+	lastRunning chan struct{} // closed when closed and none is running
+}
+
+var (
+	_ mainstem.Log         = (*Log)(nil)
+	_ mainstem.Snapshotter = (*Log)(nil)
+	_ mainstem.Backuper    = (*Log)(nil)
+	_ mainstem.Checker     = (*Log)(nil)
+)
+
+// Open returns a log that is served at url, as in http://127.0.0.1:8080 or
+// https://host/prefix. It does not connect: the first call does, and says if nobody is
+// there ([Log.Info] asks nothing else). Invalid is for a URL or options that cannot work.
+func Open(url string, o *Options) (*Log, error) {
+	u, err := parseURL(url)
+	if err != nil {
+		return nil, openError(err)
+	}
+	l := &Log{o: o.withDefaults(), lastRunning: make(chan struct{})}
+	if err := l.o.validate(u); err != nil {
+		return nil, openError(err)
+	}
+	l.reader.l = l
+	l.batches.New = func() any { return new(message.Batch) }
+	l.closing, l.startClose = context.WithCancel(context.Background())
+	l.killed, l.kill = context.WithCancel(context.Background())
+	doer, closeConnections := newDoer(&l.o)
+	l.closeConnections = closeConnections
+	l.client = mainstemv1connect.NewLogServiceClient(doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
+	return l, nil
+}
+
+func openError(err error) error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open remote log", Err: err}
+}
+
+func (o *Options) connectOptions() []connect.ClientOption {
+	var options []connect.ClientOption
+	switch o.Protocol {
+	case GRPC:
+		options = append(options, connect.WithGRPC())
+	case GRPCWeb:
+		options = append(options, connect.WithGRPCWeb())
+	}
+	if o.JSON {
+		options = append(options, connect.WithProtoJSON())
+	}
+	if o.Compression {
+		return append(options, connect.WithSendGzip(), connect.WithCompressMinBytes(1<<10))
+	}
+	return append(options, connect.WithAcceptCompression("gzip", nil, nil))
+}
+
+// Close waits a few seconds for running calls, ends sequences with Closed and closes
+// connections. The server and its log go on. Closing twice is allowed.
+func (l *Log) Close() error {
+	l.closeOnce.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		if l.running == 0 {
+			close(l.lastRunning)
+		}
+		l.mu.Unlock()
+		l.startClose()
+		select {
+		case <-l.lastRunning:
+		case <-time.After(closeGrace):
+		}
+		l.kill()
+		<-l.lastRunning
+		l.background.Wait()
+		l.closeConnections()
+	})
+	return nil
+}
+
+// begin starts a call with one answer; the caller calls end when it has it.
+func (l *Log) begin(ctx context.Context) (_ context.Context, end func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil, false
+	}
+	l.running++
+	ctx, release := until(ctx, l.killed)
+	return ctx, func() {
+		release()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.running--; l.closed && l.running == 0 {
+			close(l.lastRunning)
+		}
+	}, true
+}
+
+// until returns a context that ends with ctx, or with errClosed when end does.
+func until(ctx, end context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(end, func() { cancel(errClosed) })
+	if end.Err() != nil {
+		cancel(errClosed) // now, not in the goroutine that does it
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// pause waits before the n-th try of something, n from 1 on: longer each time, and
+// not quite as long as others that wait. It returns early when ctx ends.
+func pause(ctx context.Context, n int) {
+	d := min(firstBackoff<<min(n-1, 16), MaxBackoff)
+	t := time.NewTimer(d/2 + rand.N(d/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

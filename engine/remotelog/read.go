@@ -1,0 +1,165 @@
+package remotelog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// reader reads from a log, or from a snapshot of it.
+type reader struct {
+	l        *Log
+	snapshot *snapshot // nil: the log itself
+}
+
+// id returns what names the snapshot to the server, nil for the log.
+func (r reader) id() []byte {
+	if r.snapshot == nil {
+		return nil
+	}
+	return r.snapshot.id
+}
+
+// check returns the error of a call that makes no sense to send: on a closed
+// snapshot, following one, or in a space whose name no server can have.
+func (r reader) check(c call, follow bool) error {
+	switch {
+	case r.snapshot != nil && r.snapshot.closed.Load():
+		return c.fail(mainstem.KindClosed, mainstem.NoOutcome, errors.New("the snapshot was closed"))
+	case r.snapshot != nil && follow:
+		return c.fail(mainstem.KindUnsupported, mainstem.NoOutcome, errors.New("a snapshot never changes: there is nothing to follow"))
+	}
+	return c.reachable()
+}
+
+// reachable returns NotFound for a space whose name cannot be sent.
+func (c call) reachable() error {
+	if utf8.ValidString(c.space) {
+		return nil
+	}
+	return c.fail(mainstem.KindNotFound, mainstem.NotWritten, errors.New("the name is not valid UTF-8"))
+}
+
+// Get returns the newest record of a live key; its bytes belong to the caller.
+func (r reader) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
+	c := call{op: "get", space: space, key: key}
+	if err := r.check(c, false); err != nil {
+		return mainstem.Record{}, err
+	}
+	in := &pb.GetRequest{Space: space, Key: key, Snapshot: r.id()}
+	out, err := ask(ctx, r.l, c, r.l.client.Get, in, ifLost)
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	record, err := message.DecodeRecord(out.Record, nil)
+	if err != nil {
+		return mainstem.Record{}, c.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
+	}
+	return record, nil
+}
+
+// Head returns the position of the newest record of the log.
+func (r reader) Head(ctx context.Context) (mainstem.Position, error) {
+	c := call{op: "head"}
+	if err := r.check(c, false); err != nil {
+		return 0, err
+	}
+	out, err := ask(ctx, r.l, c, r.l.client.Head, &pb.HeadRequest{Snapshot: r.id()}, ifLost)
+	if err != nil {
+		return 0, err
+	}
+	return mainstem.Position(out.Head), nil
+}
+
+// Scan yields the newest record of each key in rng. The records are of one moment,
+// so a connection that is lost on the way ends it with Unavailable.
+func (r reader) Scan(ctx context.Context, space string, rng mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		s := &sequence{call: call{op: "scan", space: space}}
+		if err := cmp.Or(rng.Validate(), r.check(s.call, false)); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		s.open = func(ctx context.Context) (*recordStream, error) {
+			return r.l.client.Scan(ctx, message.EncodeRange(space, rng, r.id()))
+		}
+		s.run(ctx, r.l, yield)
+	}
+}
+
+// Read yields the records of one key by version. With Follow it resumes after a lost
+// connection; see the package comment.
+func (r reader) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		v := v // the loop may be run again
+		s := &sequence{call: call{op: "read", space: space, key: key}, follow: v.Follow}
+		if err := cmp.Or(v.Validate(), r.check(s.call, v.Follow)); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		s.open = func(ctx context.Context) (*recordStream, error) {
+			return r.l.client.Read(ctx, message.EncodeVersions(space, key, v, r.id()))
+		}
+		s.took = func(record *mainstem.Record) (more bool) {
+			v.From = record.Version + 1
+			return (v.To == 0 || v.From <= v.To) && countDown(&v.Limit)
+		}
+		var created time.Time
+		s.verify = func(f *pb.Following) *mainstem.Error {
+			now := f.GetSpaceCreated().AsTime()
+			if !created.IsZero() && !created.Equal(now) {
+				return s.fail(mainstem.KindNotFound, mainstem.NoOutcome, errors.New("the space was dropped and created anew while the connection was lost"))
+			}
+			created = now
+			return nil
+		}
+		s.run(ctx, r.l, yield)
+	}
+}
+
+// Feed yields the records of f in the order of the log. With Follow it resumes after a
+// lost connection; see the package comment.
+func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		f := f // the loop may be run again
+		s := &sequence{call: call{op: "feed"}, follow: f.Follow}
+		if err := cmp.Or(f.Validate(), r.check(s.call, f.Follow)); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		s.open = func(ctx context.Context) (*recordStream, error) {
+			return r.l.client.Feed(ctx, message.EncodeFilter(f, r.id()))
+		}
+		var seen mainstem.Position
+		s.took = func(record *mainstem.Record) (more bool) {
+			f.After, seen = record.Position, record.Position
+			return countDown(&f.Limit)
+		}
+		s.verify = func(following *pb.Following) *mainstem.Error {
+			if head := mainstem.Position(following.Head); head < seen {
+				e := s.fail(mainstem.KindCorrupt, mainstem.NoOutcome, fmt.Errorf("position %d was read before the connection was lost, but the server's log ends at %d now", seen, head))
+				e.Hint = "the server has another log or an older backup: read it anew"
+				return e
+			}
+			return nil
+		}
+		s.run(ctx, r.l, yield)
+	}
+}
+
+// countDown takes one off a limit that is not 0 and reports whether something is left.
+func countDown(limit *int) bool {
+	if *limit == 0 {
+		return true
+	}
+	*limit--
+	return *limit > 0
+}

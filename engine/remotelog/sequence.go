@@ -1,0 +1,138 @@
+package remotelog
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+type recordStream = connect.ServerStreamForClient[pb.Records]
+
+// sequence yields the records of a stream, and of further streams that go on where
+// the one before was lost.
+type sequence struct {
+	call
+	follow bool
+	// open starts a stream of what has not been yielded yet.
+	open func(context.Context) (*recordStream, error)
+	// took notes that the loop body has returned from a record, and reports whether
+	// there can be more. Nil: there can be.
+	took func(*mainstem.Record) (more bool)
+	// verify returns an error if a follower's stream does not go on with what was
+	// read before. Only for followers.
+	verify func(*pb.Following) *mainstem.Error
+}
+
+// run yields until the sequence ends, the loop body wants no more, or there is an
+// error that cannot be mended, which it yields last.
+func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, error) bool) {
+	ctx, release := until(ctx, l.closing)
+	defer release()
+	// A closed log closes connections, perhaps before contexts have ended.
+	over := func() bool { return ctx.Err() != nil || l.closing.Err() != nil }
+	served, failures := false, 0
+	for {
+		if over() {
+			yield(mainstem.Record{}, s.ended(ctx, mainstem.NoOutcome))
+			return
+		}
+		t := new(try)
+		progress, err := s.once(ctx, t, yield)
+		if err == nil {
+			return
+		}
+		if progress {
+			served, failures = true, 0
+		}
+		failures++
+		if over() && endsCalls(err) {
+			continue
+		}
+		if !s.resumable(t, err, served, failures <= l.o.Retries) {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		pause(ctx, failures)
+	}
+}
+
+// resumable reports whether another stream can go on after err. A sequence that was
+// not served yet is as any other read.
+func (s *sequence) resumable(t *try, err *mainstem.Error, served, retriesLeft bool) bool {
+	if !served {
+		return retriesLeft && ifLost(t, err)
+	}
+	return s.follow && endsCalls(err)
+}
+
+// endsCalls reports whether err can be that of a connection lost or of a server that
+// stops: it closes its log and cancels what runs.
+func endsCalls(err *mainstem.Error) bool {
+	switch err.Kind {
+	case mainstem.KindUnavailable, mainstem.KindClosed, mainstem.KindCanceled:
+		return true
+	}
+	return false
+}
+
+// once yields the records of one stream. It returns nil at the stream's proper end
+// and when the loop body wants no more, and whether the server had accepted it.
+func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record, error) bool) (progress bool, _ *mainstem.Error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.open(t.watch(ctx))
+	if err != nil {
+		return false, s.explain(ctx, t, err)
+	}
+	defer func() {
+		cancel() // first, or closing could wait for what is still to come
+		_ = stream.Close()
+	}()
+	var scratch mainstem.Headers
+	for stream.Receive() {
+		progress = true
+		m := stream.Msg()
+		if m.Following != nil && s.verify != nil {
+			if err := s.verify(m.Following); err != nil {
+				return progress, err
+			}
+		}
+		more, err := s.lend(m.Records, &scratch, yield)
+		if err != nil || !more {
+			return progress, err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return progress, s.explain(ctx, t, err)
+	}
+	return progress, nil
+}
+
+// lend yields the records of one message and reports whether there can be more. The
+// memory of scratch is used for the headers of each in turn.
+func (s *sequence) lend(records []*pb.Record, scratch *mainstem.Headers, yield func(mainstem.Record, error) bool) (more bool, _ *mainstem.Error) {
+	space := ""
+	for _, in := range records {
+		record, err := message.DecodeRecord(in, *scratch)
+		if err != nil {
+			return false, s.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
+		}
+		if record.Headers != nil {
+			*scratch = record.Headers
+		}
+		if record.Space == "" {
+			record.Space = space
+		}
+		space = record.Space
+		if !yield(record, nil) {
+			return false, nil
+		}
+		if s.took != nil && !s.took(&record) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,72 @@
+package remotelog
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+)
+
+// minRenewal is the shortest time between two renewals of a snapshot's lease.
+const minRenewal = 10 * time.Millisecond
+
+// snapshot is held by the server under a lease, which a goroutine renews until the
+// snapshot or the Log is closed.
+type snapshot struct {
+	reader
+	id     []byte
+	closed atomic.Bool
+	stop   context.CancelFunc // of the renewals
+}
+
+// Snapshot returns a view of the log as it is now, held by the server until it is
+// closed or this process is gone.
+func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
+	out, err := ask(ctx, l, call{op: "snapshot"}, l.client.Snapshot, &pb.SnapshotRequest{}, ifLost)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{id: out.Id}
+	s.reader = reader{l: l, snapshot: s}
+	ctx, s.stop = context.WithCancel(l.closing)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed { // Close may not be waiting for goroutines that come now
+		s.stop()
+		return nil, call{op: "snapshot"}.closed(mainstem.NoOutcome)
+	}
+	l.background.Go(func() { s.renew(ctx, out.Lease.AsDuration()) })
+	return s, nil
+}
+
+// renew keeps the server from closing the snapshot, until ctx ends.
+func (s *snapshot) renew(ctx context.Context, lease time.Duration) {
+	tick := time.NewTicker(max(lease/3, minRenewal))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// An error now is one of the next read, which says so.
+			_, _ = s.l.client.Head(ctx, &pb.HeadRequest{Snapshot: s.id})
+		}
+	}
+}
+
+// Close lets the server close the snapshot. Closing twice is allowed.
+func (s *snapshot) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	_, err := ask(ctx, s.l, call{op: "close snapshot"}, s.l.client.CloseSnapshot, &pb.CloseSnapshotRequest{Id: s.id}, ifLost)
+	if mainstem.KindOf(err) == mainstem.KindClosed {
+		return nil // the Log was closed before: the lease ends by itself
+	}
+	return err
+}

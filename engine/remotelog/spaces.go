@@ -1,0 +1,112 @@
+package remotelog
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// CreateSpace creates a space. It is sent once: if its outcome is unknown, Space tells.
+func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) error {
+	if err := mainstem.ValidateSpaceName(name); err != nil {
+		return err
+	}
+	policy, err := message.EncodePolicy(p)
+	if err != nil {
+		return err
+	}
+	c := call{op: "create space", space: name, writes: true}
+	_, err = ask(ctx, l, c, l.client.CreateSpace, &pb.CreateSpaceRequest{Name: name, Policy: policy}, never)
+	return err
+}
+
+// AlterSpace gives a space a new policy. It is sent once.
+func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
+	c := call{op: "alter space", space: name, writes: true}
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	policy, err := message.EncodePolicy(p)
+	if err != nil {
+		return err
+	}
+	_, err = ask(ctx, l, c, l.client.AlterSpace, &pb.AlterSpaceRequest{Name: name, Policy: policy}, never)
+	return err
+}
+
+// DropSpace removes a space and all its records. It is sent once.
+func (l *Log) DropSpace(ctx context.Context, name string) error {
+	c := call{op: "drop space", space: name, writes: true}
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	_, err := ask(ctx, l, c, l.client.DropSpace, &pb.DropSpaceRequest{Name: name}, never)
+	return err
+}
+
+// Space describes one space.
+func (l *Log) Space(ctx context.Context, name string) (mainstem.SpaceInfo, error) {
+	c := call{op: "space", space: name}
+	if err := c.reachable(); err != nil {
+		return mainstem.SpaceInfo{}, err
+	}
+	out, err := ask(ctx, l, c, l.client.Space, &pb.SpaceRequest{Name: name}, ifLost)
+	if err != nil {
+		return mainstem.SpaceInfo{}, err
+	}
+	info, err := message.DecodeSpaceInfo(out.Space)
+	if err != nil {
+		return mainstem.SpaceInfo{}, c.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
+	}
+	return info, nil
+}
+
+// Spaces yields the spaces whose names start with prefix, by name.
+func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.SpaceInfo, error] {
+	return func(yield func(mainstem.SpaceInfo, error) bool) {
+		c := call{op: "spaces"}
+		in := &pb.SpacesRequest{Prefix: validPart(prefix)}
+		open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.SpacesResponse], error) {
+			return l.client.Spaces(ctx, in)
+		}
+		more := true
+		err := receive(ctx, l, c, open, func(m *pb.SpacesResponse) error {
+			for _, s := range m.Spaces {
+				info, err := message.DecodeSpaceInfo(s)
+				if err != nil {
+					return c.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
+				}
+				if !strings.HasPrefix(info.Name, prefix) {
+					continue
+				}
+				if more = yield(info, nil); !more {
+					return errEnough
+				}
+			}
+			return nil
+		})
+		if err != nil && more {
+			yield(mainstem.SpaceInfo{}, err)
+		}
+	}
+}
+
+// validPart returns the longest beginning of s that is UTF-8: a prefix may end within
+// a character, which cannot be sent.
+func validPart(s string) string {
+	n := 0
+	for n < len(s) {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		n += size
+	}
+	return s[:n]
+}
