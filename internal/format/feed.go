@@ -3,7 +3,8 @@ package format
 import "encoding/binary"
 
 // A feed block, the value of an 'f' key: entries in the order of their
-// positions. The key's position is that of the first entry.
+// positions. The key's position is that of the first entry it was written with: the
+// entry may have been removed since.
 //
 //	entry: uvarint length, key, uvarint length, body
 //
