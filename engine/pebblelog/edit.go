@@ -146,25 +146,10 @@ func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error)
 	return v, t.removeUpTo(ts, w.Key, uint64(v)-1)
 }
 
-// forget removes every record of key without a trace. Its versions are never
-// given again: a ghost remembers them, or the floor of the space does.
+// forget removes every record of key and writes none. A ghost remembers its
+// version, so that it is never given again.
 func (t *tx) forget(ts *stagedSpace, key []byte) error {
-	h, err := t.head(ts, key)
-	if err != nil || h.version == 0 {
-		return err
-	}
-	version := h.version
-	if err := t.removeUpTo(ts, key, math.MaxUint64); err != nil {
-		return err
-	}
-	if slots(ts.policy) {
-		hk := string(t.headKey(ts, key))
-		t.del([]byte(hk))
-		t.l.heads.drop(hk)
-		ts.dirty = true
-		ts.totals.Floor = max(ts.totals.Floor, version)
-	}
-	return nil
+	return t.removeUpTo(ts, key, math.MaxUint64)
 }
 
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {

@@ -82,10 +82,10 @@ func (c *feedCursor) catchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return canceled("feed", err)
 	}
-	if !c.l.readers.begin() {
+	if !c.readers().begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "feed"}
 	}
-	defer c.l.readers.end()
+	defer c.readers().end()
 	head := c.head()
 	if head <= c.after {
 		return nil

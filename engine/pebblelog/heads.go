@@ -12,13 +12,13 @@ type head struct {
 	size     int64  // bytes of the newest record held, key included
 	tomb     mainstem.Tombstone
 	held     bool // at least one record is held
-	ghost    bool // a ghost remembers version
+	ghost    bool // the newest record was removed; a ghost remembers its version
 }
 
 // live reports whether the key has a value at now (unix ns) in a space whose
 // records live for maxAge ns (0: for ever).
 func (h *head) live(now, maxAge int64) bool {
-	return h.held && h.tomb == mainstem.Live &&
+	return h.held && !h.ghost && h.tomb == mainstem.Live &&
 		(h.expires == 0 || h.expires > now) && (maxAge == 0 || h.time+maxAge > now)
 }
 

@@ -26,9 +26,6 @@ func (t *tx) apply(w *waiter) error {
 	if err := t.checkSpaces(b); err != nil {
 		return err
 	}
-	if len(writes) == 0 && len(b.Ensures()) == 0 {
-		return nil
-	}
 	for i := range b.Ensures() {
 		if e := &b.Ensures()[i]; t.space(e.Space) == nil {
 			t.create(e.Space, e.Policy)
@@ -294,6 +291,33 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 		}
 		t.del(it.Key())
 		t.dropSlotRecord(ts, &h)
+	}
+	return it.Error()
+}
+
+// trimSpace keeps the newest keep older records of every key of a space.
+func (t *tx) trimSpace(ts *stagedSpace, keep int) error {
+	ts.dirty = true
+	head := format.AppendHead(nil, format.TagOlder, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; {
+		prefix, _, err := format.SplitVersioned(it.Key())
+		if err != nil {
+			return err
+		}
+		prefix = append([]byte(nil), prefix...)
+		key, err := format.AppendUnescaped(nil, prefix)
+		if err != nil {
+			return err
+		}
+		if err := t.trimOlder(ts, prefix, len(key), keep); err != nil {
+			return err
+		}
+		ok = it.SeekGE(format.AppendPrefixEnd(nil, prefix))
 	}
 	return it.Error()
 }

@@ -44,12 +44,12 @@ func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
 	if err := ctx.Err(); err != nil {
 		return read{}, canceled(op, err)
 	}
-	if !v.l.readers.begin() {
+	if !v.readers().begin() {
 		return read{}, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	s, err := v.find(op, spaceName)
 	if err != nil {
-		v.l.readers.end()
+		v.readers().end()
 		return read{}, err
 	}
 	p := s.policy.Load()
@@ -73,7 +73,15 @@ func (v view) now() int64 {
 	return v.l.opts.Now().UnixNano()
 }
 
-func (r *read) end() { r.l.readers.end() }
+// readers counts the reads of the log, or of the snapshot.
+func (v view) readers() *readers {
+	if v.snap != nil {
+		return &v.snap.readers
+	}
+	return &v.l.readers
+}
+
+func (r *read) end() { r.readers().end() }
 
 func (r *read) visible(b *format.Body) bool { return visible(b, r.now, r.maxAge) }
 
@@ -122,7 +130,7 @@ func (v view) get(ctx context.Context, space string, key []byte) (mainstem.Recor
 	if r.slots {
 		rec, err = r.getSlot(ctx, key)
 	} else {
-		rec, err = r.getNewest(ctx, format.TagVersion, key)
+		rec, err = r.getNewest(ctx, key)
 	}
 	if err == nil && rec.Version == 0 {
 		return rec, notFound("get", space, key)
@@ -144,9 +152,6 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	b, err := format.DecodeBody(val)
 	if err != nil {
 		return mainstem.Record{}, err
-	}
-	if b.Ghost && r.s.policy.Load().History != 1 {
-		return r.getNewest(ctx, format.TagOlder, key)
 	}
 	return r.own(ctx, key, &b)
 }
@@ -181,33 +186,31 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 	return rec, nil
 }
 
-// getNewest returns the newest visible record among the versioned keys of key.
-func (r *read) getNewest(ctx context.Context, tag byte, key []byte) (mainstem.Record, error) {
+// getNewest returns the record of the newest version of key, or one of version 0.
+// If the newest was removed or has expired, an older one does not come back.
+func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var s1, s2 [128]byte
-	prefix := format.AppendPrefix(s1[:0], tag, r.s.id, key)
+	prefix := format.AppendPrefix(s1[:0], format.TagVersion, r.s.id, key)
 	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(s2[:0], prefix)})
 	if err != nil {
 		return mainstem.Record{}, err
 	}
 	defer it.Close()
-	for ok := it.Last(); ok; ok = it.Prev() {
-		val, err := it.ValueAndErr()
-		if err != nil {
+	if !it.Last() {
+		if err := it.Error(); err != nil {
 			return mainstem.Record{}, err
 		}
-		b, err := format.DecodeBody(val)
-		if err != nil {
-			return mainstem.Record{}, err
-		}
-		if !r.visible(&b) {
-			continue
-		}
-		return r.own(ctx, key, &b)
+		return mainstem.Record{}, r.settle(ctx, r.op)
 	}
-	if err := it.Error(); err != nil {
+	val, err := it.ValueAndErr()
+	if err != nil {
 		return mainstem.Record{}, err
 	}
-	return mainstem.Record{}, r.settle(ctx, r.op)
+	b, err := format.DecodeBody(val)
+	if err != nil {
+		return mainstem.Record{}, err
+	}
+	return r.own(ctx, key, &b)
 }
 
 // Read implements [mainstem.Reader].
@@ -447,7 +450,7 @@ func (r *read) step(ctx context.Context) error {
 	if r.steps++; r.steps%stepEvery != 0 {
 		return nil
 	}
-	if r.l.readers.closed.Load() {
+	if r.readers().closed.Load() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: r.op}
 	}
 	if ctx.Done() != nil {

@@ -117,9 +117,9 @@ func (s *scan) emit(userKey []byte) (bool, error) {
 	return s.left != 0, nil
 }
 
-// decode reads the record under it into s.body.
-func (s *scan) decode(it *pebble.Iterator) error {
-	val, err := it.ValueAndErr()
+// decode reads the record under the iterator into s.body.
+func (s *scan) decode() error {
+	val, err := s.it.ValueAndErr()
 	if err != nil {
 		return err
 	}
@@ -139,44 +139,21 @@ func (s *scan) overSlots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.decode(s.it); err != nil {
+		if err := s.decode(); err != nil {
 			return err
 		}
-		more := true
-		switch {
-		case s.body.Ghost && s.s.policy.Load().History != 1:
-			more, err = s.emitOlder(key)
-		case s.visible(&s.body):
-			more, err = s.emit(key)
+		if !s.visible(&s.body) {
+			continue
 		}
-		if !more || err != nil {
+		if more, err := s.emit(key); !more || err != nil {
 			return err
 		}
 	}
 	return s.it.Error()
 }
 
-// emitOlder yields the newest of the older records of a key whose slot is a ghost.
-func (s *scan) emitOlder(key []byte) (bool, error) {
-	prefix := format.AppendPrefix(nil, format.TagOlder, s.s.id, key)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
-	if err != nil {
-		return false, err
-	}
-	defer it.Close()
-	for ok := it.Last(); ok; ok = it.Prev() {
-		if err := s.decode(it); err != nil {
-			return false, err
-		}
-		if s.visible(&s.body) {
-			return s.emit(key)
-		}
-	}
-	return true, it.Error()
-}
-
 // overStreams visits the keys of a space that keeps all history: for each it finds
-// the newest visible version, then steps over the rest.
+// the newest version, then steps over the rest.
 func (s *scan) overStreams(ctx context.Context) error {
 	ok := s.it.First()
 	if s.rng.Reverse {
@@ -207,19 +184,13 @@ func (s *scan) overStreams(ctx context.Context) error {
 	return s.it.Error()
 }
 
-// newestOfPrefix yields the newest visible record under s.prefix.
+// newestOfPrefix yields the record of the newest version under s.prefix.
 func (s *scan) newestOfPrefix() (bool, error) {
-	ok := true
-	if !s.rng.Reverse {
-		ok = s.it.SeekLT(format.AppendPrefixEnd(nil, s.prefix))
+	if !s.rng.Reverse && !s.it.SeekLT(format.AppendPrefixEnd(nil, s.prefix)) {
+		return true, s.it.Error()
 	}
-	for ; ok && bytes.HasPrefix(s.it.Key(), s.prefix); ok = s.it.Prev() {
-		if err := s.decode(s.it); err != nil {
-			return false, err
-		}
-		if s.visible(&s.body) {
-			return s.emit(s.userKey)
-		}
+	if err := s.decode(); err != nil || !s.visible(&s.body) {
+		return err == nil, err
 	}
-	return true, s.it.Error()
+	return s.emit(s.userKey)
 }

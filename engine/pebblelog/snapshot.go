@@ -20,6 +20,7 @@ type Snapshot struct {
 	spaces   *registry
 	position uint64
 	now      int64
+	readers  readers
 	close    sync.Once
 	err      error
 }
@@ -29,6 +30,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
 	take := func(*tx) error {
 		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), now: l.opts.Now().UnixNano()}
+		s.readers.last = make(chan struct{}, 1)
 		return nil
 	}
 	if !l.readers.begin() { // a snapshot is a read under way until it is closed
@@ -69,12 +71,17 @@ func (s *Snapshot) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainst
 
 // Head implements [mainstem.Reader].
 func (s *Snapshot) Head(context.Context) (mainstem.Position, error) {
+	if s.readers.closed.Load() {
+		return 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "head"}
+	}
 	return mainstem.Position(s.position), nil
 }
 
-// Close releases the snapshot. Close of the log waits for it.
+// Close releases the snapshot when the reads under way have ended. Close of the
+// log waits for it.
 func (s *Snapshot) Close() error {
 	s.close.Do(func() {
+		s.readers.close()
 		s.err = mapError("close snapshot", s.db.Close())
 		s.l.readers.end()
 	})

@@ -112,8 +112,9 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 	})
 }
 
-// AlterSpace implements [mainstem.SpaceManager]. Lowering History of a space that
-// bounds it trims keys when they are next written.
+// AlterSpace implements [mainstem.SpaceManager]. Lowering a bounded History drops
+// the records beyond it in the same commit: it takes time and memory in
+// proportion to them.
 func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
 	return l.exclusive(ctx, "alter space", func(t *tx) error {
 		ts := t.space(name)
@@ -125,6 +126,11 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 		}
 		p.Metadata = maps.Clone(p.Metadata)
 		t.describe(ts.s, &p)
+		if p.History < ts.policy.History {
+			if err := t.trimSpace(ts, p.History-1); err != nil {
+				return err
+			}
+		}
 		t.onPublish(func() { ts.s.policy.Store(&p) })
 		return nil
 	})

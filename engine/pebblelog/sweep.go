@@ -211,31 +211,51 @@ func (l *Log) dueEntries() (due []expiryEntry, next int64, err error) {
 }
 
 // expire ends the record of key at version, if it is still there and its time is
-// over. In a space with bounded history a live one becomes a tombstone, so that
-// followers hear of it; a tombstone or ghost goes, and with it the key.
+// over. If it is the newest, and the space has a feed, a tombstone follows it so
+// that followers hear of it. A tombstone or ghost that has had its time goes.
 func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
-	if !slots(ts.policy) {
-		return t.removeWhere(ts, key, version, func(b *format.Body) bool {
-			return b.Version == version && b.Expires != 0 && b.Expires <= t.now
-		})
-	}
-	slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
-	if err != nil || slot == nil {
+	h, err := t.head(ts, key)
+	if err != nil {
 		return err
 	}
-	over := slot.Expires != 0 && slot.Expires <= t.now
-	switch {
-	case slot.Version != version: // superseded; an older record goes alone
-		return t.removeWhere(ts, key, version, func(b *format.Body) bool {
-			return b.Version == version && b.Expires != 0 && b.Expires <= t.now
-		})
-	case !over:
-		return nil
-	case slot.Ghost || slot.Tombstone != mainstem.Live:
-		return t.forget(ts, key)
+	newest := h.version == version
+	if newest && slots(ts.policy) {
+		slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
+		if err != nil || slot == nil || slot.Expires == 0 || slot.Expires > t.now {
+			return err
+		}
+		if slot.Ghost || slot.Tombstone != mainstem.Live {
+			return t.vanish(ts, key)
+		}
+	}
+	records := ts.totals.Records
+	err = t.removeWhere(ts, key, version, func(b *format.Body) bool {
+		return b.Version == version && b.Expires != 0 && b.Expires <= t.now
+	})
+	if err != nil || !newest || records == ts.totals.Records || ts.policy.NoFeed {
+		return err
 	}
 	_, err = t.put(ts, &mainstem.Write{Op: mainstem.OpDelete, Space: ts.s.name, Key: key}, mainstem.Expired)
 	return err
+}
+
+// vanish removes the last trace of a key from its slot. The floor of the space
+// remembers its version: keys that are new from now on begin above it.
+func (t *tx) vanish(ts *stagedSpace, key []byte) error {
+	h, err := t.head(ts, key)
+	if err != nil {
+		return err
+	}
+	version := h.version
+	if err := t.removeUpTo(ts, key, math.MaxUint64); err != nil {
+		return err
+	}
+	hk := t.headKey(ts, key)
+	t.del(hk)
+	t.l.heads.drop(string(hk))
+	ts.dirty = true
+	ts.totals.Floor = max(ts.totals.Floor, version)
+	return nil
 }
 
 // What the callback of eachOldest answers besides nil.

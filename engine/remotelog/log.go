@@ -19,7 +19,7 @@ const MaxBackoff = 2 * time.Second
 
 const (
 	firstBackoff = 20 * time.Millisecond
-	closeGrace   = 5 * time.Second // for running calls, when the Log is closed
+	closeGrace   = 5 * time.Second // for running calls, when the Log is closed, and to close a snapshot
 )
 
 // errClosed is the cause of the end of calls when the Log is closed.
@@ -33,7 +33,8 @@ type Log struct {
 	o                Options
 	client           mainstemv1connect.LogServiceClient
 	closeConnections func()
-	batches          sync.Pool // of *message.Batch
+	grace            time.Duration // closeGrace, less in tests
+	batches          sync.Pool     // of *message.Batch
 
 	closing     context.Context // ends streams; done when Close is called
 	startClose  context.CancelFunc
@@ -62,7 +63,7 @@ func Open(url string, o *Options) (*Log, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	l := &Log{o: o.withDefaults(), lastRunning: make(chan struct{})}
+	l := &Log{o: o.withDefaults(), grace: closeGrace, lastRunning: make(chan struct{})}
 	if err := l.o.validate(u); err != nil {
 		return nil, openError(err)
 	}
@@ -110,7 +111,7 @@ func (l *Log) Close() error {
 		l.startClose()
 		select {
 		case <-l.lastRunning:
-		case <-time.After(closeGrace):
+		case <-time.After(l.grace):
 		}
 		l.kill()
 		<-l.lastRunning

@@ -108,18 +108,8 @@ func (r reader) Read(ctx context.Context, space string, key []byte, v mainstem.V
 		s.open = func(ctx context.Context) (*recordStream, error) {
 			return r.l.client.Read(ctx, message.EncodeVersions(space, key, v, r.id()))
 		}
-		s.took = func(record *mainstem.Record) (more bool) {
-			v.From = record.Version + 1
-			return (v.To == 0 || v.From <= v.To) && countDown(&v.Limit)
-		}
-		var created time.Time
-		s.verify = func(f *pb.Following) *mainstem.Error {
-			now := f.GetSpaceCreated().AsTime()
-			if !created.IsZero() && !created.Equal(now) {
-				return s.fail(mainstem.KindNotFound, mainstem.NoOutcome, errors.New("the space was dropped and created anew while the connection was lost"))
-			}
-			created = now
-			return nil
+		if v.Follow {
+			s.took, s.verify = followVersions(s.call, &v)
 		}
 		s.run(ctx, r.l, yield)
 	}
@@ -138,21 +128,50 @@ func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.
 		s.open = func(ctx context.Context) (*recordStream, error) {
 			return r.l.client.Feed(ctx, message.EncodeFilter(f, r.id()))
 		}
-		var seen mainstem.Position
-		s.took = func(record *mainstem.Record) (more bool) {
-			f.After, seen = record.Position, record.Position
-			return countDown(&f.Limit)
-		}
-		s.verify = func(following *pb.Following) *mainstem.Error {
-			if head := mainstem.Position(following.Head); head < seen {
-				e := s.fail(mainstem.KindCorrupt, mainstem.NoOutcome, fmt.Errorf("position %d was read before the connection was lost, but the server's log ends at %d now", seen, head))
-				e.Hint = "the server has another log or an older backup: read it anew"
-				return e
-			}
-			return nil
+		if f.Follow {
+			s.took, s.verify = followFeed(s.call, &f)
 		}
 		s.run(ctx, r.l, yield)
 	}
+}
+
+// followVersions returns how a follower of one key keeps v at what it has not had yet,
+// and sees that the space was not dropped meanwhile, which is the end of it.
+func followVersions(c call, v *mainstem.Versions) (func(*mainstem.Record) bool, func(*pb.Following) *mainstem.Error) {
+	took := func(record *mainstem.Record) (more bool) {
+		v.From = record.Version + 1
+		return (v.To == 0 || v.From <= v.To) && countDown(&v.Limit)
+	}
+	var created time.Time
+	verify := func(f *pb.Following) *mainstem.Error {
+		now := f.GetSpaceCreated().AsTime()
+		if !created.IsZero() && !created.Equal(now) {
+			return c.fail(mainstem.KindNotFound, mainstem.NoOutcome, errors.New("the space was dropped and created anew while the connection was lost"))
+		}
+		created = now
+		return nil
+	}
+	return took, verify
+}
+
+// followFeed returns how a follower of a log keeps f at what it has not had yet, and
+// sees that the log has not become shorter than what it has had.
+func followFeed(c call, f *mainstem.Filter) (func(*mainstem.Record) bool, func(*pb.Following) *mainstem.Error) {
+	var seen mainstem.Position
+	took := func(record *mainstem.Record) (more bool) {
+		f.After, seen = record.Position, record.Position
+		return countDown(&f.Limit)
+	}
+	verify := func(following *pb.Following) *mainstem.Error {
+		head := mainstem.Position(following.Head)
+		if head >= seen {
+			return nil
+		}
+		e := c.fail(mainstem.KindCorrupt, mainstem.NoOutcome, fmt.Errorf("position %d was read before the connection was lost, but the server's log ends at %d now", seen, head))
+		e.Hint = "the server has another log or an older backup: read it anew"
+		return e
+	}
+	return took, verify
 }
 
 // countDown takes one off a limit that is not 0 and reports whether something is left.

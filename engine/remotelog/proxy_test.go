@@ -1,0 +1,113 @@
+package remotelog_test
+
+import (
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// proxy passes bytes between clients and a server, and misbehaves when told to.
+type proxy struct {
+	listener net.Listener
+	server   string // host:port
+	running  sync.WaitGroup
+
+	dropAnswers  atomic.Bool  // what the server sends is lost
+	dropRequests atomic.Bool  // what clients send is lost
+	dropped      atomic.Int64 // bytes lost
+	cutAfter     atomic.Int64 // bytes from the server, on average, after which a connection is cut; 0: never
+	cuts         atomic.Int64 // connections cut so
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // both sides of all connections
+}
+
+// newProxy starts a proxy before the server at host:port, until the test ends.
+func newProxy(t testing.TB, server string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, server: server, conns: map[net.Conn]struct{}{}}
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+		p.mu.Unlock()
+		p.running.Go(func() { p.pass(server, client, &p.dropRequests, false) })
+		p.running.Go(func() { p.pass(client, server, &p.dropAnswers, true) })
+	}
+}
+
+// pass copies from one side to the other until one of them ends, then ends both.
+func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts bool) {
+	defer func() {
+		_ = to.Close()
+		_ = from.Close()
+		p.mu.Lock()
+		delete(p.conns, to)
+		delete(p.conns, from)
+		p.mu.Unlock()
+	}()
+	buffer := make([]byte, 4<<10)
+	left := int64(-1)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if drop.Load() {
+			p.dropped.Add(int64(n))
+			continue
+		}
+		if average := p.cutAfter.Load(); cuts && average > 0 && left < 0 {
+			left = 1 + rand.N(2*average)
+		}
+		if left >= 0 && int64(n) > left {
+			_, _ = to.Write(buffer[:left]) // a part of a message, too
+			p.cuts.Add(1)
+			return
+		}
+		if left >= 0 {
+			left -= int64(n)
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// close ends the proxy: nothing listens at its address any more.
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.cut()
+	p.running.Wait()
+}
