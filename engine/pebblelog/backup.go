@@ -39,15 +39,30 @@ func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	return mapError("backup", l.writeTar(ctx, w, dir))
 }
 
+// removeScratch removes what a backup left behind when its process was killed.
+func (l *Log) removeScratch() {
+	db := l.dir.join(dbDir)
+	names, _ := l.opts.FS.List(db)
+	for _, name := range names {
+		if strings.HasPrefix(name, scratchPrefix) {
+			_ = l.opts.FS.RemoveAll(l.opts.FS.PathJoin(db, name))
+		}
+	}
+}
+
 // checkpoint makes a consistent copy of Pebble's files in dir.
 func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	if !l.readers.begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "backup"}
 	}
 	defer l.readers.end()
-	return l.exclusive(ctx, "backup", func(*tx) error {
-		return l.db.Checkpoint(dir, pebble.WithFlushedWAL())
-	})
+	return withoutOutcome(l.exclusive(ctx, "backup", func(*tx) error {
+		err := l.db.Checkpoint(dir, pebble.WithFlushedWAL())
+		if serr := l.sound("backup"); serr != nil {
+			err = serr // what Pebble saw then is not what happened
+		}
+		return err
+	}))
 }
 
 func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
@@ -135,7 +150,7 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 }
 
 func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
-	if err := d.fs.MkdirAll(d.join(dbDir), 0o755); err != nil {
+	if err := d.make(dbDir); err != nil {
 		return mapError("restore to "+d.path, err)
 	}
 	for {

@@ -254,9 +254,7 @@ func (c *check) index(k, v []byte) error {
 	var err error
 	switch k[0] {
 	case format.TagExpiry:
-		if _, _, _, err = format.DecodeExpiryKey(k); err == nil && len(v) != 8 {
-			err = format.ErrCorrupt
-		}
+		_, err = format.DecodeExpiryKey(k)
 	case format.TagReceipt:
 		_, err = format.DecodeReceipt(v)
 	case format.TagIDOrder:

@@ -36,6 +36,7 @@ const (
 type waiter struct {
 	batch *mainstem.Batch
 	job   func(*tx) error // instead of a batch
+	reads bool            // job only reads: it runs even when nothing can be written
 	op    string
 
 	receipt mainstem.Receipt
@@ -65,8 +66,14 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 
 // exclusive runs job alone in an indexed tx, in its place in the order of commits.
 func (l *Log) exclusive(ctx context.Context, op string, job func(*tx) error) error {
-	w := &waiter{job: job, op: op, wake: make(chan struct{}, 1)}
-	return l.enqueue(ctx, w)
+	return l.enqueue(ctx, &waiter{job: job, op: op, wake: make(chan struct{}, 1)})
+}
+
+// between runs job, which writes nothing, between two commits.
+func (l *Log) between(ctx context.Context, op string, job func()) error {
+	run := func(*tx) error { job(); return nil }
+	err := l.enqueue(ctx, &waiter{job: run, reads: true, op: op, wake: make(chan struct{}, 1)})
+	return withoutOutcome(err)
 }
 
 func (l *Log) enqueue(ctx context.Context, w *waiter) error {
@@ -77,7 +84,7 @@ func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	}
 	c := &l.committer
 	c.mu.Lock()
-	if err := l.usableLocked(w.op); err != nil {
+	if err := l.usableLocked(w); err != nil {
 		c.mu.Unlock()
 		return err
 	}
@@ -95,12 +102,15 @@ func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	return w.err
 }
 
-// usableLocked says whether commits are taken; committer.mu is held.
-func (l *Log) usableLocked(op string) error {
+// usableLocked says whether w is taken; committer.mu is held.
+func (l *Log) usableLocked(w *waiter) error {
 	if l.committer.mu.closed {
-		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Outcome: mainstem.NotWritten}
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: w.op, Outcome: mainstem.NotWritten}
 	}
-	return l.writable(op)
+	if w.reads {
+		return nil
+	}
+	return l.writable(w.op)
 }
 
 // await waits until w is done (true), or until it is w's turn to lead (false).
@@ -203,7 +213,7 @@ func (l *Log) commitRun(group []*waiter) int {
 		n = 1
 	}
 	run := group[:n]
-	if err := l.writable("commit"); err != nil {
+	if err := l.writable("commit"); err != nil && !run[0].reads {
 		fail(run, err)
 		return n
 	}
@@ -316,6 +326,7 @@ func (l *Log) write(t *tx, run []*waiter) (err error) {
 		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
 		// cannot go on. The log stays readable.
 		if p := recover(); p != nil {
+			l.broken.Store(true)
 			err = l.fail(p)
 		}
 		if err != nil {
@@ -324,6 +335,9 @@ func (l *Log) write(t *tx, run []*waiter) (err error) {
 	}()
 	if err := t.pb.Commit(pebble.Sync); err != nil {
 		return withOutcome(mapError("commit", err), mainstem.Unknown)
+	}
+	if f := l.failure.Load(); f != nil {
+		return f
 	}
 	l.metrics.committed(time.Since(start), t.pb.Len())
 	if lazy {
@@ -414,6 +428,16 @@ func withOutcome(err error, o mainstem.Outcome) error {
 	if e, ok := err.(*mainstem.Error); ok && e.Outcome == mainstem.NoOutcome {
 		c := *e
 		c.Outcome = o
+		return &c
+	}
+	return err
+}
+
+// withoutOutcome is for calls that write nothing.
+func withoutOutcome(err error) error {
+	if e, ok := err.(*mainstem.Error); ok && e.Outcome != mainstem.NoOutcome {
+		c := *e
+		c.Outcome = mainstem.NoOutcome
 		return &c
 	}
 	return err

@@ -26,7 +26,7 @@ const (
 	relaxedName  = "RELAXED"  // there while commits may have skipped fsync; see salvage
 )
 
-var ownNames = []string{format.IdentityName, dbDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp"}
+var ownNames = []string{format.IdentityName, dbDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp", creatingName + ".tmp", relaxedName + ".tmp"}
 
 // maxOwner bounds what is read of an owner file, in bytes.
 const maxOwner = 512
@@ -55,7 +55,7 @@ func openDirectory(fsys vfs.FS, path string, mustExist bool) (d *directory, fres
 	if err := d.refuseForeign(mustExist); err != nil {
 		return nil, false, err
 	}
-	if err := fsys.MkdirAll(path, 0o755); err != nil {
+	if err := d.make(""); err != nil {
 		return nil, false, mapError("open "+path, err)
 	}
 	if d.lock, err = fsys.Lock(d.join(lockName)); err != nil {
@@ -129,6 +129,29 @@ func (d *directory) inspect() (fresh bool, err error) {
 		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", dbDir, format.ErrCorrupt))
 	}
 	return false, nil
+}
+
+// make creates the directory, or one below it, so that a power cut does not take it
+// back: every directory that got a new entry is synced.
+func (d *directory) make(name string) error {
+	path := d.join(name)
+	var grown []string
+	for p := path; ; {
+		parent := d.fs.PathDir(p)
+		if _, err := d.fs.Stat(p); err == nil || parent == p {
+			break
+		}
+		grown, p = append(grown, parent), parent
+	}
+	if err := d.fs.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	for _, parent := range grown {
+		if err := d.syncDir(parent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *directory) corrupt(err error) error { return mapError("open "+d.path, err) }

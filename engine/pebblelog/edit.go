@@ -154,7 +154,7 @@ func (t *tx) forget(ts *stagedSpace, key []byte) error {
 
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {
 	h, err := t.head(ts, key)
-	if err != nil || h.version == 0 {
+	if err != nil || !h.held {
 		return err
 	}
 	if before > h.version+1 {

@@ -33,7 +33,7 @@ func mapError(op string, err error) error {
 	switch {
 	case errors.Is(err, pebble.ErrClosed):
 		e.Kind = mainstem.KindClosed
-	case errors.Is(err, pebble.ErrCorruption), errors.Is(err, format.ErrCorrupt):
+	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrCorruption), errors.Is(err, format.ErrCorrupt):
 		e.Kind = mainstem.KindCorrupt
 		e.Hint = "run `mainstem check` to see what is damaged, and restore from a backup"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

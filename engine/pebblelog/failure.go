@@ -33,6 +33,7 @@ func (g logger) Fatalf(format string, args ...any) {
 			err = fatalError{fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), cause)}
 		}
 	}
+	g.l.broken.Store(true)
 	_ = g.l.fail(err)
 	if onCommitPath() {
 		panic(err)
@@ -85,6 +86,13 @@ func (l *Log) fail(cause any) error {
 func (l *Log) writable(op string) error {
 	f := l.failure.Load()
 	if f == nil {
+		if err := l.fs.flushErr.Load(); err != nil {
+			return &mainstem.Error{
+				Kind: mainstem.KindUnavailable, Op: op, Outcome: mainstem.NotWritten,
+				Err:  fmt.Errorf("what is in memory cannot be written to sorted files: %w", *err),
+				Hint: "free disk space; commits go on by themselves",
+			}
+		}
 		return nil
 	}
 	return &mainstem.Error{
@@ -130,4 +138,15 @@ func (l *Log) checkSpace(n int) error {
 		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d", usage.AvailBytes, l.opts.MinFree),
 		Hint: "free disk space; commits go on by themselves",
 	}
+}
+
+// sound returns an error if a write has failed since the log was opened.
+func (l *Log) sound(op string) error {
+	f := l.failure.Load()
+	if f == nil {
+		return nil
+	}
+	e := *f
+	e.Op, e.Outcome, e.Hint = op, mainstem.NoOutcome, ""
+	return &e
 }

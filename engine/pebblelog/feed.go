@@ -110,13 +110,6 @@ func (c *feedCursor) catchUp(ctx context.Context) error {
 	return nil
 }
 
-func (c *feedCursor) head() uint64 {
-	if c.snap != nil {
-		return c.snap.position
-	}
-	return c.l.position.Load()
-}
-
 // spacesAfter returns the spaces of the filter with records after c.after.
 func (c *feedCursor) spacesAfter() []*space {
 	reg := c.l.spaces.Load()

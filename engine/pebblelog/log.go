@@ -20,7 +20,7 @@ import (
 type Log struct {
 	opts Options
 	dir  *directory
-	fs   *lazyFS
+	fs   *guardFS
 	db   *pebble.DB
 
 	committer committer
@@ -39,6 +39,7 @@ type Log struct {
 	metrics   metrics
 	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
 
+	broken  atomic.Bool                    // Pebble must not be touched any more
 	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more
 	closing struct {
 		sync.Mutex
@@ -46,7 +47,8 @@ type Log struct {
 		done  chan struct{}
 		err   error
 	}
-	readers readers
+	readers   readers
+	snapshots snapshots
 }
 
 // Open opens the log in the directory path, or creates one there if the
@@ -97,16 +99,27 @@ func open(path string, opts Options) (_ *Log, err error) {
 	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), followers: newFollowers()}
 	l.closing.done = make(chan struct{})
 	l.readers.last = make(chan struct{}, 1)
+	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
-	l.fs = newLazyFS(opts.FS, func() error { return d.writeFile(relaxedName, nil) })
+	l.fs = newGuardFS(opts.FS, d.join(dbDir), func() error { return d.writeFile(relaxedName, nil) }, func(err error) { _ = l.fail(err) })
+	l.fs.hurry.Add(1)
+	defer l.fs.hurry.Add(-1)
 	if l.db, err = l.openPebble(fresh); err != nil {
+		if serr := l.sound("open " + path); serr != nil {
+			return nil, serr // what Pebble saw after the first error is not what happened
+		}
 		return nil, mapError("open "+path, err)
 	}
 	defer func() {
 		if err != nil {
+			l.fs.close()
 			l.db.Close()
 		}
 	}()
+	if err := l.sound("open " + path); err != nil {
+		return nil, err
+	}
+	l.removeScratch()
 	if fresh {
 		if err := d.establish(opts.Now()); err != nil {
 			return nil, err
@@ -131,6 +144,9 @@ func (l *Log) recover() error {
 	if err := l.db.Flush(); err != nil {
 		return mapError("open "+l.dir.path, err)
 	}
+	if err := l.sound("open " + l.dir.path); err != nil {
+		return err
+	}
 	return l.dir.removeFile(relaxedName)
 }
 
@@ -143,7 +159,7 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 	}()
 	path := l.dir.join(dbDir)
 	db, err = pebble.Open(path, l.pebbleOptions(fresh))
-	if errors.Is(err, pebble.ErrCorruption) && l.dir.exists(relaxedName) {
+	if pebble.IsCorruptionError(err) && l.dir.exists(relaxedName) {
 		cut, serr := salvage(l.opts.FS, path)
 		if serr != nil || !cut {
 			return nil, errors.Join(err, serr)
@@ -176,6 +192,13 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		BackgroundError: func(err error) {
 			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
 		},
+		FlushEnd: func(info pebble.FlushInfo) {
+			if info.Err == nil {
+				l.fs.flushSucceeded()
+			}
+		},
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
+		WriteStallEnd:   func() { l.fs.hurry.Add(-1) },
 	}
 	o.Experimental.EnableValueBlocks = func() bool { return false } // they slow down reading all versions of a key
 	for i := range o.Levels {
@@ -226,15 +249,20 @@ func (l *Log) close() error {
 	l.syncer.stop()
 	l.committer.close()
 	l.followers.close()
+	l.snapshots.closeAll()
 	l.readers.close()
-	if l.failure.Load() != nil {
-		// Pebble cannot be closed after its log failed: goroutines of its own wait for
-		// ever. The directory is given free; opening it again recovers.
-		return l.dir.close()
+	l.fs.close()
+	var err error
+	if l.failure.Load() == nil {
+		err = l.db.Flush() // the next open then has nothing to replay
 	}
-	err := l.db.Flush() // the next open then has nothing to replay
-	if cerr := l.db.Close(); err == nil {
-		err = cerr
+	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait for ever
+		if cerr := l.db.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err == nil {
+		err = l.sound("close " + l.dir.path)
 	}
 	if err == nil && l.dir.exists(relaxedName) {
 		err = l.dir.removeFile(relaxedName)

@@ -323,9 +323,8 @@ func (t *tx) trimSpace(ts *stagedSpace, keep int) error {
 }
 
 func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
-	t.key2 = format.AppendExpiryKey(t.key2[:0], b.Expires, ts.s.id, key)
-	t.feedBody = format.AppendVersion(t.feedBody[:0], b.Version)
-	t.set(t.key2, t.feedBody)
+	t.key2 = format.AppendExpiryKey(t.key2[:0], b.Expires, ts.s.id, key, b.Version)
+	t.set(t.key2, nil)
 	if t.expiry == 0 || b.Expires < t.expiry {
 		t.expiry = b.Expires
 	}

@@ -85,6 +85,14 @@ func (r *read) end() { r.readers().end() }
 
 func (r *read) visible(b *format.Body) bool { return visible(b, r.now, r.maxAge) }
 
+// head returns the position up to which the view shows what was committed.
+func (v view) head() uint64 {
+	if v.snap != nil {
+		return v.snap.position
+	}
+	return v.l.position.Load()
+}
+
 // settle waits until everything the read may have seen is as durable as asked.
 func (v view) settle(ctx context.Context, op string) error {
 	if v.snap != nil {
@@ -99,7 +107,7 @@ func (v view) settle(ctx context.Context, op string) error {
 // doubtful returns the error for a record whose group failed on its way to
 // stable storage: it may be gone after the next open.
 func (v view) doubtful(op string, b *format.Body) error {
-	if v.snap != nil || b.Position <= v.l.position.Load() {
+	if b.Position <= v.head() {
 		return nil
 	}
 	f := v.l.failure.Load()
@@ -159,7 +167,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 // own returns a copy of the record that belongs to the caller, or one of version 0
 // if it is no live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
-	if b.Position > r.l.position.Load() || b.Ghost {
+	if b.Position > r.head() || b.Ghost {
 		if err := r.settle(ctx, r.op); err != nil {
 			return mainstem.Record{}, err
 		}
@@ -351,7 +359,7 @@ func (w *walk) emit() (bool, error) {
 	if b.Version < uint64(w.sel.From) || w.sel.To != 0 && first > uint64(w.sel.To) || !w.visible(b) {
 		return true, nil
 	}
-	if b.Position > w.l.position.Load() {
+	if b.Position > w.head() {
 		if err := w.doubtful(w.op, b); err != nil {
 			return false, err
 		}

@@ -96,7 +96,7 @@ func (s *scan) emit(userKey []byte) (bool, error) {
 	if b.Tombstone != mainstem.Live && !s.rng.Tombstones {
 		return true, nil
 	}
-	if b.Position > s.l.position.Load() {
+	if b.Position > s.head() {
 		if err := s.doubtful(s.op, b); err != nil {
 			return false, err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,22 +27,36 @@ type Snapshot struct {
 	err      error
 }
 
+// snapshots are those that are open: Close of the log closes them first.
+type snapshots struct {
+	sync.Mutex
+	open map[*Snapshot]struct{}
+}
+
 // Snapshot implements [mainstem.Snapshotter]. It waits its turn among the commits.
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
-	take := func(*tx) error {
+	err := l.between(ctx, "snapshot", func() {
 		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), now: l.opts.Now().UnixNano()}
 		s.readers.last = make(chan struct{}, 1)
-		return nil
-	}
-	if !l.readers.begin() { // a snapshot is a read under way until it is closed
-		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "snapshot"}
-	}
-	if err := l.exclusive(ctx, "snapshot", take); err != nil {
-		l.readers.end()
+		l.snapshots.Lock()
+		defer l.snapshots.Unlock()
+		l.snapshots.open[s] = struct{}{}
+	})
+	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// closeAll closes what is open.
+func (o *snapshots) closeAll() {
+	o.Lock()
+	all := slices.Collect(maps.Keys(o.open))
+	o.Unlock()
+	for _, s := range all {
+		_ = s.Close()
+	}
 }
 
 func (s *Snapshot) view() view { return view{l: s.l, db: s.db, snap: s} }
@@ -78,12 +94,14 @@ func (s *Snapshot) Head(context.Context) (mainstem.Position, error) {
 }
 
 // Close releases the snapshot when the reads under way have ended. Close of the
-// log waits for it.
+// log does it for snapshots left open.
 func (s *Snapshot) Close() error {
 	s.close.Do(func() {
 		s.readers.close()
 		s.err = mapError("close snapshot", s.db.Close())
-		s.l.readers.end()
+		s.l.snapshots.Lock()
+		defer s.l.snapshots.Unlock()
+		delete(s.l.snapshots.open, s)
 	})
 	return s.err
 }

@@ -3,7 +3,6 @@ package pebblelog
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math"
 	"sync"
@@ -138,14 +137,6 @@ func (l *Log) Sweep(ctx context.Context) error {
 	return l.sweepIDs(ctx)
 }
 
-// expiryEntry is one entry of the expiry index that is due.
-type expiryEntry struct {
-	dbKey   []byte
-	space   uint32
-	key     []byte
-	version uint64
-}
-
 // sweepExpired handles the first entries of the expiry index that are due.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	due, next, err := l.dueEntries()
@@ -164,12 +155,15 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 			byID[s.id] = name
 		}
 		for _, e := range due {
-			t.del(e.dbKey)
-			name, ok := byID[e.space]
+			if e.At > t.now {
+				continue // the clock was set back meanwhile
+			}
+			t.del(format.AppendExpiryKey(nil, e.At, e.Space, e.Key, e.Version))
+			name, ok := byID[e.Space]
 			if !ok {
 				continue // the space was dropped
 			}
-			if err := t.expire(t.space(name), e.key, e.version); err != nil {
+			if err := t.expire(t.space(name), e.Key, e.Version); err != nil {
 				return err
 			}
 		}
@@ -179,7 +173,7 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 }
 
 // dueEntries reads the index: what is due, and when the next entry will be.
-func (l *Log) dueEntries() (due []expiryEntry, next int64, err error) {
+func (l *Log) dueEntries() (due []format.Expiry, next int64, err error) {
 	if !l.readers.begin() {
 		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
 	}
@@ -191,21 +185,15 @@ func (l *Log) dueEntries() (due []expiryEntry, next int64, err error) {
 	defer it.Close()
 	now := l.opts.Now().UnixNano()
 	for ok := it.First(); ok; ok = it.Next() {
-		at, space, key, err := format.DecodeExpiryKey(it.Key())
+		e, err := format.DecodeExpiryKey(it.Key())
 		if err != nil {
 			return nil, 0, err
 		}
-		if at > now || len(due) == sweepChunk {
-			return due, at, nil
+		if e.At > now || len(due) == sweepChunk {
+			return due, e.At, nil
 		}
-		val, err := it.ValueAndErr()
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(val) != 8 {
-			return nil, 0, format.ErrCorrupt
-		}
-		due = append(due, expiryEntry{bytes.Clone(it.Key()), space, bytes.Clone(key), binary.BigEndian.Uint64(val)})
+		e.Key = bytes.Clone(e.Key)
+		due = append(due, e)
 	}
 	return due, 0, it.Error()
 }

@@ -16,7 +16,7 @@
 //	'h' space(4) escaped(key) version(8) older records, bounded history above 1
 //	'v' space(4) escaped(key) version(8) records of a key, all history
 //	'f' space(4) position(8)            feed block that begins at position
-//	'x' time(8) space(4) key            expiry index; the value is the version
+//	'x' time(8) space(4) key version(8) expiry index
 //	'i' id                              receipt of a batch with an ID
 //	'j' time(8) id                      order in which batch IDs are forgotten
 //

@@ -49,7 +49,7 @@ func golden() []struct {
 		{"version key", format.AppendVersion(format.AppendPrefix(nil, format.TagVersion, 7, []byte("k\x00y")), 258)},
 		{"older key", format.AppendVersion(format.AppendPrefix(nil, format.TagOlder, 7, []byte("key")), 1)},
 		{"feed key", format.AppendFeedKey(nil, 7, 70_000)},
-		{"expiry key", format.AppendExpiryKey(nil, 1_700_000_000_000_000_000, 7, []byte("key"))},
+		{"expiry key", format.AppendExpiryKey(nil, 1_700_000_000_000_000_000, 7, []byte("key"), 3)},
 		{"receipt key", format.AppendReceiptKey(nil, "id-1")},
 		{"id order key", format.AppendIDOrderKey(nil, 1_700_000_000_000_000_000, "id-1")},
 		{"body", plain},

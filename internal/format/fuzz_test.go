@@ -74,7 +74,7 @@ func fuzzKeys(p []byte) {
 	_, _, _ = format.SplitVersioned(p)
 	_, _ = format.AppendUnescaped(nil, p)
 	_, _ = format.FeedPosition(p)
-	_, _, _, _ = format.DecodeExpiryKey(p)
+	_, _ = format.DecodeExpiryKey(p)
 	_, _, _ = format.DecodeIDOrderKey(p)
 	_, _ = format.KeySpace(p)
 	_, _ = format.PeekPosition(p)

@@ -153,19 +153,33 @@ func FeedPosition(k []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(k[headLen:]), nil
 }
 
-// AppendExpiryKey appends the key of the expiry index; at is unix nanoseconds.
-func AppendExpiryKey(dst []byte, at int64, space uint32, key []byte) []byte {
+// AppendExpiryKey appends the key of the expiry index for the record of key at
+// version; at is unix nanoseconds.
+func AppendExpiryKey(dst []byte, at int64, space uint32, key []byte, version uint64) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, TagExpiry), uint64(at))
 	dst = binary.BigEndian.AppendUint32(dst, space)
-	return append(dst, key...)
+	return AppendVersion(append(dst, key...), version)
+}
+
+// Expiry is what a key of the expiry index says. Key aliases the input.
+type Expiry struct {
+	At      int64 // unix nanoseconds
+	Space   uint32
+	Key     []byte
+	Version uint64
 }
 
 // DecodeExpiryKey is the inverse of [AppendExpiryKey].
-func DecodeExpiryKey(k []byte) (at int64, space uint32, key []byte, err error) {
-	if len(k) <= 1+8+4 || k[0] != TagExpiry {
-		return 0, 0, nil, ErrCorrupt
+func DecodeExpiryKey(k []byte) (Expiry, error) {
+	const start = 1 + 8 + 4
+	end := len(k) - versionLen
+	if end <= start || k[0] != TagExpiry {
+		return Expiry{}, ErrCorrupt
 	}
-	return int64(binary.BigEndian.Uint64(k[1:])), binary.BigEndian.Uint32(k[9:]), k[13:], nil
+	return Expiry{
+		At: int64(binary.BigEndian.Uint64(k[1:])), Space: binary.BigEndian.Uint32(k[9:]),
+		Key: k[start:end:end], Version: binary.BigEndian.Uint64(k[end:]),
+	}, nil
 }
 
 // AppendReceiptKey appends the key under which the receipt of batch id is kept.

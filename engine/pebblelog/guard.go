@@ -1,0 +1,416 @@
+package pebblelog
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// guardFS stands between Pebble and the file system. It does two things.
+//
+// It lets the committer choose for each group whether the write-ahead log is
+// brought to stable storage. Pebble hands its log to the operating system only
+// together with a sync, so every group is committed with one; while lazy is set,
+// that sync stops at the operating system. Whatever was skipped is made up for
+// before the file is closed, and by every later sync that is not lazy.
+//
+// And it stops the log when a write fails. Pebble answers a failed write of its
+// log or manifest by ending the process. So the first such error trips the guard:
+// the error goes to the log, which takes no more commits, Pebble is told that all
+// is well, and from then on nothing of what it writes reaches the file system:
+// the directory stays as a crash at that moment would have left it. Pebble goes on
+// in memory, where reads find everything, and can be closed as usual.
+type guardFS struct {
+	vfs.FS
+	dir     string       // Pebble's directory
+	relaxed func() error // called before the first lazy group; see markRelaxed
+	failed  func(error)  // called with the error that trips the guard
+
+	lazy    atomic.Bool
+	tripped atomic.Bool
+	once    sync.Once
+	memory  *vfs.MemFS // what Pebble writes after the guard has tripped
+
+	// While a flush of a memtable fails it is tried again, slowly, and commits are
+	// refused; unless somebody waits for the flush inside Pebble, which would be for ever.
+	flushErr atomic.Pointer[error]
+	failures atomic.Int32 // in a row
+	hurry    atomic.Int32 // such waits under way
+	closing  chan struct{}
+
+	mu struct {
+		sync.Mutex
+		marked bool
+		open   map[*guardFile]struct{} // write-ahead logs
+	}
+}
+
+// The pause before Pebble tries again to write a sorted file doubles from first to last.
+const (
+	firstRetry = 10 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+// Categories under which Pebble creates sorted files.
+const flushCategory = vfs.DiskWriteCategory("pebble-memtable-flush")
+
+var errTripped = errors.New("nothing is written after a failed write")
+
+func newGuardFS(fs vfs.FS, dir string, relaxed func() error, failed func(error)) *guardFS {
+	g := &guardFS{FS: fs, dir: dir, relaxed: relaxed, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{})}
+	g.mu.open = map[*guardFile]struct{}{}
+	_ = g.memory.MkdirAll(dir, 0o755)
+	return g
+}
+
+// setLazy is called by the leader before each group.
+func (g *guardFS) setLazy(lazy bool) error {
+	if lazy && !g.lazy.Load() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !g.mu.marked {
+			if err := g.relaxed(); err != nil {
+				return err
+			}
+			g.mu.marked = true
+		}
+	}
+	g.lazy.Store(lazy)
+	return nil
+}
+
+// syncNow brings what lazy groups left behind to stable storage.
+func (g *guardFS) syncNow() error {
+	g.mu.Lock()
+	files := make([]*guardFile, 0, len(g.mu.open))
+	for f := range g.mu.open {
+		files = append(files, f)
+	}
+	g.mu.Unlock()
+	for _, f := range files {
+		if err := f.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends all pauses: what fails now fails for good.
+func (g *guardFS) close() {
+	g.hurry.Add(1)
+	close(g.closing)
+}
+
+// trip stops all writing.
+func (g *guardFS) trip(err error) {
+	g.once.Do(func() {
+		g.failed(err) // first: whoever sees tripped must see the failure
+		g.tripped.Store(true)
+	})
+}
+
+// fileKind says what an error of a file in Pebble's directory means.
+type fileKind uint8
+
+const (
+	other   fileKind = iota // outside of the directory, or opened only while Pebble is opened: it reports the error
+	vital                   // log, manifest, marker or the directory: Pebble would panic
+	flushed                 // sorted file made of a memtable: Pebble tries again at once, for ever
+	merged                  // sorted file made of others: Pebble tries again at once, for ever
+)
+
+func (g *guardFS) kind(name string, c vfs.DiskWriteCategory) fileKind {
+	if g.PathDir(name) != g.dir {
+		return other
+	}
+	base := g.PathBase(name)
+	switch {
+	case strings.HasSuffix(base, ".log"), strings.HasPrefix(base, "MANIFEST-"), strings.HasPrefix(base, "marker."):
+		return vital
+	case c == flushCategory:
+		return flushed
+	case strings.HasSuffix(base, ".sst"), strings.HasSuffix(base, ".blob"):
+		return merged
+	}
+	return other
+}
+
+// failedWrite decides what becomes of an error. A nil error means: pretend that
+// all is well.
+func (g *guardFS) failedWrite(k fileKind, err error) error {
+	switch {
+	case k == vital, k == flushed && g.hurry.Load() > 0:
+		g.trip(err)
+	case k == flushed:
+		g.flushErr.Store(&err)
+		g.pause()
+		return err
+	case k == merged:
+		g.pause()
+		return err
+	}
+	if k == vital {
+		return nil
+	}
+	return err
+}
+
+func (g *guardFS) pause() {
+	n := g.failures.Add(1)
+	select {
+	case <-time.After(min(firstRetry<<min(n-1, 10), lastRetry)):
+	case <-g.closing:
+	}
+}
+
+// flushSucceeded is called when a memtable has been written out.
+func (g *guardFS) flushSucceeded() {
+	g.flushErr.Store(nil)
+	g.failures.Store(0)
+}
+
+// create returns the file that make made, or what stands for it.
+func (g *guardFS) create(name string, c vfs.DiskWriteCategory, make func() (vfs.File, error)) (vfs.File, error) {
+	k := g.kind(name, c)
+	if !g.tripped.Load() {
+		f, err := make()
+		if err == nil {
+			return g.wrap(name, k, f), nil
+		}
+		if err = g.failedWrite(k, err); err != nil && !g.tripped.Load() {
+			return nil, err
+		}
+	}
+	switch k {
+	case vital, flushed:
+		return g.memory.Create(name, c)
+	case merged:
+		<-g.closing // a compaction may take more memory than there is
+	}
+	return nil, errTripped
+}
+
+func (g *guardFS) wrap(name string, k fileKind, f vfs.File) vfs.File {
+	if k == other {
+		return f
+	}
+	w := &guardFile{File: f, fs: g, kind: k, wal: strings.HasSuffix(name, ".log")}
+	if w.wal {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.mu.open[w] = struct{}{}
+	}
+	return w
+}
+
+// Create implements vfs.FS.
+func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.create(name, c, func() (vfs.File, error) { return g.FS.Create(name, c) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (g *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.create(to, c, func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
+}
+
+// Open implements vfs.FS.
+func (g *guardFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	if g.tripped.Load() {
+		if f, err := g.memory.Open(name, o...); err == nil {
+			return f, nil
+		}
+	}
+	return g.FS.Open(name, o...)
+}
+
+// OpenDir implements vfs.FS.
+func (g *guardFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case g.PathDir(name) == g.dir:
+		return scratchDir{f}, nil
+	case name != g.dir:
+		return f, nil
+	}
+	return &guardFile{File: f, fs: g, kind: vital}, nil
+}
+
+// scratchDir is the directory of a checkpoint that a backup is about to stream and
+// remove: it need not survive a power cut. Pebble panics when syncing it fails.
+type scratchDir struct{ vfs.File }
+
+// Sync implements vfs.File.
+func (scratchDir) Sync() error { return nil }
+
+// change makes a change of the directory that is no write to a file. Pebble looks
+// at the errors of these.
+func (g *guardFS) change(do func() error) error {
+	if g.tripped.Load() {
+		return nil
+	}
+	return do()
+}
+
+// Remove implements vfs.FS.
+func (g *guardFS) Remove(name string) error {
+	return g.change(func() error { return g.FS.Remove(name) })
+}
+
+// RemoveAll implements vfs.FS.
+func (g *guardFS) RemoveAll(name string) error {
+	return g.change(func() error { return g.FS.RemoveAll(name) })
+}
+
+// Rename implements vfs.FS.
+func (g *guardFS) Rename(from, to string) error {
+	return g.change(func() error { return g.FS.Rename(from, to) })
+}
+
+// Link implements vfs.FS.
+func (g *guardFS) Link(from, to string) error {
+	if g.tripped.Load() {
+		return errTripped
+	}
+	return g.FS.Link(from, to)
+}
+
+// MkdirAll implements vfs.FS.
+func (g *guardFS) MkdirAll(name string, perm os.FileMode) error {
+	if g.tripped.Load() {
+		return errTripped
+	}
+	return g.FS.MkdirAll(name, perm)
+}
+
+// Unwrap implements vfs.FS.
+func (g *guardFS) Unwrap() vfs.FS { return g.FS }
+
+// guardFile is a file in Pebble's directory, or the directory itself. owed says
+// that a sync of a write-ahead log was skipped.
+type guardFile struct {
+	vfs.File
+	fs     *guardFS
+	kind   fileKind
+	wal    bool
+	owed   atomic.Bool
+	closed struct {
+		sync.Mutex
+		yes bool
+	}
+}
+
+// do performs an operation that writes.
+func (f *guardFile) do(op func() error) error {
+	if f.kind == vital && f.fs.tripped.Load() {
+		return nil
+	}
+	if err := op(); err != nil {
+		return f.fs.failedWrite(f.kind, err)
+	}
+	return nil
+}
+
+// Write implements vfs.File.
+func (f *guardFile) Write(p []byte) (n int, err error) {
+	n = len(p)
+	err = f.do(func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+// WriteAt implements vfs.File.
+func (f *guardFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.do(func() (err error) {
+		n, err = f.File.WriteAt(p, off)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *guardFile) Sync() error { return f.sync(f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *guardFile) sync(real func() error) error {
+	if f.wal && f.fs.lazy.Load() {
+		f.owed.Store(true)
+		return nil
+	}
+	f.owed.Store(false)
+	return f.do(real)
+}
+
+// SyncTo implements vfs.File.
+func (f *guardFile) SyncTo(length int64) (full bool, err error) {
+	err = f.do(func() (err error) {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// Preallocate implements vfs.File. It only makes writes faster.
+func (f *guardFile) Preallocate(offset, length int64) error {
+	_ = f.do(func() error { _ = f.File.Preallocate(offset, length); return nil })
+	return nil
+}
+
+// Stat implements vfs.File.
+func (f *guardFile) Stat() (vfs.FileInfo, error) {
+	info, err := f.File.Stat()
+	if err != nil && f.kind == vital {
+		f.fs.trip(err)
+		empty := vfs.NewMemFile(nil)
+		return empty.Stat()
+	}
+	return info, err
+}
+
+// settle makes up for skipped syncs. It may run beside writes.
+func (f *guardFile) settle() error {
+	f.closed.Lock()
+	defer f.closed.Unlock()
+	if f.closed.yes || !f.owed.Swap(false) {
+		return nil
+	}
+	return f.File.SyncData()
+}
+
+// Close implements vfs.File.
+func (f *guardFile) Close() error {
+	var err error
+	if f.wal {
+		err = f.settle()
+		f.closed.Lock()
+		f.closed.yes = true
+		f.closed.Unlock()
+		f.fs.mu.Lock()
+		delete(f.fs.mu.open, f)
+		f.fs.mu.Unlock()
+	}
+	if cerr := f.File.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		return nil
+	}
+	return f.fs.failedWrite(f.kind, err)
+}
