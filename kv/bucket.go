@@ -1,0 +1,121 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/codec"
+)
+
+// Bucket is a typed handle on one table. It holds no resources and needs no
+// Close; it works as long as its log is open. All methods may be called from
+// many goroutines.
+type Bucket[T any] struct {
+	log             mainstem.Log
+	database, table string
+	space           string
+	codec           codec.Codec
+	raw             bool // values are stored as they are
+	bytes           bool // so, and T is a byte slice
+	policy          mainstem.Policy
+	ttl             time.Duration
+	durability      mainstem.Durability
+}
+
+// Open returns a handle on the table "database/table" of log; "table" alone is
+// short for "default/table". It reads and creates nothing: the first write
+// creates the table, with the policy that o describes. Names are letters,
+// digits, dot, dash and underline, at most [MaxName] bytes each. A wrong name,
+// option or type is Invalid.
+func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) {
+	database, table, err := splitName(name)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := o.Codec
+	if c == nil {
+		if c, err = codecFor[T](); err != nil {
+			return nil, invalid("kv open", "%s: %w", name, err)
+		}
+	}
+	return &Bucket[T]{
+		log: log, database: database, table: table, space: spaceName(database, table),
+		codec: c, raw: c == codec.Raw, bytes: c == codec.Raw && isBytes[T](), policy: o.policy(c), ttl: o.TTL, durability: o.Durability,
+	}, nil
+}
+
+func isBytes[T any]() bool {
+	t := reflect.TypeFor[T]()
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
+// Name returns "database/table".
+func (b *Bucket[T]) Name() string { return b.database + "/" + b.table }
+
+// Database returns the name of the database.
+func (b *Bucket[T]) Database() string { return b.database }
+
+// Table returns the name of the table within its database.
+func (b *Bucket[T]) Table() string { return b.table }
+
+// Space returns the name of the space that holds the table: for feeds, and for
+// batches that touch it without this package.
+func (b *Bucket[T]) Space() string { return b.space }
+
+// Get returns the entry of key. A key without a value is NotFound, and so is
+// every key of a table that does not exist. A value that the codec cannot read
+// is Corrupt; then the entry is complete but for its value.
+func (b *Bucket[T]) Get(ctx context.Context, key string) (Entry[T], error) {
+	if err := validateKey("get", b.space, key); err != nil {
+		return Entry[T]{}, err
+	}
+	r, err := b.log.Get(ctx, b.space, []byte(key))
+	if err != nil {
+		return Entry[T]{}, err
+	}
+	return b.entry("get", key, &r, opOf(&r), owned)
+}
+
+// GetRevision returns one revision of key, which may be a tombstone (see
+// [Entry.Live]). A revision that is no longer held, or never was, is NotFound.
+func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision Revision) (Entry[T], error) {
+	if err := validateKey("get", b.space, key); err != nil {
+		return Entry[T]{}, err
+	}
+	if revision > 0 {
+		for e, err := range b.History(ctx, key, mainstem.Versions{From: revision, To: revision, Limit: 1}) {
+			return e, err
+		}
+	}
+	return Entry[T]{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: b.space, Key: []byte(key),
+		Err: fmt.Errorf("revision %d is not held", revision)}
+}
+
+// Alter gives the table the policy of the options that the bucket was opened
+// with, and creates it if it does not exist. What cannot change is Invalid: see
+// [mainstem.Policy.CanAlter].
+func (b *Bucket[T]) Alter(ctx context.Context) error {
+	err := b.log.AlterSpace(ctx, b.space, b.policy)
+	if !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	err = b.log.CreateSpace(ctx, b.space, b.policy)
+	if errors.Is(err, mainstem.ErrExists) { // someone's first write came between
+		return b.log.AlterSpace(ctx, b.space, b.policy)
+	}
+	return err
+}
+
+// Drop removes the table with all it holds, and nothing else. A table that does
+// not exist is NotFound. The next write creates it anew, empty.
+func (b *Bucket[T]) Drop(ctx context.Context) error { return b.log.DropSpace(ctx, b.space) }

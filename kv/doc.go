@@ -1,0 +1,72 @@
+// Package kv is key-value tables on a log: typed, ordered, watched, and written
+// in one commit with everything else on the same log.
+//
+// # Words
+//
+// A [Bucket] is a typed handle on one table. Tables are named "database/table"
+// and live in the space kv/database/table. A key is a string of any bytes. Each
+// write to a key is an [Entry] with a [Revision]: 1, 2, 3 and so on, deletions
+// included. A watch is told of changes as they are committed.
+//
+//	users, err := kv.Open[User](log, "app/users", nil)
+//	rev, err := users.PutNow(ctx, "42", User{Name: "Ada"})
+//	rev, err = users.Update(ctx, "42", User{Name: "Ada L."}, rev)
+//	for e, err := range users.List(ctx, &kv.Query{Prefix: "4"}) { ... }
+//
+// # Into a batch, or now
+//
+// A method that takes a batch adds to it, and [mainstem.Log.Commit] makes it
+// true together with the rest: other keys, other tables, events, messages. A
+// method that takes a context acts at once. The three verbs that exist in both
+// forms carry Now in the second.
+//
+//	in a batch                             at once
+//	Put(batch, key, value)                 PutNow(ctx, key, value)
+//	Put(batch, key, value, IfAbsent())     Create(ctx, key, value)
+//	Put(batch, key, value, IfRevision(r))  Update(ctx, key, value, r)
+//	Delete(batch, key)                     DeleteNow(ctx, key)
+//	Purge(batch, key)                      PurgeNow(ctx, key)
+//	Expect(batch, key, IfRevision(r))      -
+//	-                                      PutMany, Import, Modify, Increment
+//	-                                      Get, GetMany, GetRevision, History
+//	-                                      List, Keys, Page, Count, Watch
+//
+// # Guarantees
+//
+//   - Reads create nothing. A key or table that does not exist is NotFound to Get,
+//     and empty to everything that yields a sequence or counts.
+//   - A write that returned is visible to every read that begins afterwards, and
+//     has the durability that was asked for.
+//   - List, Count and GetMany show one moment. PutMany is atomic.
+//   - Compare-and-set is exact: of the writers that saw revision r, one succeeds.
+//     The others fail with Conflict, which carries the revision found.
+//   - A value whose time to live has run out is gone from every read at once;
+//     watches are told when the engine removes it.
+//   - Values come back as they were written: a bucket of []byte keeps nil and empty
+//     distinct, and JSON, Protobuf or any other [codec.Codec] does what it documents.
+//   - Dropping a table or a database touches exactly that: "default" is neither
+//     "default2" nor "default-x".
+//
+// # Concurrency and ownership
+//
+// A Bucket may be used from many goroutines and needs no closing. Entries belong
+// to whoever receives them. A []byte value given to a batch is borrowed until
+// Commit returns; a method that acts at once borrows it until it returns.
+//
+// # Errors
+//
+// All are [*mainstem.Error]: Invalid for keys, names, options and values that
+// cannot be encoded, NotFound, Conflict, Exists from Create, Corrupt for a stored
+// value that the codec cannot read, and whatever the log reports.
+//
+// # Limits
+//
+// Keys have 1 to [mainstem.MaxKey] bytes, names of databases and tables at most
+// [MaxName]. Values and batches have the log's limits ([mainstem.Limits]); PutMany
+// is one batch, [Bucket.Import] is many.
+//
+// # Testing
+//
+// The tests run on every engine that the machine can start, and compare random
+// programs with a Go map.
+package kv

@@ -1,0 +1,178 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Query selects entries for [Bucket.List], [Bucket.Keys], [Bucket.Page] and
+// [Bucket.Count]. The zero Query is the whole table. Keys are ordered by their
+// bytes.
+type Query struct {
+	Prefix string // only keys that start with it
+	Suffix string // only keys that end with it; every key that the other fields select is read
+	Start  string // only keys >= Start; "" means from the first
+	End    string // only keys < End; "" means to the last
+	// After is a cursor: only keys that come after it in the order asked for. It need
+	// not exist. Walking a table page by page, each from the last key of the one
+	// before, meets every key that is there all the time exactly once, whatever is
+	// written meanwhile.
+	After    string
+	Reverse  bool // from the last key to the first
+	Offset   int  // leave out that many of the entries selected
+	Limit    int  // at most that many entries; 0 means no limit
+	KeysOnly bool // entries without Value and Metadata
+}
+
+// Validate returns an Invalid error for what cannot be listed.
+func (q *Query) Validate() error {
+	switch {
+	case q.Offset < 0:
+		return invalid("list", "Offset is %d: want 0 or more", q.Offset)
+	case q.Limit < 0:
+		return invalid("list", "Limit is %d: want 0 (none) or more", q.Limit)
+	}
+	return nil
+}
+
+// scan returns the range of the log that holds what q selects, up to its suffix.
+func (q *Query) scan() mainstem.Range {
+	r := mainstem.Range{Prefix: []byte(q.Prefix), Start: []byte(q.Start), Reverse: q.Reverse, KeysOnly: q.KeysOnly}
+	if q.End != "" {
+		r.End = []byte(q.End)
+	}
+	switch {
+	case q.After == "":
+	case !q.Reverse && q.After >= q.Start:
+		r.Start = append([]byte(q.After), 0)
+	case q.Reverse && (q.End == "" || q.After < q.End):
+		r.End = []byte(q.After)
+	}
+	if n := q.Offset + q.Limit; q.Suffix == "" && q.Limit > 0 && n > 0 {
+		r.Limit = n
+	}
+	return r
+}
+
+// List yields the entries that q selects (nil: all) in the order of their keys,
+// at one moment. A table that does not exist yields nothing. An entry whose
+// value the codec cannot read comes with a Corrupt error and all but its value;
+// the loop may go on. Any other error is the last.
+func (b *Bucket[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], error] {
+	return func(yield func(Entry[T], error) bool) {
+		if q == nil {
+			q = &Query{}
+		}
+		l := lent
+		if q.KeysOnly {
+			l = metaOnly
+		}
+		for r, err := range b.scan(ctx, q) {
+			if err != nil {
+				yield(Entry[T]{}, err)
+				return
+			}
+			if !yield(b.entry("list", string(r.Key), &r, opOf(&r), l)) {
+				return
+			}
+		}
+	}
+}
+
+// Keys yields the keys that q selects (nil: all) in order, at one moment.
+func (b *Bucket[T]) Keys(ctx context.Context, q *Query) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for r, err := range b.scan(ctx, q.keysOnly()) {
+			if !yield(string(r.Key), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Count returns the number of entries that q selects (nil: all). It walks the
+// keys that it counts.
+func (b *Bucket[T]) Count(ctx context.Context, q *Query) (int64, error) {
+	n := int64(0)
+	for _, err := range b.scan(ctx, q.keysOnly()) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// DefaultPage is how many entries [Bucket.Page] returns if the query has no limit.
+const DefaultPage = 100
+
+// Page returns the entries that q selects (nil: all), at most q.Limit (default
+// [DefaultPage]), and the cursor to give as q.After for those that follow, or ""
+// if there are none. Offset counts within each page: leave it 0 after the first.
+func (b *Bucket[T]) Page(ctx context.Context, q *Query) (entries []Entry[T], next string, err error) {
+	one := Query{}
+	if q != nil {
+		one = *q
+	}
+	if one.Limit == 0 {
+		one.Limit = DefaultPage
+	}
+	limit := one.Limit
+	if limit > 0 {
+		one.Limit++ // the one too many tells whether there are more
+	}
+	for e, err := range b.List(ctx, &one) {
+		if err != nil {
+			return nil, "", err
+		}
+		if len(entries) == limit {
+			return entries, entries[limit-1].Key, nil
+		}
+		entries = append(entries, e)
+	}
+	return entries, "", nil
+}
+
+func (q *Query) keysOnly() *Query {
+	k := Query{}
+	if q != nil {
+		k = *q
+	}
+	k.KeysOnly = true
+	return &k
+}
+
+// scan yields the records that q selects. An error is the last it yields.
+func (b *Bucket[T]) scan(ctx context.Context, q *Query) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		if err := q.Validate(); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		suffix, skip, left := []byte(q.Suffix), q.Offset, q.Limit
+		for r, err := range b.log.Scan(ctx, b.space, q.scan()) {
+			switch {
+			case errors.Is(err, mainstem.ErrNotFound):
+				return // no table yet
+			case err != nil:
+				yield(mainstem.Record{}, err)
+				return
+			case !bytes.HasSuffix(r.Key, suffix):
+				continue
+			case skip > 0:
+				skip--
+				continue
+			}
+			if !yield(r, nil) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}

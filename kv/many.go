@@ -1,0 +1,198 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Pair is a key and its value.
+type Pair[T any] struct {
+	Key   string
+	Value T
+}
+
+// GetMany returns the entries of keys, in their order, as they are at one
+// moment. A key without a value has an entry with nothing but its Key; see
+// [Entry.Live]. A value that the codec cannot read is Corrupt.
+func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]Entry[T], error) {
+	for _, key := range keys {
+		if err := validateKey("get", b.space, key); err != nil {
+			return nil, err
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if len(keys) > 1 {
+		if s, ok := b.log.(mainstem.Snapshotter); ok {
+			snap, err := s.Snapshot(ctx)
+			if err == nil {
+				defer snap.Close()
+				return b.getEach(ctx, snap, keys)
+			}
+			if !errors.Is(err, mainstem.ErrUnsupported) {
+				return nil, err
+			}
+		}
+	}
+	for {
+		entries, err := b.getEach(ctx, b.log, keys)
+		if err != nil || len(keys) == 1 {
+			return entries, err
+		}
+		if ok, err := b.unchanged(ctx, entries); ok || err != nil {
+			return entries, err
+		}
+	}
+}
+
+func (b *Bucket[T]) getEach(ctx context.Context, from mainstem.Reader, keys []string) ([]Entry[T], error) {
+	entries := make([]Entry[T], len(keys))
+	for i, key := range keys {
+		r, err := from.Get(ctx, b.space, []byte(key))
+		if errors.Is(err, mainstem.ErrNotFound) {
+			entries[i].Key = key
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if entries[i], err = b.entry("get", key, &r, opOf(&r), owned); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// unchanged reports whether all entries are still as they were read, by a batch
+// of conditions and no writes. It serves engines without snapshots.
+func (b *Bucket[T]) unchanged(ctx context.Context, entries []Entry[T]) (bool, error) {
+	batch := mainstem.NewBatch()
+	for i := range entries {
+		key := []byte(entries[i].Key)
+		if entries[i].Live() {
+			batch.IfVersion(b.space, key, entries[i].Revision)
+			batch.IfExists(b.space, key)
+		} else {
+			batch.IfAbsent(b.space, key)
+		}
+	}
+	_, err := b.log.Commit(ctx, batch)
+	if errors.Is(err, mainstem.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutMany writes all pairs in one atomic batch and returns their revisions in
+// order. The options hold for each pair; with a condition, all must hold. More
+// than one batch may carry (see [mainstem.Limits]) is Invalid, and nothing is
+// written: use [Bucket.Import], which commits in chunks.
+func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...WriteOption) ([]Revision, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	s := scratches.Get().(*scratch)
+	for i := range pairs {
+		var err error
+		if s.buf, err = b.put(&s.batch, s.buf, putVerb, pairs[i].Key, pairs[i].Value, opts); err != nil {
+			return nil, err
+		}
+	}
+	r, err := b.commit(ctx, s)
+	if err != nil {
+		return nil, hintImport(err)
+	}
+	s.release()
+	return r.Versions, nil
+}
+
+// hintImport tells the caller of PutMany what to do about a batch that is too large.
+func hintImport(err error) error {
+	var e *mainstem.Error
+	if errors.As(err, &e) && e.Kind == mainstem.KindInvalid && e.Hint == "" {
+		c := *e
+		c.Hint = "PutMany commits all pairs in one batch; Import commits them in chunks"
+		return &c
+	}
+	return err
+}
+
+// Defaults of [ImportOptions].
+const (
+	DefaultChunkPairs = 1000
+	DefaultChunkBytes = 4 << 20
+)
+
+// ImportOptions configures [Bucket.Import]. Nil and zero fields mean the defaults.
+type ImportOptions struct {
+	ChunkPairs int // pairs in one commit; default DefaultChunkPairs
+	ChunkBytes int // bytes of keys, values and metadata in one commit; default DefaultChunkBytes
+	Write      []WriteOption
+}
+
+// Import writes the pairs of a sequence of any length, chunk by chunk: each
+// chunk is atomic, the whole is not. It returns how many pairs, from the first,
+// are committed. On an error those stay, and the rest of the chunk is as the
+// error's outcome says.
+func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *ImportOptions) (int64, error) {
+	c := ImportOptions{ChunkPairs: DefaultChunkPairs, ChunkBytes: DefaultChunkBytes}
+	if o != nil {
+		c.Write = o.Write
+		if o.ChunkPairs > 0 {
+			c.ChunkPairs = o.ChunkPairs
+		}
+		if o.ChunkBytes > 0 {
+			c.ChunkBytes = o.ChunkBytes
+		}
+	}
+	in := importer[T]{Bucket: b, ctx: ctx, o: c}
+	for p := range pairs {
+		if err := in.add(p); err != nil {
+			return in.done, err
+		}
+	}
+	err := in.flush()
+	return in.done, err
+}
+
+// importer is one running Import.
+type importer[T any] struct {
+	*Bucket[T]
+	ctx   context.Context
+	o     ImportOptions
+	s     scratch
+	bytes int
+	done  int64
+}
+
+func (in *importer[T]) add(p Pair[T]) error {
+	n := in.s.batch.Len()
+	var err error
+	if in.s.buf, err = in.put(&in.s.batch, in.s.buf, putVerb, p.Key, p.Value, in.o.Write); err != nil {
+		return err
+	}
+	in.bytes += in.s.batch.Writes()[n].Size()
+	if n+1 >= in.o.ChunkPairs || in.bytes >= in.o.ChunkBytes {
+		return in.flush()
+	}
+	return nil
+}
+
+func (in *importer[T]) flush() error {
+	n := in.s.batch.Len()
+	if n == 0 {
+		return nil
+	}
+	if _, err := in.commit(in.ctx, &in.s); err != nil {
+		return err
+	}
+	in.done += int64(n)
+	in.bytes = 0
+	in.s.batch.Reset()
+	in.s.buf = in.s.buf[:0]
+	return nil
+}

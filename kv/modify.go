@@ -1,0 +1,103 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Modify replaces the value of key by what change makes of it, atomically: if
+// another write came between, it calls change again on what is there then. found
+// is false, and old the zero T, if the key has no value. It returns the new entry.
+// An error of change is returned as it is, and nothing is written. It takes [TTL]
+// and [Metadata]; without TTL the value gets the bucket's own, whatever
+// was left of the old one's.
+//
+// Writers that keep meeting wait for random short times, so that each gets its
+// turn; the attempts end with ctx.
+func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts ...WriteOption) (Entry[T], error) {
+	for attempt := 0; ; attempt++ {
+		old, err := b.Get(ctx, key)
+		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+			return Entry[T]{}, err
+		}
+		value, err := change(old.Value, old.Live())
+		if err != nil {
+			return Entry[T]{}, err
+		}
+		r, err := b.putNow(ctx, updateVerb(old.Revision), key, value, opts)
+		if err == nil {
+			return b.written(key, value, old.Live(), r, opts), nil
+		}
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return Entry[T]{}, err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return Entry[T]{}, err
+		}
+	}
+}
+
+// written describes a value that was just written.
+func (b *Bucket[T]) written(key string, value T, replaced bool, r mainstem.Receipt, opts []WriteOption) Entry[T] {
+	e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.Last, Op: OpCreate, Modified: r.Time}
+	if replaced {
+		e.Op = OpUpdate
+	}
+	s, _ := b.settle(updateVerb(0), key, opts) // the write has accepted the same
+	if s.ttl > 0 {
+		e.Expires = r.Time.Add(s.ttl)
+	}
+	e.Metadata = metadataOf(s.headers)
+	return e
+}
+
+// Pauses between attempts that met: none at first, then random ones up to a
+// limit that doubles.
+const (
+	pauseAfter = 3
+	firstPause = 50 * time.Microsecond
+	maxPause   = 20 * time.Millisecond
+)
+
+func pause(ctx context.Context, attempt int) error {
+	if attempt < pauseAfter {
+		return nil
+	}
+	limit := maxPause
+	if n := attempt - pauseAfter; n < 9 {
+		limit = min(maxPause, firstPause<<n)
+	}
+	t := time.NewTimer(rand.N(limit))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "modify", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+	}
+}
+
+// Integer is what a counter can count in.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Increment adds delta to the counter at key, atomically, and returns the new
+// value. A key without a value counts from 0. A sum out of T's range is Invalid
+// and leaves the counter as it is. It takes what [Bucket.Modify] takes. If the
+// outcome is unknown, the error says so; trying again might count twice.
+func Increment[T Integer](ctx context.Context, b *Bucket[T], key string, delta T, opts ...WriteOption) (T, error) {
+	e, err := b.Modify(ctx, key, func(old T, _ bool) (T, error) {
+		sum := old + delta
+		if (delta > 0) != (sum > old) && delta != 0 {
+			return 0, b.encodeError("increment", key, fmt.Errorf("%d + %d is out of range for %T", old, delta, old))
+		}
+		return sum, nil
+	}, opts...)
+	return e.Value, err
+}

@@ -1,0 +1,151 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// maxScratch is the largest buffer, in bytes, that is kept for the next write.
+const maxScratch = 64 << 10
+
+// scratch is the memory of one write that commits by itself.
+type scratch struct {
+	batch mainstem.Batch
+	buf   []byte // key and encoded value
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// release keeps s for the next write. Only a commit that succeeded may release:
+// an error may still refer to the batch's keys.
+func (s *scratch) release() {
+	s.batch.Reset()
+	if cap(s.buf) > maxScratch {
+		s.buf = nil
+	}
+	s.buf = s.buf[:0]
+	scratches.Put(s)
+}
+
+// commit commits the batch of s alone.
+func (b *Bucket[T]) commit(ctx context.Context, s *scratch) (mainstem.Receipt, error) {
+	s.batch.Durability = b.durability
+	return b.log.Commit(ctx, &s.batch)
+}
+
+// PutNow writes value to key and returns its revision. When it returns, the
+// write has the bucket's durability. With a condition that does not hold it is a
+// Conflict that carries the revision found.
+func (b *Bucket[T]) PutNow(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
+	r, err := b.putNow(ctx, putVerb, key, value, opts)
+	return revisionOf(r), err
+}
+
+// Create writes value to key if the key has no value, and returns its revision.
+// Otherwise it is Exists; the error's Got is the revision that is there.
+func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
+	r, err := b.putNow(ctx, createVerb, key, value, opts)
+	var e *mainstem.Error
+	if errors.As(err, &e) && e.Kind == mainstem.KindConflict {
+		return 0, &mainstem.Error{Kind: mainstem.KindExists, Op: "create", Space: b.space, Key: []byte(key),
+			Outcome: e.Outcome, Want: e.Want, Got: e.Got, GotLive: e.GotLive,
+			Err: fmt.Errorf("the key has a value at revision %d", e.Got)}
+	}
+	return revisionOf(r), err
+}
+
+// Update writes value to key if the key has a value and its revision is
+// revision: a compare-and-set. Otherwise it is a Conflict that carries the
+// revision found. Revision 0 stands for a key without a value.
+func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision Revision, opts ...WriteOption) (Revision, error) {
+	r, err := b.putNow(ctx, updateVerb(revision), key, value, opts)
+	return revisionOf(r), err
+}
+
+// DeleteNow deletes key. A key without a value is no error, unless a condition
+// demands one; a table that does not exist is not created.
+func (b *Bucket[T]) DeleteNow(ctx context.Context, key string, opts ...WriteOption) error {
+	_, err := b.endNow(ctx, mainstem.OpDelete, key, opts)
+	return err
+}
+
+// PurgeNow deletes key together with its history, also if it was deleted
+// before: then only the tombstone stays. Otherwise it is like DeleteNow.
+func (b *Bucket[T]) PurgeNow(ctx context.Context, key string, opts ...WriteOption) error {
+	for {
+		ended, err := b.endNow(ctx, mainstem.OpPurge, key, opts)
+		if err != nil || ended {
+			return err
+		}
+		if err := b.truncate(ctx, key); !errors.Is(err, mainstem.ErrConflict) {
+			return err
+		} // a value came back meanwhile
+	}
+}
+
+// truncate removes the revisions of key, which has no value, up to its tombstone.
+func (b *Bucket[T]) truncate(ctx context.Context, key string) error {
+	k := []byte(key)
+	for r, err := range b.log.Read(ctx, b.space, k, mainstem.Versions{Reverse: true, Limit: 1}) {
+		if err != nil {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return nil
+			}
+			return notWritten(err)
+		}
+		before := r.First()
+		if r.Live() { // the tombstone, or a value that has expired since, is not shown
+			before = r.Version + 1
+		}
+		batch := mainstem.NewBatch()
+		batch.Durability = b.durability
+		batch.IfAbsent(b.space, k)
+		batch.Truncate(b.space, k, before)
+		_, err = b.log.Commit(ctx, batch)
+		return err
+	}
+	return nil
+}
+
+func (b *Bucket[T]) putNow(ctx context.Context, v verb, key string, value T, opts []WriteOption) (mainstem.Receipt, error) {
+	s := scratches.Get().(*scratch)
+	var err error
+	if s.buf, err = b.put(&s.batch, s.buf, v, key, value, opts); err != nil {
+		s.release() // b.put added nothing, and its errors hold copies
+		return mainstem.Receipt{}, err
+	}
+	r, err := b.commit(ctx, s)
+	if err != nil {
+		return mainstem.Receipt{}, err
+	}
+	s.release()
+	return r, nil
+}
+
+// endNow reports whether key had a value.
+func (b *Bucket[T]) endNow(ctx context.Context, op mainstem.Op, key string, opts []WriteOption) (bool, error) {
+	s := scratches.Get().(*scratch)
+	if err := b.end(&s.batch, op, key, opts); err != nil {
+		return false, err
+	}
+	r, err := b.commit(ctx, s)
+	if err != nil {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return false, nil // the conditions hold, and there is no table, so no value
+		}
+		return false, err
+	}
+	s.release()
+	return revisionOf(r) > 0, nil
+}
+
+func revisionOf(r mainstem.Receipt) Revision {
+	if len(r.Versions) == 0 {
+		return 0
+	}
+	return r.Versions[0]
+}

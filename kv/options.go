@@ -1,0 +1,108 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/codec"
+)
+
+// HistoryAll is the [Options.History] of a table that keeps every revision.
+const HistoryAll = -1
+
+// Options configures a bucket. Nil and zero fields mean the defaults. History,
+// MaxAge, MaxBytes, TombstoneAge and NoFeed belong to the table: they take hold
+// when the first write creates it, and [Bucket.Alter] changes them later. The
+// others belong to the handle.
+type Options struct {
+	// Codec encodes the values. Default: codec.Raw if T is []byte or string,
+	// codec.Protobuf if T is a message pointer, else codec.JSON. All users of a table
+	// must agree on it; its name is kept in the table's description.
+	Codec codec.Codec
+	// History is how many revisions of a key are kept, tombstones included. Default
+	// 1: the newest; at most mainstem.MaxHistory; HistoryAll keeps them all.
+	History int
+	// TTL is the time to live of values written through this handle without a [TTL]
+	// option. Watches see such a value expire. Default 0: for ever.
+	TTL time.Duration
+	// MaxAge removes everything older than this from the table, whoever wrote it.
+	// Watches are not told. Default 0: no limit.
+	MaxAge time.Duration
+	// MaxBytes bounds the table's keys, values and metadata; the oldest are removed in
+	// the background. Watches are not told. Default 0: no limit.
+	MaxBytes int64
+	// TombstoneAge is how long a deleted key leaves a trace, which a watch that
+	// resumes needs to learn of the deletion. Default 0: mainstem.DefaultTombstoneAge;
+	// negative: for ever.
+	TombstoneAge time.Duration
+	// NoFeed makes writes cheaper for tables that nobody watches: [Bucket.Watch] is
+	// Unsupported, and the whole log's feed leaves the table out. It cannot be altered.
+	NoFeed bool
+	// Durability is that of the methods that commit by themselves. Default: the log's own.
+	Durability mainstem.Durability
+}
+
+// Validate returns an Invalid error that names every field out of range.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.History < HistoryAll || o.History > mainstem.MaxHistory {
+		errs = append(errs, fmt.Errorf("History is %d: want 0 (the default, 1), HistoryAll or 1 to %d", o.History, mainstem.MaxHistory))
+	}
+	if o.TTL < 0 {
+		errs = append(errs, fmt.Errorf("TTL is %v: want 0 (for ever) or more", o.TTL))
+	}
+	if o.MaxAge < 0 {
+		errs = append(errs, fmt.Errorf("MaxAge is %v: want 0 (no limit) or more", o.MaxAge))
+	}
+	if o.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf("MaxBytes is %d: want 0 (no limit) or more", o.MaxBytes))
+	}
+	if o.Durability < mainstem.OS {
+		errs = append(errs, fmt.Errorf("the Durability %d is not one that this version knows", int64(o.Durability)))
+	}
+	if len(errs) > 0 {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "kv options", Err: errors.Join(errs...)}
+	}
+	return nil
+}
+
+// The names that the policy of a table's space carries in its metadata.
+const (
+	metaView  = "view"
+	metaCodec = "codec"
+)
+
+// policy returns what a table created with o keeps.
+func (o *Options) policy(c codec.Codec) mainstem.Policy {
+	p := mainstem.Policy{
+		History: o.History, MaxAge: o.MaxAge, MaxBytes: o.MaxBytes, TombstoneAge: o.TombstoneAge, NoFeed: o.NoFeed,
+		Metadata: map[string]string{metaView: "kv", metaCodec: c.Name()},
+	}
+	switch o.History {
+	case 0:
+		p.History = 1
+	case HistoryAll:
+		p.History = 0
+	}
+	return p
+}
+
+// codecFor returns the default codec of T.
+func codecFor[T any]() (codec.Codec, error) {
+	var zero T
+	switch any(&zero).(type) {
+	case *[]byte, *string:
+		return codec.Raw, nil
+	}
+	if _, ok := any(zero).(proto.Message); ok {
+		return codec.Protobuf, nil
+	}
+	if _, ok := any(&zero).(proto.Message); ok {
+		return nil, fmt.Errorf("%T is a Protobuf message and must not be copied: open the bucket with *%T", zero, zero)
+	}
+	return codec.JSON, nil
+}

@@ -1,0 +1,232 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// WatchOptions says what [Bucket.Watch] yields. Nil and the zero value: the
+// current values, the marker, then every change.
+type WatchOptions struct {
+	Prefix string // only keys that start with it
+
+	// After resumes: everything committed after this position, then the marker, then
+	// what follows; no current values. 0: it begins anew.
+	After mainstem.Position
+	// UpdatesOnly leaves out the current values: the marker comes first.
+	UpdatesOnly bool
+	// History begins with all revisions that are held, in the order of the log,
+	// instead of the current values in the order of their keys.
+	History bool
+
+	MetaOnly      bool // entries without Value
+	IgnoreDeletes bool // no deletions, purges and expiries
+}
+
+// Watch yields the changes of the table as they are committed. First come the
+// current values in the order of their keys, then one marker, an entry with Op
+// [OpSynced] and nothing but a Position, and then the changes after it, as they
+// happen, in the order of the log. No change is lost or told twice between the
+// phases. A table that does not exist yet is watched too, from its first write.
+//
+// The loop ends when its body breaks, with a Canceled error when ctx is done, and
+// with Closed when the log is closed. A value that cannot be decoded is as in
+// [Bucket.List]: the loop may go on.
+//
+// # Resuming
+//
+// The Position of the marker, and of every entry after it, may be given as
+// [WatchOptions.After] to another watch, which goes on exactly there. With
+// History, or an After above 0, this is so of every entry. The current values
+// before the marker are not in the order of the log: begin anew if the loop stops
+// there. (The marker of a log that is still empty is at 0, which begins anew, too.)
+// After DropTable, or if the watch was away for longer than
+// [Options.TombstoneAge], deletions may be missing: begin anew too.
+//
+// # Slow watches
+//
+// Nothing is buffered: a watch reads the log at the pace of the loop body, and a
+// slow one holds up neither writers nor other watches. What it finds when it gets there
+// is what the table still keeps: with History 1, only the newest state of each
+// key; intermediate revisions are skipped, the newest never is. Keep more
+// revisions to see more of them. Until the marker, the watch holds one read
+// view of the log open.
+//
+// # Created or updated
+//
+// A value is reported as created if its key had none before, which is known
+// because it has revision 1, because its write demanded it (see [Op]), because the
+// watch passed the end of the value before it, or because the table still keeps
+// the revision before it. Otherwise it is reported as an update. So a key
+// that was deleted and given a new value by an unconditional Put, both
+// before the watch began or resumed, in a table that keeps one revision, is reported as
+// updated; in the same way after a watch passed more than 65,536 other
+// deletions in between.
+func (b *Bucket[T]) Watch(ctx context.Context, o *WatchOptions) iter.Seq2[Entry[T], error] {
+	return func(yield func(Entry[T], error) bool) {
+		w := watch[T]{Bucket: b, ctx: ctx, yield: yield}
+		if o != nil {
+			w.o = *o
+		}
+		if err := w.run(); err != nil {
+			yield(Entry[T]{}, err)
+		}
+	}
+}
+
+// errStopped ends a watch whose loop was left.
+var errStopped = errors.New("stopped")
+
+// watch is one running Watch.
+type watch[T any] struct {
+	*Bucket[T]
+	o     WatchOptions
+	ctx   context.Context
+	yield func(Entry[T], error) bool
+
+	lookup bool // the table keeps more than the newest revision
+	ends   ends
+}
+
+// run returns nil if the loop was left.
+func (w *watch[T]) run() error {
+	err := w.phases()
+	if err == errStopped {
+		return nil
+	}
+	return err
+}
+
+func (w *watch[T]) phases() error {
+	policy := w.policy
+	if info, err := w.log.Space(w.ctx, w.space); err == nil {
+		policy = info.Policy
+	} else if !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	if policy.NoFeed {
+		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "watch", Space: w.space, Err: errNoFeed}
+	}
+	w.lookup = policy.History != 1
+
+	head, err := w.log.Head(w.ctx)
+	if err != nil {
+		return err
+	}
+	synced, err := w.catchUp(head)
+	if err != nil {
+		return err
+	}
+	if !w.yield(Entry[T]{Op: OpSynced, Position: synced}, nil) {
+		return errStopped
+	}
+	_, err = w.feed(synced, true)
+	return err
+}
+
+// catchUp yields what comes before the marker. It returns the position that the
+// watch has reached, at least head unless it resumes from beyond.
+func (w *watch[T]) catchUp(head mainstem.Position) (mainstem.Position, error) {
+	switch {
+	case w.o.After > 0:
+		last, err := w.feed(w.o.After, false)
+		return max(last, head), err
+	case w.o.UpdatesOnly:
+		return head, nil
+	case w.o.History:
+		last, err := w.feed(0, false)
+		return max(last, head), err
+	}
+	return w.current(head)
+}
+
+// current yields the values of the table at one moment m, not before head was
+// read, and returns the position from which the feed goes on.
+//
+// That position p is the highest that the scan meets, at least head. Nothing is
+// told twice: a record between p and m would be the newest of its key at m, or
+// superseded by one that is, and the scan, tombstones included, would have met
+// that one. Nothing is lost: positions up to p are not above m, and the scan
+// shows the newest of each key at m.
+func (w *watch[T]) current(head mainstem.Position) (mainstem.Position, error) {
+	r := mainstem.Range{Prefix: []byte(w.o.Prefix), Tombstones: true}
+	for r, err := range w.log.Scan(w.ctx, w.space, r) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return head, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		head = max(head, r.Position)
+		key := string(r.Key)
+		w.ends.note(key, &r)
+		if r.Live() {
+			if err := w.emit(key, &r, opOf(&r)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return head, nil
+}
+
+// feed yields the changes after a position and returns the last it met.
+func (w *watch[T]) feed(after mainstem.Position, follow bool) (mainstem.Position, error) {
+	f := mainstem.Filter{Spaces: []string{w.space}, KeyPrefix: []byte(w.o.Prefix), After: after, Follow: follow}
+	for r, err := range w.log.Feed(w.ctx, f) {
+		if err != nil {
+			return after, err
+		}
+		after = r.Position
+		key := string(r.Key)
+		op, err := w.opOf(key, &r)
+		if err != nil {
+			return after, err
+		}
+		w.ends.note(key, &r)
+		if r.Live() || !w.o.IgnoreDeletes {
+			if err := w.emit(key, &r, op); err != nil {
+				return after, err
+			}
+		}
+	}
+	return after, nil
+}
+
+func (w *watch[T]) emit(key string, r *mainstem.Record, op Op) error {
+	l := lent
+	if w.o.MetaOnly {
+		l = metaOnly
+	}
+	if !w.yield(w.entry("watch", key, r, op, l)) {
+		return errStopped
+	}
+	return nil
+}
+
+// opOf returns what r did, by all that the watch knows: see Watch.
+func (w *watch[T]) opOf(key string, r *mainstem.Record) (Op, error) {
+	op := opOf(r)
+	switch {
+	case op != OpUpdate:
+		return op, nil
+	case w.ends.before(key, r):
+		return OpCreate, nil
+	case !w.lookup:
+		return op, nil
+	}
+	previous := r.First() - 1
+	v := mainstem.Versions{From: previous, To: previous, Limit: 1}
+	for p, err := range w.log.Read(w.ctx, w.space, []byte(key), v) {
+		switch {
+		case errors.Is(err, mainstem.ErrNotFound): // dropped meanwhile
+		case err != nil:
+			return op, err
+		case !p.Live():
+			op = OpCreate
+		}
+	}
+	return op, nil
+}
