@@ -1,0 +1,2 @@
+// Package enginetest x
+package enginetest

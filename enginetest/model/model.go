@@ -1,0 +1,132 @@
+package model
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Options configures [New]. Nil and zero fields mean the defaults.
+type Options struct {
+	// Now is the clock; nil means time.Now. The log never lets time run backwards.
+	Now func() time.Time
+	// Limits bounds batches; zero fields mean the defaults of package mainstem.
+	Limits mainstem.Limits
+}
+
+// Log is an in-memory [mainstem.Log]. It also offers [mainstem.Snapshotter] and
+// [mainstem.Checker].
+type Log struct {
+	clock  func() time.Time
+	limits mainstem.Limits
+	done   chan struct{} // closed by Close
+
+	mu struct {
+		sync.Mutex
+		state
+		closed   bool
+		last     time.Time                   // the latest time given out
+		receipts map[string]mainstem.Receipt // by batch ID
+		changed  chan struct{}               // closed and replaced whenever followers must look again
+		nextID   uint64                      // identity of the next space
+	}
+}
+
+// New returns an empty log.
+func New(o *Options) *Log {
+	if o == nil {
+		o = &Options{}
+	}
+	l := &Log{clock: o.Now, limits: o.Limits.WithDefaults(), done: make(chan struct{})}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	l.mu.spaces = map[string]*space{}
+	l.mu.receipts = map[string]mainstem.Receipt{}
+	l.mu.changed = make(chan struct{})
+	return l
+}
+
+// Close stops followers with Closed and fails all later calls. It frees nothing
+// that a running call still needs, so it waits for none.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.mu.closed {
+		l.mu.closed = true
+		close(l.done)
+	}
+	return nil
+}
+
+// Reopen returns a new log that holds what l held when it was closed, as opening
+// a directory again would. It panics if l is not closed.
+func (l *Log) Reopen() *Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.mu.closed {
+		panic("model: Reopen of a log that is not closed")
+	}
+	out := New(&Options{Now: l.clock, Limits: l.limits})
+	out.mu.state = l.mu.clone()
+	out.mu.last, out.mu.nextID = l.mu.last, l.mu.nextID
+	out.mu.receipts = maps.Clone(l.mu.receipts)
+	return out
+}
+
+// Head returns the position of the newest record of the log.
+func (l *Log) Head(ctx context.Context) (mainstem.Position, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usableLocked(ctx, "head"); err != nil {
+		return 0, err
+	}
+	return l.mu.head, nil
+}
+
+// nowLocked returns the time, which never decreases.
+func (l *Log) nowLocked() time.Time {
+	if t := l.clock().UTC().Round(0); t.After(l.mu.last) {
+		l.mu.last = t
+	}
+	return l.mu.last
+}
+
+func (l *Log) usableLocked(ctx context.Context, op string) error {
+	if l.mu.closed {
+		return closedError(op)
+	}
+	if ctx.Err() != nil {
+		return canceledError(op, ctx)
+	}
+	return nil
+}
+
+// wakeLocked makes every follower look again.
+func (l *Log) wakeLocked() {
+	close(l.mu.changed)
+	l.mu.changed = make(chan struct{})
+}
+
+func closedError(op string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
+}
+
+func canceledError(op string, ctx context.Context) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: context.Cause(ctx)}
+}
+
+func unknownSpace(op, space string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space}
+}
+
+// notWritten marks err, the error of a call that writes, as having written nothing.
+func notWritten(err error) error {
+	if e, ok := err.(*mainstem.Error); ok {
+		e.Outcome = mainstem.NotWritten
+	}
+	return err
+}

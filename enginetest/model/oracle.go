@@ -1,0 +1,39 @@
+package model
+
+import (
+	"github.com/mainstemdev/mainstem"
+)
+
+// Version returns the newest version ever given to a key, 0 if none was,
+// whether or not a record of it is held.
+func (l *Log) Version(space string, name []byte) mainstem.Version {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sp := l.mu.spaces[space]; sp != nil {
+		if k := sp.keys[string(name)]; k != nil {
+			return k.head
+		}
+	}
+	return 0
+}
+
+// Raise makes v the newest version of a key of which no record is held, if it is
+// above the newest. Engines need not remember the exact versions of keys that
+// they were told to forget, and may go on from a higher one; an oracle follows
+// them with Raise. It does nothing to a key with records.
+func (l *Log) Raise(space string, name []byte, v mainstem.Version) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sp := l.mu.spaces[space]
+	if sp == nil {
+		return
+	}
+	k := sp.keys[string(name)]
+	if k == nil {
+		k = &key{}
+		sp.keys[string(name)] = k
+	}
+	if len(k.records) == 0 {
+		k.head = max(k.head, v)
+	}
+}

@@ -1,0 +1,217 @@
+package enginetest
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+)
+
+// notes is a reporter that writes down what it is told. It must be used by a
+// goroutine of its own, which Fatalf ends.
+type notes struct {
+	mu     sync.Mutex
+	failed bool
+	lines  []string
+}
+
+func (n *notes) Helper() {}
+
+func (n *notes) Failed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed
+}
+
+func (n *notes) Logf(format string, args ...any) { n.note(false, format, args...) }
+
+func (n *notes) Errorf(format string, args ...any) { n.note(true, format, args...) }
+
+func (n *notes) Fatalf(format string, args ...any) {
+	n.note(true, format, args...)
+	runtime.Goexit()
+}
+
+func (n *notes) note(failure bool, format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed = n.failed || failure
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+// take runs f on a new reporter and returns what it noted, "" if f did not fail.
+func take(f func(r reporter)) string {
+	n := &notes{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(n)
+	}()
+	<-done
+	if !n.Failed() {
+		return ""
+	}
+	return strings.Join(n.lines, "\n")
+}
+
+// features are those of the model behind a mutant, which hides what is optional.
+func features() Features {
+	f := All()
+	f.Snapshot, f.Check = false, false
+	f.Clock = NewClock()
+	f.Limits = mainstem.Limits{MaxValue: 1 << 16, MaxBatchBytes: 1 << 18, MaxBatchWrites: 500}
+	f.Patience = 150 * time.Millisecond
+	f.Programs, f.Steps = 40, 40
+	return f
+}
+
+// broken makes stores whose logs are broken by spoil.
+func broken(f *Features, spoil func(log *model.Log) *mutant) store {
+	var mu sync.Mutex
+	behind := map[mainstem.Log]*model.Log{}
+	keep := func(l *model.Log) mainstem.Log {
+		m := spoil(l)
+		mu.Lock()
+		defer mu.Unlock()
+		behind[m] = l
+		return m
+	}
+	f.Reopen = func(*testing.T, mainstem.Log) mainstem.Log { return nil } // declares it
+	return store{
+		open: func() mainstem.Log { return keep(model.New(&model.Options{Now: f.Clock.Now, Limits: f.Limits})) },
+		reopen: func(log mainstem.Log) mainstem.Log {
+			mu.Lock()
+			l := behind[log]
+			mu.Unlock()
+			return keep(l.Reopen())
+		},
+		restore: func(io.Reader) mainstem.Log { return nil },
+	}
+}
+
+// TestSuiteFindsBrokenEngines breaks the model in many ways, each of which must
+// make a case of the right law fail and say so.
+func TestSuiteFindsBrokenEngines(t *testing.T) {
+	t.Parallel()
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			f := features()
+			if m.declare != nil {
+				m.declare(&f)
+			}
+			s := broken(&f, m.spoil)
+			var failed []string
+			for _, c := range allCases() {
+				if c.needs&^f.has() != 0 || c.law != m.law && !strings.Contains(m.also, c.name) {
+					continue
+				}
+				out := take(func(r reporter) { c.check(r, f.withDefaults(), s) })
+				if out == "" {
+					continue
+				}
+				failed = append(failed, c.title())
+				if want := "breaks " + m.law.String(); !strings.Contains(out, want) {
+					t.Errorf("%s fails, but does not say %q:\n%s", c.title(), want, out)
+				}
+				if c.promise == "" || !strings.Contains(out, c.promise) {
+					t.Errorf("%s fails, but does not say what was promised:\n%s", c.title(), out)
+				}
+			}
+			if len(failed) == 0 {
+				t.Errorf("no case of %s notices", m.law)
+			}
+			t.Logf("noticed by %s", strings.Join(failed, ", "))
+		})
+	}
+}
+
+// TestProgramsFindBrokenEngines does the same with random programs, which must
+// end with a small program and its seed.
+func TestProgramsFindBrokenEngines(t *testing.T) {
+	t.Parallel()
+	for _, m := range mutants {
+		if m.lines == 0 {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			f := features()
+			f.Programs, f.Seed = 300, 1
+			s := broken(&f, m.spoil)
+			out := take(func(r reporter) { runPrograms(r, f, s) })
+			if out == "" {
+				t.Fatalf("%d programs notice nothing", f.Programs)
+			}
+			if n := len(numbered.FindAllString(out, -1)); n > m.lines || n == 0 && !strings.Contains(out, "in the end") {
+				t.Errorf("the program has %d steps, want at most %d:\n%s", n, m.lines, out)
+			}
+			if !strings.Contains(out, "Features{Seed: ") {
+				t.Errorf("the seed is not told:\n%s", out)
+			}
+		})
+	}
+}
+
+// numbered finds the steps of a printed program.
+var numbered = regexp.MustCompile(`(?m)^ +\d+\. `)
+
+func TestProgramsAreTheSameForASeed(t *testing.T) {
+	f := features()
+	s := broken(&f, mutants[0].spoil)
+	f.Seed, f.Programs = 7, 50
+	first := take(func(r reporter) { runPrograms(r, f, s) })
+	if second := take(func(r reporter) { runPrograms(r, f, s) }); first != second || first == "" {
+		t.Errorf("one seed reported\n%s\nthen\n%s", first, second)
+	}
+}
+
+func TestUndeclaredFeaturesMustBeRefused(t *testing.T) {
+	for name, hide := range map[string]func(f *Features){
+		"Truncate": func(f *Features) { f.Truncate = false },
+		"Expiry":   func(f *Features) { f.Expiry = false },
+		"MaxBytes": func(f *Features) { f.MaxBytes = false },
+	} {
+		f := features()
+		hide(&f)
+		s := broken(&f, func(l *model.Log) *mutant { return &mutant{Log: l} })
+		out := take(func(r reporter) { refusalCases[0].check(r, f.withDefaults(), s) })
+		if !strings.Contains(out, "unsupported") {
+			t.Errorf("an engine that offers %s without declaring it passes:\n%s", name, out)
+		}
+	}
+}
+
+func TestUndeclaredInterfacesAreNoticed(t *testing.T) {
+	f := features()
+	s := store{open: func() mainstem.Log { return model.New(&model.Options{Limits: f.Limits}) }}
+	out := take(func(r reporter) { getCases[0].check(r, f.withDefaults(), s) })
+	if !strings.Contains(out, "Features.Snapshot declares false") {
+		t.Errorf("an undeclared Snapshotter is not noticed:\n%s", out)
+	}
+}
+
+// TestPanicIsAFailure makes sure that an engine that panics or hangs fails its
+// case and nothing else.
+func TestPanicIsAFailure(t *testing.T) {
+	f := features()
+	for name, spoil := range map[string]func(l *model.Log) *mutant{
+		"panic: boom": func(l *model.Log) *mutant { return &mutant{Log: l, head: func() { panic("boom") }} },
+		"Close has not returned": func(l *model.Log) *mutant {
+			return &mutant{Log: l, closing: func() { select {} }}
+		},
+	} {
+		s := broken(&f, spoil)
+		out := take(func(r reporter) { orderedCases[0].check(r, f.withDefaults(), s) })
+		if !strings.Contains(out, name) {
+			t.Errorf("want a failure that says %q, got:\n%s", name, out)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// Package testengines runs a test body on every engine that this machine can
+// start, so that a view is tested on what it will meet.
+//
+//	func TestPut(t *testing.T) {
+//		testengines.Each(t, func(t *testing.T, log mainstem.Log) { ... })
+//	}
+//
+// When a body ends, its log is checked if the engine can check itself (see
+// [mainstem.Checker]); any problem found fails the test. Then it is closed.
+package testengines
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+)
+
+// engine is one way to open a log.
+type engine struct {
+	name string
+	open func(t testing.TB) mainstem.Log
+}
+
+// engines are in the order in which they are tried: the quickest first.
+var engines = []engine{
+	{"model", func(testing.TB) mainstem.Log { return model.New(nil) }},
+}
+
+// Option changes what [Each] does.
+type Option func(*settings)
+
+type settings struct {
+	skip map[string]string // engine to reason
+	only []string
+}
+
+// Skip leaves out the engine called name. The reason is shown: a skip is loud.
+func Skip(name, reason string) Option {
+	return func(s *settings) { s.skip[name] = reason }
+}
+
+// Only leaves out every engine but those named.
+func Only(names ...string) Option {
+	return func(s *settings) { s.only = append(s.only, names...) }
+}
+
+// Each runs body as a subtest on an empty log of each engine.
+func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Option) {
+	t.Helper()
+	s := settings{skip: map[string]string{}}
+	for _, o := range opts {
+		o(&s)
+	}
+	for _, e := range engines {
+		if len(s.only) > 0 && !slices.Contains(s.only, e.name) {
+			continue
+		}
+		t.Run(e.name, func(t *testing.T) {
+			if reason := s.skip[e.name]; reason != "" {
+				t.Skipf("not on %s: %s", e.name, reason)
+			}
+			body(t, start(t, e))
+		})
+	}
+}
+
+// Memory returns an empty log in memory, which is checked and closed when the
+// test ends.
+func Memory(t testing.TB) mainstem.Log {
+	t.Helper()
+	return start(t, engines[0])
+}
+
+func start(t testing.TB, e engine) mainstem.Log {
+	t.Helper()
+	log := e.open(t)
+	t.Cleanup(func() { finish(t, log) })
+	return log
+}
