@@ -43,10 +43,9 @@ type feedCursor struct {
 	yield  func(mainstem.Record, error) bool
 	over   bool // yield returned false, or the limit is reached
 
-	body    format.Body
-	rec     mainstem.Record
-	headers mainstem.Headers
-	value   []byte // of a large record
+	body   format.Body
+	lender format.Lender
+	value  []byte // of a large record
 
 	// Used by feeds over several spaces only.
 	window  uint64 // positions read at once
@@ -138,7 +137,7 @@ func (c *feedCursor) spacesAfter() []*space {
 
 // single yields the feed of one space straight from its blocks.
 func (c *feedCursor) single(ctx context.Context, it *pebble.Iterator, s *space, head uint64) error {
-	r := read{view: c.view, op: "feed", s: s, now: c.now(), maxAge: int64(s.policy.Load().MaxAge)}
+	r := read{view: c.view, op: "feed", s: s, maxAge: int64(s.policy.Load().MaxAge)}
 	return c.blocks(ctx, it, &r, c.after, head, func(pos uint64, key, body []byte) (bool, error) {
 		return c.emit(&r, key, body)
 	})
@@ -154,6 +153,9 @@ func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, a
 	// The block that begins before start may reach beyond it.
 	ok := it.SeekLT(start)
 	if !ok {
+		if err := it.Error(); err != nil {
+			return err // the next seek would forget it
+		}
 		ok = it.SeekGE(start)
 	}
 	for ; ok; ok = it.Next() {
@@ -204,12 +206,9 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 			return err == nil, err
 		}
 	}
-	c.rec.Space, c.rec.Key, c.rec.Headers = r.s.name, key, c.headers
-	b.Fill(&c.rec)
-	if c.rec.Headers != nil {
-		c.headers = c.rec.Headers
-	}
-	if !c.yield(c.rec, nil) {
+	c.lender.Record.Space = r.s.name
+	c.lender.Fill(key, b)
+	if !c.yield(c.lender.Record, nil) {
 		c.over = true
 		return false, nil
 	}
@@ -279,7 +278,7 @@ func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*s
 			}
 			return 1
 		})
-		now := c.now()
+		now := c.clock()
 		for _, e := range c.entries {
 			key, body, _, err := format.NextFeedEntry(c.arena[e.start:e.end])
 			if err != nil {

@@ -34,7 +34,7 @@ type read struct {
 	op     string
 	s      *space
 	slots  bool
-	now    int64
+	now    int64 // unix ns, 0 until it is needed: reading the clock takes as long as a lookup
 	maxAge int64
 	steps  int
 }
@@ -53,7 +53,7 @@ func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
 		return read{}, err
 	}
 	p := s.policy.Load()
-	return read{view: v, op: op, s: s, slots: slots(p), now: v.now(), maxAge: int64(p.MaxAge)}, nil
+	return read{view: v, op: op, s: s, slots: slots(p), maxAge: int64(p.MaxAge)}, nil
 }
 
 func (v view) find(op, name string) (*space, error) {
@@ -66,7 +66,8 @@ func (v view) find(op, name string) (*space, error) {
 	return nil, notFound(op, name, nil)
 }
 
-func (v view) now() int64 {
+// clock returns the time of the view, unix ns.
+func (v view) clock() int64 {
 	if v.snap != nil {
 		return v.snap.now
 	}
@@ -83,7 +84,15 @@ func (v view) readers() *readers {
 
 func (r *read) end() { r.readers().end() }
 
-func (r *read) visible(b *format.Body) bool { return visible(b, r.now, r.maxAge) }
+func (r *read) visible(b *format.Body) bool {
+	if b.Expires == 0 && r.maxAge == 0 {
+		return !b.Ghost
+	}
+	if r.now == 0 {
+		r.now = r.clock()
+	}
+	return visible(b, r.now, r.maxAge)
+}
 
 // head returns the position up to which the view shows what was committed.
 func (v view) head() uint64 {
@@ -178,20 +187,7 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 	if b.Tombstone != mainstem.Live || !r.visible(b) {
 		return mainstem.Record{}, nil
 	}
-	rec := mainstem.Record{Space: r.s.name}
-	headers := *b
-	b.DropHeaders()
-	b.Fill(&rec)
-	// One allocation holds the caller's copy of key and value.
-	buf := append(make([]byte, 0, len(key)+len(b.Value)), key...)
-	rec.Key = buf[:len(key):len(key)]
-	if b.Value != nil {
-		rec.Value = append(buf, b.Value...)[len(key):]
-	}
-	if headers.HasHeaders() {
-		rec.Headers = headers.Headers(nil, true)
-	}
-	return rec, nil
+	return b.Own(r.s.name, key), nil
 }
 
 // getNewest returns the record of the newest version of key, or one of version 0.
@@ -319,7 +315,7 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 		return false, err
 	}
 	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}
-	w.rec.Space, w.rec.Key = r.s.name, key
+	w.lender.Record.Space = r.s.name
 	if !r.slots {
 		err := w.versioned(ctx, format.TagVersion)
 		return !w.stopped, err
@@ -347,9 +343,8 @@ type walk struct {
 	stopped bool // yield returned false
 	full    bool // the limit is reached
 
-	body    format.Body
-	rec     mainstem.Record // space and key stay
-	headers mainstem.Headers
+	body   format.Body
+	lender format.Lender
 }
 
 // emit yields w.body if it is selected; it returns false when the walk is over.
@@ -364,12 +359,8 @@ func (w *walk) emit() (bool, error) {
 			return false, err
 		}
 	}
-	w.rec.Headers = w.headers
-	b.Fill(&w.rec)
-	if w.rec.Headers != nil {
-		w.headers = w.rec.Headers
-	}
-	if !w.yield(w.rec, nil) {
+	w.lender.Fill(w.key, b)
+	if !w.yield(w.lender.Record, nil) {
 		w.stopped = true
 		return false, nil
 	}
@@ -394,6 +385,9 @@ func (w *walk) versioned(ctx context.Context, tag byte) error {
 	default: // the record that holds To may end above it; emit sorts out the one behind
 		ok = w.it.SeekGE(format.AppendVersion(append(s3[:0], prefix...), uint64(w.sel.To)))
 		if !ok {
+			if err := w.it.Error(); err != nil {
+				return err // the next move would forget it
+			}
 			ok = w.it.Last()
 		}
 	}

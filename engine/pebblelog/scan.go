@@ -29,6 +29,7 @@ func (v view) scan(ctx context.Context, space string, rng mainstem.Range) iter.S
 		}
 		defer r.end()
 		s := scan{read: &r, rng: rng, yield: yield, left: rng.Limit}
+		s.lender.Record.Space = space
 		if err := s.run(ctx); err != nil {
 			yield(mainstem.Record{}, mapError("scan", err))
 		}
@@ -43,8 +44,7 @@ type scan struct {
 	left    int
 	it      *pebble.Iterator
 	body    format.Body
-	rec     mainstem.Record
-	headers mainstem.Headers
+	lender  format.Lender
 	userKey []byte
 	prefix  []byte
 }
@@ -105,12 +105,8 @@ func (s *scan) emit(userKey []byte) (bool, error) {
 		b.Value = nil
 		b.DropHeaders()
 	}
-	s.rec.Space, s.rec.Key, s.rec.Headers = s.s.name, userKey, s.headers
-	b.Fill(&s.rec)
-	if s.rec.Headers != nil {
-		s.headers = s.rec.Headers
-	}
-	if !s.yield(s.rec, nil) {
+	s.lender.Fill(userKey, b)
+	if !s.yield(s.lender.Record, nil) {
 		return false, nil
 	}
 	s.left--
@@ -126,12 +122,22 @@ func (s *scan) decode() error {
 	return s.body.Decode(val)
 }
 
-func (s *scan) overSlots(ctx context.Context) error {
-	next, ok := s.it.Next, s.it.First()
+func (s *scan) first() bool {
 	if s.rng.Reverse {
-		next, ok = s.it.Prev, s.it.Last()
+		return s.it.Last()
 	}
-	for ; ok; ok = next() {
+	return s.it.First()
+}
+
+func (s *scan) next() bool {
+	if s.rng.Reverse {
+		return s.it.Prev()
+	}
+	return s.it.Next()
+}
+
+func (s *scan) overSlots(ctx context.Context) error {
+	for ok := s.first(); ok; ok = s.next() {
 		if err := s.step(ctx); err != nil {
 			return err
 		}
@@ -155,11 +161,7 @@ func (s *scan) overSlots(ctx context.Context) error {
 // overStreams visits the keys of a space that keeps all history: for each it finds
 // the newest version, then steps over the rest.
 func (s *scan) overStreams(ctx context.Context) error {
-	ok := s.it.First()
-	if s.rng.Reverse {
-		ok = s.it.Last()
-	}
-	for ok {
+	for ok := s.first(); ok; {
 		if err := s.step(ctx); err != nil {
 			return err
 		}

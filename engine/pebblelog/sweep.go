@@ -307,7 +307,7 @@ func (l *Log) overLimits(s *space) bool {
 	}
 	defer it.Close()
 	if !it.First() {
-		return false
+		return it.Error() != nil // the sweep itself will report it
 	}
 	val, err := it.ValueAndErr()
 	if err != nil {

@@ -172,9 +172,6 @@ func (b *Body) decodeOptional(p []byte, flags byte) ([]byte, error) {
 	return r.p, nil
 }
 
-// HasHeaders reports whether the record has headers.
-func (b *Body) HasHeaders() bool { return len(b.headers) > 0 }
-
 // Headers decodes the headers into dst, which may be nil or reused. Their values
 // alias the input unless copyBytes is true.
 func (b *Body) Headers(dst mainstem.Headers, copyBytes bool) mainstem.Headers {
@@ -221,25 +218,66 @@ func (b *Body) Size() int64 {
 	return size
 }
 
-// EncodedHeaders returns the headers as persisted, for copying a body.
-func (b *Body) EncodedHeaders() []byte { return b.headers }
+// Lender turns bodies into records of the contract, one after the other, without
+// copying their bytes. It writes only the fields that change from one to the next:
+// the record is passed on by value, and copying what was just written stalls.
+type Lender struct {
+	Record mainstem.Record // Space is set by the owner
 
-// Fill writes b into r, all but space and key. The headers are decoded into the
-// array of r.Headers if it is large enough. Nothing is copied.
-func (b *Body) Fill(r *mainstem.Record) {
-	r.Version, r.Count, r.Position = mainstem.Version(b.Version), b.Count, mainstem.Position(b.Position)
-	r.Time = time.Unix(0, b.Time)
-	r.Tombstone, r.Value = b.Tombstone, b.Value
-	if b.Expires == 0 {
-		r.Expires = time.Time{}
-	} else if r.Expires = (time.Time{}); b.Tombstone == mainstem.Live {
-		r.Expires = time.Unix(0, b.Expires)
+	headers mainstem.Headers // reused
+	time    int64            // what Record.Time stands for
+	expires int64            // what Record.Expires stands for
+}
+
+// Fill makes l.Record the record of key with body b. Its slices alias those of b and key.
+func (l *Lender) Fill(key []byte, b *Body) {
+	r := &l.Record
+	r.Key, r.Value = key, b.Value
+	r.Version, r.Position = mainstem.Version(b.Version), mainstem.Position(b.Position)
+	if r.Count != b.Count {
+		r.Count = b.Count
 	}
-	if len(b.headers) == 0 {
+	if r.Tombstone != b.Tombstone {
+		r.Tombstone = b.Tombstone
+	}
+	if l.time != b.Time || r.Time.IsZero() {
+		l.time, r.Time = b.Time, time.Unix(0, b.Time)
+	}
+	expires := b.Expires
+	if b.Tombstone != mainstem.Live {
+		expires = 0 // when the tombstone goes is the engine's own business
+	}
+	if l.expires != expires {
+		l.expires, r.Expires = expires, time.Time{}
+		if expires != 0 {
+			r.Expires = time.Unix(0, expires)
+		}
+	}
+	if len(b.headers) > 0 {
+		l.headers = b.Headers(l.headers, false)
+		r.Headers = l.headers
+	} else if r.Headers != nil {
 		r.Headers = nil
-	} else {
-		r.Headers = b.Headers(r.Headers, false)
 	}
+}
+
+// Own returns the record of key with body b in memory of its own.
+func (b *Body) Own(space string, key []byte) mainstem.Record {
+	l := Lender{Record: mainstem.Record{Space: space}}
+	plain := *b
+	plain.headers = nil
+	l.Fill(nil, &plain)
+	r := l.Record
+	// One allocation holds the caller's copy of key and value.
+	buf := append(make([]byte, 0, len(key)+len(b.Value)), key...)
+	r.Key = buf[:len(key):len(key)]
+	if b.Value != nil {
+		r.Value = append(buf, b.Value...)[len(key):]
+	}
+	if len(b.headers) > 0 {
+		r.Headers = b.Headers(nil, true)
+	}
+	return r
 }
 
 // PeekPosition returns the position of an encoded body without decoding the rest.
