@@ -18,6 +18,9 @@ import (
 // to each other: records with the feed, both with the totals of their space,
 // versions with each other. It works on a snapshot while commits go on.
 func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
+	if err := l.sound("check"); err != nil {
+		return mainstem.CheckStats{}, err // a commit in doubt looks like damage
+	}
 	snap, err := l.Snapshot(ctx)
 	if err != nil {
 		return mainstem.CheckStats{}, err

@@ -134,7 +134,10 @@ func (l *Log) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	return l.sweepIDs(ctx)
+	if err := l.sweepIDs(ctx); err != nil {
+		return err
+	}
+	return l.sound("sweep") // a removal in doubt looks like nothing left to do
 }
 
 // sweepExpired handles the first entries of the expiry index that are due.
