@@ -1,0 +1,210 @@
+package event
+
+import (
+	"context"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Append adds events to the end of stream as part of b, in their order. The
+// stream must meet the expectation at the batch's place in the order, before
+// anything that the batch itself writes; otherwise nothing of the batch is
+// written, and [Store.Explain] turns the error of Commit into a [*ConflictError] or
+// [*SealedError]. A stream may be appended to several times in one batch: every
+// expectation is then about the version before the batch.
+//
+// The batch keeps the events' Data, which must not change until Commit has
+// returned; everything else is copied. What can never be written (a bad name, no
+// events, a type missing) fails the batch: Commit returns that Invalid error.
+//
+// [Store.Result] finds the versions and positions in the receipt. To append to one
+// stream and nothing else, [Store.Write] is shorter, and idempotent by event ID.
+func (s *Store) Append(b *mainstem.Batch, stream string, expected Expected, events []Event) {
+	if err := s.checkAppend(stream, expected, events); err != nil {
+		b.Fail(err)
+		return
+	}
+	var enc encoder
+	s.append(b, &enc, stream, expected, events)
+}
+
+// Expect makes b depend on a stream that it need not write: nothing of the batch
+// is written unless stream meets the expectation. AnyVersion demands nothing.
+func (s *Store) Expect(b *mainstem.Batch, stream string, expected Expected) {
+	if err := s.checkStreamAnd("expect", stream, expected); err != nil {
+		b.Fail(err)
+		return
+	}
+	expected.demand(b, s.spaces.events, []byte(stream))
+}
+
+func (s *Store) checkAppend(stream string, expected Expected, events []Event) error {
+	if err := s.checkStreamAnd("append", stream, expected); err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		return invalid("append", "stream %.60q: no events; use Expect to demand a version without writing", stream)
+	}
+	for i := range events {
+		if err := events[i].check("append", i, s.opts.MaxEventBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) checkStreamAnd(op, stream string, expected Expected) error {
+	if err := checkStream(op, stream); err != nil {
+		return err
+	}
+	return expected.check(op)
+}
+
+// append adds conditions and writes to b, all their memory from enc, and reports
+// whether every event came with its ID.
+func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
+	enc.reserve(events, len(stream))
+	key := enc.keep(stream)
+	b.Ensure(s.spaces.events, mainstem.Policy{})
+	b.IfAbsent(s.spaces.seals, key)
+	expected.demand(b, s.spaces.events, key)
+	identified = true
+	var now int64
+	for i := range events {
+		id := events[i].ID
+		if id.IsZero() {
+			identified = false
+			if s.opts.NewID != nil {
+				id = s.opts.NewID()
+			} else {
+				if now == 0 {
+					now = time.Now().UnixMilli()
+				}
+				id = newIDAt(now)
+			}
+		}
+		b.Add(mainstem.Write{Space: s.spaces.events, Key: key, Value: events[i].Data, Headers: enc.event(&events[i], id)})
+	}
+	return identified
+}
+
+// Appended says what events became.
+type Appended struct {
+	Stream string
+	// First and Last are the versions of the first and last event. The others lie
+	// between, without gaps.
+	First, Last mainstem.Version
+	// FirstPosition and LastPosition are the positions of the first and last
+	// event. The others lie between, in order.
+	FirstPosition, LastPosition mainstem.Position
+	// Time is the commit time of the events.
+	Time time.Time
+	// Duplicate is true if the events had been appended before: then all of the
+	// above is about that first time, and nothing was written.
+	Duplicate bool
+}
+
+// Result says what the events became that b appended to stream, given the receipt
+// of its Commit; false if it appended none. If b appended several times, the
+// result spans all of them. On an engine that leaves gaps between the positions of
+// one batch, positions are known for batches of a single write only, else 0.
+func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Appended, bool) {
+	a := Appended{Stream: stream, Time: r.Time, Duplicate: r.Duplicate}
+	writes := b.Writes()
+	if len(writes) != len(r.Versions) {
+		return Appended{}, false // the receipt of another batch
+	}
+	var records, first, last mainstem.Position // counted within the batch
+	for i := range writes {
+		if r.Versions[i] == 0 {
+			continue
+		}
+		w := &writes[i]
+		if w.Op == mainstem.OpPut && w.Space == s.spaces.events && string(w.Key) == stream {
+			if a.First == 0 {
+				a.First, first = r.Versions[i], records
+			}
+			a.Last, last = r.Versions[i], records
+		}
+		records++
+	}
+	if a.First == 0 {
+		return Appended{}, false
+	}
+	if r.Last-r.First+1 == records {
+		a.FirstPosition, a.LastPosition = r.First+first, r.First+last
+	}
+	return a, true
+}
+
+// writer is what a Write needs; reused through a pool, so that a Write allocates
+// only what the log does.
+type writer struct {
+	batch   mainstem.Batch
+	enc     encoder
+	scratch []byte // of batchID
+}
+
+// maxPooledBytes is the most header memory that a pooled writer keeps.
+const maxPooledBytes = 1 << 20
+
+func (s *Store) put(w *writer) {
+	w.batch.Reset()
+	clear(w.enc.headers)
+	if cap(w.enc.bytes)+cap(w.scratch) <= maxPooledBytes {
+		s.writers.Put(w)
+	}
+}
+
+// Write appends events to stream at once and returns their versions and
+// positions when they have reached the durability of [Options.Durability]. The
+// errors are [*ConflictError] and [*SealedError], NotFound if [StreamExists] did not
+// hold, Invalid for what can never be written, and those of Commit.
+//
+// Write is idempotent by event ID, if every event has one: writing the same IDs in
+// the same order to the same stream again writes nothing and returns what the first
+// Write returned, with Duplicate set. Precisely:
+//
+//   - With an exact version or [NoStream] expected, and the same expectation as
+//     the first time, that holds as long as the stream still holds the events, also
+//     between concurrent calls and after a restart. An expectation that the first
+//     write did not meet is a conflict.
+//   - Within the time for which the log remembers batch IDs (24 hours by default
+//     in engine/pebblelog), it holds with any expectation that the first write met,
+//     and also when the events were truncated or deleted since: a late retry never
+//     brings them back.
+//   - [AnyVersion] and [StreamExists] rely on the log's memory alone.
+//
+// The IDs decide; type, data and metadata are not compared. Appends by [Store.Append]
+// are recognised by the first rule only.
+func (s *Store) Write(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
+	if err := s.checkAppend(stream, expected, events); err != nil {
+		return Appended{}, err
+	}
+	w := s.writers.Get().(*writer)
+	defer s.put(w)
+	b := &w.batch
+	b.Durability = s.opts.Durability
+	identified := s.append(b, &w.enc, stream, expected, events)
+	if identified {
+		b.ID = s.batchID(&w.scratch, stream, events)
+	}
+	r, err := s.log.Commit(ctx, b)
+	switch {
+	case err != nil && identified:
+		return s.recover(ctx, stream, expected, events, err)
+	case err != nil:
+		return Appended{}, s.Explain(ctx, err)
+	}
+	a := Appended{
+		Stream: stream, First: r.Versions[0], Last: r.Versions[len(events)-1],
+		FirstPosition: r.First, LastPosition: r.Last, Time: r.Time, Duplicate: r.Duplicate,
+	}
+	if r.Duplicate {
+		if err := s.checkRetry(ctx, a, expected); err != nil {
+			return Appended{}, err
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,218 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// MaxSubscription is the most bytes that the name of a subscription may have.
+const MaxSubscription = 256
+
+// Checkpoint is how far a subscription has come: everything up to Position is
+// handled, and what the handler wrote about it is committed.
+type Checkpoint struct {
+	Name     string
+	Position mainstem.Position
+	Updated  time.Time
+}
+
+// A checkpoint is one record of the space event.checkpoint/<store>: the key is the
+// name of the subscription, the value the position in decimal. The header $filter
+// holds what the subscription selects, as JSON; it is left out if it is everything,
+// or too large.
+const headerFilter = "$filter"
+
+// maxFilterBytes is the largest filter that is saved with a checkpoint.
+const maxFilterBytes = 64 << 10
+
+var checkpointPolicy = mainstem.Policy{History: 1, NoFeed: true}
+
+// savedFilter is the JSON form of what a subscription selects.
+type savedFilter struct {
+	Category  string   `json:"category,omitempty"`
+	Types     []string `json:"types,omitempty"`
+	Streams   []string `json:"streams,omitempty"`
+	Archived  bool     `json:"archived,omitempty"`
+	Deletions bool     `json:"deletions,omitempty"`
+}
+
+func (o *FeedOptions) save() []byte {
+	f := savedFilter{o.Category, o.Types, o.Streams, o.Archived, o.Deletions}
+	out, err := json.Marshal(f)
+	if err != nil || len(out) > maxFilterBytes || string(out) == "{}" {
+		return nil
+	}
+	return out
+}
+
+func decodeCheckpoint(rec *mainstem.Record) (Checkpoint, []byte, error) {
+	p, err := strconv.ParseUint(string(rec.Value), 10, 64)
+	if err != nil {
+		return Checkpoint{}, nil, corrupt(rec.Space, rec.Key, "checkpoint: %w", err)
+	}
+	filter, _ := rec.Headers.Get(headerFilter)
+	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time}, filter, nil
+}
+
+func decodeFilter(rec *mainstem.Record, saved []byte) (*FeedOptions, error) {
+	if saved == nil {
+		return &FeedOptions{}, nil
+	}
+	var f savedFilter
+	if err := json.Unmarshal(saved, &f); err != nil {
+		return nil, corrupt(rec.Space, rec.Key, "checkpoint filter: %w", err)
+	}
+	return &FeedOptions{Category: f.Category, Types: f.Types, Streams: f.Streams, Archived: f.Archived, Deletions: f.Deletions}, nil
+}
+
+func checkSubscription(op, name string) error {
+	if name == "" || len(name) > MaxSubscription || !plain(name) {
+		return invalid(op, "subscription %.60q: want a name of 1 to %d bytes of UTF-8 without control characters", name, MaxSubscription)
+	}
+	return nil
+}
+
+// Checkpoint returns the checkpoint of the subscription called name; NotFound if
+// there is none.
+func (s *Store) Checkpoint(ctx context.Context, name string) (Checkpoint, error) {
+	if err := checkSubscription("checkpoint", name); err != nil {
+		return Checkpoint{}, err
+	}
+	rec, err := s.log.Get(ctx, s.spaces.checkpoints, []byte(name))
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	cp, _, err := decodeCheckpoint(&rec)
+	return cp, err
+}
+
+// Checkpoints yields the checkpoints of all subscriptions, ordered by name.
+func (s *Store) Checkpoints(ctx context.Context) iter.Seq2[Checkpoint, error] {
+	return func(yield func(Checkpoint, error) bool) {
+		for rec, err := range s.log.Scan(ctx, s.spaces.checkpoints, mainstem.Range{}) {
+			if isNotFound(err) {
+				return
+			}
+			var cp Checkpoint
+			if err == nil {
+				cp, _, err = decodeCheckpoint(&rec)
+			}
+			if !yield(cp, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// SetCheckpoint moves the checkpoint of the subscription called name, as part of
+// b: back to 0 to handle everything again, in the same batch that empties what was
+// built, or forward to pass over what cannot be handled. A running instance notices
+// at its next commit, whose batch is then not written: it ends with [ErrOvertaken], or
+// goes on from the new position if it competes (see [SubscribeOptions]).
+func (s *Store) SetCheckpoint(b *mainstem.Batch, name string, position mainstem.Position) {
+	if err := checkSubscription("set checkpoint", name); err != nil {
+		b.Fail(err)
+		return
+	}
+	s.writeCheckpoint(b, []byte(name), position, nil)
+}
+
+// DeleteCheckpoint removes the checkpoint of the subscription called name, as part
+// of b: it starts anew. For running instances it is as [Store.SetCheckpoint].
+func (s *Store) DeleteCheckpoint(b *mainstem.Batch, name string) {
+	if err := checkSubscription("delete checkpoint", name); err != nil {
+		b.Fail(err)
+		return
+	}
+	b.Ensure(s.spaces.checkpoints, checkpointPolicy)
+	b.Delete(s.spaces.checkpoints, []byte(name))
+}
+
+func (s *Store) writeCheckpoint(b *mainstem.Batch, name []byte, p mainstem.Position, filter []byte) {
+	w := mainstem.Write{Space: s.spaces.checkpoints, Key: name, Value: strconv.AppendUint(nil, uint64(p), 10)}
+	if filter != nil {
+		w.Headers = mainstem.Headers{{Name: headerFilter, Value: filter}}
+	}
+	b.Ensure(s.spaces.checkpoints, checkpointPolicy)
+	b.Add(w)
+}
+
+// WaitFor returns when the subscription called name has handled everything up to
+// position that it selects, wherever it runs: after a write, its result can then be
+// read where the subscription puts it. It does not poll. A position beyond the newest
+// of the log is Invalid; a subscription without a checkpoint, or whose checkpoint is
+// deleted meanwhile, is NotFound.
+func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Position) error {
+	if _, err := s.Checkpoint(ctx, name); err != nil {
+		return err
+	}
+	head, err := s.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if position > head {
+		return invalidRead("wait for", "position %d is beyond the newest, %d", position, head)
+	}
+	key := []byte(name)
+	todo := mainstem.Position(0) // an event that is known to be selected; the wait is at least for that
+	for rec, err := range s.log.Read(ctx, s.spaces.checkpoints, key, mainstem.Versions{Follow: true}) {
+		if err != nil {
+			return err
+		}
+		if !rec.Live() {
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "wait for", Space: s.spaces.checkpoints, Key: bytes.Clone(key)}
+		}
+		cp, saved, err := decodeCheckpoint(&rec)
+		if err != nil {
+			return err
+		}
+		if cp.Position >= position {
+			return nil
+		}
+		if cp.Position < todo {
+			continue
+		}
+		filter, err := decodeFilter(&rec, saved)
+		if err != nil {
+			return err
+		}
+		if todo, err = s.nextSelected(ctx, filter, cp.Position, position); err != nil || todo == 0 {
+			return err
+		}
+	}
+	return mainstem.ErrClosed // an engine ends a follower only with an error
+}
+
+// nextSelected returns the position of the first event after a position, up to
+// another, that o selects; 0 if there is none.
+func (s *Store) nextSelected(ctx context.Context, o *FeedOptions, after, upTo mainstem.Position) (mainstem.Position, error) {
+	sel, err := newSelector(o)
+	if err == nil {
+		err = sel.open(ctx, s, after)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for rec, err := range s.log.Feed(ctx, sel.filter(s, after, false)) {
+		if err != nil {
+			return 0, err
+		}
+		if rec.Position > upTo {
+			return 0, nil
+		}
+		ok, err := sel.wants(ctx, s, &rec)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			return rec.Position, nil
+		}
+	}
+	return 0, nil
+}

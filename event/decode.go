@@ -1,0 +1,87 @@
+package event
+
+import (
+	"hash/maphash"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// decoder turns records into events. It remembers names that it has seen, so that
+// a thousand events of one type share one string. It belongs to one goroutine.
+type decoder struct {
+	names [256]string // by hash: a newcomer takes the place of its predecessor
+	f     fields
+}
+
+// maxInterned is the length of the longest name that a decoder remembers.
+const maxInterned = 128
+
+var nameSeed = maphash.MakeSeed()
+
+func (d *decoder) intern(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > maxInterned {
+		return string(b)
+	}
+	slot := &d.names[uint8(maphash.Bytes(nameSeed, b))]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+// internName is intern for the name of a header, whose bytes may be lent too.
+func (d *decoder) internName(name string) string {
+	if len(name) > maxInterned {
+		return strings.Clone(name)
+	}
+	slot := &d.names[uint8(maphash.String(nameSeed, name))]
+	if *slot != name {
+		*slot = strings.Clone(name)
+	}
+	return *slot
+}
+
+// recorded returns the event in rec. Its Data lends the bytes of rec; everything
+// else is its own.
+func (d *decoder) recorded(rec *mainstem.Record, stream string) (Recorded, error) {
+	r := Recorded{Stream: stream, Version: rec.Version, Position: rec.Position, Time: rec.Time}
+	if !rec.Live() {
+		r.Type = TypeDeleted
+		return r, nil
+	}
+	if err := d.f.parse(rec.Headers); err != nil {
+		return Recorded{}, corrupt(rec.Space, rec.Key, "version %d: %w", rec.Version, err)
+	}
+	r.ID, r.Type, r.ContentType, r.Data = d.f.id, d.intern(d.f.typ), d.intern(d.f.content), rec.Value
+	if d.f.hasIdentifiers {
+		// One string for the four: they usually live and die together.
+		m, text := &r.Metadata, d.identifiers()
+		m.CorrelationID, text = cut(text, len(d.f.corr))
+		m.CausationID, text = cut(text, len(d.f.cause))
+		m.UserID, text = cut(text, len(d.f.user))
+		m.TenantID, _ = cut(text, len(d.f.tenant))
+	}
+	if d.f.custom > 0 {
+		r.Metadata.Custom = make(map[string]string, d.f.custom)
+		for i := range rec.Headers {
+			if h := &rec.Headers[i]; !own(h.Name) {
+				r.Metadata.Custom[d.internName(h.Name)] = string(h.Value)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (d *decoder) identifiers() string {
+	var scratch [256]byte
+	b := append(scratch[:0], d.f.corr...)
+	b = append(b, d.f.cause...)
+	b = append(b, d.f.user...)
+	return string(append(b, d.f.tenant...))
+}
+
+func cut(s string, n int) (head, rest string) { return s[:n], s[n:] }

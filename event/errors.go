@@ -1,0 +1,119 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+var (
+	// ErrTooLarge is in the chain of the Invalid error for an event whose data is
+	// over [Options.MaxEventBytes].
+	ErrTooLarge = errors.New("event too large")
+	// ErrOvertaken is in the chain of the Conflict error with which a subscription
+	// ends when somebody else moved its checkpoint; see [SubscribeOptions].
+	ErrOvertaken = errors.New("the checkpoint was moved by another instance of the subscription")
+)
+
+// ConflictError says that a stream was not what an append expected. It is a
+// Conflict: errors.Is(err, mainstem.ErrConflict) holds.
+type ConflictError struct {
+	Store    string
+	Stream   string
+	Expected Expected
+	Actual   mainstem.Version // newest version of the stream, 0 if it was never written
+	Deleted  bool             // the stream has a version and no events
+
+	cause *mainstem.Error
+}
+
+// Error says what was expected and what was found.
+func (e *ConflictError) Error() string {
+	got := fmt.Sprintf("it is at version %d", e.Actual)
+	switch {
+	case e.Actual == 0:
+		got = "it does not exist"
+	case e.Deleted:
+		got += ", deleted"
+	}
+	return fmt.Sprintf("event store %s: stream %.64q: conflict: expected %s, but %s", e.Store, e.Stream, e.Expected, got)
+}
+
+// Unwrap returns the error of the log.
+func (e *ConflictError) Unwrap() error { return e.cause }
+
+// SealedError says that a stream accepts no events, now (archived) or ever
+// (tombstoned). It is a Conflict, but one that trying again does not solve.
+type SealedError struct {
+	Store  string
+	Stream string
+	Seal   Seal // NotSealed if it could not be read
+
+	cause *mainstem.Error
+}
+
+// Error says why the stream is closed.
+func (e *SealedError) Error() string {
+	what, hint := "sealed", ""
+	switch e.Seal {
+	case Archived:
+		what, hint = "archived", "; unarchive it first"
+	case Tombstoned:
+		what, hint = "tombstoned", "; use another stream"
+	}
+	return fmt.Sprintf("event store %s: stream %.64q is %s and accepts no events%s", e.Store, e.Stream, what, hint)
+}
+
+// Unwrap returns the error of the log.
+func (e *SealedError) Unwrap() error { return e.cause }
+
+// Explain turns the error of a Commit of a batch that this store wrote into the
+// error that [Store.Write] would return: a [*ConflictError], a [*SealedError], or
+// NotFound for a stream that [StreamExists] did not find. Every other error, and
+// nil, is returned as it is.
+func (s *Store) Explain(ctx context.Context, err error) error {
+	var e *mainstem.Error
+	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
+		return err
+	}
+	stream := string(e.Key)
+	switch {
+	case e.Space == s.spaces.seals:
+		seal, _, _ := s.seal(ctx, stream) // best effort: the seal may be gone by now
+		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: e}
+	case e.Space != s.spaces.events:
+		return err
+	case e.Want.Test == mainstem.TestExists:
+		return s.streamNotFound("commit", stream, mainstem.NotWritten)
+	}
+	return &ConflictError{
+		Store: s.name, Stream: stream, Expected: expectedOf(e.Want),
+		Actual: e.Got, Deleted: e.Got > 0 && !e.GotLive, cause: e,
+	}
+}
+
+func (s *Store) streamNotFound(op, stream string, o mainstem.Outcome) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: s.spaces.events, Key: []byte(stream), Outcome: o}
+}
+
+func invalid(op, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
+}
+
+// invalidRead is invalid for calls that do not write.
+func invalidRead(op, format string, args ...any) *mainstem.Error {
+	e := invalid(op, format, args...)
+	e.Outcome = mainstem.NoOutcome
+	return e
+}
+
+func corrupt(space string, key []byte, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{
+		Kind: mainstem.KindCorrupt, Op: "decode", Space: space, Key: append([]byte(nil), key...),
+		Err: fmt.Errorf(format, args...),
+	}
+}
+
+func isNotFound(err error) bool { return errors.Is(err, mainstem.ErrNotFound) }

@@ -1,0 +1,260 @@
+package event
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// FeedOptions select events of all streams of a store. Nil and the zero value
+// select all of them from the first on. What is set must all hold; within Types and
+// Streams, one must match.
+type FeedOptions struct {
+	After mainstem.Position // the cursor: only events after this position, exclusive
+
+	Category string   // only streams of this category: names that start with "category-"
+	Types    []string // only events of these types
+	Streams  []string // only these streams
+
+	// Archived includes streams that are archived. Without it, a feed leaves out the
+	// events of a stream that was archived when the feed came to them; events
+	// committed after the feed was opened are always there, because a stream that is
+	// archived gets none.
+	Archived bool
+	// Deletions includes the tombstones that [Store.Delete] and [Store.Tombstone]
+	// leave, as events of type [TypeDeleted] without ID and data, whatever Types says.
+	Deletions bool
+
+	Limit  int  // at most this many events; 0 means no limit
+	Follow bool // then wait for more
+}
+
+// DefaultPage is how many events [Store.Page] returns if no limit is set.
+const DefaultPage = 1000
+
+// Feed yields events of all streams in the order in which they were committed,
+// and with Follow goes on as they come, without polling, also in a store that does
+// not exist yet. Nothing is ever skipped: once a position was seen, nothing new
+// appears below it. The Position of the last event seen is the cursor to go on from.
+//
+// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event.
+// The sequence ends after the first error; with Follow it ends with Canceled when
+// ctx does.
+func (s *Store) Feed(ctx context.Context, o *FeedOptions) iter.Seq2[Recorded, error] {
+	if o == nil {
+		o = &FeedOptions{}
+	}
+	return func(yield func(Recorded, error) bool) {
+		sel, err := newSelector(o)
+		if err == nil {
+			err = sel.open(ctx, s, o.After)
+		}
+		if err != nil {
+			yield(Recorded{}, err)
+			return
+		}
+		dec := s.decoders.Get().(*decoder)
+		defer s.decoders.Put(dec)
+		n := 0
+		for rec, err := range s.log.Feed(ctx, sel.filter(s, o.After, o.Follow)) {
+			ok := false
+			if err == nil {
+				ok, err = sel.wants(ctx, s, &rec)
+			}
+			if err != nil {
+				yield(Recorded{}, err)
+				return
+			}
+			if !ok {
+				continue
+			}
+			r, err := dec.recorded(&rec, dec.intern(rec.Key))
+			if !yield(r, err) || err != nil {
+				return
+			}
+			if n++; n == o.Limit {
+				return
+			}
+		}
+	}
+}
+
+// Page returns the next events that o selects, at most o.Limit, or [DefaultPage]
+// if that is 0. An empty page means that there is nothing after the cursor. The
+// events belong to the caller; those of one page share memory, as those of
+// [Store.Load].
+func (s *Store) Page(ctx context.Context, o *FeedOptions) ([]Recorded, error) {
+	var page FeedOptions
+	if o != nil {
+		page = *o
+	}
+	if page.Follow {
+		return nil, invalidRead("feed", "Follow never ends: use Feed")
+	}
+	if page.Limit == 0 {
+		page.Limit = DefaultPage
+	}
+	sel, err := newSelector(&page)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.page(ctx, sel, page.After, page.Limit, 0)
+	if err != nil {
+		return nil, err
+	}
+	return p.events, nil
+}
+
+// page is a piece of a feed in memory.
+type page struct {
+	events []Recorded
+	next   mainstem.Position // everything up to here was looked at
+	last   bool              // there was nothing more
+}
+
+// page reads at most limit events after a position, and stops when they hold
+// maxBytes (0: no limit) of data and metadata. With an error comes what was read
+// before it.
+func (s *Store) page(ctx context.Context, sel *selector, after mainstem.Position, limit, maxBytes int) (page, error) {
+	if err := sel.open(ctx, s, after); err != nil {
+		return page{}, err
+	}
+	c := s.collector()
+	defer s.release(c)
+	var events []Recorded
+	n, size := 0, 0
+	next := after
+	for rec, err := range s.log.Feed(ctx, sel.filter(s, after, false)) {
+		ok := false
+		if err == nil {
+			ok, err = sel.wants(ctx, s, &rec)
+		}
+		if err == nil && ok {
+			before := c.size()
+			err = c.add(&rec)
+			n, size = n+1, size+c.size()-before
+		}
+		if err != nil {
+			return page{c.flush(events), next, false}, err
+		}
+		next = rec.Position
+		if c.full() {
+			events = c.flush(events)
+		}
+		if n == limit || maxBytes > 0 && size >= maxBytes {
+			return page{c.flush(events), next, false}, nil
+		}
+	}
+	return page{c.flush(events), max(next, sel.head), true}, nil
+}
+
+// selector decides which records of a log's feed belong to a feed of events. It
+// belongs to one goroutine.
+type selector struct {
+	prefix    string
+	types     map[string]bool
+	streams   map[string]bool
+	archived  bool
+	deletions bool
+
+	head   mainstem.Position // of the log when the feed was opened
+	sealed bool              // there may be archived streams
+	seals  map[string]bool   // archived or not, as found since; bounded
+}
+
+// maxSealsKnown bounds selector.seals.
+const maxSealsKnown = 1 << 16
+
+func newSelector(o *FeedOptions) (*selector, error) {
+	if o.Limit < 0 {
+		return nil, invalidRead("feed", "Limit is %d: want 0 (none) or more", o.Limit)
+	}
+	if err := checkCategory("feed", o.Category); err != nil {
+		return nil, err
+	}
+	sel := &selector{archived: o.Archived, deletions: o.Deletions, types: setOf(o.Types), streams: setOf(o.Streams)}
+	if o.Category != "" {
+		sel.prefix = o.Category + "-"
+	}
+	if common := commonPrefix(o.Streams); len(common) > len(sel.prefix) && strings.HasPrefix(common, sel.prefix) {
+		sel.prefix = common
+	}
+	return sel, nil
+}
+
+func setOf(names []string) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+func commonPrefix(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	first, last := slices.Min(names), slices.Max(names)
+	i := 0
+	for i < len(first) && i < len(last) && first[i] == last[i] {
+		i++
+	}
+	return first[:i]
+}
+
+// open prepares for a new read of the log's feed.
+func (sel *selector) open(ctx context.Context, s *Store, after mainstem.Position) (err error) {
+	if sel.head, err = s.log.Head(ctx); err != nil {
+		return err
+	}
+	sel.head = max(sel.head, after)
+	sel.sealed, sel.seals = false, nil
+	if !sel.archived && after < sel.head {
+		sel.sealed, err = s.everSealed(ctx)
+	}
+	return err
+}
+
+func (sel *selector) filter(s *Store, after mainstem.Position, follow bool) mainstem.Filter {
+	return mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: []byte(sel.prefix), After: after, Follow: follow}
+}
+
+// wants reports whether rec, which matches the filter, belongs to the feed.
+func (sel *selector) wants(ctx context.Context, s *Store, rec *mainstem.Record) (bool, error) {
+	if sel.streams != nil && !sel.streams[string(rec.Key)] {
+		return false, nil
+	}
+	switch {
+	case !rec.Live():
+		if !sel.deletions {
+			return false, nil
+		}
+	case sel.types != nil:
+		typ, _ := rec.Headers.Get(headerType)
+		if !sel.types[string(typ)] {
+			return false, nil
+		}
+	}
+	if !sel.sealed || rec.Position > sel.head {
+		return true, nil
+	}
+	archived, known := sel.seals[string(rec.Key)]
+	if !known {
+		seal, _, err := s.seal(ctx, string(rec.Key))
+		if err != nil {
+			return false, err
+		}
+		if sel.seals == nil || len(sel.seals) >= maxSealsKnown {
+			sel.seals = map[string]bool{}
+		}
+		archived = seal == Archived
+		sel.seals[string(rec.Key)] = archived
+	}
+	return !archived, nil
+}

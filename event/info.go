@@ -1,0 +1,96 @@
+package event
+
+import (
+	"context"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// StreamInfo describes one stream.
+type StreamInfo struct {
+	Stream  string
+	Version mainstem.Version // newest version: what [AtVersion] must expect
+	First   mainstem.Version // version of the oldest event held, 0 if there is none
+	Count   uint64           // events held
+	// Position of the newest event; of the tombstone if the stream was deleted.
+	Position mainstem.Position
+	// Created is the time of the oldest event held, Updated that of the newest, or
+	// of the tombstone.
+	Created, Updated time.Time
+	Deleted          bool // the stream has a tombstone and no events
+	Seal             Seal // whether it accepts events
+}
+
+// StreamInfo describes stream without reading through it. A stream that was never
+// written, was forgotten, or was truncated to nothing is NotFound; one that was
+// deleted is there, with Deleted set and no events.
+func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, error) {
+	if err := checkStream("stream info", stream); err != nil {
+		return StreamInfo{}, err
+	}
+	in := StreamInfo{Stream: stream}
+	key := []byte(stream)
+	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{Reverse: true, Limit: 1}) {
+		if err != nil && !isNotFound(err) {
+			return StreamInfo{}, err
+		}
+		if err == nil {
+			in.Version, in.Position, in.Updated, in.Deleted = rec.Version, rec.Position, rec.Time, !rec.Live()
+		}
+	}
+	var err error
+	if in.Seal, _, err = s.seal(ctx, stream); err != nil {
+		return StreamInfo{}, err
+	}
+	if in.Version == 0 {
+		if in.Seal == Tombstoned { // of a stream that never had events
+			in.Deleted = true
+			return in, nil
+		}
+		return StreamInfo{}, s.streamNotFound("stream info", stream, mainstem.NoOutcome)
+	}
+	if in.Deleted {
+		in.Created = in.Updated
+		return in, nil
+	}
+	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{To: in.Version, Limit: 2}) {
+		if err != nil {
+			return StreamInfo{}, err
+		}
+		if rec.Live() { // after the tombstone of the life before, if there is one
+			in.First, in.Created, in.Count = rec.Version, rec.Time, uint64(in.Version-rec.Version)+1
+			break
+		}
+	}
+	return in, nil
+}
+
+// LastPosition returns the position of the newest record of the store, deletions
+// included; 0 if there never was one.
+func (s *Store) LastPosition(ctx context.Context) (mainstem.Position, error) {
+	info, err := s.log.Space(ctx, s.spaces.events)
+	if err != nil {
+		return 0, ignoreNotFound(err)
+	}
+	return info.Last, nil
+}
+
+// Stats describes a whole store.
+type Stats struct {
+	Streams int64             // streams that hold an event or a tombstone
+	Events  int64             // events and tombstones held
+	Bytes   int64             // of their names, headers and data, before compression
+	Last    mainstem.Position // of the newest record ever
+	Created time.Time
+	Updated time.Time
+}
+
+// Stats describes the store. A store that was never written to has the zero Stats.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	info, err := s.log.Space(ctx, s.spaces.events)
+	if err != nil {
+		return Stats{}, ignoreNotFound(err)
+	}
+	return Stats{info.Keys, info.Records, info.Bytes, info.Last, info.Created, info.Updated}, nil
+}

@@ -1,0 +1,179 @@
+package event
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// LoadOptions select events of one stream. Nil and the zero value select all of
+// them, oldest first. Bounds are inclusive and all of them hold.
+type LoadOptions struct {
+	From     mainstem.Version // only versions >= From. The cursor after version v is From: v+1
+	To       mainstem.Version // only versions <= To; 0 means to the newest
+	Backward bool             // newest first
+	Limit    int              // at most this many events; 0 means no limit
+
+	// UpTo and Until are time travel: the stream as it was at a position of the
+	// log, or at a time, as far as its events are still held. Zero means now.
+	UpTo  mainstem.Position
+	Until time.Time
+
+	// Follow makes [Store.Events] wait for further events, also of a stream that does
+	// not exist yet. Not with Backward, To, UpTo and Until, and not with [Store.Load].
+	Follow bool
+}
+
+func (o *LoadOptions) check() error {
+	switch {
+	case o.Limit < 0:
+		return invalidRead("load", "Limit is %d: want 0 (none) or more", o.Limit)
+	case o.Follow && (o.Backward || o.To != 0 || o.UpTo != 0 || !o.Until.IsZero()):
+		return invalidRead("load", "Follow excludes Backward, To, UpTo and Until")
+	}
+	return nil
+}
+
+// after reports whether rec is later than the moment of time travel.
+func (o *LoadOptions) after(rec *mainstem.Record) bool {
+	return o.UpTo != 0 && rec.Position > o.UpTo || !o.Until.IsZero() && rec.Time.After(o.Until)
+}
+
+// Load returns events of stream. A stream that does not exist, or was deleted,
+// has none: that is no error. The events belong to the caller; those of one Load
+// share blocks of memory, so use [Recorded.Clone] to keep one for long.
+func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Recorded, error) {
+	if o == nil {
+		o = &LoadOptions{}
+	}
+	if o.Follow {
+		return nil, invalidRead("load", "Follow never ends: use Events")
+	}
+	c := s.collector()
+	defer s.release(c)
+	var out []Recorded
+	for rec, err := range s.records(ctx, stream, o) {
+		if err != nil {
+			return nil, err
+		}
+		if err := c.add(&rec); err != nil {
+			return nil, err
+		}
+		if c.full() {
+			out = c.flush(out)
+		}
+	}
+	return c.flush(out), nil
+}
+
+// Events yields what [Store.Load] returns, one by one: for streams that do not
+// fit in memory. Data is lent until the loop body returns; use [Recorded.Clone] to
+// keep an event. The sequence ends after the first error.
+func (s *Store) Events(ctx context.Context, stream string, o *LoadOptions) iter.Seq2[Recorded, error] {
+	if o == nil {
+		o = &LoadOptions{}
+	}
+	return func(yield func(Recorded, error) bool) {
+		dec := s.decoders.Get().(*decoder)
+		defer s.decoders.Put(dec)
+		for rec, err := range s.records(ctx, stream, o) {
+			if err != nil {
+				yield(Recorded{}, err)
+				return
+			}
+			r, err := dec.recorded(&rec, stream)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// records yields the records of the events that o selects.
+func (s *Store) records(ctx context.Context, stream string, o *LoadOptions) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		err := checkStream("load", stream)
+		if err == nil {
+			err = o.check()
+		}
+		if err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		if o.Follow {
+			s.follow(ctx, stream, o, yield)
+			return
+		}
+		v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward}
+		n := 0
+		for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), s.limited(v, o)) {
+			if err != nil {
+				if !isNotFound(err) {
+					yield(mainstem.Record{}, err)
+				}
+				return
+			}
+			if o.after(&rec) {
+				if o.Backward {
+					continue
+				}
+				return
+			}
+			if !rec.Live() {
+				continue
+			}
+			if !yield(rec, nil) {
+				return
+			}
+			if n++; n == o.Limit {
+				return
+			}
+		}
+	}
+}
+
+// limited passes the limit of o on to the log. A stream that was deleted begins
+// with a tombstone, which is one record more; with time travel backwards, nobody
+// knows how many are passed over.
+func (s *Store) limited(v mainstem.Versions, o *LoadOptions) mainstem.Versions {
+	if o.Limit > 0 && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
+		v.Limit = o.Limit + 1
+	}
+	return v
+}
+
+// follow yields the events of stream from o.From on, and those that come.
+func (s *Store) follow(ctx context.Context, stream string, o *LoadOptions, yield func(mainstem.Record, error) bool) {
+	key := []byte(stream)
+	n := 0
+	for {
+		for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{From: o.From, Follow: true}) {
+			if isNotFound(err) {
+				break // the store has no space yet
+			}
+			if err != nil {
+				yield(mainstem.Record{}, err)
+				return
+			}
+			if !rec.Live() {
+				continue
+			}
+			if !yield(rec, nil) {
+				return
+			}
+			if n++; n == o.Limit {
+				return
+			}
+		}
+		// A feed may wait for a space that does not exist; Read may not.
+		for _, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: key, Follow: true}) {
+			if err != nil {
+				yield(mainstem.Record{}, err)
+				return
+			}
+			break
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// How a subscription reads.
+const (
+	pageEvents = 512     // events read ahead while catching up
+	pageBytes  = 4 << 20 // bytes of them
+	// lookEvery is after how many events, handled one by one as they come, it looks
+	// whether they come faster than that.
+	lookEvery = 64
+	// passOver is how many positions without a selected event are worth a checkpoint
+	// of their own, so that a restart need not read them again.
+	passOver = 4096
+)
+
+// errClosing ends the loops of a subscription that is being closed.
+var errClosing = errors.New("the subscription is closing")
+
+// PoisonError says which event a subscription could not handle. Its chain holds
+// the error of the last attempt.
+type PoisonError struct {
+	Subscription string
+	Stream       string
+	Version      mainstem.Version
+	Position     mainstem.Position
+	Type         string
+	Attempts     int
+	Err          error
+}
+
+// Error names the event and the error of the last attempt.
+func (e *PoisonError) Error() string {
+	return fmt.Sprintf("subscription %s: event %s, version %d of stream %.64q at position %d, failed %d times: %v",
+		e.Subscription, e.Type, e.Version, e.Stream, e.Position, e.Attempts, e.Err)
+}
+
+// Unwrap returns the error of the last attempt.
+func (e *PoisonError) Unwrap() error { return e.Err }
+
+// fatalError ends the attempts to handle an event, whoever is to blame.
+type fatalError struct{ error }
+
+func (e fatalError) Unwrap() error { return e.error }
+
+// run is the subscription's goroutine.
+func (sub *Subscription) run() {
+	defer sub.stop()
+	defer close(sub.done)
+	sub.err = sub.end(errors.New("the handler ended its goroutine")) // if it does, this stays
+	failures := 0
+	for {
+		before := sub.Position()
+		err := sub.work()
+		if sub.Position() != before {
+			failures = 0
+		}
+		switch {
+		case sub.soft.Err() != nil:
+			sub.err = sub.end(err)
+			return
+		case sub.survives(err):
+			failures++
+			sub.opts.Logger.Info("event subscription goes back to its checkpoint", "subscription", string(sub.name), "error", err)
+			sub.pause(failures)
+			if err = sub.load(sub.soft); err == nil || isUnavailable(err) || sub.soft.Err() != nil {
+				continue
+			}
+		}
+		sub.err = sub.end(err)
+		return
+	}
+}
+
+// end returns what Err shall say about err: nothing after Close, Canceled if the
+// caller's context ended.
+func (sub *Subscription) end(err error) error {
+	switch {
+	case sub.hard.Err() != nil:
+		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "subscription " + string(sub.name), Err: context.Cause(sub.hard)}
+	case sub.soft.Err() != nil && (errors.Is(err, errClosing) || errors.Is(err, mainstem.ErrCanceled) || sub.survives(err)):
+		return nil
+	}
+	var fatal fatalError
+	if errors.As(err, &fatal) {
+		return fatal.error
+	}
+	return err
+}
+
+// survives reports whether the subscription goes on after err, from its checkpoint.
+func (sub *Subscription) survives(err error) bool {
+	return isUnavailable(err) || errors.Is(err, ErrOvertaken) && sub.opts.Compete
+}
+
+func isUnavailable(err error) bool { return errors.Is(err, mainstem.ErrUnavailable) }
+
+// work handles events until there is an error.
+func (sub *Subscription) work() error {
+	for {
+		if err := sub.catchUp(); err != nil {
+			return err
+		}
+		sub.catchOne.Do(func() {
+			close(sub.caughtUp)
+			if sub.opts.OnCaughtUp != nil {
+				sub.opts.OnCaughtUp(sub.Position())
+			}
+		})
+		if err := sub.follow(); err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp handles, by pages, what is there.
+func (sub *Subscription) catchUp() error {
+	sub.live.Store(false)
+	for {
+		p, readErr := sub.store.page(sub.soft, sub.sel, sub.Position(), max(pageEvents, sub.opts.MaxBatch), pageBytes)
+		for evs := p.events; len(evs) > 0; {
+			n := min(len(evs), sub.opts.MaxBatch)
+			if err := sub.process(evs[:n]); err != nil {
+				return err
+			}
+			evs = evs[n:]
+		}
+		if readErr != nil {
+			return readErr
+		}
+		if err := sub.pass(p.next); err != nil {
+			return err
+		}
+		if p.last {
+			return nil
+		}
+	}
+}
+
+// pass notes that there is nothing to handle up to p.
+func (sub *Subscription) pass(p mainstem.Position) error {
+	if p <= sub.Position() {
+		return nil
+	}
+	if p-sub.written >= passOver {
+		b := &sub.batch
+		b.Reset()
+		if err := sub.commit(b, p); err != nil {
+			return err
+		}
+	}
+	sub.position.Store(uint64(p))
+	return nil
+}
+
+// follow handles events one by one as they come. It returns nil if they come so
+// fast that pages are the better way.
+func (sub *Subscription) follow() error {
+	s, after := sub.store, sub.Position()
+	if err := sub.sel.open(sub.soft, s, after); err != nil {
+		return err
+	}
+	handled := 0
+	sub.live.Store(true)
+	for rec, err := range s.log.Feed(sub.soft, sub.sel.filter(s, after, true)) {
+		sub.live.Store(false)
+		selected := false
+		if err == nil {
+			selected, err = sub.sel.wants(sub.soft, s, &rec)
+		}
+		switch {
+		case err != nil:
+		case selected:
+			handled++
+			err = sub.one(&rec)
+		default:
+			err = sub.pass(rec.Position)
+		}
+		if err != nil {
+			return err
+		}
+		if selected && handled%lookEvery == 0 && sub.opts.MaxBatch > 1 {
+			if lag, err := sub.Lag(sub.soft); err != nil || lag > uint64(sub.opts.MaxBatch) {
+				return err
+			}
+		}
+		sub.live.Store(true)
+	}
+	return errClosing
+}
+
+// one handles the event in rec.
+func (sub *Subscription) one(rec *mainstem.Record) error {
+	c := sub.store.collector()
+	defer sub.store.release(c)
+	if err := c.add(rec); err != nil {
+		return err
+	}
+	return sub.process(c.flush(nil))
+}
+
+// process handles evs and commits. If that fails for several, each is handled
+// alone; one alone is tried again until it succeeds or is poison.
+func (sub *Subscription) process(evs []Recorded) error {
+	err := sub.attempt(evs)
+	if err == nil || isFatal(err) {
+		return err
+	}
+	if moved := sub.checkMoved(); moved != nil {
+		return moved
+	}
+	if len(evs) > 1 {
+		for i := range evs {
+			if err := sub.process(evs[i : i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ev := &evs[0]
+	failures := 0
+	for pauses := 1; ; pauses++ {
+		if !isUnavailable(err) {
+			failures++
+		}
+		if sub.opts.Attempts >= 0 && failures >= sub.opts.Attempts {
+			return sub.poison(ev, failures, err)
+		}
+		sub.opts.Logger.Warn("event subscription tries again", "subscription", string(sub.name),
+			"stream", ev.Stream, "version", ev.Version, "position", ev.Position, "type", ev.Type, "failures", failures, "error", err)
+		if !sub.pause(pauses) {
+			return errClosing
+		}
+		if err = sub.attempt(evs); err == nil || isFatal(err) {
+			return err
+		}
+		if moved := sub.checkMoved(); moved != nil {
+			return moved
+		}
+	}
+}
+
+func isFatal(err error) bool {
+	var fatal fatalError
+	return errors.As(err, &fatal) || errors.Is(err, errClosing)
+}
+
+// attempt calls the handler once and commits what it wrote.
+func (sub *Subscription) attempt(evs []Recorded) error {
+	if sub.soft.Err() != nil {
+		return errClosing
+	}
+	b := &sub.batch
+	b.Reset()
+	if err := protect(func() error { return sub.handle(sub.hard, b, evs) }); err != nil {
+		if sub.hard.Err() != nil {
+			return errClosing
+		}
+		return err
+	}
+	return sub.commit(b, evs[len(evs)-1].Position)
+}
+
+// protect turns a panic of f into an error.
+func protect(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// pause waits before the n-th repetition; false if the subscription is to end.
+func (sub *Subscription) pause(n int) bool {
+	d := sub.opts.MaxBackoff
+	if n < 32 {
+		d = min(d, sub.opts.Backoff<<(n-1))
+	}
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-sub.soft.Done():
+		return false
+	}
+}

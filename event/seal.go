@@ -1,0 +1,207 @@
+package event
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Seal says whether a stream accepts events, and if not, why.
+type Seal uint8
+
+// The seals. Their names are persisted.
+const (
+	NotSealed  Seal = iota
+	Archived        // read-only and out of feeds and lists, until it is unarchived
+	Tombstoned      // without events, and for ever
+)
+
+var sealNames = [...]string{"not sealed", "archived", "tombstoned"}
+
+// String returns "not sealed", "archived" or "tombstoned".
+func (s Seal) String() string {
+	if int(s) < len(sealNames) {
+		return sealNames[s]
+	}
+	return "unknown seal"
+}
+
+// A seal is one record of the space event.seal/<store>: the key is the stream, the
+// value the name of the seal. A stream without a live record is not sealed; every
+// append demands that.
+var sealPolicy = mainstem.Policy{History: 1}
+
+func parseSeal(value []byte) (Seal, bool) {
+	for i := Archived; int(i) < len(sealNames); i++ {
+		if string(value) == sealNames[i] {
+			return i, true
+		}
+	}
+	return NotSealed, false
+}
+
+// seal returns the seal of stream and the version of its record.
+func (s *Store) seal(ctx context.Context, stream string) (Seal, mainstem.Version, error) {
+	rec, err := s.log.Get(ctx, s.spaces.seals, []byte(stream))
+	if err != nil {
+		return NotSealed, 0, ignoreNotFound(err)
+	}
+	seal, ok := parseSeal(rec.Value)
+	if !ok {
+		return NotSealed, 0, corrupt(s.spaces.seals, rec.Key, "%.40q is not the name of a seal", rec.Value)
+	}
+	return seal, rec.Version, nil
+}
+
+// everSealed reports whether any stream of the store was ever sealed.
+func (s *Store) everSealed(ctx context.Context) (bool, error) {
+	info, err := s.log.Space(ctx, s.spaces.seals)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	return info.Last > 0, nil
+}
+
+// Delete removes all events of stream as part of b, if it meets the expectation,
+// and leaves a tombstone, which takes a version: after five events, the tombstone
+// is version 6 and the next event 7. The stream counts as missing ([NoStream]
+// holds) and may be appended to again. Its snapshots go too; its settings stay.
+// Feeds lose the events; those that ask for [FeedOptions.Deletions] see the
+// tombstone. Deleting a stream without events does nothing. There is no way back;
+// [Store.Archive] is the one that has.
+func (s *Store) Delete(b *mainstem.Batch, stream string, expected Expected) {
+	if !s.edit(b, "delete", stream, expected) {
+		return
+	}
+	s.purge(b, []byte(stream))
+}
+
+// Tombstone deletes stream like [Store.Delete], together with its settings, and
+// forbids further events for ever, also if the stream never had any. An archived
+// stream may be tombstoned.
+func (s *Store) Tombstone(b *mainstem.Batch, stream string, expected Expected) {
+	if err := s.checkStreamAnd("tombstone", stream, expected); err != nil {
+		b.Fail(err)
+		return
+	}
+	key := []byte(stream)
+	b.Ensure(s.spaces.events, mainstem.Policy{})
+	expected.demand(b, s.spaces.events, key)
+	s.purge(b, key)
+	s.forgetSettings(b, key)
+	b.Ensure(s.spaces.seals, sealPolicy)
+	b.Put(s.spaces.seals, key, []byte(Tombstoned.String()))
+}
+
+// Truncate removes the events of stream with versions below before. Versions do
+// not change, whatever is left; truncating all of them leaves a stream that counts
+// as missing and goes on with the next version. A version more than one beyond the
+// newest is refused by the log.
+func (s *Store) Truncate(b *mainstem.Batch, stream string, before mainstem.Version) {
+	if before == 0 {
+		b.Fail(invalid("truncate", "stream %.60q: before version 0: want at least 1", stream))
+		return
+	}
+	if s.edit(b, "truncate", stream, AnyVersion) {
+		b.Truncate(s.spaces.events, []byte(stream), before)
+	}
+}
+
+// Archive closes stream as part of b: it accepts no events, and lists and feeds
+// leave it out unless they are asked to include it. Load, Events, StreamInfo and
+// snapshots go on as before. The stream must have events, and must not be sealed
+// already. The cost does not depend on the length of the stream.
+func (s *Store) Archive(b *mainstem.Batch, stream string) {
+	if !s.edit(b, "archive", stream, StreamExists) {
+		return
+	}
+	b.Ensure(s.spaces.seals, sealPolicy)
+	b.Put(s.spaces.seals, []byte(stream), []byte(Archived.String()))
+}
+
+// Unarchive opens an archived stream again. It fails with NotFound if stream is
+// not archived, and with a [*SealedError] if it is tombstoned.
+func (s *Store) Unarchive(ctx context.Context, stream string) error {
+	if err := checkStream("unarchive", stream); err != nil {
+		return err
+	}
+	seal, version, err := s.seal(ctx, stream)
+	switch {
+	case err != nil:
+		return err
+	case seal == NotSealed:
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "unarchive", Space: s.spaces.seals, Key: []byte(stream), Outcome: mainstem.NotWritten}
+	case seal == Tombstoned:
+		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: &mainstem.Error{
+			Kind: mainstem.KindConflict, Op: "unarchive", Space: s.spaces.seals, Key: []byte(stream), Outcome: mainstem.NotWritten,
+			Want: mainstem.Condition{Space: s.spaces.seals, Key: []byte(stream), Test: mainstem.TestAbsent}, Got: version, GotLive: true,
+		}}
+	}
+	_, err = s.Do(ctx, func(b *mainstem.Batch) {
+		b.IfVersion(s.spaces.seals, []byte(stream), version)
+		b.Delete(s.spaces.seals, []byte(stream))
+	})
+	return err
+}
+
+// Forget removes every trace of stream as part of b: events, snapshots, settings
+// and seal, so that readers and feeds find nothing, not even a tombstone. It works on
+// sealed streams too. The stream may be used again; its versions do not repeat.
+// Erasing single events is [Store.Rewrite].
+func (s *Store) Forget(b *mainstem.Batch, stream string) {
+	if err := checkStream("forget", stream); err != nil {
+		b.Fail(err)
+		return
+	}
+	key := []byte(stream)
+	b.Ensure(s.spaces.events, mainstem.Policy{})
+	// The purge takes a version, so that a snapshot saved too late, by somebody who
+	// loaded the stream before, can be told from one of the stream's next life.
+	b.Add(mainstem.Write{Op: mainstem.OpPurge, Space: s.spaces.events, Key: key})
+	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.events, Key: key})
+	s.forgetSnapshots(b, key)
+	s.forgetSettings(b, key)
+	b.Ensure(s.spaces.seals, sealPolicy)
+	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.seals, Key: key})
+}
+
+// Rewrite replaces type, data and metadata of the event of stream at version, for
+// redaction and for the encryption of what is there. Version, position and time stay;
+// ev must carry the ID of the event, which stays too. It works on archived streams.
+// Snapshots and whatever was built from the event are the caller's to renew. The
+// log answers NotFound if there is no such event.
+func (s *Store) Rewrite(b *mainstem.Batch, stream string, version mainstem.Version, ev Event) {
+	err := checkStream("rewrite", stream)
+	if err == nil {
+		err = ev.check("rewrite", 0, s.opts.MaxEventBytes)
+	}
+	if err == nil && (ev.ID.IsZero() || version == 0) {
+		err = invalid("rewrite", "stream %.60q: version %d, event ID %s: want both of the event to rewrite", stream, version, ev.ID)
+	}
+	if err != nil {
+		b.Fail(err)
+		return
+	}
+	var enc encoder
+	enc.reserve([]Event{ev}, len(stream))
+	key := enc.keep(stream)
+	b.Rewrite(s.spaces.events, key, version, ev.Data, enc.event(&ev, ev.ID))
+}
+
+// edit prepares b for a change of stream, which must be open and meet the expectation.
+func (s *Store) edit(b *mainstem.Batch, op, stream string, expected Expected) bool {
+	if err := s.checkStreamAnd(op, stream, expected); err != nil {
+		b.Fail(err)
+		return false
+	}
+	key := []byte(stream)
+	b.Ensure(s.spaces.events, mainstem.Policy{})
+	b.IfAbsent(s.spaces.seals, key)
+	expected.demand(b, s.spaces.events, key)
+	return true
+}
+
+func (s *Store) purge(b *mainstem.Batch, key []byte) {
+	b.Add(mainstem.Write{Op: mainstem.OpPurge, Space: s.spaces.events, Key: key})
+	s.forgetSnapshots(b, key)
+}

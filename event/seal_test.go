@@ -1,0 +1,237 @@
+package event_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// refused fails unless stream accepts nothing because of seal.
+func refused(t *testing.T, s *event.Store, log mainstem.Log, stream string, seal event.Seal) {
+	t.Helper()
+	check := func(what string, err error) {
+		t.Helper()
+		var e *event.SealedError
+		if !errors.As(err, &e) || e.Seal != seal || e.Stream != stream || !errors.Is(err, mainstem.ErrConflict) {
+			t.Fatalf("%s: %v: want that %s is %s", what, err, stream, seal)
+		}
+	}
+	for _, expected := range []event.Expected{event.AnyVersion, event.NoStream, event.StreamExists, 1} {
+		_, err := s.Write(t.Context(), stream, expected, some("A", 1))
+		check("write", err)
+	}
+	_, err := s.Write(t.Context(), stream, event.NoStream, identified(some("A", 1)))
+	check("write with an ID", err)
+	b := mainstem.NewBatch()
+	s.Append(b, "free-1", event.AnyVersion, some("A", 1))
+	s.Append(b, stream, event.AnyVersion, some("A", 1))
+	_, err = log.Commit(t.Context(), b)
+	check("append", s.Explain(t.Context(), err))
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, stream, event.AnyVersion) })
+	check("delete", err)
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, stream, 1) })
+	check("truncate", err)
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, stream) })
+	check("archive", err)
+	if n := len(load(t, s, "free-1", nil)); n > 0 {
+		t.Fatalf("a refused batch wrote %d events", n)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		write(t, s, "order-2", event.NoStream, some("B", 1))
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, "order-9") })
+		wantKind(t, err, mainstem.ErrNotFound)
+		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		refused(t, s, log, "order-1", event.Archived)
+		wantEqual(t, "events of an archived stream", len(load(t, s, "order-1", nil)), 3)
+		wantEqual(t, "feed without it", len(collect(t, s.Feed(t.Context(), nil))), 1)
+		wantEqual(t, "feed with it", len(collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true}))), 4)
+
+		if err := s.Unarchive(t.Context(), "order-1"); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, s.Unarchive(t.Context(), "order-1"), mainstem.ErrNotFound)
+		wantEqual(t, "feed", len(collect(t, s.Feed(t.Context(), nil))), 4)
+		wantEqual(t, "next version", write(t, s, "order-1", 3, some("A", 1)).First, 4)
+		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		refused(t, s, log, "order-1", event.Archived)
+	})
+}
+
+func TestTombstone(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		do(t, s, func(b *mainstem.Batch) {
+			s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 3})
+			s.SetSettings(b, "order-1", event.Settings{MaxCount: 1})
+		})
+		var conflict *event.ConflictError
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Tombstone(b, "order-1", 2) })
+		if !errors.As(err, &conflict) || conflict.Actual != 3 {
+			t.Fatalf("tombstone at a wrong version: %v", err)
+		}
+		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-1", 3) })
+		refused(t, s, log, "order-1", event.Tombstoned)
+		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
+		_, err = s.Snapshot(t.Context(), "order-1", 0)
+		wantKind(t, err, mainstem.ErrNotFound)
+		settings, err := s.Settings(t.Context(), "order-1")
+		wantEqual(t, "settings", settings.MaxCount, 0)
+		wantEqual(t, "settings error", err, nil)
+		var sealed *event.SealedError
+		if err := s.Unarchive(t.Context(), "order-1"); !errors.As(err, &sealed) || sealed.Seal != event.Tombstoned {
+			t.Fatalf("unarchive: %v", err)
+		}
+		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-1", event.AnyVersion) }) // again
+
+		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-2", event.NoStream) }) // never written
+		refused(t, s, log, "order-2", event.Tombstoned)
+
+		write(t, s, "order-3", event.NoStream, some("A", 1))
+		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-3") })
+		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-3", event.AnyVersion) })
+		refused(t, s, log, "order-3", event.Tombstoned)
+	})
+}
+
+func TestDelete(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) }) // nothing there: nothing done
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, "order-1", event.StreamExists) })
+		wantKind(t, err, mainstem.ErrNotFound)
+		write(t, s, "order-1", event.NoStream, some("A", 5))
+		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 5}) })
+		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", 5) })
+		_, err = s.Snapshot(t.Context(), "order-1", 0)
+		wantKind(t, err, mainstem.ErrNotFound)
+		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
+		wantEqual(t, "events in the feed", len(collect(t, s.Feed(t.Context(), nil))), 0)
+		deletions := collect(t, s.Feed(t.Context(), &event.FeedOptions{Deletions: true, Types: []string{"A"}}))
+		if len(deletions) != 1 || deletions[0].Type != event.TypeDeleted || deletions[0].Version != 6 || deletions[0].Stream != "order-1" || deletions[0].Data != nil {
+			t.Fatalf("deletions %+v", deletions)
+		}
+		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) }) // again: nothing to do
+		wantEqual(t, "next version", write(t, s, "order-1", event.NoStream, some("B", 1)).First, 7)
+	})
+}
+
+func TestTruncate(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 5))
+		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 3) })
+		if got := versions(load(t, s, "order-1", nil)); !slices.Equal(got, []mainstem.Version{3, 4, 5}) {
+			t.Fatalf("versions %v", got)
+		}
+		if got := versions(collect(t, s.Feed(t.Context(), nil))); !slices.Equal(got, []mainstem.Version{3, 4, 5}) {
+			t.Fatalf("versions in the feed %v", got)
+		}
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "order-1", 7) })
+		wantKind(t, err, mainstem.ErrInvalid)
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "order-1", 0) })
+		wantKind(t, err, mainstem.ErrInvalid)
+		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 6) })
+		_, err = s.StreamInfo(t.Context(), "order-1")
+		wantKind(t, err, mainstem.ErrNotFound)
+		wantEqual(t, "next version", write(t, s, "order-1", event.NoStream, some("B", 1)).First, 6)
+	})
+}
+
+func TestForget(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		write(t, s, "order-2", event.NoStream, some("A", 1))
+		do(t, s, func(b *mainstem.Batch) {
+			s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 3, Data: []byte("secret")})
+			s.SetSettings(b, "order-1", event.Settings{Custom: map[string]string{"owner": "secret"}})
+			s.Archive(b, "order-1")
+		})
+		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "order-1") })
+		all := collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true, Deletions: true}))
+		if len(all) != 1 || all[0].Stream != "order-2" {
+			t.Fatalf("feed %+v", all)
+		}
+		for info, err := range log.Spaces(t.Context(), "event") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rec, err := range log.Read(t.Context(), info.Name, []byte("order-1"), mainstem.Versions{}) {
+				t.Errorf("space %s still has %+v, %v", info.Name, rec, err)
+			}
+		}
+		_, err := s.StreamInfo(t.Context(), "order-1")
+		wantKind(t, err, mainstem.ErrNotFound)
+		if a := write(t, s, "order-1", event.NoStream, some("B", 1)); a.First <= 3 {
+			t.Fatalf("version %d was used before", a.First)
+		}
+		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "never") })
+	})
+}
+
+func TestRewrite(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		before := load(t, s, "order-1", nil)
+		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		ev := before[1].Event
+		ev.Data, ev.Metadata.Custom = []byte("redacted"), map[string]string{"redacted": "yes"}
+		do(t, s, func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 2, ev) })
+		after := load(t, s, "order-1", nil)
+		wantEqual(t, "data", string(after[1].Data), "redacted")
+		wantEqual(t, "metadata", after[1].Metadata.Custom["redacted"], "yes")
+		if after[1].ID != before[1].ID || after[1].Position != before[1].Position || !after[1].Time.Equal(before[1].Time) || after[1].Version != 2 {
+			t.Fatalf("rewritten %+v: was %+v", after[1], before[1])
+		}
+		wantEqual(t, "in the feed", string(collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true}))[1].Data), "redacted")
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 9, ev) })
+		wantKind(t, err, mainstem.ErrNotFound)
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 2, event.Event{Type: "A"}) })
+		wantKind(t, err, mainstem.ErrInvalid)
+	})
+}
+
+func TestSettingsAndScavenge(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		for _, stream := range []string{"count-1", "age-1", "free-1", "small-1", "gone-1", "shut-1"} {
+			write(t, s, stream, event.NoStream, some("A", 5))
+		}
+		waitForClock(t, log)
+		do(t, s, func(b *mainstem.Batch) {
+			s.SetSettings(b, "count-1", event.Settings{MaxCount: 2, Custom: map[string]string{"k": "v"}})
+			s.SetSettings(b, "age-1", event.Settings{MaxAge: 1})
+			s.SetSettings(b, "free-1", event.Settings{Custom: map[string]string{"k": "v"}})
+			s.SetSettings(b, "small-1", event.Settings{MaxCount: 5})
+			s.SetSettings(b, "gone-1", event.Settings{MaxCount: 1})
+			s.Delete(b, "gone-1", event.AnyVersion)
+			s.SetSettings(b, "never-1", event.Settings{MaxCount: 1})
+			s.SetSettings(b, "shut-1", event.Settings{MaxCount: 1})
+			s.Archive(b, "shut-1")
+		})
+		settings, err := s.Settings(t.Context(), "count-1")
+		if err != nil || settings.MaxCount != 2 || settings.Custom["k"] != "v" {
+			t.Fatalf("settings %+v, %v", settings, err)
+		}
+		done, err := s.Scavenge(t.Context())
+		if err != nil || done != (event.Scavenged{Streams: 2, Events: 8}) {
+			t.Fatalf("scavenged %+v, %v", done, err)
+		}
+		for stream, want := range map[string]int{"count-1": 2, "age-1": 0, "free-1": 5, "small-1": 5, "gone-1": 0, "shut-1": 5} {
+			if got := len(load(t, s, stream, nil)); got != want {
+				t.Errorf("%s has %d events: want %d", stream, got, want)
+			}
+		}
+		if got := load(t, s, "count-1", nil); got[0].Version != 4 {
+			t.Errorf("the oldest event left is version %d: want 4", got[0].Version)
+		}
+		if done, err = s.Scavenge(t.Context()); err != nil || done != (event.Scavenged{}) {
+			t.Fatalf("scavenged again %+v, %v", done, err)
+		}
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.SetSettings(b, "x", event.Settings{MaxAge: -1}) })
+		wantKind(t, err, mainstem.ErrInvalid)
+	})
+}

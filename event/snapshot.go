@@ -1,0 +1,124 @@
+package event
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Snapshot is the state that a stream's events add up to, as of one version.
+type Snapshot struct {
+	Stream  string
+	Version mainstem.Version // of the last event that the state contains
+	Type    string           // what Data is, and in which form; optional
+	Data    []byte
+	Time    time.Time // when it was saved; ignored by SaveSnapshot
+}
+
+// A snapshot is one record of the space event.snapshot/<store>: the key is the
+// stream, the value Data, the header $version the version in decimal and the header
+// $type the type.
+const headerVersion = "$version"
+
+// SaveSnapshot saves a snapshot as part of b, so that it can be committed together
+// with the events that led to it. It is a hint for [Store.LoadState], never needed:
+// an older snapshot saved after a newer one only makes loading slower. The stream
+// must have events, before b or through an Append in b; else the batch fails, and
+// [Store.Explain] says NotFound. The batch keeps Data until Commit has returned.
+func (s *Store) SaveSnapshot(b *mainstem.Batch, snap Snapshot) {
+	err := checkStream("save snapshot", snap.Stream)
+	switch {
+	case err != nil:
+	case snap.Version == 0:
+		err = invalid("save snapshot", "stream %.60q: version 0: want the version of the last event that the state contains", snap.Stream)
+	case len(snap.Type) > MaxType || !plain(snap.Type):
+		err = invalid("save snapshot", "stream %.60q: type %.60q: want at most %d bytes of UTF-8 without control characters", snap.Stream, snap.Type, MaxType)
+	}
+	if err != nil {
+		b.Fail(err)
+		return
+	}
+	key := []byte(snap.Stream)
+	if !s.appends(b, snap.Stream) {
+		b.IfExists(s.spaces.events, key)
+	}
+	headers := mainstem.Headers{{Name: headerVersion, Value: strconv.AppendUint(nil, uint64(snap.Version), 10)}}
+	if snap.Type != "" {
+		headers = append(headers, mainstem.Header{Name: headerType, Value: []byte(snap.Type)})
+	}
+	b.Ensure(s.spaces.snapshots, s.snapshotPolicy)
+	b.Add(mainstem.Write{Space: s.spaces.snapshots, Key: key, Value: snap.Data, Headers: headers})
+}
+
+// appends reports whether b appends to stream: conditions are about the state
+// before the batch, so a stream that b begins cannot be demanded.
+func (s *Store) appends(b *mainstem.Batch, stream string) bool {
+	writes := b.Writes()
+	for i := len(writes) - 1; i >= 0; i-- {
+		w := &writes[i]
+		if w.Op == mainstem.OpPut && w.Space == s.spaces.events && string(w.Key) == stream {
+			return true
+		}
+	}
+	return false
+}
+
+// DeleteSnapshots removes the snapshots of stream as part of b.
+func (s *Store) DeleteSnapshots(b *mainstem.Batch, stream string) {
+	if err := checkStream("delete snapshots", stream); err != nil {
+		b.Fail(err)
+		return
+	}
+	s.forgetSnapshots(b, []byte(stream))
+}
+
+func (s *Store) forgetSnapshots(b *mainstem.Batch, key []byte) {
+	b.Ensure(s.spaces.snapshots, s.snapshotPolicy)
+	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.snapshots, Key: key})
+}
+
+// Snapshot returns the newest snapshot of stream whose version is at most upTo (0:
+// any), as it was saved, whatever became of the stream since; [Store.LoadState]
+// knows better. No such snapshot is NotFound. Data belongs to the caller.
+func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Version) (Snapshot, error) {
+	if err := checkStream("snapshot", stream); err != nil {
+		return Snapshot{}, err
+	}
+	snap, _, err := s.snapshot(ctx, stream, upTo)
+	if err == nil && snap == nil {
+		return Snapshot{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "snapshot", Space: s.spaces.snapshots, Key: []byte(stream)}
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return *snap, nil
+}
+
+// snapshot returns the snapshot or nil, and the version of its record.
+func (s *Store) snapshot(ctx context.Context, stream string, upTo mainstem.Version) (*Snapshot, mainstem.Version, error) {
+	for rec, err := range s.log.Read(ctx, s.spaces.snapshots, []byte(stream), mainstem.Versions{Reverse: true}) {
+		if err != nil {
+			return nil, 0, ignoreNotFound(err)
+		}
+		if !rec.Live() {
+			break
+		}
+		v, err := snapshotVersion(rec.Headers)
+		if err != nil {
+			return nil, 0, corrupt(s.spaces.snapshots, rec.Key, "version %d: %w", rec.Version, err)
+		}
+		if upTo == 0 || v <= upTo {
+			typ, _ := rec.Headers.Get(headerType)
+			return &Snapshot{Stream: stream, Version: v, Type: string(typ), Data: rec.Clone().Value, Time: rec.Time}, rec.Version, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+func snapshotVersion(h mainstem.Headers) (mainstem.Version, error) {
+	text, _ := h.Get(headerVersion)
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	return mainstem.Version(v), err
+}

@@ -1,0 +1,133 @@
+package event
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// State is all that it takes to know where a stream stands: the newest snapshot
+// that fits, and the events after it.
+type State struct {
+	Snapshot *Snapshot  // nil if there is none that fits
+	Events   []Recorded // after the snapshot; all events held if there is none
+	// Version is the version that the state is at: of the last event, of the
+	// snapshot if nothing came after it, of the tombstone if the stream was deleted,
+	// 0 if there is none. Without a version bound, AtVersion(Version) expects that
+	// nothing was appended since.
+	Version mainstem.Version
+	// Gap is true if events that the state is made of are missing: they were
+	// truncated, and no snapshot covers them. It is also true for what was written
+	// after [Store.Forget].
+	Gap bool
+}
+
+// LoadState returns a snapshot of stream and the events after it, up to version
+// upTo (0: the newest), of one moment: concurrent appends, snapshots, truncations
+// and deletions do not come between. A snapshot is used only if the stream has, or
+// would have, exactly the events that follow it; one that was saved too late, about a
+// life of the stream that has ended since, is not. A stream that does not exist has
+// the zero State.
+func (s *Store) LoadState(ctx context.Context, stream string, upTo mainstem.Version) (State, error) {
+	if err := checkStream("load state", stream); err != nil {
+		return State{}, err
+	}
+	snap, record, err := s.snapshot(ctx, stream, upTo)
+	if err != nil {
+		return State{}, err
+	}
+	for {
+		st, fits, err := s.stateSince(ctx, stream, snap, upTo)
+		if err != nil || fits {
+			return st, err
+		}
+		// What was read does not fit the snapshot, or has a gap. Either that is how it
+		// is, or the snapshot was replaced or removed between the two reads.
+		was, without := record, snap == nil
+		if snap, record, err = s.snapshot(ctx, stream, upTo); err != nil {
+			return State{}, err
+		}
+		if record == was {
+			if without {
+				return st, nil
+			}
+			snap = nil
+		}
+	}
+}
+
+// stateSince reads the stream from snap on, from its beginning if that is nil, and
+// reports whether snap fits and nothing is missing.
+func (s *Store) stateSince(ctx context.Context, stream string, snap *Snapshot, upTo mainstem.Version) (st State, fits bool, err error) {
+	v := mainstem.Versions{To: upTo}
+	if snap != nil {
+		// The snapshot's last event is read too: it proves that the stream is the one.
+		v.From, st.Snapshot, st.Version = snap.Version, snap, snap.Version
+	}
+	c := s.collector()
+	defer s.release(c)
+	began := snap != nil // a beginning of the stream, or the snapshot, was seen
+	records := 0
+	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), v) {
+		if isNotFound(err) {
+			break
+		}
+		if err != nil {
+			return State{}, false, err
+		}
+		records++
+		switch {
+		case !rec.Live():
+			if snap != nil {
+				return State{}, false, nil // deleted after the snapshot
+			}
+			began, st.Version = true, rec.Version
+			continue
+		case snap != nil && rec.Version == snap.Version:
+			continue
+		case snap != nil && rec.Version != st.Version+1:
+			return State{}, false, nil // truncated after the snapshot
+		case !began:
+			began, st.Gap = true, rec.Version > 1
+		}
+		if err := c.add(&rec); err != nil {
+			return State{}, false, err
+		}
+		st.Version = rec.Version
+		if c.full() {
+			st.Events = c.flush(st.Events)
+		}
+	}
+	st.Events = c.flush(st.Events)
+	if records == 0 && (snap != nil || upTo != 0) {
+		return s.stateOfNothing(ctx, stream, st, upTo)
+	}
+	return st, !st.Gap, nil
+}
+
+// stateOfNothing decides what it means that the stream holds nothing from the
+// snapshot of st, or from the beginning, up to upTo.
+func (s *Store) stateOfNothing(ctx context.Context, stream string, st State, upTo mainstem.Version) (State, bool, error) {
+	snap := st.Snapshot
+	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), mainstem.Versions{Limit: 1}) {
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			return State{}, false, err
+		case snap == nil:
+			st.Gap = rec.Live() // the events up to upTo were truncated
+			return st, !st.Gap, nil
+		default:
+			// What is left begins after the snapshot, or ends before it: it fits if it is
+			// all that was asked for, and the stream has not been deleted since.
+			return st, rec.Live() && rec.Version > snap.Version && snap.Version == upTo, nil
+		}
+	}
+	if snap == nil {
+		return st, true, nil
+	}
+	// Nothing is left at all: everything was truncated after the snapshot was saved,
+	// which is the whole state then; or all is being removed, the snapshot too.
+	again, _, err := s.snapshot(ctx, stream, snap.Version)
+	return st, err == nil && again != nil && again.Version == snap.Version, err
+}

@@ -1,0 +1,161 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// The prefixes of the spaces that a store uses; the store's name follows.
+const (
+	eventsPrefix      = "event/"            // stream: its events, all of them
+	sealsPrefix       = "event.seal/"       // stream: why it accepts no events
+	settingsPrefix    = "event.settings/"   // stream: its Settings
+	snapshotsPrefix   = "event.snapshot/"   // stream: its newest snapshots
+	checkpointsPrefix = "event.checkpoint/" // subscription: its position
+	parkedPrefix      = "event.parked/"     // subscription and position: an event it could not handle
+)
+
+// Options tune a [Store]. Nil and zero fields mean the defaults. Open copies them.
+type Options struct {
+	// MaxEventBytes bounds the data of one event. Default 0: the log's own limit
+	// of a value, see [mainstem.Limits].
+	MaxEventBytes int
+	// KeepSnapshots is how many snapshots of a stream are kept. Default 1; at most
+	// [mainstem.MaxHistory]. It is fixed when the first snapshot of the store is written.
+	KeepSnapshots int
+	// Durability of [Store.Write], [Store.Do] and the other calls that commit
+	// by themselves. Default: the log's.
+	Durability mainstem.Durability
+	// NewID makes the IDs of events that have none. Default [NewID].
+	NewID func() ID
+}
+
+// Validate reports every field out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	if o.MaxEventBytes < 0 {
+		errs = append(errs, fmt.Errorf("MaxEventBytes is %d: want 0 (the log's limit) or more", o.MaxEventBytes))
+	}
+	if o.KeepSnapshots < 0 || o.KeepSnapshots > mainstem.MaxHistory {
+		errs = append(errs, fmt.Errorf("KeepSnapshots is %d: want 0 (default 1) to %d", o.KeepSnapshots, mainstem.MaxHistory))
+	}
+	if o.Durability < mainstem.OS {
+		errs = append(errs, fmt.Errorf("Durability %d is not one that this version knows", int64(o.Durability)))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return invalid("open event store", "options: %w", errors.Join(errs...))
+}
+
+// Store is a handle on the event streams of one name in a log. It owns no files
+// and no goroutines: drop it when it is no longer needed. All methods are safe for
+// concurrent use, and any number of stores of one name may be open.
+type Store struct {
+	log    mainstem.Log
+	name   string
+	opts   Options
+	spaces struct{ events, seals, settings, snapshots, checkpoints, parked string }
+
+	snapshotPolicy mainstem.Policy
+
+	writers    sync.Pool // *writer
+	collectors sync.Pool // *collector
+	decoders   sync.Pool // *decoder
+}
+
+// Open returns the store called name in log. It reads and creates nothing: the
+// first append creates the space event/<name>.
+func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
+	if log == nil {
+		return nil, invalid("open event store", "store %q: the log is nil", name)
+	}
+	if name == "" {
+		return nil, invalid("open event store", "the store has no name")
+	}
+	if err := mainstem.ValidateSpaceName(checkpointsPrefix + name); err != nil {
+		return nil, invalid("open event store", "store %.40q: %w", name, err)
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{log: log, name: name}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.KeepSnapshots == 0 {
+		s.opts.KeepSnapshots = 1
+	}
+	s.snapshotPolicy = mainstem.Policy{History: s.opts.KeepSnapshots, NoFeed: true}
+	s.spaces.events = eventsPrefix + name
+	s.spaces.seals = sealsPrefix + name
+	s.spaces.settings = settingsPrefix + name
+	s.spaces.snapshots = snapshotsPrefix + name
+	s.spaces.checkpoints = checkpointsPrefix + name
+	s.spaces.parked = parkedPrefix + name
+	s.writers.New = func() any { return new(writer) }
+	s.collectors.New = func() any { return new(collector) }
+	s.decoders.New = func() any { return new(decoder) }
+	return s, nil
+}
+
+// Name returns the name that the store was opened with.
+func (s *Store) Name() string { return s.name }
+
+// Space returns the name of the space that holds the events. Its keys are the
+// names of the streams, its records the events.
+func (s *Store) Space() string { return s.spaces.events }
+
+// Do commits what fill writes into a new batch, at the durability of
+// [Options.Durability], and explains the error (see [Store.Explain]). It is the
+// short way to use the calls that write into a batch on their own:
+//
+//	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.Archive(b, "order-42") })
+func (s *Store) Do(ctx context.Context, fill func(b *mainstem.Batch)) (mainstem.Receipt, error) {
+	b := mainstem.NewBatch()
+	b.Durability = s.opts.Durability
+	fill(b)
+	return s.commit(ctx, b)
+}
+
+func (s *Store) commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := s.log.Commit(ctx, b)
+	if err != nil {
+		return mainstem.Receipt{}, s.Explain(ctx, err)
+	}
+	return r, nil
+}
+
+// Drop removes the store with all its events, snapshots, settings and
+// checkpoints. The spaces go one after the other, the events last: a Drop that
+// failed is finished by another. Dropping what does not exist is allowed.
+func (s *Store) Drop(ctx context.Context) error {
+	for _, space := range []string{
+		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.events,
+	} {
+		if err := s.log.DropSpace(ctx, space); err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stores yields the names of the event stores that log holds, in order.
+func Stores(ctx context.Context, log mainstem.Log) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for info, err := range log.Spaces(ctx, eventsPrefix) {
+			if !yield(strings.TrimPrefix(info.Name, eventsPrefix), err) || err != nil {
+				return
+			}
+		}
+	}
+}
