@@ -1,0 +1,472 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// compacted returns "offset key=value" of what a partition holds; null is "-".
+func compacted(t testing.TB, tp *Topic) (out []string) {
+	t.Helper()
+	for _, r := range all(t, tp, nil)[0] {
+		out = append(out, line(r))
+	}
+	return out
+}
+
+func line(r Record) string {
+	if r.Value == nil {
+		return fmt.Sprintf("%d %s=-", r.Offset, r.Key)
+	}
+	return fmt.Sprintf("%d %s=%s", r.Offset, r.Key, r.Value)
+}
+
+func mustCompact(t testing.TB, tp *Topic) {
+	t.Helper()
+	if err := tp.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantRecords(t testing.TB, tp *Topic, want ...string) {
+	t.Helper()
+	if got := compacted(t, tp); !slices.Equal(got, want) {
+		t.Errorf("the partition holds %v\nwant %v", got, want)
+	}
+}
+
+// The newest record of each key stays, where it was; the newest batch is not touched.
+func TestCompact(t *testing.T) {
+	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
+		testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+			ck := newClock()
+			now := ck.Now().UnixMilli()
+			c := open(t, log, &Options{Now: ck.Now})
+			tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", DeleteRetention: "1000"}})
+			mustAppend(t, tp, 0, batch(codec, rec{ms: now, key: "a", value: "1"}, rec{ms: now, key: "b", value: "1"}, rec{ms: now, key: "c", value: "1"}))
+			mustAppend(t, tp, 0, batch(codec, rec{ms: now, key: "a", value: "2"}))
+			mustAppend(t, tp, 0, batch(codec, rec{ms: now, key: "a", value: "3"}, rec{ms: now, key: "c", null: true}))
+			mustAppend(t, tp, 0, batch(codec, rec{ms: now, key: "b", value: "newest"}, rec{ms: now, key: "b", value: "newest"}))
+			mustCompact(t, tp)
+			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
+			mustCompact(t, tp) // once more changes nothing
+			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
+			// Reading from an offset that is gone goes on with the next.
+			if chunk, err := tp.Read(t.Context(), 0, 3, nil); err != nil || bases(t, chunk.Data)[0] != 4 {
+				t.Errorf("%v, %v", bases(t, chunk.Data), err)
+			}
+			ck.add(999 * time.Millisecond)
+			mustCompact(t, tp)
+			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
+			ck.add(time.Millisecond)
+			if err := c.Upkeep(t.Context()); err != nil { // nothing is dirty, but the tombstone is due
+				t.Fatal(err)
+			}
+			wantRecords(t, tp, "1 b=1", "4 a=3", "6 b=newest", "7 b=newest")
+			if end, err := tp.End(t.Context(), 0); end != 8 || err != nil {
+				t.Errorf("end %d, %v", end, err)
+			}
+			mustAppend(t, tp, 0, batch(codec, rec{ms: now, key: "z", value: "1"}))
+			mustCompact(t, tp)
+			wantRecords(t, tp, "4 a=3", "7 b=newest", "8 z=1")
+			d, err := c.Describe(t.Context(), "x")
+			held := int64(0)
+			for r := range log.Read(t.Context(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+				held += int64(len(r.Value))
+			}
+			if err != nil || d.Partitions[0].Bytes != held {
+				t.Errorf("%d bytes are held, the index says %d, %v", held, d.Partitions[0].Bytes, err)
+			}
+		})
+	}
+}
+
+// Records within the lag, and everything after them, are left alone.
+func TestMinCompactionLag(t *testing.T) {
+	ck := newClock()
+	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
+	tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", MinCompactionLag: "1000"}})
+	for i := range 4 {
+		mustAppend(t, tp, 0, batch(0, rec{ms: ck.Now().UnixMilli(), key: "k", value: strconv.Itoa(i)}))
+		ck.add(400 * time.Millisecond)
+	}
+	mustCompact(t, tp) // the first is 1600 ms old, the others 1200, 800, 400
+	wantRecords(t, tp, "1 k=1", "2 k=2", "3 k=3")
+}
+
+func TestCompactionIsDue(t *testing.T) {
+	ck := newClock()
+	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
+	tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", MinDirtyRatio: "0.8", MaxCompactionLag: "10000"}})
+	put := func(key string) {
+		mustAppend(t, tp, 0, batch(0, rec{ms: ck.Now().UnixMilli(), key: key, value: "value"}))
+	}
+	upkeep := func() {
+		t.Helper()
+		if err := c.Upkeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		put(strconv.Itoa(i))
+	}
+	upkeep() // all of it is dirty
+	put("0")
+	put("z")
+	upkeep() // 3 of 12 batches are dirty
+	if got := compacted(t, tp); len(got) != 12 {
+		t.Fatalf("compacted too early: %v", got)
+	}
+	ck.add(10001 * time.Millisecond)
+	upkeep() // the lag is over
+	if got := compacted(t, tp); len(got) != 11 || got[0] != "1 1=value" {
+		t.Errorf("not compacted after the longest lag: %v", got)
+	}
+}
+
+// txn returns a batch of a transaction.
+func txn(pid int64, records ...rec) []byte {
+	b := batch(0, records...)
+	h, err := recordbatch.Parse(b)
+	if err != nil {
+		panic(err)
+	}
+	h.Attributes |= 1 << 4
+	h.ProducerID, h.ProducerEpoch, h.FirstSequence = pid, 0, 0
+	out := h.AppendTo(nil)
+	sum := recordbatch.Checksum(out)
+	h.CRC = int32(sum)
+	return h.AppendTo(nil)
+}
+
+// Aborted records never supersede committed ones and go; an open transaction stops
+// compaction; markers stay.
+func TestCompactTransactions(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		c := open(t, log, nil)
+		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact"}})
+		end := func(pid int64, commit bool) {
+			b := mainstem.NewBatch()
+			slot, err := tp.AppendMarkerTo(b, 0, recordbatch.Marker{ProducerID: pid, Commit: commit, Timestamp: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := log.Commit(t.Context(), b)
+			if err != nil || slot.In(r).Next != slot.In(r).Base+1 {
+				t.Fatal(err)
+			}
+		}
+		mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "a", value: "0"}, rec{ms: 5, key: "b", value: "1"})) // 0 1
+		mustAppend(t, tp, 0, txn(1, rec{ms: 5, key: "a", value: "aborted"}))                               // 2
+		mustAppend(t, tp, 0, txn(2, rec{ms: 5, key: "b", value: "committed"}))                             // 3
+		end(1, false)                                                                                      // 4
+		end(2, true)                                                                                       // 5
+		mustAppend(t, tp, 0, txn(1, rec{ms: 5, key: "c", value: "open"}))                                  // 6
+		mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "a", value: "2"}))                                   // 7
+		mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "z", value: "1"}))                                   // 8
+		mustCompact(t, tp)
+		wantRecords(t, tp, "0 a=0", "3 b=committed", "6 c=open", "7 a=2", "8 z=1")
+		end(1, true) // 9
+		mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "z", value: "2"}))
+		mustCompact(t, tp)
+		wantRecords(t, tp, "3 b=committed", "6 c=open", "7 a=2", "8 z=1", "10 z=2")
+		markers := 0
+		for r := range log.Read(t.Context(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+			if h, err := recordbatch.Parse(r.Value); err == nil && h.Control() {
+				markers++
+			}
+		}
+		if markers != 3 {
+			t.Errorf("%d markers are left, want 3", markers)
+		}
+	})
+}
+
+// A topic that becomes compacted: records without key go, garbage stays.
+func TestCompactAfterAlter(t *testing.T) {
+	c := open(t, testengines.Memory(t), nil)
+	tp := create(t, c, "x", Spec{})
+	garbage := batch(Gzip, rec{ms: 5, key: "k", value: "0000000000000000000000000000000000000000000000000000"}, rec{ms: 5, key: "k", value: "0000000000000000000000000000000000000"})
+	clear(garbage[recordbatch.HeaderSize:])
+	h, err := recordbatch.Parse(garbage)
+	if err != nil || h.Codec() != Gzip {
+		t.Fatal(h.Codec(), err)
+	}
+	h.CRC = int32(recordbatch.Checksum(garbage))
+	garbage = h.AppendTo(nil)
+	mustAppend(t, tp, 0, garbage)                                                                  // 0 1
+	mustAppend(t, tp, 0, batch(0, rec{ms: 5, value: "keyless"}, rec{ms: 5, key: "k", value: "1"})) // 2 3
+	mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "z", value: "1"}))                               // 4
+	if err := tp.Compact(t.Context()); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("compacting a topic that is not: %v", err)
+	}
+	if err := c.SetConfig(t.Context(), "x", CleanupPolicy, "compact"); err != nil {
+		t.Fatal(err)
+	}
+	mustCompact(t, tp)
+	chunk, err := tp.Read(t.Context(), 0, 0, nil)
+	if err != nil || !slices.Equal(bases(t, chunk.Data), []int64{0, 2, 4}) {
+		t.Errorf("batches %v, %v", bases(t, chunk.Data), err)
+	}
+	var got []string
+	for r, err := range tp.Consume(t.Context(), &ConsumeOptions{From: FromOffsets(map[int32]int64{0: 2})}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line(r))
+	}
+	if !slices.Equal(got, []string{"3 k=1", "4 z=1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// With whatever was appended, however often compaction ran, with tiny memory,
+// extents and restarts in between: the newest value of every key is there, at its
+// offset; no offset changes; nothing that was never written appears; and once
+// compaction has come to rest, below the newest batch each key is there once.
+func TestCompactionAgreesWithModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		log, ck := model.New(nil), newClock()
+		defer log.Close()
+		var c *Catalog
+		var tp *Topic
+		reopen := func() {
+			var err error
+			c, err = Open(log, &Options{Every: -1, Now: ck.Now, CompactionBytes: MinCompactionBytes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.o.CompactionBytes = rapid.SampledFrom([]int{8 * slotBytes, 20 * slotBytes, MinCompactionBytes}).Draw(t, "memory")
+			c.extents = extentLimits{bytes: 500, batches: 3}
+			tp, err = c.Ensure(ctx, "x", Spec{Config: Config{CleanupPolicy: "compact,delete", RetentionMs: "-1", DeleteRetention: "1000", MinDirtyRatio: "0.3"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		reopen()
+		defer func() { c.Close() }()
+		var written []Record // by offset
+		newest := map[string]int64{}
+		start := int64(0)
+		check := func(t *rapid.T) {
+			seen := map[string]int64{}
+			last := int64(-1)
+			for r, err := range tp.Consume(ctx, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := written[r.Offset]
+				w.Offset = r.Offset
+				if r.Offset <= last || line(r) != line(w) || !r.Time.Equal(w.Time) {
+					t.Fatalf("consumed %s at %v, want %s at %v", line(r), r.Time, line(w), w.Time)
+				}
+				last = r.Offset
+				seen[string(r.Key)] = r.Offset
+			}
+			for key, offset := range newest {
+				if seen[key] != offset && written[offset].Value != nil && offset >= start {
+					t.Fatalf("the newest %s is at %d, read %d", key, offset, seen[key])
+				}
+			}
+			for key, offset := range seen {
+				if w := written[newest[key]]; offset != newest[key] && (w.Value != nil || newest[key] >= start) {
+					t.Fatalf("%s at %d came back: the newest is at %d", key, offset, newest[key])
+				}
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"append": func(t *rapid.T) {
+				var rs []rec
+				for range rapid.IntRange(1, 6).Draw(t, "records") {
+					r := rec{ms: ck.Now().UnixMilli() - int64(len(written)%3), key: strconv.Itoa(rapid.IntRange(0, 12).Draw(t, "key")), value: strconv.Itoa(len(written))}
+					r.null = rapid.IntRange(0, 4).Draw(t, "null") == 0
+					rs = append(rs, r)
+					w := Record{Key: []byte(r.key), Value: []byte(r.value), Time: time.UnixMilli(r.ms)}
+					if r.null {
+						w.Value = nil
+					}
+					newest[r.key] = int64(len(written))
+					written = append(written, w)
+				}
+				if _, err := tp.Append(ctx, 0, batch(rapid.SampledFrom([]Codec{Uncompressed, Zstd}).Draw(t, "codec"), rs...)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"compact": func(t *rapid.T) {
+				if err := tp.Compact(ctx); err != nil {
+					t.Fatal(err)
+				}
+				chunk, err := tp.Read(ctx, 0, start, &ReadOptions{MaxBytes: 1 << 20})
+				if err != nil || len(chunk.Data) == 0 {
+					return
+				}
+				head := bases2(t, chunk.Data)
+				once := map[string]bool{}
+				for r, err := range tp.Consume(ctx, nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Offset < head && once[string(r.Key)] {
+						t.Fatalf("key %s is there twice after compaction", r.Key)
+					}
+					once[string(r.Key)] = true
+				}
+			},
+			"upkeep": func(t *rapid.T) {
+				if err := c.Upkeep(ctx); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"delete records": func(t *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(t, "really") > 0 {
+					return
+				}
+				before := rapid.Int64Range(0, int64(len(written))).Draw(t, "before")
+				if _, err := tp.DeleteRecords(ctx, 0, before); err != nil {
+					t.Fatal(err)
+				}
+				start = max(start, before)
+			},
+			"wait": func(t *rapid.T) {
+				ck.add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
+			},
+			"restart": func(*rapid.T) {
+				c.Close()
+				reopen()
+			},
+			"": func(t *rapid.T) {
+				check(t)
+				d, err := c.Describe(ctx, "x")
+				held := int64(0)
+				for r := range log.Read(ctx, Space("x"), partitionKey(0), mainstem.Versions{}) {
+					held += int64(len(r.Value))
+				}
+				if err != nil || d.Partitions[0] != (PartitionInfo{start, int64(len(written)), held}) {
+					t.Fatalf("described %+v, %v; want start %d, end %d, %d bytes", d.Partitions, err, start, len(written), held)
+				}
+				now := ck.Now()
+				f, ok, err := tp.OffsetForTime(ctx, 0, now.Add(-time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for r := range tp.Consume(ctx, nil) {
+					if !r.Time.Before(now.Add(-time.Second)) {
+						if !ok || f.Offset != r.Offset {
+							t.Fatalf("first at %v is %+v, %v; want %d", now.Add(-time.Second), f, ok, r.Offset)
+						}
+						return
+					}
+				}
+				if ok {
+					t.Fatalf("first at %v is %+v, but there is none", now.Add(-time.Second), f)
+				}
+			},
+		})
+	})
+}
+
+// bases2 returns the base offset of the last batch in data.
+func bases2(t *rapid.T, data []byte) (last int64) {
+	for len(data) > 0 {
+		var h recordbatch.Batch
+		if err := h.ReadFrom(data); err != nil {
+			t.Fatal(err)
+		}
+		last = h.FirstOffset
+		data = data[12+h.Length:]
+	}
+	return last
+}
+
+// Consumers and producers at work while compaction runs see every key's newest
+// value, and never one older than they have seen.
+func TestCompactionUnderLoad(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		c := open(t, log, nil)
+		c.extents = extentLimits{bytes: 2000, batches: 10}
+		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", DeleteRetention: "0"}})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if err := tp.Compact(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+		for range 2 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					seen, last := map[string]int{}, int64(-1)
+					for r, err := range tp.Consume(t.Context(), nil) {
+						if err != nil || r.Offset <= last {
+							t.Errorf("consumed offset %d after %d: %v", r.Offset, last, err)
+							return
+						}
+						last = r.Offset
+						n, _ := strconv.Atoi(string(r.Value))
+						if n < seen[string(r.Key)] {
+							t.Errorf("key %s goes back from %d to %d", r.Key, seen[string(r.Key)], n)
+						}
+						seen[string(r.Key)] = n
+					}
+				}
+			})
+		}
+		for i := range 600 {
+			mustAppend(t, tp, 0, batch(Snappy, rec{ms: 5, key: strconv.Itoa(i % 10), value: strconv.Itoa(i)}, rec{ms: 5, key: "all", value: strconv.Itoa(i)}))
+		}
+		close(stop)
+		wg.Wait()
+		mustCompact(t, tp)
+		if got := compacted(t, tp); len(got) > 13 {
+			t.Errorf("%d records are left: %v", len(got), got)
+		}
+	})
+}
+
+func TestOffsetMap(t *testing.T) {
+	m := newOffsetMap(100)
+	for i := range 100 {
+		if m.full(1) {
+			t.Fatalf("full with %d of 100 keys", i)
+		}
+		m.put(strconv.AppendInt(nil, int64(i), 10), int64(i))
+	}
+	for i := range 1000 { // more than it was made for
+		m.put(strconv.AppendInt(nil, int64(i), 10), int64(2*i))
+	}
+	for i := range 1000 {
+		if got := m.newest(strconv.AppendInt(nil, int64(i), 10)); got != int64(2*i) {
+			t.Errorf("key %d: %d", i, got)
+		}
+	}
+	if got := m.newest([]byte("none")); got != -1 {
+		t.Errorf("a key that is not there: %d", got)
+	}
+}

@@ -1,0 +1,218 @@
+package topic
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Names of the configurations that have an effect. [ConfigKeys] describes all.
+const (
+	RetentionMs       = "retention.ms"
+	RetentionBytes    = "retention.bytes"
+	CleanupPolicy     = "cleanup.policy"
+	MaxMessageBytes   = "max.message.bytes"
+	TimestampType     = "message.timestamp.type"
+	TimestampBefore   = "message.timestamp.before.max.ms"
+	TimestampAfter    = "message.timestamp.after.max.ms"
+	MinCompactionLag  = "min.compaction.lag.ms"
+	MaxCompactionLag  = "max.compaction.lag.ms"
+	DeleteRetention   = "delete.retention.ms"
+	MinDirtyRatio     = "min.cleanable.dirty.ratio"
+	CompressionType   = "compression.type"
+	MinInsyncReplicas = "min.insync.replicas"
+)
+
+// Config holds the configurations of a topic that differ from the defaults, by
+// Kafka's names and in Kafka's notation.
+type Config map[string]string
+
+// ConfigKey describes one configuration.
+type ConfigKey struct {
+	Name    string
+	Type    kmsg.ConfigType
+	Default string
+	Doc     string
+	// Inert configurations are checked, stored and shown, because tools set them,
+	// and have no effect: they tune files that this log does not have.
+	Inert bool
+
+	set func(*settings, string) error // checks the value, and takes it over unless inert
+}
+
+// ConfigKeys returns all configurations, by name.
+func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
+
+// settings are the parsed configurations of a topic. Times are milliseconds;
+// retentions of -1 mean no limit.
+type settings struct {
+	retentionMs, retentionBytes int64
+	delete, compact             bool
+	maxMessage                  int64
+	logAppendTime               bool
+	before, after               int64
+	minLag, maxLag              int64
+	deleteRetention             int64
+	dirtyRatio                  float64
+}
+
+var configKeys = buildConfigKeys()
+
+func buildConfigKeys() []ConfigKey {
+	const forever = math.MaxInt64
+	long := func(name string, def int64, low int64, field func(*settings) *int64, doc string) ConfigKey {
+		return ConfigKey{Name: name, Type: kmsg.ConfigTypeLong, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, forever)}
+	}
+	number := func(name string, def, low int64, field func(*settings) *int64, doc string) ConfigKey {
+		return ConfigKey{Name: name, Type: kmsg.ConfigTypeInt, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, math.MaxInt32)}
+	}
+	keys := []ConfigKey{
+		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1 for ever"),
+		long(RetentionBytes, -1, -1, func(s *settings) *int64 { return &s.retentionBytes }, "bytes that each partition keeps at least, before older batches go; -1 for no limit"),
+		{Name: CleanupPolicy, Type: kmsg.ConfigTypeList, Default: "delete", Doc: "delete, compact, or both", set: setCleanup},
+		number(MaxMessageBytes, 1048588, 0, func(s *settings) *int64 { return &s.maxMessage }, "largest record batch, in bytes, as it is sent"),
+		{Name: TimestampType, Type: kmsg.ConfigTypeString, Default: "CreateTime", Doc: "CreateTime keeps the producer's timestamps, LogAppendTime replaces them", set: setTimestampType},
+		long(TimestampBefore, forever, 0, func(s *settings) *int64 { return &s.before }, "milliseconds that a CreateTime timestamp may lie in the past"),
+		long(TimestampAfter, 3600000, 0, func(s *settings) *int64 { return &s.after }, "milliseconds that a CreateTime timestamp may lie in the future"),
+		long(MinCompactionLag, 0, 0, func(s *settings) *int64 { return &s.minLag }, "milliseconds during which a record is certainly not compacted"),
+		long(MaxCompactionLag, forever, 1, func(s *settings) *int64 { return &s.maxLag }, "milliseconds after which a record is compacted whatever the dirty ratio"),
+		long(DeleteRetention, 86400000, 0, func(s *settings) *int64 { return &s.deleteRetention }, "milliseconds that compaction keeps a tombstone after it first met it"),
+		{Name: MinDirtyRatio, Type: kmsg.ConfigTypeDouble, Default: "0.5", Doc: "share of not yet compacted bytes at which a partition is compacted", set: setRatio},
+		{Name: CompressionType, Type: kmsg.ConfigTypeString, Default: "producer", Doc: "batches keep the producer's compression: nothing else is offered", set: only("producer")},
+		{Name: MinInsyncReplicas, Type: kmsg.ConfigTypeInt, Default: "1", Doc: "always 1: durability is the log's", set: only("1")},
+
+		number("segment.bytes", 1073741824, 14, nil, "Kafka's file size"),
+		long("segment.ms", 604800000, 1, nil, "Kafka's age of a file"),
+		long("segment.jitter.ms", 0, 0, nil, "Kafka's spread of file ages"),
+		number("segment.index.bytes", 10485760, 4, nil, "Kafka's index file size"),
+		number("index.interval.bytes", 4096, 0, nil, "Kafka's index density"),
+		long("file.delete.delay.ms", 60000, 0, nil, "Kafka's delay before files go"),
+		long("flush.messages", forever, 1, nil, "Kafka's fsync interval: durability is the log's"),
+		long("flush.ms", forever, 0, nil, "Kafka's fsync interval: durability is the log's"),
+		boolean("preallocate", "Kafka's file allocation"),
+		boolean("unclean.leader.election.enable", "Kafka's replication"),
+	}
+	slices.SortFunc(keys, func(a, b ConfigKey) int { return strings.Compare(a.Name, b.Name) })
+	return keys
+}
+
+func boolean(name, doc string) ConfigKey {
+	return ConfigKey{Name: name, Type: kmsg.ConfigTypeBoolean, Default: "false", Doc: doc, Inert: true, set: func(_ *settings, v string) error {
+		if !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
+			return fmt.Errorf("want true or false")
+		}
+		return nil
+	}}
+}
+
+func integer(field func(*settings) *int64, low, high int64) func(*settings, string) error {
+	return func(s *settings, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < low || n > high {
+			return fmt.Errorf("want a number from %d to %d", low, high)
+		}
+		if field != nil {
+			*field(s) = n
+		}
+		return nil
+	}
+}
+
+func only(want string) func(*settings, string) error {
+	return func(_ *settings, v string) error {
+		if v != want {
+			return fmt.Errorf("only %q is offered", want)
+		}
+		return nil
+	}
+}
+
+func setCleanup(s *settings, v string) error {
+	s.delete, s.compact = false, false
+	for _, part := range strings.Split(v, ",") {
+		switch strings.TrimSpace(part) {
+		case "delete":
+			s.delete = true
+		case "compact":
+			s.compact = true
+		default:
+			return fmt.Errorf("want delete, compact or compact,delete")
+		}
+	}
+	return nil
+}
+
+func setTimestampType(s *settings, v string) error {
+	if v != "CreateTime" && v != "LogAppendTime" {
+		return fmt.Errorf("want CreateTime or LogAppendTime")
+	}
+	s.logAppendTime = v == "LogAppendTime"
+	return nil
+}
+
+func setRatio(s *settings, v string) error {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return fmt.Errorf("want a number from 0 to 1")
+	}
+	s.dirtyRatio = f
+	return nil
+}
+
+// Validate returns an Invalid error that names the first configuration, by name,
+// that does not exist or has a value that is not allowed.
+func (c Config) Validate() error {
+	_, err := c.parse()
+	return err
+}
+
+// Get returns the value of the configuration called name, or its default. It
+// returns "" if there is no such configuration.
+func (c Config) Get(name string) string {
+	if v, ok := c[name]; ok {
+		return v
+	}
+	if i := findConfig(name); i >= 0 {
+		return configKeys[i].Default
+	}
+	return ""
+}
+
+func findConfig(name string) int {
+	return slices.IndexFunc(configKeys, func(k ConfigKey) bool { return k.Name == name })
+}
+
+func (c Config) parse() (settings, error) {
+	var s settings
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if findConfig(name) < 0 {
+			return s, invalid("topic config", "unknown configuration %q; there are: %s", name, configNames())
+		}
+	}
+	for _, k := range configKeys {
+		v, ok := c[k.Name]
+		if !ok {
+			v = k.Default
+		}
+		if err := k.set(&s, v); err != nil {
+			return s, invalid("topic config", "%s is %q: %w", k.Name, v, err)
+		}
+	}
+	if s.minLag > s.maxLag {
+		return s, invalid("topic config", "%s is %d, more than %s, which is %d", MinCompactionLag, s.minLag, MaxCompactionLag, s.maxLag)
+	}
+	return s, nil
+}
+
+func configNames() string {
+	names := make([]string, len(configKeys))
+	for i := range configKeys {
+		names[i] = configKeys[i].Name
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,50 @@
+package topic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// OutOfRangeError says that an offset is outside of what a partition holds. It
+// is the cause of a [mainstem.Error] of kind Invalid: find it with errors.As.
+type OutOfRangeError struct {
+	Topic      string
+	Partition  int32
+	Offset     int64
+	Start, End int64 // the partition holds the offsets from Start on, below End
+}
+
+// Error names the offset and the range.
+func (e *OutOfRangeError) Error() string {
+	return fmt.Sprintf("offset %d of %s/%d is out of range: the partition starts at %d and ends at %d", e.Offset, e.Topic, e.Partition, e.Start, e.End)
+}
+
+func (p *partition) outOfRange(op string, offset, end int64) error {
+	return p.t.fail(mainstem.KindInvalid, op, &OutOfRangeError{Topic: p.t.name, Partition: p.num, Offset: offset, Start: p.start.Load(), End: end})
+}
+
+// invalid returns an Invalid error that certainly wrote nothing.
+func invalid(op, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
+}
+
+// fail returns an error of the topic. Nothing was written.
+func (t *Topic) fail(k mainstem.Kind, op string, err error) *mainstem.Error {
+	return &mainstem.Error{Kind: k, Op: op, Space: t.space, Outcome: mainstem.NotWritten, Err: err}
+}
+
+func notFound(op, name string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: Space(name), Outcome: mainstem.NotWritten, Err: errors.New("no such topic")}
+}
+
+func closed(op string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Outcome: mainstem.NotWritten, Err: errors.New("the catalog of topics is closed")}
+}
+
+var errChecksum = errors.New("its CRC-32C is wrong")
+
+func badPolicy(c Config) error {
+	return fmt.Errorf("%s is %s", CleanupPolicy, c.Get(CleanupPolicy))
+}

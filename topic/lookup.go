@@ -1,0 +1,117 @@
+package topic
+
+import (
+	"context"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// Found is a record that was looked for by its timestamp.
+type Found struct {
+	Offset int64
+	Time   time.Time // its timestamp
+}
+
+// OffsetForTime returns the first record of a partition whose timestamp is at or
+// after at, to the millisecond; false if there is none. Timestamps need not be in
+// order. It may have to read what was appended since upkeep last ran.
+func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time) (Found, bool, error) {
+	p, err := t.partition("offset for time", partition)
+	if err != nil {
+		return Found{}, false, err
+	}
+	ms := at.UnixMilli()
+	if at.After(time.UnixMilli(ms)) {
+		ms++ // timestamps are whole milliseconds
+	}
+	return p.firstAt(ctx, max(ms, 0))
+}
+
+// firstAt returns the first record with a timestamp of at least ms.
+func (p *partition) firstAt(ctx context.Context, ms int64) (Found, bool, error) {
+	for cursor := int64(0); ; {
+		var at extent
+		err := p.whole(ctx, func(ix *index) {
+			cursor = max(cursor, ix.state.start)
+			for _, e := range ix.extents[ix.find(cursor):] {
+				if e.stamp >= ms {
+					at = e
+					return
+				}
+			}
+		})
+		if err != nil || at.next == 0 {
+			return Found{}, false, err
+		}
+		f, ok, err := p.firstIn(ctx, max(cursor, at.base), at.next, ms)
+		if ok || err != nil {
+			return f, ok, err
+		}
+		cursor = at.next // what the extent told of was removed, or lies before the start
+	}
+}
+
+// firstIn is firstAt for the offsets from from on, below to.
+func (p *partition) firstIn(ctx context.Context, from, to, ms int64) (Found, bool, error) {
+	var d recordbatch.Decoder
+	for rec, err := range p.batches(ctx, from) {
+		if err != nil {
+			return Found{}, false, p.t.seen(err)
+		}
+		base := int64(rec.First()) - 1
+		if base >= to {
+			break
+		}
+		h, err := recordbatch.Parse(rec.Value)
+		if err != nil {
+			return Found{}, false, p.corrupt(&rec, err)
+		}
+		if h.MaxTimestamp < ms {
+			continue
+		}
+		f, ok, err := p.firstInBatch(&d, &rec, &h, from, ms)
+		if ok || err != nil {
+			return f, ok, err
+		}
+	}
+	return Found{}, false, nil
+}
+
+// firstInBatch is firstAt for one batch. A batch whose records cannot be decoded
+// counts as its first record.
+func (p *partition) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Record, h *recordbatch.Batch, from, ms int64) (Found, bool, error) {
+	base := int64(rec.First()) - 1
+	if !recordbatch.Intact(rec.Value) {
+		return Found{}, false, p.corrupt(rec, errChecksum)
+	}
+	for r, err := range d.Records(rec.Value, base) {
+		if err != nil {
+			return Found{Offset: max(base, from), Time: time.UnixMilli(h.MaxTimestamp).UTC()}, true, nil
+		}
+		if r.Offset >= from && r.Timestamp >= ms {
+			return Found{Offset: r.Offset, Time: time.UnixMilli(r.Timestamp).UTC()}, true, nil
+		}
+	}
+	return Found{}, false, nil
+}
+
+// MaxTimestamp returns the first of the records of a partition that have the
+// newest timestamp; false if no record has one.
+func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (Found, bool, error) {
+	p, err := t.partition("max timestamp", partition)
+	if err != nil {
+		return Found{}, false, err
+	}
+	newest := int64(recordbatch.NoTimestamp)
+	err = p.whole(ctx, func(ix *index) {
+		for _, e := range ix.extents[ix.find(ix.state.start):] {
+			newest = max(newest, e.stamp)
+		}
+	})
+	if err != nil || newest == recordbatch.NoTimestamp {
+		return Found{}, false, err
+	}
+	return p.firstAt(ctx, newest)
+}

@@ -1,0 +1,124 @@
+package topic
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a clock that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.UnixMilli(1_700_000_000_000)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// open returns the topics of log without background upkeep.
+func open(t testing.TB, log mainstem.Log, o *Options) *Catalog {
+	t.Helper()
+	if o == nil {
+		o = &Options{}
+	}
+	if o.Every == 0 {
+		o.Every = -1
+	}
+	c, err := Open(log, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func create(t testing.TB, c *Catalog, name string, s Spec) *Topic {
+	t.Helper()
+	tp, err := c.Create(t.Context(), name, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tp
+}
+
+// rec is a record of a batch in a test.
+type rec struct {
+	ms         int64
+	key, value string
+	null       bool // the value is null
+}
+
+// batch returns a record batch. A key of "" is null.
+func batch(codec Codec, records ...rec) []byte {
+	var b recordbatch.Builder
+	for _, r := range records {
+		x := recordbatch.Record{Timestamp: r.ms}
+		if r.key != "" {
+			x.Key = []byte(r.key)
+		}
+		if !r.null {
+			x.Value = []byte(r.value)
+		}
+		b.Append(&x)
+	}
+	out, err := b.Finish(codec)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func mustAppend(t testing.TB, tp *Topic, partition int32, batch []byte) Appended {
+	t.Helper()
+	a, err := tp.Append(t.Context(), partition, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// all returns every record of a topic, cloned, by partition.
+func all(t testing.TB, tp *Topic, o *ConsumeOptions) map[int32][]Record {
+	t.Helper()
+	out := map[int32][]Record{}
+	for r, err := range tp.Consume(t.Context(), o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[r.Partition] = append(out[r.Partition], r.Clone())
+	}
+	return out
+}
+
+// eventually waits until f is true.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !f() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it never happened: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

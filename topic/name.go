@@ -1,0 +1,73 @@
+package topic
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// MaxName is the most bytes that a topic's name may have.
+const MaxName = 249
+
+// ValidateName returns an Invalid error unless name is 1 to [MaxName] of the
+// characters a-z, A-Z, 0-9, '.', '_' and '-', and neither "." nor "..".
+func ValidateName(name string) error {
+	switch {
+	case name == "":
+		return invalid("topic name", "the name is empty")
+	case name == "." || name == "..":
+		return invalid("topic name", "%q is not allowed as a name", name)
+	case len(name) > MaxName:
+		return invalid("topic name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxName)
+	}
+	for _, r := range name {
+		if !nameRune(r) {
+			return invalid("topic name", "%q has the character %q: only letters a-z and A-Z, digits, '.', '_' and '-' are allowed", name, r)
+		}
+	}
+	return nil
+}
+
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+}
+
+// collides reports whether two different names become equal where Kafka's
+// metrics replace '.' by '_'.
+func collides(a, b string) bool {
+	return a != b && strings.ReplaceAll(a, ".", "_") == strings.ReplaceAll(b, ".", "_")
+}
+
+// ID identifies a topic for its whole life: a topic that is deleted and created
+// again under the same name has another ID. It is a random UUID.
+type ID [16]byte
+
+// newID returns a random version 4 UUID.
+func newID() ID {
+	var id ID
+	if _, err := rand.Read(id[:]); err != nil {
+		panic(err) // documented never to fail
+	}
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// String returns the ID as Kafka's tools show it: URL-safe base64 without padding.
+func (id ID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// MarshalText returns what [ID.String] returns.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText is the inverse of [ID.String].
+func (id *ID) UnmarshalText(text []byte) error {
+	b, err := base64.RawURLEncoding.DecodeString(string(text))
+	if err != nil || len(b) != len(id) {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "topic id", Err: fmt.Errorf("%.40q is not a topic ID: want 16 bytes in URL-safe base64", text)}
+	}
+	copy(id[:], b)
+	return nil
+}

@@ -1,0 +1,97 @@
+package topic
+
+import (
+	"math/rand/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// Publish puts records into b, to be committed with whatever else is there, in
+// one uncompressed record batch for each partition, or several if they are more
+// than max.message.bytes. Partitions follow from the keys; records without a key
+// go together to one chosen at random. The records are copied. A mistake shows
+// when b is committed, and nothing is then written.
+//
+// After the commit, [Slot.In] tells the offsets of each record batch, in the order
+// of the slots.
+func (t *Topic) Publish(b *mainstem.Batch, records ...Record) []Slot {
+	stuck := int32(AnyPartition)
+	return t.publish(b, records, func(r *Record, n int32) int32 {
+		if r.Key != nil {
+			return KeyPartition(r.Key, n)
+		}
+		if stuck == AnyPartition {
+			stuck = rand.Int32N(n)
+		}
+		return stuck
+	})
+}
+
+// PublishTo is [Topic.Publish] into one partition, whatever the keys.
+func (t *Topic) PublishTo(b *mainstem.Batch, partition int32, records ...Record) []Slot {
+	return t.publish(b, records, func(*Record, int32) int32 { return partition })
+}
+
+// publication is the record batches that Publish makes.
+type publication struct {
+	t      *Topic
+	b      *mainstem.Batch
+	open   map[int32]*recordbatch.Builder
+	places []publishedSlot
+}
+
+// publishedSlot is a record batch in the making, in the order of publication.
+type publishedSlot struct {
+	p       *partition
+	builder *recordbatch.Builder
+}
+
+func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner) []Slot {
+	pub := publication{t: t, b: b, open: map[int32]*recordbatch.Builder{}}
+	for i := range records {
+		if err := pub.add(&records[i], choose); err != nil {
+			b.Fail(err)
+			return nil
+		}
+	}
+	var slots []Slot
+	for _, at := range pub.places {
+		slot, err := pub.put(at)
+		if err != nil {
+			b.Fail(err)
+			return nil
+		}
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+func (pub *publication) add(r *Record, choose Partitioner) error {
+	const op = "publish"
+	t := pub.t
+	plain := r.plain(t.c.o.Now().UnixMilli())
+	if err := t.checkRecord(op, &plain, plain.Size()); err != nil {
+		return err
+	}
+	p, err := t.partition(op, choose(r, t.Partitions()))
+	if err != nil {
+		return err
+	}
+	builder := pub.open[p.num]
+	if builder == nil || int64(builder.Size()+plain.Size()) > t.now().settings.maxMessage {
+		builder = &recordbatch.Builder{}
+		pub.open[p.num] = builder
+		pub.places = append(pub.places, publishedSlot{p, builder})
+	}
+	builder.Append(&plain)
+	return nil
+}
+
+func (pub *publication) put(at publishedSlot) (Slot, error) {
+	data, err := at.builder.Finish(recordbatch.None)
+	if err != nil {
+		return Slot{}, pub.t.refuse("publish", err)
+	}
+	return pub.t.AppendTo(pub.b, at.p.num, data)
+}

@@ -1,0 +1,176 @@
+package recordbatch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// The limits of one batch.
+const (
+	// MaxRecords is the largest number of records that a batch may claim. A
+	// compressed batch is stored unopened, so its claim has to be bounded here.
+	MaxRecords = 1 << 24
+	// MaxUncompressed bounds the bytes of a batch's records after decompression.
+	MaxUncompressed = 128 << 20
+)
+
+// HeaderSize is the length of a batch without its records, in bytes.
+const HeaderSize = 61
+
+// Places of the fields that are written in place.
+const (
+	atBaseOffset   = 0
+	atLength       = 8
+	atLeaderEpoch  = 12
+	atMagic        = 16
+	atCRC          = 17
+	atAttributes   = 21 // also where the bytes under the CRC begin
+	atLastDelta    = 23
+	atMaxTimestamp = 35
+	lengthPrefix   = 12 // base offset and length: what the length field does not count
+)
+
+// Attribute bits.
+const (
+	codecMask       = 0x07
+	logAppendBit    = 1 << 3
+	transactionBit  = 1 << 4
+	controlBit      = 1 << 5
+	deleteHorizonBt = 1 << 6
+)
+
+// NoTimestamp is the timestamp of a record that has none.
+const NoTimestamp = -1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Batch is the decoded header of a record batch. Its Records field holds the
+// records as stored, compressed or not, and aliases the batch.
+type Batch struct{ kmsg.RecordBatch }
+
+// Codec returns the compression codec of the records.
+func (b *Batch) Codec() Codec { return Codec(b.Attributes & codecMask) }
+
+// LogAppendTime reports whether every record has the batch's max timestamp,
+// which the broker set, as its own.
+func (b *Batch) LogAppendTime() bool { return b.Attributes&logAppendBit != 0 }
+
+// Transactional reports whether the batch is part of a transaction.
+func (b *Batch) Transactional() bool { return b.Attributes&transactionBit != 0 }
+
+// Control reports whether the batch holds a transaction marker instead of data.
+func (b *Batch) Control() bool { return b.Attributes&controlBit != 0 }
+
+// DeleteHorizon returns the time from which tombstones in the batch may be
+// removed, in milliseconds, and whether compaction has set one.
+func (b *Batch) DeleteHorizon() (int64, bool) {
+	return b.FirstTimestamp, b.Attributes&deleteHorizonBt != 0
+}
+
+// Offsets returns the number of offsets that the batch spans. After compaction
+// it holds fewer records than that.
+func (b *Batch) Offsets() uint32 { return uint32(b.LastOffsetDelta) + 1 }
+
+// Parse decodes the header of the one batch that is data. It checks magic,
+// lengths and counts, not the CRC and not the records.
+func Parse(data []byte) (Batch, error) {
+	var b Batch
+	if len(data) < HeaderSize {
+		return b, errorf(Corrupt, "%d bytes are no record batch: its header alone has %d", len(data), HeaderSize)
+	}
+	if m := data[atMagic]; m != 2 {
+		return b, errorf(OldFormat, "magic %d: only record batches of magic 2 are supported (Kafka 0.11 and later)", m)
+	}
+	length := int64(int32(binary.BigEndian.Uint32(data[atLength:])))
+	switch want := int64(len(data) - lengthPrefix); {
+	case length > want:
+		return b, errorf(Corrupt, "the batch says it has %d bytes after its length, but %d are there", length, want)
+	case length < HeaderSize-lengthPrefix:
+		return b, errorf(Corrupt, "the batch says it has %d bytes after its length: its header alone has %d", length, HeaderSize-lengthPrefix)
+	case length < want:
+		return b, errorf(BadRecord, "%d bytes follow the batch: give one batch at a time", want-length)
+	}
+	if err := b.ReadFrom(data); err != nil {
+		return b, errorf(Corrupt, "the header cannot be read: %v", err)
+	}
+	switch {
+	case b.LastOffsetDelta < 0 || b.LastOffsetDelta >= MaxRecords:
+		return b, errorf(BadRecord, "last offset delta %d: want 0 to %d", b.LastOffsetDelta, MaxRecords-1)
+	case b.NumRecords < 0 || b.NumRecords > b.LastOffsetDelta+1:
+		return b, errorf(BadRecord, "%d records in %d offsets", b.NumRecords, b.LastOffsetDelta+1)
+	}
+	return b, nil
+}
+
+// Checksum returns the CRC-32C that the batch data should carry. data holds at
+// least a header.
+func Checksum(data []byte) uint32 { return crc32.Checksum(data[atAttributes:], castagnoli) }
+
+// Intact reports whether the batch data carries its right checksum.
+func Intact(data []byte) bool {
+	return len(data) >= HeaderSize && binary.BigEndian.Uint32(data[atCRC:]) == Checksum(data)
+}
+
+// Place writes base offset and partition leader epoch into the batch data, in
+// place. They lie outside the CRC.
+func Place(data []byte, baseOffset int64, leaderEpoch int32) {
+	_ = data[HeaderSize-1]
+	binary.BigEndian.PutUint64(data[atBaseOffset:], uint64(baseOffset))
+	binary.BigEndian.PutUint32(data[atLeaderEpoch:], uint32(leaderEpoch))
+}
+
+// Stamp sets log append time on the batch data, in place: every record then has
+// timestamp ms. The CRC is computed anew.
+func Stamp(data []byte, ms int64) {
+	_ = data[HeaderSize-1]
+	a := binary.BigEndian.Uint16(data[atAttributes:])
+	binary.BigEndian.PutUint16(data[atAttributes:], a|logAppendBit)
+	binary.BigEndian.PutUint64(data[atMaxTimestamp:], uint64(ms))
+	seal(data)
+}
+
+// seal writes the checksum.
+func seal(data []byte) { binary.BigEndian.PutUint32(data[atCRC:], Checksum(data)) }
+
+// Reason says what is wrong with a batch. Each corresponds to an error code of
+// the Kafka protocol.
+type Reason uint8
+
+// The reasons.
+const (
+	Corrupt      Reason = iota // lengths or checksum do not fit (CORRUPT_MESSAGE)
+	OldFormat                  // not magic 2 (UNSUPPORTED_FOR_MESSAGE_FORMAT)
+	TooLarge                   // larger than allowed (MESSAGE_TOO_LARGE)
+	UnknownCodec               // a compression that no one knows (UNSUPPORTED_COMPRESSION_TYPE)
+	BadTimestamp               // a timestamp that is not allowed (INVALID_TIMESTAMP)
+	BadRecord                  // anything else that may not be stored (INVALID_RECORD)
+)
+
+var reasonNames = [...]string{"corrupt", "old format", "too large", "unknown codec", "bad timestamp", "bad record"}
+
+// String returns the reason's name in lower case.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "unknown reason"
+}
+
+// Error says why a batch is refused.
+type Error struct {
+	Reason Reason
+	Err    error
+}
+
+// Error returns the reason and the detail.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e.Err) }
+
+// Unwrap returns the detail.
+func (e *Error) Unwrap() error { return e.Err }
+
+func errorf(r Reason, format string, args ...any) *Error {
+	return &Error{Reason: r, Err: fmt.Errorf(format, args...)}
+}

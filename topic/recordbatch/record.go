@@ -1,0 +1,192 @@
+package recordbatch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kbin"
+)
+
+// Record is one record of a batch. Decoded records are lent: see [Decoder].
+type Record struct {
+	Offset    int64
+	Timestamp int64  // milliseconds since 1970; [NoTimestamp] if it has none
+	Key       []byte // nil is null
+	Value     []byte // nil is null: on a compacted topic, a tombstone
+	Headers   []Header
+}
+
+// Header is one name and value of a record. Names may repeat.
+type Header struct {
+	Key   string
+	Value []byte // nil is null
+}
+
+// Clone returns a copy of r that shares no memory with it.
+func (r Record) Clone() Record {
+	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
+	r.Headers = CloneHeaders(r.Headers)
+	return r
+}
+
+// CloneHeaders returns a copy of headers that shares no memory with it.
+func CloneHeaders(headers []Header) []Header {
+	out := slices.Clone(headers)
+	for i := range out {
+		out[i].Value = bytes.Clone(out[i].Value)
+	}
+	return out
+}
+
+// raw is one record as it lies in a batch; its slices alias the batch.
+type raw struct {
+	all         []byte // with its length prefix
+	tail        []byte // from the offset delta on: what does not depend on the base timestamp
+	attributes  int8
+	timeDelta   int64
+	offsetDelta int32
+	key, value  []byte
+	headers     []byte // the headers after their number
+	numHeaders  int32
+}
+
+var errShort = errors.New("it is shorter than it says")
+
+// split decodes the first record of body and returns what follows it. Headers
+// are checked but not collected.
+func (r *raw) split(body []byte) (rest []byte, err error) {
+	length, n := kbin.Varint(body)
+	if n <= 0 || length < 0 || int(length) > len(body)-n {
+		return nil, errShort
+	}
+	r.all, rest = body[:n+int(length)], body[n+int(length):]
+	in := kbin.Reader{Src: r.all[n:]}
+	r.attributes = in.Int8()
+	r.timeDelta = in.Varlong()
+	r.tail = in.Src
+	r.offsetDelta = in.Varint()
+	r.key = in.VarintBytes()
+	r.value = in.VarintBytes()
+	r.numHeaders = in.Varint()
+	r.headers = in.Src
+	if !in.Ok() {
+		return nil, errShort
+	}
+	if r.numHeaders < 0 {
+		return nil, fmt.Errorf("it has %d headers", r.numHeaders)
+	}
+	for range r.numHeaders {
+		size := in.Varint()
+		if size < 0 {
+			in.Span(-1)
+		}
+		in.Span(int(size))
+		in.VarintBytes()
+		if !in.Ok() {
+			return nil, errShort
+		}
+	}
+	if len(in.Src) > 0 {
+		return nil, fmt.Errorf("%d bytes follow its headers", len(in.Src))
+	}
+	return rest, nil
+}
+
+// appendHeaders appends the headers of r to dst.
+func (r *raw) appendHeaders(dst []Header) []Header {
+	in := kbin.Reader{Src: r.headers}
+	for range r.numHeaders {
+		dst = append(dst, Header{Key: in.VarintString(), Value: in.VarintBytes()})
+	}
+	return dst
+}
+
+// Decoder yields the records of batches and keeps its buffers from one batch to
+// the next. The zero Decoder is ready.
+type Decoder struct {
+	buf     []byte
+	headers []Header
+}
+
+// Records yields the records of the one batch in data, in order, with offsets
+// counted from base. The record is lent until the loop body returns. An error
+// ends the sequence; it is an [*Error] of reason Corrupt, UnknownCodec or
+// BadRecord. The CRC is checked.
+func (d *Decoder) Records(data []byte, base int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		b, body, err := d.open(data)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		b.FirstOffset = base
+		var r raw
+		last := int32(-1)
+		for i := range b.NumRecords {
+			if body, err = r.split(body); err == nil && (r.offsetDelta <= last || r.offsetDelta > b.LastOffsetDelta) {
+				err = fmt.Errorf("offset delta %d after %d, at most %d", r.offsetDelta, last, b.LastOffsetDelta)
+			}
+			if err != nil {
+				yield(Record{}, errorf(BadRecord, "record %d of %d: %v", i, b.NumRecords, err))
+				return
+			}
+			last = r.offsetDelta
+			if !yield(d.record(&b, &r), nil) {
+				return
+			}
+		}
+		if len(body) > 0 {
+			yield(Record{}, errorf(BadRecord, "%d bytes follow the last of %d records", len(body), b.NumRecords))
+		}
+	}
+}
+
+func (d *Decoder) record(b *Batch, r *raw) Record {
+	out := Record{
+		Offset:    b.FirstOffset + int64(r.offsetDelta),
+		Timestamp: b.timestamp(r.timeDelta),
+		Key:       r.key,
+		Value:     r.value,
+	}
+	if r.numHeaders > 0 {
+		d.headers = r.appendHeaders(d.headers[:0])
+		out.Headers = d.headers
+	}
+	return out
+}
+
+// timestamp returns the timestamp of the record with the given delta.
+func (b *Batch) timestamp(delta int64) int64 {
+	if b.LogAppendTime() {
+		return b.MaxTimestamp
+	}
+	if b.FirstTimestamp == NoTimestamp {
+		return NoTimestamp
+	}
+	return b.FirstTimestamp + delta
+}
+
+// open checks data and returns its header and its records, uncompressed.
+func (d *Decoder) open(data []byte) (Batch, []byte, error) {
+	b, err := Parse(data)
+	if err != nil {
+		return b, nil, err
+	}
+	if !Intact(data) {
+		return b, nil, errorf(Corrupt, "CRC-32C is %08x, the batch says %08x", Checksum(data), uint32(b.CRC))
+	}
+	if b.Codec() == None {
+		return b, b.Records, nil
+	}
+	if b.Codec() > Zstd {
+		return b, nil, errorf(UnknownCodec, "codec %d", b.Codec())
+	}
+	d.buf, err = decompress(d.buf[:0], b.Records, b.Codec(), MaxUncompressed)
+	if err != nil {
+		return b, nil, errorf(Corrupt, "the records cannot be decompressed (%s): %v", b.Codec(), err)
+	}
+	return b, d.buf, nil
+}

@@ -1,0 +1,171 @@
+package topic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// sendBytes bounds the record batches of one commit, before compression; one
+// batch is always sent. spareDrafts is how many are kept for their memory.
+const (
+	sendBytes   = 8 << 20
+	spareDrafts = 16
+)
+
+// run is the sender: it commits what is ready until the producer is closed and
+// everything is sent.
+func (p *Producer) run() {
+	defer close(p.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		drafts, wait, ended := p.take()
+		switch {
+		case len(drafts) > 0:
+			p.send(drafts)
+		case ended:
+			return
+		case wait > 0:
+			timer.Reset(wait)
+			select {
+			case <-p.wake:
+			case <-timer.C:
+			}
+		default:
+			<-p.wake
+		}
+	}
+}
+
+// take returns the drafts to send now. If there are none, wait is the time until
+// the oldest open one has lingered long enough, 0 if there is none.
+func (p *Producer) take() (drafts []*draft, wait time.Duration, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait = p.sealDueLocked()
+	n, bytes := 0, 0
+	for _, d := range p.mu.ready {
+		if bytes += d.b.Size(); n > 0 && bytes > sendBytes {
+			break
+		}
+		n++
+	}
+	p.mu.sending = append(p.mu.sending[:0], p.mu.ready[:n]...)
+	rest := copy(p.mu.ready, p.mu.ready[n:])
+	clear(p.mu.ready[rest:])
+	p.mu.ready = p.mu.ready[:rest]
+	return p.mu.sending, wait, p.mu.closed && n == 0 && len(p.mu.open) == 0
+}
+
+// sealDueLocked seals the open drafts that have lingered long enough.
+func (p *Producer) sealDueLocked() time.Duration {
+	now := time.Now()
+	for i, d := range p.mu.order {
+		if d.sealed {
+			continue
+		}
+		if left := p.o.Linger - now.Sub(d.born); left > 0 {
+			p.mu.order = append(p.mu.order[:0], p.mu.order[i:]...)
+			return left
+		}
+		p.sealLocked(d)
+	}
+	p.mu.order = p.mu.order[:0]
+	return 0
+}
+
+// send commits drafts together, keeps their promises and takes them back.
+func (p *Producer) send(drafts []*draft) {
+	b := batches.Get().(*mainstem.Batch)
+	defer putBatch(b)
+	b.Durability = p.o.Durability
+	slots := make([]Slot, len(drafts))
+	refused := make([]error, len(drafts))
+	for i, d := range drafts {
+		slots[i], refused[i] = p.finish(b, d)
+	}
+	var r mainstem.Receipt
+	var err error
+	if b.Len() > 0 {
+		if r, err = p.t.c.log.Commit(context.Background(), b); err != nil {
+			err = p.t.seen(err)
+		}
+	}
+	var first error
+	for i, d := range drafts {
+		failure := refused[i]
+		if failure == nil {
+			failure = err
+		}
+		if failure != nil {
+			first = failure
+			d.fulfil(Appended{Partition: d.p.num}, failure)
+			continue
+		}
+		d.fulfil(slots[i].In(r), nil)
+	}
+	p.release(drafts, first)
+}
+
+// finish makes the record batch of d and puts it into b.
+func (p *Producer) finish(b *mainstem.Batch, d *draft) (Slot, error) {
+	const op = "produce"
+	data, err := d.b.Finish(p.o.Compression)
+	if err != nil {
+		return Slot{}, p.t.refuse(op, err)
+	}
+	s := &p.t.now().settings
+	if int64(len(data)) > s.maxMessage {
+		return Slot{}, p.t.refuse(op, &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("the batch has %d bytes: the limit is %d", len(data), s.maxMessage)})
+	}
+	stamp := int64(recordbatch.NoTimestamp)
+	if s.logAppendTime {
+		stamp = p.t.c.o.Now().UnixMilli()
+		recordbatch.Stamp(data, stamp)
+	}
+	return d.p.put(b, data, uint32(d.b.Len()), stamp), nil
+}
+
+// fulfil tells each record's promise what became of it.
+func (d *draft) fulfil(a Appended, err error) {
+	for i, done := range d.promises {
+		if done == nil {
+			continue
+		}
+		if err != nil {
+			done(Sent{Partition: a.Partition}, err)
+			continue
+		}
+		done(Sent{Partition: a.Partition, Offset: a.Base + int64(i)}, nil)
+	}
+}
+
+// release takes back drafts that were sent, and wakes who waits for them or for
+// their room.
+func (p *Producer) release(drafts []*draft, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.failLocked(err)
+	}
+	for _, d := range drafts {
+		p.mu.held -= d.held
+		if d.done != nil {
+			close(d.done)
+		}
+		clear(d.promises)
+		if len(p.mu.spare) < spareDrafts {
+			d.b.Reset()
+			p.mu.spare = append(p.mu.spare, &draft{b: d.b, promises: d.promises[:0]})
+		}
+	}
+	p.mu.sending = p.mu.sending[:0]
+	if p.mu.freed != nil {
+		close(p.mu.freed)
+		p.mu.freed = nil
+	}
+}

@@ -1,0 +1,260 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Topic is a handle of one topic. Its methods may be called from many
+// goroutines. It stays current while the topic is altered, and gives NotFound
+// once the topic was deleted, even if another was created under its name.
+type Topic struct {
+	c       *Catalog
+	name    string
+	space   string
+	id      ID
+	idKey   []byte
+	created time.Time
+	hub     hub
+
+	current atomic.Pointer[generation]
+	gone    atomic.Bool
+
+	// upkept is the newest position of the space that upkeep has seen.
+	upkept atomic.Uint64
+}
+
+// generation is what may change about a topic. It is immutable.
+type generation struct {
+	config   Config
+	settings settings
+	parts    []*partition // shared by all generations of a topic
+	raw      []byte       // the description as stored
+	version  mainstem.Version
+	position mainstem.Position
+}
+
+// partition is one partition of a topic.
+type partition struct {
+	t   *Topic
+	num int32
+	key []byte // in the topic's space
+
+	start atomic.Int64 // first offset that may be read
+	end   atomic.Int64 // at most the true end; it never falls
+
+	compacting sync.Mutex // held for a whole compaction, taken before mu
+	mu         sync.Mutex // held for one bounded step of upkeep
+	index      index      // under mu
+}
+
+// newTopic makes a handle from the description m, stored in rec.
+func newTopic(ctx context.Context, c *Catalog, name string, m meta, rec mainstem.Record) (*Topic, error) {
+	t := &Topic{c: c, name: name, space: Space(name), id: m.ID, idKey: idKey(m.ID), created: m.Created}
+	t.hub.t = t
+	t.current.Store(&generation{})
+	if err := t.apply(m, rec); err != nil {
+		return nil, err
+	}
+	return t, t.loadStarts(ctx)
+}
+
+// apply makes the description m, stored in rec, the topic's own unless it has a
+// newer one or m is another topic's.
+func (t *Topic) apply(m meta, rec mainstem.Record) error {
+	if m.ID != t.id {
+		return nil
+	}
+	s, err := m.Config.parse()
+	if err != nil {
+		return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "topic", Space: t.space, Key: metaKey, Err: err}
+	}
+	for {
+		old := t.current.Load()
+		if old.version >= rec.Version {
+			return nil
+		}
+		g := &generation{config: m.Config, settings: s, raw: rec.Value, version: rec.Version, position: rec.Position}
+		g.parts = old.parts[:len(old.parts):len(old.parts)]
+		for n := int32(len(g.parts)); n < m.Partitions; n++ {
+			g.parts = append(g.parts, &partition{t: t, num: n, key: partitionKey(n)})
+		}
+		if t.current.CompareAndSwap(old, g) {
+			return nil
+		}
+	}
+}
+
+// loadStarts reads where the partitions begin.
+func (t *Topic) loadStarts(ctx context.Context) error {
+	for _, p := range t.now().parts {
+		rec, err := t.c.log.Get(ctx, IndexSpace, stateKey(t.id, p.num))
+		if errors.Is(err, mainstem.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s, err := decodeState(rec.Value)
+		if err != nil {
+			return corruptIndex(rec.Key, err)
+		}
+		p.start.Store(s.start)
+		p.end.Store(s.start)
+	}
+	return nil
+}
+
+// now returns the current generation.
+func (t *Topic) now() *generation { return t.current.Load() }
+
+// retire makes the handle give NotFound and wakes whoever waits.
+func (t *Topic) retire() {
+	t.gone.Store(true)
+	t.hub.retire()
+}
+
+// Name returns the topic's name.
+func (t *Topic) Name() string { return t.name }
+
+// ID returns the topic's ID.
+func (t *Topic) ID() ID { return t.id }
+
+// Created returns when the topic was created.
+func (t *Topic) Created() time.Time { return t.created }
+
+// Partitions returns the number of partitions: they are numbered from 0.
+func (t *Topic) Partitions() int32 { return int32(len(t.now().parts)) }
+
+// Config returns a copy of the configurations that were set. Those that were not
+// have their defaults; see [Config.Get].
+func (t *Topic) Config() Config { return maps.Clone(t.now().config) }
+
+// partition returns the partition called n, if the topic is there and has it.
+func (t *Topic) partition(op string, n int32) (*partition, error) {
+	if err := t.usable(op); err != nil {
+		return nil, err
+	}
+	parts := t.now().parts
+	if n < 0 || int(n) >= len(parts) {
+		return nil, t.fail(mainstem.KindNotFound, op, fmt.Errorf("no partition %d: the topic has 0 to %d", n, len(parts)-1))
+	}
+	return parts[n], nil
+}
+
+func (t *Topic) usable(op string) error {
+	if t.c.closed() {
+		return closed(op)
+	}
+	if t.gone.Load() {
+		return notFound(op, t.name)
+	}
+	return nil
+}
+
+// Start returns the first offset of a partition that may be read. A partition
+// that has never been trimmed starts at 0.
+func (t *Topic) Start(ctx context.Context, partition int32) (int64, error) {
+	p, err := t.partition("start", partition)
+	if err != nil {
+		return 0, err
+	}
+	rec, err := t.c.log.Get(ctx, IndexSpace, stateKey(t.id, partition))
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		return 0, err
+	}
+	if err == nil {
+		s, err := decodeState(rec.Value)
+		if err != nil {
+			return 0, corruptIndex(rec.Key, err)
+		}
+		raise(&p.start, s.start)
+	}
+	return p.start.Load(), nil
+}
+
+// End returns the offset that the next record of a partition will get: the high
+// watermark, for there is nothing that is written but not yet visible.
+func (t *Topic) End(ctx context.Context, partition int32) (int64, error) {
+	p, err := t.partition("end", partition)
+	if err != nil {
+		return 0, err
+	}
+	return p.readEnd(ctx)
+}
+
+// readEnd asks the log where the partition ends.
+func (p *partition) readEnd(ctx context.Context) (int64, error) {
+	r := mainstem.Range{Prefix: p.key, KeysOnly: true, Limit: 1}
+	for rec, err := range p.t.c.log.Scan(ctx, p.t.space, r) {
+		if err != nil {
+			return 0, p.t.seen(err)
+		}
+		raise(&p.end, int64(rec.Version))
+		return p.end.Load(), nil
+	}
+	// Without a record, everything was trimmed: then the partition ends where it starts.
+	start, err := p.t.Start(ctx, p.num)
+	raise(&p.end, start)
+	return p.end.Load(), err
+}
+
+// Ends returns the end of every partition by its number, see [Topic.End].
+func (t *Topic) Ends(ctx context.Context) ([]int64, error) {
+	if err := t.usable("ends"); err != nil {
+		return nil, err
+	}
+	parts := t.now().parts
+	ends := make([]int64, len(parts))
+	for rec, err := range t.c.log.Scan(ctx, t.space, mainstem.Range{End: partitionsEnd, KeysOnly: true}) {
+		if err != nil {
+			return nil, t.seen(err)
+		}
+		if n, ok := partitionOf(rec.Key); ok && int(n) < len(parts) {
+			raise(&parts[n].end, int64(rec.Version))
+			ends[n] = parts[n].end.Load()
+		}
+	}
+	for n := range ends {
+		if ends[n] > 0 {
+			continue
+		}
+		var err error
+		if ends[n], err = t.Start(ctx, int32(n)); err != nil { // empty, see readEnd
+			return nil, err
+		}
+	}
+	return ends, nil
+}
+
+// seen passes on an error of the log. If it says that the topic's space is gone,
+// so is the handle.
+func (t *Topic) seen(err error) error {
+	var e *mainstem.Error
+	if errors.As(err, &e) && e.Kind == mainstem.KindNotFound && e.Space == t.space && e.Key == nil {
+		t.retire()
+		return notFound(e.Op, t.name)
+	}
+	return err
+}
+
+// raise makes a at least v.
+func raise(a *atomic.Int64, v int64) {
+	for {
+		old := a.Load()
+		if old >= v || a.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}
+
+func corruptIndex(key []byte, err error) error {
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "topic index", Space: IndexSpace, Key: key, Err: err}
+}

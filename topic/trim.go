@@ -1,0 +1,218 @@
+package topic
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// ToEnd asks [Topic.DeleteRecords] to delete everything that is there.
+const ToEnd = -1
+
+// DeleteRecords makes a partition start at offset before, which may be in the
+// middle of a batch, and removes the batches wholly below it. [ToEnd] means its
+// current end. It returns the new start: the old one if that was higher. The start
+// is durable when it returns, and no reader sees a partition that is without the
+// records but has its old start.
+//
+// It fails with Invalid for an offset beyond the end ([*OutOfRangeError]) and for
+// a topic whose cleanup.policy does not contain delete.
+func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64) (int64, error) {
+	const op = "delete records"
+	p, err := t.partition(op, partition)
+	if err != nil {
+		return 0, err
+	}
+	if !t.now().settings.delete {
+		return 0, t.fail(mainstem.KindInvalid, op, badPolicy(t.now().config))
+	}
+	end, err := p.readEnd(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if before == ToEnd {
+		before = end
+	}
+	if before < 0 || before > end {
+		return 0, p.outOfRange(op, before, end)
+	}
+	if err := p.setStart(ctx, before, mainstem.DefaultDurability); err != nil {
+		return 0, err
+	}
+	return p.start.Load(), nil
+}
+
+// setStart makes the partition start at offset start or later, and removes what
+// lies below in bounded steps, so that others can commit in between. The first
+// step sets the start; if the process ends before the last, upkeep does the rest.
+func (p *partition) setStart(ctx context.Context, start int64, d mainstem.Durability) error {
+	if err := retry(func() error { return p.catchUp(ctx, start) }); err != nil {
+		return err
+	}
+	for {
+		var more bool
+		err := retry(func() (err error) {
+			more, err = p.trimStep(ctx, start, d)
+			return err
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// trimStep is one step of setStart. It reports whether there is more to remove.
+func (p *partition) trimStep(ctx context.Context, start int64, d mainstem.Durability) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadIndexLocked(ctx); err != nil {
+		return false, err
+	}
+	next := p.index.state
+	next.start = max(next.start, start)
+	if next == p.index.state && !p.index.residue() {
+		return false, nil
+	}
+	for p.index.end() < next.start { // after a conflict the index may be behind again
+		if done, err := p.extendLocked(ctx, extendBytes); done || err != nil {
+			if err != nil {
+				return false, err
+			}
+			break
+		}
+	}
+	b := mainstem.NewBatch()
+	b.Durability = d
+	if err := p.trimLocked(ctx, b, next.start); err != nil {
+		return false, err
+	}
+	if err := p.commitLocked(ctx, b, next); err != nil {
+		return false, err
+	}
+	return p.index.residue(), nil
+}
+
+// residue reports whether the index begins before the partition does.
+func (ix *index) residue() bool {
+	return len(ix.extents) > 0 && ix.extents[0].base < ix.state.start
+}
+
+// trimLocked adds to b the removal of one extent's worth of what lies below
+// start, and takes it out of the index.
+func (p *partition) trimLocked(ctx context.Context, b *mainstem.Batch, start int64) error {
+	sk := stateKey(p.t.id, p.num)
+	forget := func(e extent) {
+		b.Add(mainstem.Write{Op: mainstem.OpForget, Space: IndexSpace, Key: extentKey(sk, e.base)})
+	}
+	drop, bytes, cut := 0, int64(0), start
+	for _, e := range p.index.extents {
+		if e.next > start {
+			break
+		}
+		if drop > 0 && bytes+e.bytes > p.index.limits.bytes || drop == int(p.index.limits.batches) {
+			cut = e.base
+			break
+		}
+		forget(e)
+		bytes += e.bytes
+		drop++
+	}
+	p.index.extents = slices.Delete(p.index.extents, 0, drop)
+	if len(p.index.extents) > 0 {
+		if e := p.index.extents[0]; e.base < start && start < e.next { // what is left of the extent that holds start
+			rest, err := p.summarize(ctx, start, e.next)
+			if err != nil {
+				p.index = index{}
+				return err
+			}
+			forget(e)
+			p.index.extents[0] = rest
+		}
+	}
+	if cut > 0 {
+		b.Truncate(p.t.space, p.key, mainstem.Version(cut)+1)
+	}
+	return nil
+}
+
+// summarize returns the extent of the batches from offset base on, below next.
+func (p *partition) summarize(ctx context.Context, base, next int64) (extent, error) {
+	e := newExtent(base, next)
+	for rec, err := range p.batches(ctx, base) {
+		if err != nil {
+			return e, p.t.seen(err)
+		}
+		if int64(rec.First())-1 >= next {
+			break
+		}
+		h, err := recordbatch.Parse(rec.Value)
+		if err != nil {
+			return e, p.corrupt(&rec, err)
+		}
+		e.add(glanceAt(&rec, &h, base))
+	}
+	return e, nil
+}
+
+// retain applies retention.ms and retention.bytes at time now, in milliseconds.
+func (p *partition) retain(ctx context.Context, s *settings, now int64) error {
+	start, err := p.expiredTo(ctx, s, now)
+	if err != nil {
+		return err
+	}
+	return p.setStart(ctx, start, mainstem.OS) // what a power cut brings back goes again
+}
+
+// expiredTo returns where the partition should start: after the batches at its
+// front whose newest timestamp is older than retention.ms, and after those
+// without which it still has retention.bytes.
+func (p *partition) expiredTo(ctx context.Context, s *settings, now int64) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadIndexLocked(ctx); err != nil {
+		return 0, err
+	}
+	oldest := int64(math.MinInt64)
+	if s.retentionMs >= 0 {
+		oldest = now - s.retentionMs
+	}
+	excess := int64(0)
+	if s.retentionBytes >= 0 {
+		excess = p.index.bytes() - s.retentionBytes
+	}
+	start := p.index.state.start
+	if f := &p.index.front; start < f.next && f.time >= oldest && f.bytes > excess {
+		return start, nil
+	}
+	for _, e := range p.index.extents {
+		if e.newest < oldest || e.bytes <= excess && excess > 0 {
+			start, excess = max(start, e.next), excess-e.bytes
+			continue
+		}
+		return p.expiredInLocked(ctx, &e, start, oldest, excess)
+	}
+	return start, nil
+}
+
+// expiredInLocked is expiredTo for the first extent that does not go as a whole.
+func (p *partition) expiredInLocked(ctx context.Context, e *extent, start, oldest, excess int64) (int64, error) {
+	for rec, err := range p.batches(ctx, max(e.base, start)) {
+		if err != nil {
+			return 0, p.t.seen(err)
+		}
+		h, err := recordbatch.Parse(rec.Value)
+		if err != nil {
+			return 0, p.corrupt(&rec, err)
+		}
+		g := glanceAt(&rec, &h, start)
+		if g.time >= oldest && g.bytes > excess {
+			p.index.front = g
+			break
+		}
+		start, excess = max(start, g.next), excess-g.bytes
+	}
+	return start, nil
+}

@@ -1,0 +1,186 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// upkeepLoop runs upkeep until the catalog is closed.
+func (c *Catalog) upkeepLoop() {
+	tick := time.NewTicker(c.o.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := c.Upkeep(c.ctx); err != nil && c.ctx.Err() == nil {
+			c.o.Logger.Warn("upkeep of topics", "error", err)
+		}
+	}
+}
+
+// Upkeep does now what otherwise happens in the background: it applies retention
+// to every topic whose cleanup.policy contains delete, compacts partitions that
+// are due of every topic whose policy contains compact, and removes what deleted
+// topics left behind. It goes on after the error of one partition, and returns all
+// of them.
+func (c *Catalog) Upkeep(ctx context.Context) error {
+	var errs []error
+	if err := c.sweep(ctx); err != nil {
+		errs = append(errs, err)
+	}
+	for t, err := range c.survey(ctx) {
+		if err == nil {
+			err = t.upkeep(ctx, t.last)
+		}
+		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// upkeep looks after the partitions of one topic, whose space ends at last.
+func (t *Topic) upkeep(ctx context.Context, last mainstem.Position) error {
+	grown := uint64(last) != t.upkept.Load()
+	var errs []error
+	for _, p := range t.now().parts {
+		if err := p.upkeep(ctx, grown); err != nil {
+			errs = append(errs, fmt.Errorf("topic %s, partition %d: %w", t.name, p.num, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(errs) == 0 {
+		t.upkept.Store(uint64(last))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *partition) upkeep(ctx context.Context, grown bool) error {
+	s, now := &p.t.now().settings, p.t.c.o.Now().UnixMilli()
+	if grown {
+		if err := retry(func() error { return p.catchUp(ctx, math.MaxInt64) }); err != nil {
+			return err
+		}
+	}
+	if s.delete {
+		if err := p.retain(ctx, s, now); err != nil {
+			return err
+		}
+	} else if err := p.setStart(ctx, 0, mainstem.OS); err != nil { // ends a removal that was cut short
+		return err
+	}
+	if s.compact {
+		err := p.compact(ctx, s, now, false)
+		if !errors.Is(err, mainstem.ErrConflict) { // else another process is at it
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes, once, the index of topics that were deleted when the process
+// ended between the deletion of a topic and that of its index.
+func (c *Catalog) sweep(ctx context.Context) error {
+	c.mu.Lock()
+	swept := c.mu.swept
+	c.mu.Unlock()
+	if swept {
+		return nil
+	}
+	indexed, err := c.indexedIDs(ctx)
+	if err != nil {
+		return err
+	}
+	// Topics are listed after the index was read: one that was created meanwhile is
+	// not in indexed, and an ID never comes back.
+	alive := map[ID]bool{}
+	if len(indexed) > 0 {
+		for t, err := range c.All(ctx) {
+			if err != nil {
+				return err
+			}
+			alive[t.id] = true
+		}
+	}
+	for _, id := range indexed {
+		if !alive[id] {
+			if err := c.dropIndex(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	c.mu.Lock()
+	c.mu.swept = true
+	c.mu.Unlock()
+	return nil
+}
+
+// indexedIDs returns the IDs that occur in the index space, with one seek each.
+func (c *Catalog) indexedIDs(ctx context.Context) ([]ID, error) {
+	var ids []ID
+	for from := []byte(nil); ; {
+		found := false
+		for rec, err := range c.log.Scan(ctx, IndexSpace, mainstem.Range{Start: from, KeysOnly: true, Limit: 1}) {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return ids, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(rec.Key) < len(ID{}) {
+				return nil, corruptIndex(slices.Clone(rec.Key), errors.New("the key is shorter than a topic's ID"))
+			}
+			id := ID(rec.Key[:len(ID{})])
+			ids = append(ids, id)
+			from = append(id[:], maxSuffix...)
+			found = true
+		}
+		if !found {
+			return ids, nil
+		}
+	}
+}
+
+// maxSuffix follows every suffix of an ID in the index space: partitions are not
+// negative.
+var maxSuffix = []byte{0xff}
+
+// dropStep is how many records of the index one commit removes.
+const dropStep = 1000
+
+// dropIndex removes everything about a topic that is gone from the index space.
+func (c *Catalog) dropIndex(ctx context.Context, id ID) error {
+	for {
+		b := mainstem.NewBatch()
+		b.Durability = mainstem.OS
+		for rec, err := range c.log.Scan(ctx, IndexSpace, mainstem.Range{Prefix: id[:], KeysOnly: true, Limit: dropStep}) {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			b.Add(mainstem.Write{Op: mainstem.OpForget, Space: IndexSpace, Key: slices.Clone(rec.Key)})
+		}
+		if b.Len() == 0 {
+			return nil
+		}
+		if _, err := c.log.Commit(ctx, b); err != nil {
+			return err
+		}
+	}
+}
