@@ -19,7 +19,7 @@ import (
 // again in the middle of messages.
 func TestFollowersResumeWithoutHolesOrDuplicates(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
-		"connect": nil, "grpc": {Protocol: remotelog.GRPC}, "grpc-web": {Protocol: remotelog.GRPCWeb}, "http1 json": {HTTP1: true, JSON: true},
+		"connect": nil, "grpc": {Protocol: remotelog.GRPC}, "grpc-web http1": {Protocol: remotelog.GRPCWeb, HTTP1: true}, "connect http1": {HTTP1: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			behind := model.New(nil)
@@ -28,8 +28,8 @@ func TestFollowersResumeWithoutHolesOrDuplicates(t *testing.T) {
 			if _, err := log.Commit(t.Context(), put("", "k", "1")); err != nil {
 				t.Fatal(err)
 			}
-			p.cutAfter.Store(8 << 10)
-			const total = 3000
+			p.cutAfter.Store(64 << 10)
+			const total = 10_000
 			go func() {
 				for i := 2; i <= total; i++ {
 					b := mainstem.NewBatch()

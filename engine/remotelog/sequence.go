@@ -2,6 +2,7 @@ package remotelog
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
@@ -39,18 +40,19 @@ func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, 
 			yield(mainstem.Record{}, s.ended(ctx, mainstem.NoOutcome))
 			return
 		}
-		t := new(try)
-		progress, err := s.once(ctx, t, yield)
+		t, began := new(try), time.Now()
+		accepted, gave, err := s.once(ctx, t, yield)
 		if err == nil {
 			return
 		}
-		if progress {
-			served, failures = true, 0
-		}
-		failures++
 		if over() && endsCalls(err) {
 			continue
 		}
+		if gave || time.Since(began) > MaxBackoff {
+			failures = 0 // the server works, or did for a while
+		}
+		served = served || accepted || gave
+		failures++
 		if !s.resumable(t, err, served, failures <= l.o.Retries) {
 			yield(mainstem.Record{}, err)
 			return
@@ -79,13 +81,14 @@ func endsCalls(err *mainstem.Error) bool {
 }
 
 // once yields the records of one stream. It returns nil at the stream's proper end
-// and when the loop body wants no more, and whether the server had accepted it.
-func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record, error) bool) (progress bool, _ *mainstem.Error) {
+// and when the loop body wants no more, and else also whether the server had accepted
+// to be followed and whether it gave any record.
+func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record, error) bool) (accepted, gave bool, _ *mainstem.Error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.open(t.watch(ctx))
 	if err != nil {
-		return false, s.explain(ctx, t, err)
+		return false, false, s.explain(ctx, t, err)
 	}
 	defer func() {
 		cancel() // first, or closing could wait for what is still to come
@@ -93,22 +96,23 @@ func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record,
 	}()
 	var scratch mainstem.Headers
 	for stream.Receive() {
-		progress = true
 		m := stream.Msg()
 		if m.Following != nil && s.verify != nil {
 			if err := s.verify(m.Following); err != nil {
-				return progress, err
+				return accepted, gave, err
 			}
+			accepted = true
 		}
 		more, err := s.lend(m.Records, &scratch, yield)
 		if err != nil || !more {
-			return progress, err
+			return accepted, gave, err
 		}
+		gave = gave || len(m.Records) > 0
 	}
 	if err := stream.Err(); err != nil {
-		return progress, s.explain(ctx, t, err)
+		return accepted, gave, s.explain(ctx, t, err)
 	}
-	return progress, nil
+	return accepted, gave, nil
 }
 
 // lend yields the records of one message and reports whether there can be more. The

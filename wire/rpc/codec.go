@@ -1,0 +1,133 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// smallRequest is the size up to which a request is decoded without counting its
+// parts first: even the worst one takes little memory.
+const smallRequest = 64 << 10
+
+// An empty message takes two bytes on the wire and a hundred in memory, so a limit
+// on bytes is none on memory. These codecs count the messages in a large request
+// before they decode it.
+
+// binaryCodec is Connect's "proto" codec with a limit on parts.
+type binaryCodec struct{ maxParts int }
+
+func (binaryCodec) Name() string { return "proto" }
+
+func (binaryCodec) Marshal(m any) ([]byte, error) { return binaryCodec{}.MarshalAppend(nil, m) }
+
+// MarshalAppend lets Connect marshal into its pooled buffers.
+func (binaryCodec) MarshalAppend(into []byte, m any) ([]byte, error) {
+	p, err := protoMessage(m)
+	if err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(into, p)
+}
+
+func (c binaryCodec) Unmarshal(data []byte, m any) error {
+	p, err := protoMessage(m)
+	if err != nil {
+		return err
+	}
+	if len(data) > smallRequest {
+		left := c.maxParts
+		countParts(data, p.ProtoReflect().Descriptor(), &left)
+		if left < 0 {
+			return tooManyParts(c.maxParts)
+		}
+	}
+	return proto.Unmarshal(data, p)
+}
+
+// countParts takes the messages in data, whose type is d, off left, until that is
+// negative. It stops at what is malformed: decoding will say so.
+func countParts(data []byte, d protoreflect.MessageDescriptor, left *int) {
+	for len(data) > 0 && *left >= 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return
+		}
+		data = data[n:]
+		if kind != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
+				return
+			}
+			data = data[n:]
+			continue
+		}
+		content, n := protowire.ConsumeBytes(data)
+		if n < 0 {
+			return
+		}
+		data = data[n:]
+		f := d.Fields().ByNumber(number)
+		if f == nil {
+			continue
+		}
+		if f.Message() != nil || f.IsList() {
+			*left--
+		}
+		if f.Message() != nil {
+			countParts(content, f.Message(), left)
+		}
+	}
+}
+
+// jsonCodec is one of Connect's two JSON codecs with a limit on parts. Unlike
+// theirs it refuses unknown fields: a misspelt one would be lost in silence.
+type jsonCodec struct {
+	name     string
+	maxParts int
+}
+
+func (c jsonCodec) Name() string { return c.name }
+
+func (c jsonCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
+
+// MarshalAppend lets Connect marshal into its pooled buffers.
+func (c jsonCodec) MarshalAppend(into []byte, m any) ([]byte, error) {
+	p, err := protoMessage(m)
+	if err != nil {
+		return nil, err
+	}
+	return protojson.MarshalOptions{}.MarshalAppend(into, p)
+}
+
+func (c jsonCodec) Unmarshal(data []byte, m any) error {
+	p, err := protoMessage(m)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		return errors.New("the body is empty: want a JSON object, at least {}")
+	}
+	// Every message begins with a brace. One inside a text counts too, which does no
+	// harm: only names and metadata are text.
+	if len(data) > smallRequest && bytes.Count(data, []byte{'{'}) > c.maxParts {
+		return tooManyParts(c.maxParts)
+	}
+	return protojson.Unmarshal(data, p)
+}
+
+func tooManyParts(limit int) error {
+	return fmt.Errorf("the request has more than %d writes, conditions, spaces and headers: split it", limit)
+}
+
+func protoMessage(m any) (proto.Message, error) {
+	p, ok := m.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a Protobuf message", m)
+	}
+	return p, nil
+}

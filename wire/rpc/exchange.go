@@ -1,0 +1,134 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// exchange is one request and its response on the way through HTTP. It is the
+// response writer and the request body that the RPC layer sees, and keeps both
+// within limits: how long and how many bytes a body may take, and how long a client
+// may take nothing of a response.
+type exchange struct {
+	http.ResponseWriter
+	h    *Handler
+	body io.ReadCloser
+	read int64 // bytes of the body, also counted in h.pending
+
+	http1 bool // the connection carries one request at a time
+
+	stall *time.Timer // runs while a write is under way; nil: no limit
+	late  *time.Timer // runs from the first read of the body to its end; nil before
+
+	mu struct {
+		sync.Mutex
+		finished bool // then the response writer may not be touched
+	}
+}
+
+func newExchange(h *Handler, w http.ResponseWriter, r *http.Request) *exchange {
+	return &exchange{ResponseWriter: w, h: h, body: r.Body, http1: r.ProtoMajor == 1}
+}
+
+// Unwrap is for [http.ResponseController].
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// Read reads the request body.
+func (x *exchange) Read(p []byte) (int, error) {
+	if x.late == nil && x.h.o.BodyTimeout > 0 {
+		x.late = time.AfterFunc(x.h.o.BodyTimeout, x.cutRead)
+	}
+	n, err := x.body.Read(p)
+	x.read += int64(n)
+	if x.h.pending.Add(int64(n)) > x.h.o.MaxPending {
+		return 0, message.EncodeError(x.unavailable(fmt.Errorf("requests of more than %d bytes are being served", x.h.o.MaxPending), "try again later"), mainstem.NotWritten)
+	}
+	if err != nil && x.late != nil {
+		x.late.Stop()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if x.http1 {
+			x.Header().Set("Connection", "close") // what comes later is not the next request
+		}
+		return n, message.EncodeError(x.unavailable(fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout), ""), mainstem.NotWritten)
+	}
+	return n, err
+}
+
+func (x *exchange) unavailable(cause error, hint string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "rpc", Outcome: mainstem.NotWritten, Err: cause, Hint: hint}
+}
+
+// Close closes the request body.
+func (x *exchange) Close() error { return x.body.Close() }
+
+// Write writes a part of the response.
+func (x *exchange) Write(p []byte) (int, error) {
+	x.startStall()
+	n, err := x.ResponseWriter.Write(p)
+	x.stopStall()
+	return n, err
+}
+
+// Flush sends what was written.
+func (x *exchange) Flush() {
+	x.startStall()
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // the next write fails too
+	x.stopStall()
+}
+
+func (x *exchange) startStall() {
+	switch {
+	case x.h.o.StallTimeout <= 0:
+	case x.stall == nil:
+		x.stall = time.AfterFunc(x.h.o.StallTimeout, x.cut)
+	default:
+		x.stall.Reset(x.h.o.StallTimeout)
+	}
+}
+
+func (x *exchange) stopStall() {
+	if x.stall != nil {
+		x.stall.Stop()
+	}
+}
+
+// cut makes reads of the request and writes of the response fail from now on.
+func (x *exchange) cut() {
+	x.cutRead()
+	x.control(func(c *http.ResponseController) error { return c.SetWriteDeadline(time.Now().Add(-time.Second)) })
+}
+
+func (x *exchange) cutRead() {
+	x.control(func(c *http.ResponseController) error { return c.SetReadDeadline(time.Now().Add(-time.Second)) })
+}
+
+// control runs f unless the exchange has ended: net/http uses a response writer
+// again after that.
+func (x *exchange) control(f func(*http.ResponseController) error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.mu.finished {
+		_ = f(http.NewResponseController(x.ResponseWriter)) // a writer without deadlines cannot be cut
+	}
+}
+
+// finish gives back what the exchange took from the handler's limits.
+func (x *exchange) finish() {
+	x.stopStall()
+	if x.late != nil {
+		x.late.Stop()
+	}
+	x.h.pending.Add(-x.read)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.finished = true
+}

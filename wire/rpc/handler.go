@@ -1,0 +1,205 @@
+package rpc
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// closeGrace is how long [Handler.Close] lets clients take the end of their streams.
+const closeGrace = time.Second
+
+// compressFrom is the size of the smallest response that is compressed, if any.
+const compressFrom = 1 << 10
+
+// errStopping is the cause of the end of streams when the handler is closed.
+var errStopping = errors.New("the server is stopping")
+
+// Handler serves one log over HTTP. Make it with [NewHandler]. All methods may be
+// called from many goroutines.
+type Handler struct {
+	o         Options
+	inner     http.Handler
+	errors    *connect.ErrorWriter
+	tokenHash *[sha256.Size]byte // nil: no token is needed
+
+	pending   atomic.Int64 // bytes of requests being read or served
+	streams   atomic.Int64 // streams being served
+	snapshots *snapshots
+
+	stopping context.Context // done when Close was called
+	stop     context.CancelFunc
+	mu       struct {
+		sync.Mutex
+		closed    bool
+		exchanges map[*exchange]struct{} // being served
+		idle      chan struct{}          // closed when closed and no exchange is left; nil before Close
+	}
+}
+
+// NewHandler returns a handler that serves log, and the path below which an
+// [http.ServeMux] should route to it. The log stays the caller's, who closes the
+// handler first.
+func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
+	h = &Handler{o: o.withDefaults()}
+	h.stopping, h.stop = context.WithCancel(context.Background())
+	h.mu.exchanges = map[*exchange]struct{}{}
+	h.snapshots = newSnapshots(log, h.o.MaxSnapshots, h.o.SnapshotLease)
+	if h.o.Token != "" {
+		sum := sha256.Sum256([]byte(h.o.Token))
+		h.tokenHash = &sum
+	}
+	options := h.connectOptions()
+	path, h.inner = mainstemv1connect.NewLogServiceHandler(&service{log: log, h: h}, options...)
+	h.errors = connect.NewErrorWriter(options...)
+	return path, h
+}
+
+func (h *Handler) connectOptions() []connect.HandlerOption {
+	options := []connect.HandlerOption{
+		connect.WithCodec(binaryCodec{h.o.MaxParts}),
+		connect.WithCodec(jsonCodec{"json", h.o.MaxParts}),
+		connect.WithCodec(jsonCodec{"json; charset=utf-8", h.o.MaxParts}),
+		connect.WithCompressMinBytes(compressFrom),
+		connect.WithReadMaxBytes(h.o.MaxRequest),
+		connect.WithConditionalHandlerOptions(func(s connect.Spec) []connect.HandlerOption {
+			if s.Procedure == mainstemv1connect.LogServiceCommitProcedure {
+				return []connect.HandlerOption{connect.WithReadMaxBytes(h.o.MaxCommit)}
+			}
+			return nil
+		}),
+		connect.WithRecover(h.recovered),
+	}
+	if !h.o.Compression {
+		options = append(options, connect.WithCompression("gzip", nil, nil))
+	}
+	return append(options, h.o.HandlerOptions...)
+}
+
+// recovered turns a panic of a call into an error of that call alone.
+func (h *Handler) recovered(ctx context.Context, s connect.Spec, _ http.Header, v any) error {
+	h.o.Logger.ErrorContext(ctx, "rpc: a call panicked", "procedure", s.Procedure, "panic", v, "stack", string(debug.Stack()))
+	return message.EncodeError(fmt.Errorf("the server failed: a bug, see its log"), outcomeOf(s.Procedure))
+}
+
+// outcomeOf is what to say of a call that ended without an answer from the log.
+func outcomeOf(procedure string) mainstem.Outcome {
+	switch procedure {
+	case mainstemv1connect.LogServiceCommitProcedure, mainstemv1connect.LogServiceCreateSpaceProcedure,
+		mainstemv1connect.LogServiceAlterSpaceProcedure, mainstemv1connect.LogServiceDropSpaceProcedure:
+		return mainstem.Unknown
+	}
+	return mainstem.NoOutcome
+}
+
+// ServeHTTP serves one call.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if !h.authorized(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		h.refuse(w, r, connect.CodeUnauthenticated, &mainstem.Error{
+			Kind: mainstem.KindDenied, Op: "rpc", Err: errors.New("the bearer token is missing or wrong"),
+		})
+		return
+	}
+	x := newExchange(h, w, r)
+	if !h.begin(x) {
+		h.refuse(w, r, connect.CodeUnavailable, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "rpc", Err: errStopping})
+		return
+	}
+	defer h.end(x)
+	r.Body = x
+	h.inner.ServeHTTP(x, r)
+}
+
+// authorized compares in constant time, and hashes so that not even the length of
+// the token shows.
+func (h *Handler) authorized(r *http.Request) bool {
+	if h.tokenHash == nil {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], h.tokenHash[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// refuse answers a call that does not reach the log, in the protocol of the client.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, e *mainstem.Error) {
+	if outcomeOf(r.URL.Path) != mainstem.NoOutcome {
+		e.Outcome = mainstem.NotWritten
+	}
+	full := message.EncodeError(e, e.Outcome)
+	out := connect.NewError(code, errors.New(full.Message()))
+	for _, d := range full.Details() {
+		out.AddDetail(d)
+	}
+	_ = h.errors.Write(w, r, out) // the client is gone: nobody is left to tell
+}
+
+func (h *Handler) begin(x *exchange) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.closed {
+		return false
+	}
+	h.mu.exchanges[x] = struct{}{}
+	return true
+}
+
+func (h *Handler) end(x *exchange) {
+	x.finish()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.mu.exchanges, x)
+	if h.mu.closed && len(h.mu.exchanges) == 0 {
+		close(h.mu.idle)
+	}
+}
+
+// Close refuses new calls, ends streams with Unavailable, so that followers connect
+// elsewhere or again, waits for running calls and closes all snapshots. Call it
+// before http.Server.Shutdown, which waits for followers for ever, and before the
+// log is closed. Closing twice is allowed.
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	if !h.mu.closed {
+		h.mu.closed = true
+		h.mu.idle = make(chan struct{})
+		if len(h.mu.exchanges) == 0 {
+			close(h.mu.idle)
+		}
+	}
+	idle := h.mu.idle
+	h.mu.Unlock()
+
+	h.stop()
+	select {
+	case <-idle:
+	case <-time.After(closeGrace):
+		h.cutAll()
+		<-idle
+	}
+	return h.snapshots.closeAll()
+}
+
+// cutAll frees calls that wait for their client.
+func (h *Handler) cutAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for x := range h.mu.exchanges {
+		x.cut()
+	}
+}

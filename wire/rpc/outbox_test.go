@@ -1,0 +1,174 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"pgregory.net/rapid"
+)
+
+func numbered(i, size int) mainstem.Record {
+	value := fmt.Appendf(make([]byte, 0, size), "%d", i)
+	return mainstem.Record{Space: "s", Key: []byte("k"), Version: mainstem.Version(i), Count: 1, Value: value[:max(size, len(value))]}
+}
+
+// Whatever the pace of both sides, everything arrives once and in order.
+func TestPumpSendsEverythingInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(0, 3000).Draw(t, "records")
+		size := rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "size")
+		wait := rapid.SampledFrom([]time.Duration{0, linger}).Draw(t, "linger")
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 20), 16, 16).Draw(t, "pauses")
+		pause := func(i int) {
+			for range pauses[i%len(pauses)] {
+				time.Sleep(0)
+			}
+		}
+		fail := errors.New("the end")
+		next, messages := 1, 0
+		err := pump(context.Background(), wait, func(m *pb.Records) error {
+			if messages++; len(m.Records) == 0 {
+				return errors.New("an empty message")
+			}
+			pause(messages)
+			for _, r := range m.Records {
+				if int(r.Version) != next {
+					return fmt.Errorf("record %d after %d", r.Version, next-1)
+				}
+				next++
+			}
+			return nil
+		}, func(context.Context) records {
+			return func(yield func(mainstem.Record, error) bool) {
+				for i := 1; i <= total; i++ {
+					pause(i)
+					if !yield(numbered(i, size), nil) {
+						t.Error("stopped early")
+						return
+					}
+				}
+				yield(mainstem.Record{}, fail)
+			}
+		})
+		if !errors.Is(err, fail) || next != total+1 {
+			t.Fatalf("%d of %d records, %v", next-1, total, err)
+		}
+	})
+}
+
+// A follower's record is not held back until there are more.
+func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		sent := 0
+		_ = pump(t.Context(), 0, func(m *pb.Records) error { sent += len(m.Records); return nil }, func(context.Context) records {
+			return func(yield func(mainstem.Record, error) bool) {
+				for i := 1; i <= 3; i++ {
+					yield(numbered(i, 1), nil)
+					synctest.Wait() // the sequence waits, and so does everything
+					if sent != i {
+						t.Errorf("%d records sent, want %d", sent, i)
+					}
+				}
+			}
+		})
+		if time.Since(began) != 0 {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	})
+}
+
+// One that does not follow fills messages, but holds nothing back for long.
+func TestPumpFillsMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		_ = pump(t.Context(), linger, func(m *pb.Records) error { sizes = append(sizes, len(m.Records)); return nil }, func(context.Context) records {
+			return func(yield func(mainstem.Record, error) bool) {
+				for i := 1; i <= message.FullRecords+1; i++ {
+					yield(numbered(i, 1), nil)
+				}
+				synctest.Wait()
+				if len(sizes) != 1 {
+					t.Errorf("messages of %v, want one full message", sizes)
+				}
+				time.Sleep(2 * linger)
+				synctest.Wait()
+				if len(sizes) != 2 {
+					t.Errorf("messages of %v: the last record is held back", sizes)
+				}
+			}
+		})
+		if len(sizes) != 2 || sizes[0] != message.FullRecords {
+			t.Errorf("messages of %v", sizes)
+		}
+	})
+}
+
+// A client that takes nothing stops the sequence.
+func TestPumpHoldsTwoMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		given, done := 0, make(chan error)
+		go func() {
+			done <- pump(ctx, 0, func(*pb.Records) error { <-ctx.Done(); return ctx.Err() }, func(context.Context) records {
+				return func(yield func(mainstem.Record, error) bool) {
+					for yield(numbered(given+1, 1), nil) {
+						given++
+					}
+				}
+			})
+		}()
+		synctest.Wait()
+		if given < message.FullRecords || given > 2*message.FullRecords {
+			t.Errorf("%d records were taken from the sequence, %d make a message", given, message.FullRecords)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// When sending fails, a sequence that waits for records must end.
+func TestPumpEndsSequenceWhenSendingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := errors.New("client gone")
+		for name, send := range map[string]func(*pb.Records) error{
+			"error": func(*pb.Records) error { return fail },
+			"panic": func(*pb.Records) error { panic(fail) },
+		} {
+			err := pump(t.Context(), 0, send, func(ctx context.Context) records {
+				return func(yield func(mainstem.Record, error) bool) {
+					yield(numbered(1, 1), nil)
+					<-ctx.Done()
+					yield(mainstem.Record{}, ctx.Err())
+				}
+			})
+			if err == nil || err.Error() == context.Canceled.Error() {
+				t.Errorf("%s: ended with %v", name, err)
+			}
+		}
+	})
+}
+
+func TestPumpLetsPanicsPass(t *testing.T) {
+	sent := 0
+	defer func() {
+		if v := recover(); v != "bug" || sent != 1 {
+			t.Errorf("recovered %v, %d records sent", v, sent)
+		}
+	}()
+	_ = pump(t.Context(), linger, func(m *pb.Records) error { sent += len(m.Records); return nil }, func(context.Context) records {
+		return func(yield func(mainstem.Record, error) bool) {
+			yield(numbered(1, 1), nil)
+			panic("bug")
+		}
+	})
+}

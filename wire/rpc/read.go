@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// service answers calls from a log. Its methods are those of the protocol file.
+type service struct {
+	log mainstem.Log
+	h   *Handler
+}
+
+type (
+	records      = iter.Seq2[mainstem.Record, error]
+	recordStream = connect.ServerStream[pb.Records]
+)
+
+// reader returns what a request reads from: the log, or the snapshot it names.
+func (s *service) reader(op string, snapshot []byte) (mainstem.Reader, func(), error) {
+	if len(snapshot) == 0 {
+		return s.log, func() {}, nil
+	}
+	return s.h.snapshots.use(op, snapshot)
+}
+
+func (s *service) Get(ctx context.Context, in *pb.GetRequest) (*pb.GetResponse, error) {
+	r, release, err := s.reader("get", in.Snapshot)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer release()
+	record, err := r.Get(ctx, in.Space, in.Key)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &pb.GetResponse{Record: message.EncodeRecord(record)}, nil
+}
+
+func (s *service) Head(ctx context.Context, in *pb.HeadRequest) (*pb.HeadResponse, error) {
+	r, release, err := s.reader("head", in.Snapshot)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer release()
+	head, err := r.Head(ctx)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &pb.HeadResponse{Head: uint64(head)}, nil
+}
+
+func (s *service) Scan(ctx context.Context, in *pb.ScanRequest, out *recordStream) error {
+	return s.stream(ctx, "scan", func(ctx context.Context) error {
+		rng, err := message.DecodeRange(in)
+		if err != nil {
+			return err
+		}
+		r, release, err := s.reader("scan", in.Snapshot)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return pump(ctx, linger, out.Send, func(ctx context.Context) records { return r.Scan(ctx, in.Space, rng) })
+	})
+}
+
+func (s *service) Read(ctx context.Context, in *pb.ReadRequest, out *recordStream) error {
+	return s.stream(ctx, "read", func(ctx context.Context) error {
+		v, err := message.DecodeVersions(in)
+		if err == nil {
+			err = v.Validate()
+		}
+		if err != nil {
+			return err
+		}
+		r, release, err := s.reader("read", in.Snapshot)
+		if err != nil {
+			return err
+		}
+		defer release()
+		if v.Follow && len(in.Snapshot) == 0 {
+			if err := s.announce(ctx, in.Space, out); err != nil {
+				return err
+			}
+		}
+		return pump(ctx, lingerOf(v.Follow), out.Send, func(ctx context.Context) records { return r.Read(ctx, in.Space, in.Key, v) })
+	})
+}
+
+func (s *service) Feed(ctx context.Context, in *pb.FeedRequest, out *recordStream) error {
+	return s.stream(ctx, "feed", func(ctx context.Context) error {
+		f, err := message.DecodeFilter(in)
+		if err == nil {
+			err = f.Validate()
+		}
+		if err != nil {
+			return err
+		}
+		r, release, err := s.reader("feed", in.Snapshot)
+		if err != nil {
+			return err
+		}
+		defer release()
+		if f.Follow && len(in.Snapshot) == 0 {
+			if err := s.announce(ctx, "", out); err != nil {
+				return err
+			}
+		}
+		return pump(ctx, lingerOf(f.Follow), out.Send, func(ctx context.Context) records { return r.Feed(ctx, f) })
+	})
+}
+
+// announce tells a follower at once that it is being served, and what it needs to
+// see later whether it resumes on the same log and the same space.
+func (s *service) announce(ctx context.Context, space string, out *recordStream) error {
+	head, err := s.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	following := &pb.Following{Head: uint64(head)}
+	if space != "" {
+		info, err := s.log.Space(ctx, space)
+		if err != nil {
+			return err
+		}
+		following.SpaceCreated = timestamppb.New(info.Created)
+	}
+	return out.Send(&pb.Records{Following: following})
+}
+
+func lingerOf(follow bool) time.Duration {
+	if follow {
+		return 0
+	}
+	return linger
+}
+
+// stream runs f within the limit on streams, with a context that also ends when the
+// handler is closed.
+func (s *service) stream(ctx context.Context, op string, f func(context.Context) error) error {
+	defer s.h.streams.Add(-1)
+	if s.h.streams.Add(1) > int64(s.h.o.MaxStreams) {
+		return failed(&mainstem.Error{Kind: mainstem.KindUnavailable, Op: op,
+			Err: fmt.Errorf("%d streams are being served: that is the limit", s.h.o.MaxStreams)})
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.h.stopping, func() { cancel(errStopping) })()
+	err := f(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
+		return failed(stoppingError(op))
+	}
+	return failed(err)
+}
+
+// failed makes the RPC error of the error of a call that does not write.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *connect.Error
+	if errors.As(err, &already) {
+		return already // sending failed
+	}
+	return message.EncodeError(err, mainstem.NoOutcome)
+}

@@ -1,0 +1,103 @@
+package rpc
+
+import (
+	"context"
+	"sync"
+
+	"connectrpc.com/connect"
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/message"
+)
+
+// keepWrites is the size up to which a batch goes back into the pool.
+const keepWrites = 1024
+
+// spacesPerMessage is how many spaces a message of Spaces holds.
+const spacesPerMessage = 256
+
+var batches = sync.Pool{New: func() any { return mainstem.NewBatch() }}
+
+func (s *service) Commit(ctx context.Context, in *pb.CommitRequest) (*pb.CommitResponse, error) {
+	b := batches.Get().(*mainstem.Batch)
+	defer func() {
+		if max(b.Len(), len(b.Conditions()), len(b.Ensures())) <= keepWrites {
+			b.Reset()
+			batches.Put(b)
+		}
+	}()
+	if err := message.DecodeBatch(in, b); err != nil {
+		return nil, message.EncodeError(err, mainstem.NotWritten)
+	}
+	receipt, err := s.log.Commit(ctx, b)
+	if err != nil {
+		return nil, message.EncodeError(err, mainstem.Unknown)
+	}
+	return message.EncodeReceipt(receipt), nil
+}
+
+func (s *service) CreateSpace(ctx context.Context, in *pb.CreateSpaceRequest) (*pb.CreateSpaceResponse, error) {
+	p, err := message.DecodePolicy(in.Policy)
+	if err == nil {
+		err = s.log.CreateSpace(ctx, in.Name, p)
+	}
+	return changed(new(pb.CreateSpaceResponse), err)
+}
+
+func (s *service) AlterSpace(ctx context.Context, in *pb.AlterSpaceRequest) (*pb.AlterSpaceResponse, error) {
+	p, err := message.DecodePolicy(in.Policy)
+	if err == nil {
+		err = s.log.AlterSpace(ctx, in.Name, p)
+	}
+	return changed(new(pb.AlterSpaceResponse), err)
+}
+
+func (s *service) DropSpace(ctx context.Context, in *pb.DropSpaceRequest) (*pb.DropSpaceResponse, error) {
+	return changed(new(pb.DropSpaceResponse), s.log.DropSpace(ctx, in.Name))
+}
+
+// changed returns the response to a call that writes, or its error.
+func changed[T any](response *T, err error) (*T, error) {
+	if err != nil {
+		return nil, message.EncodeError(err, mainstem.Unknown)
+	}
+	return response, nil
+}
+
+func (s *service) Space(ctx context.Context, in *pb.SpaceRequest) (*pb.SpaceResponse, error) {
+	info, err := s.log.Space(ctx, in.Name)
+	if err != nil {
+		return nil, failed(err)
+	}
+	out, err := message.EncodeSpaceInfo(info)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &pb.SpaceResponse{Space: out}, nil
+}
+
+func (s *service) Spaces(ctx context.Context, in *pb.SpacesRequest, out *connect.ServerStream[pb.SpacesResponse]) error {
+	return s.stream(ctx, "spaces", func(ctx context.Context) error {
+		m := new(pb.SpacesResponse)
+		for info, err := range s.log.Spaces(ctx, in.Prefix) {
+			if err != nil {
+				return err
+			}
+			space, err := message.EncodeSpaceInfo(info)
+			if err != nil {
+				return err
+			}
+			if m.Spaces = append(m.Spaces, space); len(m.Spaces) < spacesPerMessage {
+				continue
+			}
+			if err := out.Send(m); err != nil {
+				return err
+			}
+			m.Spaces = m.Spaces[:0]
+		}
+		if len(m.Spaces) == 0 {
+			return nil
+		}
+		return out.Send(m)
+	})
+}
