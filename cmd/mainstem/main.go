@@ -1,0 +1,44 @@
+// Command mainstem is the Mainstem server, and the command line to its logs.
+//
+//	mainstem serve
+//	mainstem kv put users 42 '{"name":"Ada"}'
+//	mainstem event import --store commits --stream 'author-{{.author}}' --type commit commits.jsonl
+//	mainstem topic consume orders --from start --follow
+//
+// Every command works on a directory or on a running server; `mainstem help`
+// lists the commands, `mainstem help COMMAND` explains one with examples.
+//
+// # Which log
+//
+// --log names a directory, memory:, or the URL of a server. Without it the
+// variable MAINSTEM_LOG does; without that, a server that answers on
+// 127.0.0.1:8080 is used, else the directory ./mainstem-data. Commands that only
+// read never create a directory.
+//
+// # Output
+//
+// Results go to standard output as text, or with --json as one JSON object a line
+// whose field names are stable. Bytes in JSON: an object or array of JSON stands as
+// it is, other UTF-8 is a string, and anything else is in a field whose name ends in
+// _base64. Errors go to standard error as one line, with --json as an object.
+//
+// # Exit status
+//
+//	0    done
+//	1    failed; nothing below describes it better
+//	2    the command line or the configuration is wrong
+//	3    not found
+//	4    conflict: a condition did not hold, or it exists already
+//	130  interrupted
+//	141  the reader of the output has gone
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	ctx := interruptible(context.Background())
+	os.Exit(NewMain().Run(ctx, os.Args[1:]))
+}

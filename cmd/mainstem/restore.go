@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/node"
+)
+
+func (m *Main) restore() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "restore --from FILE.tar|DIR|- --to DIR",
+		Short: "Make a log from a backup",
+		Long: `Make a log in a new or empty directory from a backup: a tar file, a directory, or with
+- a tar stream on standard input. The log is verified before the command succeeds.`,
+		Example: `  mainstem restore --from monday.tar --to ./mainstem-data
+  mainstem restore --from - --to ./mainstem-data < monday.tar`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel, err := m.context(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer cancel()
+			return m.runRestore(ctx, from, to)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "`FILE.tar`, directory or - (required)")
+	cmd.Flags().StringVar(&to, "to", "", "new or empty `directory` (required)")
+	required(cmd, "from")
+	required(cmd, "to")
+	return cmd
+}
+
+func (m *Main) runRestore(ctx context.Context, from, to string) error {
+	begin := time.Now()
+	meter := m.startMeter("restoring", 0)
+	err := m.unpackLog(ctx, from, to)
+	meter.finish()
+	if err != nil {
+		return err
+	}
+	log, err := pebblelog.Open(to, &pebblelog.Options{MustExist: true, Logger: m.logger()})
+	if err != nil {
+		return err
+	}
+	err = m.verifyRestored(ctx, log, to, begin)
+	if cerr := log.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (m *Main) unpackLog(ctx context.Context, from, to string) error {
+	if from == "-" {
+		return pebblelog.Restore(ctx, m.Stdin, to)
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "restore", Err: err}
+	}
+	if info.IsDir() {
+		return m.copyDirectory(ctx, from, to)
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return pebblelog.Restore(ctx, f, to)
+}
+
+// copyDirectory makes a log of the one in the directory from.
+func (m *Main) copyDirectory(ctx context.Context, from, to string) error {
+	log, err := node.OpenLog(ctx, from, &node.LogOptions{MustExist: true, Logger: m.logger()})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	b, ok := log.(mainstem.Backuper)
+	if !ok {
+		return unsupported("restore", "the log in "+from+" cannot copy itself")
+	}
+	_, err = pipeLog(ctx, b, to)
+	return err
+}
+
+// verifyRestored checks the new log and says what it holds.
+func (m *Main) verifyRestored(ctx context.Context, log *pebblelog.Log, to string, begin time.Time) error {
+	meter := m.startMeter("verifying", 0)
+	problems := 0
+	var first mainstem.Problem
+	stats, err := log.Check(ctx, func(p mainstem.Problem) {
+		if problems++; problems == 1 {
+			first = p
+		}
+	})
+	meter.finish()
+	if err != nil {
+		return err
+	}
+	if problems > 0 {
+		return &mainstem.Error{
+			Kind: mainstem.KindCorrupt, Op: "restore to " + to,
+			Err: fmt.Errorf("the restored log has %d problems, the first: %s: %s", problems, first.Where, first.What),
+		}
+	}
+	head, err := log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if m.flags.json {
+		return m.object(new(fields).add("to", to).add("spaces", stats.Spaces).add("records", stats.Records).
+			add("head", head).add("seconds", time.Since(begin).Seconds()))
+	}
+	return m.line(fmt.Sprintf("%d records in %d spaces to %s in %s", stats.Records, stats.Spaces, to, time.Since(begin).Round(time.Millisecond)))
+}

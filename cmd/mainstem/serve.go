@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mainstemdev/mainstem/node"
+)
+
+// configVariable names the configuration file when --config does not.
+const configVariable = "MAINSTEM_CONFIG"
+
+func (m *Main) serve() *cobra.Command {
+	var file string
+	given := node.DefaultConfig() // what the flags say
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server: a log in a directory, served over HTTP. Clients are the other
+commands (--log http://127.0.0.1:8080), Go programs, and anything that speaks Connect
+or gRPC. /healthz, /readyz and /metrics (Prometheus) are on the same address.
+
+Every flag is also a key of the YAML file named by --config, and an environment
+variable: --max-value, max-value: and MAINSTEM_MAX_VALUE are one setting. Flags win
+over variables, variables over the file. A name that nobody knows is an error.
+
+The server listens on this machine only. To let others in, give it a certificate and
+a token; it refuses anything less unless --insecure says that the network is trusted.
+
+SIGTERM or SIGINT stops it: followers end, running requests may finish within
+--stop-timeout. A second signal ends it at once; nothing acknowledged is lost.`,
+		Example: `  mainstem serve
+  mainstem serve --log /var/lib/mainstem --durability interval=50ms
+  mainstem serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --token-file token
+  mainstem serve --config mainstem.yaml --log-level debug`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := m.serverConfig(cmd, file)
+			if err != nil {
+				return configError{err}
+			}
+			return m.runServer(cmd.Context(), c)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "YAML `file` of settings (default $MAINSTEM_CONFIG)")
+	for _, s := range node.Settings() {
+		flag := cmd.Flags().VarPF(&settingFlag{s, &given}, s.Name, "", s.Usage)
+		if s.Type == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	return cmd
+}
+
+// settingFlag is a setting of the server as a flag.
+type settingFlag struct {
+	node.Setting
+	config *node.Config
+}
+
+func (f *settingFlag) Set(v string) error { return errors.Unwrap(f.Setting.Set(f.config, v)) }
+func (f *settingFlag) String() string {
+	if f.config == nil { // pflag asks the zero value what the default would be
+		return ""
+	}
+	return f.Get(f.config)
+}
+func (f *settingFlag) Type() string { return f.Setting.Type }
+
+// serverConfig puts together file, environment and flags, each over the one before.
+func (m *Main) serverConfig(cmd *cobra.Command, file string) (node.Config, error) {
+	c := node.DefaultConfig()
+	if file = first(file, m.variable(configVariable)); file != "" {
+		if err := c.LoadFile(file); err != nil {
+			return c, err
+		}
+	}
+	if err := c.LoadEnv(m.Env, clientVariables...); err != nil {
+		return c, err
+	}
+	var errs []error
+	for _, s := range node.Settings() {
+		if f := cmd.Flags().Lookup(s.Name); f.Changed {
+			errs = append(errs, m.applyFlag(&c, s, f))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return c, err
+	}
+	return c, c.Validate()
+}
+
+// applyFlag sets what a flag says. A token on the command line replaces a token
+// file that the environment or file names, and the other way round.
+func (m *Main) applyFlag(c *node.Config, s node.Setting, f *pflag.Flag) error {
+	switch s.Name {
+	case "token":
+		c.TokenFile = ""
+	case "token-file":
+		c.Token = ""
+	}
+	return s.Set(c, f.Value.String())
+}
+
+func (m *Main) runServer(ctx context.Context, c node.Config) error {
+	c.Logger = c.NewLogger(m.Stderr)
+	n, err := node.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = n.Start(ctx)
+	if err == nil {
+		err = m.announce(n, &c)
+	}
+	if err == nil {
+		err = waitForEnd(ctx, n)
+		c.Logger.Info("stopping", "timeout", c.StopTimeout)
+	}
+	if serr := n.Stop(context.WithoutCancel(ctx)); serr != nil {
+		err = errors.Join(err, serr)
+	}
+	if err == nil {
+		c.Logger.Info("stopped")
+	}
+	return err
+}
+
+func waitForEnd(ctx context.Context, n *node.Node) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-n.Failed():
+		return err
+	}
+}
+
+// announce prints the one line that says where the server is. Whoever started it
+// waits for that line.
+func (m *Main) announce(n *node.Node, c *node.Config) error {
+	if m.flags.json {
+		if err := m.object(new(fields).add("event", "ready").add("url", n.URL()).add("log", c.Log).add("pid", os.Getpid())); err != nil {
+			return err
+		}
+		return m.flush()
+	}
+	if err := m.line(fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())); err != nil {
+		return err
+	}
+	return m.flush()
+}

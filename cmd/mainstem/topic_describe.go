@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+func (m *Main) topicDescribe() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "describe TOPIC",
+		Short: "Show a topic's configuration and partitions",
+		Long: `Show a topic's configuration, and of each partition the first offset, the offset
+that the next record gets, and the bytes held.`,
+		Example: `  mainstem topic describe orders
+  mainstem topic describe orders --all --json`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
+				d, err := c.Describe(ctx, a[0])
+				if err != nil {
+					return err
+				}
+				if all {
+					d.Config = withDefaults(d.Config)
+				}
+				if m.flags.json {
+					return m.describeJSON(&d)
+				}
+				return m.describeText(&d)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also configurations that have their default")
+	return cmd
+}
+
+func withDefaults(c topic.Config) topic.Config {
+	all := make(topic.Config)
+	for _, k := range topic.ConfigKeys() {
+		all[k.Name] = c.Get(k.Name)
+	}
+	return all
+}
+
+// describeJSON writes the topic as one line and each partition as another.
+func (m *Main) describeJSON(d *topic.Description) error {
+	if err := m.object(topicFields(d.Name, d.ID, len(d.Partitions), d.Config)); err != nil {
+		return err
+	}
+	for i, p := range d.Partitions {
+		f := new(fields).add("topic", d.Name).add("partition", i).add("start", p.Start).add("end", p.End).add("bytes", p.Bytes)
+		if err := m.object(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Main) describeText(d *topic.Description) error {
+	lines := [][2]string{{"topic", d.Name}, {"id", d.ID.String()}}
+	for _, name := range sortedNames(d.Config) {
+		lines = append(lines, [2]string{name, d.Config[name]})
+	}
+	if err := m.table(lines); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(m.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "partition\tstart\tend\tbytes\t\n")
+	for i, p := range d.Partitions {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t\n", i, p.Start, p.End, p.Bytes)
+	}
+	return w.Flush()
+}

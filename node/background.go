@@ -1,0 +1,19 @@
+package node
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// startBackground begins what views do by themselves: the retention and
+// compaction of topics.
+func (n *Node) startBackground(context.Context) (err error) {
+	n.topics, err = topic.Open(n.log, &topic.Options{
+		Every: n.config.UpkeepEvery, CompactionBytes: int(n.config.Compaction),
+		MaxMessage: n.config.Limits.WithDefaults().MaxValue, Logger: n.logger,
+	})
+	return err
+}
+
+func (n *Node) stopBackground(context.Context) error { return n.topics.Close() }

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// The defaults of [Config].
+const (
+	DefaultLog         = "mainstem-data"
+	DefaultListen      = "127.0.0.1:8080"
+	DefaultStopTimeout = 10 * time.Second
+)
+
+// Config is everything that can be set about a node. Start from [DefaultConfig];
+// [Settings] lists the names by which files, variables and flags know the fields.
+type Config struct {
+	Log         string // a directory, or "memory:"
+	Durability  mainstem.Durability
+	Limits      mainstem.Limits // 0 means the engine's default
+	CacheBytes  int64           // 0 means the engine's default, as in all that follow
+	MemTable    int64
+	MinFree     int64
+	BatchIDAge  time.Duration
+	SweepEvery  time.Duration
+	UpkeepEvery time.Duration // of topics: retention and compaction
+	Compaction  int64         // memory for the keys of a topic that is compacted
+
+	// Limits of the RPC handler; see [rpc.Options].
+	MaxRequest    int
+	MaxPending    int64
+	MaxStreams    int
+	MaxSnapshots  int
+	SnapshotLease time.Duration
+	BodyTimeout   time.Duration
+	StallTimeout  time.Duration
+
+	Listen      string // host:port of the HTTP listener
+	TLSCert     string // PEM file; with TLSKey
+	TLSKey      string
+	Token       string // what clients must present, or ""
+	TokenFile   string // a file that holds it
+	Insecure    bool   // serve beyond loopback without TLS or token
+	StopTimeout time.Duration
+	LogFormat   string // "text" or "json"
+	LogLevel    slog.Level
+
+	// Logger receives what happens. Nil means that nobody wants to know; see [Config.NewLogger].
+	Logger *slog.Logger
+}
+
+// DefaultConfig returns the configuration of a node that was told nothing.
+func DefaultConfig() Config {
+	return Config{
+		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
+		StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
+	}
+}
+
+// Validate reports all mistakes at once, each naming the setting; it is Invalid.
+// Files that settings name are read when the node opens.
+func (c *Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Log != "", "log is empty: name a directory or memory:")
+	check(!isRemote(c.Log), "log is %q: serve needs a directory or memory:, because it is the server", c.Log)
+	check(c.Durability >= mainstem.OS, "durability %d is unknown", int64(c.Durability))
+	check(c.Limits.MaxValue >= 0, "max-value is %d: want more than 0", c.Limits.MaxValue)
+	check(c.Limits.MaxBatchBytes >= 0, "max-batch-bytes is %d: want more than 0", c.Limits.MaxBatchBytes)
+	check(c.Limits.MaxBatchWrites >= 0, "max-batch-writes is %d: want more than 0", c.Limits.MaxBatchWrites)
+	l := c.Limits.WithDefaults()
+	check(l.MaxValue <= l.MaxBatchBytes, "max-value (%d) is more than max-batch-bytes (%d): a value must fit into a batch", l.MaxValue, l.MaxBatchBytes)
+	check((c.TLSCert == "") == (c.TLSKey == ""), "tls-cert and tls-key belong together: only one is set")
+	check(c.Token == "" || c.TokenFile == "", "token and token-file are both set: choose one")
+	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
+	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
+	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
+	errs = append(errs, c.checkListen())
+	if err := errors.Join(errs...); err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
+	}
+	return nil
+}
+
+// checkListen refuses an address that others can reach unless it is protected.
+func (c *Config) checkListen() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen is %q: want HOST:PORT, as in %s", c.Listen, DefaultListen)
+	}
+	if isLoopback(host) || c.Insecure {
+		return nil
+	}
+	var missing []string
+	if c.TLSCert == "" {
+		missing = append(missing, "TLS (set tls-cert and tls-key)")
+	}
+	if c.Token == "" && c.TokenFile == "" {
+		missing = append(missing, "a token (set token-file)")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("listen is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure to serve everyone on that network",
+		c.Listen, strings.Join(missing, " and "))
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// token returns what clients must present, read from its file if it has one.
+func (c *Config) token() (string, error) {
+	if c.TokenFile == "" {
+		return c.Token, nil
+	}
+	return ReadToken(c.TokenFile)
+}
+
+// ReadToken returns the token in a file: its one line, without the blanks around it.
+func ReadToken(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: err}
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: fmt.Errorf("%s does not hold one word", file)}
+	}
+	return token, nil
+}
+
+// tls returns the listener's TLS configuration, nil without one.
+func (c *Config) tls() (*tls.Config, error) {
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert " + c.TLSCert, Err: err}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// NewLogger returns a logger that writes to w in the format and from the level
+// that c asks for.
+func (c *Config) NewLogger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

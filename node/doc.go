@@ -1,0 +1,42 @@
+// Package node runs a Mainstem server: it opens an engine, attaches the views
+// that work in the background and the wires that serve clients, and stops all of
+// it in the opposite order.
+//
+// # Words
+//
+// A [Node] is one running server. Its [Config] is everything that can be set;
+// [Settings] are the same fields as people write them, in a YAML file, in
+// environment variables and as flags. [OpenLog] turns a target (a directory,
+// memory:, or the URL of a server) into a log, for servers and clients alike.
+//
+//	c := node.DefaultConfig()
+//	c.Log = "data"
+//	n, err := node.Open(ctx, c)
+//	...
+//	err = n.Start(ctx)
+//	...
+//	err = n.Stop(ctx)
+//
+// # What is served
+//
+// One HTTP listener answers the log's contract over RPC (see wire/rpc), GET
+// /healthz (the process lives), GET /readyz (the log takes commits) and GET
+// /metrics (Prometheus, from a registry of the node's own). Health needs no token.
+//
+// # Guarantees
+//
+// A node beyond loopback has TLS and a token, or was told to be insecure. Start
+// returns when clients can connect. Stop ends followers with Unavailable, lets
+// other requests finish until a deadline, and closes the log, so what was
+// acknowledged stays. A setting that nobody knows is an error that names the
+// nearest one.
+//
+// # Concurrency and ownership
+//
+// The methods of a Node may be called from many goroutines. The node owns its
+// log; whoever calls OpenLog owns theirs.
+//
+// # Testing
+//
+// Listen on 127.0.0.1:0 and read [Node.URL]; the target memory: needs no files.
+package node

@@ -1,0 +1,27 @@
+package nodetest_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mainstemdev/mainstem/node/nodetest"
+)
+
+func ExampleWriteCertificate() {
+	dir, err := os.MkdirTemp("", "certificate")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := nodetest.WriteCertificate(cert, key); err != nil {
+		fmt.Println(err)
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	fmt.Println(pair.Leaf.VerifyHostname("localhost"), err)
+	// Output: <nil> <nil>
+}

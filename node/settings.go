@@ -1,0 +1,210 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Setting is one field of [Config] as people write it: a flag --name, a key name
+// in a file, and a variable MAINSTEM_NAME.
+type Setting struct {
+	Name  string
+	Type  string // what the value is, for help texts: "directory", "bytes", "bool"
+	Usage string
+
+	set func(c *Config, v string) error
+	get func(c *Config) string
+}
+
+// Env returns the name of the setting's environment variable.
+func (s Setting) Env() string { return envName(s.Name) }
+
+// Get returns the setting's value in c, as Set reads it.
+func (s Setting) Get(c *Config) string { return s.get(c) }
+
+// Set changes the setting in c. The error names the setting, the value and what is valid.
+func (s Setting) Set(c *Config, v string) error {
+	if err := s.set(c, v); err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: s.Name, Err: err}
+	}
+	return nil
+}
+
+// Settings lists all settings in the order in which help texts show them.
+func Settings() []Setting {
+	return []Setting{
+		text("log", "directory", "where the log lives: a directory, or memory:", func(c *Config) *string { return &c.Log }),
+		text("listen", "host:port", "address of the HTTP listener", func(c *Config) *string { return &c.Listen }),
+		durability(),
+		text("tls-cert", "file", "PEM file of the listener's certificate", func(c *Config) *string { return &c.TLSCert }),
+		text("tls-key", "file", "PEM file of the certificate's key", func(c *Config) *string { return &c.TLSKey }),
+		text("token", "text", "bearer token that clients must present; others can read it in the process list, so prefer token-file", func(c *Config) *string { return &c.Token }),
+		text("token-file", "file", "file that holds the bearer token", func(c *Config) *string { return &c.TokenFile }),
+		flag("insecure", "listen beyond loopback without TLS and token", func(c *Config) *bool { return &c.Insecure }),
+		size("max-value", "most bytes in one value (default 16MiB)", func(c *Config) *int { return &c.Limits.MaxValue }),
+		size("max-batch-bytes", "most bytes in one batch (default 64MiB)", func(c *Config) *int { return &c.Limits.MaxBatchBytes }),
+		count("max-batch-writes", "most writes in one batch (default 100000)", func(c *Config) *int { return &c.Limits.MaxBatchWrites }),
+		size("cache", "memory for uncompressed blocks of the log (default 64MiB)", func(c *Config) *int64 { return &c.CacheBytes }),
+		size("memtable", "memory in which writes are collected before they become a sorted file; twice as much may be held (default 32MiB)", func(c *Config) *int64 { return &c.MemTable }),
+		size("min-free", "free disk space below which writes are refused (default 64MiB)", func(c *Config) *int64 { return &c.MinFree }),
+		duration("batch-id-age", "how long the IDs of batches are remembered (default 24h)", time.Second, func(c *Config) *time.Duration { return &c.BatchIDAge }),
+		duration("sweep-every", "how often age and size limits are enforced on disk (default 10s)", 10*time.Millisecond, func(c *Config) *time.Duration { return &c.SweepEvery }),
+		duration("upkeep-every", "how often retention and compaction of topics run (default 30s)", 10*time.Millisecond, func(c *Config) *time.Duration { return &c.UpkeepEvery }),
+		size("compaction-memory", "memory for the keys of a topic that is being compacted (default 64MiB)", func(c *Config) *int64 { return &c.Compaction }),
+		size("max-request", "most bytes in a request that is no commit (default 4MiB)", func(c *Config) *int { return &c.MaxRequest }),
+		size("max-pending", "most bytes of all requests being read or served (default 512MiB)", func(c *Config) *int64 { return &c.MaxPending }),
+		count("max-streams", "most scans, reads, feeds, backups and checks at one time (default 1024)", func(c *Config) *int { return &c.MaxStreams }),
+		count("max-snapshots", "most snapshots that clients hold at one time (default 64)", func(c *Config) *int { return &c.MaxSnapshots }),
+		duration("snapshot-lease", "how long a snapshot is held that its client does not use (default 1m)", time.Second, func(c *Config) *time.Duration { return &c.SnapshotLease }),
+		duration("body-timeout", "how long a request may take to arrive (default 1m)", time.Second, func(c *Config) *time.Duration { return &c.BodyTimeout }),
+		duration("stall-timeout", "how long a client may take nothing of a response that waits for it (default 10m)", time.Second, func(c *Config) *time.Duration { return &c.StallTimeout }),
+		duration("stop-timeout", "how long running requests may take to end when the server stops", 0, func(c *Config) *time.Duration { return &c.StopTimeout }),
+		text("log-format", "text|json", "how the server writes its own log, to standard error", func(c *Config) *string { return &c.LogFormat }),
+		level(),
+	}
+}
+
+func text(name, kind, usage string, field func(*Config) *string) Setting {
+	return Setting{
+		Name: name, Type: kind, Usage: usage,
+		set: func(c *Config, v string) error { *field(c) = v; return nil },
+		get: func(c *Config) string { return *field(c) },
+	}
+}
+
+func flag(name, usage string, field func(*Config) *bool) Setting {
+	return Setting{
+		Name: name, Type: "bool", Usage: usage,
+		set: func(c *Config, v string) error {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return fmt.Errorf("%q is not true or false", v)
+			}
+			*field(c) = b
+			return nil
+		},
+		get: func(c *Config) string { return strconv.FormatBool(*field(c)) },
+	}
+}
+
+func count(name, usage string, field func(*Config) *int) Setting {
+	return Setting{
+		Name: name, Type: "number", Usage: usage,
+		set: func(c *Config, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n <= 0 {
+				return fmt.Errorf("%q is not a number from 1 on", v)
+			}
+			*field(c) = n
+			return nil
+		},
+		get: func(c *Config) string { return zeroIsEmpty(*field(c)) },
+	}
+}
+
+func size[T int | int64](name, usage string, field func(*Config) *T) Setting {
+	return Setting{
+		Name: name, Type: "size", Usage: usage,
+		set: func(c *Config, v string) error {
+			n, err := ParseSize(v)
+			if err == nil && (n <= 0 || int64(T(n)) != n) {
+				err = fmt.Errorf("%q is out of range", v)
+			}
+			if err == nil {
+				*field(c) = T(n)
+			}
+			return err
+		},
+		get: func(c *Config) string { return zeroIsEmpty(*field(c)) },
+	}
+}
+
+func zeroIsEmpty[T int | int64](n T) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+func duration(name, usage string, least time.Duration, field func(*Config) *time.Duration) Setting {
+	return Setting{
+		Name: name, Type: "duration", Usage: usage,
+		set: func(c *Config, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil {
+				return fmt.Errorf("%q is not a duration such as 1m30s", v)
+			}
+			if d < least {
+				return fmt.Errorf("%q is less than %v", v, least)
+			}
+			*field(c) = d
+			return nil
+		},
+		get: func(c *Config) string {
+			if *field(c) == 0 {
+				return ""
+			}
+			return field(c).String()
+		},
+	}
+}
+
+func durability() Setting {
+	return Setting{
+		Name: "durability", Type: "fsync|os|interval=D", Usage: "what a write has reached when it is acknowledged",
+		set: func(c *Config, v string) (err error) {
+			c.Durability, err = mainstem.ParseDurability(v)
+			return err
+		},
+		get: func(c *Config) string { return c.Durability.String() },
+	}
+}
+
+func level() Setting {
+	return Setting{
+		Name: "log-level", Type: "level", Usage: "least severity that is logged: debug, info, warn or error",
+		set: func(c *Config, v string) error {
+			if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil {
+				return fmt.Errorf("%q is not debug, info, warn or error", v)
+			}
+			return nil
+		},
+		get: func(c *Config) string { return strings.ToLower(c.LogLevel.String()) },
+	}
+}
+
+var sizeUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"KB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+	{"B", 1},
+	{"", 1},
+}
+
+// ParseSize reads a number of bytes such as 4096, 16MiB or 2GB.
+func ParseSize(s string) (int64, error) {
+	for _, u := range sizeUnits {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n > (1<<62)/u.bytes || n < -(1<<62)/u.bytes {
+			break
+		}
+		return n * u.bytes, nil
+	}
+	return 0, fmt.Errorf("%q is not a number of bytes such as 4096, 16MiB or 2GB", s)
+}
