@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/node"
+)
+
+const file = "testdata/commits.jsonl"
+
+// TestMain lets the test binary play the program, or a server, so that they can
+// be killed.
+func TestMain(m *testing.M) {
+	var err error
+	switch log := os.Getenv("COMMITS_TEST_LOG"); os.Getenv("COMMITS_TEST_ROLE") {
+	case "import":
+		err = run(context.Background(), log, file)
+	case "serve":
+		err = serve(log, os.Getenv("COMMITS_TEST_LISTEN"))
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func serve(dir, listen string) error {
+	c := node.DefaultConfig()
+	c.Log, c.Listen = dir, listen
+	n, err := node.Open(context.Background(), c)
+	if err != nil {
+		return err
+	}
+	if err := n.Start(context.Background()); err != nil {
+		return err
+	}
+	return <-n.Failed()
+}
+
+// play starts this binary in a role.
+func play(t *testing.T, role, log, listen string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "COMMITS_TEST_ROLE="+role, "COMMITS_TEST_LOG="+log, "COMMITS_TEST_LISTEN="+listen)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, &out
+}
+
+// count counts the file without any of the program's code: by the words of the lines.
+func count(t *testing.T) result {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := result{Streams: map[string]int{}, Directories: map[string]int64{}, Keys: map[string]int{}}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var fields map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &fields); err != nil {
+			t.Fatal(err)
+		}
+		author := fields["author"].(string)
+		r.Events++
+		r.Messages++
+		r.Streams["author-"+author]++
+		r.Keys[author]++
+		for _, dir := range fields["dirs"].([]any) {
+			r.Directories[dir.(string)]++
+		}
+	}
+	if r.Events != 2819 || len(r.Streams) != 134 {
+		t.Fatalf("the file has %d commits of %d authors, want 2819 of 134", r.Events, len(r.Streams))
+	}
+	return r
+}
+
+func verify(t *testing.T, dir string) {
+	t.Helper()
+	log, err := pebblelog.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	got, err := answers(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(count(t), got); diff != "" {
+		t.Errorf("the views differ from the file (-file +views):\n%s", diff)
+	}
+}
+
+func TestImport(t *testing.T) {
+	dir := t.TempDir()
+	if err := run(t.Context(), dir, file); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, dir)
+	if err := run(t.Context(), dir, file); err != nil { // nothing is left to do
+		t.Fatal(err)
+	}
+	verify(t, dir)
+}
+
+// TestKilled kills the program at random moments until it gets through.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	kills := 0
+	for {
+		cmd, out := play(t, "import", dir, "")
+		timer := time.AfterFunc(moment(kills), func() { cmd.Process.Kill() })
+		err := cmd.Wait()
+		if timer.Stop(); err == nil {
+			break
+		}
+		if !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		kills++
+	}
+	t.Logf("killed %d times", kills)
+	if kills == 0 {
+		t.Error("the program was never killed")
+	}
+	verify(t, dir)
+}
+
+// TestServerKilled kills the server under the program, again and again.
+func TestServerKilled(t *testing.T) {
+	dir, listen := t.TempDir(), freeAddress(t)
+	server, _ := play(t, "serve", dir, listen)
+	client, out := play(t, "import", "http://"+listen, "")
+	done := make(chan error, 1)
+	go func() { done <- client.Wait() }()
+	for kills := 0; ; kills++ {
+		select {
+		case err := <-done:
+			server.Process.Kill()
+			server.Wait()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			t.Logf("killed %d times", kills)
+			verify(t, dir)
+			return
+		case <-time.After(moment(kills)):
+			server.Process.Kill()
+			server.Wait()
+			server, _ = play(t, "serve", dir, listen)
+		}
+	}
+}
+
+// moment returns how long a process may live before its next kill: longer each
+// time, so that a slow machine gets through too.
+func moment(kills int) time.Duration {
+	return time.Duration(100+rand.IntN(400)+kills*kills*50) * time.Millisecond
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

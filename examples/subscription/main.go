@@ -1,0 +1,84 @@
+// Command subscription keeps a table of totals up to date with a stream of events.
+// What the handler writes and how far it has come are one commit: killed at any
+// moment, it counts every event once.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Deposit is the data of the events.
+type Deposit struct {
+	Amount int64 `json:"amount"`
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "subscription:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	accounts, err := event.Open(log, "accounts", nil)
+	if err != nil {
+		return err
+	}
+	totals, err := kv.Open[int64](log, "bank/totals", nil)
+	if err != nil {
+		return err
+	}
+
+	sub, err := accounts.Subscribe(ctx, "totals", nil, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		var d Deposit
+		if err := json.Unmarshal(ev.Data, &d); err != nil {
+			return err
+		}
+		old, err := totals.Get(ctx, ev.Stream)
+		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound {
+			return err
+		}
+		totals.Put(b, ev.Stream, old.Value+d.Amount)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+
+	var last mainstem.Position
+	for i := range int64(10) {
+		ev, err := event.JSON("Deposited", Deposit{Amount: i})
+		if err != nil {
+			return err
+		}
+		done, err := accounts.Write(ctx, fmt.Sprintf("account-%d", i%2), event.AnyVersion, []event.Event{ev})
+		if err != nil {
+			return err
+		}
+		last = done.LastPosition
+	}
+	if err := sub.WaitFor(ctx, last); err != nil { // read your own writes
+		return err
+	}
+	for e, err := range totals.List(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		fmt.Println(e.Key, e.Value)
+	}
+	return nil
+}
