@@ -1,0 +1,175 @@
+package crashtest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
+)
+
+const dir = "/data/log"
+
+func options(fs vfs.FS, c *crashtest.Clock, d mainstem.Durability) *pebblelog.Options {
+	return &pebblelog.Options{FS: fs, Now: c.Now, Durability: d, MemTableBytes: 64 << 10, CacheBytes: 1 << 20, MinFree: -1, SweepEvery: 1000 * time.Hour}
+}
+
+func generate(t *testing.T, shape crashtest.Shape) *crashtest.Workload {
+	t.Helper()
+	c := new(crashtest.Clock)
+	ref, err := pebblelog.OpenMemory(options(nil, c, shape.Durability))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := crashtest.Generate(context.Background(), shape, ref, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crashtest.Check(context.Background(), ref); err != nil {
+		t.Errorf("seed %d: the reference itself: %v", shape.Seed, err)
+	}
+	if err := ref.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// powerCut runs a workload on a file system and cuts the power in front of every
+// operation that changes it.
+type powerCut struct {
+	t  *testing.T
+	w  *crashtest.Workload
+	d  mainstem.Durability
+	fs *vfs.MemFS
+
+	opened       atomic.Bool
+	acked, begun atomic.Int64 // steps
+	closed       atomic.Bool
+
+	mu     sync.Mutex
+	failed bool
+	cuts   int
+}
+
+// TestPowerCut cuts the power in front of every file operation of a workload, from
+// the creation of the log to its end, and looks at what is left.
+func TestPowerCut(t *testing.T) {
+	modes := []struct {
+		name  string
+		shape crashtest.Shape
+	}{
+		{"fsync", crashtest.Shape{Durability: mainstem.Fsync, Big: true}},
+		{"os", crashtest.Shape{Durability: mainstem.OS, Big: true}},
+		{"interval", crashtest.Shape{Durability: mainstem.Interval(time.Millisecond)}},
+		{"mixed", crashtest.Shape{Durability: mainstem.Fsync, Mixed: true, Big: true}},
+	}
+	for _, mode := range modes {
+		for _, seed := range seeds(1, 30) {
+			t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) {
+				shape := mode.shape
+				shape.Seed, shape.Steps = seed, 40
+				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem()}
+				p.run()
+				t.Logf("%d power cuts", p.cuts)
+			})
+		}
+	}
+}
+
+func (p *powerCut) run() {
+	fs := &crashtest.CutFS{FS: p.fs, Before: p.cut}
+	c := new(crashtest.Clock)
+	l, err := pebblelog.Open(dir, options(fs, c, p.d))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.opened.Store(true)
+	for n := 1; n <= len(p.w.Steps); n++ {
+		p.begun.Store(int64(n))
+		if err := p.w.Do(context.Background(), l, c, n); err != nil {
+			p.t.Fatalf("seed %d: %v", p.w.Seed, err)
+		}
+		p.acked.Store(int64(n))
+	}
+	if err := l.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.closed.Store(true)
+	p.cut(fs.Ops()+1, "end")
+}
+
+// cut looks at what a power cut now would leave behind, three times: nothing that
+// was not synced, all of it, and a part of it.
+func (p *powerCut) cut(n int, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed {
+		return
+	}
+	rng := rand.New(rand.NewPCG(p.w.Seed, uint64(n)))
+	for _, percent := range []int{0, 100, 1 + rng.IntN(99)} {
+		opened, closed, acked := p.opened.Load(), p.closed.Load(), int(p.acked.Load())
+		after := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+		hi := int(p.begun.Load())
+		lo := p.w.Synced(acked)
+		if percent == 100 || closed {
+			lo = acked
+		}
+		p.cuts++
+		if err := p.look(after, opened, lo, hi, rng); err != nil {
+			p.failed = true
+			p.t.Errorf("seed %d: power cut before operation %d (%s), %d%% of unsynced data kept, steps %d to %d: %v", p.w.Seed, n, what, percent, lo, hi, err)
+			return
+		}
+	}
+}
+
+func (p *powerCut) look(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
+	c := new(crashtest.Clock)
+	o := options(fs, c, p.d)
+	o.MustExist = mustExist
+	l, err := pebblelog.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ctx := context.Background()
+	n, err := p.w.Verify(ctx, l, c, lo, hi)
+	if err != nil {
+		return err
+	}
+	last := min(max(n, hi)+3, len(p.w.Steps))
+	if rng.IntN(50) == 0 {
+		last = len(p.w.Steps)
+	}
+	if err := p.w.Resume(ctx, l, c, n, last); err != nil {
+		return err
+	}
+	if err := leftovers(fs); err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// leftovers reports what interrupted work has left in the directory for ever.
+func leftovers(fs vfs.FS) error {
+	names, err := fs.List(dir + "/db")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "backup-") || strings.HasSuffix(name, ".salvage") || strings.HasSuffix(name, ".tmp") {
+			return fmt.Errorf("%s is still there after the log was opened", name)
+		}
+	}
+	return nil
+}
