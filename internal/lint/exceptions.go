@@ -1,0 +1,35 @@
+package lint
+
+// Exceptions are the places where a rule is right to be broken. One that is no
+// longer needed fails the tests.
+var Exceptions = []Exception{
+	{"sleep", "enginetest/enginetest.go:env.pass", "an engine without a clock of the suite's can only be waited for"},
+	{"sleep", "enginetest/enginetest.go:env.eventually", "this is the helper that asks again until its patience ends"},
+	{"sleep", "enginetest/case_live.go:manyFollowers", "a slow follower is what the case needs; nothing is timed by it"},
+
+	{"sleep-in-test", "enginetest/mutant_list_test.go", "the mutant leaves a gap that a lock should have covered, for the suite to find"},
+	{"sleep-in-test", "internal/crashtest/fault_test.go:faultRun.goOn", "it asks again until the log takes commits, a bounded number of times; Pebble retries in its own time"},
+
+	{"panic", "cmd/mainstem/app.go:required", "the flag's name is a constant of the program; every run of it would panic, so none is released"},
+	{"panic", "engine/pebblelog/failure.go:logger.Fatalf", "Pebble's contract for Fatalf is not to return; Log.write recovers and fails the commit"},
+	{"panic", "enginetest/history/check.go:checker.collect", "a history in which values do not identify their writes is a mistake in a test, and would be judged wrongly"},
+	{"panic", "enginetest/model/model.go:Log.Reopen", "a documented misuse by a test, without a T to fail"},
+	{"panic", "enginetest/program_machine.go", "helpers of the cases that would report, used where a program returns errors: it never calls the reporter"},
+	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
+	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
+
+	{"leak-check", "cmd/mainstem/app.go:interruptible", "it waits for signals as long as the process lives; only main calls it"},
+
+	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
+	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},
+	{"background", "engine/remotelog/snapshot.go:snapshot.Close", "Close has no ctx by contract; closeGrace bounds it"},
+	{"background", "enginetest", "the suite is test support: patience bounds each case, and the check after it has none to inherit"},
+	{"background", "internal/testengines/finish.go:finish", "it runs in a Cleanup, when the test's own context has ended"},
+	{"background", "node/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
+	{"background", "node/node.go:Open", "what the node runs outlives the call of Open; Stop cancels it"},
+	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
+	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
+	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
+
+	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
+}

@@ -1,0 +1,202 @@
+package lint
+
+import "strings"
+
+// Layer is a row of the import table: what some folders may import outside of
+// tests, besides the standard library and what lies below the same folder.
+type Layer struct {
+	Name    string
+	Dirs    []string // each with all below it, unless another layer names a longer prefix; "." is the root package only
+	May     []string // folders of this module, each with all below it; "." is the root package only
+	Libs    []string // import paths of other modules, each with all below it
+	Because string
+}
+
+// anything in [Layer.May] allows every folder of the module, in [Layer.Libs]
+// every other module.
+const anything = "*"
+
+// protobuf is the Protobuf runtime.
+const protobuf = "google.golang.org/protobuf"
+
+// Layers is the import table. Every folder with Go code is in one layer. Views
+// never import engines and engines never import views: only the node, the
+// command and tests bring them together.
+var Layers = []Layer{
+	{
+		Name:    "the contract",
+		Dirs:    []string{"."},
+		Because: "everything stands on the contract, so it stands on nothing but the standard library",
+	},
+	{
+		Name:    "a codec",
+		Dirs:    []string{"codec"},
+		Libs:    []string{protobuf},
+		Because: "a codec turns values into bytes and knows no log",
+	},
+	{
+		Name:    "the kv view",
+		Dirs:    []string{"kv"},
+		May:     []string{".", "codec", "internal/format", "internal/invariants"},
+		Libs:    []string{protobuf},
+		Because: "a view works on any engine and beside any other view, so it knows the contract only",
+	},
+	{
+		Name:    "the event view",
+		Dirs:    []string{"event"},
+		May:     []string{".", "codec", "internal/format", "internal/invariants"},
+		Because: "a view works on any engine and beside any other view, so it knows the contract only",
+	},
+	{
+		Name: "the topic view",
+		Dirs: []string{"topic"},
+		May:  []string{".", "codec", "internal/format", "internal/invariants"},
+		Libs: []string{
+			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin",
+			"github.com/klauspost/compress", "github.com/pierrec/lz4/v4",
+		},
+		Because: "a view works on any engine and beside any other view, so it knows the contract only; topics store record batches of Kafka, and its compression formats with them",
+	},
+	{
+		Name:    "the embedded engine",
+		Dirs:    []string{"engine/pebblelog"},
+		May:     []string{".", "internal/format", "internal/invariants"},
+		Libs:    []string{"github.com/cockroachdb/pebble/v2", "github.com/google/uuid", "golang.org/x/sys"},
+		Because: "an engine carries any view, so it knows none, and no other engine",
+	},
+	{
+		Name:    "the remote engine",
+		Dirs:    []string{"engine/remotelog"},
+		May:     []string{".", "internal/format", "internal/invariants", "wire/rpc/message", "wire/rpc/mainstem"},
+		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
+		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
+	},
+	{
+		Name:    "the conformance suite",
+		Dirs:    []string{"enginetest"},
+		May:     []string{"."},
+		Libs:    []string{"pgregory.net/rapid", "github.com/google/go-cmp"},
+		Because: "whoever writes an engine links the suite, which must not bring an engine of ours along",
+	},
+	{
+		Name:    "a protocol server",
+		Dirs:    []string{"wire"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/format", "internal/invariants"},
+		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net", "golang.org/x/sync"},
+		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
+	},
+	{
+		Name:    "the generator of the protocol's code",
+		Dirs:    []string{"wire/rpc/internal/gen"},
+		Libs:    []string{"github.com/bufbuild/protocompile", protobuf},
+		Because: "it runs when the protocol changes, and what it imports is in no program",
+	},
+	{
+		Name:    "the node",
+		Dirs:    []string{"node"},
+		May:     []string{".", "codec", "kv", "event", "topic", "engine", "wire", "internal/format", "internal/invariants"},
+		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs"},
+		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
+	},
+	{
+		Name:    "the command line",
+		Dirs:    []string{"cmd"},
+		May:     []string{".", "codec", "kv", "event", "topic", "node", "engine"},
+		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/google/uuid"},
+		Because: "commands use the node to open a log and the views to work on it, and an engine itself only to restore it; servers are the node's business",
+	},
+	{
+		Name:    "the persisted format",
+		Dirs:    []string{"internal/format"},
+		May:     []string{"."},
+		Because: "the persisted bytes are defined in one place that depends on nothing that can change under them",
+	},
+	{
+		Name:    "the invariants",
+		Dirs:    []string{"internal/invariants"},
+		Because: "every package may check invariants, so this one can import none",
+	},
+	{
+		Name:    "the rules",
+		Dirs:    []string{"internal/lint"},
+		Because: "the rules must hold, and run, whatever the state of the packages that they judge",
+	},
+	{
+		Name:    "test support",
+		Dirs:    []string{"internal/testengines", "internal/crashtest"},
+		May:     []string{".", "engine", "enginetest", "wire", "internal"},
+		Libs:    []string{"github.com/cockroachdb/pebble/v2", "pgregory.net/rapid", "github.com/google/go-cmp", "go.uber.org/goleak"},
+		Because: "it starts engines for the tests of everything else, views included, so it knows no view",
+	},
+	{
+		Name:    "an example",
+		Dirs:    []string{"examples"},
+		May:     []string{".", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
+		Because: "an example shows what a user of the module can write, who cannot import internal packages",
+	},
+	{
+		Name:    "the nested modules",
+		Dirs:    []string{"bench", "interop"},
+		May:     []string{anything},
+		Libs:    []string{anything},
+		Because: "what they need stays in their own go.mod",
+	},
+}
+
+// layerOf returns the layer whose folder is the longest prefix of dir, nil if
+// there is none.
+func layerOf(layers []Layer, dir string) *Layer {
+	var found *Layer
+	longest := -1
+	for i := range layers {
+		for _, d := range layers[i].Dirs {
+			if within(dir, d) && len(d) > longest {
+				found, longest = &layers[i], len(d)
+			}
+		}
+	}
+	return found
+}
+
+// within reports whether dir is parent or below it. Nothing is below ".".
+func within(dir, parent string) bool {
+	return dir == parent || strings.HasPrefix(dir, parent+"/")
+}
+
+// allows returns whether code in dir may import the package at imported.
+func (l *Layer) allows(module, dir, imported string) bool {
+	inside, ours := relative(module, imported)
+	if !ours {
+		return standard(imported) || anyWithin(imported, l.Libs)
+	}
+	for _, d := range l.Dirs {
+		if within(dir, d) && within(inside, d) {
+			return true
+		}
+	}
+	return anyWithin(inside, l.May)
+}
+
+func anyWithin(p string, parents []string) bool {
+	for _, parent := range parents {
+		if parent == anything || within(p, parent) {
+			return true
+		}
+	}
+	return false
+}
+
+// relative returns the folder of an import path of this module.
+func relative(module, imported string) (dir string, ours bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// standard reports whether an import path is of the standard library: no other
+// path begins with a name without a dot.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
