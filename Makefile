@@ -6,10 +6,10 @@ PKG      ?= ./...
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test race invariants lint fuzz crash bench generate build run cover ci
+.PHONY: help test race invariants lint fuzz crash crash-long bench generate build run cover ci
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 test: ## run all tests
 	go test ./...
@@ -28,6 +28,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 crash: ## run the crash loops: power cuts, I/O errors, killed processes
 	.ci/run crash
+
+crash-long: ## run the crash loops with many more seeds and places: an hour
+	go test -tags invariants -count=1 -timeout 0 ./internal/crashtest -args -crash.long
 
 bench: ## run the benchmarks that match BENCH (.) in PKG (./...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

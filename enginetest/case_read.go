@@ -27,6 +27,8 @@ var feedCases = []testCase{
 		promise: "Records of spaces with NoFeed are in no feed and in every other read."},
 	{name: "feed pages", run: feedPages,
 		promise: "Pages of any size, each after the last position of the one before, make up the whole feed."},
+	{name: "feed of many spaces", run: feedOfManySpaces,
+		promise: "A feed of any number of spaces is in the order of the log, whatever spaces lie between."},
 	{name: "feed after the end", run: feedAfterEnd,
 		promise: "A feed after the newest position, or far beyond, is empty and no error."},
 }
@@ -242,6 +244,38 @@ func feedPages(e *env) {
 		}
 		e.same(fmt.Sprintf("the feed in pages of %d", size), fulls(got), fulls(whole)...)
 	}
+}
+
+func feedOfManySpaces(e *env) {
+	const spaces, batches = 60, 150
+	name := func(i int) string { return fmt.Sprintf("many/%d", i%spaces) }
+	var odd []string
+	for i := range spaces {
+		e.space(name(i), mainstem.Policy{History: i % 3 * 4})
+		if i%2 == 1 {
+			odd = append(odd, name(i))
+		}
+	}
+	var want, wantOdd []string
+	for n := range batches {
+		e.commit(func(b *mainstem.Batch) {
+			for i := range n%5 + 1 {
+				s, key := n*7+i*11, fmt.Sprintf("%d.%d", n, i)
+				b.Put(name(s), []byte(key), nil)
+				text := fmt.Sprintf("%s/%s@1=nil", name(s), key)
+				want = append(want, text)
+				if s%2 == 1 {
+					wantOdd = append(wantOdd, text)
+				}
+			}
+		})
+	}
+	all := e.feed(mainstem.Filter{})
+	ascending(e, all)
+	e.same("the feed of all", briefs(all), want...)
+	e.same("the feed of half of the spaces", briefs(e.feed(mainstem.Filter{Spaces: odd})), wantOdd...)
+	f := mainstem.Filter{Spaces: odd, After: all[len(all)/2].Position}
+	e.same("its second half", fulls(e.feed(f)), fulls(filtered(all, f))...)
 }
 
 func feedAfterEnd(e *env) {

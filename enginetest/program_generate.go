@@ -155,7 +155,8 @@ func (g *generator) write() plannedWrite {
 		if g.chance(25) {
 			w.count = uint32(g.IntN(4))
 		}
-		if g.time && g.chance(25) {
+		// Where MaxAge may remove a record first, whether its expiry is told is not said.
+		if g.time && universe[w.space].policy.MaxAge == 0 && g.chance(25) {
 			w.ttl = time.Duration(g.IntN(5)*10+5) * time.Second
 		}
 	case mainstem.OpTruncate:

@@ -125,7 +125,7 @@ func (c *collector) flush(dst []Recorded) []Recorded {
 	} else {
 		dst = slices.Grow(dst, n)[:len(dst)+n]
 	}
-	rest := block{data: append(make([]byte, 0, len(c.data)), c.data...), text: string(c.text), customs: c.customs}
+	rest := block{data: append([]byte{}, c.data...), text: string(c.text), customs: c.customs}
 	out := dst[len(dst)-n:]
 	for i := range c.entries {
 		e, r := &c.entries[i], &out[i]

@@ -54,16 +54,17 @@ func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Reco
 	c := s.collector()
 	defer s.release(c)
 	var out []Recorded
-	for rec, err := range s.records(ctx, stream, o) {
-		if err != nil {
-			return nil, err
-		}
+	err := s.read(ctx, stream, o, func(rec mainstem.Record) (bool, error) {
 		if err := c.add(&rec); err != nil {
-			return nil, err
+			return false, err
 		}
 		if c.full() {
 			out = c.flush(out)
 		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return c.flush(out), nil
 }
@@ -78,100 +79,89 @@ func (s *Store) Events(ctx context.Context, stream string, o *LoadOptions) iter.
 	return func(yield func(Recorded, error) bool) {
 		dec := s.decoders.Get().(*decoder)
 		defer s.decoders.Put(dec)
-		for rec, err := range s.records(ctx, stream, o) {
-			if err != nil {
-				yield(Recorded{}, err)
-				return
-			}
+		err := s.read(ctx, stream, o, func(rec mainstem.Record) (bool, error) {
 			r, err := dec.recorded(&rec, stream)
-			if !yield(r, err) || err != nil {
-				return
-			}
+			return err == nil && yield(r, nil), err
+		})
+		if err != nil {
+			yield(Recorded{}, err)
 		}
 	}
 }
 
-// records yields the records of the events that o selects.
-func (s *Store) records(ctx context.Context, stream string, o *LoadOptions) iter.Seq2[mainstem.Record, error] {
-	return func(yield func(mainstem.Record, error) bool) {
-		err := checkStream("load", stream)
-		if err == nil {
-			err = o.check()
-		}
+// read calls do for the record of each event that o selects, until do returns
+// false or an error.
+func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
+	if err := checkStream("load", stream); err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.Follow {
+		return s.follow(ctx, stream, o, do)
+	}
+	n := 0
+	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), o.versions()) {
 		if err != nil {
-			yield(mainstem.Record{}, err)
-			return
+			return ignoreNotFound(err)
 		}
-		if o.Follow {
-			s.follow(ctx, stream, o, yield)
-			return
-		}
-		v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward}
-		n := 0
-		for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), s.limited(v, o)) {
-			if err != nil {
-				if !isNotFound(err) {
-					yield(mainstem.Record{}, err)
-				}
-				return
-			}
-			if o.after(&rec) {
-				if o.Backward {
-					continue
-				}
-				return
-			}
-			if !rec.Live() {
+		if o.after(&rec) {
+			if o.Backward {
 				continue
 			}
-			if !yield(rec, nil) {
-				return
-			}
-			if n++; n == o.Limit {
-				return
-			}
+			return nil
+		}
+		if !rec.Live() {
+			continue
+		}
+		if more, err := do(rec); !more {
+			return err
+		}
+		if n++; n == o.Limit {
+			return nil
 		}
 	}
+	return nil
 }
 
-// limited passes the limit of o on to the log. A stream that was deleted begins
-// with a tombstone, which is one record more; with time travel backwards, nobody
-// knows how many are passed over.
-func (s *Store) limited(v mainstem.Versions, o *LoadOptions) mainstem.Versions {
-	if o.Limit > 0 && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
+// versions passes o on to the log. A stream that was deleted begins with a
+// tombstone, which is one record more than the limit; with time travel backwards,
+// nobody knows how many are passed over.
+func (o *LoadOptions) versions() mainstem.Versions {
+	v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward, Follow: o.Follow}
+	if o.Limit > 0 && !o.Follow && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
 		v.Limit = o.Limit + 1
 	}
 	return v
 }
 
-// follow yields the events of stream from o.From on, and those that come.
-func (s *Store) follow(ctx context.Context, stream string, o *LoadOptions, yield func(mainstem.Record, error) bool) {
+// follow is read for what is there and what comes.
+func (s *Store) follow(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
 	key := []byte(stream)
 	n := 0
 	for {
-		for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{From: o.From, Follow: true}) {
+		for rec, err := range s.log.Read(ctx, s.spaces.events, key, o.versions()) {
 			if isNotFound(err) {
 				break // the store has no space yet
 			}
 			if err != nil {
-				yield(mainstem.Record{}, err)
-				return
+				return err
 			}
 			if !rec.Live() {
 				continue
 			}
-			if !yield(rec, nil) {
-				return
+			if more, err := do(rec); !more {
+				return err
 			}
 			if n++; n == o.Limit {
-				return
+				return nil
 			}
 		}
 		// A feed may wait for a space that does not exist; Read may not.
 		for _, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: key, Follow: true}) {
 			if err != nil {
-				yield(mainstem.Record{}, err)
-				return
+				return err
 			}
 			break
 		}

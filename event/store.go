@@ -41,20 +41,19 @@ func (o *Options) Validate() error {
 	if o == nil {
 		return nil
 	}
-	var errs []error
-	if o.MaxEventBytes < 0 {
-		errs = append(errs, fmt.Errorf("MaxEventBytes is %d: want 0 (the log's limit) or more", o.MaxEventBytes))
+	var wrong []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
 	}
-	if o.KeepSnapshots < 0 || o.KeepSnapshots > mainstem.MaxHistory {
-		errs = append(errs, fmt.Errorf("KeepSnapshots is %d: want 0 (default 1) to %d", o.KeepSnapshots, mainstem.MaxHistory))
-	}
-	if o.Durability < mainstem.OS {
-		errs = append(errs, fmt.Errorf("Durability %d is not one that this version knows", int64(o.Durability)))
-	}
-	if len(errs) == 0 {
+	check(o.MaxEventBytes >= 0, "MaxEventBytes is %d: want 0 (the log's limit) or more", o.MaxEventBytes)
+	check(o.KeepSnapshots >= 0 && o.KeepSnapshots <= mainstem.MaxHistory, "KeepSnapshots is %d: want 0 (default 1) to %d", o.KeepSnapshots, mainstem.MaxHistory)
+	check(o.Durability >= mainstem.OS, "Durability %d is not one that this version knows", int64(o.Durability))
+	if len(wrong) == 0 {
 		return nil
 	}
-	return invalid("open event store", "options: %w", errors.Join(errs...))
+	return invalid("open event store", "options: %w", errors.Join(wrong...))
 }
 
 // Store is a handle on the event streams of one name in a log. It owns no files

@@ -24,8 +24,8 @@ type cleaning struct {
 	largest   int   // bytes that a batch may have
 
 	earliest int64 // ms: the earliest delete horizon met or set
-	decoder recordbatch.Decoder
-	rewrite recordbatch.Rewriter
+	decoder  recordbatch.Decoder
+	rewrite  recordbatch.Rewriter
 }
 
 // clean runs the pass.
@@ -58,6 +58,10 @@ func (p *partition) cleanStep(ctx context.Context, c *cleaning, cursor int64) (i
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
+		return 0, err
+	}
+	// Batches may have come after the index was brought up to date.
+	if err := p.extendToLocked(ctx, c.limit); err != nil {
 		return 0, err
 	}
 	i := p.index.find(cursor)

@@ -132,7 +132,7 @@ func (d *dirt) dropped(h *recordbatch.Batch, base int64) bool {
 // end of the partition. It goes on beyond what may be compacted, because the
 // marker of a transaction may be there.
 func (p *partition) findDirt(ctx context.Context, s *settings, now int64) (dirt, error) {
-	d, indexed, err := p.beginDirt(ctx)
+	d, err := p.beginDirt(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -158,23 +158,22 @@ func (p *partition) findDirt(ctx context.Context, s *settings, now int64) (dirt,
 		}
 		d.follow(&h, g.base, open)
 	}
-	d.limit = min(newest, young, max(indexed, d.from))
+	d.limit = min(newest, young)
 	for _, first := range open {
 		d.limit = min(d.limit, max(first, d.from))
 	}
 	return d, nil
 }
 
-// beginDirt returns where compaction has to begin, and up to where the partition
-// is indexed: cleaning goes by the index and can go no further.
-func (p *partition) beginDirt(ctx context.Context) (d dirt, indexed int64, err error) {
+// beginDirt returns where compaction has to begin.
+func (p *partition) beginDirt(ctx context.Context) (dirt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
-		return d, 0, err
+		return dirt{}, err
 	}
 	st := &p.index.state
-	return dirt{from: max(st.cleaned, st.start), horizon: st.horizon, aborted: map[int64][]txnRun{}}, p.index.end(), nil
+	return dirt{from: max(st.cleaned, st.start), horizon: st.horizon, aborted: map[int64][]txnRun{}}, nil
 }
 
 // follow keeps account of transactions.

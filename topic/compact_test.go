@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -51,7 +50,7 @@ func wantRecords(t testing.TB, tp *Topic, want ...string) {
 // The newest record of each key stays, where it was; the newest batch is not touched.
 func TestCompact(t *testing.T) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
-		testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		eachLog(t, func(t *testing.T, log mainstem.Log) {
 			ck := newClock()
 			now := ck.Now().UnixMilli()
 			c := open(t, log, &Options{Now: ck.Now})
@@ -155,7 +154,7 @@ func txn(pid int64, records ...rec) []byte {
 // Aborted records never supersede committed ones and go; an open transaction stops
 // compaction; markers stay.
 func TestCompactTransactions(t *testing.T) {
-	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+	eachLog(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact"}})
 		end := func(pid int64, commit bool) {
@@ -238,10 +237,9 @@ func TestCompactAfterAlter(t *testing.T) {
 // offset; no offset changes; nothing that was never written appears; and once
 // compaction has come to rest, below the newest batch each key is there once.
 func TestCompactionAgreesWithModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	eachProgram(t, func(t *rapid.T, log mainstem.Log) {
 		ctx := context.Background()
-		log, ck := model.New(nil), newClock()
-		defer log.Close()
+		ck := newClock()
 		var c *Catalog
 		var tp *Topic
 		reopen := func() {
@@ -395,7 +393,7 @@ func bases2(t *rapid.T, data []byte) (last int64) {
 // Consumers and producers at work while compaction runs see every key's newest
 // value, and never one older than they have seen.
 func TestCompactionUnderLoad(t *testing.T) {
-	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+	eachLog(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		c.extents = extentLimits{bytes: 2000, batches: 10}
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", DeleteRetention: "0"}})

@@ -195,6 +195,17 @@ func (p *partition) extendLocked(ctx context.Context, budget int64) (bool, error
 	return true, nil
 }
 
+// extendToLocked makes sure that the index reaches offset, unless the partition
+// ends or was trimmed before.
+func (p *partition) extendToLocked(ctx context.Context, offset int64) error {
+	for p.index.end() < offset {
+		if done, err := p.extendLocked(ctx, extendBytes); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // whole brings the index up to the end of the partition, in memory, and calls f
 // with the lock held.
 func (p *partition) whole(ctx context.Context, f func(*index)) error {

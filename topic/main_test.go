@@ -2,17 +2,74 @@ package topic
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// eachLog runs body on an empty log of every engine there is for tests, and on
+// the embedded engine in memory.
+func eachLog(t *testing.T, body func(t *testing.T, log mainstem.Log)) {
+	t.Helper()
+	testengines.Each(t, body, testengines.Only("model"))
+	t.Run("pebblelog", func(t *testing.T) { body(t, pebble(t)) })
+}
+
+// eachProgram runs random programs on empty logs of the model and of the embedded
+// engine, which is checked afterwards.
+func eachProgram(t *testing.T, program func(t *rapid.T, log mainstem.Log)) {
+	t.Run("model", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			log := model.New(nil)
+			defer log.Close()
+			program(t, log)
+		})
+	})
+	t.Run("pebblelog", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			log, err := pebblelog.OpenMemory(&pebblelog.Options{Durability: mainstem.OS})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer log.Close()
+			program(t, log)
+			if _, err := log.Check(context.Background(), func(p mainstem.Problem) { t.Errorf("check: %s: %s", p.Where, p.What) }); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// pebble returns an empty log of the embedded engine, in memory, which is checked
+// and closed when the test ends.
+func pebble(t testing.TB) *pebblelog.Log {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{Durability: mainstem.OS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := log.Check(context.Background(), func(p mainstem.Problem) {
+			t.Errorf("check after the test: %s: %s", p.Where, p.What)
+		})
+		if err := errors.Join(err, log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
 
 // clock is a clock that tests move.
 type clock struct {

@@ -85,10 +85,9 @@ func (m *retentionModel) newest() (offset, ms int64) {
 // Appends, retention by time and size, DeleteRecords, restarts and lookups by time
 // agree with a model, with small extents so that every boundary is met.
 func TestRetentionAgreesWithModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	eachProgram(t, func(t *rapid.T, log mainstem.Log) {
 		ctx := context.Background()
-		log, ck := model.New(nil), newClock()
-		defer log.Close()
+		ck := newClock()
 		reopen := func() (*Catalog, *Topic) {
 			c, err := Open(log, &Options{Every: -1, Now: ck.Now})
 			if err != nil {
@@ -245,7 +244,7 @@ func TestDeleteRecordsRefuses(t *testing.T) {
 // A removal that was cut short after its first step is finished by upkeep, and
 // nobody sees the records meanwhile.
 func TestRemovalIsFinishedLater(t *testing.T) {
-	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+	eachLog(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		c.extents = extentLimits{bytes: 100, batches: 2}
 		tp := create(t, c, "x", Spec{Config: Config{RetentionMs: "-1"}})

@@ -76,13 +76,8 @@ func (p *partition) trimStep(ctx context.Context, start int64, d mainstem.Durabi
 	if next == p.index.state && !p.index.residue() {
 		return false, nil
 	}
-	for p.index.end() < next.start { // after a conflict the index may be behind again
-		if done, err := p.extendLocked(ctx, extendBytes); done || err != nil {
-			if err != nil {
-				return false, err
-			}
-			break
-		}
+	if err := p.extendToLocked(ctx, next.start); err != nil { // after a conflict it may be behind again
+		return false, err
 	}
 	b := mainstem.NewBatch()
 	b.Durability = d

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -34,7 +35,7 @@ func mapError(op string, err error) error {
 	case errors.Is(err, pebble.ErrClosed):
 		e.Kind = mainstem.KindClosed
 	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrCorruption), errors.Is(err, format.ErrCorrupt):
-		e.Kind = mainstem.KindCorrupt
+		e.Kind, e.Err = mainstem.KindCorrupt, corruption{err}
 		e.Hint = "run `mainstem check` to see what is damaged, and restore from a backup"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		e.Kind = mainstem.KindUnavailable
@@ -47,3 +48,14 @@ func mapError(op string, err error) error {
 	}
 	return e
 }
+
+// corruption says what is damaged on one line: Pebble adds lines that only carry
+// details for its listeners.
+type corruption struct{ cause error }
+
+func (c corruption) Error() string {
+	text := strings.ReplaceAll(c.cause.Error(), "<corruption detail carrier>", "")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
+}
+
+func (c corruption) Unwrap() error { return c.cause }

@@ -208,7 +208,7 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 	}
 	c.lender.Record.Space = r.s.name
 	c.lender.Fill(key, b)
-	if !c.yield(c.lender.Record, nil) {
+	if !lend(c.yield, &c.lender.Record) {
 		c.over = true
 		return false, nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // Log is a log in a directory. It implements [mainstem.Log],
@@ -167,10 +170,17 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 		l.opts.Logger.Warn("the log's tail was lost in a crash: commits at durability os or interval since the last sync are gone", "dir", l.dir.path)
 		db, err = pebble.Open(path, l.pebbleOptions(fresh))
 	}
-	if errors.Is(err, pebble.ErrDBDoesNotExist) {
-		err = fmt.Errorf("%w: %w", pebble.ErrCorruption, err)
+	if !fresh && missing(err) {
+		err = fmt.Errorf("%w: %w", format.ErrCorrupt, err)
 	}
 	return db, err
+}
+
+// missing reports whether an error of opening an existing log says that files, or
+// parts of them, are gone: damage that Pebble does not call so.
+func missing(err error) bool {
+	return errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) ||
+		err != nil && strings.Contains(err.Error(), "object size mismatch")
 }
 
 func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
@@ -191,6 +201,10 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 	o.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
 			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
+		},
+		// Pebble's own default ends the process.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			l.opts.Logger.Error("stored bytes are damaged", "file", info.Path, "error", info.Details)
 		},
 		FlushEnd: func(info pebble.FlushInfo) {
 			if info.Err == nil {

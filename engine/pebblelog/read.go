@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
 // view answers reads: from the log as it is when the read begins, or from a
@@ -360,13 +361,30 @@ func (w *walk) emit() (bool, error) {
 		}
 	}
 	w.lender.Fill(w.key, b)
-	if !w.yield(w.lender.Record, nil) {
+	if !lend(w.yield, &w.lender.Record) {
 		w.stopped = true
 		return false, nil
 	}
 	w.left--
 	w.full = w.left == 0
 	return !w.full, nil
+}
+
+// lend yields a record whose bytes belong to the engine. In checked builds it yields
+// a copy and spoils it afterwards, so that a loop body which keeps it is found out.
+func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
+	if !invariants.Enabled {
+		return yield(*r, nil)
+	}
+	c := r.Clone()
+	defer func() {
+		invariants.Mangle(c.Key)
+		invariants.Mangle(c.Value)
+		for i := range c.Headers {
+			invariants.Mangle(c.Headers[i].Value)
+		}
+	}()
+	return yield(c, nil)
 }
 
 func (w *walk) versioned(ctx context.Context, tag byte) error {

@@ -106,7 +106,7 @@ func (s *scan) emit(userKey []byte) (bool, error) {
 		b.DropHeaders()
 	}
 	s.lender.Fill(userKey, b)
-	if !s.yield(s.lender.Record, nil) {
+	if !lend(s.yield, &s.lender.Record) {
 		return false, nil
 	}
 	s.left--

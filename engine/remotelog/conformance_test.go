@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 	f := enginetest.All()
 	f.Clock, f.Limits = clock, small
-	f.Programs = 20
+	f.Programs = 12
 	f.Reopen = func(t *testing.T, log mainstem.Log) mainstem.Log {
 		restart, _ := restarts.LoadAndDelete(log)
 		return restart.(func(*testing.T) mainstem.Log)(t)
@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOverModel(t *testing.T) {
 	f := enginetest.All()
 	f.Clock, f.Limits = enginetest.NewClock(), small
-	f.Programs = 20
+	f.Programs = 12
 	enginetest.Run(t, f, func(t *testing.T) mainstem.Log {
 		behind := model.New(&model.Options{Now: f.Clock.Now, Limits: small})
 		remote := open(t, serve(t, behind, &rpc.Options{Limits: small}).URL, nil)
@@ -81,11 +81,13 @@ func TestConformanceOverModel(t *testing.T) {
 func TestConformanceProtocols(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
 		"connect JSON HTTP1": {HTTP1: true, JSON: true},
-		"grpc":               {Protocol: remotelog.GRPC},
+		"grpc gzip":          {Protocol: remotelog.GRPC, Compression: true},
 		"grpc-web HTTP1":     {Protocol: remotelog.GRPCWeb, HTTP1: true},
-		"connect gzip":       {Compression: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !o.JSON {
+				t.Skip("-short runs the suite over Connect only")
+			}
 			clock := enginetest.NewClock()
 			f := enginetest.All()
 			f.Clock, f.Limits = clock, small

@@ -56,7 +56,8 @@ type generator struct {
 	clock *Clock
 	now   time.Duration
 	ids   []*mainstem.Batch
-	big   int // huge values left
+	big   int               // huge values left
+	swept mainstem.Position // the head after the last step of several commits
 }
 
 // Generate makes a workload and runs it on ref, an empty log whose clock is c:
@@ -88,6 +89,9 @@ func Generate(ctx context.Context, shape Shape, ref Log, c *Clock) (*Workload, e
 		if err != nil {
 			return nil, err
 		}
+		if !s.Action.Single() {
+			g.swept = state.Head
+		}
 		w.Steps, w.States = append(w.Steps, s), append(w.States, state)
 	}
 	return w, nil
@@ -97,13 +101,18 @@ func (g *generator) step(ctx context.Context, n int) (Step, error) {
 	g.now += time.Second
 	pass := layouts[passing]
 	s := Step{Space: pass.name, Policy: pass.policy}
+	head, err := g.ref.Head(ctx)
+	if err != nil {
+		return Step{}, err
+	}
+	grown := head > g.swept // so that the head tells in which sweep a log was stopped
 	switch r := g.rng.IntN(100); {
-	case n%19 == 18: // commits lie between two sweeps, so that positions tell them apart
+	case n%19 == 18 && grown:
 		s.Action, g.now = Sweep, g.now+2*hour
 		if n%38 == 37 {
 			g.now += 25 * hour // batch IDs and tombstones go too
 		}
-	case n%23 == 22:
+	case n%23 == 22 && grown:
 		l := layouts[g.rng.IntN(2)]
 		s.Action, s.Space, s.Policy = Squeeze, l.name, l.policy
 	case n%29 == 28:

@@ -219,8 +219,9 @@ func (w *Workload) mismatch(got Dump, lo, hi int) error {
 }
 
 // Resume goes on with the steps after n, up to last, and checks that every answer
-// and the state at the end are the reference's. If step n was in doubt and has a
-// batch ID, it is committed again first and must be a duplicate.
+// and the state at the end are the reference's. Step n may have been in doubt, so
+// it is done again first if that must change nothing: a batch with an ID is a
+// duplicate, a sweep has nothing left to do.
 func (w *Workload) Resume(ctx context.Context, l Log, c *Clock, n, last int) error {
 	if n > 0 {
 		if err := w.again(ctx, l, c, n); err != nil {
@@ -243,9 +244,12 @@ func (w *Workload) Resume(ctx context.Context, l Log, c *Clock, n, last int) err
 	return nil
 }
 
-// again commits the batch of step n, which is known to be there, once more.
+// again does step n, which is known to be there, once more.
 func (w *Workload) again(ctx context.Context, l Log, c *Clock, n int) error {
 	s := &w.Steps[n-1]
+	if !s.Action.Single() {
+		return w.Do(ctx, l, c, n)
+	}
 	if s.Action != Commit || s.Failed || s.Batch.ID == "" {
 		return nil
 	}

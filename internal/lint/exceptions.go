@@ -18,8 +18,6 @@ var Exceptions = []Exception{
 	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
 	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
 
-	{"leak-check", "cmd/mainstem/app.go:interruptible", "it waits for signals as long as the process lives; only main calls it"},
-
 	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
 	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},
 	{"background", "engine/remotelog/snapshot.go:snapshot.Close", "Close has no ctx by contract; closeGrace bounds it"},

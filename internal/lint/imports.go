@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"path"
 	"strconv"
 	"strings"
 )
@@ -9,12 +10,13 @@ import (
 type unwanted struct {
 	path    string // with all below it
 	but     string // a folder that may, with all below it; "" for none
+	shown   bool   // examples may: they show a whole program in few lines
 	because string
 	instead string
 }
 
 var unwantedImports = []unwanted{
-	{path: "log", because: "its output has no levels and no fields, and Fatal ends the program without Close", instead: "a *slog.Logger from the options"},
+	{path: "log", shown: true, because: "its output has no levels and no fields, and Fatal ends the program without Close", instead: "a *slog.Logger from the options"},
 	{path: "math/rand", because: "v1 has a global lock and weak generators", instead: "math/rand/v2, seeded and logged in tests"},
 	{path: "encoding/gob", but: "codec", because: "gob bytes depend on the types of the program that wrote them", instead: "internal/format for what we persist, package codec for values of users"},
 	{path: "io/ioutil", because: "it is deprecated", instead: "io and os"},
@@ -88,10 +90,15 @@ func findUnwantedImports(t *Tree, report reporter) {
 		for _, spec := range f.Syntax.Imports {
 			imported, _ := strconv.Unquote(spec.Path.Value)
 			for _, u := range unwantedImports {
-				if u.matches(imported) && (u.but == "" || !within(p.Dir, u.but)) {
+				if u.matches(imported) && (u.but == "" || !within(p.Dir, u.but)) && !(u.shown && shows(p, f)) {
 					report(t.at(f, spec), "imports %s: %s; use %s", imported, u.because, u.instead)
 				}
 			}
 		}
 	}
+}
+
+// shows reports whether a file is an example: of a test, or a program.
+func shows(p *Package, f *File) bool {
+	return within(p.Dir, "examples") || f.Test && strings.HasPrefix(path.Base(f.Path), "example")
 }

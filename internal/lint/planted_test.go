@@ -83,6 +83,8 @@ var plants = []plant{
 	{"unwanted-import", map[string]string{"kv/a_test.go": bucket("", "github.com/stretchr/testify/require")}, "kv/a_test.go:4: imports github.com/stretchr/testify/require"},
 	{"unwanted-import", map[string]string{"kv/a.go": bucket("", "encoding/gob")}, "kv/a.go:4: imports encoding/gob"},
 	{"unwanted-import", map[string]string{"engine/pebblelog/a.go": source("pebblelog", "", "github.com/cockroachdb/pebble/vfs")}, "engine/pebblelog/a.go:4: imports github.com/cockroachdb/pebble/vfs"},
+	{"unwanted-import", map[string]string{"kv/a_test.go": bucket("", "log")}, "kv/a_test.go:4: imports log"},
+	{"unwanted-import", map[string]string{"kv/example_x_test.go": bucket("", "log"), "examples/a/a.go": source("main", "", "log")}, ""},
 	{"unwanted-import", map[string]string{"codec/a.go": source("codec", "", "encoding/gob", "math/rand/v2", "log/slog", "github.com/cockroachdb/pebble/v2/vfs")}, ""},
 
 	{"sleep", map[string]string{"kv/a.go": bucket("func f() { time.Sleep(1) }", "time")}, "kv/a.go:5: in f: uses time.Sleep"},

@@ -14,18 +14,12 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/enginetest/model"
 )
 
 // engine is one way to open a log.
 type engine struct {
 	name string
 	open func(t testing.TB) mainstem.Log
-}
-
-// engines are in the order in which they are tried: the quickest first.
-var engines = []engine{
-	{"model", func(testing.TB) mainstem.Log { return model.New(nil) }},
 }
 
 // Option changes what [Each] does.

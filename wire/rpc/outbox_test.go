@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +20,25 @@ import (
 func numbered(i, size int) mainstem.Record {
 	value := fmt.Appendf(make([]byte, 0, size), "%d", i)
 	return mainstem.Record{Space: "s", Key: []byte("k"), Version: mainstem.Version(i), Count: 1, Value: value[:max(size, len(value))]}
+}
+
+// tally remembers how many records each message had.
+type tally struct {
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (c *tally) send(m *pb.Records) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sizes = append(c.sizes, len(m.Records))
+	return nil
+}
+
+func (c *tally) messages() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sizes)
 }
 
 // Whatever the pace of both sides, everything arrives once and in order.
@@ -67,14 +89,14 @@ func TestPumpSendsEverythingInOrder(t *testing.T) {
 func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		sent := 0
-		_ = pump(t.Context(), 0, func(m *pb.Records) error { sent += len(m.Records); return nil }, func(context.Context) records {
+		var sent tally
+		_ = pump(t.Context(), 0, sent.send, func(context.Context) records {
 			return func(yield func(mainstem.Record, error) bool) {
 				for i := 1; i <= 3; i++ {
 					yield(numbered(i, 1), nil)
 					synctest.Wait() // the sequence waits, and so does everything
-					if sent != i {
-						t.Errorf("%d records sent, want %d", sent, i)
+					if n := len(sent.messages()); n != i {
+						t.Errorf("%d messages sent, want %d", n, i)
 					}
 				}
 			}
@@ -88,24 +110,24 @@ func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 // One that does not follow fills messages, but holds nothing back for long.
 func TestPumpFillsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var sizes []int
-		_ = pump(t.Context(), linger, func(m *pb.Records) error { sizes = append(sizes, len(m.Records)); return nil }, func(context.Context) records {
+		var sent tally
+		_ = pump(t.Context(), linger, sent.send, func(context.Context) records {
 			return func(yield func(mainstem.Record, error) bool) {
 				for i := 1; i <= message.FullRecords+1; i++ {
 					yield(numbered(i, 1), nil)
 				}
 				synctest.Wait()
-				if len(sizes) != 1 {
+				if sizes := sent.messages(); len(sizes) != 1 {
 					t.Errorf("messages of %v, want one full message", sizes)
 				}
 				time.Sleep(2 * linger)
 				synctest.Wait()
-				if len(sizes) != 2 {
+				if sizes := sent.messages(); len(sizes) != 2 {
 					t.Errorf("messages of %v: the last record is held back", sizes)
 				}
 			}
 		})
-		if len(sizes) != 2 || sizes[0] != message.FullRecords {
+		if sizes := sent.messages(); len(sizes) != 2 || sizes[0] != message.FullRecords {
 			t.Errorf("messages of %v", sizes)
 		}
 	})
@@ -115,19 +137,20 @@ func TestPumpFillsMessages(t *testing.T) {
 func TestPumpHoldsTwoMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		given, done := 0, make(chan error)
+		var given atomic.Int64
+		done := make(chan error)
 		go func() {
 			done <- pump(ctx, 0, func(*pb.Records) error { <-ctx.Done(); return ctx.Err() }, func(context.Context) records {
 				return func(yield func(mainstem.Record, error) bool) {
-					for yield(numbered(given+1, 1), nil) {
-						given++
+					for yield(numbered(1, 1), nil) {
+						given.Add(1)
 					}
 				}
 			})
 		}()
 		synctest.Wait()
-		if given < message.FullRecords || given > 2*message.FullRecords {
-			t.Errorf("%d records were taken from the sequence, %d make a message", given, message.FullRecords)
+		if n := given.Load(); n < message.FullRecords || n > 2*message.FullRecords {
+			t.Errorf("%d records were taken from the sequence, %d make a message", n, message.FullRecords)
 		}
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -159,13 +182,13 @@ func TestPumpEndsSequenceWhenSendingFails(t *testing.T) {
 }
 
 func TestPumpLetsPanicsPass(t *testing.T) {
-	sent := 0
+	var sent tally
 	defer func() {
-		if v := recover(); v != "bug" || sent != 1 {
-			t.Errorf("recovered %v, %d records sent", v, sent)
+		if v := recover(); v != "bug" || len(sent.messages()) != 1 {
+			t.Errorf("recovered %v, messages of %v sent", v, sent.messages())
 		}
 	}()
-	_ = pump(t.Context(), linger, func(m *pb.Records) error { sent += len(m.Records); return nil }, func(context.Context) records {
+	_ = pump(t.Context(), linger, sent.send, func(context.Context) records {
 		return func(yield func(mainstem.Record, error) bool) {
 			yield(numbered(1, 1), nil)
 			panic("bug")

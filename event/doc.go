@@ -1,0 +1,79 @@
+// Package event is an event store: streams of events in a log, with optimistic
+// concurrency, idempotent appends, feeds, subscriptions that take effect exactly
+// once, and snapshots.
+//
+// # Nouns
+//
+// A [Store] holds streams. A stream is named "category-id" (see [StreamID]) and
+// holds events, which have versions 1, 2, 3 and so on. An [Event] has an ID, a type,
+// data and [Metadata]; a [Recorded] event also has its version and its position in
+// the order of the whole log. A subscription is a named reader of the store's feed
+// with a [Checkpoint].
+//
+//	orders, err := event.Open(log, "orders", nil)
+//
+//	b := mainstem.NewBatch()
+//	users.Put(b, "7", user) // any other view of the same log
+//	orders.Append(b, "order-42", event.AtVersion(3), evs)
+//	receipt, err := log.Commit(ctx, b)
+//
+// Calls that take a batch write when the batch is committed, together with all
+// else in it, across stores, views and streams. [Store.Do] commits one of them at
+// once. [Store.Write] is the immediate form of Append.
+//
+// # Guarantees
+//
+// Order: the events of a stream are in the order of their versions, the events of
+// the store in the order of their positions; both are the order of commits. A feed or
+// subscription never skips: once a position was seen, nothing new appears below it.
+//
+// Expectations: an append names the version that it expects of its stream, or
+// [NoStream], [StreamExists] or [AnyVersion]. If that does not hold at its place in the
+// order, nothing of the batch is written, and the error is a [*ConflictError], for
+// StreamExists NotFound.
+//
+// Durability: when a write returns, it is as durable as it asked: the batch by
+// its Durability, Write and Do by [Options.Durability], subscriptions by
+// [SubscribeOptions].
+//
+// Idempotence: see [Store.Write].
+//
+// Exactly once: what a subscription's handler writes into its batch and the
+// checkpoint are one commit, which succeeds only if the checkpoint is where this
+// instance left it. Crashes, failures of the handler and second instances repeat
+// calls of the handler, never its effects.
+//
+// Exactness: data comes back byte for byte, nil and empty distinct.
+//
+// # The ends of a stream
+//
+//	Truncate   the oldest events go
+//	Archive    read-only, and out of lists and feeds; Unarchive undoes it
+//	Delete     all events go, a tombstone stays; the stream may begin again
+//	Tombstone  all events go; the stream never begins again
+//	Forget     everything goes without a trace; the stream may begin again
+//
+// Versions never repeat, whatever happens.
+//
+// # Concurrency and ownership
+//
+// A Store and a Subscription are safe for concurrent use; a batch belongs to one
+// goroutine. The store keeps no state of its own: everything is in the log. The only
+// goroutines are those of subscriptions, one each. Appending borrows the Data of
+// events until Commit returns. Load, Page and LoadState return memory that belongs to
+// the caller; Events and Feed lend the Data of an event until the loop body returns.
+//
+// # Limits
+//
+// [MaxStream], [MaxType], [MaxCustom], [MaxSubscription], and [Options.MaxEventBytes];
+// header names and sizes, values and batches as in package mainstem. A feed with a
+// category reads what the engine reads for a key prefix; one with types reads all
+// events of the category. Time in events is that of the engine's clock.
+//
+// # Testing
+//
+// Use a store on enginetest/model or on engine/pebblelog in memory. The tests of this
+// package run on every engine, against a model by random programs, and through
+// injected faults and power cuts; its benchmarks report the time relative to the bare
+// log.
+package event

@@ -1,0 +1,73 @@
+package testengines
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/wire/rpc"
+)
+
+// engines are in the order in which they are tried: the quickest first.
+var engines = []engine{
+	{"memory", func(t testing.TB) mainstem.Log { return memory(t) }},
+	{"model", func(testing.TB) mainstem.Log { return model.New(nil) }},
+	{"directory", directory},
+	{"remote", remote},
+}
+
+func memory(t testing.TB) *pebblelog.Log {
+	t.Helper()
+	// A tiny memtable and head cache: data moves to sorted files within a test.
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{MemTableBytes: 256 << 10, HeadCache: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+func directory(t testing.TB) mainstem.Log {
+	t.Helper()
+	log, err := pebblelog.Open(t.TempDir(), &pebblelog.Options{Durability: mainstem.OS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// remote serves a log in memory on a loopback port and connects to it.
+func remote(t testing.TB) mainstem.Log {
+	t.Helper()
+	served := memory(t)
+	path, handler := rpc.NewHandler(served, nil)
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	log, err := remotelog.Open(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &serverAndLog{Log: log, end: func() error {
+		herr := handler.Close()
+		server.Close()
+		return errors.Join(herr, served.Close())
+	}}
+}
+
+// serverAndLog is a connection that ends its server with itself.
+type serverAndLog struct {
+	*remotelog.Log
+	end func() error
+}
+
+// Close implements [mainstem.Log].
+func (s *serverAndLog) Close() error { return errors.Join(s.Log.Close(), s.end()) }
