@@ -77,17 +77,15 @@ func TestConformanceOverModel(t *testing.T) {
 	})
 }
 
-// The same promises over every other protocol.
+// The same promises over every other protocol; over one of them under -short.
 func TestConformanceProtocols(t *testing.T) {
-	for name, o := range map[string]*remotelog.Options{
-		"connect JSON HTTP1": {HTTP1: true, JSON: true},
-		"grpc gzip":          {Protocol: remotelog.GRPC, Compression: true},
-		"grpc-web HTTP1":     {Protocol: remotelog.GRPCWeb, HTTP1: true},
-	} {
+	protocols := map[string]*remotelog.Options{"connect JSON HTTP1": {HTTP1: true, JSON: true}}
+	if !testing.Short() {
+		protocols["grpc gzip"] = &remotelog.Options{Protocol: remotelog.GRPC, Compression: true}
+		protocols["grpc-web HTTP1"] = &remotelog.Options{Protocol: remotelog.GRPCWeb, HTTP1: true}
+	}
+	for name, o := range protocols {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && !o.JSON {
-				t.Skip("-short runs the suite over Connect only")
-			}
 			clock := enginetest.NewClock()
 			f := enginetest.All()
 			f.Clock, f.Limits = clock, small

@@ -293,3 +293,41 @@ func TestSequencesRunAgain(t *testing.T) {
 		}
 	}
 }
+
+// More followers than one HTTP/2 connection carries, and other calls beside them.
+func TestManyFollowers(t *testing.T) {
+	behind := logWith(t, 1)
+	log := open(t, serve(t, behind, nil).URL, nil)
+	const followers = 300
+	began, done := make(chan struct{}), make(chan error)
+	for range followers {
+		go func() {
+			n := 0
+			for _, err := range log.Feed(t.Context(), mainstem.Filter{Spaces: []string{"s"}, Follow: true, Limit: 2}) {
+				if err != nil {
+					done <- err
+					return
+				}
+				if n++; n == 1 {
+					began <- struct{}{}
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range followers {
+		select {
+		case <-began:
+		case err := <-done:
+			t.Fatal(err)
+		}
+	}
+	if _, err := log.Commit(t.Context(), put("", "k", "v")); err != nil {
+		t.Fatal(err)
+	}
+	for range followers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

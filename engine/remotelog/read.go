@@ -137,9 +137,9 @@ func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.
 
 // followVersions returns how a follower of one key keeps v at what it has not had yet,
 // and sees that the space was not dropped meanwhile, which is the end of it.
-func followVersions(c call, v *mainstem.Versions) (func(*mainstem.Record) bool, func(*pb.Following) *mainstem.Error) {
-	took := func(record *mainstem.Record) (more bool) {
-		v.From = record.Version + 1
+func followVersions(c call, v *mainstem.Versions) (func(mainstem.Version, mainstem.Position) bool, func(*pb.Following) *mainstem.Error) {
+	took := func(version mainstem.Version, _ mainstem.Position) (more bool) {
+		v.From = version + 1
 		return (v.To == 0 || v.From <= v.To) && countDown(&v.Limit)
 	}
 	var created time.Time
@@ -156,10 +156,10 @@ func followVersions(c call, v *mainstem.Versions) (func(*mainstem.Record) bool, 
 
 // followFeed returns how a follower of a log keeps f at what it has not had yet, and
 // sees that the log has not become shorter than what it has had.
-func followFeed(c call, f *mainstem.Filter) (func(*mainstem.Record) bool, func(*pb.Following) *mainstem.Error) {
+func followFeed(c call, f *mainstem.Filter) (func(mainstem.Version, mainstem.Position) bool, func(*pb.Following) *mainstem.Error) {
 	var seen mainstem.Position
-	took := func(record *mainstem.Record) (more bool) {
-		f.After, seen = record.Position, record.Position
+	took := func(_ mainstem.Version, position mainstem.Position) (more bool) {
+		f.After, seen = position, position
 		return countDown(&f.Limit)
 	}
 	verify := func(following *pb.Following) *mainstem.Error {

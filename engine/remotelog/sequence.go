@@ -21,7 +21,7 @@ type sequence struct {
 	open func(context.Context) (*recordStream, error)
 	// took notes that the loop body has returned from a record, and reports whether
 	// there can be more. Nil: there can be.
-	took func(*mainstem.Record) (more bool)
+	took func(mainstem.Version, mainstem.Position) (more bool)
 	// verify returns an error if a follower's stream does not go on with what was
 	// read before. Only for followers.
 	verify func(*pb.Following) *mainstem.Error
@@ -134,7 +134,7 @@ func (s *sequence) lend(records []*pb.Record, scratch *mainstem.Headers, yield f
 		if !yield(record, nil) {
 			return false, nil
 		}
-		if s.took != nil && !s.took(&record) {
+		if s.took != nil && !s.took(record.Version, record.Position) {
 			return false, nil
 		}
 	}

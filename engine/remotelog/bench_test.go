@@ -1,0 +1,158 @@
+package remotelog_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+)
+
+// behind returns a log in memory with 1,000 records of 61 bytes.
+func behind(b *testing.B) *pebblelog.Log {
+	b.Helper()
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{Durability: mainstem.OS})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = log.Close() })
+	batch := mainstem.NewBatch()
+	batch.Ensure("s", mainstem.Policy{})
+	for i := range 1000 {
+		batch.Put("s", fmt.Appendf(nil, "key-%04d", i), make([]byte, 61))
+	}
+	if _, err := log.Commit(b.Context(), batch); err != nil {
+		b.Fatal(err)
+	}
+	return log
+}
+
+// ratio runs work on the log of this process, then on the same log over HTTP/2 on
+// loopback, and reports the second with its ratio to the first.
+func ratio(b *testing.B, work func(b *testing.B, log mainstem.Log, n int) time.Duration) {
+	here := behind(b)
+	there := open(b, serve(b, here, nil).URL, nil)
+	work(b, there, 100) // connect, and warm up
+	b.ResetTimer()
+	inProcess := work(b, here, b.N)
+	b.ReportAllocs()
+	overRPC := work(b, there, b.N)
+	b.ReportMetric(float64(inProcess.Nanoseconds())/float64(b.N), "local-ns/op")
+	b.ReportMetric(float64(overRPC.Nanoseconds())/float64(b.N), "rpc-ns/op")
+	b.ReportMetric(float64(overRPC)/float64(inProcess), "x-local")
+	b.ReportMetric(0, "ns/op") // of both together: says nothing
+}
+
+func BenchmarkGet(b *testing.B) {
+	ratio(b, func(b *testing.B, log mainstem.Log, n int) time.Duration {
+		key := []byte("key-0500")
+		began := time.Now()
+		for range n {
+			if _, err := log.Get(context.Background(), "s", key); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	})
+}
+
+func BenchmarkCommit(b *testing.B) {
+	ratio(b, func(b *testing.B, log mainstem.Log, n int) time.Duration {
+		batch, value := mainstem.NewBatch(), make([]byte, 61)
+		began := time.Now()
+		for range n {
+			batch.Reset()
+			batch.Put("s", []byte("key-0500"), value)
+			if _, err := log.Commit(context.Background(), batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	})
+}
+
+// One operation is a scan of 1,000 records.
+func BenchmarkScan1000(b *testing.B) {
+	ratio(b, func(b *testing.B, log mainstem.Log, n int) time.Duration {
+		began := time.Now()
+		for range n {
+			records := 0
+			for _, err := range log.Scan(context.Background(), "s", mainstem.Range{Limit: 1000}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				records++
+			}
+			if records != 1000 {
+				b.Fatalf("%d records", records)
+			}
+		}
+		return time.Since(began)
+	})
+}
+
+// From the call of Commit in the process of the log to the record in the hands of a
+// follower that waits: of this process, and over HTTP/2 on loopback.
+func BenchmarkCommitToWaitingFollower(b *testing.B) {
+	here := behind(b)
+	there := open(b, serve(b, here, nil).URL, nil)
+	for _, committer := range []struct {
+		name string
+		log  mainstem.Log
+	}{{"local commit", here}, {"rpc commit", there}} {
+		b.Run(committer.name, func(b *testing.B) {
+			local := followerLatency(b, committer.log, here)
+			remote := followerLatency(b, committer.log, there)
+			b.ReportMetric(micros(local, 0.5), "local-p50-µs")
+			b.ReportMetric(micros(local, 0.99), "local-p99-µs")
+			b.ReportMetric(micros(remote, 0.5), "rpc-p50-µs")
+			b.ReportMetric(micros(remote, 0.99), "rpc-p99-µs")
+			b.ReportMetric(micros(remote, 0.5)/micros(local, 0.5), "x-local-p50")
+			b.ReportMetric(0, "ns/op") // of both together: says nothing
+		})
+	}
+}
+
+// followerLatency commits b.N times to log, each when the follower of from has the
+// record before and waits again, and returns the times in order.
+func followerLatency(b *testing.B, log, from mainstem.Log) []time.Duration {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	head, err := from.Head(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	arrived := make(chan time.Time)
+	go func() {
+		defer close(arrived)
+		for _, err := range from.Feed(ctx, mainstem.Filter{Spaces: []string{"s"}, After: head, Follow: true}) {
+			if err != nil {
+				return
+			}
+			arrived <- time.Now()
+		}
+	}()
+	batch, value := mainstem.NewBatch(), make([]byte, 61)
+	samples := make([]time.Duration, 0, b.N)
+	for range b.N {
+		batch.Reset()
+		batch.Put("s", []byte("live"), value)
+		began := time.Now()
+		if _, err := log.Commit(ctx, batch); err != nil {
+			b.Fatal(err)
+		}
+		samples = append(samples, (<-arrived).Sub(began))
+	}
+	cancel()
+	for range arrived { // until the follower has ended
+	}
+	slices.Sort(samples)
+	return samples
+}
+
+func micros(sorted []time.Duration, quantile float64) float64 {
+	return float64(sorted[int(quantile*float64(len(sorted)-1))].Nanoseconds()) / 1e3
+}
