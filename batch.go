@@ -24,9 +24,11 @@ const (
 	// below Version. The key's next version does not change, even if no record is left.
 	OpTruncate
 	// OpRewrite replaces value and headers of the record that ends at Version; its
-	// version, count, position and time stay. For compaction and redaction.
+	// version, count, position and time stay. Of a tombstone it replaces the headers
+	// only. For compaction and redaction.
 	OpRewrite
-	// OpRemove removes the one record that ends at Version.
+	// OpRemove removes the one record that ends at Version. If it is the newest, the
+	// key has no live value afterwards: an older one does not come back.
 	OpRemove
 )
 

@@ -35,8 +35,9 @@ type Log interface {
 // was committed with.
 type Reader interface {
 	// Get returns the newest record of key. A key that has no live value (never
-	// written, deleted, expired) is NotFound, and so is an unknown space. The record's
-	// bytes belong to the caller.
+	// written, deleted, expired, its newest record removed) is NotFound, and so is an
+	// unknown space: an older value never comes back. The record's bytes belong to
+	// the caller.
 	Get(ctx context.Context, space string, key []byte) (Record, error)
 
 	// Scan yields the newest record of each key in r, in key order (bytewise), at one
@@ -63,7 +64,8 @@ type Reader interface {
 type SpaceManager interface {
 	// CreateSpace creates a space. It fails with Exists if there is one of that name.
 	CreateSpace(ctx context.Context, name string, p Policy) error
-	// AlterSpace gives a space a new policy; see [Policy.CanAlter].
+	// AlterSpace gives a space a new policy; see [Policy.CanAlter]. A smaller History
+	// holds for each key at the latest when it is next written.
 	AlterSpace(ctx context.Context, name string, p Policy) error
 	// DropSpace removes a space and all its records, exactly: no other space is
 	// touched. Its name may be used anew and starts empty.
@@ -78,7 +80,7 @@ type SpaceManager interface {
 type Range struct {
 	Prefix     []byte // only keys that start with it
 	Start      []byte // only keys >= Start; nil means from the first
-	End        []byte // only keys < End; nil means to the last
+	End        []byte // only keys < End; nil means to the last, empty selects nothing
 	Reverse    bool   // from the last key to the first
 	Limit      int    // at most this many records; 0 means no limit
 	KeysOnly   bool   // leave out values and headers
@@ -91,7 +93,7 @@ type Versions struct {
 	To      Version // only records that begin at To or before; 0 means to the last
 	Reverse bool    // newest first
 	Limit   int     // at most this many records; 0 means no limit
-	Follow  bool    // then wait for new records; not with Reverse
+	Follow  bool    // then wait for new records, up to To if it is set; not with Reverse
 }
 
 // Filter selects records for [Reader.Feed]. The zero Filter is the whole log.
@@ -142,7 +144,8 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 
-// Snapshot is a [Reader] that does not change. Follow is Unsupported on it.
+// Snapshot is a [Reader] that does not change: nothing expires in it. Follow is
+// Unsupported on it. It is Closed with its log at the latest.
 type Snapshot interface {
 	Reader
 	Close() error

@@ -7,7 +7,9 @@ import (
 
 // Version numbers the items of one key: 1, 2, 3 and so on. A record that
 // carries n items (see [Write.Count]) advances its key by n. Versions of a key
-// never repeat, not even after the key was deleted, purged or has expired.
+// never repeat, not even after the key was deleted, purged or has expired. To keep
+// that promise without remembering every key for ever, a space with bounded
+// history may begin a new key above the versions of keys that were forgotten long ago.
 type Version uint64
 
 // Position is a record's place in the total order of the whole log. The first

@@ -134,7 +134,7 @@ func (e *env) closed() error {
 	case err := <-done:
 		return err
 	case <-time.After(e.f.Patience):
-		return fmt.Errorf("Close has not returned after %v", e.f.Patience)
+		return fmt.Errorf("the call of Close has not returned after %v", e.f.Patience)
 	}
 }
 

@@ -214,8 +214,6 @@ func difference(got, want []string) string {
 	return fmt.Sprintf("%d entries, want %d; entry %d is\n\t     %s\n\twant %s", len(got), len(want), i, at(got), at(want))
 }
 
-// brief returns a short form of each record for comparison: space, key,
-// version, count and value, but neither position nor time.
 func briefs(records []mainstem.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
@@ -224,6 +222,8 @@ func briefs(records []mainstem.Record) []string {
 	return out
 }
 
+// brief is a short form of a record for comparison: space, key, version, count,
+// value and headers, but neither position nor time.
 func brief(r mainstem.Record) string {
 	s := fmt.Sprintf("%s/%s@%d", r.Space, plain(r.Key), r.Version)
 	if r.Count != 1 {

@@ -10,9 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // notes is a reporter that writes down what it is told. It must be used by a
 // goroutine of its own, which Fatalf ends.
@@ -205,7 +209,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	for name, spoil := range map[string]func(l *model.Log) *mutant{
 		"panic: boom": func(l *model.Log) *mutant { return &mutant{Log: l, head: func() { panic("boom") }} },
 		"Close has not returned": func(l *model.Log) *mutant {
-			return &mutant{Log: l, closing: func() { select {} }}
+			return &mutant{Log: l, closing: func() { <-t.Context().Done() }}
 		},
 	} {
 		s := broken(&f, spoil)

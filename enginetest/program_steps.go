@@ -59,7 +59,7 @@ func (s scanStep) smaller() []step {
 	if s.r.Limit == 0 && !s.r.Reverse && s.r.Prefix == nil && s.r.Start == nil && s.r.End == nil {
 		return nil
 	}
-	return []step{scanStep{s.space, mainstem.Range{Tombstones: s.r.Tombstones, KeysOnly: s.r.KeysOnly}}, scanStep{s.space, mainstem.Range{Reverse: true, Tombstones: true}}}[:1]
+	return []step{scanStep{s.space, mainstem.Range{Tombstones: s.r.Tombstones, KeysOnly: s.r.KeysOnly}}}
 }
 func (s scanStep) run(m *machine) error {
 	space := universe[s.space].name

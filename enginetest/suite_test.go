@@ -24,9 +24,7 @@ func TestModel(t *testing.T) {
 
 // TestModelInRealTime has no clock to turn: cases on expiry wait.
 func TestModelInRealTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for records to expire in real time")
-	}
+	t.Parallel() // it mostly waits
 	f := enginetest.All()
 	f.Limits, f.Reopen = small, reopen
 	enginetest.Run(t, f, func(*testing.T) mainstem.Log { return model.New(&model.Options{Limits: f.Limits}) })

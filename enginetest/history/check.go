@@ -14,6 +14,7 @@ type Violation struct {
 	What string
 }
 
+// String returns "breaks law 2: ...".
 func (v Violation) String() string { return fmt.Sprintf("breaks law %d: %s", v.Law, v.What) }
 
 // The numbers of the laws that a history can show to be broken.

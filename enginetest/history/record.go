@@ -59,6 +59,7 @@ type Record struct {
 	Position          mainstem.Position
 }
 
+// String returns "space/key@version=value at position n".
 func (r Record) String() string {
 	return fmt.Sprintf("%s/%s@%d=%s at position %d", r.Space, r.Key, r.Version, r.Value, r.Position)
 }

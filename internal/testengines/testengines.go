@@ -5,8 +5,25 @@
 //		testengines.Each(t, func(t *testing.T, log mainstem.Log) { ... })
 //	}
 //
-// When a body ends, its log is checked if the engine can check itself (see
-// [mainstem.Checker]); any problem found fails the test. Then it is closed.
+// The engines, in the order in which they are tried:
+//
+//   - memory: engine/pebblelog in memory, with caches so small that data moves
+//     to files within a test;
+//   - model: the reference implementation (package enginetest/model). What fails
+//     only here is the fault of the test or of the model;
+//   - directory: engine/pebblelog in a directory of its own, removed afterwards;
+//   - remote: engine/remotelog, connected to a server in this process.
+//
+// # Guarantees
+//
+// Each body has an empty log of its own. When the body ends, the log is checked
+// if its engine can check itself (see [mainstem.Checker]); any problem found
+// fails the test. Then it is closed. A body may close its log itself; it is not
+// checked then.
+//
+// # Testing
+//
+// The tests of this package run the whole conformance suite on the engines here.
 package testengines
 
 import (
@@ -40,12 +57,16 @@ func Only(names ...string) Option {
 	return func(s *settings) { s.only = append(s.only, names...) }
 }
 
-// Each runs body as a subtest on an empty log of each engine.
+// Each runs body as a subtest, named after the engine, on an empty log of each
+// engine. An option that names an engine that is not there fails the test.
 func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Option) {
 	t.Helper()
 	s := settings{skip: map[string]string{}}
 	for _, o := range opts {
 		o(&s)
+	}
+	if unknown := s.unknown(); unknown != "" {
+		t.Fatalf("testengines: there is no engine called %q", unknown)
 	}
 	for _, e := range engines {
 		if len(s.only) > 0 && !slices.Contains(s.only, e.name) {
@@ -58,6 +79,20 @@ func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Optio
 			body(t, start(t, e))
 		})
 	}
+}
+
+// unknown returns a name in s that no engine has, or "".
+func (s *settings) unknown() string {
+	names := slices.Clone(s.only)
+	for name := range s.skip {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(engines, func(e engine) bool { return e.name == name }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Memory returns an empty log in memory, which is checked and closed when the
