@@ -98,7 +98,7 @@ type Versions struct {
 
 // Filter selects records for [Reader.Feed]. The zero Filter is the whole log.
 type Filter struct {
-	Spaces    []string // only these spaces; nil means all. One that does not exist (yet) is allowed
+	Spaces    []string // only these spaces; nil means all, empty none. One that does not exist (yet) is allowed
 	KeyPrefix []byte   // only keys that start with it
 	After     Position // only records after this position; 0 means from the first
 	Limit     int      // at most this many records; 0 means no limit

@@ -50,7 +50,7 @@ type Policy struct {
 	// affected. It cannot be altered.
 	NoFeed bool
 	// Metadata belongs to the view that owns the space; at most
-	// [MaxPolicyMetadata] bytes of names and values.
+	// [MaxPolicyMetadata] bytes of names and values, in UTF-8.
 	Metadata map[string]string
 }
 
@@ -66,6 +66,9 @@ func (p Policy) Validate() error {
 	}
 	n := 0
 	for k, v := range p.Metadata {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return invalidf("policy", "Metadata %q is not valid UTF-8", k)
+		}
 		n += len(k) + len(v)
 	}
 	if n > MaxPolicyMetadata {

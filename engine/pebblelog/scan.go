@@ -47,6 +47,7 @@ type scan struct {
 	lender  format.Lender
 	userKey []byte
 	prefix  []byte
+	end     []byte // scratch
 }
 
 func (s *scan) run(ctx context.Context) error {
@@ -180,15 +181,21 @@ func (s *scan) overStreams(ctx context.Context) error {
 		if s.rng.Reverse {
 			ok = s.it.SeekLT(s.prefix)
 		} else {
-			ok = s.it.SeekGE(format.AppendPrefixEnd(nil, s.prefix))
+			ok = s.it.SeekGE(s.prefixEnd())
 		}
 	}
 	return s.it.Error()
 }
 
+// prefixEnd returns the bound above all versions under s.prefix.
+func (s *scan) prefixEnd() []byte {
+	s.end = format.AppendPrefixEnd(s.end[:0], s.prefix)
+	return s.end
+}
+
 // newestOfPrefix yields the record of the newest version under s.prefix.
 func (s *scan) newestOfPrefix() (bool, error) {
-	if !s.rng.Reverse && !s.it.SeekLT(format.AppendPrefixEnd(nil, s.prefix)) {
+	if !s.rng.Reverse && !s.it.SeekLT(s.prefixEnd()) {
 		return true, s.it.Error()
 	}
 	if err := s.decode(); err != nil || !s.visible(&s.body) {

@@ -94,18 +94,24 @@ func BenchmarkScan1000(b *testing.B) {
 	})
 }
 
-// From the call of Commit in the process of the log to the record in the hands of a
-// follower that waits: of this process, and over HTTP/2 on loopback.
+// From the call of Commit to the record in the hands of a follower: of this process,
+// and over HTTP/2 on loopback. "busy" commits as soon as the record before has arrived,
+// so nothing on the way goes to sleep; "idle" leaves the follower alone for a while
+// first, so that all on the way must wake up, and is what a waiting follower sees.
 func BenchmarkCommitToWaitingFollower(b *testing.B) {
 	here := behind(b)
 	there := open(b, serve(b, here, nil).URL, nil)
-	for _, committer := range []struct {
+	for _, c := range []struct {
 		name string
 		log  mainstem.Log
-	}{{"local commit", here}, {"rpc commit", there}} {
-		b.Run(committer.name, func(b *testing.B) {
-			local := followerLatency(b, committer.log, here)
-			remote := followerLatency(b, committer.log, there)
+		rest time.Duration
+	}{
+		{"local commit busy", here, 0}, {"local commit idle", here, time.Millisecond},
+		{"rpc commit busy", there, 0}, {"rpc commit idle", there, time.Millisecond},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			local := followerLatency(b, c.log, here, c.rest)
+			remote := followerLatency(b, c.log, there, c.rest)
 			b.ReportMetric(micros(local, 0.5), "local-p50-µs")
 			b.ReportMetric(micros(local, 0.99), "local-p99-µs")
 			b.ReportMetric(micros(remote, 0.5), "rpc-p50-µs")
@@ -116,35 +122,48 @@ func BenchmarkCommitToWaitingFollower(b *testing.B) {
 	}
 }
 
-// followerLatency commits b.N times to log, each when the follower of from has the
-// record before and waits again, and returns the times in order.
-func followerLatency(b *testing.B, log, from mainstem.Log) []time.Duration {
+// followerLatency commits b.N times to log, each when the follower of from has had the
+// record before and then rest has passed, and returns the times in order. It fails
+// unless the follower gets exactly what was committed.
+func followerLatency(b *testing.B, log, from mainstem.Log, rest time.Duration) []time.Duration {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	head, err := from.Head(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}
-	arrived := make(chan time.Time)
+	type arrival struct {
+		at       time.Time
+		position mainstem.Position
+	}
+	arrived := make(chan arrival)
 	go func() {
 		defer close(arrived)
-		for _, err := range from.Feed(ctx, mainstem.Filter{Spaces: []string{"s"}, After: head, Follow: true}) {
+		for r, err := range from.Feed(ctx, mainstem.Filter{Spaces: []string{"s"}, After: head, Follow: true}) {
 			if err != nil {
 				return
 			}
-			arrived <- time.Now()
+			arrived <- arrival{time.Now(), r.Position}
 		}
 	}()
 	batch, value := mainstem.NewBatch(), make([]byte, 61)
 	samples := make([]time.Duration, 0, b.N)
 	for range b.N {
+		if rest > 0 {
+			<-time.After(rest)
+		}
 		batch.Reset()
 		batch.Put("s", []byte("live"), value)
 		began := time.Now()
-		if _, err := log.Commit(ctx, batch); err != nil {
+		receipt, err := log.Commit(ctx, batch)
+		if err != nil {
 			b.Fatal(err)
 		}
-		samples = append(samples, (<-arrived).Sub(began))
+		a := <-arrived
+		if a.position != receipt.Last {
+			b.Fatalf("position %d arrived, %d was committed", a.position, receipt.Last)
+		}
+		samples = append(samples, a.at.Sub(began))
 	}
 	cancel()
 	for range arrived { // until the follower has ended

@@ -21,7 +21,7 @@ type exchange struct {
 	http.ResponseWriter
 	h    *Handler
 	body io.ReadCloser
-	read int64 // bytes of the body, also counted in h.pending
+	read int64 // bytes of the body that may be in memory, also counted in h.pending
 
 	http1 bool // the connection carries one request at a time
 
@@ -47,8 +47,10 @@ func (x *exchange) Read(p []byte) (int, error) {
 		x.late = time.AfterFunc(x.h.o.BodyTimeout, x.cutRead)
 	}
 	n, err := x.body.Read(p)
-	x.read += int64(n)
-	if x.h.pending.Add(int64(n)) > x.h.o.MaxPending {
+	// What is beyond every limit is read to its end, to answer, but not kept.
+	count := min(int64(n), max(int64(x.h.o.MaxCommit), int64(x.h.o.MaxRequest))-x.read)
+	x.read += count
+	if x.h.pending.Add(count) > x.h.o.MaxPending {
 		return 0, message.EncodeError(x.unavailable(fmt.Errorf("requests of more than %d bytes are being served", x.h.o.MaxPending), "try again later"), mainstem.NotWritten)
 	}
 	if err != nil && x.late != nil {

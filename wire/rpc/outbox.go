@@ -16,6 +16,9 @@ import (
 // records when it is not full. A follower's messages do not wait.
 const linger = 2 * time.Millisecond
 
+// pool keeps the memory of messages from stream to stream.
+var pool = sync.Pool{New: func() any { return new(message.Records) }}
+
 // outbox moves records from a sequence to a stream. The sequence cannot say that it
 // is about to wait, so a second goroutine sends: whatever has come while the message
 // before was being sent is the next message. A follower that keeps up gets each
@@ -45,10 +48,10 @@ func pump(ctx context.Context, wait time.Duration, send func(*pb.Records) error,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := &outbox{
-		send: send, linger: wait, failed: cancel, spare: new(message.Records),
+		send: send, linger: wait, failed: cancel, spare: pool.Get().(*message.Records),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	o.mu.filling = new(message.Records)
+	o.mu.filling = pool.Get().(*message.Records)
 	go o.run()
 	defer o.end() // also when the sequence panics
 	var ended error
@@ -60,6 +63,8 @@ func pump(ctx context.Context, wait time.Duration, send func(*pb.Records) error,
 	if err := o.end(); err != nil {
 		return err
 	}
+	pool.Put(o.mu.filling) // both empty: the sender is gone
+	pool.Put(o.spare)
 	return ended
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,7 +51,7 @@ func TestPumpSendsEverythingInOrder(t *testing.T) {
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 20), 16, 16).Draw(t, "pauses")
 		pause := func(i int) {
 			for range pauses[i%len(pauses)] {
-				time.Sleep(0)
+				runtime.Gosched()
 			}
 		}
 		fail := errors.New("the end")
