@@ -102,7 +102,7 @@ var Layers = []Layer{
 		Name:    "the command line",
 		Dirs:    []string{"cmd"},
 		May:     []string{".", "codec", "kv", "event", "topic", "node", "engine"},
-		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/google/uuid"},
+		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid"},
 		Because: "commands use the node to open a log and the views to work on it, and an engine itself only to restore it; servers are the node's business",
 	},
 	{
