@@ -177,7 +177,8 @@ func (s *Store) put(w *writer) {
 //   - [AnyVersion] and [StreamExists] rely on the log's memory alone.
 //
 // The IDs decide; type, data and metadata are not compared. Appends by [Store.Append]
-// are recognised by the first rule only.
+// are recognised by the first rule only. Without IDs, a Write whose outcome is
+// unknown cannot be repeated safely.
 func (s *Store) Write(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	if err := s.checkAppend(stream, expected, events); err != nil {
 		return Appended{}, err

@@ -237,6 +237,9 @@ func TestLoadedEventsMayBeChanged(t *testing.T) {
 		write(t, s, "order-1", event.NoStream, some("A", 20))
 		got := load(t, s, "order-1", nil)
 		for i := range got {
+			if want := some("A", 20)[i].Data; !bytes.Equal(got[i].Data, want) {
+				t.Fatalf("event %d is %q after its neighbour was changed: want %q", i, got[i].Data, want)
+			}
 			for j := range got[i].Data {
 				got[i].Data[j] = 'X'
 			}

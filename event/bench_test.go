@@ -191,6 +191,17 @@ func BenchmarkAppend(b *testing.B) {
 				func(i int) { w.commit("bench-" + strconv.Itoa(i)) })
 		})
 	})
+	b.Run("WithSeals", func(b *testing.B) { // in a store in which a stream was archived
+		onEach(b, false, func(b *bench) {
+			evs := []event.Event{small}
+			b.write("archived-1", event.NoStream, evs)
+			do(b.B, b.s, func(batch *mainstem.Batch) { b.s.Archive(batch, "archived-1") })
+			w := b.bareWriter(evs)
+			b.turns(1,
+				func(i int) { b.write("bench-"+strconv.Itoa(i), event.AnyVersion, evs) },
+				func(i int) { w.commit("bench-" + strconv.Itoa(i)) })
+		})
+	})
 	b.Run("WithIDs", func(b *testing.B) { // what idempotence costs
 		onEach(b, false, func(b *bench) {
 			w := b.bareWriter([]event.Event{small})

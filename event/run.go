@@ -281,11 +281,7 @@ func protect(f func() error) (err error) {
 
 // pause waits before the n-th repetition; false if the subscription is to end.
 func (sub *Subscription) pause(n int) bool {
-	d := sub.opts.MaxBackoff
-	if n < 32 {
-		d = min(d, sub.opts.Backoff<<(n-1))
-	}
-	t := time.NewTimer(max(d, 0))
+	t := time.NewTimer(backoff(n, sub.opts.Backoff, sub.opts.MaxBackoff))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -293,4 +289,14 @@ func (sub *Subscription) pause(n int) bool {
 	case <-sub.soft.Done():
 		return false
 	}
+}
+
+// backoff returns the pause before the n-th repetition, from 1: first, doubled
+// with each, at most limit.
+func backoff(n int, first, limit time.Duration) time.Duration {
+	d := first
+	for i := 1; i < n && d < limit; i++ {
+		d += min(d, limit-d)
+	}
+	return min(d, limit)
 }

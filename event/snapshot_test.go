@@ -1,6 +1,8 @@
 package event_test
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -205,4 +207,78 @@ func TestLoadStateWhileTheStreamIsCompacted(t *testing.T) {
 		wg.Wait()
 		wantEqual(t, "version at the end", newest, 200)
 	})
+}
+
+// hookLog calls hook once, right after the first read of a space.
+type hookLog struct {
+	mainstem.Log
+	space string
+	hook  func()
+}
+
+func (l *hookLog) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		for rec, err := range l.Log.Read(ctx, space, key, v) {
+			if !yield(rec, err) {
+				break
+			}
+		}
+		if hook := l.hook; hook != nil && space == l.space {
+			l.hook = nil
+			hook()
+		}
+	}
+}
+
+// What happens to a stream between the reads that make up a state.
+func TestLoadStateInBetween(t *testing.T) {
+	first := func(s *event.Store, b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(2)) }
+	cases := []struct {
+		name    string
+		before  func(s *event.Store, b *mainstem.Batch)
+		between func(s *event.Store, b *mainstem.Batch)
+		snap    mainstem.Version // of the result
+		version mainstem.Version
+		events  int
+	}{
+		{"a first snapshot, and what it covers goes", nil, func(s *event.Store, b *mainstem.Batch) {
+			s.SaveSnapshot(b, snapshotAt(4))
+			s.Truncate(b, "order-1", 5)
+		}, 4, 5, 1},
+		{"a newer snapshot, and what it covers goes", first, func(s *event.Store, b *mainstem.Batch) {
+			s.SaveSnapshot(b, snapshotAt(4))
+			s.Truncate(b, "order-1", 5)
+		}, 4, 5, 1},
+		{"a newer snapshot, and everything goes", first, func(s *event.Store, b *mainstem.Batch) {
+			s.SaveSnapshot(b, snapshotAt(5))
+			s.Truncate(b, "order-1", 6)
+		}, 5, 5, 0},
+		{"the snapshot goes", first, func(s *event.Store, b *mainstem.Batch) { s.DeleteSnapshots(b, "order-1") }, 2, 5, 3},
+		{"the stream is deleted", first, func(s *event.Store, b *mainstem.Batch) { s.Delete(b, "order-1", 5) }, 0, 6, 0},
+		{"the stream is forgotten", first, func(s *event.Store, b *mainstem.Batch) { s.Forget(b, "order-1") }, 0, 0, 0},
+		{"more events", first, func(s *event.Store, b *mainstem.Batch) { s.Append(b, "order-1", 5, some("A", 2)) }, 2, 7, 5},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+				write(t, s, "order-1", event.NoStream, some("A", 5))
+				if c.before != nil {
+					do(t, s, func(b *mainstem.Batch) { c.before(s, b) })
+				}
+				hooked := &hookLog{Log: log, space: "event.snapshot/orders"}
+				hooked.hook = func() { do(t, s, func(b *mainstem.Batch) { c.between(s, b) }) }
+				st, err := open(t, hooked, nil).LoadState(t.Context(), "order-1", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var snap mainstem.Version
+				if st.Snapshot != nil {
+					snap = st.Snapshot.Version
+				}
+				if hooked.hook != nil || snap != c.snap || st.Version != c.version || len(st.Events) != c.events || st.Gap {
+					t.Fatalf("snapshot %d, %d events, version %d, gap %v: want snapshot %d, %d events, version %d", snap, len(st.Events), st.Version, st.Gap, c.snap, c.events, c.version)
+				}
+			})
+		})
+	}
 }

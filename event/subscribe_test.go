@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -534,5 +535,23 @@ func TestSubscriptionEnds(t *testing.T) {
 		}
 		<-sub.Done()
 		wantKind(t, sub.Err(), mainstem.ErrClosed)
+	})
+}
+
+// A handler that ends its goroutine, as t.FailNow does, ends the subscription, and
+// nobody waits for it for ever.
+func TestHandlerThatNeverReturns(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		a := write(t, s, "order-1", event.NoStream, some("A", 1))
+		sub := subscribe(t, s, nil, func(context.Context, *mainstem.Batch, event.Recorded) error {
+			runtime.Goexit()
+			return nil
+		})
+		if err := sub.WaitFor(within(t), a.LastPosition); err == nil || err != sub.Err() {
+			t.Fatalf("wait: %v; ended with %v", err, sub.Err())
+		}
+		if err := sub.Close(); err == nil {
+			t.Fatal("close says that all is well")
+		}
 	})
 }

@@ -57,7 +57,7 @@ func stamped(b []byte, ms int64) []byte { recordbatch.Stamp(b, ms); return b }
 // What is stored are the bytes received, every offset counts, and the caller's
 // bytes are not touched.
 func TestAppendStoresAsReceived(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp := create(t, c, "x", Spec{Partitions: 300})
 		sent := batch(Gzip, rec{ms: 1, key: "k", value: "v"}, rec{ms: 2, value: strings.Repeat("w", 500)})
@@ -117,7 +117,7 @@ func TestLogAppendTime(t *testing.T) {
 
 // AppendMany is one commit, and AppendTo shares one with anything else.
 func TestAppendTogether(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp, other := create(t, c, "x", Spec{Partitions: 2}), create(t, c, "y", Spec{})
 		good := batch(0, rec{value: "v"}, rec{value: "w"})

@@ -26,7 +26,7 @@ func names(t *testing.T, c *Catalog) []string {
 }
 
 func TestCreateDescribeDelete(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		ck := newClock()
 		c := open(t, log, &Options{Now: ck.Now})
 		if got := names(t, c); got != nil {
@@ -77,7 +77,7 @@ func second[T any](_ T, err error) error { return err }
 
 // A topic that is created again is another one and starts empty.
 func TestCreateAgain(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
 		old := create(t, c, "x", Spec{Partitions: 2})
 		seen, err := other.Topic(t.Context(), "x")
@@ -171,7 +171,7 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func TestAlter(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
 		tp := create(t, c, "x", Spec{Config: Config{RetentionMs: "5", CleanupPolicy: "compact"}})
 		if _, err := other.Topic(t.Context(), "x"); err != nil {
@@ -277,7 +277,7 @@ func TestEnsure(t *testing.T) {
 // What a deleted topic has in the index goes with it, and if the process ended in
 // between, with the next upkeep; other topics keep theirs.
 func TestIndexOfDeletedTopics(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		for _, name := range []string{"a", "b", "c"} {
 			tp := create(t, c, name, Spec{Partitions: 2, Config: Config{RetentionMs: "-1"}})

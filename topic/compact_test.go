@@ -1,7 +1,6 @@
 package topic
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
@@ -50,7 +47,7 @@ func wantRecords(t testing.TB, tp *Topic, want ...string) {
 // The newest record of each key stays, where it was; the newest batch is not touched.
 func TestCompact(t *testing.T) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
-		eachLog(t, func(t *testing.T, log mainstem.Log) {
+		testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 			ck := newClock()
 			now := ck.Now().UnixMilli()
 			c := open(t, log, &Options{Now: ck.Now})
@@ -154,7 +151,7 @@ func txn(pid int64, records ...rec) []byte {
 // Aborted records never supersede committed ones and go; an open transaction stops
 // compaction; markers stay.
 func TestCompactTransactions(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact"}})
 		end := func(pid int64, commit bool) {
@@ -232,168 +229,10 @@ func TestCompactAfterAlter(t *testing.T) {
 	}
 }
 
-// With whatever was appended, however often compaction ran, with tiny memory,
-// extents and restarts in between: the newest value of every key is there, at its
-// offset; no offset changes; nothing that was never written appears; and once
-// compaction has come to rest, below the newest batch each key is there once.
-func TestCompactionAgreesWithModel(t *testing.T) {
-	eachProgram(t, func(t *rapid.T, log mainstem.Log) {
-		ctx := context.Background()
-		ck := newClock()
-		var c *Catalog
-		var tp *Topic
-		reopen := func() {
-			var err error
-			c, err = Open(log, &Options{Every: -1, Now: ck.Now, CompactionBytes: MinCompactionBytes})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.o.CompactionBytes = rapid.SampledFrom([]int{8 * slotBytes, 20 * slotBytes, MinCompactionBytes}).Draw(t, "memory")
-			c.extents = extentLimits{bytes: 500, batches: 3}
-			tp, err = c.Ensure(ctx, "x", Spec{Config: Config{CleanupPolicy: "compact,delete", RetentionMs: "-1", DeleteRetention: "1000", MinDirtyRatio: "0.3"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		reopen()
-		defer func() { c.Close() }()
-		var written []Record // by offset
-		newest := map[string]int64{}
-		start := int64(0)
-		check := func(t *rapid.T) {
-			seen := map[string]int64{}
-			last := int64(-1)
-			for r, err := range tp.Consume(ctx, nil) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := written[r.Offset]
-				w.Offset = r.Offset
-				if r.Offset <= last || line(r) != line(w) || !r.Time.Equal(w.Time) {
-					t.Fatalf("consumed %s at %v, want %s at %v", line(r), r.Time, line(w), w.Time)
-				}
-				last = r.Offset
-				seen[string(r.Key)] = r.Offset
-			}
-			for key, offset := range newest {
-				if seen[key] != offset && written[offset].Value != nil && offset >= start {
-					t.Fatalf("the newest %s is at %d, read %d", key, offset, seen[key])
-				}
-			}
-			for key, offset := range seen {
-				if w := written[newest[key]]; offset != newest[key] && (w.Value != nil || newest[key] >= start) {
-					t.Fatalf("%s at %d came back: the newest is at %d", key, offset, newest[key])
-				}
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"append": func(t *rapid.T) {
-				var rs []rec
-				for range rapid.IntRange(1, 6).Draw(t, "records") {
-					r := rec{ms: ck.Now().UnixMilli() - int64(len(written)%3), key: strconv.Itoa(rapid.IntRange(0, 12).Draw(t, "key")), value: strconv.Itoa(len(written))}
-					r.null = rapid.IntRange(0, 4).Draw(t, "null") == 0
-					rs = append(rs, r)
-					w := Record{Key: []byte(r.key), Value: []byte(r.value), Time: time.UnixMilli(r.ms)}
-					if r.null {
-						w.Value = nil
-					}
-					newest[r.key] = int64(len(written))
-					written = append(written, w)
-				}
-				if _, err := tp.Append(ctx, 0, batch(rapid.SampledFrom([]Codec{Uncompressed, Zstd}).Draw(t, "codec"), rs...)); err != nil {
-					t.Fatal(err)
-				}
-			},
-			"compact": func(t *rapid.T) {
-				if err := tp.Compact(ctx); err != nil {
-					t.Fatal(err)
-				}
-				chunk, err := tp.Read(ctx, 0, start, &ReadOptions{MaxBytes: 1 << 20})
-				if err != nil || len(chunk.Data) == 0 {
-					return
-				}
-				head := bases2(t, chunk.Data)
-				once := map[string]bool{}
-				for r, err := range tp.Consume(ctx, nil) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					if r.Offset < head && once[string(r.Key)] {
-						t.Fatalf("key %s is there twice after compaction", r.Key)
-					}
-					once[string(r.Key)] = true
-				}
-			},
-			"upkeep": func(t *rapid.T) {
-				if err := c.Upkeep(ctx); err != nil {
-					t.Fatal(err)
-				}
-			},
-			"delete records": func(t *rapid.T) {
-				if rapid.IntRange(0, 3).Draw(t, "really") > 0 {
-					return
-				}
-				before := rapid.Int64Range(0, int64(len(written))).Draw(t, "before")
-				if _, err := tp.DeleteRecords(ctx, 0, before); err != nil {
-					t.Fatal(err)
-				}
-				start = max(start, before)
-			},
-			"wait": func(t *rapid.T) {
-				ck.add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
-			},
-			"restart": func(*rapid.T) {
-				c.Close()
-				reopen()
-			},
-			"": func(t *rapid.T) {
-				check(t)
-				d, err := c.Describe(ctx, "x")
-				held := int64(0)
-				for r := range log.Read(ctx, Space("x"), partitionKey(0), mainstem.Versions{}) {
-					held += int64(len(r.Value))
-				}
-				if err != nil || d.Partitions[0] != (PartitionInfo{start, int64(len(written)), held}) {
-					t.Fatalf("described %+v, %v; want start %d, end %d, %d bytes", d.Partitions, err, start, len(written), held)
-				}
-				now := ck.Now()
-				f, ok, err := tp.OffsetForTime(ctx, 0, now.Add(-time.Second))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for r := range tp.Consume(ctx, nil) {
-					if !r.Time.Before(now.Add(-time.Second)) {
-						if !ok || f.Offset != r.Offset {
-							t.Fatalf("first at %v is %+v, %v; want %d", now.Add(-time.Second), f, ok, r.Offset)
-						}
-						return
-					}
-				}
-				if ok {
-					t.Fatalf("first at %v is %+v, but there is none", now.Add(-time.Second), f)
-				}
-			},
-		})
-	})
-}
-
-// bases2 returns the base offset of the last batch in data.
-func bases2(t *rapid.T, data []byte) (last int64) {
-	for len(data) > 0 {
-		var h recordbatch.Batch
-		if err := h.ReadFrom(data); err != nil {
-			t.Fatal(err)
-		}
-		last = h.FirstOffset
-		data = data[12+h.Length:]
-	}
-	return last
-}
-
 // Consumers and producers at work while compaction runs see every key's newest
 // value, and never one older than they have seen.
 func TestCompactionUnderLoad(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		c.extents = extentLimits{bytes: 2000, batches: 10}
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", DeleteRetention: "0"}})

@@ -151,6 +151,9 @@ func (c *consumer) begin(ctx context.Context, nums []int32, from From) ([]*curso
 		if err != nil {
 			return nil, err
 		}
+		if cur.next > cur.until {
+			return nil, c.t.now().parts[num].outOfRange("consume", cur.next, cur.until)
+		}
 		c.cursors[num] = cur
 		out = append(out, cur)
 	}

@@ -13,28 +13,19 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
-	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// eachLog runs body on an empty log of every engine there is for tests, and on
-// the embedded engine in memory.
-func eachLog(t *testing.T, body func(t *testing.T, log mainstem.Log)) {
-	t.Helper()
-	testengines.Each(t, body, testengines.Only("model"))
-	t.Run("pebblelog", func(t *testing.T) { body(t, pebble(t)) })
-}
-
 // eachProgram runs random programs on empty logs of the model and of the embedded
 // engine, which is checked afterwards.
-func eachProgram(t *testing.T, program func(t *rapid.T, log mainstem.Log)) {
+func eachProgram(t *testing.T, program func(t *rapid.T, log *failing)) {
 	t.Run("model", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			log := model.New(nil)
 			defer log.Close()
-			program(t, log)
+			program(t, &failing{Log: log})
 		})
 	})
 	t.Run("pebblelog", func(t *testing.T) {
@@ -44,7 +35,7 @@ func eachProgram(t *testing.T, program func(t *rapid.T, log mainstem.Log)) {
 				t.Fatal(err)
 			}
 			defer log.Close()
-			program(t, log)
+			program(t, &failing{Log: log})
 			if _, err := log.Check(context.Background(), func(p mainstem.Problem) { t.Errorf("check: %s: %s", p.Where, p.What) }); err != nil {
 				t.Fatal(err)
 			}
@@ -52,23 +43,39 @@ func eachProgram(t *testing.T, program func(t *rapid.T, log mainstem.Log)) {
 	})
 }
 
-// pebble returns an empty log of the embedded engine, in memory, which is checked
-// and closed when the test ends.
-func pebble(t testing.TB) *pebblelog.Log {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(&pebblelog.Options{Durability: mainstem.OS})
-	if err != nil {
+// failing is a log whose n-th commit from now fails, with n counting down to 1;
+// 0 means never. The batch may have been written nevertheless.
+type failing struct {
+	mainstem.Log
+	n       int
+	written bool
+}
+
+var errInjected = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.Unknown}
+
+func (f *failing) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if f.n > 0 {
+		if f.n--; f.n == 0 {
+			if f.written {
+				if _, err := f.Log.Commit(ctx, b); err != nil {
+					return mainstem.Receipt{}, err
+				}
+			}
+			return mainstem.Receipt{}, errInjected
+		}
+	}
+	return f.Log.Commit(ctx, b)
+}
+
+// mayFail runs f, of which one commit may fail, as if the process had ended there.
+func (f *failing) mayFail(t *rapid.T, run func() error) (failed bool) {
+	f.n, f.written = rapid.IntRange(0, 6).Draw(t, "failing commit"), rapid.Bool().Draw(t, "written")
+	defer func() { f.n = 0 }()
+	err := run()
+	if err != nil && !errors.Is(err, errInjected) {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_, err := log.Check(context.Background(), func(p mainstem.Problem) {
-			t.Errorf("check after the test: %s: %s", p.Where, p.What)
-		})
-		if err := errors.Join(err, log.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return log
+	return err != nil
 }
 
 // clock is a clock that tests move.

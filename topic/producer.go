@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -84,7 +85,8 @@ type Producer struct {
 		held    int           // bytes in all drafts
 		freed   chan struct{} // closed when held falls; nil if nobody waits
 		sticky  int32
-		failed  error // the first since the last Flush
+		chosen  Record // what the partitioner looks at; here, so that it need not be allocated
+		failed  error  // the first since the last Flush
 		closed  bool
 	}
 }
@@ -215,29 +217,36 @@ func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 	}
 }
 
-// draftLocked returns the draft that takes the next record of size bytes.
+// draftLocked returns the draft that takes the next record, of size bytes.
 func (p *Producer) draftLocked(op string, r *Record, size int) (*draft, error) {
-	n := p.t.Partitions()
-	num := p.o.Partitioner(r, n)
-	if num == AnyPartition {
-		if p.mu.sticky == AnyPartition || p.mu.sticky >= n {
-			p.mu.sticky = rand.Int32N(n)
+	p.mu.chosen = *r
+	num := p.o.Partitioner(&p.mu.chosen, p.t.Partitions())
+	p.mu.chosen = Record{}
+	anywhere := num == AnyPartition
+	for {
+		if anywhere {
+			num = p.stickyLocked()
 		}
-		num = p.mu.sticky
+		part, err := p.t.partition(op, num)
+		if err != nil {
+			return nil, err
+		}
+		d := p.mu.open[num]
+		if d == nil {
+			return p.newDraftLocked(part), nil
+		}
+		if d.b.Size()+size <= p.limit() {
+			return d, nil
+		}
+		p.sealLocked(d) // which also moves on to another sticky partition
 	}
-	part, err := p.t.partition(op, num)
-	if err != nil {
-		return nil, err
+}
+
+func (p *Producer) stickyLocked() int32 {
+	if n := p.t.Partitions(); p.mu.sticky == AnyPartition || p.mu.sticky >= n {
+		p.mu.sticky = rand.Int32N(n)
 	}
-	d := p.mu.open[num]
-	if d != nil && d.b.Size()+size > p.limit() {
-		p.sealLocked(d)
-		d = nil
-	}
-	if d == nil {
-		d = p.newDraftLocked(part)
-	}
-	return d, nil
+	return p.mu.sticky
 }
 
 func (p *Producer) newDraftLocked(part *partition) *draft {
@@ -289,23 +298,24 @@ func (p *Producer) failLocked(err error) {
 // the order given, once all are committed. With an error, some may have been
 // committed; if ctx ended first, all of them may be yet.
 func (p *Producer) ProduceSync(ctx context.Context, records ...Record) ([]Sent, error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
 	out, errs := make([]Sent, len(records)), make([]error, len(records))
-	var wg sync.WaitGroup
-	wg.Add(len(records))
+	var left atomic.Int64
+	left.Store(int64(len(records)))
+	all := make(chan struct{})
 	for i := range records {
 		p.Produce(ctx, records[i], func(s Sent, err error) {
 			out[i], errs[i] = s, err
-			wg.Done()
+			if left.Add(-1) == 0 {
+				close(all)
+			}
 		})
 	}
 	p.mu.Lock()
 	p.sealAllLocked()
 	p.mu.Unlock()
-	all := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(all)
-	}()
 	select {
 	case <-all:
 	case <-ctx.Done():

@@ -18,7 +18,7 @@ import (
 
 // What Read returns is what franz-go's consumer expects in a fetch response.
 func TestReadIsAFetchResponse(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp := create(t, c, "x", Spec{})
 		var want []string
@@ -68,7 +68,7 @@ func bases(t *testing.T, data []byte) (out []int64) {
 }
 
 func TestReadBounds(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp := create(t, c, "x", Spec{})
 		one := batch(0, rec{value: "a"}, rec{value: "b"}, rec{value: "c"})
@@ -126,7 +126,7 @@ func TestReadBounds(t *testing.T) {
 // A handle that has seen nothing yet reads what another appended, and knows an
 // end that another catalog's retention made.
 func TestReadOfOthersWrites(t *testing.T) {
-	eachLog(t, func(t *testing.T, log mainstem.Log) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
 		tp := create(t, c, "x", Spec{})
 		there, err := other.Topic(t.Context(), "x")

@@ -161,8 +161,8 @@ func (p *partition) retain(ctx context.Context, s *settings, now int64) error {
 	return p.setStart(ctx, start, mainstem.OS) // what a power cut brings back goes again
 }
 
-// expiredTo returns where the partition should start: after the batches at its
-// front whose newest timestamp is older than retention.ms, and after those
+// expiredTo returns where the partition, without residue, should start: after the
+// batches at its front whose newest timestamp is older than retention.ms, and after those
 // without which it still has retention.bytes.
 func (p *partition) expiredTo(ctx context.Context, s *settings, now int64) (int64, error) {
 	p.mu.Lock()

@@ -76,12 +76,13 @@ func (p *partition) upkeep(ctx context.Context, grown bool) error {
 			return err
 		}
 	}
+	if err := p.setStart(ctx, 0, mainstem.OS); err != nil { // ends a removal that was cut short
+		return err
+	}
 	if s.delete {
 		if err := p.retain(ctx, s, now); err != nil {
 			return err
 		}
-	} else if err := p.setStart(ctx, 0, mainstem.OS); err != nil { // ends a removal that was cut short
-		return err
 	}
 	if s.compact {
 		err := p.compact(ctx, s, now, false)

@@ -210,7 +210,12 @@ func (g *guardFS) wrap(name string, k fileKind, f vfs.File) vfs.File {
 
 // Create implements vfs.FS.
 func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return g.create(name, c, func() (vfs.File, error) { return g.FS.Create(name, c) })
+	return g.create(name, c, func() (vfs.File, error) {
+		if err := g.beforeMarker(name); err != nil {
+			return nil, err
+		}
+		return g.FS.Create(name, c)
+	})
 }
 
 // ReuseForWrite implements vfs.FS.
@@ -261,7 +266,30 @@ func (g *guardFS) change(do func() error) error {
 
 // Remove implements vfs.FS.
 func (g *guardFS) Remove(name string) error {
-	return g.change(func() error { return g.FS.Remove(name) })
+	return g.change(func() error {
+		if err := g.beforeMarker(name); err != nil {
+			return err
+		}
+		return g.FS.Remove(name)
+	})
+}
+
+// beforeMarker makes sure that what a marker file names, or what replaces it, is
+// known to the directory before the marker is made, or removed. Pebble syncs the
+// directory only once, after both, which leaves their order to the file system.
+func (g *guardFS) beforeMarker(name string) error {
+	if g.PathDir(name) != g.dir || !strings.HasPrefix(g.PathBase(name), "marker.") {
+		return nil
+	}
+	dir, err := g.FS.OpenDir(g.dir)
+	if err != nil {
+		return err
+	}
+	err = dir.Sync()
+	if cerr := dir.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // RemoveAll implements vfs.FS.

@@ -215,16 +215,19 @@ func TestClaimsCostNothing(t *testing.T) {
 	}
 }
 
-func TestBombsAreRefused(t *testing.T) {
-	huge := recordbatch.Record{Value: make([]byte, recordbatch.MaxUncompressed)}
+// One byte more than the limit is refused, whatever the codec.
+func TestDecompressionIsBounded(t *testing.T) {
+	const limit = 1 << 20
 	for _, c := range codecs[1:] {
-		b := build(t, c, huge)
-		if len(b) > recordbatch.MaxUncompressed/10 {
-			t.Fatalf("%v: the bomb has %d bytes", c, len(b))
-		}
-		var e *recordbatch.Error
-		if _, err := recordbatch.Verify(b, recordbatch.Check{Open: true}); !errors.As(err, &e) || e.Reason != recordbatch.Corrupt {
-			t.Errorf("%v: %v", c, err)
+		for _, n := range []int{limit, limit + 1, 20 * limit} {
+			small, err := recordbatch.Compress(nil, make([]byte, n), c)
+			if err != nil || len(small) > n/10 {
+				t.Fatalf("%v: %d bytes, %v", c, len(small), err)
+			}
+			out, err := recordbatch.Decompress(nil, small, c, limit)
+			if (err == nil) != (n == limit) || err == nil && len(out) != n {
+				t.Errorf("%v: %d bytes with a limit of %d: %d bytes, %v", c, n, limit, len(out), err)
+			}
 		}
 	}
 }
