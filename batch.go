@@ -59,11 +59,11 @@ type Test uint8
 
 // The tests.
 const (
-	// TestVersion holds if the newest record of the key, value or tombstone, has the
-	// condition's version.
+	// TestVersion holds if the newest version that the key was ever given, to a value
+	// or a tombstone, is the condition's: also after truncation.
 	TestVersion Test = iota
 	// TestAbsent holds if the key has no live value: never written, deleted, purged,
-	// expired or truncated away.
+	// expired or truncated away, or of a space that does not exist.
 	TestAbsent
 	// TestExists holds if the key has a live value.
 	TestExists
@@ -380,7 +380,7 @@ func (w *Write) Size() int {
 
 // Receipt says what a committed batch became.
 type Receipt struct {
-	First, Last Position  // positions of its first and last record; both 0 if it wrote none
+	First, Last Position  // positions of its first and last record, all between are its own; both 0 if it wrote none
 	Time        time.Time // commit time
 	// Versions has one entry for each write of the batch: the version of the record
 	// it wrote, or 0 if it wrote no record. The slice belongs to the caller.

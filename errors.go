@@ -88,7 +88,8 @@ func (o Outcome) String() string {
 }
 
 // Error is the error of every call of the contract. Find it with errors.As, or
-// test its kind with errors.Is and the sentinels.
+// test its kind with errors.Is and the sentinels. It shares no memory with the
+// caller's batch or keys.
 type Error struct {
 	Kind    Kind
 	Op      string // what was being done: "commit", "get", "open data/"

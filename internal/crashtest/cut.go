@@ -20,11 +20,11 @@ type CutFS struct {
 	n  int
 }
 
-// Ops returns how many operations have been seen.
-func (c *CutFS) Ops() int {
+// Do calls f with the number of operations seen, while none is under way.
+func (c *CutFS) Do(f func(ops int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.n
+	f(c.n)
 }
 
 func (c *CutFS) step(what string) {

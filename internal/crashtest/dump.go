@@ -117,11 +117,11 @@ func (d Dump) Diff(e Dump, limit int) string {
 	return strings.Join(out, "\n")
 }
 
-// Describe returns everything about rec on one line. Values over 32 bytes are
-// shown by length and checksum.
+// Describe returns everything about rec on one line. Keys and values over 32
+// bytes are shown by length and checksum.
 func Describe(rec *mainstem.Record) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s %q v%d*%d @%d %d", rec.Space, rec.Key, rec.Version, rec.Count, rec.Position, rec.Time.UnixNano())
+	fmt.Fprintf(&s, "%s %s v%d*%d @%d %d", rec.Space, abridge(rec.Key), rec.Version, rec.Count, rec.Position, rec.Time.UnixNano())
 	if !rec.Expires.IsZero() {
 		fmt.Fprintf(&s, " until %d", rec.Expires.UnixNano())
 	}
@@ -129,13 +129,15 @@ func Describe(rec *mainstem.Record) string {
 	for _, h := range rec.Headers {
 		fmt.Fprintf(&s, " %s=%q", h.Name, h.Value)
 	}
+	return s.String() + " " + abridge(rec.Value)
+}
+
+func abridge(p []byte) string {
 	switch {
-	case rec.Value == nil:
-		s.WriteString(" nil")
-	case len(rec.Value) <= 32:
-		fmt.Fprintf(&s, " %q", rec.Value)
-	default:
-		fmt.Fprintf(&s, " %d bytes %08x", len(rec.Value), crc32.ChecksumIEEE(rec.Value))
+	case p == nil:
+		return "nil"
+	case len(p) <= 32:
+		return fmt.Sprintf("%q", p)
 	}
-	return s.String()
+	return fmt.Sprintf("%d bytes %08x", len(p), crc32.ChecksumIEEE(p))
 }

@@ -2,6 +2,7 @@ package crashtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -58,6 +59,7 @@ type powerCut struct {
 	mu     sync.Mutex
 	failed bool
 	cuts   int
+	twice  int // cuts until recovery itself is cut, too
 }
 
 // TestPowerCut cuts the power in front of every file operation of a workload, from
@@ -76,8 +78,8 @@ func TestPowerCut(t *testing.T) {
 		for _, seed := range seeds(1, 30) {
 			t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) {
 				shape := mode.shape
-				shape.Seed, shape.Steps = seed, 40
-				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem()}
+				shape.Seed, shape.Steps = seed, 32
+				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem(), twice: int(seed) * 29 % cutsPerSecond}
 				p.run()
 				t.Logf("%d power cuts", p.cuts)
 			})
@@ -104,7 +106,7 @@ func (p *powerCut) run() {
 		p.t.Fatal(err)
 	}
 	p.closed.Store(true)
-	p.cut(fs.Ops()+1, "end")
+	fs.Do(func(ops int) { p.cut(ops+1, "end") })
 }
 
 // cut looks at what a power cut now would leave behind, three times: nothing that
@@ -125,7 +127,14 @@ func (p *powerCut) cut(n int, what string) {
 			lo = acked
 		}
 		p.cuts++
-		if err := p.look(after, opened, lo, hi, rng); err != nil {
+		var err error
+		if p.twice--; p.twice < 0 {
+			p.twice = cutsPerSecond
+			err = p.cutRecovery(after, opened, lo, hi, rng)
+		} else {
+			err = p.look(after, opened, lo, hi, rng)
+		}
+		if err != nil {
 			p.failed = true
 			p.t.Errorf("seed %d: power cut before operation %d (%s), %d%% of unsynced data kept, steps %d to %d: %v", p.w.Seed, n, what, percent, lo, hi, err)
 			return
@@ -133,6 +142,49 @@ func (p *powerCut) cut(n int, what string) {
 	}
 }
 
+// cutsPerSecond is how many power cuts there are to one that is followed by others
+// while the log recovers from it.
+const cutsPerSecond = 173
+
+// cutRecovery opens the log on fs, reads it and closes it, and cuts the power again
+// in front of every operation of that. What was read once must then stay.
+func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
+	var first error
+	cut := &crashtest.CutFS{FS: fs}
+	again := func(n int, what string) {
+		for _, percent := range []int{0, 100, 1 + rng.IntN(99)} {
+			if first != nil {
+				return
+			}
+			p.cuts++
+			after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+			if err := p.look(after, mustExist, lo, hi, rng); err != nil {
+				first = fmt.Errorf("second power cut before operation %d (%s), %d%% of unsynced data kept, steps %d to %d: %w", n, what, percent, lo, hi, err)
+			}
+		}
+	}
+	cut.Before = again
+	c := new(crashtest.Clock)
+	l, err := pebblelog.Open(dir, options(cut, c, p.d))
+	if err != nil {
+		return errors.Join(first, err)
+	}
+	n, err := p.w.Verify(context.Background(), l, c, lo, hi)
+	if err != nil {
+		l.Close()
+		return errors.Join(first, err)
+	}
+	cut.Do(func(ops int) {
+		hi = n
+		if n == 0 || p.w.Steps[n-1].Action.Single() { // else Verify may have committed the rest of it
+			lo = n
+		}
+		again(ops, "end of recovery")
+	})
+	return errors.Join(l.Close(), first)
+}
+
+// look opens what a power cut left and goes on with the workload for a while.
 func (p *powerCut) look(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
 	c := new(crashtest.Clock)
 	o := options(fs, c, p.d)

@@ -8,7 +8,7 @@ import (
 
 // Patience is how long anything in these tests may take before it counts as hung.
 // It is no measure of speed: a busy machine needs a tiny part of it.
-const Patience = 60 * time.Second
+const Patience = 15 * time.Second
 
 // Within runs f and returns its error, or an error with the stacks of all
 // goroutines if f does not return within [Patience]. Then f is left behind.

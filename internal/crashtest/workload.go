@@ -215,7 +215,7 @@ func (w *Workload) mismatch(got Dump, lo, hi int) error {
 		}
 	}
 	return fmt.Errorf("the log (head %d) is not what the reference held after any of the steps %d to %d; compared with step %d (+ is the log):\n%s",
-		got.Head, lo, hi, near, w.States[near].Diff(got, 12))
+		got.Head, lo, hi, near, w.States[near].Diff(got, 6))
 }
 
 // Resume goes on with the steps after n, up to last, and checks that every answer
