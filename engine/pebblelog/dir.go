@@ -123,7 +123,7 @@ func (d *directory) inspect() (fresh bool, err error) {
 			Hint: "open it with a newer version of Mainstem",
 		}
 	case err != nil:
-		return false, d.corrupt(fmt.Errorf("file %s: %w", format.IdentityName, err))
+		return false, d.corrupt(fmt.Errorf("file %s: %w: %w", format.IdentityName, format.ErrCorrupt, err))
 	}
 	if !d.exists(dbDir) {
 		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", dbDir, format.ErrCorrupt))

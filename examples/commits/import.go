@@ -58,7 +58,9 @@ func newImporter(ctx context.Context, log mainstem.Log) (*importer, error) {
 	if im.topics, err = topic.Open(log, nil); err != nil {
 		return nil, err
 	}
-	im.topic, err = im.topics.Ensure(ctx, topicName, topic.Spec{Partitions: 4})
+	// The messages carry the times of their commits, years ago: keep them for ever.
+	forever := topic.Config{topic.RetentionMs: "-1"}
+	im.topic, err = im.topics.Ensure(ctx, topicName, topic.Spec{Partitions: 4, Config: forever})
 	if err != nil {
 		im.close()
 		return nil, err
@@ -70,7 +72,11 @@ func (im *importer) close() { im.topics.Close() }
 
 // importAll imports the lines of r that are not imported yet.
 func (im *importer) importAll(ctx context.Context, r io.Reader) error {
-	done, err := im.progress.Get(ctx, progressKey)
+	var done kv.Entry[int64]
+	err := persist(ctx, func() (err error) {
+		done, err = im.progress.Get(ctx, progressKey)
+		return err
+	})
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 		return err
 	}
@@ -95,11 +101,20 @@ func (im *importer) importAll(ctx context.Context, r io.Reader) error {
 // batch has an ID: if an attempt was committed although its answer was lost, the
 // next one writes nothing.
 func (im *importer) importLine(ctx context.Context, n int64, c commit, line []byte) error {
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	return persist(ctx, func() error {
 		b, err := im.batch(ctx, n, c, line)
-		if err == nil {
-			_, err = im.log.Commit(ctx, b)
+		if err != nil {
+			return err
 		}
+		_, err = im.log.Commit(ctx, b)
+		return err
+	})
+}
+
+// persist calls f until it does not fail with Unavailable.
+func persist(ctx context.Context, f func() error) error {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := f()
 		if err == nil || !errors.Is(err, mainstem.ErrUnavailable) {
 			return err
 		}

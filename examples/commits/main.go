@@ -45,7 +45,11 @@ func run(ctx context.Context, target, file string) error {
 		return err
 	}
 	defer log.Close()
-	im, err := newImporter(ctx, log)
+	var im *importer
+	err = persist(ctx, func() error {
+		im, err = newImporter(ctx, log)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -58,7 +62,11 @@ func run(ctx context.Context, target, file string) error {
 	if err := im.importAll(ctx, f); err != nil {
 		return err
 	}
-	a, err := answers(ctx, log)
+	var a result
+	err = persist(ctx, func() error {
+		a, err = answers(ctx, log)
+		return err
+	})
 	if err != nil {
 		return err
 	}

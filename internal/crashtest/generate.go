@@ -18,6 +18,7 @@ type Shape struct {
 	Durability mainstem.Durability
 	Mixed      bool // each commit asks for a durability of its own
 	Big        bool // some values over 64 KiB
+	Small      bool // no value over 2 KiB
 }
 
 // The spaces of a workload: every layout that a policy can ask for.
@@ -43,6 +44,7 @@ const (
 	keysPerSpace = 6
 	maxWrites    = 8
 	usualValue   = 200
+	smallValue   = 1 << 10
 	largeValue   = 6 << 10
 	hugeValue    = 80 << 10
 	hour         = time.Hour
@@ -238,6 +240,9 @@ func (g *generator) value() []byte {
 	case r < 6:
 		return []byte{}
 	case r < 16:
+		if g.shape.Small {
+			return g.bytes(1<<10 + g.rng.IntN(smallValue))
+		}
 		return g.bytes(1<<10 + g.rng.IntN(largeValue))
 	case r < 18 && g.big > 0:
 		g.big--
