@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,17 +171,26 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 		l.opts.Logger.Warn("the log's tail was lost in a crash: commits at durability os or interval since the last sync are gone", "dir", l.dir.path)
 		db, err = pebble.Open(path, l.pebbleOptions(fresh))
 	}
-	if !fresh && missing(err) {
+	if !fresh && damaged(err) {
 		err = fmt.Errorf("%w: %w", format.ErrCorrupt, err)
 	}
 	return db, err
 }
 
-// missing reports whether an error of opening an existing log says that files, or
-// parts of them, are gone: damage that Pebble does not call so.
-func missing(err error) bool {
-	return errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) ||
-		err != nil && strings.Contains(err.Error(), "object size mismatch")
+// damageTexts are parts of Pebble's errors over files that are not as it wrote
+// them, which it does not mark as corruption: a cut file, an unreadable OPTIONS file.
+var damageTexts = []string{"object size mismatch", "from options", "key=value", "unknown option", "unknown section", "strconv."}
+
+// damaged reports whether an error of opening an existing log says that files, or
+// parts of them, are gone or changed, though Pebble does not call it corruption.
+func damaged(err error) bool {
+	if err == nil {
+		return false
+	}
+	if errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	return slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
