@@ -123,23 +123,41 @@ func (d *Decoder) Records(data []byte, base int64) iter.Seq2[Record, error] {
 			return
 		}
 		b.FirstOffset = base
+		for r, err := range b.raws(body) {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if !yield(d.record(&b, r), nil) {
+				return
+			}
+		}
+	}
+}
+
+// raws splits body into the records of b, with offset deltas that rise and stay in
+// the span of the batch. Each record is lent until the loop body returns; an error
+// ends the sequence.
+func (b *Batch) raws(body []byte) iter.Seq2[*raw, error] {
+	return func(yield func(*raw, error) bool) {
 		var r raw
+		var err error
 		last := int32(-1)
 		for i := range b.NumRecords {
 			if body, err = r.split(body); err == nil && (r.offsetDelta <= last || r.offsetDelta > b.LastOffsetDelta) {
 				err = fmt.Errorf("offset delta %d after %d, at most %d", r.offsetDelta, last, b.LastOffsetDelta)
 			}
 			if err != nil {
-				yield(Record{}, errorf(BadRecord, "record %d of %d: %v", i, b.NumRecords, err))
+				yield(nil, errorf(BadRecord, "record %d of %d: %v", i, b.NumRecords, err))
 				return
 			}
 			last = r.offsetDelta
-			if !yield(d.record(&b, &r), nil) {
+			if !yield(&r, nil) {
 				return
 			}
 		}
 		if len(body) > 0 {
-			yield(Record{}, errorf(BadRecord, "%d bytes follow the last of %d records", len(body), b.NumRecords))
+			yield(nil, errorf(BadRecord, "%d bytes follow the last of %d records", len(body), b.NumRecords))
 		}
 	}
 }

@@ -40,12 +40,11 @@ func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) b
 	var out Rewritten
 	w.body = slices.Grow(w.body[:0], HeaderSize)[:HeaderSize]
 	newest := int64(NoTimestamp)
-	var r raw
-	for i := range b.NumRecords {
-		if body, err = r.split(body); err != nil {
-			return Rewritten{}, errorf(BadRecord, "record %d of %d: %v", i, b.NumRecords, err)
+	for r, err := range b.raws(body) {
+		if err != nil {
+			return Rewritten{}, err
 		}
-		rec := w.d.record(&b, &r)
+		rec := w.d.record(&b, r)
 		rec.Offset = base + int64(r.offsetDelta)
 		if !keep(rec) {
 			out.Removed++
