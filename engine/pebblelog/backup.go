@@ -72,19 +72,31 @@ func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 		return err
 	}
 	slices.Sort(names)
+	s := sums{}
 	for _, name := range names {
-		if err := l.tarFile(ctx, t, l.opts.FS.PathJoin(dir, name), dbDir+"/"+name); err != nil {
+		if err := l.tarFile(ctx, t, s, l.opts.FS.PathJoin(dir, name), dbDir+"/"+name); err != nil {
 			return err
 		}
 	}
+	text := s.append(nil)
+	if err := t.WriteHeader(tarHeader(sumsName, int64(len(text)))); err != nil {
+		return err
+	}
+	if _, err := t.Write(text); err != nil {
+		return err
+	}
 	// The identity comes last: a stream that was cut short is no log.
-	if err := l.tarFile(ctx, t, l.dir.join(format.IdentityName), format.IdentityName); err != nil {
+	if err := l.tarFile(ctx, t, s, l.dir.join(format.IdentityName), format.IdentityName); err != nil {
 		return err
 	}
 	return t.Close()
 }
 
-func (l *Log) tarFile(ctx context.Context, t *tar.Writer, from, name string) error {
+func tarHeader(name string, size int64) *tar.Header {
+	return &tar.Header{Name: name, Mode: 0o644, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+}
+
+func (l *Log) tarFile(ctx context.Context, t *tar.Writer, s sums, from, name string) error {
 	if err := ctx.Err(); err != nil {
 		return canceled("backup", err)
 	}
@@ -97,11 +109,12 @@ func (l *Log) tarFile(ctx context.Context, t *tar.Writer, from, name string) err
 	if err != nil || info.IsDir() {
 		return err
 	}
-	h := &tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
-	if err := t.WriteHeader(h); err != nil {
+	if err := t.WriteHeader(tarHeader(name, info.Size())); err != nil {
 		return err
 	}
-	_, err = io.CopyN(t, f, info.Size())
+	h, w := adder(t)
+	_, err = io.CopyN(w, f, info.Size())
+	s.set(name, h)
 	return err
 }
 
@@ -124,7 +137,8 @@ func (l *Log) BackupTo(ctx context.Context, path string) error {
 }
 
 // Restore writes the log that Backup streamed to r into the directory path, which
-// must be empty or not exist. A stream that ends early leaves no log behind.
+// must be empty or not exist. A stream that ends early, or is not what Backup wrote,
+// is an error of kind Corrupt and leaves no log behind.
 func Restore(ctx context.Context, r io.Reader, path string) error {
 	return restore(ctx, vfs.Default, r, path)
 }
@@ -144,6 +158,7 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 	if err := d.unpack(ctx, tar.NewReader(r)); err != nil {
 		_ = fsys.RemoveAll(d.join(dbDir))
 		_ = fsys.Remove(d.join(format.IdentityName))
+		_ = fsys.Remove(d.join(format.IdentityName + ".tmp"))
 		return err
 	}
 	return nil
@@ -153,13 +168,14 @@ func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
 	if err := d.make(dbDir); err != nil {
 		return mapError("restore to "+d.path, err)
 	}
+	u := unpacking{d: d, sums: sums{}}
 	for {
 		if err := ctx.Err(); err != nil {
 			return canceled("restore to "+d.path, err)
 		}
 		h, err := t.Next()
 		if err == nil {
-			err = d.unpackFile(h, t)
+			err = u.file(h, t)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -181,39 +197,70 @@ func (d *directory) notABackup(err error) error {
 	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "restore to " + d.path, Err: err, Hint: "the stream is not a whole backup of a Mainstem log"}
 }
 
-func (d *directory) unpackFile(h *tar.Header, r io.Reader) error {
-	if h.Name == format.IdentityName {
-		p, err := io.ReadAll(io.LimitReader(r, format.MaxIdentity+1))
+// unpacking is a restore under way.
+type unpacking struct {
+	d       *directory
+	sums    sums // of the files that were written
+	checked bool // and are what the backup says
+}
+
+// file unpacks one entry of the stream.
+func (u *unpacking) file(h *tar.Header, r io.Reader) error {
+	d := u.d
+	if h.Name == sumsName {
+		p, err := io.ReadAll(io.LimitReader(r, maxSums))
 		if err != nil {
 			return err
 		}
-		if _, err := format.DecodeIdentity(p); err != nil {
+		if err := u.sums.check(p); err != nil {
 			return d.notABackup(err)
 		}
-		if err := d.syncDir(d.join(dbDir)); err != nil {
-			return err
-		}
-		if err := d.writeFile(format.IdentityName, p); err != nil {
-			return err
-		}
-		return errIdentity
+		u.checked = true
+		return nil
+	}
+	if h.Name == format.IdentityName {
+		return u.identity(r)
 	}
 	name, ok := strings.CutPrefix(h.Name, dbDir+"/")
-	if !ok || name == "" || name != path.Base(name) || name == ".." || h.Typeflag != tar.TypeReg {
+	if !ok || name == "" || name != path.Base(name) || name == ".." || h.Typeflag != tar.TypeReg || u.checked {
 		return d.notABackup(fmt.Errorf("unexpected entry %.100q", h.Name))
 	}
 	f, err := d.fs.Create(d.join(dbDir+"/"+name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	sum, w := adder(f)
+	_, err = io.Copy(w, r)
 	if err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	u.sums.set(h.Name, sum)
 	return err
+}
+
+// identity makes the unpacked files a log. It returns errIdentity if all is well.
+func (u *unpacking) identity(r io.Reader) error {
+	d := u.d
+	p, err := io.ReadAll(io.LimitReader(r, format.MaxIdentity+1))
+	if err != nil {
+		return err
+	}
+	if _, err := format.DecodeIdentity(p); err != nil {
+		return d.notABackup(err)
+	}
+	if !u.checked {
+		return d.notABackup(fmt.Errorf("the file %s comes before %s", format.IdentityName, sumsName))
+	}
+	if err := d.syncDir(d.join(dbDir)); err != nil {
+		return err
+	}
+	if err := d.writeFile(format.IdentityName, p); err != nil {
+		return err
+	}
+	return errIdentity
 }
 
 func (d *directory) syncDir(name string) error {

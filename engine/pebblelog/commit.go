@@ -233,15 +233,42 @@ func (l *Log) commitRun(group []*waiter) int {
 		}
 	}
 	t.seal()
-	if !t.pb.Empty() {
-		if err := l.write(t, run); err != nil {
-			fail(run, err)
-			t.abandon()
-			return n
-		}
+	var err error
+	if t.pb.Empty() {
+		err = l.settle(run)
+	} else {
+		err = l.write(t, run)
+	}
+	if err != nil {
+		fail(run, err)
+		t.abandon()
+		return n
 	}
 	t.finish(run)
 	return n
+}
+
+// settle makes what was committed before as durable as batches ask that write
+// nothing: the first commit of a duplicate may have asked for less.
+func (l *Log) settle(run []*waiter) error {
+	sync := false
+	for _, w := range run {
+		if w.batch == nil || w.err != nil {
+			continue
+		}
+		d := l.durability(w)
+		if period, ok := d.Period(); ok {
+			l.syncer.within(period)
+		}
+		sync = sync || d == mainstem.Fsync
+	}
+	if !sync {
+		return nil
+	}
+	if err := l.fs.syncNow(); err != nil {
+		return l.fail(err)
+	}
+	return nil
 }
 
 // fail gives err to all of run that have no error of their own.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -76,6 +77,12 @@ func (d *directory) refuseForeign(mustExist bool) error {
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
+		}
+		if errors.Is(err, syscall.ENOTDIR) {
+			return &mainstem.Error{
+				Kind: mainstem.KindInvalid, Op: "open " + d.path, Err: err,
+				Hint: "name an empty or new directory, or one that holds a log",
+			}
 		}
 		return mapError("open "+d.path, err)
 	}

@@ -162,8 +162,14 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 		}
 	}()
 	path := l.dir.join(dbDir)
+	relaxed := l.dir.exists(relaxedName)
+	if !fresh && !relaxed {
+		if err := checkTail(l.opts.FS, path); err != nil {
+			return nil, err
+		}
+	}
 	db, err = pebble.Open(path, l.pebbleOptions(fresh))
-	if pebble.IsCorruptionError(err) && l.dir.exists(relaxedName) {
+	if pebble.IsCorruptionError(err) && relaxed {
 		cut, serr := salvage(l.opts.FS, path)
 		if serr != nil || !cut {
 			return nil, errors.Join(err, serr)
@@ -187,7 +193,7 @@ func damaged(err error) bool {
 	if err == nil {
 		return false
 	}
-	if errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) || errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
 	return slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) })

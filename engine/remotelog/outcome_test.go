@@ -164,7 +164,7 @@ func TestOutcomeIsThatOfAllTries(t *testing.T) {
 func TestConflictAfterLostTryLeavesOutcomeUnknown(t *testing.T) {
 	behind := model.New(nil)
 	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), &remotelog.Options{HTTP1: true}) // nothing but the request is on the way
+	log := open(t, p.url(), &remotelog.Options{HTTP1: true})                     // nothing but the request is on the way
 	if err := log.CreateSpace(t.Context(), "s", mainstem.Policy{}); err != nil { // connects, too
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func TestPowerCutConcurrent(t *testing.T) {
 	} {
 		for _, seed := range seeds(1, 40) {
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
+				t.Parallel()
 				c := &crowd{t: t, seed: seed, pick: pick, fs: vfs.NewCrashableMem(), acks: make([][]ack, writers), every: 9, firm: name == "fsync"}
 				c.run(40)
 				t.Logf("%d power cuts", c.cuts)

@@ -1,15 +1,47 @@
-// Package crashtest finds out what crashes leave behind: it cuts the power at every
-// file operation, fails every file operation, and kills processes, and then looks
-// at the log that is opened again.
+// Package crashtest finds out what crashes, broken disks and damaged files leave
+// of a log.
 //
-// A [Workload] is a seeded program of batches with everything that a log can do,
-// generated against the model of package enginetest together with the state after
-// each step. A crash may leave any state from the last acknowledged step on, whole,
-// never less and never a mixture. The tests open the log on Pebble's crashable
-// file system, crash it, open it again, let it check itself and compare.
+// A [Workload] is a seeded list of steps with everything that a log can do, and
+// what an undisturbed log held after each of them. A [CutFS] stops time in front of
+// every file operation, so that a test can look at what a power cut would leave
+// there; a [Fault] makes one file operation fail, or all from one on; an [Image]
+// is a directory whose files can be harmed one by one ([Damage]). A ledger (see
+// [LedgerBatch]) is what several writers commit at once, in this process or in
+// another one that is killed.
 //
-//	go test ./internal/crashtest
+// # Guarantees
 //
-// Failures print the seed. All functions may be called from many goroutines; a
-// Workload is not changed by running it.
+// [Workload.Verify] accepts a log only if its own check finds nothing and all that
+// it shows its readers, byte for byte, is what the undisturbed log showed after one
+// of the steps allowed: so every acknowledged batch is there whole, every other
+// one whole or absent, and nothing is missing in the middle. [Workload.Resume]
+// then goes on with the steps that follow and expects the answers of the undisturbed
+// log; a batch with an ID that was in doubt is committed again and must end up
+// there once.
+//
+// The undisturbed log is the engine itself in memory: this package tells what
+// crashes change, package enginetest what is right.
+//
+// # Concurrency and ownership
+//
+// A Workload is not changed by being run. [CutFS], [Fault] and [Clock] may be used
+// from many goroutines.
+//
+// # Limits
+//
+// The clock of a workload stands still within a step, so that expiry does not
+// depend on the speed of the machine. The order in which an engine works in the
+// background is not repeated by a seed; power cuts cover whatever order there was.
+//
+// A workload whose files are to be harmed one by one should be Small. Pebble looks
+// for the one bit that would make the checksum of a damaged block right again: it
+// tries each of the first 40 KiB and reads the whole block for every try. That takes
+// 2 seconds for a block with a value of 80 KiB, and 20 for one with a megabyte.
+//
+// # Testing
+//
+// The tests print seeds. They take half a minute; with -crash.long they try many
+// more seeds, every byte of every file and hundreds of kills, for an hour or more:
+//
+//	go test ./internal/crashtest -crash.long -timeout 3h
 package crashtest

@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"sync"
 
@@ -50,7 +51,7 @@ func (f *Fault) MaybeError(op errorfs.Op) error {
 	if f.mu.first == "" {
 		f.mu.first = what
 	}
-	return fmt.Errorf("%s: %w", what, f.Err)
+	return &os.PathError{Op: kindNames[op.Kind], Path: op.Path, Err: f.Err}
 }
 
 // String implements errorfs.Injector.

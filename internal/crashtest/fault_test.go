@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -26,6 +25,7 @@ func TestFault(t *testing.T) {
 		w := generate(t, shape)
 		for _, forever := range []bool{false, true} {
 			t.Run(fmt.Sprintf("seed=%d/forever=%v", seed, forever), func(t *testing.T) {
+				t.Parallel()
 				failEach(t, w, shape.Durability, forever, nil)
 			})
 		}
@@ -161,12 +161,12 @@ func (r *faultRun) goOn(ctx context.Context, n int) error {
 	}
 	// A memtable that could not be written out is tried again; until then commits are refused.
 	var err error
-	for range 1000 {
-		if _, err = r.log.Commit(ctx, mainstem.NewBatch()); mainstem.KindOf(err) != mainstem.KindUnavailable {
-			break
+	_ = crashtest.Eventually(func() error {
+		if _, err = r.log.Commit(ctx, mainstem.NewBatch()); mainstem.KindOf(err) == mainstem.KindUnavailable {
+			return err
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 	if err == nil {
 		n, err = r.w.Verify(ctx, r.log, &r.clock, r.lo, r.hi)
 	}

@@ -77,6 +77,7 @@ func TestPowerCut(t *testing.T) {
 	for _, mode := range modes {
 		for _, seed := range seeds(1, 30) {
 			t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) {
+				t.Parallel()
 				shape := mode.shape
 				shape.Seed, shape.Steps = seed, 32
 				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem(), twice: int(seed) * 29 % cutsPerSecond}

@@ -8,8 +8,6 @@ var Exceptions = []Exception{
 	{"sleep", "enginetest/case_live.go:manyFollowers", "a slow follower is what the case needs; nothing is timed by it"},
 
 	{"sleep-in-test", "enginetest/mutant_list_test.go", "the mutant leaves a gap that a lock should have covered, for the suite to find"},
-	{"sleep-in-test", "internal/crashtest/fault_test.go:faultRun.goOn", "it asks again until the log takes commits, a bounded number of times; Pebble retries in its own time"},
-	{"leak-check", "internal/crashtest/watchdog.go:Within", "a power cut is simulated by leaving the log as it is, goroutines and all; the tests of pebblelog look for leaks"},
 
 	{"panic", "cmd/mainstem/app.go:required", "the flag's name is a constant of the program; every run of it would panic, so none is released"},
 	{"panic", "engine/pebblelog/failure.go:logger.Fatalf", "Pebble's contract for Fatalf is not to return; Log.write recovers and fails the commit"},
@@ -25,9 +23,11 @@ var Exceptions = []Exception{
 	{"background", "enginetest", "the suite is test support: patience bounds each case, and the check after it has none to inherit"},
 	{"background", "internal/testengines/finish.go:finish", "it runs in a Cleanup, when the test's own context has ended"},
 	{"background", "node/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
+	{"background", "node/kafka_metrics.go:kafkaFigures.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
 	{"background", "node/node.go:Open", "what the node runs outlives the call of Open; Stop cancels it"},
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
+	{"background", "wire/kafka/internal/eventtopic/catalog.go:Open", "followers outlive the fetches that wait for them; Close cancels them"},
 	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
 
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
