@@ -69,6 +69,9 @@ func (m *Records) copy(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
+	if m.arena == nil {
+		m.arena = make([]byte, 0, 64) // or the copy of an empty value would be nil
+	}
 	at := len(m.arena)
 	m.arena = append(m.arena, b...)
 	return m.arena[at:len(m.arena):len(m.arena)]

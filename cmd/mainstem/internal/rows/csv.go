@@ -141,11 +141,15 @@ func quoteOpen(text []byte, open bool, separator byte) bool {
 }
 
 func parseRecord(part []line, separator byte) ([]string, error) {
-	texts := make([][]byte, len(part))
+	var text []byte
 	for i := range part {
-		texts[i] = part[i].text
+		text = append(text, part[i].text...)
+		if bytes.HasSuffix(text, []byte{'\r'}) {
+			text = append(text, '\r') // encoding/csv takes one for a part of the line's end
+		}
+		text = append(text, '\n')
 	}
-	r := csv.NewReader(bytes.NewReader(bytes.Join(texts, []byte{'\n'})))
+	r := csv.NewReader(bytes.NewReader(text))
 	r.Comma = rune(separator)
 	r.FieldsPerRecord = -1
 	values, err := r.Read()
