@@ -18,6 +18,9 @@ func BenchmarkAppend(b *testing.B) {
 		value any
 	}{
 		{codec.JSON, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
+		{codec.MessagePack, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
+		{codec.CBOR, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
+		{codec.Gob, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
 		{codec.Raw, []byte("a value of some thirty-two bytes")},
 		{codec.Protobuf, message},
 	} {

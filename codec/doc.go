@@ -1,8 +1,8 @@
 // Package codec turns Go values into the bytes that a log stores, and back.
 //
 // A [Codec] appends the encoding of a value to a buffer and decodes a value from
-// bytes. Three are here: [JSON] for any Go type, [Protobuf] for generated
-// messages, and [Raw] for bytes and strings as they are.
+// bytes. Here are [JSON], [MessagePack], [CBOR] and [Gob] for any Go type, [Protobuf]
+// for generated messages, and [Raw] for bytes and strings as they are.
 //
 //	buf, err := codec.JSON.Append(nil, user)
 //	err = codec.JSON.Decode(buf, &user)
@@ -10,10 +10,11 @@
 // # Guarantees
 //
 // What Decode reads from the output of Append equals the value that was encoded,
-// within what the format can say: JSON replaces invalid UTF-8 in strings, loses
-// the difference between nil and empty where a type's own methods lose it, and
-// reads numbers into an interface as float64. Raw is exact, and keeps nil and
-// empty byte slices distinct when it appends to a nil buffer.
+// within what the format can say. JSON replaces invalid UTF-8 in strings, and reads
+// numbers into an interface as float64. MessagePack has no time zones, Gob no
+// difference between nil and empty, and all lose what a type's own methods lose. Raw
+// is exact, and keeps nil and empty byte slices distinct when it appends to a nil
+// buffer.
 //
 // # Concurrency and ownership
 //
@@ -27,11 +28,17 @@
 //
 // # Limits
 //
-// Decode is safe on hostile input: the libraries bound nesting (JSON at 10,000
-// levels, Protobuf at 10,000), and no codec allocates much more than the input
-// describes. Bounding the input is up to the caller.
+// Decode is safe on hostile input: nesting is bounded (JSON and Protobuf at 10,000
+// levels, MessagePack and CBOR at 1,000), and no codec allocates much more than the
+// input describes. [Gob] is the exception, and not for input from strangers. Bounding
+// the input is up to the caller.
+//
+// Append trusts its caller. Values nested deeper than Decode allows are encoded, and
+// one that contains itself by pointers ends the process with a stack overflow, but
+// for JSON, which refuses it.
 //
 // # Testing
 //
-// Each decoder has a fuzz target: whatever it accepts must survive another round.
+// Each decoder but Gob's has a fuzz target: whatever it accepts must survive another
+// round.
 package codec

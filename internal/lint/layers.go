@@ -31,7 +31,7 @@ var Layers = []Layer{
 	{
 		Name:    "a codec",
 		Dirs:    []string{"codec"},
-		Libs:    []string{protobuf},
+		Libs:    []string{protobuf, "github.com/fxamacker/cbor/v2", "github.com/vmihailenco/msgpack/v5"},
 		Because: "a codec turns values into bytes and knows no log",
 	},
 	{
@@ -86,6 +86,16 @@ var Layers = []Layer{
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
 	},
 	{
+		Name: "the Kafka server",
+		Dirs: []string{"wire/kafka"},
+		May:  []string{".", "event", "topic", "internal/format", "internal/invariants"},
+		Libs: []string{
+			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
+			"github.com/xdg-go/scram", "golang.org/x/sync",
+		},
+		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
+	},
+	{
 		Name:    "the generator of the protocol's code",
 		Dirs:    []string{"wire/rpc/internal/gen"},
 		Libs:    []string{"github.com/bufbuild/protocompile", protobuf},
@@ -99,11 +109,14 @@ var Layers = []Layer{
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
-		Name:    "the command line",
-		Dirs:    []string{"cmd"},
-		May:     []string{".", "codec", "kv", "event", "topic", "node", "engine"},
-		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid"},
-		Because: "commands use the node to open a log and the views to work on it, and an engine itself only to restore it; servers are the node's business",
+		Name: "the command line",
+		Dirs: []string{"cmd"},
+		May:  []string{".", "codec", "kv", "event", "topic", "node", "engine"},
+		Libs: []string{
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
+			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
+		},
+		Because: "commands use the node to open a log and the views to work on it, an engine itself only to restore it, and a client to work on a Kafka cluster; servers are the node's business",
 	},
 	{
 		Name:    "the persisted format",
