@@ -72,6 +72,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Values[serversKey{}] = map[string]*server{}
+			env.Setenv("GORACE", hastyRace)
 			if setup == nil {
 				return nil
 			}
@@ -88,6 +89,10 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 	}
 }
 
+// hastyRace keeps processes built with the race detector from sleeping for a
+// second when they end, which is their default. What they found they have told.
+const hastyRace = "atexit_sleep_ms=0"
+
 // scriptTime is when a script that hangs is ended.
 const scriptTime = 2 * time.Minute
 
@@ -97,6 +102,7 @@ type serversKey struct{}
 type server struct {
 	cmd    *exec.Cmd
 	url    string
+	kafka  string // address for Kafka clients
 	stderr strings.Builder
 	exited chan error
 }
@@ -108,7 +114,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 		return nil, err
 	}
 	s := &server{exited: make(chan error, 1)}
-	s.cmd = exec.Command(path, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd = exec.Command(path, append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--kafka", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, env, &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -117,7 +123,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	var ready struct{ Event, URL string }
+	var ready struct{ Event, URL, Kafka string }
 	line, rerr := bufio.NewReader(out).ReadBytes('\n')
 	go func() {
 		_, _ = io.Copy(io.Discard, out)
@@ -127,7 +133,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 		s.kill()
 		return nil, fmt.Errorf("the server did not start: %q %w\n%s", line, rerr, s.stderr.String())
 	}
-	s.url = ready.URL
+	s.url, s.kafka = ready.URL, ready.Kafka
 	return s, nil
 }
 
@@ -153,7 +159,7 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: server NAME FLAGS...")
 	}
-	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "TMPDIR=" + ts.Getenv("TMPDIR")}
+	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "TMPDIR=" + ts.Getenv("TMPDIR"), "GORACE=" + hastyRace}
 	for _, name := range []string{"MAINSTEM_CONFIG", "MAINSTEM_MAX_VALUE", "MAINSTEM_TOKEN_FILE", "MAINSTEM_LOG"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
@@ -164,6 +170,7 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(serversKey{}).(map[string]*server)[args[0]] = s
 	ts.Defer(s.kill)
 	ts.Setenv(args[0], s.url)
+	ts.Setenv(args[0]+"_KAFKA", s.kafka)
 }
 
 // cmdEnd ends the server called NAME and demands success, unless it was killed:
