@@ -28,7 +28,13 @@ var Exceptions = []Exception{
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
 	{"background", "wire/kafka/internal/eventtopic/catalog.go:Open", "followers outlive the fetches that wait for them; Close cancels them"},
+	{"background", "wire/kafka/conn.go:newConn", "a connection has no caller; the server's Shutdown and the client end it"},
+	{"background", "wire/kafka/server.go:New", "the server outlives the call of New; Shutdown cancels it"},
+	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},
 	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
+
+	{"unwanted-import", "codec/binary/memory.go", "the one file that reads and writes the memory of values by address, as reflect does"},
+	{"unwanted-import", "codec/binary/assign_linkname.go", "go:linkname demands the import; the build tag purego does without"},
 
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
 }

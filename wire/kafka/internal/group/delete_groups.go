@@ -1,0 +1,98 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// DeleteGroups, versions 0 to 2.
+
+// DeleteGroups removes groups without members and all their offsets.
+func (c *Coordinator) DeleteGroups(ctx context.Context, _ Client, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
+	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
+	for _, name := range req.Groups {
+		d := kmsg.NewDeleteGroupsResponseGroup()
+		d.Group, d.ErrorCode = name, c.deleteGroup(ctx, name)
+		resp.Groups = append(resp.Groups, d)
+	}
+	return resp
+}
+
+func (c *Coordinator) deleteGroup(ctx context.Context, name string) int16 {
+	if !c.enter() {
+		return kerr.CoordinatorNotAvailable.Code
+	}
+	defer c.wg.Done()
+	if topic.ValidateGroup(name) != nil {
+		return kerr.InvalidGroupID.Code
+	}
+	g, err := c.acquire(ctx, name, true)
+	if err != nil {
+		return c.code("delete groups", name, err)
+	}
+	defer g.unlock()
+	if len(g.members) > 0 || len(g.pending) > 0 {
+		return kerr.NonEmptyGroup.Code
+	}
+	found, err := g.erase(ctx)
+	switch {
+	case err != nil:
+		return c.code("delete groups", name, err)
+	case !found:
+		return kerr.GroupIDNotFound.Code
+	}
+	return 0
+}
+
+// eraseStep is how many offsets one batch removes.
+const eraseStep = 10_000
+
+// erase removes a group that has no members from the log, its offsets first, and
+// reports whether there was anything.
+func (g *group) erase(ctx context.Context) (bool, error) {
+	var all []topic.StoredOffset
+	for s, err := range topic.StoredOffsets(ctx, g.c.log, g.name) {
+		if err != nil {
+			return false, err
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 && g.version == 0 {
+		return false, nil
+	}
+	for part := range slices.Chunk(all, eraseStep) {
+		b := mainstem.NewBatch()
+		b.Durability = g.c.o.Durability
+		for i := range part {
+			part[i].Forget(b)
+		}
+		if _, err := g.c.log.Commit(ctx, b); err != nil {
+			return false, err
+		}
+	}
+	return true, g.bury(ctx)
+}
+
+// bury removes the group itself, which has no members.
+func (g *group) bury(ctx context.Context) error {
+	if g.version == 0 {
+		return nil
+	}
+	b := mainstem.NewBatch()
+	b.Durability = g.c.o.Durability
+	b.IfVersion(topic.GroupSpace, groupKey(g.name), g.version)
+	b.Delete(topic.GroupSpace, groupKey(g.name))
+	_, err := g.c.log.Commit(ctx, b)
+	g.discard()
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,313 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// JoinGroup, versions 0 to 9.
+//
+//	v1  rebalance timeout; before, it is the session timeout
+//	v4  a new member gets its ID with MEMBER_ID_REQUIRED and joins again (KIP-394)
+//	v5  static members (KIP-345)
+//	v7  the protocol type in the answer; no protocol is null
+//	v8  a reason, which is not kept (KIP-800)
+//	v9  a returning static leader is told to skip the assignment (KIP-814)
+
+// joined is the answer to JoinGroup, whatever its version.
+type joined struct {
+	code         int16
+	generation   int32
+	protocolType string
+	protocol     string
+	leader       string
+	member       string
+	skip         bool
+	members      []kmsg.JoinGroupResponseMember
+}
+
+// JoinGroup makes the client a member and waits until the members of the next
+// generation are known, or until ctx ends.
+func (c *Coordinator) JoinGroup(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
+	a := c.join(ctx, cl, req)
+	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
+	resp.ErrorCode, resp.Generation = a.code, a.generation
+	if a.code != 0 {
+		resp.Generation = -1
+		if a.member == "" {
+			a.member = req.MemberID
+		}
+	}
+	resp.LeaderID, resp.MemberID, resp.SkipAssignment, resp.Members = a.leader, a.member, a.skip, a.members
+	if a.code == 0 || req.Version < 7 {
+		resp.Protocol = &a.protocol
+	}
+	if a.code == 0 {
+		resp.ProtocolType = &a.protocolType
+	}
+	return resp
+}
+
+func (c *Coordinator) join(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) joined {
+	if !c.enter() {
+		return joined{code: kerr.CoordinatorNotAvailable.Code}
+	}
+	defer c.wg.Done()
+	if code := c.checkJoin(req); code != 0 {
+		return joined{code: code}
+	}
+	g, err := c.acquire(ctx, req.Group, req.MemberID == "")
+	if err != nil {
+		return joined{code: c.code("join group", req.Group, err)}
+	}
+	if g == nil {
+		return joined{code: kerr.UnknownMemberID.Code}
+	}
+	a, wait := g.join(ctx, cl, req)
+	g.unlock()
+	if wait == nil {
+		return a
+	}
+	select {
+	case a = <-wait:
+		return a
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return g.leaveBarrier(wait)
+}
+
+// leaveBarrier is for a client that has gone while its JoinGroup waited. One that
+// never learned its ID cannot come back.
+func (g *group) leaveBarrier(wait chan joined) joined {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if m.join != wait {
+			continue
+		}
+		m.join = nil
+		now := g.c.now()
+		if m.deadline = now.Add(m.session); m.told {
+			g.soon(m.deadline)
+			break
+		}
+		g.strike(m, kerr.UnknownMemberID.Code)
+		if err := g.dueClassic(now, true); err != nil {
+			g.c.code("join group", g.name, err)
+			break
+		}
+		g.arm()
+		break
+	}
+	select {
+	case a := <-wait:
+		return a
+	default:
+		return joined{code: kerr.CoordinatorNotAvailable.Code}
+	}
+}
+
+// checkJoin returns the error of a request that is wrong whatever the group.
+func (c *Coordinator) checkJoin(req *kmsg.JoinGroupRequest) int16 {
+	session := time.Duration(req.SessionTimeoutMillis) * time.Millisecond
+	switch {
+	case topic.ValidateGroup(req.Group) != nil:
+		return kerr.InvalidGroupID.Code
+	case session < c.o.MinSession || session > c.o.MaxSession:
+		return kerr.InvalidSessionTimeout.Code
+	case len(req.MemberID) > MaxMemberID, !validInstance(req.InstanceID), len(req.Protocols) > MaxProtocols:
+		return kerr.InvalidRequest.Code
+	}
+	return 0
+}
+
+func validInstance(instance *string) bool {
+	return instance == nil || *instance != "" && len(*instance) <= MaxMemberID/2
+}
+
+// newMember returns what the request says about a member.
+func newMember(cl Client, req *kmsg.JoinGroupRequest) *member {
+	m := &member{}
+	m.instance = req.InstanceID
+	m.client, m.host = cl.ID[:min(len(cl.ID), maxClientID)], cl.Host
+	m.session = time.Duration(req.SessionTimeoutMillis) * time.Millisecond
+	if m.rebalance = time.Duration(req.RebalanceTimeoutMillis) * time.Millisecond; m.rebalance <= 0 {
+		m.rebalance = m.session
+	}
+	for _, p := range req.Protocols {
+		m.protocols = append(m.protocols, protocol{p.Name, bytes.Clone(p.Metadata)}) // the request's memory is lent
+	}
+	return m
+}
+
+// newID returns the ID of a new member: the client cannot choose it.
+func (m *member) newID() string {
+	name := m.client
+	if m.instance != nil {
+		name = *m.instance
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", name, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
+// join lets the client in. If it has to wait for others, it returns a channel.
+func (g *group) join(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) (joined, chan joined) {
+	if g.kind == consumer && len(g.members) > 0 {
+		g.downgrade() // if the last occasion was missed
+	}
+	if g.kind == consumer && len(g.members) > 0 {
+		return g.joinConsumer(ctx, cl, req), nil
+	}
+	m := newMember(cl, req)
+	known := g.members[req.MemberID]
+	static := req.InstanceID != nil && g.instances[*req.InstanceID] != ""
+	if known == nil && !static && len(g.members)+len(g.pending) >= g.c.o.MaxSize && !g.invited(req.MemberID) {
+		return joined{code: kerr.GroupMaxSizeReached.Code}, nil
+	}
+	if !g.accepts(req) {
+		return joined{code: kerr.InconsistentGroupProtocol.Code}, nil
+	}
+	switch {
+	case req.MemberID != "":
+		return g.joinKnown(m, req)
+	case static:
+		return g.joinStatic(m, req)
+	}
+	m.id = m.newID()
+	if req.Version >= 4 && m.instance == nil {
+		g.pending[m.id] = g.c.now().Add(m.session)
+		g.soon(g.pending[m.id])
+		return joined{code: kerr.MemberIDRequired.Code, member: m.id}, nil
+	}
+	return joined{}, g.joinNew(m, req)
+}
+
+func (g *group) invited(id string) bool {
+	_, ok := g.pending[id]
+	return ok
+}
+
+// joinNew makes m, which has an ID, a member.
+func (g *group) joinNew(m *member, req *kmsg.JoinGroupRequest) chan joined {
+	delete(g.pending, m.id)
+	if len(g.members) == 0 {
+		g.becomeClassic(req.ProtocolType)
+	}
+	m.told = m.told || m.instance != nil // an instance is found again without it
+	g.enlist(m)
+	g.touch(m)
+	return g.await(m)
+}
+
+// await lets m wait for the next generation, which begins if it can.
+func (g *group) await(m *member) chan joined {
+	m.answerJoin(joined{code: kerr.RebalanceInProgress.Code}) // an older request, of a connection that has gone
+	wait := make(chan joined, 1)
+	m.join = wait
+	g.rebalance()
+	if d := g.c.o.InitialDelay; !g.notBefore.IsZero() {
+		g.notBefore = earlier(g.c.now().Add(d), g.joinBy)
+	}
+	if err := g.tryComplete(g.c.now()); err != nil {
+		g.c.code("join group", g.name, err) // and the wait has been answered
+	} else {
+		g.arm()
+	}
+	return wait
+}
+
+// joinKnown is for a client that gives its member ID.
+func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
+	if m.id = req.MemberID; g.invited(m.id) {
+		m.told = true
+		return joined{}, g.joinNew(m, req)
+	}
+	if code := g.checkMember(req.MemberID, req.InstanceID); code != 0 {
+		return joined{code: code}, nil
+	}
+	old := g.members[req.MemberID]
+	same := sameProtocols(old.protocols, m.protocols)
+	switch {
+	case g.state == completing && same, // it has not got the answer to its first request
+		g.state == stable && same && g.leader != old.id:
+		g.heard(old)
+		return g.current(old), nil
+	}
+	g.update(old, m)
+	return joined{}, g.await(old)
+}
+
+// update takes over what a member says when it joins again.
+func (g *group) update(old, m *member) {
+	old.client, old.host = m.client, m.host
+	old.session, old.rebalance = m.session, m.rebalance
+	old.protocols = m.protocols
+	g.touch(old)
+}
+
+// joinStatic is for an instance that is a member already and has lost its member
+// ID: it gets a new one, and whoever has the old one is fenced.
+func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
+	old := g.members[g.instances[*m.instance]]
+	m.id, m.assignment, m.synced, m.told = m.newID(), old.assignment, true, true
+	formerly := g.leader
+	g.strike(old, kerr.FencedInstanceID.Code)
+	g.enlist(m)
+	m.order = old.order
+	g.touch(m)
+	if g.leader == old.id {
+		g.leader, g.changed.header = m.id, true
+	}
+	if g.state != stable || g.vote() != g.protocol || string(old.metadata(g.protocol)) != string(m.metadata(g.protocol)) {
+		return joined{}, g.await(m)
+	}
+	g.heard(m)
+	if err := g.save(); err != nil {
+		return joined{code: g.c.code("join group", g.name, err)}, nil
+	}
+	a := g.current(m)
+	if g.leader == m.id && req.Version < 9 {
+		a.leader, a.members = formerly, nil // or it would make an assignment that nobody waits for
+	}
+	a.skip = g.leader == m.id && req.Version >= 9
+	return a, nil
+}
+
+func sameProtocols(a, b []protocol) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].name != b[i].name || string(a[i].metadata) != string(b[i].metadata) {
+			return false
+		}
+	}
+	return true
+}
+
+// metadata returns what a member says under a protocol.
+func (m *member) metadata(protocol string) []byte {
+	for _, p := range m.protocols {
+		if p.name == protocol {
+			return p.metadata
+		}
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,183 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// ListGroups, versions 0 to 5.
+//
+//	v4  states, and a filter for them (KIP-518)
+//	v5  types, and a filter for them (KIP-848)
+
+// Types of groups as clients see them.
+const (
+	typeClassic  = "classic"
+	typeConsumer = "consumer"
+)
+
+// ListGroups lists all groups, those included that have only offsets.
+func (c *Coordinator) ListGroups(ctx context.Context, _ Client, req *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
+	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
+	if !c.enter() {
+		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+		return resp
+	}
+	defer c.wg.Done()
+	err := c.survey(ctx, func(in Info) error {
+		if !wanted(req.StatesFilter, in.State) || !wanted(req.TypesFilter, in.Type) {
+			return nil
+		}
+		g := kmsg.NewListGroupsResponseGroup()
+		g.Group, g.ProtocolType, g.GroupState, g.GroupType = in.Name, in.ProtocolType, in.State, in.Type
+		resp.Groups = append(resp.Groups, g)
+		return nil
+	})
+	if err != nil {
+		resp.Groups, resp.ErrorCode = nil, c.code("list groups", "", err)
+	}
+	return resp
+}
+
+// wanted reports whether a filter, which may be empty, lets a name through.
+func wanted(filter []string, name string) bool {
+	return len(filter) == 0 || slices.ContainsFunc(filter, func(s string) bool { return strings.EqualFold(s, name) })
+}
+
+// Info describes a group.
+type Info struct {
+	Name         string
+	Type         string // "classic" or "consumer"
+	ProtocolType string // "consumer" for Kafka's consumers, "" if no member has ever joined
+	State        string // as Kafka names it
+	Epoch        int32  // the generation of a classic group
+	Members      int
+	Offsets      []Committed // of topics that are there
+}
+
+// Committed is a stored offset of a group.
+type Committed struct {
+	Topic     string
+	ID        topic.ID
+	Partition int32
+	Offset    int64
+}
+
+// Groups returns all groups with their committed offsets, by name: with the ends
+// of the partitions, that gives the lag. It reads all offsets from the log.
+func (c *Coordinator) Groups(ctx context.Context) ([]Info, error) {
+	if !c.enter() {
+		return nil, errClosed
+	}
+	defer c.wg.Done()
+	var out []Info
+	err := c.survey(ctx, func(in Info) error {
+		stored, err := c.committed(ctx, in.Name)
+		for i := range stored {
+			s := &stored[i]
+			in.Offsets = append(in.Offsets, Committed{s.Topic, s.ID, s.Partition, s.Next})
+		}
+		out = append(out, in)
+		return err
+	})
+	return out, err
+}
+
+// survey calls yield for each group, by name, without its offsets.
+func (c *Coordinator) survey(ctx context.Context, yield func(Info) error) error {
+	select {
+	case <-c.restored: // so that what is only in the log has no members
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	found := map[string]Info{}
+	for _, stored := range []iter.Seq2[Info, error]{c.storedGroups(ctx), c.offsetGroups(ctx)} {
+		for in, err := range stored {
+			if err != nil {
+				return err
+			}
+			if _, ok := found[in.Name]; !ok {
+				found[in.Name] = in
+			}
+		}
+	}
+	for _, g := range c.all() {
+		g.mu.Lock()
+		if !g.gone && g.loaded && g.exists() {
+			found[g.name] = g.info()
+		}
+		g.mu.Unlock()
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if err := yield(found[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedGroups yields the groups of the log. What they say of states is true only
+// of groups that are not in memory: those have no members.
+func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for rec, err := range c.log.Scan(ctx, topic.GroupSpace, mainstem.Range{Prefix: []byte{groupKind}}) {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return
+			}
+			if err != nil {
+				yield(Info{}, err)
+				return
+			}
+			name, _, err := keyText(rec.Key[1:])
+			var h header
+			if err == nil {
+				h, err = decodeHeader(rec.Value)
+			}
+			if err != nil {
+				yield(Info{}, corrupt(slices.Clone(rec.Key), err))
+				return
+			}
+			if !yield(h.info(name), nil) {
+				return
+			}
+		}
+	}
+}
+
+// offsetGroups yields the groups that have offsets.
+func (c *Coordinator) offsetGroups(ctx context.Context) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for name, err := range topic.StoredGroups(ctx, c.log) {
+			if !yield(Info{Name: name, Type: typeClassic, State: stateNames[empty]}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (h *header) info(name string) Info {
+	in := Info{Name: name, Type: typeClassic, ProtocolType: h.protocolType, State: stateNames[h.state], Epoch: h.epoch}
+	if h.kind == consumer {
+		in.Type, in.State = typeConsumer, stateNames[empty]
+	}
+	return in
+}
+
+func (g *group) info() Info {
+	in := g.header.info(g.name)
+	in.Members = len(g.members)
+	if g.kind == consumer {
+		in.State = g.consumerState()
+	}
+	return in
+}

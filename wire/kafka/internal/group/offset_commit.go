@@ -1,0 +1,141 @@
+package group
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// OffsetCommit, versions 1 to 10.
+//
+//	v1   generation and member; without them (-1) only an empty group takes offsets
+//	v2   a retention time, gone again in v5: it is not looked at, see Options.OffsetRetention
+//	v6   the leader epoch
+//	v7   static members
+//	v9   members of consumer groups (KIP-848), STALE_MEMBER_EPOCH
+//	v10  topics by ID
+
+// OffsetCommit stores offsets. When it returns they have reached the durability
+// of the coordinator, all of the request together.
+func (c *Coordinator) OffsetCommit(ctx context.Context, _ Client, req *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
+	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewOffsetCommitResponseTopic()
+		out.Topic, out.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			part := kmsg.NewOffsetCommitResponseTopicPartition()
+			part.Partition = p.Partition
+			out.Partitions = append(out.Partitions, part)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	if code := c.commitOffsets(ctx, req, resp); code != 0 {
+		failCommit(resp, code)
+	}
+	return resp
+}
+
+// failCommit gives every partition that has no error yet the error code.
+func failCommit(resp *kmsg.OffsetCommitResponse, code int16) {
+	for i := range resp.Topics {
+		for j := range resp.Topics[i].Partitions {
+			if p := &resp.Topics[i].Partitions[j]; p.ErrorCode == 0 {
+				p.ErrorCode = code
+			}
+		}
+	}
+}
+
+func (c *Coordinator) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse) int16 {
+	if !c.enter() {
+		return kerr.CoordinatorNotAvailable.Code
+	}
+	defer c.wg.Done()
+	if topic.ValidateGroup(req.Group) != nil {
+		return kerr.InvalidGroupID.Code
+	}
+	by := committer{member: req.MemberID, instance: req.InstanceID, generation: req.Generation, version: req.Version}
+	for range maxTries {
+		f, code := c.fence(ctx, req.Group, by)
+		if code != 0 {
+			return code
+		}
+		b := mainstem.NewBatch()
+		b.Durability = c.o.Durability
+		if err := c.putOffsets(ctx, b, req, resp); err != nil {
+			return c.code("offset commit", req.Group, err)
+		}
+		if b.Len() == 0 {
+			return 0
+		}
+		f.put(b)
+		_, err := c.log.Commit(ctx, b)
+		if err == nil {
+			return 0
+		}
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return c.code("offset commit", req.Group, err)
+		}
+	}
+	return kerr.CoordinatorLoadInProgress.Code // the group changes all the time: the client tries again
+}
+
+// putOffsets puts into b what can be stored, and the errors of what cannot into resp.
+func (c *Coordinator) putOffsets(ctx context.Context, b *mainstem.Batch, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse) error {
+	for i := range req.Topics {
+		in, out := &req.Topics[i], &resp.Topics[i]
+		t, missing, err := c.resolve(ctx, req.Version >= 10, in.Topic, in.TopicID)
+		if err != nil {
+			return err
+		}
+		if missing != 0 {
+			for j := range out.Partitions {
+				out.Partitions[j].ErrorCode = missing
+			}
+			continue
+		}
+		offsets := t.Offsets(req.Group)
+		for j := range in.Partitions {
+			out.Partitions[j].ErrorCode = putOffset(b, t, offsets, &in.Partitions[j])
+		}
+	}
+	return nil
+}
+
+func putOffset(b *mainstem.Batch, t Topic, offsets *topic.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
+	off := topic.Offset{Next: p.Offset, LeaderEpoch: p.LeaderEpoch}
+	if p.Metadata != nil {
+		off.Metadata = *p.Metadata
+	}
+	switch {
+	case p.Partition < 0 || p.Partition >= t.Partitions:
+		return kerr.UnknownTopicOrPartition.Code
+	case len(off.Metadata) > topic.MaxOffsetMetadata:
+		return kerr.OffsetMetadataTooLarge.Code
+	case off.Next < 0:
+		return kerr.InvalidRequest.Code
+	}
+	offsets.CommitOffset(b, p.Partition, off)
+	return 0
+}
+
+// resolve finds the topic that a request names, or returns the error for its partitions.
+func (c *Coordinator) resolve(ctx context.Context, byID bool, name string, id topic.ID) (Topic, int16, error) {
+	if byID {
+		t, err := c.topics.ByID(ctx, id)
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return Topic{}, kerr.UnknownTopicID.Code, nil
+		}
+		return t, 0, err
+	}
+	t, err := c.topics.Topic(ctx, name)
+	if errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrInvalid) {
+		return Topic{}, kerr.UnknownTopicOrPartition.Code, nil
+	}
+	return t, 0, err
+}

@@ -1,0 +1,150 @@
+package group
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// OffsetDelete, version 0 (KIP-496).
+
+// OffsetDelete removes offsets of topics that no member is subscribed to.
+func (c *Coordinator) OffsetDelete(ctx context.Context, _ Client, req *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
+	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
+	if !c.enter() {
+		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+		return resp
+	}
+	defer c.wg.Done()
+	if resp.ErrorCode = c.deleteOffsets(ctx, req, resp); resp.ErrorCode != 0 {
+		resp.Topics = nil
+	}
+	return resp
+}
+
+func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteRequest, resp *kmsg.OffsetDeleteResponse) int16 {
+	if topic.ValidateGroup(req.Group) != nil {
+		return kerr.InvalidGroupID.Code
+	}
+	subscribed, code := c.subscribed(ctx, req.Group)
+	if code != 0 {
+		return code
+	}
+	b := mainstem.NewBatch()
+	b.Durability = c.o.Durability
+	for _, in := range req.Topics {
+		out := kmsg.NewOffsetDeleteResponseTopic()
+		out.Topic = in.Topic
+		t, missing, err := c.resolve(ctx, false, in.Topic, topic.ID{})
+		if err != nil {
+			return c.code("offset delete", req.Group, err)
+		}
+		for _, p := range in.Partitions {
+			part := kmsg.NewOffsetDeleteResponseTopicPartition()
+			part.Partition = p.Partition
+			switch {
+			case missing != 0 || p.Partition < 0 || p.Partition >= t.Partitions:
+				part.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			case subscribed(in.Topic):
+				part.ErrorCode = kerr.GroupSubscribedToTopic.Code
+			default:
+				t.Offsets(req.Group).Forget(b, p.Partition)
+			}
+			out.Partitions = append(out.Partitions, part)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	if b.Len() == 0 {
+		return 0
+	}
+	if _, err := c.log.Commit(ctx, b); err != nil {
+		return c.code("offset delete", req.Group, err)
+	}
+	return 0
+}
+
+// subscribed returns which topics the members of a group read, or an error of the group.
+func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string) bool, int16) {
+	g, err := c.acquire(ctx, name, false)
+	if err != nil {
+		return nil, c.code("offset delete", name, err)
+	}
+	nothing := func(string) bool { return false }
+	if g == nil {
+		if ok, err := c.hasOffsets(ctx, name); err != nil {
+			return nil, c.code("offset delete", name, err)
+		} else if ok {
+			return nothing, 0
+		}
+		return nil, kerr.GroupIDNotFound.Code
+	}
+	defer g.unlock()
+	if len(g.members) == 0 {
+		return nothing, 0
+	}
+	topics, ok := g.subscriptions()
+	if !ok {
+		return nil, kerr.NonEmptyGroup.Code
+	}
+	return func(name string) bool { return topics[name] }, 0
+}
+
+// hasOffsets reports whether anything is stored for a group, be it by no client of ours.
+func (c *Coordinator) hasOffsets(ctx context.Context, group string) (bool, error) {
+	for _, err := range topic.StoredOffsets(ctx, c.log, group) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// subscriptions returns the names of the topics that members read; false if they
+// cannot be known.
+func (g *group) subscriptions() (map[string]bool, bool) {
+	out := map[string]bool{}
+	if g.kind == consumer {
+		for name := range g.topics {
+			out[name] = true
+		}
+		for _, m := range g.members {
+			if m.re != nil && g.looked.IsZero() {
+				return nil, false // until somebody reports
+			}
+			for _, name := range m.names {
+				out[name] = true
+			}
+		}
+		return out, true
+	}
+	if g.protocolType != consumerProtocol {
+		return nil, false
+	}
+	for _, m := range g.members {
+		protocol := g.protocol
+		if m.metadata(protocol) == nil && len(m.protocols) > 0 {
+			protocol = m.protocols[0].name
+		}
+		sub, err := parseSubscription(m.metadata(protocol))
+		if err != nil {
+			return nil, false
+		}
+		for _, name := range sub.Topics {
+			out[name] = true
+		}
+	}
+	return out, true
+}
+
+// consumerProtocol is the protocol type of Kafka's consumers: what their members
+// say and are told is known.
+const consumerProtocol = "consumer"
+
+// parseSubscription reads what a consumer says when it joins.
+func parseSubscription(metadata []byte) (kmsg.ConsumerMemberMetadata, error) {
+	var sub kmsg.ConsumerMemberMetadata
+	err := sub.ReadFrom(metadata)
+	return sub, err
+}

@@ -1,0 +1,126 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Options configures [Open]. Zero fields mean the defaults, which are Kafka's
+// where Kafka has the setting; its name is given in brackets.
+type Options struct {
+	// MinSession and MaxSession bound the session timeout that a classic member may
+	// ask for. Defaults 6s and 30m (group.min.session.timeout.ms, group.max.session.timeout.ms).
+	MinSession, MaxSession time.Duration
+	// MaxSize is the most members of one group. Default 10,000 (group.max.size,
+	// group.consumer.max.size).
+	MaxSize int
+	// InitialDelay is how long the first rebalance of an empty classic group waits
+	// for more members. Default 0 (group.initial.rebalance.delay.ms, there 3s).
+	InitialDelay time.Duration
+	// Session is after how long of silence a member of a consumer group is removed.
+	// Default 45s (group.consumer.session.timeout.ms).
+	Session time.Duration
+	// Heartbeat is how often members of consumer groups are told to report. Default
+	// 5s (group.consumer.heartbeat.interval.ms).
+	Heartbeat time.Duration
+	// OffsetRetention is how long offsets are kept after their group is empty or
+	// their topic is no longer subscribed to. Default 7 days (offsets.retention.minutes);
+	// negative means for ever.
+	OffsetRetention time.Duration
+	// SweepEvery is how often offsets are looked through for that. Default 10m
+	// (offsets.retention.check.interval.ms); negative means never, until [Coordinator.Sweep] is called.
+	SweepEvery time.Duration
+	// TopicsEvery is how often a consumer group looks whether its topics have
+	// changed, besides [Coordinator.TopicsChanged]. Default 1s.
+	TopicsEvery time.Duration
+	// MaxGroups is the most groups held in memory: those with members, and those
+	// used since the last sweep. Default 100,000.
+	MaxGroups int
+	// Durability of stored offsets and of the groups' state. Default: the log's.
+	Durability mainstem.Durability
+	// Pending tells which offsets are part of an open transaction. Default: none;
+	// see [Coordinator.SetPending].
+	Pending Pending
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger receives what an operator should know. Default: discards.
+	Logger *slog.Logger
+}
+
+// The defaults.
+const (
+	DefaultMinSession      = 6 * time.Second
+	DefaultMaxSession      = 30 * time.Minute
+	DefaultMaxSize         = 10_000
+	DefaultSession         = 45 * time.Second
+	DefaultHeartbeat       = 5 * time.Second
+	DefaultOffsetRetention = 7 * 24 * time.Hour
+	DefaultSweepEvery      = 10 * time.Minute
+	DefaultTopicsEvery     = time.Second
+	DefaultMaxGroups       = 100_000
+)
+
+// Limits of one request.
+const (
+	MaxMemberID  = 1 << 10 // bytes in a member's ID, and in an instance's
+	MaxRegex     = 4 << 10 // bytes in the regular expression of a subscription
+	MaxProtocols = 128     // protocols that a classic member may offer
+	maxClientID  = 256     // bytes of a client's ID that are kept
+	maxTries     = 8       // how often an offset commit that lost a race is tried again
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	def(&c.MinSession, DefaultMinSession)
+	def(&c.MaxSession, DefaultMaxSession)
+	def(&c.MaxSize, DefaultMaxSize)
+	def(&c.Session, DefaultSession)
+	def(&c.Heartbeat, DefaultHeartbeat)
+	def(&c.OffsetRetention, DefaultOffsetRetention)
+	def(&c.SweepEvery, DefaultSweepEvery)
+	def(&c.TopicsEvery, DefaultTopicsEvery)
+	def(&c.MaxGroups, DefaultMaxGroups)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func def[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// Validate reports every field out of range.
+func (o *Options) Validate() error {
+	c := o.withDefaults()
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	bad(c.MinSession < 0 || c.MaxSession < c.MinSession, "sessions from %v to %v: want 0 or more, and not less", c.MinSession, c.MaxSession)
+	bad(c.MaxSize < 0, "MaxSize is %d: want 0 (default) or more", c.MaxSize)
+	bad(c.InitialDelay < 0, "InitialDelay is %v: want 0 or more", c.InitialDelay)
+	bad(c.Heartbeat < time.Millisecond, "Heartbeat is %v: want at least 1ms", c.Heartbeat)
+	bad(c.Session <= c.Heartbeat, "Session is %v: want more than Heartbeat, which is %v", c.Session, c.Heartbeat)
+	bad(c.TopicsEvery < 0, "TopicsEvery is %v: want 0 (default) or more", c.TopicsEvery)
+	bad(c.MaxGroups < 0, "MaxGroups is %d: want 0 (default) or more", c.MaxGroups)
+	if len(errs) == 0 {
+		return nil
+	}
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open groups", Outcome: mainstem.NotWritten, Err: errors.Join(errs...)}
+}
