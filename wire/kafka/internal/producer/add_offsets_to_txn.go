@@ -1,0 +1,63 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// AddOffsetsToTxn (key 25), versions 0 to 4.
+//
+// It begins the transaction if none is open, and lets TxnOffsetCommit store
+// offsets of the group in it.
+//
+// Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
+// (KIP-588). Versions 1, 3 and 4 change nothing here.
+
+// AddOffsetsToTxn answers one request. The group is added durably when it returns.
+func (m *Manager) AddOffsetsToTxn(ctx context.Context, _ Client, req *kmsg.AddOffsetsToTxnRequest) *kmsg.AddOffsetsToTxnResponse {
+	resp := req.ResponseKind().(*kmsg.AddOffsetsToTxnResponse)
+	if err := m.addOffsets(ctx, req); err != nil {
+		resp.ErrorCode = fencedSince(2, req.Version, m.code("AddOffsetsToTxn", err))
+	}
+	return resp
+}
+
+func (m *Manager) addOffsets(ctx context.Context, req *kmsg.AddOffsetsToTxnRequest) error {
+	if err := checkTransactionalID(req.TransactionalID); err != nil {
+		return err
+	}
+	if err := checkGroup(req.Group); err != nil {
+		return err
+	}
+	t, err := m.lockTransaction(req.TransactionalID)
+	if err != nil {
+		return err
+	}
+	defer t.mu.Unlock()
+	if r := t.owned(req.ProducerID, req.ProducerEpoch); r != nil {
+		return r
+	}
+	if t.state.holdsGroup(req.Group) {
+		return nil
+	}
+	next := t.state.begun(m.now())
+	if t.state.status != statusOngoing {
+		next.implicit = false
+	}
+	if next.addGroup(req.Group); len(next.groups) > MaxTxnGroups {
+		return refuse(kerr.InvalidRequest, fmt.Sprintf("a transaction with offsets of %d groups: the limit is %d", len(next.groups), MaxTxnGroups))
+	}
+	return t.store(ctx, next)
+}
+
+func checkGroup(group string) error {
+	if group == "" || len(group) > topic.MaxGroup {
+		return refuse(kerr.InvalidGroupID, fmt.Sprintf("the group %.40q has %d bytes: want 1 to %d", group, len(group), topic.MaxGroup))
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// AddPartitionsToTxn (key 24), versions 0 to 5.
+//
+// It begins the transaction if none is open. All partitions of a transaction are
+// added or none: with one that does not exist, the others answer
+// OPERATION_NOT_ATTEMPTED.
+//
+// Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
+// (KIP-588). Versions 4 and 5 carry several transactional ids, and questions whether
+// partitions are in a transaction instead of additions (KIP-890); brokers send them
+// to each other, and here they are served to whoever asks. Versions 1 and 3 change
+// nothing here.
+
+// addition is the partitions that a request wants in one transaction.
+type addition struct {
+	id     string
+	pid    int64
+	epoch  int16
+	verify bool // only ask whether they are in it
+	topics []kmsg.AddPartitionsToTxnRequestTopic
+}
+
+// severalTransactions is the version from which requests name several transactions.
+const severalTransactions = 4
+
+// AddPartitionsToTxn answers one request. What was added is durable when it returns.
+func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ Client, req *kmsg.AddPartitionsToTxnRequest) *kmsg.AddPartitionsToTxnResponse {
+	resp := req.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
+	if req.Version < severalTransactions {
+		a := addition{id: req.TransactionalID, pid: req.ProducerID, epoch: req.ProducerEpoch, topics: req.Topics}
+		codes := m.addPartitions(ctx, &a)
+		for _, t := range req.Topics {
+			out := kmsg.NewAddPartitionsToTxnResponseTopic()
+			out.Topic = t.Topic
+			for _, num := range t.Partitions {
+				p := kmsg.NewAddPartitionsToTxnResponseTopicPartition()
+				p.Partition, p.ErrorCode = num, fencedSince(2, req.Version, codes(t.Topic, num))
+				out.Partitions = append(out.Partitions, p)
+			}
+			resp.Topics = append(resp.Topics, out)
+		}
+		return resp
+	}
+	for i := range req.Transactions {
+		resp.Transactions = append(resp.Transactions, m.addTransaction(ctx, &req.Transactions[i]))
+	}
+	return resp
+}
+
+func (m *Manager) addTransaction(ctx context.Context, req *kmsg.AddPartitionsToTxnRequestTransaction) kmsg.AddPartitionsToTxnResponseTransaction {
+	out := kmsg.NewAddPartitionsToTxnResponseTransaction()
+	out.TransactionalID = req.TransactionalID
+	a := addition{id: req.TransactionalID, pid: req.ProducerID, epoch: req.ProducerEpoch, verify: req.VerifyOnly}
+	for _, t := range req.Topics {
+		a.topics = append(a.topics, kmsg.AddPartitionsToTxnRequestTopic{Topic: t.Topic, Partitions: t.Partitions})
+	}
+	codes := m.addPartitions(ctx, &a)
+	for _, t := range req.Topics {
+		to := kmsg.NewAddPartitionsToTxnResponseTransactionTopic()
+		to.Topic = t.Topic
+		for _, num := range t.Partitions {
+			p := kmsg.NewAddPartitionsToTxnResponseTransactionTopicPartition()
+			p.Partition, p.ErrorCode = num, codes(t.Topic, num)
+			to.Partitions = append(to.Partitions, p)
+		}
+		out.Topics = append(out.Topics, to)
+	}
+	return out
+}
+
+// namedPlace is a partition as a client calls it.
+type namedPlace struct {
+	name string
+	num  int32
+}
+
+// addPartitions does what one addition asks for, and returns what to answer for
+// each partition.
+func (m *Manager) addPartitions(ctx context.Context, a *addition) func(name string, num int32) int16 {
+	all := func(err error) func(string, int32) int16 {
+		code := m.code("AddPartitionsToTxn", err)
+		return func(string, int32) int16 { return code }
+	}
+	if err := checkTransactionalID(a.id); err != nil {
+		return all(err)
+	}
+	wanted, bad, err := m.find(ctx, a.topics)
+	if err != nil {
+		return all(err)
+	}
+	if len(bad) > 0 {
+		return func(name string, num int32) int16 {
+			if code, ok := bad[namedPlace{name, num}]; ok {
+				return code
+			}
+			return kerr.OperationNotAttempted.Code
+		}
+	}
+	t, err := m.lockTransaction(a.id)
+	if err != nil {
+		return all(err)
+	}
+	defer t.mu.Unlock()
+	if r := t.owned(a.pid, a.epoch); r != nil {
+		return all(r)
+	}
+	if a.verify {
+		return t.verify(wanted)
+	}
+	if err := t.addPlaces(ctx, wanted); err != nil {
+		return all(err)
+	}
+	return func(string, int32) int16 { return 0 }
+}
+
+// found is partitions by what clients call them.
+type found map[namedPlace]place
+
+// find looks partitions up. bad has an error code for each that is not there.
+func (m *Manager) find(ctx context.Context, topics []kmsg.AddPartitionsToTxnRequestTopic) (wanted found, bad map[namedPlace]int16, _ error) {
+	wanted, bad = found{}, map[namedPlace]int16{}
+	for _, t := range topics {
+		tp, err := m.catalog.Topic(ctx, t.Topic)
+		code := int16(0)
+		switch {
+		case errors.Is(err, mainstem.ErrNotFound):
+			code = kerr.UnknownTopicOrPartition.Code
+		case errors.Is(err, mainstem.ErrInvalid):
+			code = kerr.InvalidTopicException.Code
+		case err != nil:
+			return nil, nil, err
+		}
+		for _, num := range t.Partitions {
+			at := namedPlace{t.Topic, num}
+			switch {
+			case code != 0:
+				bad[at] = code
+			case num < 0 || num >= tp.Partitions():
+				bad[at] = kerr.UnknownTopicOrPartition.Code
+			default:
+				wanted[at] = place{tp.ID(), num}
+			}
+		}
+	}
+	return wanted, bad, nil
+}
+
+// verify answers whether partitions are in the open transaction.
+func (t *transaction) verify(wanted found) func(string, int32) int16 {
+	s := t.state
+	held := map[namedPlace]bool{}
+	for at, p := range wanted {
+		held[at] = s.holds(p)
+	}
+	return func(name string, num int32) int16 {
+		if held[namedPlace{name, num}] {
+			return 0
+		}
+		return kerr.InvalidTxnState.Code
+	}
+}
+
+// addPlaces adds partitions to the transaction, if it does not hold them all.
+func (t *transaction) addPlaces(ctx context.Context, wanted found) error {
+	next := t.state.begun(t.m.now())
+	if t.state.status != statusOngoing {
+		next.implicit = false
+	}
+	for at, p := range wanted {
+		next.add(p, at.name)
+	}
+	if t.state.status == statusOngoing && maps.Equal(next.parts, t.state.parts) {
+		return nil
+	}
+	if len(next.parts) > MaxPartitions {
+		return refuse(kerr.InvalidRequest, fmt.Sprintf("a transaction of %d partitions: the limit is %d", len(next.parts), MaxPartitions))
+	}
+	return t.store(ctx, next)
+}

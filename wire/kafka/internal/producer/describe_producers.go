@@ -1,0 +1,82 @@
+package producer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// DescribeProducers (key 61), version 0 (KIP-664).
+//
+// The last timestamp is when the partition last heard of the producer, by the
+// broker's clock. Coordinators have no epochs here: theirs is 0.
+
+// DescribeProducers answers one request.
+func (m *Manager) DescribeProducers(ctx context.Context, _ Client, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
+	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewDescribeProducersResponseTopic()
+		out.Topic = t.Topic
+		tp, err := m.catalog.Topic(ctx, t.Topic)
+		for _, num := range t.Partitions {
+			p := kmsg.NewDescribeProducersResponseTopicPartition()
+			p.Partition = num
+			if err == nil && (num < 0 || num >= tp.Partitions()) {
+				p.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			} else {
+				p.ActiveProducers, p.ErrorCode = m.activeProducers(ctx, tp, num, err)
+			}
+			out.Partitions = append(out.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
+
+type activeProducer = kmsg.DescribeProducersResponseTopicPartitionActiveProducer
+
+// activeProducers lists the producers of a partition that exists, of a topic whose
+// look-up ended with err.
+func (m *Manager) activeProducers(ctx context.Context, t *topic.Topic, num int32, err error) ([]activeProducer, int16) {
+	var out []activeProducer
+	if err == nil {
+		out, err = m.partition(t, num).describe(ctx, t)
+	}
+	switch {
+	case err == nil:
+		return out, 0
+	case errors.Is(err, mainstem.ErrInvalid):
+		return nil, kerr.InvalidTopicException.Code
+	}
+	return nil, m.code("DescribeProducers", err)
+}
+
+func (p *partition) describe(ctx context.Context, t *topic.Topic) ([]activeProducer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadLocked(ctx, t); err != nil {
+		return nil, err
+	}
+	var out []activeProducer
+	for _, e := range p.producers {
+		if e.epoch < 0 {
+			continue // its first batch is on its way
+		}
+		a := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+		a.ProducerID, a.ProducerEpoch, a.LastTimestamp = e.pid, int32(e.epoch), e.time
+		a.CurrentTxnStartOffset, a.LastSequence, a.CoordinatorEpoch = e.first, -1, 0
+		if e.n > 0 {
+			a.LastSequence = e.window[e.n-1].lastSeq
+		}
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b activeProducer) int { return cmp.Compare(a.ProducerID, b.ProducerID) })
+	return out, nil
+}

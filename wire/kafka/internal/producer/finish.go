@@ -1,0 +1,122 @@
+package producer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// finish ends the open transaction of t, which is locked, in one commit: a marker
+// with the given epoch in every partition, the offsets of groups if it is
+// committed, and the new state of the transactional id.
+func (m *Manager) finish(ctx context.Context, t *transaction, commit bool, epoch int16, next *txnState) error {
+	// A topic may be deleted while this goes on: the rest of the transaction ends
+	// nevertheless.
+	const attempts = 5
+	for n := 1; ; n++ {
+		f := ending{m: m, t: t, commit: commit, epoch: epoch, next: next}
+		err := f.try(ctx)
+		again := errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrConflict)
+		if err == nil || !again || n == attempts {
+			return err
+		}
+	}
+}
+
+// ending is one attempt to end a transaction.
+type ending struct {
+	m      *Manager
+	t      *transaction
+	commit bool
+	epoch  int16
+	next   *txnState
+	parts  []endingPart
+}
+
+type endingPart struct {
+	ticket *ticket
+	ride   *snapshot
+	slot   topic.Slot
+}
+
+func (f *ending) try(ctx context.Context) error {
+	b := mainstem.NewBatch()
+	b.Durability = f.m.o.Durability
+	err := f.mark(ctx, b)
+	if err == nil && f.commit {
+		err = f.t.commitOffsets(ctx, b)
+	}
+	var r mainstem.Receipt
+	if err == nil {
+		f.t.put(b, f.next)
+		r, err = f.m.log.Commit(ctx, b)
+	}
+	f.leave(r, err)
+	f.m.settleTransaction(f.t, f.next, err)
+	if err == nil {
+		f.t.setOffsets(nil)
+	}
+	return err
+}
+
+// mark adds the markers to b. Partitions of topics that are gone need none.
+func (f *ending) mark(ctx context.Context, b *mainstem.Batch) error {
+	marker := recordbatch.Marker{ProducerID: f.t.state.pid, ProducerEpoch: f.epoch, Commit: f.commit, Timestamp: f.m.now()}
+	for _, at := range f.t.state.places() {
+		err := f.markOne(ctx, b, at, marker)
+		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *ending) markOne(ctx context.Context, b *mainstem.Batch, at place, marker recordbatch.Marker) error {
+	t, err := f.m.topicAt(ctx, at, f.t.state.names[at.id])
+	if err != nil {
+		return err
+	}
+	k := new(ticket)
+	if err := f.m.partition(t, at.num).enter(ctx, k, t, marker.ProducerID); err != nil {
+		return err
+	}
+	slot, err := t.AppendMarkerTo(b, at.num, marker)
+	if err != nil {
+		k.leave(nil)
+		return err
+	}
+	f.parts = append(f.parts, endingPart{ticket: k, ride: k.ride(b), slot: slot})
+	return nil
+}
+
+// leave gives the tickets back after the commit has ended with r and err.
+func (f *ending) leave(r mainstem.Receipt, err error) {
+	unknown, now := errors.Is(err, mainstem.ErrUnknownOutcome), f.m.now()
+	for _, part := range f.parts {
+		k := part.ticket
+		k.leave(func() {
+			if part.ride != nil {
+				part.ride.settleLocked(err == nil)
+			}
+			switch {
+			case unknown:
+				k.p.dropLocked()
+			case err == nil:
+				k.ended(f.epoch, f.commit, part.slot.In(r).Base, now)
+			}
+		})
+	}
+}
+
+// topicAt returns the topic of a partition as it is now: NotFound if it is gone,
+// even if there is another of its name.
+func (m *Manager) topicAt(ctx context.Context, at place, name string) (*topic.Topic, error) {
+	t, err := m.catalog.Topic(ctx, name)
+	if err == nil && t.ID() != at.id {
+		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "end transaction", Space: topic.Space(name), Outcome: mainstem.NotWritten, Err: errors.New("the topic was deleted, and another has its name")}
+	}
+	return t, err
+}

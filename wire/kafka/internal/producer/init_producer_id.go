@@ -1,0 +1,177 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// InitProducerId (key 22), versions 0 to 5.
+//
+// A producer that only numbers its batches gets a new producer id. One with a
+// transactional id gets the id's producer id with the next epoch, which fences
+// whoever had it; an open transaction is aborted first, and the client asked to
+// come again with CONCURRENT_TRANSACTIONS, as Kafka does.
+//
+// Version 3 adds producer id and epoch that the client has (KIP-360): it goes on
+// after an error and is itself refused if it was fenced. Version 4 says
+// PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH (KIP-588). Versions 1,
+// 2 and 5 change nothing here.
+
+// lastEpoch is the last epoch that is given to a client: the one after it is left
+// for the marker that fences it.
+const lastEpoch = math.MaxInt16 - 1
+
+// InitProducerID answers one request. When it returns without an error, what it
+// gives is durable.
+func (m *Manager) InitProducerID(ctx context.Context, _ Client, req *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
+	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+	resp.ProducerID, resp.ProducerEpoch = -1, -1
+	var err error
+	var pid int64
+	var epoch int16
+	if req.TransactionalID == nil {
+		pid, err = m.newProducerID(ctx)
+	} else {
+		pid, epoch, err = m.initTransactional(ctx, req)
+	}
+	if err != nil {
+		resp.ErrorCode = fencedSince(4, req.Version, m.code("InitProducerId", err))
+		return resp
+	}
+	resp.ProducerID, resp.ProducerEpoch = pid, epoch
+	return resp
+}
+
+// fencedSince returns code, or what was said before version since in place of
+// PRODUCER_FENCED.
+func fencedSince(since, version, code int16) int16 {
+	if code == kerr.ProducerFenced.Code && version < since {
+		return kerr.InvalidProducerEpoch.Code
+	}
+	return code
+}
+
+func (m *Manager) initTransactional(ctx context.Context, req *kmsg.InitProducerIDRequest) (int64, int16, error) {
+	id := *req.TransactionalID
+	if err := checkTransactionalID(id); err != nil {
+		return 0, 0, err
+	}
+	if (req.ProducerID < 0) != (req.ProducerEpoch < 0) {
+		return 0, 0, refuse(kerr.InvalidRequest, fmt.Sprintf("producer id %d with epoch %d: want both or neither", req.ProducerID, req.ProducerEpoch))
+	}
+	timeout := time.Duration(req.TransactionTimeoutMillis) * time.Millisecond
+	if timeout <= 0 || timeout > m.o.MaxTimeout {
+		return 0, 0, refuse(kerr.InvalidTransactionTimeout, fmt.Sprintf("%v: want more than 0 and at most %v", timeout, m.o.MaxTimeout))
+	}
+	t, err := m.createTransaction(id)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer t.mu.Unlock()
+	next, err := t.initialised(ctx, req)
+	if err == nil && next != t.state {
+		next.timeout = req.TransactionTimeoutMillis
+		next.changed = m.now()
+		err = t.store(ctx, next)
+	}
+	if err != nil {
+		if t.state == nil && !t.stale {
+			m.removeLocked(t) // it was made for this request
+		}
+		return 0, 0, err
+	}
+	return next.pid, next.epoch, nil
+}
+
+func checkTransactionalID(id string) error {
+	if id == "" || len(id) > MaxTransactionalID {
+		return refuse(kerr.InvalidRequest, fmt.Sprintf("the transactional id %.40q has %d bytes: want 1 to %d", id, len(id), MaxTransactionalID))
+	}
+	return nil
+}
+
+// initialised returns the state with which a client begins: t.state itself if the
+// request was answered before.
+func (t *transaction) initialised(ctx context.Context, req *kmsg.InitProducerIDRequest) (*txnState, error) {
+	s := t.state
+	if s == nil {
+		pid, err := t.m.newProducerID(ctx)
+		return &txnState{pid: pid, lastPID: -1, lastEpoch: -1}, err
+	}
+	goesOn := req.ProducerID >= 0
+	if goesOn {
+		again, r := s.recognise(req.ProducerID, req.ProducerEpoch)
+		switch {
+		case r != nil:
+			return nil, r
+		case again:
+			return s, nil
+		}
+	}
+	if s.status == statusOngoing {
+		if err := t.fence(ctx); err != nil {
+			return nil, err
+		}
+		return nil, refuse(kerr.ConcurrentTransactions, fmt.Sprintf("the transaction of %q was open and is aborted now: try again", t.id))
+	}
+	next := s.ended(statusEmpty, t.m.now())
+	next.implicit = false
+	next.lastEpoch = -1
+	if goesOn {
+		next.lastEpoch = s.epoch
+	}
+	return next, t.m.bump(ctx, next)
+}
+
+// recognise decides about a client that says which producer id and epoch it has: it
+// repeats a request that was answered with what is there now, it may go on, or it
+// was fenced.
+func (s *txnState) recognise(pid int64, epoch int16) (again bool, _ *refusal) {
+	switch {
+	case pid == s.pid && epoch == s.epoch:
+		return false, nil
+	case s.status != statusOngoing && s.lastEpoch >= 0 && epoch == s.lastEpoch &&
+		(pid == s.pid || pid == s.lastPID && s.lastEpoch >= lastEpoch):
+		return true, nil
+	}
+	return false, refuse(kerr.ProducerFenced, fmt.Sprintf("producer %d with epoch %d was fenced: it is producer %d with epoch %d now", pid, epoch, s.pid, s.epoch))
+}
+
+// bump gives s the next epoch, or a new producer id when there is none.
+func (m *Manager) bump(ctx context.Context, s *txnState) error {
+	if s.epoch < lastEpoch {
+		s.epoch++
+		return nil
+	}
+	pid, err := m.newProducerID(ctx)
+	s.lastPID, s.pid, s.epoch = s.pid, pid, 0
+	return err
+}
+
+// fence aborts the open transaction with a new epoch, so that its producer can do
+// nothing any more.
+func (t *transaction) fence(ctx context.Context) error {
+	next := t.state.ended(statusAborted, t.m.now())
+	next.lastEpoch = -1
+	if next.epoch < math.MaxInt16 {
+		next.epoch++
+	}
+	return t.m.finish(ctx, t, false, next.epoch, next)
+}
+
+// store commits a new state.
+func (t *transaction) store(ctx context.Context, next *txnState) error {
+	b := mainstem.NewBatch()
+	b.Durability = t.m.o.Durability
+	t.put(b, next)
+	_, err := t.m.log.Commit(ctx, b)
+	t.m.settleTransaction(t, next, err)
+	return err
+}

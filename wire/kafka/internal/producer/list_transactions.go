@@ -1,0 +1,68 @@
+package producer
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// ListTransactions (key 66), versions 0 to 2 (KIP-664).
+//
+// Version 1 filters by how long a transaction has been open (KIP-994), version 2 by
+// a pattern of the transactional id, which is Go's dialect of RE2 as in Kafka's
+// own consumer patterns (KIP-1152). States that Kafka knows and that do not occur
+// here are no mistake in a filter.
+
+// neverHere are states of Kafka that nothing is in here.
+var neverHere = []string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence", "Dead"}
+
+// ListTransactions answers one request.
+func (m *Manager) ListTransactions(_ context.Context, _ Client, req *kmsg.ListTransactionsRequest) *kmsg.ListTransactionsResponse {
+	resp := req.ResponseKind().(*kmsg.ListTransactionsResponse)
+	var pattern *regexp.Regexp
+	if req.TransactionalIDPattern != nil && *req.TransactionalIDPattern != "" {
+		var err error
+		if pattern, err = regexp.Compile(`\A(?:` + *req.TransactionalIDPattern + `)\z`); err != nil {
+			resp.ErrorCode = kerr.InvalidRegularExpression.Code
+			return resp
+		}
+	}
+	for _, s := range req.StateFilters {
+		if !slices.Contains(statusNames[:], s) && !slices.Contains(neverHere, s) {
+			resp.UnknownStateFilters = append(resp.UnknownStateFilters, s)
+		}
+	}
+	now := m.now()
+	for _, t := range m.choose(func(t *transaction) bool { return pattern == nil || pattern.MatchString(t.id) }) {
+		if s := t.listed(); s != nil && matches(s, req, now) {
+			out := kmsg.NewListTransactionsResponseTransactionState()
+			out.TransactionalID, out.ProducerID, out.TransactionState = t.id, s.pid, s.status.String()
+			resp.TransactionStates = append(resp.TransactionStates, out)
+		}
+	}
+	slices.SortFunc(resp.TransactionStates, func(a, b kmsg.ListTransactionsResponseTransactionState) int {
+		return cmp.Compare(a.TransactionalID, b.TransactionalID)
+	})
+	return resp
+}
+
+// listed returns the state of a transactional id, nil if there is none (any more).
+func (t *transaction) listed() *txnState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return nil
+	}
+	return t.state
+}
+
+// matches reports whether the filters of a request, but for the pattern, let s pass.
+func matches(s *txnState, req *kmsg.ListTransactionsRequest, now int64) bool {
+	return (len(req.StateFilters) == 0 || slices.Contains(req.StateFilters, s.status.String())) &&
+		(len(req.ProducerIDFilters) == 0 || slices.Contains(req.ProducerIDFilters, s.pid)) &&
+		(req.DurationFilterMillis < 0 || s.status == statusOngoing && now-s.started > req.DurationFilterMillis)
+}

@@ -1,0 +1,202 @@
+package producer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// loadLocked makes sure that the partition is loaded. It holds the lock while it
+// reads: whoever wants something of the partition has to wait for it anyway.
+func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
+	for false {
+		p.left.Wait() // what they commit has to be in the log first
+	}
+	if p.loaded {
+		return nil
+	}
+	p.t = t
+	p.stored, p.head, p.known = false, 0, 0
+	p.producers, p.open = map[int64]*producer{}, map[*producer]struct{}{}
+	p.aborted = nil
+	p.saved = &savedState{expired: map[int64]struct{}{}}
+	if err := p.readLocked(ctx); err != nil {
+		return err
+	}
+	end, err := t.End(ctx, p.num)
+	if err != nil {
+		return err
+	}
+	if p.stored {
+		if err := p.scanLocked(ctx, min(p.head, end)); err != nil {
+			return err
+		}
+	} else {
+		p.head = end // nobody with a producer id was here before
+	}
+	p.known = max(p.known, end)
+	for _, e := range p.producers {
+		p.reopenLocked(e)
+	}
+	p.loaded = true
+	return nil
+}
+
+// readLocked reads what is stored about the partition.
+func (p *partition) readLocked(ctx context.Context) error {
+	for rec, err := range p.m.log.Scan(ctx, Space, mainstem.Range{Prefix: headKey(p.place)}) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return nil // nothing was ever stored
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.readOneLocked(&rec); err != nil {
+			return corrupt(rec.Key, err)
+		}
+	}
+	return nil
+}
+
+func (p *partition) readOneLocked(rec *mainstem.Record) error {
+	kind, n, err := splitPartKey(rec.Key)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case producerPart:
+		p.producers[n], err = decodeProducer(n, rec.Value)
+	case abortedPart:
+		var run []Aborted
+		run, err = decodeAborted(rec.Value)
+		for _, a := range run {
+			p.insertLocked(a)
+		}
+		p.saved.runs = append(p.saved.runs, n)
+	default:
+		p.stored = true
+		p.head, err = decodeOffset(rec.Value)
+	}
+	return err
+}
+
+// scanBytes is how much of a partition is read at a time.
+const scanBytes = 1 << 20
+
+// scanLocked takes over the batches from offset from on.
+func (p *partition) scanLocked(ctx context.Context, from int64) error {
+	o := topic.ReadOptions{MaxBytes: scanBytes}
+	for {
+		start, err := p.t.Start(ctx, p.num)
+		if err != nil {
+			return err
+		}
+		from = max(from, start)
+		chunk, err := p.t.Read(ctx, p.num, from, &o)
+		var out *topic.OutOfRangeError
+		if errors.As(err, &out) && out.Start > from {
+			continue // trimmed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if len(chunk.Data) == 0 {
+			p.known = chunk.Next
+			return nil
+		}
+		if err := p.takeLocked(chunk.Data); err != nil {
+			return fmt.Errorf("recovering the producers of %s, partition %d, from offset %d: %w", p.t.Name(), p.num, from, err)
+		}
+		from, o.Buffer = chunk.Next, chunk.Data[:0]
+	}
+}
+
+// takeLocked takes over the batches in data. Those that a producer's stored state
+// knows already are passed over.
+func (p *partition) takeLocked(data []byte) error {
+	for len(data) >= recordbatch.HeaderSize {
+		size := lengthPrefix + int(int32(binary.BigEndian.Uint32(data[atLength:])))
+		if size < recordbatch.HeaderSize || size > len(data) {
+			return errors.New("a stored record batch has a wrong length")
+		}
+		if producerID(data) >= 0 {
+			if err := p.takeOneLocked(data[:size]); err != nil {
+				return err
+			}
+		}
+		data = data[size:]
+	}
+	return nil
+}
+
+func (p *partition) takeOneLocked(batch []byte) error {
+	h := headerOf(batch)
+	base := int64(binary.BigEndian.Uint64(batch))
+	e := p.producers[h.pid]
+	if e == nil {
+		e = newProducer(h.pid)
+		p.producers[h.pid] = e
+	}
+	if base <= e.last {
+		return nil
+	}
+	e.time = p.m.now()
+	if h.control {
+		parsed, err := recordbatch.Parse(batch)
+		if err != nil {
+			return err
+		}
+		commit, ok := parsed.Committed()
+		if !ok {
+			return nil
+		}
+		if first := e.end(h.epoch, base); first >= 0 && !commit {
+			p.abortLocked(Aborted{ProducerID: h.pid, First: first, Last: base})
+		}
+	} else {
+		e.apply(&h, base, logAppendTime(batch))
+	}
+	p.changedLocked(e, base+int64(h.delta)+1)
+	return nil
+}
+
+// logAppendTime returns the log append time of a batch, or NoTimestamp.
+func logAppendTime(batch []byte) int64 {
+	const bit, atMaxTimestamp = 1 << 3, 35
+	if binary.BigEndian.Uint16(batch[atAttributes:])&bit == 0 {
+		return recordbatch.NoTimestamp
+	}
+	return int64(binary.BigEndian.Uint64(batch[atMaxTimestamp:]))
+}
+
+// abortLocked notes an aborted transaction, to be stored by the next snapshot.
+func (p *partition) abortLocked(a Aborted) {
+	if p.insertLocked(a) {
+		p.saved.aborted = append(p.saved.aborted, a)
+	}
+}
+
+// insertLocked puts a into p.aborted unless it is there.
+func (p *partition) insertLocked(a Aborted) bool {
+	i, found := slices.BinarySearchFunc(p.aborted, a.Last, byLast)
+	if !found {
+		p.aborted = slices.Insert(p.aborted, i, a)
+	}
+	return !found
+}
+
+func byLast(a Aborted, last int64) int {
+	switch {
+	case a.Last < last:
+		return -1
+	case a.Last > last:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Options configures [Open]. Zero fields mean the defaults.
+type Options struct {
+	// Durability of what the coordinator itself decides: the ends of transactions,
+	// transactional ids. Default: that of the log. Blocks of producer ids are always
+	// written with [mainstem.Fsync].
+	Durability mainstem.Durability
+	// OnStable is called after the last stable offset of a partition has moved
+	// without anything having been appended to it, so that fetches which wait may
+	// look again. It must not block and not call the manager. Default: nothing.
+	OnStable func(topic.ID, int32)
+	// Topics finds the topics that offsets may be stored for. Default: those of the
+	// catalog.
+	Topics Topics
+	// MaxTimeout is the longest transaction timeout that a producer may ask for, as
+	// Kafka's transaction.max.timeout.ms. Default [DefaultMaxTimeout].
+	MaxTimeout time.Duration
+	// TransactionalExpiry is how long a transactional id is kept after its last
+	// transaction. Default [DefaultTransactionalExpiry].
+	TransactionalExpiry time.Duration
+	// ProducerExpiry is how long a partition remembers a producer after its last
+	// batch. Default [DefaultProducerExpiry].
+	ProducerExpiry time.Duration
+	// SnapshotEvery is after how many batches a snapshot of a partition's producers
+	// rides along with an append: recovery looks at about so many batches at most.
+	// Default [DefaultSnapshotEvery].
+	SnapshotEvery int
+	// Every is how often idle producers and transactional ids are looked for, and
+	// partitions brought up to date, in the background. Default [DefaultEvery];
+	// negative means never, until [Manager.Upkeep] is called; nor are transactions
+	// then timed out by themselves.
+	Every time.Duration
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger receives what could not be done in the background. Default: discards.
+	Logger *slog.Logger
+}
+
+// The defaults, those of Kafka where it has such a setting.
+const (
+	DefaultMaxTimeout          = 15 * time.Minute
+	DefaultTransactionalExpiry = 7 * 24 * time.Hour
+	DefaultProducerExpiry      = 24 * time.Hour
+	DefaultSnapshotEvery       = 1000
+	DefaultEvery               = 30 * time.Second
+)
+
+// Limits of what clients may ask for.
+const (
+	MaxTransactionalID = 1024   // bytes in a transactional id
+	MaxPartitions      = 20_000 // partitions in one transaction
+	MaxTxnGroups       = 1000   // groups with offsets in one transaction
+	MaxTxnOffsets      = 20_000 // offsets in one transaction
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	orDefault(&c.MaxTimeout, DefaultMaxTimeout)
+	orDefault(&c.TransactionalExpiry, DefaultTransactionalExpiry)
+	orDefault(&c.ProducerExpiry, DefaultProducerExpiry)
+	orDefault(&c.Every, DefaultEvery)
+	if c.SnapshotEvery == 0 {
+		c.SnapshotEvery = DefaultSnapshotEvery
+	}
+	if c.OnStable == nil {
+		c.OnStable = func(topic.ID, int32) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func orDefault(d *time.Duration, def time.Duration) {
+	if *d == 0 {
+		*d = def
+	}
+}
+
+// Validate reports every field out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"MaxTimeout", o.MaxTimeout}, {"TransactionalExpiry", o.TransactionalExpiry}, {"ProducerExpiry", o.ProducerExpiry},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %v: want 0 (default) or more", d.name, d.value))
+		}
+	}
+	if o.SnapshotEvery < 0 {
+		errs = append(errs, fmt.Errorf("SnapshotEvery is %d: want 0 (default) or more", o.SnapshotEvery))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open producers", Outcome: mainstem.NotWritten, Err: errors.Join(errs...)}
+}

@@ -1,0 +1,191 @@
+package producer
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// maxSnapshot is how many producers one commit saves at most.
+const maxSnapshot = 10_000
+
+// snapshot is what a commit saves about a partition. What is saved about a producer
+// may be newer than the head: recovery passes over the batches that it knows.
+type snapshot struct {
+	p       *partition
+	of      *savedState
+	head    int64
+	dirty   []*producer
+	expired []int64
+	aborted []Aborted
+	run     int64 // the key of aborted, -1 if there are none
+	batches int
+	whole   bool // it is more than the first head
+}
+
+// duesLocked reports whether rideLocked may have something to add.
+func (p *partition) duesLocked() bool {
+	return !p.stored || p.saved.batches >= p.m.o.SnapshotEvery
+}
+
+// rideLocked adds to b what has to be, or should be, saved with the next batch of a
+// producer. It returns nil if that is nothing.
+func (p *partition) rideLocked(b *mainstem.Batch) *snapshot {
+	if !p.stored {
+		b.Ensure(Space, spacePolicy)
+		b.Put(Space, headKey(p.place), encodeOffset(p.head))
+		return &snapshot{p: p, of: p.saved, head: p.head, run: -1}
+	}
+	if !p.duesLocked() || p.saved.saving {
+		return nil
+	}
+	return p.snapshotLocked(b)
+}
+
+// ride is rideLocked for the holder of a ticket.
+func (k *ticket) ride(b *mainstem.Batch) *snapshot {
+	if !k.rides {
+		return nil
+	}
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	return k.p.rideLocked(b)
+}
+
+// snapshotLocked adds a snapshot to b. Until the snapshot is settled there is no other.
+func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
+	s := &snapshot{p: p, of: p.saved, head: p.known, run: -1, whole: true}
+	for _, k := range p.tickets {
+		s.head = min(s.head, k.bound)
+	}
+	b.Ensure(Space, spacePolicy)
+	n := min(len(p.saved.dirty), maxSnapshot)
+	if n < len(p.saved.dirty) {
+		s.head = p.head // some producers stay as they were stored
+	}
+	s.dirty = slices.Clone(p.saved.dirty[:n])
+	p.saved.dirty = slices.Delete(p.saved.dirty, 0, n)
+	for _, e := range s.dirty {
+		e.dirty = false
+		if e.epoch >= 0 && p.producers[e.pid] == e {
+			b.Put(Space, partKey(p.place, producerPart, e.pid), e.encode())
+		}
+	}
+	for pid := range p.saved.expired {
+		if len(s.expired) == maxSnapshot {
+			break
+		}
+		s.expired = append(s.expired, pid)
+		delete(p.saved.expired, pid)
+		if p.producers[pid] == nil {
+			b.Delete(Space, partKey(p.place, producerPart, pid))
+		}
+	}
+	if s.aborted = p.saved.aborted; len(s.aborted) > 0 {
+		s.run = slices.MaxFunc(s.aborted, func(a, b Aborted) int { return byLast(a, b.Last) }).Last
+		b.Put(Space, partKey(p.place, abortedPart, s.run), encodeAborted(s.aborted))
+	}
+	b.Put(Space, headKey(p.place), encodeOffset(s.head))
+	s.batches, p.saved.batches, p.saved.aborted, p.saved.saving = p.saved.batches, 0, nil, true
+	return s
+}
+
+// settleLocked ends the snapshot: it was committed, or it was not.
+func (s *snapshot) settleLocked(committed bool) {
+	p := s.p
+	if s.of != p.saved {
+		return // the partition was loaded anew
+	}
+	if s.whole {
+		s.of.saving = false
+	}
+	if committed {
+		p.stored, p.head = true, max(p.head, s.head)
+		if s.run >= 0 {
+			s.of.runs = append(s.of.runs, s.run)
+		}
+		return
+	}
+	s.of.batches += s.batches
+	s.of.aborted = append(s.aborted, s.of.aborted...)
+	for _, e := range s.dirty {
+		if !e.dirty {
+			e.dirty = true
+			s.of.dirty = append(s.of.dirty, e)
+		}
+	}
+	for _, pid := range s.expired {
+		s.of.expired[pid] = struct{}{}
+	}
+}
+
+// save commits a snapshot if there is something to save, forgets producers that
+// were last heard of before oldest (ms), and what was aborted below the start.
+func (p *partition) save(ctx context.Context, oldest int64) error {
+	p.mu.Lock()
+	t, tracked := p.t, p.loaded && p.stored
+	p.mu.Unlock()
+	start, err := t.Start(ctx, p.num)
+	if err != nil || !tracked {
+		return err
+	}
+	end, err := t.End(ctx, p.num)
+	if err != nil {
+		return err
+	}
+	b := mainstem.NewBatch()
+	b.Durability = mainstem.OS // what is lost is found again in the batches
+	s := p.prepare(b, end, start, oldest)
+	if s == nil {
+		return nil
+	}
+	_, err = p.m.log.Commit(ctx, b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.settleLocked(err == nil)
+	return err
+}
+
+// prepare makes the snapshot of save, nil if there is nothing to save.
+func (p *partition) prepare(b *mainstem.Batch, end, start, oldest int64) *snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.loaded || !p.stored || p.saved.saving {
+		return nil
+	}
+	p.known = max(p.known, end)
+	p.expireLocked(oldest)
+	runs := p.trimLocked(b, start)
+	far := p.known-p.head > int64(p.m.o.SnapshotEvery) // others have appended much
+	if len(p.saved.dirty) == 0 && len(p.saved.expired) == 0 && len(p.saved.aborted) == 0 && runs == 0 && !far {
+		return nil
+	}
+	return p.snapshotLocked(b)
+}
+
+// expireLocked forgets the producers that are idle.
+func (p *partition) expireLocked(oldest int64) {
+	for pid, e := range p.producers {
+		if e.refs == 0 && e.first < 0 && e.time < oldest {
+			delete(p.producers, pid)
+			p.saved.expired[pid] = struct{}{}
+		}
+	}
+}
+
+// trimLocked forgets the transactions that were aborted below start. A run whose
+// removal fails stays behind until the partition's topic is deleted: it does no harm.
+func (p *partition) trimLocked(b *mainstem.Batch, start int64) (runs int) {
+	i, _ := slices.BinarySearchFunc(p.aborted, start, byLast)
+	p.aborted = slices.Delete(p.aborted, 0, i)
+	p.saved.aborted = slices.DeleteFunc(p.saved.aborted, func(a Aborted) bool { return a.Last < start })
+	p.saved.runs = slices.DeleteFunc(p.saved.runs, func(at int64) bool {
+		if at < start {
+			b.Delete(Space, partKey(p.place, abortedPart, at))
+			runs++
+		}
+		return at < start
+	})
+	return runs
+}

@@ -1,0 +1,156 @@
+package producer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+)
+
+// gated is a log of which one commit is written at once and answered later.
+type gated struct {
+	mainstem.Log
+	mu      sync.Mutex
+	hold    chan struct{} // the next commit is answered when it is closed
+	written chan struct{} // closed when that commit was written
+}
+
+// Commit implements [mainstem.Log].
+func (g *gated) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	g.mu.Lock()
+	hold, written := g.hold, g.written
+	g.hold, g.written = nil, nil
+	g.mu.Unlock()
+	r, err := g.Log.Commit(ctx, b)
+	if hold != nil {
+		close(written)
+		<-hold
+	}
+	return r, err
+}
+
+// delay makes the next commit late.
+func (g *gated) delay() (written <-chan struct{}, release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hold, g.written = make(chan struct{}), make(chan struct{})
+	hold := g.hold
+	return g.written, func() { close(hold) }
+}
+
+// TestSnapshotOvertakesCommit checks that a snapshot does not claim to know a
+// batch whose commit is not over, and that batches which a snapshot knows are not
+// taken over twice.
+func TestSnapshotOvertakesCommit(t *testing.T) {
+	g := &gated{Log: testengines.Memory(t)}
+	f := newFixtureOn(t, g)
+	f.o.SnapshotEvery = 7
+	f.reopen(true)
+	tp := f.topic("t", 1)
+	slow, quick := f.init(""), f.init("")
+	for i := range int32(6) {
+		f.want(f.append(tp, 0, batch(quick, i, false, "q")), nil, int64(i))
+	}
+	written, release := g.delay()
+	done := make(chan Append)
+	go func() { done <- f.append(tp, 0, batch(slow, 0, false, "s")) }()
+	<-written
+	f.want(f.append(tp, 0, batch(quick, 6, false, "q")), nil, 7)
+	f.want(f.append(tp, 0, batch(quick, 7, false, "q")), nil, 8)
+	if got := f.m.partition(tp, 0).saved.batches; got != 1 {
+		t.Fatalf("%d batches since the last snapshot, want one to have gone with the last batch", got)
+	}
+	// Now the process ends: what is in the log is all there is.
+	first := f.m
+	var err error
+	if f.m, err = Open(t.Context(), f.catalog, &f.o); err != nil {
+		t.Fatal(err)
+	}
+	f.want(f.append(tp, 0, batch(slow, 0, false, "s")), nil, 6)
+	for i := int32(3); i < 6; i++ {
+		f.want(f.append(tp, 0, batch(quick, i, false, "q")), nil, int64(i))
+	}
+	f.want(f.append(tp, 0, batch(quick, 6, false, "q")), nil, 7)
+	f.want(f.append(tp, 0, batch(quick, 9, false, "q")), kerr.OutOfOrderSequenceNumber, -1)
+	release()
+	f.want(<-done, nil, 6)
+	first.stop()
+}
+
+// TestFailedSnapshot checks that what a failed commit would have saved is saved later.
+func TestFailedSnapshot(t *testing.T) {
+	for _, outcome := range []mainstem.Outcome{mainstem.NotWritten, mainstem.Unknown} {
+		log := &failing{Log: testengines.Memory(t), outcome: outcome}
+		f := newFixtureOn(t, log)
+		f.o.SnapshotEvery = 2
+		f.reopen(true)
+		tp := f.topic("t", 1)
+		p, q := f.init("x"), f.init("")
+		f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
+		f.ended("x", p, false, 5)
+		log.n = 1
+		f.want(f.append(tp, 0, batch(q, 0, false, "b")), kerr.KafkaStorageError, -1)
+		for i := range int32(5) {
+			f.want(f.append(tp, 0, batch(q, i, false, "b")), nil, int64(2+i))
+		}
+		f.reopen(false)
+		tp, _ = f.catalog.Topic(t.Context(), "t")
+		got, err := f.m.Aborted(t.Context(), tp, 0, 0, 100)
+		if want := []Aborted{{p.pid, 0, 1}}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %v: aborted %v (%v), want %v", outcome, got, err, want)
+		}
+		f.want(f.append(tp, 0, batch(p, 0, false, "late")), kerr.InvalidProducerEpoch, -1)
+	}
+}
+
+// TestSnapshotsKeepRecoveryShort checks that the head follows the end.
+func TestSnapshotsKeepRecoveryShort(t *testing.T) {
+	f := newFixture(t)
+	f.o.SnapshotEvery = 10
+	f.reopen(true)
+	tp := f.topic("t", 1)
+	p := f.init("")
+	for i := range int32(100) {
+		f.want(f.append(tp, 0, batch(p, i, false, "v")), nil, int64(i))
+	}
+	if part := f.m.partition(tp, 0); part.head < 85 {
+		t.Errorf("recovery would begin at offset %d of %d", part.head, part.known)
+	}
+	for range 100 {
+		f.append(tp, 0, plainBatch("v"))
+	}
+	f.upkeep()
+	if part := f.m.partition(tp, 0); part.head != 200 {
+		t.Errorf("after upkeep recovery would begin at offset %d, want 200", part.head)
+	}
+}
+
+// TestUntrackedPartitions checks that nothing is stored about partitions without
+// producer ids.
+func TestUntrackedPartitions(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	f.want(f.append(tp, 0, plainBatch("v")), nil, 0)
+	if got := f.stable(tp, 0); got != 1 {
+		t.Errorf("last stable offset %d, want 1", got)
+	}
+	f.upkeep()
+	f.reopen(true)
+	for info, err := range f.log.Spaces(t.Context(), Space) {
+		t.Errorf("there is a space %v (%v)", info.Name, err)
+	}
+	tp, err := f.catalog.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.init("")
+	f.want(f.append(tp, 0, batch(p, 0, false, "v")), nil, 1)
+	if part := f.m.partition(tp, 0); part.head != 1 {
+		t.Errorf("recovery would begin at offset %d, want 1", part.head)
+	}
+}

@@ -1,0 +1,56 @@
+package producer
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Aborted is an aborted transaction in a partition: from its first record to its
+// marker.
+type Aborted struct {
+	ProducerID  int64
+	First, Last int64
+}
+
+// Stable returns the last stable offset of a partition that ends at end, or did a
+// moment ago: the first offset of a transaction that is still open, else end. It
+// never falls below the start of the partition. What lies below it is decided:
+// committed, or in the list of [Manager.Aborted].
+func (m *Manager) Stable(ctx context.Context, t *topic.Topic, partition int32, end int64) (int64, error) {
+	p := m.partition(t, partition)
+	p.mu.Lock()
+	if err := p.loadLocked(ctx, t); err != nil {
+		p.mu.Unlock()
+		return 0, err
+	}
+	p.known = max(p.known, end)
+	first := p.firstOpenLocked()
+	p.mu.Unlock()
+	if first >= end {
+		return end, nil
+	}
+	start, err := t.Start(ctx, partition)
+	return min(max(first, start), end), err
+}
+
+// Aborted returns the aborted transactions of a partition that have a record from
+// offset from on and below to, in the order of their markers. Below the last stable
+// offset the list is complete.
+func (m *Manager) Aborted(ctx context.Context, t *topic.Topic, partition int32, from, to int64) ([]Aborted, error) {
+	p := m.partition(t, partition)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadLocked(ctx, t); err != nil {
+		return nil, err
+	}
+	i, _ := slices.BinarySearchFunc(p.aborted, from, byLast)
+	var out []Aborted
+	for _, a := range p.aborted[i:] {
+		if a.First < to {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}

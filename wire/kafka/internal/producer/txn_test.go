@@ -1,0 +1,598 @@
+package producer
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+func (f *fixture) describe(name string, num int32) []activeProducer {
+	f.Helper()
+	req := kmsg.NewPtrDescribeProducersRequest()
+	req.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: name, Partitions: []int32{num}}}
+	p := f.m.DescribeProducers(f.Context(), Client{}, req).Topics[0].Partitions[0]
+	f.wantCode("describe producers", p.ErrorCode, nil)
+	return p.ActiveProducers
+}
+
+// ended ends a transaction that must end well.
+func (f *fixture) ended(txn string, as id, commit bool, version int16) id {
+	f.Helper()
+	got, code := f.end(txn, as, commit, version)
+	f.wantCode("end of "+txn, code, nil)
+	return got
+}
+
+func (f *fixture) sees(t *topic.Topic, num int32, want ...string) {
+	f.Helper()
+	if got := f.committed(t, num); !slices.Equal(got, want) {
+		f.Errorf("committed records %v, want %v", got, want)
+	}
+}
+
+// TestExplicitTransactions is a client that adds partitions before it produces (V1).
+func TestExplicitTransactions(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 2)
+	p := f.init("x")
+	f.want(f.txnAppend("x", false, tp, 0, batch(p, 0, true, "a")), kerr.InvalidTxnState, -1)
+	f.wantCode("add", f.add("x", p, "t", 0, 1), nil)
+	f.want(f.txnAppend("x", false, tp, 0, batch(p, 0, true, "a")), nil, 0)
+	f.want(f.append(tp, 0, plainBatch("b")), nil, 1)
+	if got := f.stable(tp, 0); got != 0 {
+		t.Errorf("last stable offset %d, want 0", got)
+	}
+	f.sees(tp, 0)
+	f.ended("x", p, true, 3)
+	f.sees(tp, 0, "0=a", "1=b")
+	if got := f.stable(tp, 0); got != 3 {
+		t.Errorf("last stable offset %d, want 3", got)
+	}
+	// Again: the epoch is the same, the sequence goes on.
+	f.wantCode("add", f.add("x", p, "t", 0), nil)
+	f.want(f.txnAppend("x", false, tp, 1, batch(p, 0, true, "c")), kerr.InvalidTxnState, -1)
+	f.want(f.txnAppend("x", false, tp, 0, batch(p, 1, true, "c")), nil, 3)
+	f.ended("x", p, false, 3)
+	f.sees(tp, 0, "0=a", "1=b")
+	aborted, err := f.m.Aborted(t.Context(), tp, 0, 0, 5)
+	if want := []Aborted{{p.pid, 3, 4}}; err != nil || !slices.Equal(aborted, want) {
+		t.Errorf("aborted %v (%v), want %v", aborted, err, want)
+	}
+	for _, outside := range [][2]int64{{0, 3}, {5, 9}} {
+		if aborted, _ := f.m.Aborted(t.Context(), tp, 0, outside[0], outside[1]); len(aborted) != 0 {
+			t.Errorf("aborted in %v: %v, want none", outside, aborted)
+		}
+	}
+}
+
+// TestImplicitTransactions is a client for which producing is enough (V2).
+func TestImplicitTransactions(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 2)
+	p := f.init("x")
+	a := []Append{{Topic: tp, Partition: 0, Batch: batch(p, 0, true, "a")}, {Topic: tp, Partition: 1, Batch: batch(p, 0, true, "b")}}
+	x := "x"
+	f.m.Append(t.Context(), AppendOptions{TransactionalID: &x, Implicit: true}, a)
+	f.want(a[0], nil, 0)
+	f.want(a[1], nil, 0)
+	q := f.ended("x", p, true, 5)
+	if want := (id{p.pid, p.epoch + 1}); q != want {
+		t.Errorf("the end gave %v, want %v", q, want)
+	}
+	f.sees(tp, 0, "0=a")
+	f.sees(tp, 1, "0=b")
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 1, true, "c")), kerr.InvalidProducerEpoch, -1)
+	f.want(f.txnAppend("x", true, tp, 0, batch(q, 1, true, "c")), kerr.OutOfOrderSequenceNumber, -1)
+	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "c")), nil, 2)
+	f.want(f.append(tp, 0, batch(q, 1, false, "d")), kerr.InvalidTxnState, -1)
+	f.ended("x", q, false, 5)
+	f.sees(tp, 0, "0=a")
+}
+
+// TestEndTxn is the table of answers to EndTxn.
+func TestEndTxn(t *testing.T) {
+	type step struct {
+		as      int // epochs after the first
+		commit  bool
+		version int16
+		want    *kerr.Error
+		epoch   int // of the answer, after the first
+	}
+	ok := func(as int, commit bool, version int16, epoch int) step { return step{as, commit, version, nil, epoch} }
+	no := func(as int, commit bool, version int16, e *kerr.Error) step { return step{as, commit, version, e, 0} }
+	cases := []struct {
+		name  string
+		begin bool
+		steps []step
+	}{
+		{"explicit, nothing begun", false, []step{no(0, true, 4, kerr.InvalidTxnState), no(0, false, 4, kerr.InvalidTxnState)}},
+		{"explicit, commit again", true, []step{ok(0, true, 4, 0), ok(0, true, 4, 0), no(0, false, 4, kerr.InvalidTxnState)}},
+		{"explicit, abort again", true, []step{ok(0, false, 4, 0), ok(0, false, 4, 0), no(0, true, 4, kerr.InvalidTxnState)}},
+		{"explicit, wrong epoch", true, []step{no(1, true, 4, kerr.ProducerFenced), no(1, true, 1, kerr.InvalidProducerEpoch), no(-1, true, 2, kerr.ProducerFenced)}},
+		{"implicit, nothing begun", false, []step{no(0, true, 5, kerr.InvalidTxnState), ok(0, false, 5, 1), ok(0, false, 5, 1), ok(1, false, 5, 2)}},
+		{"implicit, commit again", true, []step{ok(0, true, 5, 1), ok(0, true, 5, 1), no(0, false, 5, kerr.InvalidTxnState), no(1, true, 5, kerr.InvalidTxnState), ok(1, false, 5, 2)}},
+		{"implicit, abort again", true, []step{ok(0, false, 5, 1), ok(0, false, 5, 1), no(0, true, 5, kerr.InvalidTxnState)}},
+		{"implicit, wrong epoch", true, []step{no(1, true, 5, kerr.ProducerFenced), no(-1, false, 5, kerr.ProducerFenced), ok(0, true, 5, 1), ok(1, false, 5, 2), no(0, false, 5, kerr.ProducerFenced)}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			tp := f.topic("t", 1)
+			f.init("x")
+			p := f.init("x")
+			if c.begin {
+				f.wantCode("add", f.add("x", p, "t", 0), nil)
+				f.want(f.txnAppend("x", false, tp, 0, batch(p, 0, true, "a")), nil, 0)
+			}
+			for n, s := range c.steps {
+				f.reopen(n%2 == 0)
+				got, code := f.end("x", id{p.pid, p.epoch + int16(s.as)}, s.commit, s.version)
+				f.wantCode("end", code, s.want)
+				want := id{-1, -1}
+				if s.want == nil && s.version >= 5 {
+					want = id{p.pid, p.epoch + int16(s.epoch)}
+				}
+				if got != want {
+					t.Errorf("step %d: the answer brings %v, want %v", n, got, want)
+				}
+			}
+			_, code := f.end("x", id{p.pid + 1, p.epoch}, true, 5)
+			f.wantCode("end as another producer", code, kerr.InvalidProducerIDMapping)
+		})
+	}
+	f := newFixture(t)
+	_, code := f.end("nobody", id{1, 0}, true, 5)
+	f.wantCode("unknown transactional id", code, kerr.InvalidProducerIDMapping)
+	_, code = f.end("", id{1, 0}, true, 5)
+	f.wantCode("empty transactional id", code, kerr.InvalidRequest)
+	_, code = f.end(strings.Repeat("x", MaxTransactionalID+1), id{1, 0}, true, 5)
+	f.wantCode("long transactional id", code, kerr.InvalidRequest)
+}
+
+// TestInitProducerID is the table of KIP-360.
+func TestInitProducerID(t *testing.T) {
+	f := newFixture(t)
+	if a, b := f.init(""), f.init(""); a.pid == b.pid || a.epoch != 0 || b.epoch != 0 {
+		t.Errorf("two producers are %v and %v", a, b)
+	}
+	p := f.init("x")
+	if q := f.init("x"); q != (id{p.pid, 1}) {
+		t.Errorf("the second is %v after %v", q, p)
+	}
+	expect := func(as id, version int16, want id, code *kerr.Error) {
+		t.Helper()
+		got, c := f.initAs("x", as, version)
+		f.wantCode("init", c, code)
+		if got != want {
+			t.Errorf("init as %v: got %v, want %v", as, got, want)
+		}
+		f.reopen(got.epoch%2 == 0)
+	}
+	none := id{-1, -1}
+	expect(id{p.pid, 1}, 3, id{p.pid, 2}, nil)
+	expect(id{p.pid, 1}, 5, id{p.pid, 2}, nil)                // again: the answer was lost
+	expect(id{p.pid, 0}, 4, none, kerr.ProducerFenced)        // older
+	expect(id{p.pid, 0}, 3, none, kerr.InvalidProducerEpoch)  // in the words of version 3
+	expect(id{p.pid, 3}, 4, none, kerr.ProducerFenced)        // newer
+	expect(id{p.pid + 1000, 2}, 4, none, kerr.ProducerFenced) // another
+	expect(id{p.pid, -1}, 4, none, kerr.InvalidRequest)       // half
+	expect(id{-1, 2}, 4, none, kerr.InvalidRequest)           // half
+	expect(none, 4, id{p.pid, 3}, nil)                        // a new instance
+	expect(id{p.pid, 2}, 4, none, kerr.ProducerFenced)        // fences the old one for good
+	got, code := f.initAs("new", id{4711, 5}, 4)              // an id that has expired
+	f.wantCode("init of an unknown id", code, nil)
+	if got.epoch != 0 || got.pid == 4711 {
+		t.Errorf("got %v", got)
+	}
+	for _, ms := range []int32{0, -1, math.MinInt32, int32(DefaultMaxTimeout/time.Millisecond) + 1} {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		x := "x"
+		req.TransactionalID, req.TransactionTimeoutMillis = &x, ms
+		f.wantCode("timeout", f.m.InitProducerID(t.Context(), Client{}, req).ErrorCode, kerr.InvalidTransactionTimeout)
+	}
+	empty := ""
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.TransactionalID = &empty
+	f.wantCode("empty id", f.m.InitProducerID(t.Context(), Client{}, req).ErrorCode, kerr.InvalidRequest)
+}
+
+// TestInitAborts checks that a new instance aborts what the old one has begun.
+func TestInitAborts(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	p := f.init("x")
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
+	_, code := f.initAs("x", id{-1, -1}, 5)
+	f.wantCode("init", code, kerr.ConcurrentTransactions)
+	if got := f.stable(tp, 0); got != 2 {
+		t.Errorf("last stable offset %d, want 2", got)
+	}
+	f.sees(tp, 0)
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 1, true, "b")), kerr.InvalidProducerEpoch, -1)
+	q := f.init("x")
+	if want := (id{p.pid, p.epoch + 2}); q != want {
+		t.Errorf("got %v, want %v", q, want)
+	}
+	_, code = f.end("x", p, false, 5)
+	f.wantCode("the old one ends", code, kerr.ProducerFenced)
+	f.wantCode("the old one adds", f.add("x", p, "t", 0), kerr.ProducerFenced)
+	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "c")), nil, 2)
+	// A fenced one that asks to go on must not abort the new one's transaction.
+	_, code = f.initAs("x", p, 5)
+	f.wantCode("the old one goes on", code, kerr.ProducerFenced)
+	f.ended("x", q, true, 5)
+	f.sees(tp, 0, "2=c")
+}
+
+// TestEpochsRunOut checks that a new producer id follows the last epoch.
+func TestEpochsRunOut(t *testing.T) {
+	wear := func(f *fixture, txn string, to int16) id {
+		t, err := f.m.lockTransaction(txn)
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer t.mu.Unlock()
+		next := t.state.ended(statusEmpty, f.m.now())
+		next.epoch = to
+		if err := t.store(f.Context(), next); err != nil {
+			f.Fatal(err)
+		}
+		return id{next.pid, to}
+	}
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	f.init("x")
+	p := wear(f, "x", lastEpoch)
+	q, code := f.initAs("x", p, 5)
+	f.wantCode("init", code, nil)
+	if q.pid == p.pid || q.epoch != 0 {
+		t.Errorf("after %v came %v", p, q)
+	}
+	again, code := f.initAs("x", p, 5)
+	if f.wantCode("init again", code, nil); again != q {
+		t.Errorf("again after %v came %v, want %v", p, again, q)
+	}
+	p = wear(f, "x", lastEpoch)
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
+	for range 2 {
+		q = f.ended("x", p, true, 5)
+		if q.pid == p.pid || q.epoch != 0 {
+			t.Errorf("the end after %v brings %v", p, q)
+		}
+		f.reopen(false)
+	}
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 1, true, "b")), kerr.InvalidProducerIDMapping, -1)
+	f.want(f.append(tp, 0, batch(p, 1, false, "b")), kerr.InvalidProducerEpoch, -1)
+	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "b")), nil, 2)
+	f.ended("x", q, true, 5)
+	f.sees(tp, 0, "0=a", "2=b")
+	// The epoch that fences the last one.
+	p = wear(f, "x", lastEpoch)
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "c")), nil, 4)
+	f.clock.add(2 * time.Minute)
+	f.upkeep()
+	if got := f.ended("x", p, false, 5); got != (id{p.pid, math.MaxInt16}) {
+		t.Errorf("an abort after the timeout brings %v", got)
+	}
+	q = f.ended("x", id{p.pid, math.MaxInt16}, false, 5)
+	if q.pid == p.pid || q.epoch != 0 {
+		t.Errorf("after the last epoch of all came %v", q)
+	}
+}
+
+func TestAddPartitions(t *testing.T) {
+	f := newFixture(t)
+	f.topic("t", 2)
+	p := f.init("x")
+	add := func(as id, version int16, parts ...int32) []int16 {
+		req := kmsg.NewPtrAddPartitionsToTxnRequest()
+		req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch = version, "x", as.pid, as.epoch
+		req.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: "t", Partitions: parts}, {Topic: "t", Partitions: []int32{0}}}
+		var codes []int16
+		for _, to := range f.m.AddPartitionsToTxn(t.Context(), Client{}, req).Topics {
+			for _, p := range to.Partitions {
+				codes = append(codes, p.ErrorCode)
+			}
+		}
+		return codes
+	}
+	check := func(got []int16, want ...*kerr.Error) {
+		t.Helper()
+		for i := range got {
+			f.wantCode("add", got[i], want[i])
+		}
+	}
+	check(add(p, 3, 1, 2), kerr.OperationNotAttempted, kerr.UnknownTopicOrPartition, kerr.OperationNotAttempted)
+	check(add(p, 3, -1), kerr.UnknownTopicOrPartition, kerr.OperationNotAttempted)
+	check(add(id{p.pid + 1, 0}, 3, 1), kerr.InvalidProducerIDMapping, kerr.InvalidProducerIDMapping)
+	check(add(id{p.pid, 1}, 3, 1), kerr.ProducerFenced, kerr.ProducerFenced)
+	check(add(id{p.pid, 1}, 1, 1), kerr.InvalidProducerEpoch, kerr.InvalidProducerEpoch)
+	f.wantCode("add of an unknown topic", f.add("x", p, "no-such", 0), kerr.UnknownTopicOrPartition)
+	f.wantCode("add of an impossible topic", f.add("x", p, "no such", 0), kerr.InvalidTopicException)
+	f.wantCode("add for nobody", f.add("y", p, "t", 0), kerr.InvalidProducerIDMapping)
+
+	several := func(verify bool, num int32) int16 {
+		req := kmsg.NewPtrAddPartitionsToTxnRequest()
+		req.Version = 5
+		req.Transactions = []kmsg.AddPartitionsToTxnRequestTransaction{{TransactionalID: "x", ProducerID: p.pid, ProducerEpoch: p.epoch, VerifyOnly: verify,
+			Topics: []kmsg.AddPartitionsToTxnRequestTransactionTopic{{Topic: "t", Partitions: []int32{num}}}}}
+		return f.m.AddPartitionsToTxn(t.Context(), Client{}, req).Transactions[0].Topics[0].Partitions[0].ErrorCode
+	}
+	f.wantCode("verify before", several(true, 1), kerr.InvalidTxnState)
+	f.wantCode("add", several(false, 1), nil)
+	f.wantCode("verify after", several(true, 1), nil)
+	f.wantCode("verify another", several(true, 0), kerr.InvalidTxnState)
+	check(add(p, 3, 1), nil, nil)
+	f.wantCode("verify the other", several(true, 0), nil)
+}
+
+// TestTimeout checks that an overdue transaction is aborted and its producer fenced.
+func TestTimeout(t *testing.T) {
+	for _, implicit := range []bool{false, true} {
+		f := newFixture(t)
+		tp := f.topic("t", 1)
+		p := f.init("x")
+		f.want(f.txnAppendAs("x", implicit, tp, 0, p, 0, "a"), nil, 0)
+		f.clock.add(time.Minute - time.Millisecond)
+		f.upkeep()
+		f.want(f.txnAppendAs("x", implicit, tp, 0, p, 1, "b"), nil, 1)
+		f.reopen(false)
+		tp, _ = f.catalog.Topic(t.Context(), "t")
+		f.clock.add(time.Millisecond)
+		f.upkeep()
+		f.sees(tp, 0)
+		if got := f.stable(tp, 0); got != 3 {
+			t.Errorf("last stable offset %d, want 3", got)
+		}
+		f.want(f.txnAppend("x", implicit, tp, 0, batch(p, 2, true, "c")), kerr.InvalidProducerEpoch, -1)
+		if implicit {
+			_, code := f.end("x", p, true, 5)
+			f.wantCode("commit", code, kerr.InvalidTxnState)
+			if q := f.ended("x", p, false, 5); q != (id{p.pid, p.epoch + 1}) {
+				t.Errorf("an abort brings %v", q)
+			}
+		} else {
+			_, code := f.end("x", p, true, 4)
+			f.wantCode("commit", code, kerr.ProducerFenced)
+		}
+	}
+}
+
+// txnAppendAs adds the partition first unless that is implicit.
+func (f *fixture) txnAppendAs(txn string, implicit bool, t *topic.Topic, num int32, as id, seq int32, values ...string) Append {
+	f.Helper()
+	if !implicit {
+		f.wantCode("add", f.add(txn, as, t.Name(), num), nil)
+	}
+	return f.txnAppend(txn, implicit, t, num, batch(as, seq, true, values...))
+}
+
+// TestTransactionalIDExpires checks that unused ids go, and those in use stay.
+func TestTransactionalIDExpires(t *testing.T) {
+	f := newFixture(t)
+	p := f.init("x")
+	f.clock.add(DefaultTransactionalExpiry)
+	f.upkeep()
+	if got := f.init("x"); got != (id{p.pid, 1}) {
+		t.Errorf("after %v, and before it expired, came %v", p, got)
+	}
+	f.clock.add(DefaultTransactionalExpiry + time.Millisecond)
+	f.upkeep()
+	f.wantCode("add", f.addGroup("x", p, "g"), kerr.InvalidProducerIDMapping)
+	f.reopen(false)
+	if got := f.init("x"); got.pid == p.pid || got.epoch != 0 {
+		t.Errorf("after %v had expired came %v", p, got)
+	}
+}
+
+// groups refuses members by name.
+type groups map[string]*kerr.Error
+
+func (g groups) CheckTxnCommit(_, member string, _ *string, _ int32) int16 { return codeFor(g[member]) }
+
+func TestOffsetsInTransactions(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 2)
+	p := f.init("x")
+	stored := func() int64 {
+		all, err := tp.Offsets("g").Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, ok := all[1]; ok {
+			return o.Next
+		}
+		return -1
+	}
+	check := func(pending bool, want int64) {
+		t.Helper()
+		if got := f.m.Pending("g", tp.ID(), 1); got != pending {
+			t.Errorf("pending is %v, want %v", got, pending)
+		}
+		if got := stored(); got != want {
+			t.Errorf("the group goes on at %d, want %d", got, want)
+		}
+	}
+	f.wantCode("without AddOffsets", f.offset("x", p, 3, "g", "t", 1, 5), kerr.InvalidTxnState)
+	f.wantCode("add", f.addGroup("x", p, "g"), nil)
+	f.wantCode("commit", f.offset("x", p, 3, "g", "t", 1, 5), nil)
+	check(true, -1)
+	f.reopen(false)
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	check(true, -1)
+	f.wantCode("commit", f.offset("x", p, 3, "g", "t", 1, 6), nil)
+	f.ended("x", p, true, 3)
+	check(false, 6)
+	f.reopen(false)
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	check(false, 6)
+
+	f.wantCode("without AddOffsets", f.offset("x", p, 5, "g", "t", 1, 9), nil)
+	check(true, 6)
+	q := f.ended("x", p, false, 5)
+	check(false, 6)
+	f.wantCode("fenced", f.offset("x", p, 5, "g", "t", 1, 9), kerr.InvalidProducerEpoch)
+	f.wantCode("unknown topic", f.offset("x", q, 5, "g", "u", 1, 9), kerr.UnknownTopicOrPartition)
+	f.wantCode("unknown partition", f.offset("x", q, 5, "g", "t", 2, 9), kerr.UnknownTopicOrPartition)
+	f.wantCode("negative", f.offset("x", q, 5, "g", "t", 1, -1), kerr.OffsetOutOfRange)
+	f.wantCode("group", f.offset("x", q, 5, "", "t", 1, 1), kerr.InvalidGroupID)
+	f.wantCode("group", f.addGroup("x", q, ""), kerr.InvalidGroupID)
+	f.wantCode("fenced", f.addGroup("x", p, "g"), kerr.ProducerFenced)
+
+	f.m.SetGroups(groups{"": kerr.FencedMemberEpoch})
+	f.wantCode("member", f.offset("x", q, 5, "g", "t", 1, 9), kerr.FencedMemberEpoch)
+	check(false, 6)
+}
+
+// TestTopicDeletedWithOpenTransaction checks that what is left of a transaction ends.
+func TestTopicDeletedWithOpenTransaction(t *testing.T) {
+	for _, commit := range []bool{true, false} {
+		for _, again := range []bool{true, false} {
+			f := newFixture(t)
+			gone, there := f.topic("gone", 1), f.topic("there", 1)
+			p := f.init("x")
+			f.want(f.txnAppend("x", true, gone, 0, batch(p, 0, true, "a")), nil, 0)
+			f.want(f.txnAppend("x", true, there, 0, batch(p, 0, true, "b")), nil, 0)
+			f.wantCode("offset", f.offset("x", p, 5, "g", "gone", 0, 1), nil)
+			f.wantCode("offset", f.offset("x", p, 5, "g", "there", 0, 1), nil)
+			if err := f.catalog.Delete(t.Context(), "gone"); err != nil {
+				t.Fatal(err)
+			}
+			if again {
+				gone = f.topic("gone", 1)
+			}
+			f.ended("x", p, commit, 5)
+			if commit {
+				f.sees(there, 0, "0=b")
+			} else {
+				f.sees(there, 0)
+			}
+			if again {
+				if end, _ := gone.End(t.Context(), 0); end != 0 {
+					t.Error("a marker went into a topic that has nothing to do with it")
+				}
+			}
+			if all, err := there.Offsets("g").Load(t.Context()); err != nil || (len(all) == 1) != commit {
+				t.Errorf("stored offsets %v (%v)", all, err)
+			}
+		}
+	}
+}
+
+// TestDeleteRecordsBelowTransaction checks that the last stable offset does not
+// fall below the start.
+func TestDeleteRecordsBelowTransaction(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	p := f.init("x")
+	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a", "b", "c")), nil, 0)
+	if _, err := tp.DeleteRecords(t.Context(), 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := f.stable(tp, 0); got != 2 {
+			t.Errorf("last stable offset %d, want the start, 2", got)
+		}
+		f.reopen(false)
+		tp, _ = f.catalog.Topic(t.Context(), "t")
+	}
+	f.ended("x", p, true, 5)
+	f.sees(tp, 0, "2=c")
+}
+
+// TestAbortedAreTrimmed checks that what was aborted below the start is forgotten.
+func TestAbortedAreTrimmed(t *testing.T) {
+	f := newFixture(t)
+	f.o.SnapshotEvery = 4
+	f.reopen(true)
+	tp := f.topic("t", 1)
+	p := f.init("x")
+	for i := range int64(20) {
+		f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 2*i)
+		p = f.ended("x", p, false, 5)
+	}
+	f.reopen(false)
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	count := func() int {
+		all, err := f.m.Aborted(t.Context(), tp, 0, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if got := count(); got != 20 {
+		t.Errorf("%d aborted transactions, want 20", got)
+	}
+	if _, err := tp.DeleteRecords(t.Context(), 0, 39); err != nil {
+		t.Fatal(err)
+	}
+	f.upkeep()
+	if got := count(); got != 1 {
+		t.Errorf("%d aborted transactions, want 1", got)
+	}
+	if _, err := tp.DeleteRecords(t.Context(), 0, 40); err != nil {
+		t.Fatal(err)
+	}
+	f.upkeep()
+	f.reopen(false)
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	if got := count(); got != 0 {
+		t.Errorf("%d aborted transactions, want none", got)
+	}
+}
+
+// TestOnStable checks that waiting readers hear of the end of a transaction.
+func TestOnStable(t *testing.T) {
+	f := newFixture(t)
+	var heard []int32
+	f.o.OnStable = func(_ topic.ID, num int32) { heard = append(heard, num) }
+	f.reopen(true)
+	tp := f.topic("t", 2)
+	p := f.init("x")
+	f.want(f.txnAppend("x", true, tp, 1, batch(p, 0, true, "a")), nil, 0)
+	if len(heard) != 0 {
+		t.Errorf("heard of %v before the end", heard)
+	}
+	f.ended("x", p, true, 5)
+	if !slices.Equal(heard, []int32{1}) {
+		t.Errorf("heard of %v, want [1]", heard)
+	}
+}
+
+// TestUnknownEnd checks that readers hear of an end of which the client was told
+// that nobody knows, and that repeating the request tells.
+func TestUnknownEnd(t *testing.T) {
+	for _, written := range []bool{true, false} {
+		log := &failing{Log: testengines.Memory(t), outcome: mainstem.Unknown, written: written}
+		f := newFixtureOn(t, log)
+		heard := 0
+		f.o.OnStable = func(topic.ID, int32) { heard++ }
+		f.reopen(true)
+		tp := f.topic("t", 1)
+		p := f.init("x")
+		f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
+		log.n = 1
+		_, code := f.end("x", p, true, 5)
+		f.wantCode("end", code, kerr.CoordinatorNotAvailable)
+		if heard == 0 {
+			t.Error("no reader was told to look again")
+		}
+		if want := map[bool]int64{true: 2, false: 0}[written]; f.stable(tp, 0) != want {
+			t.Errorf("last stable offset %d, want %d", f.stable(tp, 0), want)
+		}
+		if q := f.ended("x", p, true, 5); q != (id{p.pid, p.epoch + 1}) {
+			t.Errorf("the end brings %v", q)
+		}
+		f.sees(tp, 0, "0=a")
+	}
+}
