@@ -1,0 +1,128 @@
+package eventtopic
+
+import (
+	"encoding/binary"
+
+	"github.com/twmb/franz-go/pkg/kbin"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// BatchBytes is where a batch ends and the next begins. A larger event is in a batch
+// of its own.
+const BatchBytes = 256 << 10
+
+// maxSpan bounds the offsets of a batch, gaps included.
+const maxSpan = recordbatch.MaxRecords
+
+// Places in a batch, see the Kafka documentation, "Record Batch".
+const (
+	lengthPrefix = 12 // base offset and length: what the length does not count
+	atCRC        = 17
+)
+
+// builder appends record batches whose offsets have gaps to data. Set data and epoch,
+// add events in order, then finish.
+type builder struct {
+	data  []byte
+	epoch int32
+
+	open          bool // a batch is being built
+	at            int  // where it begins in data
+	count         int32
+	base, last    int64  // offsets of its first and last record
+	first, newest int64  // timestamps
+	record        []byte // scratch
+	headers       headers
+}
+
+// add appends ev, unless the data behind from would then be more than limit bytes and
+// there is some already; it reports whether it did.
+func (b *builder) add(ev *event.Recorded, from, limit int) bool {
+	offset, ms := int64(ev.Position), ev.Time.UnixMilli()
+	if b.open && offset-b.base >= maxSpan {
+		b.close()
+	}
+	if b.open {
+		b.encode(ev, ms-b.first, int32(offset-b.base))
+		if len(b.data)-b.at+len(b.record) > BatchBytes {
+			b.close()
+		}
+	}
+	start := len(b.data)
+	if !b.open {
+		b.begin(offset, ms)
+		b.encode(ev, 0, 0)
+	}
+	if start > from && len(b.data)-from+len(b.record) > limit {
+		if b.count == 0 {
+			b.data, b.open = b.data[:start], false
+		}
+		return false
+	}
+	b.data = append(b.data, b.record...)
+	b.count++
+	b.last, b.newest = offset, max(b.newest, ms)
+	return true
+}
+
+// begin opens a batch whose first record has the given offset and timestamp.
+func (b *builder) begin(offset, ms int64) {
+	b.open, b.at, b.count = true, len(b.data), 0
+	b.base, b.last, b.first, b.newest = offset, offset, ms, ms
+	b.data = append(b.data, make([]byte, recordbatch.HeaderSize)...)
+}
+
+// close writes the header of the batch that is open.
+func (b *builder) close() {
+	if !b.open {
+		return
+	}
+	b.open = false
+	batch := b.data[b.at:]
+	h := kmsg.RecordBatch{
+		FirstOffset:          b.base,
+		Length:               int32(len(batch) - lengthPrefix),
+		PartitionLeaderEpoch: b.epoch,
+		Magic:                2,
+		LastOffsetDelta:      int32(b.last - b.base),
+		FirstTimestamp:       b.first,
+		MaxTimestamp:         b.newest,
+		ProducerID:           -1,
+		ProducerEpoch:        -1,
+		FirstSequence:        -1,
+		NumRecords:           b.count,
+	}
+	h.AppendTo(batch[:0])
+	binary.BigEndian.PutUint32(batch[atCRC:], recordbatch.Checksum(batch))
+}
+
+// encode writes one record into b.record, see the Kafka documentation, "Record".
+func (b *builder) encode(ev *event.Recorded, timeDelta int64, offsetDelta int32) {
+	hs := b.headers.of(ev)
+	n := 1 + kbin.VarlongLen(timeDelta) + kbin.VarintLen(offsetDelta) +
+		textLen(len(ev.Stream)) + textLen(len(ev.Data)) + kbin.VarintLen(int32(len(hs)))
+	if ev.Data == nil {
+		n += kbin.VarintLen(-1) - textLen(0)
+	}
+	for _, h := range hs {
+		n += textLen(len(h.name)) + textLen(len(h.value))
+	}
+	r := kbin.AppendVarint(b.record[:0], int32(n))
+	r = append(r, 0) // attributes: none is defined
+	r = kbin.AppendVarlong(r, timeDelta)
+	r = kbin.AppendVarint(r, offsetDelta)
+	r = kbin.AppendVarintString(r, ev.Stream)
+	r = kbin.AppendVarintBytes(r, ev.Data)
+	r = kbin.AppendVarint(r, int32(len(hs)))
+	for _, h := range hs {
+		r = kbin.AppendVarintString(r, h.name)
+		r = kbin.AppendVarintString(r, h.value)
+	}
+	b.record = r
+}
+
+// textLen returns the bytes that n bytes take with their length.
+func textLen(n int) int { return kbin.VarintLen(int32(n)) + n }

@@ -1,0 +1,46 @@
+package eventtopic_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// BenchmarkRead reads a store of 100-byte events from start to end, in pieces of 1 MiB.
+func BenchmarkRead(b *testing.B) {
+	const n = 20_000
+	log := testengines.Memory(b)
+	s := store(b, log, "s")
+	for i := range n / 1000 {
+		_, err := s.Do(b.Context(), func(batch *mainstem.Batch) {
+			for j := range 1000 {
+				s.Append(batch, fmt.Sprintf("order-%d-%d", i, j), event.AnyVersion, []event.Event{{Type: "OrderPlaced", Data: bytes.Repeat([]byte("x"), 100)}})
+			}
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, name := range []string{"event.s", "event.s.order"} {
+		b.Run(name, func(b *testing.B) {
+			tp := find(b, open(b, log), name)
+			b.ReportAllocs()
+			for b.Loop() {
+				var buf []byte
+				for offset := int64(0); ; {
+					c := read(b, tp, offset, &topic.ReadOptions{Buffer: buf[:0]})
+					if len(c.Data) == 0 {
+						break
+					}
+					offset, buf = c.Next, c.Data
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package eventtopic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// maxHandles bounds the topics that a catalog remembers. More can be used: those that
+// were forgotten are looked up again.
+const maxHandles = 10_000
+
+// Options configures [Open]. nil and zero fields mean the defaults.
+type Options struct {
+	// Logger receives what a follower could not do. Default: discards.
+	Logger *slog.Logger
+}
+
+// Catalog is the event topics of a log.
+type Catalog struct {
+	log    mainstem.Log
+	logger *slog.Logger
+	linger time.Duration
+
+	ctx  context.Context // ends at Close
+	stop context.CancelFunc
+	wg   sync.WaitGroup // followers
+
+	mu struct {
+		sync.Mutex
+		closed   bool
+		topics   map[string]*Topic // by name
+		ids      map[topic.ID]*Topic
+		hubs     map[string]*hub // by space
+		listings map[string]listing
+	}
+}
+
+// Open returns the event topics of log, which stays the caller's.
+func Open(log mainstem.Log, o *Options) *Catalog {
+	c := &Catalog{log: log, logger: slog.New(slog.DiscardHandler), linger: defaultLinger}
+	if o != nil && o.Logger != nil {
+		c.logger = o.Logger
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.mu.topics = map[string]*Topic{}
+	c.mu.ids = map[topic.ID]*Topic{}
+	c.mu.hubs = map[string]*hub{}
+	c.mu.listings = map[string]listing{}
+	return c
+}
+
+// Close ends what waits and the goroutines that the catalog owns. Closing twice is
+// allowed.
+func (c *Catalog) Close() error {
+	c.mu.Lock()
+	c.mu.closed = true
+	hubs := c.mu.hubs
+	c.mu.hubs = map[string]*hub{}
+	c.mu.Unlock()
+	c.stop()
+	for _, h := range hubs {
+		h.retire()
+	}
+	c.wg.Wait()
+	return nil
+}
+
+// Topic returns the event topic called name: NotFound if there is none.
+func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
+	for store, category := range readings(name) {
+		t, err := c.find(ctx, store, category)
+		if err == nil || !errors.Is(err, mainstem.ErrNotFound) {
+			return t, err
+		}
+	}
+	return nil, notFound(fmt.Errorf("no event store or category is shown as %q", name))
+}
+
+// find returns the topic of a store, or of one of its categories.
+func (c *Catalog) find(ctx context.Context, store, category string) (*Topic, error) {
+	info, err := c.log.Space(ctx, spacePrefix+store)
+	if err != nil {
+		return nil, err
+	}
+	t, known, err := c.handle(info, store, category)
+	if err != nil || known || category == "" {
+		return t, err
+	}
+	some, err := t.anyStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !some {
+		return nil, notFound(fmt.Errorf("event store %q has no category %q", store, category))
+	}
+	return c.keep(t), nil
+}
+
+// handle returns the handle of a topic of the store that info describes, and whether
+// it was there already: then the category was seen to exist.
+func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *Topic, known bool, err error) {
+	id := idOf(store, info.Created, category)
+	c.mu.Lock()
+	t = c.mu.topics[nameOf(store, category)]
+	c.mu.Unlock()
+	if t != nil && t.id == id {
+		return t, true, nil
+	}
+	st, err := event.Open(c.log, store, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	t = newTopic(c, st, category, id)
+	if category == "" {
+		t = c.keep(t)
+	}
+	return t, false, nil
+}
+
+// keep remembers t, or returns the handle that is remembered already.
+func (c *Catalog) keep(t *Topic) *Topic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.mu.topics[t.name]
+	if old != nil && old.id == t.id {
+		return old
+	}
+	if len(c.mu.topics) >= maxHandles {
+		clear(c.mu.topics)
+		clear(c.mu.ids)
+	}
+	if old != nil {
+		delete(c.mu.ids, old.id)
+	}
+	c.mu.topics[t.name] = t
+	c.mu.ids[t.id] = t
+	return t
+}
+
+// ByID returns the event topic with the given ID: NotFound if there is none.
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
+	if !IsID(id) {
+		return nil, noSuchID(id)
+	}
+	c.mu.Lock()
+	t := c.mu.ids[id]
+	c.mu.Unlock()
+	if t != nil {
+		now, err := c.Topic(ctx, t.name)
+		if err == nil && now.id != id {
+			err = noSuchID(id)
+		}
+		return now, err
+	}
+	all, err := c.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if t.id == id {
+			return t, nil
+		}
+	}
+	return nil, noSuchID(id)
+}
+
+// All returns the event topics in the order of their names, except the categories of
+// stores that have too many, see [MaxCategories]. Where nothing was written since the
+// last call it costs no read.
+func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
+	var infos []mainstem.SpaceInfo
+	for info, err := range c.log.Spaces(ctx, spacePrefix) {
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	// A name with several readings is that of the store with the longest name.
+	slices.SortFunc(infos, func(a, b mainstem.SpaceInfo) int { return cmp.Compare(len(b.Name), len(a.Name)) })
+	named := map[string]*Topic{}
+	for _, info := range infos {
+		if err := c.list(named, info, ""); err != nil {
+			return nil, err
+		}
+	}
+	for _, info := range infos {
+		categories, err := c.categories(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		for _, category := range categories {
+			if err := c.list(named, info, category); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := make([]*Topic, 0, len(named))
+	for _, t := range named {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// list adds a topic to named, unless its name is taken or none.
+func (c *Catalog) list(named map[string]*Topic, info mainstem.SpaceInfo, category string) error {
+	store := strings.TrimPrefix(info.Name, spacePrefix)
+	name := nameOf(store, category)
+	if store == "" || topic.ValidateName(name) != nil || named[name] != nil {
+		return nil
+	}
+	t, _, err := c.handle(info, store, category)
+	if errors.Is(err, mainstem.ErrInvalid) {
+		return nil // a space that no event store can have
+	}
+	if err == nil {
+		named[name] = c.keep(t)
+	}
+	return err
+}
+
+func notFound(err error) error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "event topic", Err: err}
+}
+
+func noSuchID(id topic.ID) error { return notFound(fmt.Errorf("no event topic has the ID %v", id)) }
+
+func closed() error {
+	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "event topic", Err: errors.New("the server is shutting down")}
+}

@@ -1,0 +1,98 @@
+package eventtopic
+
+import (
+	"context"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// OffsetForTime returns the first event at or after a time, to the millisecond; false
+// if there is none. Because times never go back in a log it costs one look for each
+// bit of the newest position, at most 64, and for a category what the engine reads to
+// find its first event behind that place.
+func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time) (topic.Found, bool, error) {
+	if err := t.check(partition); err != nil {
+		return topic.Found{}, false, err
+	}
+	ms := at.UnixMilli()
+	if at.After(time.UnixMilli(ms)) {
+		ms++ // timestamps are whole milliseconds
+	}
+	return t.firstAt(ctx, ms)
+}
+
+// firstAt returns the first event with a timestamp of at least ms.
+func (t *Topic) firstAt(ctx context.Context, ms int64) (topic.Found, bool, error) {
+	before, err := t.lastBefore(ctx, ms)
+	if err != nil {
+		return topic.Found{}, false, err
+	}
+	f, err := t.firstShown(ctx, before)
+	return f, f.Offset >= 0 && err == nil, err
+}
+
+// firstShown returns the first event behind a position that is shown; its offset is -1
+// if there is none.
+func (t *Topic) firstShown(ctx context.Context, after mainstem.Position) (topic.Found, error) {
+	for ev, err := range t.store.Feed(ctx, &event.FeedOptions{After: after, Category: t.category, Limit: 1}) {
+		if err != nil {
+			return topic.Found{}, err
+		}
+		return topic.Found{Offset: int64(ev.Position), Time: time.UnixMilli(ev.Time.UnixMilli()).UTC()}, nil
+	}
+	return topic.Found{Offset: -1}, nil
+}
+
+// lastBefore returns a position such that the records of the store up to it have
+// timestamps below ms, and those behind it have not.
+func (t *Topic) lastBefore(ctx context.Context, ms int64) (mainstem.Position, error) {
+	high, err := t.store.LastPosition(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// Invariant: the records up to low have timestamps below ms, those behind high not.
+	low := mainstem.Position(0)
+	for low < high {
+		middle := low + (high-low)/2
+		at, early, err := t.firstAfter(ctx, middle, ms)
+		switch {
+		case err != nil:
+			return 0, err
+		case early:
+			low = at
+		default:
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// firstAfter returns the position of the first record of the store behind another, and
+// whether its timestamp is below ms. Records that are not shown count: the fewer gaps,
+// the less there is to read.
+func (t *Topic) firstAfter(ctx context.Context, after mainstem.Position, ms int64) (at mainstem.Position, early bool, err error) {
+	for rec, err := range t.c.log.Feed(ctx, mainstem.Filter{Spaces: []string{t.store.Space()}, After: after, Limit: 1}) {
+		return rec.Position, err == nil && rec.Time.UnixMilli() < ms, err
+	}
+	return 0, false, nil
+}
+
+// MaxTimestamp returns the first of the events with the newest timestamp; false if
+// there is no event. It costs as much as End and OffsetForTime.
+func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (topic.Found, bool, error) {
+	if err := t.check(partition); err != nil {
+		return topic.Found{}, false, err
+	}
+	end, _, err := t.ends(ctx)
+	if err != nil || end == 0 {
+		return topic.Found{}, false, err
+	}
+	newest, err := t.firstShown(ctx, mainstem.Position(end)-2)
+	if err != nil || newest.Offset < 0 { // it was deleted just now
+		return topic.Found{}, false, err
+	}
+	return t.firstAt(ctx, newest.Time.UnixMilli())
+}

@@ -1,0 +1,81 @@
+package eventtopic
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Prefix begins the name of every event topic.
+const Prefix = "event."
+
+// spacePrefix begins the name of the space of every event store.
+const spacePrefix = "event/"
+
+// Reserved reports whether name is one that an event topic has or may get.
+func Reserved(name string) bool { return strings.HasPrefix(name, Prefix) && name != Prefix }
+
+// nameOf returns the name of the topic of a store, or of one of its categories.
+func nameOf(store, category string) string {
+	if category == "" {
+		return Prefix + store
+	}
+	return Prefix + store + "." + category
+}
+
+// readings yields what the name of a topic may stand for, the likeliest first: a
+// store of that name, then categories of stores with ever shorter names.
+func readings(name string) iter.Seq2[string, string] {
+	return func(yield func(store, category string) bool) {
+		rest, ok := strings.CutPrefix(name, Prefix)
+		if !ok || rest == "" || topic.ValidateName(name) != nil {
+			return
+		}
+		if !yield(rest, "") {
+			return
+		}
+		for i := len(rest) - 1; i > 0; i-- {
+			if rest[i] != '.' {
+				continue
+			}
+			category := rest[i+1:]
+			if category == "" {
+				continue
+			}
+			if strings.Contains(category, "-") {
+				return // it only grows: a category has no hyphen
+			}
+			if !yield(rest[:i], category) {
+				return
+			}
+		}
+	}
+}
+
+// The version in an ID: RFC 9562 reserves 8 for IDs that are computed as the
+// application likes. The topics of a catalog have random IDs, of version 4.
+const idVersion = 0x80
+
+// IsID reports whether id may be that of an event topic.
+func IsID(id topic.ID) bool { return id[6]&0xf0 == idVersion && id[8]&0xc0 == 0x80 }
+
+// idOf computes the ID of a topic. It must never change: clients and stored offsets
+// remember IDs.
+//
+//	SHA-256 of "mainstem event topic", 0, store, 0, category, 0, nanoseconds (8)
+func idOf(store string, created time.Time, category string) topic.ID {
+	b := append([]byte("mainstem event topic\x00"), store...)
+	b = append(b, 0)
+	b = append(b, category...)
+	b = append(b, 0)
+	b = binary.BigEndian.AppendUint64(b, uint64(created.UnixNano()))
+	sum := sha256.Sum256(b)
+	id := topic.ID(sum[:16])
+	id[6] = id[6]&0x0f | idVersion
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

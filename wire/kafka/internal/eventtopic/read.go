@@ -1,0 +1,61 @@
+package eventtopic
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Read returns batches of the events from an offset on, see [topic.Topic.Read]. An
+// offset below 0, or behind the end of the store, is Invalid with a
+// [*topic.OutOfRangeError] as its cause.
+func (t *Topic) Read(ctx context.Context, partition int32, offset int64, o *topic.ReadOptions) (topic.Chunk, error) {
+	if err := t.check(partition); err != nil {
+		return topic.Chunk{}, err
+	}
+	if o == nil {
+		o = &topic.ReadOptions{}
+	}
+	end, bound, err := t.ends(ctx)
+	if err != nil {
+		return topic.Chunk{}, err
+	}
+	if offset < 0 || offset > bound {
+		return topic.Chunk{}, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "read", Err: &topic.OutOfRangeError{
+			Topic: t.name, Partition: partition, Offset: offset, Start: 0, End: end,
+		}}
+	}
+	if offset >= end {
+		return topic.Chunk{Data: o.Buffer, Next: offset, End: end}, nil
+	}
+	return t.read(ctx, offset, end, o)
+}
+
+// read collects the batches from offset on. At first, everything below end was
+// committed.
+func (t *Topic) read(ctx context.Context, offset, end int64, o *topic.ReadOptions) (topic.Chunk, error) {
+	from, limit := len(o.Buffer), o.MaxBytes
+	if limit <= 0 {
+		limit = topic.DefaultReadBytes
+	}
+	b := builder{data: o.Buffer, epoch: o.LeaderEpoch}
+	next := offset
+	for ev, err := range t.store.Feed(ctx, &event.FeedOptions{After: after(offset), Category: t.category}) {
+		if err != nil {
+			return topic.Chunk{}, err
+		}
+		at := int64(ev.Position)
+		if o.Before > 0 && at >= o.Before || !b.add(&ev, from, limit) {
+			b.close()
+			return topic.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
+		}
+		next = at + 1
+	}
+	b.close()
+	return topic.Chunk{Data: b.data, Next: next, End: max(end, next)}, nil
+}
+
+// after returns the position before the first one that offset selects.
+func after(offset int64) mainstem.Position { return mainstem.Position(max(offset, 1) - 1) }

@@ -1,0 +1,65 @@
+package eventtopic
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// The headers of a record, in this order. All are text; one that would be empty is
+// left out.
+const (
+	HeaderType          = "event-type"
+	HeaderID            = "event-id"       // as a UUID
+	HeaderVersion       = "event-version"  // place in its stream, in decimal
+	HeaderPosition      = "event-position" // place in the log, in decimal; the record's offset
+	HeaderContentType   = "event-content-type"
+	HeaderCorrelationID = "event-correlation-id"
+	HeaderCausationID   = "event-causation-id"
+	HeaderUserID        = "event-user-id"
+	HeaderTenantID      = "event-tenant-id"
+	// HeaderMetadata begins the names of the event's own metadata, which follow in
+	// the order of their names, empty ones too.
+	HeaderMetadata = "metadata."
+)
+
+// headers are the headers of one record; the memory is used again for the next.
+type headers struct {
+	list  []header
+	names []string
+}
+
+type header struct{ name, value string }
+
+// of fills in the headers of ev.
+func (h *headers) of(ev *event.Recorded) []header {
+	h.list = h.list[:0]
+	h.add(HeaderType, ev.Type)
+	if !ev.ID.IsZero() {
+		h.add(HeaderID, ev.ID.String())
+	}
+	h.add(HeaderVersion, strconv.FormatUint(uint64(ev.Version), 10))
+	h.add(HeaderPosition, strconv.FormatUint(uint64(ev.Position), 10))
+	h.add(HeaderContentType, ev.ContentType)
+	m := &ev.Metadata
+	h.add(HeaderCorrelationID, m.CorrelationID)
+	h.add(HeaderCausationID, m.CausationID)
+	h.add(HeaderUserID, m.UserID)
+	h.add(HeaderTenantID, m.TenantID)
+	if len(m.Custom) > 0 {
+		h.names = slices.AppendSeq(h.names[:0], maps.Keys(m.Custom))
+		slices.Sort(h.names)
+		for _, name := range h.names {
+			h.list = append(h.list, header{HeaderMetadata + name, m.Custom[name]})
+		}
+	}
+	return h.list
+}
+
+func (h *headers) add(name, value string) {
+	if value != "" {
+		h.list = append(h.list, header{name, value})
+	}
+}
