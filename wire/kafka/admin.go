@@ -1,0 +1,112 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+)
+
+// refusal is why a part of a request is not served, as its client is told.
+type refusal struct {
+	code *kerr.Error
+	text string
+}
+
+// Error returns the text that goes to the client.
+func (r *refusal) Error() string { return r.text }
+
+func refuse(code *kerr.Error, text string, args ...any) error {
+	return &refusal{code: code, text: fmt.Sprintf(text, args...)}
+}
+
+// outcome returns the code and the message for err, and logs what is not the
+// client's doing.
+func (s *Server) outcome(c *conn, request string, err error) (int16, *string) {
+	if err == nil {
+		return 0, nil
+	}
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.code.Code, &r.text
+	}
+	text := err.Error()
+	return s.failure(c, request, err), &text
+}
+
+// outcomeOf is outcome without the message, for the answers that have no room for one.
+func (s *Server) outcomeOf(c *conn, request string, err error) int16 {
+	code, _ := s.outcome(c, request, err)
+	return code
+}
+
+// described returns a topic of any kind by its name, or by its ID if the name is empty.
+func (s *Server) described(ctx context.Context, name string, id topic.ID) (source, error) {
+	if name != "" {
+		if err := topic.ValidateName(name); err != nil {
+			return nil, refuse(kerr.InvalidTopicException, "%v", err)
+		}
+	}
+	src, err := s.source(ctx, name, id)
+	if err == nil {
+		return src, nil
+	}
+	if errors.Is(err, mainstem.ErrNotFound) {
+		if name == "" {
+			return nil, refuse(kerr.UnknownTopicID, "no topic has the ID %s", id)
+		}
+		return nil, refuse(kerr.UnknownTopicOrPartition, "no topic is called %q", name)
+	}
+	return nil, err
+}
+
+// owned is described for a topic that clients may change: not one that shows the
+// events of a store.
+func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.Topic, error) {
+	src, err := s.described(ctx, name, id)
+	if err != nil {
+		if eventtopic.Reserved(name) {
+			return nil, refuse(kerr.UnknownTopicOrPartition, "no event store is shown as %q", name)
+		}
+		return nil, err
+	}
+	t, ok := src.(*topic.Topic)
+	if !ok {
+		return nil, refuse(kerr.InvalidTopicException, "%s shows the events of a store: it can be read, not changed", src.Name())
+	}
+	return t, nil
+}
+
+// partitionOf returns nil if a topic has a partition.
+func partitionOf(src source, num int32) error {
+	if num < 0 || num >= src.Partitions() {
+		return refuse(kerr.UnknownTopicOrPartition, "%s has no partition %d: it has %d", src.Name(), num, src.Partitions())
+	}
+	return nil
+}
+
+// assignedHere returns nil if a manual assignment of replicas puts a partition on
+// this broker alone.
+func (s *Server) assignedHere(partition int32, replicas []int32) error {
+	if len(replicas) == 1 && replicas[0] == s.o.NodeID {
+		return nil
+	}
+	return refuse(kerr.InvalidReplicaAssignment, "partition %d is assigned to brokers %v: there is one broker, %d", partition, replicas, s.o.NodeID)
+}
+
+// twice returns the entries that occur more than once.
+func twice[K comparable](keys []K) map[K]bool {
+	seen, out := make(map[K]bool, len(keys)), map[K]bool{}
+	for _, k := range keys {
+		if seen[k] {
+			out[k] = true
+		}
+		seen[k] = true
+	}
+	return out
+}

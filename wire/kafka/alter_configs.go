@@ -1,0 +1,74 @@
+package kafka
+
+import (
+	"context"
+	"maps"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// alterConfigs replaces all configurations of topics: what is not named gets its
+// default. Each topic is altered wholly or not at all.
+func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
+	resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
+	keys := make([]configResource, len(req.Resources))
+	for i, r := range req.Resources {
+		keys[i] = configResource{r.ResourceType, r.ResourceName}
+	}
+	double, done := twice(keys), map[configResource]bool{}
+	for i, k := range keys {
+		if done[k] {
+			continue
+		}
+		done[k] = true
+		out := kmsg.NewAlterConfigsResponseResource()
+		out.ResourceType, out.ResourceName = k.kind, k.name
+		err := s.alter(ctx, k, double[k], req.ValidateOnly, func(cfg topic.Config) error {
+			clear(cfg)
+			for _, one := range req.Resources[i].Configs {
+				if one.Value == nil {
+					return refuse(kerr.InvalidConfig, "configuration %q has no value", one.Name)
+				}
+				cfg[one.Name] = *one.Value
+			}
+			return nil
+		})
+		out.ErrorCode, out.ErrorMessage = s.outcome(c, "AlterConfigs", err)
+		resp.Resources = append(resp.Resources, out)
+	}
+	return resp
+}
+
+// alter changes the configurations of one resource, or only checks that this could
+// be done.
+func (s *Server) alter(ctx context.Context, r configResource, double, validateOnly bool, edit func(topic.Config) error) error {
+	if double {
+		return refuse(kerr.InvalidRequest, "the request names the resource %s more than once", resourceName(r.kind, r.name))
+	}
+	if r.kind == kmsg.ConfigResourceTypeBroker {
+		if err := s.isBroker(r.name); err != nil {
+			return err
+		}
+	}
+	if r.kind != kmsg.ConfigResourceTypeTopic {
+		return unchangeable(r.kind)
+	}
+	t, err := s.owned(ctx, r.name, topic.ID{})
+	if err != nil {
+		return err
+	}
+	if validateOnly {
+		cfg := maps.Clone(t.Config())
+		if cfg == nil {
+			cfg = topic.Config{}
+		}
+		if err := edit(cfg); err != nil {
+			return err
+		}
+		return configRefusal(cfg.Validate())
+	}
+	return configRefusal(s.topics.Alter(ctx, t.Name(), edit))
+}

@@ -1,0 +1,164 @@
+package kafka
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// configEntry is one configuration of a topic or of the broker, as it is shown.
+type configEntry struct {
+	name, value string
+	fallback    string // what holds when it is not set
+	kind        kmsg.ConfigType
+	source      kmsg.ConfigSource
+	readOnly    bool
+	doc         string
+	synonym     string // the broker's name for the default; empty: none
+}
+
+// brokerNames are Kafka's names for the broker's defaults of topic configurations,
+// where they are not the topic's with "log." before it.
+var brokerNames = map[string]string{
+	topic.MaxMessageBytes:            "message.max.bytes",
+	topic.CompressionType:            "compression.type",
+	topic.MinInsyncReplicas:          "min.insync.replicas",
+	topic.CleanupPolicy:              "log.cleanup.policy",
+	topic.MinDirtyRatio:              "log.cleaner.min.cleanable.ratio",
+	topic.MinCompactionLag:           "log.cleaner.min.compaction.lag.ms",
+	topic.MaxCompactionLag:           "log.cleaner.max.compaction.lag.ms",
+	topic.DeleteRetention:            "log.cleaner.delete.retention.ms",
+	"file.delete.delay.ms":           "log.segment.delete.delay.ms",
+	"flush.messages":                 "log.flush.interval.messages",
+	"flush.ms":                       "log.flush.interval.ms",
+	"segment.ms":                     "log.roll.ms",
+	"segment.jitter.ms":              "log.roll.jitter.ms",
+	"segment.index.bytes":            "log.index.size.max.bytes",
+	"unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+
+func brokerName(topicName string) string {
+	if name, ok := brokerNames[topicName]; ok {
+		return name
+	}
+	return "log." + topicName
+}
+
+// topicEntries returns the configurations of a topic in the order of their names.
+func topicEntries(cfg topic.Config, readOnly bool) []configEntry {
+	keys := topic.ConfigKeys()
+	out := make([]configEntry, 0, len(keys))
+	for _, k := range keys {
+		e := configEntry{
+			name: k.Name, value: k.Default, fallback: k.Default, kind: k.Type, source: kmsg.ConfigSourceDefaultConfig,
+			readOnly: readOnly, doc: k.Doc, synonym: brokerName(k.Name),
+		}
+		if v, ok := cfg[k.Name]; ok {
+			e.value, e.source = v, kmsg.ConfigSourceDynamicTopicConfig
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// eventEntries are the configurations of a topic that shows the events of a store:
+// events are kept until the store says otherwise.
+func eventEntries() []configEntry {
+	return topicEntries(topic.Config{topic.RetentionMs: "-1", topic.RetentionBytes: "-1"}, true)
+}
+
+// brokerEntries are the configurations of this broker: what it was started with,
+// under Kafka's names. They are read-only.
+func (s *Server) brokerEntries() []configEntry {
+	number := func(name string, v int64, def int64, kind kmsg.ConfigType, doc string) configEntry {
+		return static(name, strconv.FormatInt(v, 10), strconv.FormatInt(def, 10), kind, doc)
+	}
+	o := &s.o
+	out := []configEntry{
+		number("node.id", int64(o.NodeID), DefaultNodeID, kmsg.ConfigTypeInt, "the ID under which the server names itself"),
+		number("broker.id", int64(o.NodeID), DefaultNodeID, kmsg.ConfigTypeInt, "the older name of node.id"),
+		static("auto.create.topics.enable", strconv.FormatBool(!o.NoAutoCreate), "true", kmsg.ConfigTypeBoolean, "whether a topic is created because a client asks for it"),
+		number("num.partitions", int64(o.Partitions), DefaultPartitions, kmsg.ConfigTypeInt, "partitions of a topic whose creator does not say"),
+		number("default.replication.factor", 1, 1, kmsg.ConfigTypeInt, "always 1: there is one broker"),
+		number("offsets.topic.replication.factor", 1, 1, kmsg.ConfigTypeShort, "always 1: there is one broker"),
+		number("transaction.state.log.replication.factor", 1, 1, kmsg.ConfigTypeShort, "always 1: there is one broker"),
+		static("delete.topic.enable", "true", "true", kmsg.ConfigTypeBoolean, "topics can be deleted"),
+		number("socket.request.max.bytes", int64(o.MaxRequest), DefaultMaxRequest, kmsg.ConfigTypeInt, "largest request in bytes"),
+		number("queued.max.request.bytes", int64(o.MaxInFlight), DefaultMaxInFlight, kmsg.ConfigTypeLong, "bytes of all requests that are being read or served"),
+		number("max.connections", int64(o.MaxConnections), DefaultMaxConnections, kmsg.ConfigTypeInt, "connections that are served"),
+		number("fetch.max.bytes", int64(o.MaxFetch), DefaultMaxFetch, kmsg.ConfigTypeInt, "bytes of record batches in an answer"),
+		number("connections.max.idle.ms", o.IdleTimeout.Milliseconds(), DefaultIdleTimeout.Milliseconds(), kmsg.ConfigTypeLong, "milliseconds that a connection may be without a request"),
+		number("offsets.retention.minutes", int64(math.Ceil(o.OffsetRetention.Minutes())), int64(DefaultOffsetRetention.Minutes()), kmsg.ConfigTypeInt, "minutes that the offsets of an empty group are kept"),
+	}
+	for _, k := range topic.ConfigKeys() {
+		out = append(out, static(brokerName(k.Name), k.Default, k.Default, k.Type, k.Doc))
+	}
+	slices.SortFunc(out, func(a, b configEntry) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// static is a configuration of the broker.
+func static(name, value, def string, kind kmsg.ConfigType, doc string) configEntry {
+	e := configEntry{name: name, value: value, fallback: def, kind: kind, source: kmsg.ConfigSourceDefaultConfig, readOnly: true, doc: doc}
+	if value != def {
+		e.source = kmsg.ConfigSourceStaticBrokerConfig
+	}
+	return e
+}
+
+// synonyms returns where a value can come from, what holds first.
+func (e *configEntry) synonyms() []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym {
+	var out []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym
+	add := func(name, value string, source kmsg.ConfigSource) {
+		one := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
+		one.Name, one.Value, one.Source = name, &value, source
+		out = append(out, one)
+	}
+	if e.source != kmsg.ConfigSourceDefaultConfig {
+		add(e.name, e.value, e.source)
+	}
+	name := e.name
+	if e.synonym != "" {
+		name = e.synonym
+	}
+	add(name, e.fallback, kmsg.ConfigSourceDefaultConfig)
+	return out
+}
+
+// isBroker returns nil if a resource of the broker kind is this broker: its ID, or
+// "" for what holds for all brokers.
+func (s *Server) isBroker(name string) error {
+	if id := strconv.Itoa(int(s.o.NodeID)); name != "" && name != id {
+		return refuse(kerr.InvalidRequest, "broker %q: the only broker is %s", name, id)
+	}
+	return nil
+}
+
+// configRefusal says why configurations were not changed.
+func configRefusal(err error) error {
+	if mainstem.KindOf(err) == mainstem.KindInvalid {
+		return refuse(kerr.InvalidConfig, "%v", err)
+	}
+	return err
+}
+
+// unchangeable is the answer to who wants to change anything but topics.
+func unchangeable(kind kmsg.ConfigResourceType) error {
+	if kind == kmsg.ConfigResourceTypeBroker {
+		return refuse(kerr.InvalidConfig, "the configurations of the broker are given when it is started and cannot be changed")
+	}
+	return refuse(kerr.InvalidRequest, "resources of kind %v have no configurations here: only topics and brokers have", kind)
+}
+
+// resourceName names a resource in messages.
+func resourceName(kind kmsg.ConfigResourceType, name string) string {
+	return fmt.Sprintf("%v %q", kind, name)
+}

@@ -1,0 +1,154 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+)
+
+// createTopics creates topics, each by itself: one that cannot be does not hold up
+// the others. A replication factor of more than 1 is refused, not lowered.
+func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
+	resp := req.ResponseKind().(*kmsg.CreateTopicsResponse)
+	names := make([]string, len(req.Topics))
+	for i := range req.Topics {
+		names[i] = req.Topics[i].Topic
+	}
+	double, done := twice(names), map[string]bool{}
+	for i := range req.Topics {
+		asked := &req.Topics[i]
+		if done[asked.Topic] {
+			continue // one answer for each name
+		}
+		done[asked.Topic] = true
+		out := kmsg.NewCreateTopicsResponseTopic()
+		out.Topic, out.NumPartitions, out.ReplicationFactor = asked.Topic, -1, -1
+		err := error(nil)
+		if double[asked.Topic] {
+			err = refuse(kerr.InvalidRequest, "the request names the topic %q more than once", asked.Topic)
+		} else {
+			err = s.createTopic(ctx, asked, req.ValidateOnly, &out)
+		}
+		out.ErrorCode, out.ErrorMessage = s.outcome(c, "CreateTopics", err)
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
+
+// createTopic creates one topic, or only checks that this could be done, and fills
+// in what it is like.
+func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic, validateOnly bool, out *kmsg.CreateTopicsResponseTopic) error {
+	if err := s.newName(ctx, asked.Topic); err != nil {
+		return err
+	}
+	spec, err := s.topicSpec(asked)
+	if err != nil {
+		return err
+	}
+	if !validateOnly {
+		t, err := s.topics.Create(ctx, asked.Topic, spec)
+		switch {
+		case errors.Is(err, mainstem.ErrExists):
+			return refuse(kerr.TopicAlreadyExists, "topic %q exists already", asked.Topic)
+		case errors.Is(err, mainstem.ErrInvalid): // all else was checked: what is left are limits of the log
+			return refuse(kerr.InvalidConfig, "%v", err)
+		case err != nil:
+			return err
+		}
+		out.TopicID = t.ID()
+	}
+	out.NumPartitions, out.ReplicationFactor = spec.Partitions, 1
+	for _, e := range topicEntries(spec.Config, false) {
+		one := kmsg.NewCreateTopicsResponseTopicConfig()
+		one.Name, one.Value, one.Source = e.name, kmsg.StringPtr(e.value), int8(e.source)
+		out.Configs = append(out.Configs, one)
+	}
+	return nil
+}
+
+// newName returns nil if a topic of that name could be created.
+func (s *Server) newName(ctx context.Context, name string) error {
+	if err := topic.ValidateName(name); err != nil {
+		return refuse(kerr.InvalidTopicException, "%v", err)
+	}
+	if eventtopic.Reserved(name) {
+		return refuse(kerr.InvalidTopicException, "names that begin with %q are those of event stores: %q cannot be created", eventtopic.Prefix, name)
+	}
+	_, err := s.topics.Topic(ctx, name)
+	if err == nil {
+		return refuse(kerr.TopicAlreadyExists, "topic %q exists already", name)
+	}
+	if !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	if !strings.ContainsAny(name, "._") {
+		return nil
+	}
+	plain := strings.ReplaceAll(name, ".", "_")
+	for info, err := range s.log.Spaces(ctx, topic.SpacePrefix) {
+		if err != nil {
+			return err
+		}
+		other := strings.TrimPrefix(info.Name, topic.SpacePrefix)
+		if strings.ReplaceAll(other, ".", "_") == plain {
+			return refuse(kerr.InvalidTopicException, "topic %q collides with the topic %q: Kafka's metrics cannot tell '.' from '_'", name, other)
+		}
+	}
+	return nil
+}
+
+// topicSpec returns what a topic is to be like.
+func (s *Server) topicSpec(asked *kmsg.CreateTopicsRequestTopic) (topic.Spec, error) {
+	spec := topic.Spec{Partitions: asked.NumPartitions, Config: topic.Config{}}
+	if len(asked.ReplicaAssignment) > 0 {
+		if asked.NumPartitions != -1 || asked.ReplicationFactor != -1 {
+			return spec, refuse(kerr.InvalidRequest, "topic %q has a manual assignment and also %d partitions with replication factor %d: want -1 for both",
+				asked.Topic, asked.NumPartitions, asked.ReplicationFactor)
+		}
+		if err := s.manualAssignment(asked.ReplicaAssignment); err != nil {
+			return spec, err
+		}
+		spec.Partitions = int32(len(asked.ReplicaAssignment))
+	} else if rf := asked.ReplicationFactor; rf != -1 && rf != 1 {
+		return spec, refuse(kerr.InvalidReplicationFactor, "replication factor %d: want 1 or -1, for there is one broker", rf)
+	}
+	if spec.Partitions == -1 {
+		spec.Partitions = s.o.Partitions
+	}
+	if spec.Partitions < 1 || spec.Partitions > topic.MaxPartitions {
+		return spec, refuse(kerr.InvalidPartitions, "%d partitions: want 1 to %d, or -1 for the default", spec.Partitions, topic.MaxPartitions)
+	}
+	for _, cfg := range asked.Configs {
+		if cfg.Value == nil {
+			return spec, refuse(kerr.InvalidConfig, "configuration %q has no value", cfg.Name)
+		}
+		spec.Config[cfg.Name] = *cfg.Value
+	}
+	if err := spec.Config.Validate(); err != nil {
+		return spec, refuse(kerr.InvalidConfig, "%v", err)
+	}
+	return spec, nil
+}
+
+// manualAssignment returns nil if the partitions are 0, 1, 2 … in any order, each
+// on this broker.
+func (s *Server) manualAssignment(as []kmsg.CreateTopicsRequestTopicReplicaAssignment) error {
+	seen := make(map[int32]bool, len(as))
+	for _, a := range as {
+		if a.Partition < 0 || int(a.Partition) >= len(as) || seen[a.Partition] {
+			return refuse(kerr.InvalidReplicaAssignment, "the assignment has %d partitions and among them %d: want each of 0 to %d once", len(as), a.Partition, len(as)-1)
+		}
+		seen[a.Partition] = true
+		if err := s.assignedHere(a.Partition, a.Replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// deleteTopics deletes topics with everything in them, by name or, from version 6
+// on, by ID.
+func (s *Server) deleteTopics(ctx context.Context, c *conn, req *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {
+	resp := req.ResponseKind().(*kmsg.DeleteTopicsResponse)
+	asked := req.Topics
+	for _, name := range req.TopicNames { // versions 1 to 5
+		asked = append(asked, kmsg.DeleteTopicsRequestTopic{Topic: &name})
+	}
+	keys := make([]topicKey, len(asked))
+	for i := range asked {
+		keys[i] = topicKey{id: asked[i].TopicID}
+		if asked[i].Topic != nil {
+			keys[i].name = *asked[i].Topic
+		}
+	}
+	double, done := twice(keys), map[topicKey]bool{}
+	for i, k := range keys {
+		if done[k] {
+			continue // one answer for each topic
+		}
+		done[k] = true
+		out := kmsg.NewDeleteTopicsResponseTopic()
+		out.Topic, out.TopicID = asked[i].Topic, k.id
+		var err error
+		switch {
+		case double[k]:
+			err = refuse(kerr.InvalidRequest, "the request names a topic more than once")
+		case (k.name == "") == (k.id == topic.ID{}):
+			err = refuse(kerr.InvalidRequest, "want either the name of a topic or its ID")
+		default:
+			err = s.deleteTopic(ctx, k, &out)
+		}
+		out.ErrorCode, out.ErrorMessage = s.outcome(c, "DeleteTopics", err)
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
+
+// topicKey is how a request names a topic.
+type topicKey struct {
+	name string
+	id   topic.ID
+}
+
+func (s *Server) deleteTopic(ctx context.Context, k topicKey, out *kmsg.DeleteTopicsResponseTopic) error {
+	t, err := s.owned(ctx, k.name, k.id)
+	if err != nil {
+		return err
+	}
+	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()
+	return s.topics.Delete(ctx, t.Name())
+}

@@ -1,0 +1,50 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Kinds of endpoints, see KIP-919.
+const (
+	endpointBrokers     = 1
+	endpointControllers = 2
+)
+
+// clusterOperations is what everybody may do to the cluster, as a set of Kafka's ACL
+// operations: create, alter, describe, cluster action, describe and alter configs,
+// idempotent write. There are no ACLs.
+const clusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
+
+// describeCluster answers that the cluster is this broker.
+func (s *Server) describeCluster(ctx context.Context, c *conn, req *kmsg.DescribeClusterRequest) *kmsg.DescribeClusterResponse {
+	resp := req.ResponseKind().(*kmsg.DescribeClusterResponse)
+	var err error
+	if resp.ClusterID, err = s.cluster.get(ctx, s.log); err != nil {
+		resp.ErrorCode = s.failure(c, "DescribeCluster", err)
+		return resp
+	}
+	resp.ControllerID = s.o.NodeID
+	if req.Version >= 1 {
+		resp.EndpointType = req.EndpointType
+		switch req.EndpointType {
+		case endpointBrokers:
+		case endpointControllers:
+			resp.ErrorCode, resp.ErrorMessage = kerr.MismatchedEndpointType.Code, kmsg.StringPtr("this is the endpoint of a broker, not of a controller")
+			return resp
+		default:
+			resp.ErrorCode, resp.ErrorMessage = kerr.UnsupportedEndpointType.Code, kmsg.StringPtr("unknown kind of endpoint")
+			return resp
+		}
+	}
+	broker := kmsg.NewDescribeClusterResponseBroker()
+	broker.NodeID = s.o.NodeID
+	broker.Host, broker.Port = c.advertised()
+	resp.Brokers = append(resp.Brokers, broker)
+	if req.IncludeClusterAuthorizedOperations {
+		resp.ClusterAuthorizedOperations = clusterOperations
+	}
+	return resp
+}

@@ -1,0 +1,71 @@
+// Package kafka serves Apache Kafka's protocol over the topics of a log: clients of
+// any language produce, consume, form groups and run transactions against it.
+//
+// # Words
+//
+// A [Server] serves the topics of one catalog; [New] makes it. [Server.Serve] accepts
+// the connections of one listener, and a [Listener] says what clients are told of it.
+//
+//	topics, err := topic.Open(log, nil)
+//	server, err := kafka.New(ctx, topics, nil)
+//	l, err := net.Listen("tcp", "127.0.0.1:9092")
+//	go server.Serve(l, nil)
+//	…
+//	server.Shutdown(ctx) // then topics.Close, then log.Close
+//
+// To clients the server is a cluster of one broker, which leads every partition and
+// coordinates every group and transaction. Leader epochs are always 0.
+//
+// # Event stores
+//
+// An event store is a topic too, to be read only: event.<store>, and
+// event.<store>.<category> for each category of its streams. It has one partition. A
+// record is an event: the key is the stream, the value the data, the timestamp the
+// time of the event, the offset its position in the log, so offsets have gaps. These
+// headers say the rest, as text; those that have nothing to say are left out:
+//
+//	event-type  event-id  event-version  event-position  event-content-type
+//	event-correlation-id  event-causation-id  event-user-id  event-tenant-id
+//	metadata.<name>
+//
+// Events of archived streams are left out, and so is what a deletion leaves. A
+// consumer that was behind what was deleted goes on with what follows. A store with
+// more than 256 categories is listed without them; they can be read all the same.
+// Clients cannot create topics whose names begin with "event.": a consumer may wait
+// there for the first event of a store. Where a program created such a topic itself,
+// that hides the store of its name.
+//
+// # Guarantees
+//
+// A produce request is one commit of the log, whatever partitions it spans. It is
+// answered when its batches have the durability of the log (acks=all, fsync by
+// default, shared by all that wait), or when the operating system has them (acks=1).
+// Batches are stored as received. Fetches return whole batches and wake without
+// polling. The answers of a connection come in the order of its requests. The end of
+// a transaction is one commit: markers in all partitions and the offsets of groups
+// become true together. What was acknowledged survives a crash of the process at any
+// moment, and with fsync a power cut.
+//
+// # Security
+//
+// A [Listener] may demand TLS, a client's certificate, and SASL: PLAIN, SCRAM-SHA-256
+// or SCRAM-SHA-512. Users are in the log ([UserSpace]), as what SCRAM makes of their
+// passwords; [Server.SetUser] and Kafka's own tools set them. Who has not authenticated
+// is served nothing else, has [Options].AuthTimeout and small requests to do it, and
+// cannot tell an unknown user from a wrong password by the answers. There are no ACLs:
+// whoever is let in may do everything, setting passwords included.
+//
+// # Concurrency and ownership
+//
+// One goroutine serves a connection; a fetch that waits has a second one, which
+// notices when the client goes away. The server owns connections and listeners; the
+// catalog and the log are the caller's.
+//
+// # Limits
+//
+// [Options] names them: the size of a request, the bytes of all requests, of an
+// answer, the connections, and how long a client may be silent or slow. Memory for a
+// request grows with what has arrived of it, the counts in a request are checked
+// before it is decoded, and answers get smaller when many wait for their clients: a
+// silent, slow or lying client costs its connection and what it has sent, not more.
+package kafka

@@ -1,0 +1,52 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// codeOf returns Kafka's code for an error of a view or of the log, 0 for nil. What
+// the client did not cause becomes a code that clients try again.
+func codeOf(err error) int16 {
+	var outOfRange *topic.OutOfRangeError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &outOfRange):
+		return kerr.OffsetOutOfRange.Code
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return kerr.RequestTimedOut.Code
+	}
+	switch mainstem.KindOf(err) {
+	case mainstem.KindNotFound:
+		return kerr.UnknownTopicOrPartition.Code
+	case mainstem.KindExists:
+		return kerr.TopicAlreadyExists.Code
+	case mainstem.KindInvalid:
+		return kerr.InvalidRequest.Code
+	case mainstem.KindDenied:
+		return kerr.TopicAuthorizationFailed.Code
+	case mainstem.KindClosed:
+		return kerr.NotLeaderForPartition.Code
+	case mainstem.KindCanceled:
+		return kerr.RequestTimedOut.Code
+	case mainstem.KindUnavailable, mainstem.KindCorrupt:
+		return kerr.KafkaStorageError.Code
+	}
+	return kerr.UnknownServerError.Code
+}
+
+// failure returns the code of err, and logs what is not the client's doing.
+func (s *Server) failure(c *conn, request string, err error) int16 {
+	code := codeOf(err)
+	switch code {
+	case kerr.KafkaStorageError.Code, kerr.UnknownServerError.Code:
+		s.o.Logger.Error("kafka request failed", "request", request, "client", c.nc.RemoteAddr(), "id", c.client.ID, "error", err)
+	}
+	return code
+}

@@ -1,0 +1,232 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
+)
+
+// fetchPart is one partition of a fetch.
+type fetchPart struct {
+	name   string // of the topic; empty if the client gave its ID
+	id     topic.ID
+	num    int32
+	offset int64
+	epoch  int32 // the leader epoch that the client believes in
+	limit  int   // bytes
+
+	// What was found.
+	src     source
+	code    int16
+	chunk   topic.Chunk
+	stable  int64
+	aborted []producer.Aborted
+
+	told told
+}
+
+// told is what the client of a fetch session was last told of a partition.
+type told struct {
+	any                bool
+	start, end, stable int64
+}
+
+// fetch is one request to fetch.
+type fetch struct {
+	s         *Server
+	c         *conn
+	parts     []*fetchPart
+	committed bool
+	maxBytes  int
+	bytes     int // found so far
+	failed    bool
+}
+
+// fetchRecords answers with whole record batches from the offsets asked for on, at
+// once if there are enough bytes, else when there are or the client's patience ends.
+func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchRequest) *kmsg.FetchResponse {
+	resp := req.ResponseKind().(*kmsg.FetchResponse)
+	session, parts, code := c.fetch.resume(req)
+	if code != 0 {
+		resp.ErrorCode = code
+		return resp
+	}
+	f := &fetch{s: s, c: c, parts: parts, committed: req.IsolationLevel == readCommitted, maxBytes: s.o.MaxFetch}
+	if req.MaxBytes > 0 {
+		f.maxBytes = min(f.maxBytes, int(req.MaxBytes))
+	}
+	for _, p := range parts {
+		f.begin(ctx, p)
+	}
+	// A client that has sent its next request already is not noticed when it goes away:
+	// so nobody waits longer than a connection may be idle.
+	if wait := min(time.Duration(req.MaxWaitMillis)*time.Millisecond, s.o.IdleTimeout); wait > 0 && !f.enough(req.MinBytes) {
+		c.waiting(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			f.wait(ctx, req.MinBytes)
+		})
+	}
+	resp.SessionID = session.id
+	f.fill(resp, session)
+	return resp
+}
+
+// enough says whether an answer is due.
+func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(minBytes) }
+
+// begin finds the topic of a part and reads it.
+func (f *fetch) begin(ctx context.Context, p *fetchPart) {
+	p.src, p.code, p.chunk, p.aborted = nil, 0, topic.Chunk{}, nil
+	src, err := f.s.source(ctx, p.name, p.id)
+	if err != nil {
+		p.code = f.s.failure(f.c, "Fetch", err)
+		if p.name == "" && errors.Is(err, mainstem.ErrNotFound) {
+			p.code = kerr.UnknownTopicID.Code
+		}
+		f.failed = true
+		return
+	}
+	if p.code = epochCode(p.epoch); p.code != 0 {
+		f.failed = true
+		return
+	}
+	p.src = src
+	f.read(ctx, p)
+}
+
+// read reads a part, or reads it again.
+func (f *fetch) read(ctx context.Context, p *fetchPart) {
+	f.bytes -= len(p.chunk.Data)
+	f.c.carry(-len(p.chunk.Data))
+	p.chunk.Data = p.chunk.Data[:0]
+	err := f.readInto(ctx, p)
+	if err != nil {
+		p.chunk = topic.Chunk{}
+		p.code = f.s.failure(f.c, "Fetch", err)
+		f.failed = true
+		return
+	}
+	f.bytes += len(p.chunk.Data)
+}
+
+func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
+	limit := min(p.limit, f.maxBytes-f.bytes)
+	if f.bytes > 0 && limit <= 0 {
+		return f.ends(ctx, p)
+	}
+	limit = f.c.reserve(limit)
+	defer func() { f.c.carry(len(p.chunk.Data) - limit) }()
+	o := topic.ReadOptions{MaxBytes: max(limit, 1), LeaderEpoch: leaderEpoch, Buffer: p.chunk.Data[:0]}
+	t, native := p.src.(*topic.Topic)
+	committed := f.committed && native // nothing else has transactions
+	if committed {
+		if err := f.ends(ctx, p); err != nil || p.offset >= p.stable {
+			return err
+		}
+		o.Before = p.stable
+	}
+	chunk, err := p.src.Read(ctx, p.num, p.offset, &o)
+	if err != nil {
+		return err
+	}
+	stable, err := f.s.stableEnd(ctx, p.src, p.num, chunk.End)
+	if err != nil {
+		return err
+	}
+	if len(chunk.Data) > limit && f.bytes > 0 { // only the first batch of an answer may be too large
+		chunk.Data = chunk.Data[:0]
+	}
+	p.chunk = chunk
+	if !committed {
+		p.stable = stable
+		return nil
+	}
+	if len(chunk.Data) > 0 {
+		p.aborted, err = f.s.producers.Aborted(ctx, t, p.num, p.offset, chunk.Next)
+	}
+	return err
+}
+
+// ends reads where a part's partition begins and ends, without any batches, and
+// whether the offset asked for lies between.
+func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
+	start, err := p.src.Start(ctx, p.num)
+	if err != nil {
+		return err
+	}
+	end, err := p.src.End(ctx, p.num)
+	if err != nil {
+		return err
+	}
+	most := end
+	if p.offset > end {
+		if most, err = bound(ctx, p.src, p.num); err != nil {
+			return err
+		}
+	}
+	if p.offset < start || p.offset > most {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "fetch", Err: &topic.OutOfRangeError{
+			Topic: p.src.Name(), Partition: p.num, Offset: p.offset, Start: start, End: end,
+		}}
+	}
+	p.chunk = topic.Chunk{Data: p.chunk.Data[:0], Next: p.offset, Start: start, End: end}
+	p.aborted = nil
+	p.stable, err = f.s.stableEnd(ctx, p.src, p.num, end)
+	return err
+}
+
+// fill writes what was found into an answer; in a session, only what is news.
+func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
+	var out *kmsg.FetchResponseTopic
+	for _, p := range f.parts {
+		if session.incremental && !p.news() {
+			continue
+		}
+		if out == nil || out.Topic != p.name || out.TopicID != p.id {
+			resp.Topics = append(resp.Topics, kmsg.NewFetchResponseTopic())
+			out = &resp.Topics[len(resp.Topics)-1]
+			out.Topic, out.TopicID = p.name, p.id
+		}
+		out.Partitions = append(out.Partitions, f.answer(p))
+	}
+	session.rotate()
+}
+
+func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
+	out := kmsg.NewFetchResponseTopicPartition()
+	out.Partition, out.ErrorCode = p.num, p.code
+	out.RecordBatches = []byte{} // never null: old clients stumble over it
+	if p.code != 0 {
+		out.HighWatermark, out.LastStableOffset, out.LogStartOffset = -1, -1, -1
+		p.told = told{}
+		return out
+	}
+	out.HighWatermark, out.LastStableOffset, out.LogStartOffset = p.chunk.End, p.stable, p.chunk.Start
+	p.told = told{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
+	if len(p.chunk.Data) > 0 {
+		out.RecordBatches = p.chunk.Data
+	}
+	if f.committed {
+		out.AbortedTransactions = make([]kmsg.FetchResponseTopicPartitionAbortedTransaction, len(p.aborted))
+		for i, a := range p.aborted {
+			t := &out.AbortedTransactions[i]
+			t.Default()
+			t.ProducerID, t.FirstOffset = a.ProducerID, a.First
+		}
+	}
+	return out
+}
+
+// news says whether a part has something to tell that the client does not know.
+func (p *fetchPart) news() bool {
+	return p.code != 0 || len(p.chunk.Data) > 0 ||
+		p.told != told{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
+}

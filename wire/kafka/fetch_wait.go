@@ -1,0 +1,107 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// growing is a [source] that is not a topic and tells by itself when it grows.
+type growing interface {
+	// Notify sends to wake, which has capacity 1, when a partition has grown, until
+	// stop is called. What is appended after Notify has returned is not missed.
+	Notify(partition int32, wake chan<- struct{}) (stop func(), err error)
+	// Bound returns the offset that no reader can be behind. It may lie behind the end,
+	// which goes back when what was there is not shown any more.
+	Bound(ctx context.Context, partition int32) (int64, error)
+}
+
+// bound returns the offset that no reader of src can be behind.
+func bound(ctx context.Context, src source, partition int32) (int64, error) {
+	if g, ok := src.(growing); ok {
+		return g.Bound(ctx, partition)
+	}
+	return src.End(ctx, partition)
+}
+
+// wait reads the parts again as they grow until there is enough or ctx ends.
+func (f *fetch) wait(ctx context.Context, minBytes int32) {
+	wake := make(chan struct{}, 1)
+	stop := f.register(ctx, wake)
+	defer stop()
+	w := f.c.fetch.waiter
+	var grown <-chan struct{}
+	if w != nil {
+		grown = w.C()
+	}
+	for !f.enough(minBytes) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-grown:
+			f.readGrown(ctx, w.Take())
+		case <-wake: // an event store grew, or a transaction ended
+			for _, p := range f.parts {
+				if _, native := p.src.(*topic.Topic); p.code == 0 && (f.committed || !native) {
+					f.read(ctx, p)
+				}
+			}
+		}
+	}
+}
+
+// readGrown reads the parts again whose partitions have grown.
+func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
+	for _, g := range grown {
+		for _, p := range f.parts {
+			if p.code == 0 && p.num == g.Partition && p.src == source(g.Topic) {
+				f.read(ctx, p)
+			}
+		}
+	}
+}
+
+// register asks to be woken when any part grows and then reads those that may have
+// grown meanwhile. The function returned takes back what does not stay with the
+// connection.
+func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
+	var stops []func()
+	f.c.fetch.keepOnly(f.parts)
+	for _, p := range f.parts {
+		if p.code != 0 {
+			continue
+		}
+		stop, known, err := f.watch(ctx, p, wake)
+		if stop != nil {
+			stops = append(stops, stop)
+		}
+		if err != nil {
+			p.code = f.s.failure(f.c, "Fetch", err)
+			f.failed = true
+		} else if !known {
+			f.read(ctx, p)
+		}
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// watch asks to be woken when a part grows. known means that this was so already when
+// the part was last read.
+func (f *fetch) watch(ctx context.Context, p *fetchPart, wake chan<- struct{}) (stop func(), known bool, err error) {
+	t, native := p.src.(*topic.Topic)
+	if !native {
+		stop, err = p.src.(growing).Notify(p.num, wake)
+		return stop, false, err
+	}
+	known, err = f.c.fetch.follow(ctx, f.s.topics, t, p.num)
+	if err == nil && f.committed {
+		k := partitionKey{t.ID(), p.num}
+		f.s.stable.add(k, wake)
+		stop, known = func() { f.s.stable.remove(k, wake) }, false
+	}
+	return stop, known, err
+}

@@ -1,0 +1,62 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kbin"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/bounds"
+)
+
+// header is what every request begins with, see the Kafka protocol guide, "Request
+// Header v1" and "v2".
+type header struct {
+	key           int16
+	version       int16
+	correlationID int32
+	clientID      string
+}
+
+// headerSize is the least that a request can have: key, version, correlation ID.
+const headerSize = 8
+
+var errShort = errors.New("the request is too short")
+
+// parseHeader splits a request, without its length, into header and body. flexible
+// says, given key and version, whether the header is of version 2, with tags.
+func parseHeader(frame []byte, flexible func(key, version int16) bool) (header, []byte, error) {
+	if len(frame) < headerSize {
+		return header{}, nil, errShort
+	}
+	r := kbin.Reader{Src: frame}
+	h := header{key: r.Int16(), version: r.Int16(), correlationID: r.Int32()}
+	if id := r.NullableString(); id != nil {
+		h.clientID = *id
+	}
+	if r.Ok() && flexible(h.key, h.version) {
+		var err error
+		if r.Src, err = bounds.CheckTags(r.Src); err != nil {
+			return h, nil, fmt.Errorf("header of %s v%d: %w", kmsg.NameForKey(h.key), h.version, err)
+		}
+	}
+	if !r.Ok() {
+		return h, nil, fmt.Errorf("header of %s v%d: %w", kmsg.NameForKey(h.key), h.version, errShort)
+	}
+	return h, r.Src, nil
+}
+
+// appendAnswer appends the whole frame of an answer to dst.
+func appendAnswer(dst []byte, correlationID int32, resp kmsg.Response) []byte {
+	at := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(correlationID))
+	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
+		dst = append(dst, 0) // no tags; ApiVersions is the exception, for clients that do not yet know us
+	}
+	dst = resp.AppendTo(dst)
+	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
+}

@@ -1,0 +1,85 @@
+package kafka_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Groups of both protocols share the work, and go on where they were.
+func TestGroups(t *testing.T) {
+	for name, opts := range map[string][]kgo.Opt{
+		"classic":  {},
+		"consumer": {kgo.ServerSideBalancer()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, nil, nil)
+			b.topic(t, "t", 6)
+			opts := append([]kgo.Opt{kgo.ConsumerGroup("g"), kgo.ConsumeTopics("t"), kgo.DisableAutoCommit(),
+				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, opts...)
+			writer := b.client(t, kgo.DefaultProduceTopic("t"), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+			produce := func(from, to int) {
+				for i := from; i < to; i++ {
+					if err := writer.ProduceSync(t.Context(), kgo.StringRecord(fmt.Sprint(i))).FirstErr(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			produce(0, 60)
+			seen := consumeAll(t, 60, b.client(t, opts...), b.client(t, opts...), b.client(t, opts...))
+			produce(60, 90)
+			for v := range consumeAll(t, 30, b.client(t, opts...)) {
+				if seen[v] {
+					t.Errorf("record %s came twice", v)
+				}
+				seen[v] = true
+			}
+			if len(seen) != 90 {
+				t.Errorf("%d records, want 90", len(seen))
+			}
+		})
+	}
+}
+
+// consumeAll consumes n different records with all members of a group, commits them and
+// makes the members leave.
+func consumeAll(t *testing.T, n int, members ...*kgo.Client) map[string]bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var wg sync.WaitGroup
+	for _, cl := range members {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				fs := cl.PollFetches(ctx)
+				if fs.Empty() {
+					continue
+				}
+				if err := cl.CommitRecords(context.Background(), fs.Records()...); err != nil {
+					t.Logf("commit: %v", err) // a rebalance was faster: the records come again
+					continue
+				}
+				mu.Lock()
+				fs.EachRecord(func(r *kgo.Record) { seen[string(r.Value)] = true })
+				if len(seen) == n {
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for _, cl := range members {
+		cl.Close()
+	}
+	if len(seen) != n {
+		t.Fatalf("%d records, want %d", len(seen), n)
+	}
+	return seen
+}

@@ -1,0 +1,107 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// incrementalAlterConfigs changes single configurations of topics. Each topic is
+// altered wholly or not at all.
+func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
+	resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
+	keys := make([]configResource, len(req.Resources))
+	for i, r := range req.Resources {
+		keys[i] = configResource{r.ResourceType, r.ResourceName}
+	}
+	double, done := twice(keys), map[configResource]bool{}
+	for i, k := range keys {
+		if done[k] {
+			continue
+		}
+		done[k] = true
+		out := kmsg.NewIncrementalAlterConfigsResponseResource()
+		out.ResourceType, out.ResourceName = k.kind, k.name
+		err := s.alter(ctx, k, double[k], req.ValidateOnly, func(cfg topic.Config) error {
+			return applyAll(cfg, req.Resources[i].Configs)
+		})
+		out.ErrorCode, out.ErrorMessage = s.outcome(c, "IncrementalAlterConfigs", err)
+		resp.Resources = append(resp.Resources, out)
+	}
+	return resp
+}
+
+// applyAll makes all changes to a topic's configurations.
+func applyAll(cfg topic.Config, changes []kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
+	known := map[string]kmsg.ConfigType{}
+	for _, k := range topic.ConfigKeys() {
+		known[k.Name] = k.Type
+	}
+	seen := map[string]bool{}
+	for i := range changes {
+		change := &changes[i]
+		kind, ok := known[change.Name]
+		switch {
+		case !ok:
+			return refuse(kerr.InvalidConfig, "unknown configuration %q", change.Name)
+		case seen[change.Name]:
+			return refuse(kerr.InvalidRequest, "configuration %q is changed more than once", change.Name)
+		}
+		seen[change.Name] = true
+		if err := apply(cfg, kind, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply makes one change. Kafka's rules: append adds what is not there yet, subtract
+// removes what is there, both only to lists.
+func apply(cfg topic.Config, kind kmsg.ConfigType, change *kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
+	if change.Op == kmsg.IncrementalAlterConfigOpDelete {
+		delete(cfg, change.Name)
+		return nil
+	}
+	if change.Value == nil {
+		return refuse(kerr.InvalidConfig, "configuration %q has no value", change.Name)
+	}
+	switch change.Op {
+	case kmsg.IncrementalAlterConfigOpSet:
+		cfg[change.Name] = *change.Value
+		return nil
+	case kmsg.IncrementalAlterConfigOpAppend, kmsg.IncrementalAlterConfigOpSubtract:
+	default:
+		return refuse(kerr.InvalidRequest, "configuration %q: unknown operation %d", change.Name, change.Op)
+	}
+	if kind != kmsg.ConfigTypeList {
+		return refuse(kerr.InvalidConfig, "configuration %q is not a list: it can be set and deleted, not %s", change.Name, change.Op)
+	}
+	have, parts := words(cfg.Get(change.Name)), words(*change.Value)
+	for _, part := range parts {
+		at := slices.Index(have, part)
+		switch {
+		case change.Op == kmsg.IncrementalAlterConfigOpAppend && at < 0:
+			have = append(have, part)
+		case change.Op == kmsg.IncrementalAlterConfigOpSubtract && at >= 0:
+			have = slices.Delete(have, at, at+1)
+		}
+	}
+	cfg[change.Name] = strings.Join(have, ",")
+	return nil
+}
+
+// words splits the value of a list.
+func words(list string) []string {
+	var out []string
+	for part := range strings.SplitSeq(list, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// listConfigResources answers what has configurations: topics and the broker. Version
+// 0 asks for the metrics subscriptions of clients, of which there are none.
+func (s *Server) listConfigResources(ctx context.Context, c *conn, req *kmsg.ListConfigResourcesRequest) *kmsg.ListConfigResourcesResponse {
+	resp := req.ResponseKind().(*kmsg.ListConfigResourcesResponse)
+	if req.Version == 0 {
+		return resp
+	}
+	wanted := map[kmsg.ConfigResourceType]bool{}
+	for _, t := range req.ResourceTypes {
+		wanted[kmsg.ConfigResourceType(t)] = true
+	}
+	for t := range wanted {
+		if !slices.Contains(configKinds, t) {
+			resp.ErrorCode = kerr.UnsupportedVersion.Code
+			return resp
+		}
+	}
+	add := func(kind kmsg.ConfigResourceType, name string) {
+		one := kmsg.NewListConfigResourcesResponseConfigResource()
+		one.Type, one.Name = int8(kind), name
+		resp.ConfigResources = append(resp.ConfigResources, one)
+	}
+	if len(wanted) == 0 || wanted[kmsg.ConfigResourceTypeTopic] {
+		all, err := s.sources(ctx)
+		resp.ErrorCode = s.outcomeOf(c, "ListConfigResources", err)
+		for _, t := range all {
+			add(kmsg.ConfigResourceTypeTopic, t.Name())
+		}
+	}
+	if len(wanted) == 0 || wanted[kmsg.ConfigResourceTypeBroker] {
+		add(kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(s.o.NodeID)))
+	}
+	return resp
+}
+
+// configKinds are the kinds of resources that Kafka lists.
+var configKinds = []kmsg.ConfigResourceType{
+	kmsg.ConfigResourceTypeTopic, kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger,
+	kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig,
+}

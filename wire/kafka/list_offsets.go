@@ -1,0 +1,112 @@
+package kafka
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Timestamps with a meaning of their own, see ListOffsetsRequest in Kafka's protocol.
+const (
+	latestOffset        = -1
+	earliestOffset      = -2
+	maxTimestampOffset  = -3 // KIP-734
+	earliestLocalOffset = -4 // KIP-405
+	latestTieredOffset  = -5 // KIP-1005
+)
+
+// isolation levels.
+const readCommitted = 1
+
+// listOffsets answers where partitions begin and end, and which offset a time has.
+func (s *Server) listOffsets(ctx context.Context, c *conn, req *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
+	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewListOffsetsResponseTopic()
+		out.Topic = t.Topic
+		src, err := s.source(ctx, t.Topic, topic.ID{})
+		for _, p := range t.Partitions {
+			one := kmsg.NewListOffsetsResponseTopicPartition()
+			one.Partition, one.Timestamp, one.Offset, one.LeaderEpoch = p.Partition, -1, -1, -1
+			if one.ErrorCode = epochCode(p.CurrentLeaderEpoch); err != nil {
+				one.ErrorCode = s.failure(c, "ListOffsets", err)
+			}
+			if one.ErrorCode == 0 {
+				found, err := s.findOffset(ctx, src, p.Partition, p.Timestamp, req.IsolationLevel == readCommitted)
+				one.ErrorCode = s.failure(c, "ListOffsets", err)
+				if err == nil && found.Offset >= 0 {
+					one.Offset, one.LeaderEpoch = found.Offset, leaderEpoch
+				}
+				if err == nil && !found.Time.IsZero() {
+					one.Timestamp = found.Time.UnixMilli()
+				}
+			}
+			out.Partitions = append(out.Partitions, one)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}
+
+// findOffset finds an offset by a timestamp or one of its special values; an offset
+// of -1 means that there is none.
+func (s *Server) findOffset(ctx context.Context, src source, partition int32, timestamp int64, committed bool) (topic.Found, error) {
+	var found topic.Found
+	var ok bool
+	var err error
+	switch timestamp {
+	case earliestOffset, earliestLocalOffset:
+		found.Offset, err = src.Start(ctx, partition)
+		return found, err
+	case latestOffset:
+		if found.Offset, err = src.End(ctx, partition); err == nil && committed {
+			found.Offset, err = s.stableEnd(ctx, src, partition, found.Offset)
+		}
+		return found, err
+	case latestTieredOffset:
+		_, err = src.End(ctx, partition) // nothing is tiered, but the partition must exist
+		return topic.Found{Offset: -1}, err
+	case maxTimestampOffset:
+		found, ok, err = src.MaxTimestamp(ctx, partition)
+	default:
+		if timestamp < 0 {
+			return found, invalid("timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, latestTieredOffset, latestOffset)
+		}
+		found, ok, err = src.OffsetForTime(ctx, partition, time.UnixMilli(timestamp))
+	}
+	if err == nil && ok && committed {
+		// What an open transaction may still withdraw is not there yet.
+		var end int64
+		if end, err = s.stableEnd(ctx, src, partition, found.Offset+1); err == nil && found.Offset >= end {
+			ok = false
+		}
+	}
+	if err != nil || !ok {
+		return topic.Found{Offset: -1}, err
+	}
+	return found, nil
+}
+
+// stableEnd returns the last stable offset, or end if that comes first.
+func (s *Server) stableEnd(ctx context.Context, src source, partition int32, end int64) (int64, error) {
+	if t, ok := src.(*topic.Topic); ok {
+		return s.producers.Stable(ctx, t, partition, end)
+	}
+	return end, nil // nobody but the log writes there
+}
+
+// epochCode says what is wrong with the leader epoch that a client believes in; -1 is
+// that of a client that does not say.
+func epochCode(epoch int32) int16 {
+	switch {
+	case epoch > leaderEpoch:
+		return kerr.UnknownLeaderEpoch.Code
+	case epoch >= 0 && epoch < leaderEpoch:
+		return kerr.FencedLeaderEpoch.Code
+	}
+	return 0
+}

@@ -1,0 +1,12 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// listPartitionReassignments answers that no partition is being moved.
+func (s *Server) listPartitionReassignments(_ context.Context, _ *conn, req *kmsg.ListPartitionReassignmentsRequest) *kmsg.ListPartitionReassignmentsResponse {
+	return req.ResponseKind().(*kmsg.ListPartitionReassignmentsResponse)
+}

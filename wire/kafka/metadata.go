@@ -1,0 +1,133 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+)
+
+// metadata answers which topics there are, and that this server leads all of them.
+func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+	resp := req.ResponseKind().(*kmsg.MetadataResponse)
+	broker := kmsg.NewMetadataResponseBroker()
+	broker.NodeID = s.o.NodeID
+	broker.Host, broker.Port = c.advertised()
+	resp.Brokers = append(resp.Brokers, broker)
+	if id, err := s.cluster.get(ctx, s.log); err == nil {
+		resp.ClusterID = &id
+	} else {
+		resp.ErrorCode = s.failure(c, "Metadata", err)
+	}
+	resp.ControllerID = s.o.NodeID
+	// Version 0 has no null: there, no topics means all topics.
+	if req.Topics == nil || req.Version == 0 && len(req.Topics) == 0 {
+		all, err := s.sources(ctx)
+		if err != nil {
+			resp.ErrorCode = s.failure(c, "Metadata", err)
+		}
+		for _, t := range all {
+			resp.Topics = append(resp.Topics, s.topicMetadata(t))
+		}
+		return resp
+	}
+	create := req.Version < 4 || req.AllowAutoTopicCreation
+	done := make(map[topicKey]bool, len(req.Topics))
+	for _, asked := range req.Topics {
+		k := topicKey{id: asked.TopicID}
+		if asked.Topic != nil {
+			k.name = *asked.Topic
+		}
+		if done[k] {
+			continue // a small request that repeats a large topic must not get a huge answer
+		}
+		done[k] = true
+		resp.Topics = append(resp.Topics, s.metadataOf(ctx, c, asked, create))
+	}
+	return resp
+}
+
+// metadataOf answers for one topic, which is created if there is none and that is allowed.
+func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataRequestTopic, create bool) kmsg.MetadataResponseTopic {
+	var name string
+	if asked.Topic != nil {
+		name = *asked.Topic
+	}
+	t, err := s.source(ctx, name, asked.TopicID)
+	if name != "" && errors.Is(err, mainstem.ErrNotFound) && create {
+		t, err = s.autoCreate(ctx, name, err)
+	}
+	if err == nil {
+		return s.topicMetadata(t)
+	}
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID = asked.Topic, asked.TopicID
+	switch kind := mainstem.KindOf(err); {
+	case kind == mainstem.KindNotFound && name == "":
+		out.ErrorCode = kerr.UnknownTopicID.Code
+	case kind == mainstem.KindInvalid:
+		out.ErrorCode = kerr.InvalidTopicException.Code
+	default:
+		out.ErrorCode = s.failure(c, "Metadata", err)
+	}
+	return out
+}
+
+// autoCreate creates a topic because a client asked for it, unless that is not
+// allowed: then it returns the error given, for a name that could be a topic's.
+func (s *Server) autoCreate(ctx context.Context, name string, otherwise error) (source, error) {
+	if err := topic.ValidateName(name); err != nil {
+		return nil, err
+	}
+	if s.o.NoAutoCreate || eventtopic.Reserved(name) { // an event store begins with its first event
+		return nil, otherwise
+	}
+	t, err := s.topics.Ensure(ctx, name, topic.Spec{Partitions: s.o.Partitions})
+	if err != nil {
+		return nil, err
+	}
+	s.o.Logger.Info("kafka topic created because a client asked for it", "topic", name, "partitions", s.o.Partitions)
+	return t, nil
+}
+
+// sources returns all topics in the order of their names.
+func (s *Server) sources(ctx context.Context) ([]source, error) {
+	var out []source
+	hidden := map[string]bool{}
+	for t, err := range s.topics.All(ctx) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, t)
+		hidden[t.Name()] = eventtopic.Reserved(t.Name())
+	}
+	events, err := s.events.All(ctx)
+	for _, t := range events {
+		if !hidden[t.Name()] {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, err
+}
+
+func (s *Server) topicMetadata(t source) kmsg.MetadataResponseTopic {
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()
+	self := []int32{s.o.NodeID}
+	out.Partitions = make([]kmsg.MetadataResponseTopicPartition, t.Partitions())
+	for i := range out.Partitions {
+		p := &out.Partitions[i]
+		p.Default()
+		p.Partition, p.Leader, p.LeaderEpoch = int32(i), s.o.NodeID, leaderEpoch
+		p.Replicas, p.ISR = self, self
+	}
+	return out
+}

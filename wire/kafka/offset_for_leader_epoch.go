@@ -1,0 +1,37 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// offsetForLeaderEpoch answers where leader epochs end: the only one there is ends
+// where the partition does.
+func (s *Server) offsetForLeaderEpoch(ctx context.Context, c *conn, req *kmsg.OffsetForLeaderEpochRequest) *kmsg.OffsetForLeaderEpochResponse {
+	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+	for _, t := range req.Topics {
+		out := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		out.Topic = t.Topic
+		src, err := s.source(ctx, t.Topic, topic.ID{})
+		for _, p := range t.Partitions {
+			one := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			one.Partition, one.LeaderEpoch, one.EndOffset = p.Partition, -1, -1
+			if one.ErrorCode = epochCode(p.CurrentLeaderEpoch); err != nil {
+				one.ErrorCode = s.failure(c, "OffsetForLeaderEpoch", err)
+			}
+			if one.ErrorCode == 0 {
+				end, err := bound(ctx, src, p.Partition)
+				one.ErrorCode = s.failure(c, "OffsetForLeaderEpoch", err)
+				if err == nil && p.LeaderEpoch == leaderEpoch {
+					one.LeaderEpoch, one.EndOffset = leaderEpoch, end
+				}
+			}
+			out.Partitions = append(out.Partitions, one)
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return resp
+}

@@ -1,0 +1,174 @@
+package kafka
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// The defaults.
+const (
+	DefaultNodeID          = 1
+	DefaultMaxRequest      = 100 << 20 // as Kafka's socket.request.max.bytes
+	DefaultMaxInFlight     = 512 << 20
+	DefaultMaxConnections  = 10_000
+	DefaultMaxFetch        = 64 << 20
+	DefaultWriteTimeout    = 30 * time.Second
+	DefaultIdleTimeout     = 10 * time.Minute // as Kafka's connections.max.idle.ms
+	DefaultAuthTimeout     = 30 * time.Second
+	DefaultPartitions      = 1
+	DefaultOffsetRetention = 7 * 24 * time.Hour // as Kafka's offsets.retention.minutes
+)
+
+// Options configures [New]. nil and zero fields mean the defaults.
+type Options struct {
+	// NodeID is the ID under which the server names itself, as a broker, to clients.
+	// Default [DefaultNodeID].
+	NodeID int32
+	// NoAutoCreate refuses to create a topic because a client produces to it or asks
+	// for it. By default such a topic is created, as with Kafka's
+	// auto.create.topics.enable.
+	NoAutoCreate bool
+	// Partitions is how many partitions a topic gets whose creator does not say.
+	// Default [DefaultPartitions].
+	Partitions int32
+	// MaxRequest bounds the size of a request in bytes. Default [DefaultMaxRequest].
+	MaxRequest int
+	// MaxInFlight bounds the bytes of all requests that are being read or served;
+	// beyond it connections wait their turn. It also bounds, each by itself, what
+	// decoding the requests takes, and the record batches in answers that clients have
+	// yet to read. Default [DefaultMaxInFlight].
+	MaxInFlight int
+	// MaxConnections bounds the connections; those beyond are closed at once.
+	// Default [DefaultMaxConnections].
+	MaxConnections int
+	// MaxFetch bounds the bytes of record batches in an answer to a fetch, whatever
+	// the client asks for. Default [DefaultMaxFetch].
+	MaxFetch int
+	// WriteTimeout is how long a client may take nothing of an answer.
+	// Default [DefaultWriteTimeout].
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection may be without a request.
+	// Default [DefaultIdleTimeout].
+	IdleTimeout time.Duration
+	// AuthTimeout is how long a client may take to shake hands (TLS) and to
+	// authenticate (SASL). Default [DefaultAuthTimeout].
+	AuthTimeout time.Duration
+	// OffsetRetention is how long the offsets of an empty group are kept.
+	// Default [DefaultOffsetRetention].
+	OffsetRetention time.Duration
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger receives what clients do wrong and what the log could not do.
+	// Default: discards.
+	Logger *slog.Logger
+	// Metrics is told what the server does. Default: nobody is.
+	Metrics Metrics
+}
+
+// Validate reports the first field that is out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{
+		{"NodeID", int64(o.NodeID)}, {"Partitions", int64(o.Partitions)}, {"MaxRequest", int64(o.MaxRequest)},
+		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxConnections", int64(o.MaxConnections)}, {"MaxFetch", int64(o.MaxFetch)},
+		{"WriteTimeout", int64(o.WriteTimeout)}, {"IdleTimeout", int64(o.IdleTimeout)}, {"AuthTimeout", int64(o.AuthTimeout)}, {"OffsetRetention", int64(o.OffsetRetention)},
+	} {
+		if f.v < 0 {
+			return invalid("Options.%s is %d: want 0 (the default) or more", f.name, f.v)
+		}
+	}
+	if o.Partitions > topic.MaxPartitions {
+		return invalid("Options.Partitions is %d: at most %d", o.Partitions, topic.MaxPartitions)
+	}
+	if o.MaxInFlight > 0 && o.MaxInFlight < o.MaxRequest {
+		return invalid("Options.MaxInFlight is %d: want at least MaxRequest, %d", o.MaxInFlight, o.MaxRequest)
+	}
+	return nil
+}
+
+// withDefaults returns a copy of o with all defaults filled in.
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	fill(&out.NodeID, DefaultNodeID)
+	fill(&out.Partitions, DefaultPartitions)
+	fill(&out.MaxRequest, DefaultMaxRequest)
+	fill(&out.MaxInFlight, max(DefaultMaxInFlight, out.MaxRequest))
+	fill(&out.MaxConnections, DefaultMaxConnections)
+	fill(&out.MaxFetch, DefaultMaxFetch)
+	fill(&out.WriteTimeout, DefaultWriteTimeout)
+	fill(&out.IdleTimeout, DefaultIdleTimeout)
+	fill(&out.AuthTimeout, DefaultAuthTimeout)
+	fill(&out.OffsetRetention, DefaultOffsetRetention)
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.Metrics == nil {
+		out.Metrics = noMetrics{}
+	}
+	return out
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Listener says how clients reach the server through one net.Listener, see
+// [Server.Serve]. nil means plain connections without authentication, advertised
+// at the listener's own address.
+type Listener struct {
+	// Advertise is the host:port that clients are told to connect to. A port of 0
+	// means the port listened on. Default: the listener's address; a client of a
+	// listener on all interfaces is told the address it already reached.
+	Advertise string
+	// TLS makes every connection TLS. With ClientAuth, the subject of a client's
+	// certificate is who the client is.
+	TLS *tls.Config
+	// Mechanisms are the SASL mechanisms by one of which every client must authenticate
+	// before anything else is served: [Plain], [ScramSHA256], [ScramSHA512]. The users
+	// are those of [Server.SetUser]. None: no authentication.
+	Mechanisms []string
+}
+
+func (l *Listener) validate() error {
+	if l == nil {
+		return nil
+	}
+	for _, m := range l.Mechanisms {
+		if !slices.Contains(mechanisms, m) {
+			return invalid("Listener.Mechanisms has %q: want %s", m, strings.Join(mechanisms, ", "))
+		}
+	}
+	if l.Advertise == "" {
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(l.Advertise); err != nil || host == "" {
+		return invalid("Listener.Advertise is %q: want host:port", l.Advertise)
+	}
+	return nil
+}
+
+func invalid(text string, args ...any) error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "kafka", Err: fmt.Errorf(text, args...)}
+}

@@ -1,0 +1,62 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// saslAuthenticate takes the messages of the mechanism chosen. Who has authenticated
+// stays so for as long as the connection lasts: the session's lifetime is 0, which
+// means no limit.
+func (s *Server) saslAuthenticate(ctx context.Context, c *conn, req *kmsg.SASLAuthenticateRequest) *kmsg.SASLAuthenticateResponse {
+	resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+	if !c.locked() || c.auth.mechanism == "" || c.auth.raw {
+		resp.ErrorCode, resp.ErrorMessage = kerr.IllegalSaslState.Code, kmsg.StringPtr("no SaslHandshake has come before")
+		if c.locked() {
+			c.failed = errLocked
+		}
+		return resp
+	}
+	mechanism := c.auth.mechanism
+	answer, err := c.token(ctx, req.SASLAuthBytes)
+	if err != nil {
+		resp.ErrorCode, resp.ErrorMessage = c.refused(mechanism, err)
+		c.failed = err
+		return resp
+	}
+	resp.SASLAuthBytes = answer
+	if resp.SASLAuthBytes == nil {
+		resp.SASLAuthBytes = []byte{}
+	}
+	return resp
+}
+
+// refused logs why a client is not let in and returns what it is told.
+func (c *conn) refused(mechanism string, err error) (int16, *string) {
+	log := []slog.Attr{slog.Any("client", c.nc.RemoteAddr()), slog.String("mechanism", mechanism), slog.Any("error", err)}
+	if errors.Is(err, errNotAuthenticated) {
+		c.s.o.Logger.LogAttrs(c.ctx, slog.LevelWarn, "kafka client not authenticated", log...)
+		text := err.Error()
+		return kerr.SaslAuthenticationFailed.Code, &text
+	}
+	c.s.o.Logger.LogAttrs(c.ctx, slog.LevelError, "kafka users could not be read", log...)
+	return kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("the users could not be read; try again")
+}
+
+// authenticateRaw serves a frame that is a message of the mechanism by itself, as
+// after the handshake of version 0. A client that is not let in gets no answer.
+func (c *conn) authenticateRaw(message []byte) error {
+	mechanism := c.auth.mechanism
+	answer, err := c.token(c.ctx, message)
+	if err != nil {
+		_, _ = c.refused(mechanism, err)
+		return err
+	}
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(answer)), uint32(len(answer)))
+	return c.write(append(frame, answer...))
+}

@@ -1,0 +1,31 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// saslHandshake lets a client choose how it authenticates. After version 0 the
+// mechanism's messages follow in frames of their own, after version 1 in
+// SaslAuthenticate requests (KIP-152).
+func (s *Server) saslHandshake(_ context.Context, c *conn, req *kmsg.SASLHandshakeRequest) *kmsg.SASLHandshakeResponse {
+	resp := req.ResponseKind().(*kmsg.SASLHandshakeResponse)
+	resp.SupportedMechanisms = slices.Clone(c.as.Mechanisms)
+	switch {
+	case !c.locked() || c.auth.mechanism != "":
+		resp.ErrorCode = kerr.IllegalSaslState.Code
+		if c.locked() {
+			c.failed = fmt.Errorf("a second handshake, for %q", req.Mechanism)
+		}
+	case !slices.Contains(c.as.Mechanisms, req.Mechanism):
+		resp.ErrorCode = kerr.UnsupportedSaslMechanism.Code
+		c.failed = fmt.Errorf("the mechanism %.40q is not one of %v", req.Mechanism, c.as.Mechanisms)
+	default:
+		c.auth.mechanism, c.auth.raw = req.Mechanism, req.Version == 0
+	}
+	return resp
+}

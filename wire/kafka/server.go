@@ -1,0 +1,179 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
+)
+
+// Server serves Kafka's protocol over the topics of one log. Its methods may be
+// called from many goroutines.
+type Server struct {
+	o         Options
+	log       mainstem.Log
+	topics    *topic.Catalog
+	events    *eventtopic.Catalog
+	producers *producer.Manager
+	groups    *group.Coordinator
+	cluster   clusterID
+
+	ctx      context.Context // done when Shutdown begins to close connections
+	stop     context.CancelFunc
+	inFlight *memory             // for requests
+	decoded  *semaphore.Weighted // bytes that decoding them took
+	answers  answers             // that are on their way
+	pretence pretence            // of users that do not exist
+	stable   wakers              // read-committed fetches that wait
+
+	mu struct {
+		sync.Mutex
+		closing   bool
+		listeners map[net.Listener]*Listener
+		conns     map[*conn]struct{}
+	}
+	running sync.WaitGroup // connections
+}
+
+// New returns a server of the topics of a catalog. It reads what groups and
+// transactions were doing when the server before it ended, however it ended. The
+// catalog and its log stay the caller's: shut the server down before closing them.
+//
+// A log must have one such server at a time: it is the coordinator of all groups and
+// transactions.
+func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o.withDefaults(), log: topics.Log(), topics: topics}
+	s.events = eventtopic.Open(s.log, &eventtopic.Options{Logger: s.o.Logger})
+	s.mu.listeners = map[net.Listener]*Listener{}
+	s.mu.conns = map[*conn]struct{}{}
+	s.inFlight = newMemory(s.o.MaxInFlight)
+	s.decoded = semaphore.NewWeighted(int64(s.o.MaxInFlight))
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if err := s.openCoordinators(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Serve accepts connections from l and serves them until l fails or the server is
+// shut down; then it returns nil. The listener belongs to the server from now on.
+// Several listeners may be served at once, each with its own address to advertise
+// and its own security.
+func (s *Server) Serve(l net.Listener, as *Listener) error {
+	if err := as.validate(); err != nil {
+		return err
+	}
+	if as == nil {
+		as = &Listener{}
+	}
+	if !s.add(l, as) {
+		_ = l.Close()
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "kafka", Err: errors.New("the server was shut down")}
+	}
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if s.remove(l) {
+				return err
+			}
+			return nil
+		}
+		s.accept(nc, l, as)
+	}
+}
+
+func (s *Server) add(l net.Listener, as *Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return false
+	}
+	s.mu.listeners[l] = as
+	return true
+}
+
+// remove forgets a listener and says whether that comes as a surprise.
+func (s *Server) remove(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.listeners, l)
+	return !s.mu.closing
+}
+
+// accept serves one connection in a goroutine of its own, or closes it.
+func (s *Server) accept(nc net.Conn, l net.Listener, as *Listener) {
+	if as.TLS != nil {
+		nc = tls.Server(nc, as.TLS)
+	}
+	c := newConn(s, nc, l, as)
+	s.mu.Lock()
+	full := len(s.mu.conns) >= s.o.MaxConnections
+	if s.mu.closing || full {
+		s.mu.Unlock()
+		_ = nc.Close()
+		if full {
+			s.o.Metrics.Refused()
+			s.o.Logger.Warn("kafka connection refused: there are too many", "client", nc.RemoteAddr(), "limit", s.o.MaxConnections)
+		}
+		return
+	}
+	s.mu.conns[c] = struct{}{}
+	s.running.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.running.Done()
+		s.o.Metrics.Connected(1)
+		defer s.o.Metrics.Connected(-1)
+		c.serve()
+		s.mu.Lock()
+		delete(s.mu.conns, c)
+		s.mu.Unlock()
+	}()
+}
+
+// Shutdown stops accepting, lets the requests that are being served finish, ends
+// what waits, closes all connections and ends what the server owns. When ctx ends
+// first, connections are closed at once, and the error says so. Nothing that was
+// acknowledged is lost either way. Shutting down twice is allowed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.mu.closing = true
+	for l := range s.mu.listeners {
+		_ = l.Close()
+	}
+	for c := range s.mu.conns {
+		c.drain()
+	}
+	s.mu.Unlock()
+	s.stop()
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = &mainstem.Error{Kind: mainstem.KindCanceled, Op: "kafka", Err: context.Cause(ctx)}
+		s.mu.Lock()
+		for c := range s.mu.conns {
+			c.kill()
+		}
+		s.mu.Unlock()
+		<-done
+	}
+	return errors.Join(err, s.closeCoordinators(), s.events.Close())
+}

@@ -1,0 +1,195 @@
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// UserSpace holds the users that may authenticate: what SCRAM makes of their
+// passwords, never the passwords. It is not in feeds.
+const UserSpace = "kafka.user"
+
+// Limits of users.
+const (
+	MaxUser     = 255       // bytes in a user's name
+	MaxPassword = 1 << 10   // bytes in a password
+	secretSize  = 32        // bytes that make the salts of users that do not exist
+	userKey     = byte('u') // begins the keys of users
+)
+
+var (
+	secretKey  = []byte("s")
+	userPolicy = mainstem.Policy{History: 1, NoFeed: true}
+)
+
+// User is somebody who can authenticate.
+type User struct {
+	Name       string
+	Mechanisms []string // of SCRAM, for which there is a credential; each allows PLAIN too
+}
+
+// SetUser gives a user a password, for all mechanisms, and creates the user if there
+// is none of that name. It is durable on return, and holds for the next client that
+// authenticates; those that are connected stay. A name has 1 to [MaxUser] bytes of
+// UTF-8, a password 1 to [MaxPassword]: anything else is Invalid.
+func (s *Server) SetUser(ctx context.Context, name, password string) error {
+	if err := validateUser(name); err != nil {
+		return err
+	}
+	if password == "" || len(password) > MaxPassword || !utf8.ValidString(password) {
+		return invalid("the password of user %q has %d bytes: want 1 to %d of UTF-8", name, len(password), MaxPassword)
+	}
+	var cs credentials
+	for _, kind := range scramKinds {
+		salt := make([]byte, saltSize)
+		_, _ = rand.Read(salt) // it never fails
+		c, err := newCredential(kind, password, salt, DefaultIterations)
+		if err != nil {
+			return fmt.Errorf("kafka: password of user %q: %w", name, err)
+		}
+		cs = append(cs, c)
+	}
+	return s.updateUser(ctx, name, func(credentials) (credentials, error) { return cs, nil })
+}
+
+// DeleteUser removes a user: NotFound if there is none of that name. Clients that are
+// connected stay connected.
+func (s *Server) DeleteUser(ctx context.Context, name string) error {
+	if err := validateUser(name); err != nil {
+		return err
+	}
+	return s.updateUser(ctx, name, func(cs credentials) (credentials, error) {
+		if len(cs) == 0 {
+			return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "delete user", Outcome: mainstem.NotWritten, Err: fmt.Errorf("no user is called %q", name)}
+		}
+		return nil, nil
+	})
+}
+
+// Users returns all users in the order of their names.
+func (s *Server) Users(ctx context.Context) ([]User, error) {
+	var out []User
+	err := s.eachUser(ctx, func(name string, cs credentials) {
+		u := User{Name: name}
+		for i := range cs {
+			u.Mechanisms = append(u.Mechanisms, cs[i].kind.name())
+		}
+		out = append(out, u)
+	})
+	return out, err
+}
+
+func validateUser(name string) error {
+	if name == "" || len(name) > MaxUser || !utf8.ValidString(name) {
+		return invalid("the user's name %.40q has %d bytes: want 1 to %d of UTF-8", name, len(name), MaxUser)
+	}
+	return nil
+}
+
+func keyOf(user string) []byte { return append([]byte{userKey}, user...) }
+
+// eachUser calls f with every user.
+func (s *Server) eachUser(ctx context.Context, f func(name string, cs credentials)) error {
+	for rec, err := range s.log.Scan(ctx, UserSpace, mainstem.Range{Prefix: []byte{userKey}}) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return nil // nobody was ever made a user
+		}
+		if err != nil {
+			return err
+		}
+		cs, err := decodeCredentials(rec.Value)
+		if err != nil {
+			return corrupt(rec.Key, err)
+		}
+		f(string(rec.Key[1:]), cs)
+	}
+	return nil
+}
+
+// user returns what is stored of a user: nothing if there is none.
+func (s *Server) user(ctx context.Context, name string) (credentials, mainstem.Version, error) {
+	rec, err := s.log.Get(ctx, UserSpace, keyOf(name))
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	cs, err := decodeCredentials(rec.Value)
+	if err != nil {
+		return nil, 0, corrupt(rec.Key, err)
+	}
+	return cs, rec.Version, nil
+}
+
+// updateUser replaces what is stored of a user by what edit makes of it; nothing
+// means that the user goes.
+func (s *Server) updateUser(ctx context.Context, name string, edit func(credentials) (credentials, error)) error {
+	for {
+		had, version, err := s.user(ctx, name)
+		if err != nil {
+			return err
+		}
+		want, err := edit(had)
+		if err != nil {
+			return err
+		}
+		b := mainstem.NewBatch()
+		b.Ensure(UserSpace, userPolicy)
+		if version > 0 {
+			b.IfVersion(UserSpace, keyOf(name), version)
+		} else {
+			b.IfAbsent(UserSpace, keyOf(name))
+		}
+		if len(want) > 0 {
+			b.Put(UserSpace, keyOf(name), want.encode())
+		} else {
+			b.Delete(UserSpace, keyOf(name))
+		}
+		if _, err = s.log.Commit(ctx, b); !errors.Is(err, mainstem.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// pretence is the secret from which users are made up that do not exist.
+type pretence struct {
+	sync.Mutex
+	secret []byte
+}
+
+// secret returns the log's secret, and makes one up for a log that has none.
+func (s *Server) secret(ctx context.Context) ([]byte, error) {
+	s.pretence.Lock()
+	defer s.pretence.Unlock()
+	for s.pretence.secret == nil {
+		rec, err := s.log.Get(ctx, UserSpace, secretKey)
+		if err == nil {
+			s.pretence.secret = rec.Value
+			break
+		}
+		if !errors.Is(err, mainstem.ErrNotFound) {
+			return nil, err
+		}
+		secret := make([]byte, secretSize)
+		_, _ = rand.Read(secret) // it never fails
+		b := mainstem.NewBatch()
+		b.Ensure(UserSpace, userPolicy)
+		b.IfAbsent(UserSpace, secretKey)
+		b.Put(UserSpace, secretKey, secret)
+		if _, err := s.log.Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
+			return nil, err
+		}
+	}
+	return s.pretence.secret, nil
+}
+
+func corrupt(key []byte, err error) error {
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "kafka user", Space: UserSpace, Key: key, Err: err}
+}
