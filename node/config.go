@@ -18,6 +18,7 @@ import (
 const (
 	DefaultLog         = "mainstem-data"
 	DefaultListen      = "127.0.0.1:8080"
+	DefaultKafka       = "127.0.0.1:9092" // of mainstem serve; a node that was told nothing serves no Kafka
 	DefaultStopTimeout = 10 * time.Second
 )
 
@@ -44,8 +45,22 @@ type Config struct {
 	BodyTimeout   time.Duration
 	StallTimeout  time.Duration
 
+	// The Kafka listener; see [kafka.Options] for the limits, of which 0 means the default.
+	Kafka                string // host:port, or "" for none
+	KafkaAdvertise       string // host:port that clients are told, or "" for the listener's
+	KafkaSASL            string // mechanisms, separated by commas, or "" for no authentication
+	KafkaAutoCreate      bool   // create a topic that a client names
+	KafkaPartitions      int
+	KafkaMaxRequest      int
+	KafkaMaxPending      int
+	KafkaMaxConnections  int
+	KafkaMaxFetch        int
+	KafkaWriteTimeout    time.Duration
+	KafkaIdleTimeout     time.Duration
+	KafkaOffsetRetention time.Duration
+
 	Listen      string // host:port of the HTTP listener
-	TLSCert     string // PEM file; with TLSKey
+	TLSCert     string // PEM file; with TLSKey. For all listeners
 	TLSKey      string
 	Token       string // what clients must present, or ""
 	TokenFile   string // a file that holds it
@@ -62,7 +77,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
-		StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
+		KafkaAutoCreate: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
 	}
 }
 
@@ -88,7 +103,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, c.checkListen())
+	errs = append(errs, c.checkListen(), c.checkKafka())
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

@@ -19,13 +19,14 @@
 //
 // # What is served
 //
-// One HTTP listener answers the log's contract over RPC (see wire/rpc), GET
+// Kafka clients are served on a listener of their own, if [Config.Kafka] names an
+// address (see wire/kafka). One HTTP listener answers the log's contract over RPC (see wire/rpc), GET
 // /healthz (the process lives), GET /readyz (the log takes commits) and GET
 // /metrics (Prometheus, from a registry of the node's own). Health needs no token.
 //
 // # Guarantees
 //
-// A node beyond loopback has TLS and a token, or was told to be insecure. Start
+// A node beyond loopback has TLS and a token, for Kafka clients TLS and SASL, or was told to be insecure. Start
 // returns when clients can connect. Stop ends followers with Unavailable, lets
 // other requests finish until a deadline, and closes the log, so what was
 // acknowledged stays. A setting that nobody knows is an error that names the

@@ -92,7 +92,7 @@ const maxStatus = 4 << 10
 // Probe asks whether a Mainstem server answers at the URL base within the time
 // that ctx leaves. Another program there is as good as none: the answer is false.
 func Probe(ctx context.Context, base, tlsCA string) bool {
-	trust, err := trusted(tlsCA)
+	trust, err := ClientTLS(tlsCA)
 	if err != nil {
 		return false
 	}

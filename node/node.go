@@ -36,6 +36,7 @@ type Node struct {
 	}
 	http    httpPart       // set by Start, as the rest
 	topics  *topic.Catalog // its upkeep
+	kafka   kafkaPart
 	address net.Addr
 }
 
@@ -75,6 +76,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
 	n.parts = []part{
 		{"background", n.startBackground, n.stopBackground},
+		{"kafka", n.startKafka, n.stopKafka},
 		{"http", n.startHTTP, n.stopHTTP},
 	}
 	return n, nil
@@ -117,9 +119,16 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 		n.mu.running++
 	}
-	n.logger.Info("serving", "log", n.config.Log, "url", n.URL(), "version", Version())
+	served := []any{"log", n.config.Log, "url", n.URL(), "version", Version()}
+	if n.kafka.address != nil {
+		served = append(served, "kafka", n.kafka.address.String())
+	}
+	n.logger.Info("serving", served...)
 	if host, _, _ := net.SplitHostPort(n.config.Listen); !isLoopback(host) && (n.tls == nil || n.token == "") {
 		n.logger.Warn("other machines can reach this server without TLS or without a token", "listen", n.config.Listen)
+	}
+	if host, _, _ := net.SplitHostPort(n.config.Kafka); n.config.Kafka != "" && !isLoopback(host) && (n.tls == nil || n.config.KafkaSASL == "") {
+		n.logger.Warn("other machines can reach this server's Kafka listener without TLS or without authentication", "kafka", n.config.Kafka)
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func openMemory(_ context.Context, target string, o *LogOptions) (mainstem.Log, 
 }
 
 func openRemote(_ context.Context, target string, o *LogOptions) (mainstem.Log, error) {
-	trust, err := trusted(o.TLSCA)
+	trust, err := ClientTLS(o.TLSCA)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,9 @@ func openRemote(_ context.Context, target string, o *LogOptions) (mainstem.Log, 
 	return log, nil
 }
 
-// trusted returns a client's TLS configuration, nil for the system's authorities.
-func trusted(ca string) (*tls.Config, error) {
+// ClientTLS returns the TLS configuration of a client that trusts the authorities in
+// a PEM file, nil for those of the system if there is no file.
+func ClientTLS(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil
 	}

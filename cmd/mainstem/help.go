@@ -43,6 +43,8 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic produce  topic, partition, offset
   topic consume  topic, partition, offset, time, key, headers (name, value), value
   topic delete   topic, deleted
+  kafka user set, list   user, mechanisms
+  kafka user delete   user, deleted
   kv import, event import
     lines, written, already_there, bad, seconds, next_line
     bad lines, on standard error: line, error
@@ -54,7 +56,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     records, bytes, seconds
   backup         to, bytes, seconds
   restore        to, spaces, records, head, seconds
-  serve          when it is ready: event, url, log, pid
+  serve          when it is ready: event, url, log, pid, kafka (its address)
   version        version, go, commit, time, modified
   errors, on standard error
     error, kind, exit_status, space, key, outcome, hint, got_version

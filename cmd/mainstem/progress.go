@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // meter shows a person on a terminal that something is going on: one line that
@@ -139,4 +142,21 @@ func sizeText(n float64) string {
 		i++
 	}
 	return fmt.Sprintf("%.3g %s", n, units[i])
+}
+
+// sizeOf returns the bytes of a stream that is a file, 0 if nobody knows how many
+// there are.
+func sizeOf(stream any) int64 {
+	if f, ok := stream.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return 0
+}
+
+// isTerminal reports whether a person is at the other end of a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -17,26 +17,31 @@ const configVariable = "MAINSTEM_CONFIG"
 
 func (m *Main) serve() *cobra.Command {
 	var file string
-	given := node.DefaultConfig() // what the flags say
+	given := serveConfig() // what the flags say
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server: a log in a directory, served over HTTP. Clients are the other
-commands (--log http://127.0.0.1:8080), Go programs, and anything that speaks Connect
-or gRPC. /healthz, /readyz and /metrics (Prometheus) are on the same address.
+		Long: `Run the server: a log in a directory, served over HTTP and to Kafka clients. Clients
+of HTTP are the other commands (--log http://127.0.0.1:8080), Go programs, and anything
+that speaks Connect or gRPC. /healthz, /readyz and /metrics (Prometheus) are on the same
+address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
+and the event stores as topics event.STORE that can be read.
 
 Every flag is also a key of the YAML file named by --config, and an environment
 variable: --max-value, max-value: and MAINSTEM_MAX_VALUE are one setting. Flags win
 over variables, variables over the file. A name that nobody knows is an error.
 
 The server listens on this machine only. To let others in, give it a certificate and
-a token; it refuses anything less unless --insecure says that the network is trusted.
+a token, for Kafka clients --kafka-sasl and users (mainstem kafka user); it refuses
+anything less unless --insecure says that the network is trusted. Kafka clients connect
+anew to the address that the server tells them: --kafka-advertise says which.
 
 SIGTERM or SIGINT stops it: followers end, running requests may finish within
 --stop-timeout. A second signal ends it at once; nothing acknowledged is lost.`,
 		Example: `  mainstem serve
   mainstem serve --log /var/lib/mainstem --durability interval=50ms
   mainstem serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --token-file token
+  mainstem serve --kafka 127.0.0.1:19092 --kafka-advertise localhost:19092
   mainstem serve --config mainstem.yaml --log-level debug`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,9 +77,16 @@ func (f *settingFlag) String() string {
 }
 func (f *settingFlag) Type() string { return f.Setting.Type }
 
+// serveConfig is the configuration of a server that was told nothing.
+func serveConfig() node.Config {
+	c := node.DefaultConfig()
+	c.Kafka = node.DefaultKafka
+	return c
+}
+
 // serverConfig puts together file, environment and flags, each over the one before.
 func (m *Main) serverConfig(cmd *cobra.Command, file string) (node.Config, error) {
-	c := node.DefaultConfig()
+	c := serveConfig()
 	if file = first(file, m.variable(configVariable)); file != "" {
 		if err := c.LoadFile(file); err != nil {
 			return c, err
@@ -143,12 +155,20 @@ func waitForEnd(ctx context.Context, n *node.Node) error {
 // waits for that line.
 func (m *Main) announce(n *node.Node, c *node.Config) error {
 	if m.flags.json {
-		if err := m.object(new(fields).add("event", "ready").add("url", n.URL()).add("log", c.Log).add("pid", os.Getpid())); err != nil {
+		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", c.Log).add("pid", os.Getpid())
+		if a := n.KafkaAddr(); a != nil {
+			f.add("kafka", a.String())
+		}
+		if err := m.object(f); err != nil {
 			return err
 		}
 		return m.flush()
 	}
-	if err := m.line(fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())); err != nil {
+	text := fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())
+	if a := n.KafkaAddr(); a != nil {
+		text += fmt.Sprintf(", for Kafka clients on %s", a)
+	}
+	if err := m.line(text); err != nil {
 		return err
 	}
 	return m.flush()

@@ -18,6 +18,9 @@ func (m *Main) topicConsume() *cobra.Command {
 	var o topic.ConsumeOptions
 	var from, format string
 	var most int64
+	var k kafkaFlags
+	var group string
+	var uncommitted bool
 	cmd := &cobra.Command{
 		Use:   "consume TOPIC",
 		Short: "Show the records of a topic",
@@ -28,11 +31,18 @@ partition. It ends with what is there, or with --follow when interrupted.
 2h are the records of the last two hours.
 
 --format is a Go template with .Topic, .Partition, .Offset, .Time, .Key, .Value and
-.Headers.`,
+.Headers.` + kafkaHelp + `
+
+With --group it reads as a member of a consumer group of the cluster, until it is
+interrupted. The group shares the partitions among its members and goes on where it was;
+--from says where to begin if it never was anywhere. Offsets are committed after their
+records were shown. Without --uncommitted, records of transactions are left out unless
+they were committed.`,
 		Example: `  mainstem topic consume orders
   mainstem topic consume orders --from end --follow --json
   mainstem topic consume orders --partition 3 --from 1200 --max 10
-  mainstem topic consume orders --from 2h --format '{{.Offset}} {{.Key}} {{.Value}}'`,
+  mainstem topic consume orders --from 2h --format '{{.Offset}} {{.Key}} {{.Value}}'
+  mainstem topic consume orders --bootstrap 127.0.0.1:9092 --group billing`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			show, err := m.recordPrinter(format)
@@ -44,6 +54,13 @@ partition. It ends with what is there, or with --follow when interrupted.
 			}
 			if err != nil {
 				return usageError{cmd, err}
+			}
+			if elsewhere, err := k.named(cmd); err != nil {
+				return err
+			} else if elsewhere {
+				return m.kafkaConsume(cmd, &k, a[0], &kafkaReading{
+					from: from, partitions: o.Partitions, follow: o.Follow, most: most, group: group, uncommitted: uncommitted, show: show,
+				})
 			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				t, err := c.Topic(ctx, a[0])
@@ -63,6 +80,9 @@ partition. It ends with what is there, or with --follow when interrupted.
 	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
 	f.Int64Var(&most, "max", 0, "end after this `number` of records (default never)")
 	f.StringVar(&format, "format", "", "`template` of a line (default the value)")
+	k.add(cmd)
+	f.StringVar(&group, "group", "", "read as a member of this consumer `group` of the cluster")
+	f.BoolVar(&uncommitted, "uncommitted", false, "also records of open and aborted transactions of the cluster")
 	return cmd
 }
 
@@ -94,11 +114,11 @@ func parseFrom(s string, partitions []int32, all int32) (topic.From, error) {
 	return topic.From{}, fmt.Errorf("--from is %q: want start, end, an offset, a time such as 2026-01-31T08:00:00Z or a duration such as 2h", s)
 }
 
-func (m *Main) consume(ctx context.Context, t *topic.Topic, o *topic.ConsumeOptions, most int64, show func(*topic.Topic, *topic.Record) error) error {
+func (m *Main) consume(ctx context.Context, t *topic.Topic, o *topic.ConsumeOptions, most int64, show recordPrinter) error {
 	n := int64(0)
 	for r, err := range t.Consume(ctx, o) {
 		if err == nil {
-			err = show(t, &r)
+			err = show(t.Name(), &r)
 		}
 		if err == nil && o.Follow {
 			err = m.flush()
@@ -113,22 +133,25 @@ func (m *Main) consume(ctx context.Context, t *topic.Topic, o *topic.ConsumeOpti
 	return nil
 }
 
+// recordPrinter shows a record of the topic called name.
+type recordPrinter func(name string, r *topic.Record) error
+
 // recordPrinter returns how records are shown.
-func (m *Main) recordPrinter(format string) (func(*topic.Topic, *topic.Record) error, error) {
+func (m *Main) recordPrinter(format string) (recordPrinter, error) {
 	switch {
 	case m.flags.json && format != "":
 		return nil, errors.New("--json and --format exclude each other")
 	case m.flags.json:
-		return func(t *topic.Topic, r *topic.Record) error { return m.object(recordFields(t.Name(), r)) }, nil
+		return func(name string, r *topic.Record) error { return m.object(recordFields(name, r)) }, nil
 	case format == "":
-		return func(_ *topic.Topic, r *topic.Record) error { return m.line(string(r.Value)) }, nil
+		return func(_ string, r *topic.Record) error { return m.line(string(r.Value)) }, nil
 	}
 	tmpl, err := template.New("").Parse(format)
 	if err != nil {
 		return nil, fmt.Errorf("--format: %s", strings.TrimPrefix(err.Error(), "template: :"))
 	}
-	return func(t *topic.Topic, r *topic.Record) error {
-		if err := tmpl.Execute(m.out, recordView(t.Name(), r)); err != nil {
+	return func(name string, r *topic.Record) error {
+		if err := tmpl.Execute(m.out, recordView(name, r)); err != nil {
 			return fmt.Errorf("--format: %s", strings.TrimPrefix(err.Error(), "template: :"))
 		}
 		return m.line()

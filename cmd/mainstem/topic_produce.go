@@ -33,6 +33,7 @@ type produceFlags struct {
 
 func (m *Main) topicProduce() *cobra.Command {
 	var p produceFlags
+	var k kafkaFlags
 	cmd := &cobra.Command{
 		Use:   "produce TOPIC [VALUE...]",
 		Short: "Write records to a topic",
@@ -40,11 +41,12 @@ func (m *Main) topicProduce() *cobra.Command {
 standard input. Records with equal keys go to the same partition.
 
 With --key-separator, each line is KEY, separator, VALUE. A line without the separator
-or over --max-line is reported by number and left out; then the exit status is 1.`,
+or over --max-line is reported by number and left out; then the exit status is 1.` + kafkaHelp,
 		Example: `  mainstem topic produce orders --key 42 '{"total":17}'
   mainstem topic produce orders --key-separator : < orders.txt
   mainstem topic produce users --key 42 --tombstone
-  tail -f access.log | mainstem topic produce access --compression zstd`,
+  tail -f access.log | mainstem topic produce access --compression zstd
+  mainstem topic produce orders --bootstrap 127.0.0.1:9092 hello`,
 		Args: args(1, -1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			p.withKey, p.withPartition = cmd.Flags().Changed("key"), cmd.Flags().Changed("partition")
@@ -52,12 +54,21 @@ or over --max-line is reported by number and left out; then the exit status is 1
 			if err != nil {
 				return usageError{cmd, err}
 			}
+			if elsewhere, err := k.named(cmd); err != nil {
+				return err
+			} else if elsewhere {
+				return m.kafkaProduce(cmd, &k, a[0], maker, a[1:], p.tombstone)
+			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				t, err := c.Topic(ctx, a[0])
 				if err != nil {
 					return hint(err, "create it with mainstem topic create "+a[0])
 				}
-				return m.produce(ctx, t, maker, a[1:], p.tombstone)
+				out, err := t.Producer(&maker.options)
+				if err != nil {
+					return err
+				}
+				return m.produce(ctx, a[0], out, maker, a[1:], p.tombstone)
 			})
 		},
 	}
@@ -70,6 +81,7 @@ or over --max-line is reported by number and left out; then the exit status is 1
 	f.BoolVar(&p.tombstone, "tombstone", false, "write one record that has the key and no value")
 	f.StringVar(&p.maxLine, "max-line", "16MiB", "longest line, in `bytes`")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-separator")
+	k.add(cmd)
 	return cmd
 }
 
@@ -134,16 +146,22 @@ func (r *recordMaker) line(text []byte) (topic.Record, error) {
 	return rec, nil
 }
 
-// produce writes values as they are given, or else what standard input holds.
-func (m *Main) produce(ctx context.Context, t *topic.Topic, r *recordMaker, values []string, tombstone bool) error {
-	p, err := t.Producer(&r.options)
-	if err != nil {
-		return err
-	}
+// sender is what records are produced with, to a log or to a cluster.
+type sender interface {
+	Produce(ctx context.Context, r topic.Record, done func(topic.Sent, error))
+	ProduceSync(ctx context.Context, records ...topic.Record) ([]topic.Sent, error)
+	Flush(ctx context.Context) error
+	Close() error
+}
+
+// produce writes values to the topic called name as they are given, or else what
+// standard input holds.
+func (m *Main) produce(ctx context.Context, name string, p sender, r *recordMaker, values []string, tombstone bool) error {
+	var err error
 	if len(values) == 0 && !tombstone {
-		err = m.produceLines(ctx, t, p, r)
+		err = m.produceLines(ctx, name, p, r)
 	} else {
-		err = m.produceValues(ctx, t, p, r, values)
+		err = m.produceValues(ctx, name, p, r, values)
 	}
 	if cerr := p.Close(); err == nil {
 		err = cerr
@@ -151,7 +169,7 @@ func (m *Main) produce(ctx context.Context, t *topic.Topic, r *recordMaker, valu
 	return err
 }
 
-func (m *Main) produceValues(ctx context.Context, t *topic.Topic, p *topic.Producer, r *recordMaker, values []string) error {
+func (m *Main) produceValues(ctx context.Context, name string, p sender, r *recordMaker, values []string) error {
 	records := make([]topic.Record, 0, max(len(values), 1))
 	for _, v := range values {
 		records = append(records, r.record([]byte(v)))
@@ -164,16 +182,16 @@ func (m *Main) produceValues(ctx context.Context, t *topic.Topic, p *topic.Produ
 		return err
 	}
 	for _, s := range sent {
-		if err := m.printSent(t, s); err != nil {
+		if err := m.printSent(name, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Main) printSent(t *topic.Topic, s topic.Sent) error {
+func (m *Main) printSent(name string, s topic.Sent) error {
 	if m.flags.json {
-		return m.object(new(fields).add("topic", t.Name()).add("partition", s.Partition).add("offset", s.Offset))
+		return m.object(new(fields).add("topic", name).add("partition", s.Partition).add("offset", s.Offset))
 	}
 	return m.line("partition", number(s.Partition), "offset", number(s.Offset))
 }
@@ -181,9 +199,10 @@ func (m *Main) printSent(t *topic.Topic, s topic.Sent) error {
 // lineResults collects what became of lines; the producer's goroutine reports
 // to it.
 type lineResults struct {
-	m  *Main
-	t  *topic.Topic
-	mu struct {
+	m     *Main
+	topic string
+	meter *meter
+	mu    struct {
 		sync.Mutex
 		written, bad int64
 		fatal        error // not about one line: the next would fail too
@@ -196,8 +215,9 @@ func (l *lineResults) done(line int64, s topic.Sent, err error) {
 	switch {
 	case err == nil:
 		l.mu.written++
+		l.meter.lines(l.mu.written)
 		if l.m.flags.json {
-			err = errors.Join(l.m.printSent(l.t, s), l.m.flush())
+			err = errors.Join(l.m.printSent(l.topic, s), l.m.flush())
 		}
 	case blamesContent(err):
 		l.badLocked(line, err)
@@ -217,7 +237,7 @@ func (l *lineResults) bad(line int64, reason error) {
 
 func (l *lineResults) badLocked(line int64, reason error) {
 	l.mu.bad++
-	l.m.printBadLine(line, reason)
+	l.meter.above(func() { l.m.printBadLine(line, reason) })
 }
 
 func (l *lineResults) failed() error {
@@ -226,12 +246,20 @@ func (l *lineResults) failed() error {
 	return l.mu.fatal
 }
 
-func (m *Main) produceLines(ctx context.Context, t *topic.Topic, p *topic.Producer, r *recordMaker) error {
-	results := &lineResults{m: m, t: t}
-	err := m.sendLines(ctx, p, r, results)
+func (m *Main) produceLines(ctx context.Context, name string, p sender, r *recordMaker) error {
+	results := &lineResults{m: m, topic: name}
+	input := m.Stdin
+	if !isTerminal(input) { // else a person types there
+		results.meter = m.startMeter("produce "+name, sizeOf(input))
+	}
+	if results.meter != nil {
+		input = io.TeeReader(input, results.meter)
+	}
+	err := m.sendLines(ctx, p, input, r, results)
 	if ferr := p.Flush(context.WithoutCancel(ctx)); ferr != nil && !blamesContent(ferr) && err == nil {
 		err = ferr
 	}
+	results.meter.finish()
 	results.mu.Lock() // the producer has nothing left to report
 	defer results.mu.Unlock()
 	if !m.flags.json {
@@ -251,9 +279,9 @@ func (m *Main) produceLines(ctx context.Context, t *topic.Topic, p *topic.Produc
 
 // sendLines hands lines to the producer until the input or ctx ends, or nothing
 // can be written any more.
-func (m *Main) sendLines(ctx context.Context, p *topic.Producer, r *recordMaker, results *lineResults) error {
+func (m *Main) sendLines(ctx context.Context, p sender, in io.Reader, r *recordMaker, results *lineResults) error {
 	input := make(chan inputLine, importAhead)
-	go readLines(ctx, rows.NewLines(m.Stdin, r.maxLine), input)
+	go readLines(ctx, rows.NewLines(in, r.maxLine), input)
 	for {
 		select {
 		case <-ctx.Done():

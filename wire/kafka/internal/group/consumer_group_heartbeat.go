@@ -185,6 +185,12 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 		return nil, err
 	}
 	g.heard(m)
+	m.answer(p, had, resp)
+	return nil, nil
+}
+
+// answer tells a member what it is to have; before the report it was had.
+func (m *member) answer(p *report, had partitions, resp *kmsg.ConsumerGroupHeartbeatResponse) {
 	switch { // an answer may be lost: the assignment is repeated until the client has it
 	case !had.equal(m.assigned):
 		m.has = false
@@ -198,7 +204,6 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 	if p.full || !m.has {
 		resp.Assignment = m.assigned.message()
 	}
-	return nil, nil
 }
 
 func (p partitions) message() *kmsg.ConsumerGroupHeartbeatResponseAssignment {

@@ -30,23 +30,9 @@ func (g *group) upgrade(ctx context.Context) bool {
 	if g.protocolType != consumerProtocol {
 		return false
 	}
-	subs := map[string]kmsg.ConsumerMemberMetadata{}
-	parts := map[string]partitions{}
-	taken := map[slot]string{}
-	for _, m := range g.inOrder() {
-		sub, err := parseSubscription(m.subscription(g.protocol))
-		if err != nil {
-			return false
-		}
-		assigned, err := g.assignedTo(ctx, m.assignment)
-		if err != nil {
-			return false
-		}
-		subs[m.id] = sub
-		parts[m.id] = assigned.filter(func(s slot) bool { return taken[s] == "" })
-		for s := range parts[m.id].each {
-			taken[s] = m.id
-		}
+	subs, parts, err := g.readClassic(ctx)
+	if err != nil {
+		return false
 	}
 	now := g.c.now()
 	for _, m := range g.inOrder() {
@@ -57,19 +43,46 @@ func (g *group) upgrade(ctx context.Context) bool {
 		m.answerJoin(joined{code: kerr.RebalanceInProgress.Code})
 		m.answerSync(synced{code: kerr.RebalanceInProgress.Code})
 		m.consumer, m.deadline = true, now.Add(m.session)
-		m.epoch, m.previous, m.progress = g.epoch, g.epoch, settled
+		m.epoch, m.previous, m.lostAt, m.progress = g.epoch, g.epoch, g.epoch, settled
 		m.assigned, m.target = parts[m.id], parts[m.id]
-		sub := subs[m.id]
-		m.names = slices.Compact(slices.Sorted(slices.Values(sub.Topics)))
-		if sub.Rack != nil {
-			m.rack = *sub.Rack
-		}
+		m.names, m.rack = topicNames(subs[m.id]), rackOf(subs[m.id])
 		g.owners.give(m.assigned, m)
 		g.touch(m)
 	}
 	g.joinBy, g.syncBy, g.notBefore = time.Time{}, time.Time{}, time.Time{}
 	g.becomeConsumer()
 	return true
+}
+
+// readClassic returns what the members of a classic group read, and what each has.
+func (g *group) readClassic(ctx context.Context) (map[string]*kmsg.ConsumerMemberMetadata, map[string]partitions, error) {
+	subs := map[string]*kmsg.ConsumerMemberMetadata{}
+	parts := map[string]partitions{}
+	taken := partitions{}
+	for _, m := range g.inOrder() {
+		sub, err := parseSubscription(m.subscription(g.protocol))
+		if err != nil {
+			return nil, nil, err
+		}
+		assigned, err := g.assignedTo(ctx, m.assignment)
+		if err != nil {
+			return nil, nil, err
+		}
+		subs[m.id], parts[m.id] = &sub, assigned.minus(taken)
+		taken = taken.or(assigned)
+	}
+	return subs, parts, nil
+}
+
+func topicNames(sub *kmsg.ConsumerMemberMetadata) []string {
+	return slices.Compact(slices.Sorted(slices.Values(sub.Topics)))
+}
+
+func rackOf(sub *kmsg.ConsumerMemberMetadata) string {
+	if sub.Rack == nil {
+		return ""
+	}
+	return *sub.Rack
 }
 
 // subscription returns what a member says under a protocol, or the first it has.
@@ -206,13 +219,10 @@ func (g *group) admitClassic(said *member, req *kmsg.JoinGroupRequest) (*member,
 
 // reviseClassic is revise for what a member says with JoinGroup.
 func (m *member) reviseClassic(said *member, sub *kmsg.ConsumerMemberMetadata) (bump bool) {
-	names := slices.Compact(slices.Sorted(slices.Values(sub.Topics)))
+	names := topicNames(sub)
 	bump = m.epoch == joining || !slices.Equal(m.names, names) || m.regex != ""
 	m.client, m.host, m.session, m.rebalance = said.client, said.host, said.session, said.rebalance
-	m.protocols, m.names, m.regex, m.re = said.protocols, names, "", nil
-	if sub.Rack != nil {
-		m.rack = *sub.Rack
-	}
+	m.protocols, m.names, m.regex, m.re, m.rack = said.protocols, names, "", nil, rackOf(sub)
 	return bump
 }
 

@@ -49,19 +49,23 @@ func (c *Coordinator) missing() {
 	}
 }
 
-// restore loads the groups that have members.
+// restore loads the groups that have members. What fails is tried again, unless it
+// is damaged: then the group's next request says so.
 func (c *Coordinator) restore() {
 	names, err := c.inhabited()
+	again := err != nil
 	for _, name := range names {
 		g, failed := c.acquire(c.ctx, name, false)
 		if failed != nil {
-			err = failed
+			err, again = failed, again || !errors.Is(failed, mainstem.ErrCorrupt)
 		} else if g != nil {
 			g.letGo()
 		}
 	}
 	if err != nil && c.ctx.Err() == nil {
 		c.o.Logger.Warn("loading groups", "error", err)
+	}
+	if again {
 		c.missing()
 	}
 }

@@ -121,7 +121,7 @@ func (s *txnState) endsImplicit(req *kmsg.EndTxnRequest) (done bool, _ *refusal)
 	ended := s.status == statusCommitted || s.status == statusAborted
 	// The end before began this epoch, or this producer id when epochs ran out.
 	again := ended && s.implicit && (req.ProducerID == s.pid && int32(req.ProducerEpoch)+1 == int32(s.epoch) ||
-		s.lastPID >= 0 && req.ProducerID == s.lastPID && req.ProducerEpoch >= lastEpoch && s.epoch == 0)
+		req.ProducerID == s.lastPID && req.ProducerEpoch >= lastEpoch && s.epoch == 0)
 	switch {
 	case req.ProducerID != s.pid && !again:
 		return false, refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("it belongs to producer %d, not to %d", s.pid, req.ProducerID))

@@ -15,7 +15,7 @@ import (
 // loadLocked makes sure that the partition is loaded. It holds the lock while it
 // reads: whoever wants something of the partition has to wait for it anyway.
 func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
-	for false {
+	for !p.loaded && len(p.tickets) > 0 {
 		p.left.Wait() // what they commit has to be in the log first
 	}
 	if p.loaded {

@@ -5,19 +5,24 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic"
 )
 
-// gated is a log of which one commit is written at once and answered later.
+// gated is a log of which one commit is answered later. It is written at once, or
+// late as well.
 type gated struct {
 	mainstem.Log
 	mu      sync.Mutex
 	hold    chan struct{} // the next commit is answered when it is closed
 	written chan struct{} // closed when that commit was written
+	before  bool          // it is not written until then either
 }
 
 // Commit implements [mainstem.Log].
@@ -26,6 +31,9 @@ func (g *gated) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt
 	hold, written := g.hold, g.written
 	g.hold, g.written = nil, nil
 	g.mu.Unlock()
+	if hold != nil && g.before {
+		<-hold
+	}
 	r, err := g.Log.Commit(ctx, b)
 	if hold != nil {
 		close(written)
@@ -152,5 +160,64 @@ func TestUntrackedPartitions(t *testing.T) {
 	f.want(f.append(tp, 0, batch(p, 0, false, "v")), nil, 1)
 	if part := f.m.partition(tp, 0); part.head != 1 {
 		t.Errorf("recovery would begin at offset %d, want 1", part.head)
+	}
+}
+
+// TestDroppedPartitionWaits checks that a partition which has to be read again is
+// not read while commits to it are under way.
+func TestDroppedPartitionWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{Log: model.New(nil), before: true}
+		bad := &failing{Log: g, outcome: mainstem.Unknown}
+		f := newFixtureOn(t, bad)
+		tp := f.topic("t", 1, topic.TimestampAfter, "9223372036854775807")
+		slow, quick := f.init(""), f.init("")
+		f.want(f.append(tp, 0, batch(quick, 0, false, "q")), nil, 0)
+		_, release := g.delay()
+		done := make(chan Append, 1)
+		go func() { done <- f.append(tp, 0, batch(slow, 0, false, "s")) }()
+		synctest.Wait()
+		bad.n = 1
+		f.want(f.append(tp, 0, batch(quick, 1, false, "q")), kerr.KafkaStorageError, -1)
+		stable := make(chan int64, 1)
+		go func() { stable <- f.stable(tp, 0) }()
+		synctest.Wait()
+		release()
+		f.want(<-done, nil, 1)
+		<-stable
+		f.want(f.append(tp, 0, batch(slow, 0, false, "s")), nil, 1)
+		f.want(f.append(tp, 0, batch(quick, 1, false, "q")), nil, 2)
+	})
+}
+
+// TestStableDoesNotFall checks that what a reader was told stays stable when a
+// transaction begins that looked at the end before others appended.
+func TestStableDoesNotFall(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	p := f.init("x")
+	var k ticket
+	if err := f.m.partition(tp, 0).enter(t.Context(), &k, tp, p.pid); err != nil {
+		t.Fatal(err)
+	}
+	end, err := tp.End(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.want(f.append(tp, 0, plainBatch("a", "b")), nil, 0)
+	if got := f.stable(tp, 0); got != 2 {
+		t.Fatalf("last stable offset %d, want 2", got)
+	}
+	k.hold(end)
+	if got := f.stable(tp, 0); got != 2 {
+		t.Errorf("last stable offset %d, want 2 still", got)
+	}
+	f.want(f.append(tp, 0, plainBatch("c")), nil, 2)
+	if got := f.stable(tp, 0); got != 2 {
+		t.Errorf("last stable offset %d, want 2: a transaction may have begun there", got)
+	}
+	k.leave(nil)
+	if got := f.stable(tp, 0); got != 3 {
+		t.Errorf("last stable offset %d, want 3: none did", got)
 	}
 }

@@ -150,7 +150,10 @@ func TestEndTxn(t *testing.T) {
 		})
 	}
 	f := newFixture(t)
-	_, code := f.end("nobody", id{1, 0}, true, 5)
+	f.ended("x", f.init("x"), false, 5)
+	_, code := f.end("x", id{-1, math.MaxInt16}, false, 5)
+	f.wantCode("end as nobody", code, kerr.InvalidProducerIDMapping)
+	_, code = f.end("nobody", id{1, 0}, true, 5)
 	f.wantCode("unknown transactional id", code, kerr.InvalidProducerIDMapping)
 	_, code = f.end("", id{1, 0}, true, 5)
 	f.wantCode("empty transactional id", code, kerr.InvalidRequest)

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka"
+)
+
+// kafkaPart is the Kafka listener and its server.
+type kafkaPart struct {
+	server   *kafka.Server // nil if Kafka is off
+	address  net.Addr
+	figures  *kafkaFigures
+	finished chan struct{} // closed when the listener's goroutine has ended
+}
+
+// startKafka begins to listen before it returns, so that a node that started can be
+// reached.
+func (n *Node) startKafka(ctx context.Context) error {
+	c := &n.config
+	if c.Kafka == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", c.Kafka)
+	if err != nil {
+		e := &mainstem.Error{
+			Kind: mainstem.KindUnavailable, Op: "listen for Kafka clients on " + c.Kafka, Err: err,
+			Hint: "choose another address with --kafka, or turn it off with --kafka ''",
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			e.Hint = "another server, perhaps a Kafka broker, has that address: " + e.Hint
+		}
+		return e
+	}
+	figures := newKafkaFigures()
+	s, err := kafka.New(ctx, n.topics, &kafka.Options{
+		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
+		MaxInFlight: c.KafkaMaxPending, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
+		WriteTimeout: c.KafkaWriteTimeout, IdleTimeout: c.KafkaIdleTimeout, OffsetRetention: c.KafkaOffsetRetention,
+		Logger: n.logger, Metrics: figures,
+	})
+	if err != nil {
+		_ = l.Close()
+		return fmt.Errorf("start the Kafka server: %w", err)
+	}
+	figures.server = s
+	n.metrics.registry.MustRegister(figures)
+	n.kafka = kafkaPart{server: s, address: l.Addr(), figures: figures, finished: make(chan struct{})}
+	as := &kafka.Listener{Advertise: c.KafkaAdvertise, Mechanisms: c.kafkaMechanisms()}
+	if n.tls != nil {
+		as.TLS = n.tls.Clone()
+	}
+	go func() {
+		defer close(n.kafka.finished)
+		if err := s.Serve(l, as); err != nil {
+			n.fail(fmt.Errorf("kafka listener: %w", err))
+		}
+	}()
+	return nil
+}
+
+// stopKafka stops listening, lets requests that are being served end until ctx does,
+// and cuts the rest.
+func (n *Node) stopKafka(ctx context.Context) error {
+	if n.kafka.server == nil {
+		return nil
+	}
+	n.metrics.registry.Unregister(n.kafka.figures)
+	err := n.kafka.server.Shutdown(ctx)
+	<-n.kafka.finished
+	return err
+}
+
+// KafkaAddr returns the address that the node listens on for Kafka clients, nil before
+// Start and if that is off.
+func (n *Node) KafkaAddr() net.Addr { return n.kafka.address }
+
+// kafkaMechanisms are the SASL mechanisms as the protocol calls them.
+func (c *Config) kafkaMechanisms() []string {
+	var out []string
+	for name := range strings.SplitSeq(c.KafkaSASL, ",") {
+		if name = strings.ToUpper(strings.TrimSpace(name)); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// checkKafka refuses what cannot be served, and an address that others can reach
+// unless it is protected.
+func (c *Config) checkKafka() error {
+	if c.Kafka == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.Kafka)
+	if err != nil {
+		return fmt.Errorf("kafka is %q: want HOST:PORT, as in %s, or nothing to turn it off", c.Kafka, DefaultKafka)
+	}
+	for _, m := range c.kafkaMechanisms() {
+		switch m {
+		case kafka.Plain, kafka.ScramSHA256, kafka.ScramSHA512:
+		default:
+			return fmt.Errorf("kafka-sasl has %q: want plain, scram-sha-256 or scram-sha-512, separated by commas", strings.ToLower(m))
+		}
+	}
+	if c.KafkaPartitions < 0 || c.KafkaPartitions > topic.MaxPartitions {
+		return fmt.Errorf("kafka-partitions is %d: want 1 to %d", c.KafkaPartitions, topic.MaxPartitions)
+	}
+	if request := cmp.Or(c.KafkaMaxRequest, kafka.DefaultMaxRequest); c.KafkaMaxPending != 0 && c.KafkaMaxPending < request {
+		return fmt.Errorf("kafka-max-pending is %d, less than kafka-max-request, %d: a request must fit into it", c.KafkaMaxPending, request)
+	}
+	if c.KafkaAdvertise != "" {
+		if host, port, err := net.SplitHostPort(c.KafkaAdvertise); err != nil || host == "" || port == "" {
+			return fmt.Errorf("kafka-advertise is %q: want HOST:PORT, by which clients reach this server", c.KafkaAdvertise)
+		}
+	}
+	if isLoopback(host) || c.Insecure {
+		return nil
+	}
+	var missing []string
+	if c.TLSCert == "" {
+		missing = append(missing, "TLS (set tls-cert and tls-key)")
+	}
+	if len(c.kafkaMechanisms()) == 0 {
+		missing = append(missing, "authentication (set kafka-sasl, and make users with mainstem kafka user set)")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("kafka is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure to serve everyone on that network",
+		c.Kafka, strings.Join(missing, " and "))
+}
+
+// KafkaUsers returns the users of a log that Kafka clients authenticate as.
+func KafkaUsers(log mainstem.Log) *kafka.UserStore { return kafka.NewUserStore(log) }

@@ -1,0 +1,111 @@
+package group
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]*Options{
+		"sessions":  {MinSession: time.Hour},
+		"size":      {MaxSize: -1},
+		"delay":     {InitialDelay: -1},
+		"heartbeat": {Heartbeat: time.Microsecond},
+		"session":   {Session: time.Second},
+		"topics":    {TopicsEvery: -1},
+		"groups":    {MaxGroups: -1},
+	} {
+		if _, err := Open(model.New(nil), nil, o); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := (*Options)(nil).Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}
+
+func TestMaxGroups(t *testing.T) {
+	w := newWorld(t, Options{MaxGroups: 1})
+	w.topics.create("t", 1)
+	w.reporter("a", "m", "t").mustBeat(t)
+	wantCode(t, "another group", w.reporter("b", "m", "t").beat().ErrorCode, kerr.CoordinatorNotAvailable)
+	wantCode(t, "the group that is there", w.reporter("a", "n", "t").beat().ErrorCode, nil)
+}
+
+// What is asked of groups that are not there leaves nothing in memory.
+func TestNothingRemains(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := w.member("g")
+	a.id = "who"
+	a.join()
+	a.beat()
+	a.sync(nil)
+	a.leave()
+	w.describe("g")
+	w.CheckTxnCommit("x", "m", nil, 3)
+	w.ConsumerGroupDescribe(ctx, Client{}, &kmsg.ConsumerGroupDescribeRequest{Version: 1, Groups: []string{"g"}})
+	if n := len(w.all()); n != 0 {
+		t.Errorf("%d groups in memory", n)
+	}
+	if n := w.log.count(); n != 0 {
+		t.Errorf("%d commits", n)
+	}
+}
+
+// A damaged group is said to be damaged; the others work.
+func TestDamage(t *testing.T) {
+	for what, damage := range map[string]func(*mainstem.Batch){
+		"group":      func(b *mainstem.Batch) { b.Put(topic.GroupSpace, groupKey("g"), []byte{9}) },
+		"member":     func(b *mainstem.Batch) { b.Put(topic.GroupSpace, memberKey("g", "a"), []byte{1, 0}) },
+		"member key": func(b *mainstem.Batch) { b.Put(topic.GroupSpace, append(memberKey("g", "a"), 0), nil) },
+		"expression": func(b *mainstem.Batch) {
+			b.Put(topic.GroupSpace, memberKey("g", "b"), (&identity{consumer: true, regex: "("}).encode())
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			w.topics.create("t", 1)
+			a := w.reporter("g", "a", "t").mustBeat(t)
+			other := w.reporter("other", "a", "t").mustBeat(t)
+			w.Coordinator.Close()
+			b := mainstem.NewBatch()
+			damage(b)
+			if _, err := w.log.Commit(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			w.open()
+			wantCode(t, "heartbeat", a.beat().ErrorCode, kerr.UnknownServerError)
+			other.mustBeat(t)
+		})
+	}
+}
+
+// A group whose timer could not store what was due is looked at again.
+func TestTimerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		a, b := w.member("g"), w.member("g")
+		together(t, a, b)
+		w.log.set(errBroken, false)
+		time.Sleep(testSession + 100*time.Millisecond)
+		synctest.Wait()
+		if n := len(w.all()); n != 0 {
+			t.Fatalf("%d groups in memory", n)
+		}
+		w.log.set(nil, false)
+		time.Sleep(2*testSession + 2*testRebalance)
+		synctest.Wait()
+		if s := w.state("g"); s != "Empty" {
+			t.Errorf("state %s", s)
+		}
+	})
+}
