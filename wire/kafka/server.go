@@ -62,7 +62,8 @@ func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error
 	s.decoded = semaphore.NewWeighted(int64(s.o.MaxInFlight))
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.openCoordinators(ctx); err != nil {
-		return nil, err
+		s.stop()
+		return nil, errors.Join(err, s.events.Close())
 	}
 	return s, nil
 }
