@@ -59,5 +59,6 @@ func (s *Server) addPartitions(ctx context.Context, asked *kmsg.CreatePartitions
 	if validateOnly {
 		return nil
 	}
+	defer s.groups.TopicsChanged()
 	return s.topics.AddPartitions(ctx, t.Name(), asked.Count)
 }

@@ -54,6 +54,7 @@ func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsReques
 	}
 	if !validateOnly {
 		t, err := s.topics.Create(ctx, asked.Topic, spec)
+		s.groups.TopicsChanged()
 		switch {
 		case errors.Is(err, mainstem.ErrExists):
 			return refuse(kerr.TopicAlreadyExists, "topic %q exists already", asked.Topic)

@@ -59,5 +59,6 @@ func (s *Server) deleteTopic(ctx context.Context, k topicKey, out *kmsg.DeleteTo
 		return err
 	}
 	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()
+	defer s.groups.TopicsChanged()
 	return s.topics.Delete(ctx, t.Name())
 }

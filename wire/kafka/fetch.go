@@ -85,7 +85,7 @@ func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(
 // begin finds the topic of a part and reads it.
 func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 	p.src, p.code, p.chunk, p.aborted = nil, 0, topic.Chunk{}, nil
-	src, err := f.s.source(ctx, p.name, p.id)
+	src, err := f.s.recently(ctx, p.name, p.id)
 	if err != nil {
 		p.code = f.s.failure(f.c, "Fetch", err)
 		if p.name == "" && errors.Is(err, mainstem.ErrNotFound) {

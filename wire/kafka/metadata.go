@@ -90,6 +90,7 @@ func (s *Server) autoCreate(ctx context.Context, name string, otherwise error) (
 		return nil, otherwise
 	}
 	t, err := s.topics.Ensure(ctx, name, topic.Spec{Partitions: s.o.Partitions})
+	s.groups.TopicsChanged()
 	if err != nil {
 		return nil, err
 	}

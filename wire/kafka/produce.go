@@ -101,7 +101,7 @@ func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest
 	case req.Acks != acksAll && req.Acks != acksNone && req.Acks != acksLeader:
 		return nil, kerr.InvalidRequiredAcks.Code, ""
 	}
-	src, err := s.source(ctx, t.Topic, t.TopicID)
+	src, err := s.recently(ctx, t.Topic, t.TopicID)
 	if err != nil {
 		code := s.failure(c, "Produce", err)
 		if code == kerr.UnknownTopicOrPartition.Code && t.Topic == "" {

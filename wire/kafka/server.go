@@ -34,6 +34,7 @@ type Server struct {
 	answers  answers             // that are on their way
 	pretence pretence            // of users that do not exist
 	stable   wakers              // read-committed fetches that wait
+	recent   recent              // topics
 
 	mu struct {
 		sync.Mutex
