@@ -32,5 +32,11 @@ func (c *conn) carry(change int) {
 	c.s.answers.carried.Add(int64(change))
 }
 
-// delivered notes that the answer is gone.
-func (c *conn) delivered() { c.carry(-int(c.carries)) }
+// delivered notes that the answer is gone, and takes back its memory.
+func (c *conn) delivered() {
+	c.carry(-int(c.carries))
+	for _, b := range c.lent {
+		putBuffer(b)
+	}
+	c.lent = c.lent[:0]
+}

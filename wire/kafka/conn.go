@@ -39,8 +39,9 @@ type conn struct {
 	trust    int   // bytes that a request gets memory for before it is here
 	carries  int64 // bytes of record batches in the answer
 	fetch    sessions
-	answered int   // bytes of the last answer: the next may be like it
-	failed   error // why the connection ends after the answer
+	answered int      // bytes of the last answer: the next may be like it
+	lent     [][]byte // memory of the answer's record batches
+	failed   error    // why the connection ends after the answer
 
 	mu struct {
 		sync.Mutex

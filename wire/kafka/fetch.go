@@ -29,7 +29,8 @@ type fetchPart struct {
 	stable  int64
 	aborted []producer.Aborted
 
-	told told
+	told   told
+	expect int // bytes found the last time: there may be as many again
 }
 
 // told is what the client of a fetch session was last told of a partition.
@@ -124,7 +125,7 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	}
 	limit = f.c.reserve(limit)
 	defer func() { f.c.carry(len(p.chunk.Data) - limit) }()
-	o := topic.ReadOptions{MaxBytes: max(limit, 1), LeaderEpoch: leaderEpoch, Buffer: p.chunk.Data[:0]}
+	o := topic.ReadOptions{MaxBytes: max(limit, 1), LeaderEpoch: leaderEpoch}
 	t, native := p.src.(*topic.Topic)
 	committed := f.committed && native // nothing else has transactions
 	if committed {
@@ -133,7 +134,7 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 		}
 		o.Before = p.stable
 	}
-	chunk, err := p.src.Read(ctx, p.num, p.offset, &o)
+	chunk, err := f.readChunk(ctx, p, &o)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,23 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 		p.aborted, err = f.s.producers.Aborted(ctx, t, p.num, p.offset, chunk.Next)
 	}
 	return err
+}
+
+// readChunk reads batches of a part into memory that the connection uses again once
+// they are sent.
+func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *topic.ReadOptions) (topic.Chunk, error) {
+	buf := p.chunk.Data[:0]
+	if cap(buf) == 0 {
+		buf = getBuffer(min(p.expect, o.MaxBytes))
+		f.c.lent = append(f.c.lent, buf)
+	}
+	o.Buffer = buf
+	chunk, err := p.src.Read(ctx, p.num, p.offset, o)
+	if grown := chunk.Data; cap(grown) > cap(buf) {
+		f.c.lent = append(f.c.lent, grown)
+	}
+	p.expect = len(chunk.Data)
+	return chunk, err
 }
 
 // ends reads where a part's partition begins and ends, without any batches, and

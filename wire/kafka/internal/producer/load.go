@@ -15,8 +15,8 @@ import (
 // loadLocked makes sure that the partition is loaded. It holds the lock while it
 // reads: whoever wants something of the partition has to wait for it anyway.
 func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
-	for !p.loaded && len(p.tickets) > 0 {
-		p.left.Wait() // what they commit has to be in the log first
+	for !p.loaded && (len(p.tickets) > 0 || p.saved.saving) {
+		p.left.Wait() // what is being committed has to be in the log first
 	}
 	if p.loaded {
 		return nil
@@ -25,7 +25,7 @@ func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
 	p.stored, p.head, p.known = false, 0, 0
 	p.producers, p.open = map[int64]*producer{}, map[*producer]struct{}{}
 	p.aborted = nil
-	p.saved = &savedState{expired: map[int64]struct{}{}}
+	p.saved = savedState{expired: map[int64]struct{}{}}
 	if err := p.readLocked(ctx); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type partition struct {
 	place
 
 	mu        sync.Mutex
-	left      sync.Cond // signalled when the last ticket is given back
+	left      sync.Cond // signalled when the last ticket is given back, and when a snapshot is settled
 	t         *topic.Topic
 	loaded    bool
 	stored    bool  // there is a head in the log
@@ -34,7 +34,7 @@ type partition struct {
 	aborted   []Aborted              // in the order of Last
 	tickets   []*ticket
 
-	saved *savedState // a new one for each load
+	saved savedState
 }
 
 // savedState is what a partition knows about what is stored about it.

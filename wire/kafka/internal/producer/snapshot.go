@@ -14,7 +14,6 @@ const maxSnapshot = 10_000
 // may be newer than the head: recovery passes over the batches that it knows.
 type snapshot struct {
 	p       *partition
-	of      *savedState
 	head    int64
 	dirty   []*producer
 	expired []int64
@@ -35,9 +34,9 @@ func (p *partition) rideLocked(b *mainstem.Batch) *snapshot {
 	if !p.stored {
 		b.Ensure(Space, spacePolicy)
 		b.Put(Space, headKey(p.place), encodeOffset(p.head))
-		return &snapshot{p: p, of: p.saved, head: p.head, run: -1}
+		return &snapshot{p: p, head: p.head, run: -1}
 	}
-	if !p.duesLocked() || p.saved.saving {
+	if !p.loaded || !p.duesLocked() || p.saved.saving { // what was dropped knows too little
 		return nil
 	}
 	return p.snapshotLocked(b)
@@ -55,7 +54,7 @@ func (k *ticket) ride(b *mainstem.Batch) *snapshot {
 
 // snapshotLocked adds a snapshot to b. Until the snapshot is settled there is no other.
 func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
-	s := &snapshot{p: p, of: p.saved, head: p.known, run: -1, whole: true}
+	s := &snapshot{p: p, head: p.known, run: -1, whole: true}
 	for _, k := range p.tickets {
 		s.head = min(s.head, k.bound)
 	}
@@ -93,30 +92,28 @@ func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
 
 // settleLocked ends the snapshot: it was committed, or it was not.
 func (s *snapshot) settleLocked(committed bool) {
-	p := s.p
-	if s.of != p.saved {
-		return // the partition was loaded anew
-	}
+	p, of := s.p, &s.p.saved
 	if s.whole {
-		s.of.saving = false
+		of.saving = false
+		p.left.Broadcast()
 	}
 	if committed {
 		p.stored, p.head = true, max(p.head, s.head)
 		if s.run >= 0 {
-			s.of.runs = append(s.of.runs, s.run)
+			of.runs = append(of.runs, s.run)
 		}
 		return
 	}
-	s.of.batches += s.batches
-	s.of.aborted = append(s.aborted, s.of.aborted...)
+	of.batches += s.batches
+	of.aborted = append(s.aborted, of.aborted...)
 	for _, e := range s.dirty {
 		if !e.dirty {
 			e.dirty = true
-			s.of.dirty = append(s.of.dirty, e)
+			of.dirty = append(of.dirty, e)
 		}
 	}
 	for _, pid := range s.expired {
-		s.of.expired[pid] = struct{}{}
+		of.expired[pid] = struct{}{}
 	}
 }
 

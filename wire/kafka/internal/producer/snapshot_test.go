@@ -190,6 +190,78 @@ func TestDroppedPartitionWaits(t *testing.T) {
 	})
 }
 
+// TestDroppedPartitionWaitsForUpkeep checks the same for a snapshot that upkeep takes:
+// committed late, it would put old knowledge over new that nobody saves again.
+func TestDroppedPartitionWaitsForUpkeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{Log: model.New(nil), before: true}
+		bad := &failing{Log: g, outcome: mainstem.Unknown}
+		f := newFixtureOn(t, bad)
+		f.o.SnapshotEvery = 2
+		f.reopen(true)
+		tp := f.topic("t", 1, topic.TimestampAfter, "9223372036854775807")
+		p, q := f.init(""), f.init("")
+		f.want(f.append(tp, 0, batch(p, 0, false, "p")), nil, 0)
+		_, release := g.delay()
+		kept := make(chan error, 1)
+		go func() { kept <- f.m.Upkeep(t.Context()) }()
+		synctest.Wait()
+		bad.n = 1
+		f.want(f.append(tp, 0, batch(q, 0, false, "q")), kerr.KafkaStorageError, -1)
+		var next sync.WaitGroup
+		next.Go(func() {
+			for i := range int32(2) {
+				f.want(f.append(tp, 0, batch(p, 1+i, false, "p")), nil, int64(1+i))
+			}
+			for i := range int32(2) { // a snapshot with the second
+				f.want(f.append(tp, 0, batch(q, i, false, "q")), nil, int64(3+i))
+			}
+		})
+		synctest.Wait()
+		release()
+		if err := <-kept; err != nil {
+			t.Error(err)
+		}
+		next.Wait()
+		for i := range int32(4) { // and snapshots that need not save the other producer
+			f.want(f.append(tp, 0, batch(q, 2+i, false, "q")), nil, int64(5+i))
+		}
+		f.reopen(false)
+		tp, _ = f.catalog.Topic(t.Context(), "t")
+		f.want(f.append(tp, 0, batch(p, 2, false, "p")), nil, 2)
+		f.want(f.append(tp, 0, batch(p, 4, false, "p")), kerr.OutOfOrderSequenceNumber, -1)
+	})
+}
+
+// TestNoSnapshotOfDroppedPartition checks that an append which was under way when
+// the partition was dropped saves nothing: there is nothing left to save.
+func TestNoSnapshotOfDroppedPartition(t *testing.T) {
+	f := newFixture(t)
+	f.o.SnapshotEvery = 2
+	f.reopen(true)
+	tp := f.topic("t", 1)
+	p, q := f.init(""), f.init("")
+	f.want(f.append(tp, 0, batch(p, 0, false, "p")), nil, 0)
+	f.want(f.append(tp, 0, batch(p, 1, false, "p")), nil, 1)
+	part := f.m.partition(tp, 0)
+	var k ticket
+	if err := part.enter(t.Context(), &k, tp, q.pid); err != nil {
+		t.Fatal(err)
+	}
+	part.mu.Lock()
+	part.dropLocked()
+	part.mu.Unlock()
+	b := mainstem.NewBatch()
+	if k.ride(b); b.Len() > 0 {
+		if _, err := f.log.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.leave(nil)
+	f.want(f.append(tp, 0, batch(p, 1, false, "p")), nil, 1)
+	f.want(f.append(tp, 0, batch(p, 3, false, "p")), kerr.OutOfOrderSequenceNumber, -1)
+}
+
 // TestStableDoesNotFall checks that what a reader was told stays stable when a
 // transaction begins that looked at the end before others appended.
 func TestStableDoesNotFall(t *testing.T) {
