@@ -231,6 +231,11 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		WriteStallEnd:   func() { l.fs.hurry.Add(-1) },
 	}
 	o.Experimental.EnableValueBlocks = func() bool { return false } // they slow down reading all versions of a key
+	// Pebble would put all versions of a key but the newest apart, too.
+	o.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
+		return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency}, nil, nil
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
