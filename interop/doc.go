@@ -6,6 +6,9 @@
 //
 // # Testing
 //
-// Every test starts a server in its own process on a free port of loopback.
-// Here is the client of gRPC's authors, grpc-go, against package wire/rpc.
+// Every test starts a server on a free port of loopback. Here is the client of
+// gRPC's authors, grpc-go, against package wire/rpc in the process of the test.
+// Folder kafka holds four libraries for Kafka against the program itself, and the
+// program speed, which measures it; folder librdkafka, a module of its own, an old
+// version of one of them. They need cgo and a C compiler.
 package interop
