@@ -120,16 +120,21 @@ const (
 
 // setCosts says what an entry of a map costs, in its slot and outside.
 func (pr *program) setCosts() {
-	pr.slot = 2 // control bytes, and rounding
+	const pointerSize = 8
+	size, align := uintptr(0), uintptr(1)
 	for _, part := range []reflect.Type{pr.typ.Key(), pr.typ.Elem()} {
-		if size := part.Size(); size <= maxInSlot {
-			pr.slot += size
-		} else {
-			pr.slot += 8
-			pr.outside += size + size/4 + 16
+		n, a := part.Size(), uintptr(part.Align())
+		if n > maxInSlot {
+			pr.outside += n + n/4 + 16
+			n, a = pointerSize, pointerSize
 		}
+		size, align = roundUp(size, a)+n, max(align, a)
 	}
+	size = roundUp(size, align)
+	pr.slot = size + size/8 + 2 // the allocator's rounding, and control bytes
 }
+
+func roundUp(n, to uintptr) uintptr { return (n + to - 1) / to * to }
 
 func (d *decoder) chargeMap(pr *program, n int) error {
 	slots := 0

@@ -74,9 +74,14 @@ func TestAllocationLimit(t *testing.T) {
 				if errors.Is(err, binary.ErrLimit) {
 					refused++
 				}
-				to = reflect.New(reflect.TypeOf(v).Elem()).Interface()
-				if got := allocated(func() { err = r.Decode(src, to) }); got > uint64(limit)+errorMemory {
-					t.Errorf("%T from %x...: %d bytes allocated, limit %d; %v", v, src[:10], got, limit, err)
+				most := uint64(limit) + errorMemory
+				got := most + 1
+				for try := 0; got > most && try < 5; try++ { // what others allocate meanwhile is not the same each time
+					to = reflect.New(reflect.TypeOf(v).Elem()).Interface()
+					got = min(got, allocated(func() { err = r.Decode(src, to) }))
+				}
+				if got > most {
+					t.Errorf("%T from %x...: more than %d bytes allocated; %v", v, src[:10], most, err)
 				}
 			}
 		}
