@@ -251,6 +251,9 @@ func (h *hub) follow(ctx context.Context, after mainstem.Position) {
 		for rec, err := range h.t.c.log.Feed(ctx, mainstem.Filter{Spaces: []string{h.t.space}, After: after, Follow: true}) {
 			if err != nil {
 				if errors.Is(err, mainstem.ErrClosed) {
+					// Waking once is not enough: who looks again may find the log still
+					// readable for a moment, and would then wait for good.
+					h.t.c.stop()
 					h.retire()
 				}
 				break
