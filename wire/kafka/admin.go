@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -99,14 +100,19 @@ func (s *Server) assignedHere(partition int32, replicas []int32) error {
 	return refuse(kerr.InvalidReplicaAssignment, "partition %d is assigned to brokers %v: there is one broker, %d", partition, replicas, s.o.NodeID)
 }
 
-// twice returns the entries that occur more than once.
-func twice[K comparable](keys []K) map[K]bool {
-	seen, out := make(map[K]bool, len(keys)), map[K]bool{}
-	for _, k := range keys {
-		if seen[k] {
-			out[k] = true
+// once yields the index of each entry where it occurs first, and whether it occurs
+// again: a request that names something twice has one answer for it.
+func once[K comparable](keys []K) iter.Seq2[int, bool] {
+	return func(yield func(int, bool) bool) {
+		count := make(map[K]int, len(keys))
+		for _, k := range keys {
+			count[k]++
 		}
-		seen[k] = true
+		for i, k := range keys {
+			n := count[k]
+			if count[k] = 0; n > 0 && !yield(i, n > 1) {
+				return
+			}
+		}
 	}
-	return out
 }

@@ -18,28 +18,28 @@ func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfi
 	for i, r := range req.Resources {
 		keys[i] = configResource{r.ResourceType, r.ResourceName}
 	}
-	double, done := twice(keys), map[configResource]bool{}
-	for i, k := range keys {
-		if done[k] {
-			continue
-		}
-		done[k] = true
+	for i, double := range once(keys) {
 		out := kmsg.NewAlterConfigsResponseResource()
-		out.ResourceType, out.ResourceName = k.kind, k.name
-		err := s.alter(ctx, k, double[k], req.ValidateOnly, func(cfg topic.Config) error {
-			clear(cfg)
-			for _, one := range req.Resources[i].Configs {
-				if one.Value == nil {
-					return refuse(kerr.InvalidConfig, "configuration %q has no value", one.Name)
-				}
-				cfg[one.Name] = *one.Value
-			}
-			return nil
+		out.ResourceType, out.ResourceName = keys[i].kind, keys[i].name
+		err := s.alter(ctx, keys[i], double, req.ValidateOnly, func(cfg topic.Config) error {
+			return replaceAll(cfg, req.Resources[i].Configs)
 		})
 		out.ErrorCode, out.ErrorMessage = s.outcome(c, "AlterConfigs", err)
 		resp.Resources = append(resp.Resources, out)
 	}
 	return resp
+}
+
+// replaceAll makes a topic's configurations those given and no others.
+func replaceAll(cfg topic.Config, configs []kmsg.AlterConfigsRequestResourceConfig) error {
+	clear(cfg)
+	for _, one := range configs {
+		if one.Value == nil {
+			return refuse(kerr.InvalidConfig, "configuration %q has no value", one.Name)
+		}
+		cfg[one.Name] = *one.Value
+	}
+	return nil
 }
 
 // alter changes the configurations of one resource, or only checks that this could

@@ -16,17 +16,12 @@ func (s *Server) createPartitions(ctx context.Context, c *conn, req *kmsg.Create
 	for i := range req.Topics {
 		names[i] = req.Topics[i].Topic
 	}
-	double, done := twice(names), map[string]bool{}
-	for i := range req.Topics {
+	for i, double := range once(names) {
 		asked := &req.Topics[i]
-		if done[asked.Topic] {
-			continue
-		}
-		done[asked.Topic] = true
 		out := kmsg.NewCreatePartitionsResponseTopic()
 		out.Topic = asked.Topic
 		err := error(nil)
-		if double[asked.Topic] {
+		if double {
 			err = refuse(kerr.InvalidRequest, "the request names the topic %q more than once", asked.Topic)
 		} else {
 			err = s.addPartitions(ctx, asked, req.ValidateOnly)

@@ -21,17 +21,12 @@ func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopi
 	for i := range req.Topics {
 		names[i] = req.Topics[i].Topic
 	}
-	double, done := twice(names), map[string]bool{}
-	for i := range req.Topics {
+	for i, double := range once(names) {
 		asked := &req.Topics[i]
-		if done[asked.Topic] {
-			continue // one answer for each name
-		}
-		done[asked.Topic] = true
 		out := kmsg.NewCreateTopicsResponseTopic()
 		out.Topic, out.NumPartitions, out.ReplicationFactor = asked.Topic, -1, -1
 		err := error(nil)
-		if double[asked.Topic] {
+		if double {
 			err = refuse(kerr.InvalidRequest, "the request names the topic %q more than once", asked.Topic)
 		} else {
 			err = s.createTopic(ctx, asked, req.ValidateOnly, &out)

@@ -24,17 +24,13 @@ func (s *Server) deleteTopics(ctx context.Context, c *conn, req *kmsg.DeleteTopi
 			keys[i].name = *asked[i].Topic
 		}
 	}
-	double, done := twice(keys), map[topicKey]bool{}
-	for i, k := range keys {
-		if done[k] {
-			continue // one answer for each topic
-		}
-		done[k] = true
+	for i, double := range once(keys) {
+		k := keys[i]
 		out := kmsg.NewDeleteTopicsResponseTopic()
 		out.Topic, out.TopicID = asked[i].Topic, k.id
 		var err error
 		switch {
-		case double[k]:
+		case double:
 			err = refuse(kerr.InvalidRequest, "the request names a topic more than once")
 		case (k.name == "") == (k.id == topic.ID{}):
 			err = refuse(kerr.InvalidRequest, "want either the name of a topic or its ID")

@@ -24,13 +24,8 @@ func (s *Server) describeUserScramCredentials(ctx context.Context, c *conn, req 
 	for i := range req.Users {
 		names[i] = req.Users[i].Name
 	}
-	double, done := twice(names), map[string]bool{}
-	for _, name := range names {
-		if done[name] {
-			continue
-		}
-		done[name] = true
-		resp.Results = append(resp.Results, s.describeUser(ctx, c, name, double[name]))
+	for i, double := range once(names) {
+		resp.Results = append(resp.Results, s.describeUser(ctx, c, names[i], double))
 	}
 	return resp
 }

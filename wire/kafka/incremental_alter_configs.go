@@ -19,15 +19,10 @@ func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg
 	for i, r := range req.Resources {
 		keys[i] = configResource{r.ResourceType, r.ResourceName}
 	}
-	double, done := twice(keys), map[configResource]bool{}
-	for i, k := range keys {
-		if done[k] {
-			continue
-		}
-		done[k] = true
+	for i, double := range once(keys) {
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
-		out.ResourceType, out.ResourceName = k.kind, k.name
-		err := s.alter(ctx, k, double[k], req.ValidateOnly, func(cfg topic.Config) error {
+		out.ResourceType, out.ResourceName = keys[i].kind, keys[i].name
+		err := s.alter(ctx, keys[i], double, req.ValidateOnly, func(cfg topic.Config) error {
 			return applyAll(cfg, req.Resources[i].Configs)
 		})
 		out.ErrorCode, out.ErrorMessage = s.outcome(c, "IncrementalAlterConfigs", err)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -105,16 +106,16 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		out = *o
 	}
-	fill(&out.NodeID, DefaultNodeID)
-	fill(&out.Partitions, DefaultPartitions)
-	fill(&out.MaxRequest, DefaultMaxRequest)
-	fill(&out.MaxInFlight, max(DefaultMaxInFlight, out.MaxRequest))
-	fill(&out.MaxConnections, DefaultMaxConnections)
-	fill(&out.MaxFetch, DefaultMaxFetch)
-	fill(&out.WriteTimeout, DefaultWriteTimeout)
-	fill(&out.IdleTimeout, DefaultIdleTimeout)
-	fill(&out.AuthTimeout, DefaultAuthTimeout)
-	fill(&out.OffsetRetention, DefaultOffsetRetention)
+	out.NodeID = cmp.Or(out.NodeID, DefaultNodeID)
+	out.Partitions = cmp.Or(out.Partitions, DefaultPartitions)
+	out.MaxRequest = cmp.Or(out.MaxRequest, DefaultMaxRequest)
+	out.MaxInFlight = cmp.Or(out.MaxInFlight, max(DefaultMaxInFlight, out.MaxRequest))
+	out.MaxConnections = cmp.Or(out.MaxConnections, DefaultMaxConnections)
+	out.MaxFetch = cmp.Or(out.MaxFetch, DefaultMaxFetch)
+	out.WriteTimeout = cmp.Or(out.WriteTimeout, DefaultWriteTimeout)
+	out.IdleTimeout = cmp.Or(out.IdleTimeout, DefaultIdleTimeout)
+	out.AuthTimeout = cmp.Or(out.AuthTimeout, DefaultAuthTimeout)
+	out.OffsetRetention = cmp.Or(out.OffsetRetention, DefaultOffsetRetention)
 	if out.Now == nil {
 		out.Now = time.Now
 	}
@@ -125,13 +126,6 @@ func (o *Options) withDefaults() Options {
 		out.Metrics = noMetrics{}
 	}
 	return out
-}
-
-func fill[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Listener says how clients reach the server through one net.Listener, see

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,15 +79,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	def(&c.MinSession, DefaultMinSession)
-	def(&c.MaxSession, DefaultMaxSession)
-	def(&c.MaxSize, DefaultMaxSize)
-	def(&c.Session, DefaultSession)
-	def(&c.Heartbeat, DefaultHeartbeat)
-	def(&c.OffsetRetention, DefaultOffsetRetention)
-	def(&c.SweepEvery, DefaultSweepEvery)
-	def(&c.TopicsEvery, DefaultTopicsEvery)
-	def(&c.MaxGroups, DefaultMaxGroups)
+	c.MinSession = cmp.Or(c.MinSession, DefaultMinSession)
+	c.MaxSession = cmp.Or(c.MaxSession, DefaultMaxSession)
+	c.MaxSize = cmp.Or(c.MaxSize, DefaultMaxSize)
+	c.Session = cmp.Or(c.Session, DefaultSession)
+	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
+	c.OffsetRetention = cmp.Or(c.OffsetRetention, DefaultOffsetRetention)
+	c.SweepEvery = cmp.Or(c.SweepEvery, DefaultSweepEvery)
+	c.TopicsEvery = cmp.Or(c.TopicsEvery, DefaultTopicsEvery)
+	c.MaxGroups = cmp.Or(c.MaxGroups, DefaultMaxGroups)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -94,13 +95,6 @@ func (o *Options) withDefaults() Options {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func def[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Validate reports every field out of range.

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,13 +70,11 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	orDefault(&c.MaxTimeout, DefaultMaxTimeout)
-	orDefault(&c.TransactionalExpiry, DefaultTransactionalExpiry)
-	orDefault(&c.ProducerExpiry, DefaultProducerExpiry)
-	orDefault(&c.Every, DefaultEvery)
-	if c.SnapshotEvery == 0 {
-		c.SnapshotEvery = DefaultSnapshotEvery
-	}
+	c.MaxTimeout = cmp.Or(c.MaxTimeout, DefaultMaxTimeout)
+	c.TransactionalExpiry = cmp.Or(c.TransactionalExpiry, DefaultTransactionalExpiry)
+	c.ProducerExpiry = cmp.Or(c.ProducerExpiry, DefaultProducerExpiry)
+	c.Every = cmp.Or(c.Every, DefaultEvery)
+	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, DefaultSnapshotEvery)
 	if c.OnStable == nil {
 		c.OnStable = func(topic.ID, int32) {}
 	}
@@ -86,12 +85,6 @@ func (o *Options) withDefaults() Options {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func orDefault(d *time.Duration, def time.Duration) {
-	if *d == 0 {
-		*d = def
-	}
 }
 
 // Validate reports every field out of range.
