@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/event"
 )
 
@@ -179,8 +180,8 @@ func TestRetryConcurrently(t *testing.T) {
 
 func TestRetryAfterRestart(t *testing.T) {
 	dir := t.TempDir()
-	now := time.Now()
-	o := &pebblelog.Options{Now: func() time.Time { return now }, BatchIDAge: time.Hour}
+	clock := enginetest.NewClock()
+	o := &pebblelog.Options{Now: clock.Now, BatchIDAge: time.Hour}
 	restart := func(use func(log *pebblelog.Log, s *event.Store)) {
 		t.Helper()
 		log, err := pebblelog.Open(dir, o)
@@ -202,7 +203,7 @@ func TestRetryAfterRestart(t *testing.T) {
 		sameAs(t, write(t, s, "order-1", event.NoStream, exact), first)
 		sameAs(t, write(t, s, "order-1", event.AnyVersion, anyVersion), second)
 	})
-	now = now.Add(48 * time.Hour)
+	clock.Advance(48 * time.Hour)
 	restart(func(log *pebblelog.Log, s *event.Store) {
 		if err := log.Sweep(t.Context()); err != nil {
 			t.Fatal(err)

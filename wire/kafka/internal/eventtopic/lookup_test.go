@@ -9,13 +9,14 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
 )
 
 // TestOffsetForTime compares with a walk through all events, over every millisecond
 // that has some and those between.
 func TestOffsetForTime(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	log, err := pebblelog.OpenMemory(&pebblelog.Options{Now: func() time.Time { return now }, SweepEvery: time.Hour})
+	var clock crashtest.Clock
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, SweepEvery: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,9 +24,10 @@ func TestOffsetForTime(t *testing.T) {
 	s := store(t, log, "s")
 	c := open(t, log)
 	random := rand.New(rand.NewPCG(1, 2))
-	begin := now
+	begin, past := clock.Now(), time.Duration(0)
 	for i := range 60 {
-		now = now.Add(time.Duration(random.IntN(4)) * 700 * time.Microsecond)
+		past += time.Duration(random.IntN(4)) * 700 * time.Microsecond
+		clock.Set(past)
 		write(t, s, fmt.Sprintf("%c-%d", 'a'+i%3, i%7), note(""), note(""))
 		if i%10 == 0 {
 			b := mainstem.NewBatch()
@@ -49,7 +51,7 @@ func TestOffsetForTime(t *testing.T) {
 		if err != nil || len(evs) < 10 {
 			t.Fatal(len(evs), err)
 		}
-		for at := begin.Add(-time.Millisecond); at.Before(now.Add(2 * time.Millisecond)); at = at.Add(500 * time.Microsecond) {
+		for at := begin.Add(-time.Millisecond); at.Before(clock.Now().Add(2 * time.Millisecond)); at = at.Add(500 * time.Microsecond) {
 			want := int64(-1)
 			for _, ev := range evs {
 				if !ev.Time.Truncate(time.Millisecond).Before(at) {
