@@ -41,6 +41,13 @@ var Layers = []Layer{
 		Because: "it is generated code and its generator, for benchmarks, and in no program",
 	},
 	{
+		Name: "the actor runtime",
+		Dirs: []string{"actor"},
+		May:  []string{".", "internal/invariants"},
+
+		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
+	},
+	{
 		Name:    "the kv view",
 		Dirs:    []string{"kv"},
 		May:     []string{".", "codec", "internal/format", "internal/invariants"},
@@ -150,7 +157,7 @@ var Layers = []Layer{
 	{
 		Name:    "an example",
 		Dirs:    []string{"examples"},
-		May:     []string{".", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
+		May:     []string{".", "actor", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
 		Because: "an example shows what a user of the module can write, who cannot import internal packages",
 	},
 	{

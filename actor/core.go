@@ -1,0 +1,171 @@
+package actor
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// life is what an actor is at.
+type life uint8
+
+const (
+	alive     life = iota
+	ending         // its children stop, its Stop method runs
+	suspended      // its incarnation has ended; its supervisor will restart or bury it
+	dead
+)
+
+func (l life) String() string {
+	return [...]string{"alive", "ending", "suspended", "dead"}[l]
+}
+
+// core is the part of an actor that does not depend on its message type.
+type core struct {
+	node   *Node
+	ops    ops    // the process around this core
+	id     uint64 // its number on the node: see table
+	parent *core
+	older  *core // the sibling started before it; parent.mu guards both
+	newer  *core
+	rare   *rare // what most actors do without; mu guards the pointer and what it says
+
+	mu    sync.Mutex // guards the fields below and the mailbox
+	kids  *core      // the child started last
+	inc   uint32     // the incarnation, from 1
+	life  life
+	busy  bool // a goroutine has it, or will: only it may touch what is the actor's own
+	shut  bool // the mailbox takes no more: it passivates
+	kept  bool // its parent is a supervisor, which decides what follows an end
+	past  bool // this incarnation has ended as far as links and monitors are concerned
+	over  bool // all is done that follows the end for good
+	drain bool // it was told to handle what it has and then stop
+}
+
+// ops is what a core asks of the process around it.
+type ops interface {
+	// signal puts s before all messages.
+	signal(s signal)
+	// post puts a task into the mailbox at a priority, whatever its limit, and reports
+	// whether the actor is there to run it.
+	post(p Priority, x *extra) bool
+	// restart begins a new incarnation of a suspended actor with a new value.
+	restart() error
+	// bury ends a suspended actor for good.
+	bury(reason error)
+	inspect() Info
+	kind() string
+	show() map[string]string
+	grace() time.Duration
+	// deliver is put for a message whose type is to be found out.
+	deliver(ctx context.Context, p Priority, m any) error
+}
+
+// rare holds what few actors need.
+type rare struct {
+	names    []string
+	done     chan struct{}        // closed when the actor is told to end: Context.Done
+	closed   bool                 // done is closed, or would be
+	ended    chan struct{}        // closed when the incarnation has ended
+	reason   error                // why it ended last
+	links    map[*core]struct{}   // both ways
+	far      map[Address]struct{} // links to actors of other nodes
+	watchers map[*watch]struct{}  // who monitors this actor
+	watching map[*watch]struct{}  // whom it monitors
+	trap     func(Exit) error     // set: exits of links become calls
+	idle     *idler               // with Options.Idle
+}
+
+// more returns what is rare about c. The caller holds c.mu.
+func (c *core) more() *rare {
+	if c.rare == nil {
+		c.rare = new(rare)
+	}
+	return c.rare
+}
+
+// signalKind says what a signal asks for.
+type signalKind uint8
+
+const (
+	stopSignal  signalKind = iota // end for reason, with the Stop method
+	killSignal                    // end at once
+	exitSignal                    // a linked actor has ended
+	childSignal                   // a kept child's incarnation has ended
+)
+
+// signal is what goes before all messages.
+type signal struct {
+	kind   signalKind
+	from   *core
+	far    Address // with exitSignal: who ended, if it is of another node
+	inc    uint32  // with childSignal: the incarnation that ended
+	reason error
+}
+
+// ending returns the channel that is closed when the present incarnation of c
+// has ended, nil if it has already.
+func (c *core) ending() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life == suspended || c.over {
+		return nil
+	}
+	r := c.more()
+	if r.ended == nil {
+		r.ended = make(chan struct{})
+	}
+	return r.ended
+}
+
+// adopt makes kid the newest child of c. It fails if c is not alive.
+func (c *core) adopt(kid *core) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life != alive {
+		return false
+	}
+	kid.parent, kid.older = c, c.kids
+	if c.kids != nil {
+		c.kids.newer = kid
+	}
+	c.kids = kid
+	return true
+}
+
+// disown removes kid from the children of c.
+func (c *core) disown(kid *core) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kid.newer != nil {
+		kid.newer.older = kid.older
+	} else if c.kids == kid {
+		c.kids = kid.older
+	}
+	if kid.older != nil {
+		kid.older.newer = kid.newer
+	}
+	kid.older, kid.newer = nil, nil
+}
+
+// children returns the children of c, the newest first.
+func (c *core) children() []*core {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var kids []*core
+	for k := c.kids; k != nil; k = k.older {
+		kids = append(kids, k)
+	}
+	return kids
+}
+
+// address returns the address of c by name if it has one, else by number.
+func (c *core) address() Address {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := Address{Node: c.node.name, Start: c.node.start, ID: c.id}
+	if c.rare != nil && len(c.rare.names) > 0 {
+		a.Name = c.rare.names[0]
+	}
+	return a
+}

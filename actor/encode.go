@@ -1,0 +1,160 @@
+package actor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// References and replies can be encoded, and so can messages with them, by any
+// codec that knows encoding.TextMarshaler or encoding.BinaryMarshaler. Both write:
+//
+//	node@start/name      an actor by name
+//	node@start/#number   an actor by number, or a question
+//
+// with start and number in decimal, and nothing for the zero value. A decoded
+// reference or reply belongs to no node until [Ref.On] or [Reply.On]; messages
+// that come in through a [Transport] have that done to all that is in them.
+
+// AppendText appends the whole address to b; unlike String it says Start.
+func (a Address) AppendText(b []byte) ([]byte, error) {
+	if a.IsZero() {
+		return b, nil
+	}
+	b = append(b, a.Node...)
+	b = append(b, '@')
+	b = strconv.AppendUint(b, a.Start, 10)
+	b = append(b, '/')
+	if a.ID == 0 {
+		return append(b, a.Name...), nil
+	}
+	b = append(b, '#')
+	return strconv.AppendUint(b, a.ID, 10), nil
+}
+
+// MarshalText encodes the address; an address with a number loses its name.
+func (a Address) MarshalText() ([]byte, error) { return a.AppendText(nil) }
+
+// UnmarshalText is the inverse of MarshalText.
+func (a *Address) UnmarshalText(text []byte) error {
+	parsed, err := ParseAddress(string(text))
+	if err == nil {
+		*a = parsed
+	}
+	return err
+}
+
+// ParseAddress is the inverse of [Address.MarshalText]. It fails with Invalid.
+func ParseAddress(text string) (Address, error) {
+	if text == "" {
+		return Address{}, nil
+	}
+	node, rest, ok := strings.Cut(text, "/")
+	at := strings.LastIndexByte(node, '@')
+	if !ok || at < 0 {
+		return Address{}, invalidf("%.64q is no address: want node@start/name or node@start/#number", text)
+	}
+	a := Address{Node: node[:at]}
+	start, err := parseUint(node[at+1:])
+	if err != nil {
+		return Address{}, invalidf("%.64q is no address: its start: %w", text, err)
+	}
+	a.Start = start
+	if err := validName("a node", a.Node); err != nil {
+		return Address{}, err
+	}
+	if number, ok := strings.CutPrefix(rest, "#"); ok {
+		if a.ID, err = parseUint(number); err != nil || a.ID == 0 {
+			return Address{}, invalidf("%.64q is no address: its number is %q", text, number)
+		}
+		return a, nil
+	}
+	a.Name = rest
+	return a, validName("an actor", a.Name)
+}
+
+// parseUint accepts numbers as they are written, without signs or leading zeros.
+func parseUint(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err == nil && strconv.FormatUint(n, 10) != s {
+		err = fmt.Errorf("%q is not how the number is written", s)
+	}
+	return n, err
+}
+
+// AppendText appends the encoded reference to b. It fails with Invalid for one that
+// was made by [Adapt]: the function cannot go along.
+func (r Ref[M]) AppendText(b []byte) ([]byte, error) {
+	switch to := r.to.(type) {
+	case nil:
+		return b, nil
+	case *process[M]:
+		return to.exact().AppendText(b)
+	case *alias[M]:
+		return to.address().AppendText(b)
+	case remote[M]:
+		return to.at.AppendText(b)
+	}
+	return b, invalidf("a %T made by Adapt cannot be encoded", r)
+}
+
+// MarshalText encodes the reference.
+func (r Ref[M]) MarshalText() ([]byte, error) { return r.AppendText(nil) }
+
+// MarshalBinary encodes the reference like MarshalText.
+func (r Ref[M]) MarshalBinary() ([]byte, error) { return r.AppendText(nil) }
+
+// UnmarshalText decodes a reference.
+func (r *Ref[M]) UnmarshalText(text []byte) error {
+	a, err := ParseAddress(string(text))
+	if err != nil {
+		return err
+	}
+	*r = Ref[M]{}
+	if !a.IsZero() {
+		r.to = remote[M]{at: a}
+	}
+	return nil
+}
+
+// UnmarshalBinary decodes a reference.
+func (r *Ref[M]) UnmarshalBinary(data []byte) error { return r.UnmarshalText(data) }
+
+// AppendText appends the encoded reply to b. The question is found by it until
+// it is answered.
+func (r Reply[R]) AppendText(b []byte) ([]byte, error) {
+	switch to := r.to.(type) {
+	case nil:
+		return b, nil
+	case *question[R]:
+		if to.node == nil {
+			return b, fault("encode a reply to", Address{}, ErrUnreachable)
+		}
+		return to.publish(r.ticket).AppendText(b)
+	case *farQuestion[R]:
+		return to.at.AppendText(b)
+	}
+	return b, invalidf("a %T made by NewReply cannot be encoded", r)
+}
+
+// MarshalText encodes the reply.
+func (r Reply[R]) MarshalText() ([]byte, error) { return r.AppendText(nil) }
+
+// MarshalBinary encodes the reply like MarshalText.
+func (r Reply[R]) MarshalBinary() ([]byte, error) { return r.AppendText(nil) }
+
+// UnmarshalText decodes a reply.
+func (r *Reply[R]) UnmarshalText(text []byte) error {
+	a, err := ParseAddress(string(text))
+	if err != nil {
+		return err
+	}
+	*r = Reply[R]{}
+	if !a.IsZero() {
+		r.to = &farQuestion[R]{at: a}
+	}
+	return nil
+}
+
+// UnmarshalBinary decodes a reply.
+func (r *Reply[R]) UnmarshalBinary(data []byte) error { return r.UnmarshalText(data) }

@@ -1,0 +1,60 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Errors of sending and asking, for errors.Is. What the calls return is an error
+// of package mainstem that wraps one of them and names the actor.
+var (
+	// ErrStopped: the actor has stopped, or never was. Kind Closed.
+	ErrStopped = errors.New("the actor has stopped")
+	// ErrMailboxFull: a bounded mailbox has no room. Kind Unavailable.
+	ErrMailboxFull = errors.New("the mailbox is full")
+	// ErrNoReply: the message was dropped, or the actor failed while it handled it,
+	// so that no reply will come. Kind Unavailable.
+	ErrNoReply = errors.New("no reply will come")
+	// ErrReplied: the question has been answered, or nobody waits for it any more. Kind Closed.
+	ErrReplied = errors.New("nobody waits for this reply")
+	// ErrUnreachable: the address is on another node, and nothing connects to it. Kind Unavailable.
+	ErrUnreachable = errors.New("the node cannot be reached")
+)
+
+// kinds are the contract's kinds of the errors of this package and of contexts.
+var kinds = []struct {
+	err  error
+	kind mainstem.Kind
+}{
+	{ErrNoReply, mainstem.KindUnavailable}, // before its cause
+	{ErrStopped, mainstem.KindClosed},
+	{ErrMailboxFull, mainstem.KindUnavailable},
+	{ErrReplied, mainstem.KindClosed},
+	{ErrUnreachable, mainstem.KindUnavailable},
+	{context.Canceled, mainstem.KindCanceled},
+	{context.DeadlineExceeded, mainstem.KindCanceled},
+}
+
+// fault wraps a cause in an error of the contract. A panic in a function of the
+// user is Internal. Other causes that are not in kinds come from a context that was cancelled with a cause of its own.
+func fault(op string, to Address, cause error) error {
+	e := &mainstem.Error{Kind: mainstem.KindCanceled, Op: op + " " + to.String(), Err: cause}
+	if panicked := (*PanicError)(nil); errors.As(cause, &panicked) && !errors.Is(cause, ErrNoReply) {
+		e.Kind = mainstem.KindInternal
+		return e
+	}
+	for _, k := range kinds {
+		if errors.Is(cause, k.err) {
+			e.Kind = k.kind
+			break
+		}
+	}
+	return e
+}
+
+func invalidf(format string, args ...any) error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "actor", Err: fmt.Errorf(format, args...)}
+}

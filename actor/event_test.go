@@ -1,0 +1,251 @@
+package actor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+)
+
+func event[E any](t testing.TB, s actor.Spawner, name string, o *actor.EventOptions) *actor.Event[E] {
+	t.Helper()
+	e, err := actor.NewEvent[E](s, name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func subscribe[E any](t testing.TB, e *actor.Event[E], r actor.Ref[E]) {
+	t.Helper()
+	if err := e.Subscribe(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func publish[E any](t testing.TB, e *actor.Event[E], vs ...E) (n int) {
+	t.Helper()
+	for _, v := range vs {
+		var err error
+		if n, err = e.Publish(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func TestEventReplaysAndKeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		var active []bool
+		e := event[int](t, node, "numbers", &actor.EventOptions{Replay: 3, Active: func(on bool) { active = append(active, on) }})
+		publish(t, e, 1, 2, 3, 4, 5)
+		var got []int
+		r := spawn(t, node, func(_ *actor.Context[int], m int) error { got = append(got, m); return nil }, nil)
+		subscribe(t, e, r)
+		subscribe(t, e, r) // once is enough
+		found, err := actor.LookupEvent[int](node, "numbers")
+		if err != nil || found != e {
+			t.Fatalf("LookupEvent: %v, %v", found, err)
+		}
+		if n := publish(t, e, 6, 7); n != 1 {
+			t.Errorf("published to %d, want 1", n)
+		}
+		synctest.Wait()
+		e.Unsubscribe(r)
+		publish(t, e, 8)
+		subscribe(t, e, r)
+		synctest.Wait()
+		if want := []int{3, 4, 5, 6, 7, 6, 7, 8}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		r.Stop()
+		wait(t, r)
+		synctest.Wait()
+		if n := publish(t, e, 9); n != 0 || node.DeadLetters() != 0 || e.Len() != 0 {
+			t.Errorf("published to %d, %d dead letters: want a stopped subscriber forgotten", n, node.DeadLetters())
+		}
+		if want := []bool{true, false, true, false}; !slices.Equal(active, want) {
+			t.Errorf("active %v, want %v", active, want)
+		}
+	})
+}
+
+func TestEventEndsWithItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		owner := worker(t, node, nil)
+		var e *actor.Event[string]
+		noticed := false
+		send(t, owner, func(c *actor.Context[job]) error {
+			e = event[string](t, c, "news", &actor.EventOptions{Active: func(bool) { noticed = true }})
+			return nil
+		})
+		synctest.Wait()
+		r := worker(t, node, nil)
+		adapted := actor.Adapt(r, func(s string) job {
+			return func(*actor.Context[job]) error { return errors.New(s) }
+		})
+		subscribe(t, e, adapted)
+		if _, err := actor.NewEvent[int](node, "news", nil); !errors.Is(err, mainstem.ErrExists) {
+			t.Errorf("second event: %v, want Exists", err)
+		}
+		if _, err := actor.LookupEvent[int](node, "news"); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("lookup of another type: %v, want Invalid", err)
+		}
+		publish(t, e, "extra")
+		if reason := wait(t, r); reason.Error() != "extra" && reason != actor.Missing {
+			t.Errorf("reason %v, want what was published", reason)
+		}
+		synctest.Wait()
+		owner.Stop()
+		wait(t, owner)
+		synctest.Wait()
+		if _, err := e.Publish(t.Context(), ""); !errors.Is(err, actor.ErrStopped) || !noticed {
+			t.Errorf("Publish: %v, want ErrStopped; noticed: %t", err, noticed)
+		}
+		if err := e.Subscribe(adapted); !errors.Is(err, actor.ErrStopped) {
+			t.Errorf("Subscribe: %v, want ErrStopped", err)
+		}
+		if _, err := actor.LookupEvent[string](node, "news"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("LookupEvent: %v, want NotFound", err)
+		}
+	})
+}
+
+// Values reach thousands of subscribers, each in order, while others publish, and
+// some subscribers stop.
+func TestEventWithManySubscribers(t *testing.T) {
+	node := open(t)
+	type value struct{ from, n int }
+	e := event[value](t, node, "", nil)
+	const subscribers, publishers, values = 3000, 3, 20
+	var handled atomic.Int64
+	for i := range subscribers {
+		var last [publishers]int
+		r := spawn(t, node, func(c *actor.Context[value], m value) error {
+			if m.n != last[m.from]+1 {
+				t.Errorf("got %v after %d", m, last[m.from])
+			}
+			last[m.from] = m.n
+			if i == 77 && m.n == 5 {
+				c.Stop(nil)
+			}
+			handled.Add(1)
+			return nil
+		}, nil)
+		subscribe(t, e, r)
+	}
+	var wg sync.WaitGroup
+	for from := range publishers {
+		wg.Go(func() {
+			for n := 1; n <= values; n++ {
+				if _, err := e.Publish(context.Background(), value{from, n}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := node.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := handled.Load(); n < (subscribers-1)*publishers*values || n >= subscribers*publishers*values {
+		t.Errorf("%d values handled", n)
+	}
+	if n := e.Len(); n != subscribers-1 {
+		t.Errorf("%d subscribers left", n)
+	}
+}
+
+// Subscribers that block hold up neither the publisher nor one another.
+func TestBlockedSubscribersHoldUpNobody(t *testing.T) {
+	for _, n := range []int{20, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := open(t)
+				e := event[int](t, node, "", nil)
+				let := make(chan struct{})
+				in := 0
+				var mu sync.Mutex
+				for range n {
+					subscribe(t, e, spawn(t, node, func(*actor.Context[int], int) error {
+						mu.Lock()
+						in++
+						mu.Unlock()
+						<-let
+						return nil
+					}, nil))
+				}
+				publish(t, e, 1, 2)
+				time.Sleep(time.Second)
+				mu.Lock()
+				if in != n {
+					t.Errorf("%d of %d are in Receive", in, n)
+				}
+				mu.Unlock()
+				close(let)
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				if in != 2*n {
+					t.Errorf("%d values handled, want %d", in, 2*n)
+				}
+			})
+		})
+	}
+}
+
+// A subscriber may change subscriptions, its own too, while somebody who
+// publishes waits for its mailbox.
+func TestSubscriberChangesSubscriptionsInItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		var active []bool
+		var e *actor.Event[int]
+		e = event[int](t, node, "", &actor.EventOptions{Replay: 2, Active: func(on bool) { active = append(active, on && e.Len() > 0) }})
+		others, got := recorders(t, node, 1)
+		let := make(chan struct{})
+		seen := 0
+		r := spawn(t, node, func(c *actor.Context[int], m int) error {
+			if seen++; seen == 1 {
+				<-let
+				subscribe(t, e, others[0])
+				e.Unsubscribe(c.Self())
+			}
+			return nil
+		}, &actor.Options{Mailbox: 1, Overflow: actor.Block})
+		subscribe(t, e, r)
+		published := make(chan struct{})
+		go func() {
+			defer close(published)
+			for v := range 4 {
+				_, _ = e.Publish(context.Background(), v)
+			}
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.Publish(ctx, 9); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, mainstem.ErrCanceled) {
+			t.Errorf("Publish behind another: %v, want Canceled", err)
+		}
+		close(let) // value 2 waits for the mailbox of r, which holds 1
+		<-published
+		synctest.Wait()
+		if seen != 3 || fmt.Sprint(got) != "[[1 2 3]]" {
+			t.Errorf("r has seen %d values, want 3; the other %v, want 1 2 3", seen, got)
+		}
+		e.Unsubscribe(others[0])
+		if want := []bool{true, false}; !slices.Equal(active, want) {
+			t.Errorf("active %v, want %v", active, want)
+		}
+	})
+}

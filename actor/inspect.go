@@ -1,0 +1,154 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+)
+
+// Info describes an actor at one moment.
+type Info struct {
+	Address     Address
+	ID          uint64
+	Names       []string
+	Parent      Address // zero for the actors that the node itself spawned
+	Messages    string  // the message type
+	Behaviour   string  // the type of the actor's value
+	State       string  // idle, running, ending, suspended, dead
+	Incarnation int
+	Waiting     int    // messages in the mailbox
+	Handled     uint64 // messages that have left the mailbox, the one being handled included
+	Links       int
+	Monitors    int // how many monitor it
+	Kids        int
+	Reason      error // why its last incarnation ended, if it is not alive
+}
+
+// Inspect describes the actor of an address. It fails with Closed if it is gone.
+func (n *Node) Inspect(a Address) (Info, error) {
+	c := n.find(a)
+	if c == nil {
+		return Info{}, fault("inspect", a, ErrStopped)
+	}
+	return c.ops.inspect(), nil
+}
+
+// TypeOf returns the type of an actor's value, or of what [Context.Become] has put in
+// its place. There are as many as there are types in the program, so that it can
+// label metrics. It is empty if the actor is gone, or on another node.
+func TypeOf(a AnyRef) string {
+	if c := a.core(); c != nil {
+		return c.ops.kind()
+	}
+	return ""
+}
+
+func (p *process[M]) kind() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.act == nil {
+		return ""
+	}
+	return reflect.TypeOf(p.act).String()
+}
+
+// find returns the actor of an address on this node, nil if there is none.
+func (n *Node) find(a Address) *core {
+	if a.ID != 0 {
+		return n.table.find(a.ID)
+	}
+	if v, ok := n.names.Load(a.Name); ok {
+		return v.(*core)
+	}
+	return nil
+}
+
+// InspectState returns what an actor that is an [Inspector] shows of itself, nil
+// for any other. It waits for the actor to finish its present message, as long as ctx allows.
+func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, error) {
+	c := n.find(a)
+	if c == nil {
+		return nil, fault("inspect", a, ErrStopped)
+	}
+	shown := make(chan map[string]string, 1)
+	if !c.ops.post(Urgent, &extra{task: func() error { shown <- c.ops.show(); return nil }}) {
+		return nil, fault("inspect", a, ErrStopped)
+	}
+	ended := c.ending()
+	select {
+	case m := <-shown:
+		return m, nil
+	case <-ended:
+		return nil, fault("inspect", a, ErrStopped)
+	case <-ctx.Done():
+		return nil, fault("inspect", a, context.Cause(ctx))
+	}
+}
+
+// Walk yields all actors with their depth below the node, from 0: each parent
+// before its children, the oldest first. Actors that come and go meanwhile may be missed.
+func (n *Node) Walk() iter.Seq2[int, Info] {
+	return func(yield func(int, Info) bool) { walk(&n.root, 0, yield) }
+}
+
+func walk(c *core, depth int, yield func(int, Info) bool) bool {
+	kids := c.children()
+	for i := len(kids) - 1; i >= 0; i-- {
+		if !yield(depth, kids[i].ops.inspect()) || !walk(kids[i], depth+1, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// show returns what the actor shows of itself. It is called in the actor's turn.
+func (p *process[M]) show() map[string]string {
+	if i, ok := p.act.(Inspector); ok {
+		return i.Inspect()
+	}
+	return nil
+}
+
+func (p *process[M]) inspect() Info {
+	a := p.address()
+	var parent Address
+	if p.parent != &p.node.root {
+		parent = p.parent.address()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := Info{
+		Address: a, Parent: parent, ID: p.id, Incarnation: int(p.inc), Handled: p.read,
+		Messages: fmt.Sprintf("%T", (*M)(nil))[1:], State: p.life.String(),
+	}
+	if p.act != nil {
+		i.Behaviour = fmt.Sprintf("%T", p.act)
+	}
+	i.Waiting = p.queue.n
+	if c := p.cur; c != nil {
+		at := int(p.at.Load())
+		i.Handled += uint64(at)
+		i.Waiting += len(c.slots) - at
+	}
+	if b := p.bounded; b != nil {
+		i.Waiting += b.n
+	}
+	if x := p.express; x != nil {
+		i.Waiting += len(x.urgent) + len(x.system)
+	}
+	for k := p.kids; k != nil; k = k.older {
+		i.Kids++
+	}
+	switch {
+	case p.life == alive && p.busy:
+		i.State = "running"
+	case p.life == alive:
+		i.State = "idle"
+	}
+	if r := p.rare; r != nil {
+		i.Names = append(i.Names, r.names...)
+		i.Links, i.Monitors, i.Reason = len(r.links), len(r.watchers), r.reason
+	}
+	return i
+}

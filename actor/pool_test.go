@@ -1,0 +1,296 @@
+package actor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+)
+
+// recorders spawns n actors that note what they get.
+func recorders(t testing.TB, node *actor.Node, n int) ([]actor.Ref[int], [][]int) {
+	t.Helper()
+	refs, got := make([]actor.Ref[int], n), make([][]int, n)
+	for i := range n {
+		refs[i] = spawn(t, node, func(_ *actor.Context[int], m int) error {
+			got[i] = append(got[i], m)
+			return nil
+		}, nil)
+	}
+	return refs, got
+}
+
+func TestRoundRobinPassesOverStoppedRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		refs, got := recorders(t, node, 3)
+		r, err := actor.NewRouter(actor.RoundRobin, nil, refs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, r.Ref(), 1, 2, 3, 4, 5, 6)
+		synctest.Wait()
+		refs[1].Stop()
+		wait(t, refs[1])
+		synctest.Wait()
+		send(t, r.Ref(), 7, 8, 9)
+		if !r.Remove(refs[0]) || r.Remove(refs[0]) {
+			t.Error("Remove: want true once")
+		}
+		send(t, r.Ref(), 10, 11)
+		synctest.Wait()
+		if want := [][]int{{1, 4, 7}, {2, 5}, {3, 6, 8, 9, 10, 11}}; !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		r.Remove(refs[1])
+		r.Remove(refs[2])
+		if err := r.Ref().Send(t.Context(), 12); !errors.Is(err, actor.ErrStopped) {
+			t.Errorf("Send without routes: %v, want ErrStopped", err)
+		}
+		more, gotMore := recorders(t, node, 1)
+		r.Add(more[0])
+		send(t, r.Ref(), 13)
+		synctest.Wait()
+		if !slices.Equal(gotMore[0], []int{13}) {
+			t.Errorf("the added route got %v", gotMore[0])
+		}
+	})
+}
+
+func TestRouterThatDoesNotFitItsKey(t *testing.T) {
+	key := func(int) string { return "" }
+	for _, c := range []struct {
+		routing actor.Routing
+		key     func(int) string
+	}{{actor.ByKey, nil}, {actor.RoundRobin, key}, {actor.ByKey + 1, nil}} {
+		if _, err := actor.NewRouter(c.routing, c.key); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("NewRouter(%d, key %v): %v, want Invalid", c.routing, c.key != nil, err)
+		}
+	}
+}
+
+func TestLeastLoadedPrefersTheIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		busy, idle := worker(t, node, nil), worker(t, node, nil)
+		hold := make(chan struct{})
+		send(t, busy, func(*actor.Context[job]) error { <-hold; return nil })
+		synctest.Wait()
+		r, err := actor.NewRouter(actor.LeastLoaded, nil, busy, idle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var by []string
+		for range 6 {
+			send(t, r.Ref(), func(c *actor.Context[job]) error { by = append(by, c.Self().String()); return nil })
+			synctest.Wait()
+		}
+		close(hold)
+		if want := slices.Repeat([]string{idle.String()}, 6); !slices.Equal(by, want) {
+			t.Errorf("handled by %v, want %v", by, want)
+		}
+	})
+}
+
+func TestByKeyKeepsKeysTogetherAndMovesFew(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		node, err := actor.Open("keys", nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer node.Close()
+		n := rapid.IntRange(1, 9).Draw(rt, "routes")
+		keys := rapid.IntRange(100, 400).Draw(rt, "keys")
+		var mu sync.Mutex
+		at := make(map[string][]int) // by which routes a key was handled
+		route := func(i int) actor.Ref[string] {
+			return spawn(t, node, func(_ *actor.Context[string], m string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				at[m] = append(at[m], i)
+				return nil
+			}, nil)
+		}
+		var refs []actor.Ref[string]
+		for i := range n {
+			refs = append(refs, route(i))
+		}
+		r, err := actor.NewRouter(actor.ByKey, func(m string) string { return m }, refs...)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		say := func() {
+			for k := range keys {
+				if err := r.Ref().Send(t.Context(), strconv.Itoa(k)); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		say()
+		say()
+		r.Add(route(n))
+		say()
+		if err := node.Stop(t.Context()); err != nil {
+			rt.Fatal(err)
+		}
+		for k, by := range at {
+			// Each route keeps its own order, so routes are compared, not times.
+			slices.Sort(by)
+			old := by[0]
+			if moved := by[2] != old; len(by) != 3 || by[1] != old || moved && by[2] != n {
+				rt.Fatalf("key %s was handled by %v of %d routes: want one, and only the new one after it came", k, by, n)
+			}
+		}
+	})
+}
+
+type task struct {
+	n     int
+	reply actor.Reply[int]
+}
+
+func TestPoolSurvivesItsWorkers(t *testing.T) {
+	node := open(t)
+	boom := errors.New("boom")
+	pool, err := actor.NewPool(node, func() actor.Func[task] {
+		return func(_ *actor.Context[task], m task) error {
+			if m.n%3 == 0 {
+				return boom
+			}
+			return m.reply.Send(m.n * m.n)
+		}
+	}, &actor.PoolOptions[task]{Name: "squares", Workers: 4, Limit: actor.Limit{Intensity: 1000, Window: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		v, err := actor.Ask(t.Context(), pool.Ref(), func(r actor.Reply[int]) task { return task{n, r} })
+		switch {
+		case n%3 == 0 && !errors.Is(err, actor.ErrNoReply):
+			t.Errorf("%d: %v, want ErrNoReply", n, err)
+		case n%3 != 0 && (err != nil || v != n*n):
+			t.Errorf("%d: %d, %v", n, v, err)
+		}
+	}
+	kids, err := pool.Supervisor().Children(t.Context())
+	if err != nil || len(kids) != 4 {
+		t.Fatalf("children %v, %v, want 4", kids, err)
+	}
+	if pool.Ref().Address().Name != "squares" {
+		t.Errorf("address %s", pool.Ref().Address())
+	}
+	pool.Ref().Stop()
+	if _, err := actor.Wait(t.Context(), pool.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return node.Len() == 0 })
+}
+
+func TestPoolPushesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		release := make(chan struct{})
+		pool, err := actor.NewPool(node, func() actor.Func[int] {
+			return func(*actor.Context[int], int) error { <-release; return nil }
+		}, &actor.PoolOptions[int]{Workers: 2, Worker: actor.ChildOptions{Options: actor.Options{Mailbox: 2, Overflow: actor.Block}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			send(t, pool.Ref(), i)
+			synctest.Wait() // each worker takes one
+		}
+		for i := range 4 {
+			send(t, pool.Ref(), i) // and has room for two
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := pool.Ref().Send(ctx, 5); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Send to a full pool: %v, want a deadline", err)
+		}
+		close(release)
+		send(t, pool.Ref(), 6)
+	})
+}
+
+func TestPoolResizesWithoutLoss(t *testing.T) {
+	node := open(t)
+	var handled atomic.Int64
+	pool, err := actor.NewPool(node, func() actor.Func[int] {
+		return func(*actor.Context[int], int) error { handled.Add(1); return nil }
+	}, &actor.PoolOptions[int]{Workers: 2, Routing: actor.LeastLoaded})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, n := range []int{8, 1, 3, 1, 5} {
+		for range 500 {
+			send(t, pool.Ref(), sent)
+			sent++
+		}
+		if err := pool.Resize(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if w := pool.Workers(); len(w) != n {
+			t.Errorf("%d workers, want %d", len(w), n)
+		}
+	}
+	eventually(t, func() bool { return handled.Load() == int64(sent) })
+	if err := pool.Resize(t.Context(), 0); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("Resize to 0: %v, want Invalid", err)
+	}
+}
+
+func TestPoolsThatCannotBe(t *testing.T) {
+	node := open(t)
+	fresh := func() actor.Func[int] {
+		return func(*actor.Context[int], int) error { return nil }
+	}
+	for name, o := range map[string]*actor.PoolOptions[int]{
+		"fewer than none": {Workers: -1},
+		"too many":        {Workers: actor.MaxWorkers + 1},
+		"one name":        {Worker: actor.ChildOptions{Options: actor.Options{Name: "x"}}},
+		"idle":            {Worker: actor.ChildOptions{Options: actor.Options{Idle: time.Second}}},
+		"no key":          {Routing: actor.ByKey},
+		"worker":          {Worker: actor.ChildOptions{Options: actor.Options{Mailbox: -1}}},
+	} {
+		if _, err := actor.NewPool(node, fresh, o); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%s: %v, want Invalid", name, err)
+		}
+	}
+	if node.Len() != 0 {
+		t.Errorf("%d actors are left", node.Len())
+	}
+}
+
+func ExampleNewPool() {
+	node, err := actor.Open("shop", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+
+	square := func() actor.Func[task] {
+		return func(_ *actor.Context[task], m task) error { return m.reply.Send(m.n * m.n) }
+	}
+	pool, err := actor.NewPool(node, square, &actor.PoolOptions[task]{Workers: 4, Routing: actor.LeastLoaded})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	v, err := actor.Ask(context.Background(), pool.Ref(), func(r actor.Reply[int]) task { return task{12, r} })
+	fmt.Println(v, err)
+	// Output: 144 <nil>
+}

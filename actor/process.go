@@ -1,0 +1,338 @@
+package actor
+
+import (
+	"context"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// process is an actor of message type M: its core, its mailbox, and what runs it.
+//
+// While it is idle, no goroutine belongs to it. The first message into an empty
+// mailbox starts one, which runs until the mailbox is empty again. So at most one
+// goroutine has an actor at a time (core.busy), and an actor that blocks in its
+// Receive method blocks no other.
+type process[M any] struct {
+	core
+	queue   queue[M]    // user messages without a limit; core.mu guards it
+	bounded *bounded[M] // user messages with a limit, else nil; core.mu guards what it points to
+	express *express[M] // messages and signals that go first, or nil; core.mu guards it
+	read    uint64      // messages that have left the mailbox, besides those of cur; core.mu guards it
+
+	// What follows belongs to the goroutine that has the actor.
+	expressed atomic.Bool   // something may be in express, or halt is set
+	at        atomic.Uint32 // how far cur is read; only the owner writes it
+	cur       *chunk[M]     // the chunk being read; core.mu guards the pointer
+	act       Actor[M]
+	halt      error  // set by Context.Stop
+	asking    asked  // the question of the message being handled
+	ticket    uint64 // with asking
+	own       *own[M]
+
+	trace atomic.Pointer[context.Context] // of the message being handled, with a Tracer
+
+	ctx   Context[M]
+	breed *breed[M]
+	set   *settings
+	fresh func() Actor[M] // makes the value of an incarnation; nil if it cannot be restarted
+	start func()          // see starter; made once: a go statement with an argument allocates
+}
+
+// own is what few actors use of what belongs to their goroutine.
+type own[M any] struct {
+	front []envelope[M] // what goes before the queue: unstashed messages
+	stash []envelope[M]
+	plain Actor[M] // what act was before Become
+}
+
+func (p *process[M]) extras() *own[M] {
+	if p.own == nil {
+		p.own = new(own[M])
+	}
+	return p.own
+}
+
+// put places an envelope in the mailbox and starts the actor if it is idle.
+func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
+	p.mu.Lock()
+	if p.life == dead || p.shut {
+		p.mu.Unlock()
+		return p.refuse(e, ErrStopped)
+	}
+	switch {
+	case prio != User:
+		p.hasten().push(prio, e)
+	case p.bounded == nil:
+		p.queue.push(p.breed, e)
+	case p.bounded.full() || len(p.bounded.waiting) > 0:
+		return p.overflow(ctx, e) // unlocks
+	default:
+		p.bounded.push(e)
+	}
+	p.wake() // unlocks
+	return nil
+}
+
+// hasten returns the express part of the mailbox. The caller holds p.mu and
+// puts something into it.
+func (p *process[M]) hasten() *express[M] {
+	if p.express == nil {
+		p.express = new(express[M])
+	}
+	p.expressed.Store(true)
+	return p.express
+}
+
+// wake unlocks p.mu and starts the actor if it is alive and idle.
+func (p *process[M]) wake() {
+	idle := !p.busy && p.life == alive
+	if idle {
+		p.claim()
+		if p.start == nil {
+			p.start = starter(p)
+		}
+	}
+	p.mu.Unlock()
+	if idle {
+		go p.start()
+	}
+}
+
+// starter returns what a goroutine that runs r begins with. It is no method of
+// process because the runtime reads that function's name whenever a goroutine starts and
+// ends, and names of methods of generic types are very long: 4 % of an Ask.
+func starter(r runnable) func() {
+	return func() { r.run() }
+}
+
+// claim makes an idle actor busy: the caller lets a goroutine run it. It fetches
+// what the goroutine would first have to lock the mailbox for. The caller holds p.mu.
+func (p *process[M]) claim() {
+	p.busy = true
+	if p.cur == nil {
+		p.cur = p.queue.take()
+	}
+}
+
+func (p *process[M]) signal(s signal) {
+	p.mu.Lock()
+	if p.life >= ending {
+		p.mu.Unlock()
+		return
+	}
+	x := p.hasten()
+	x.signals = append(x.signals, s)
+	if s.kind == stopSignal || s.kind == killSignal || s.kind == exitSignal && (p.rare == nil || p.rare.trap == nil) && s.reason != Normal {
+		p.cancelLocked()
+	}
+	p.wake()
+}
+
+// cancelLocked closes the Done channel of the actor's context.
+func (c *core) cancelLocked() {
+	r := c.more()
+	if !r.closed && r.done != nil {
+		close(r.done)
+	}
+	r.closed = true
+}
+
+func (p *process[M]) post(prio Priority, x *extra) bool {
+	p.mu.Lock()
+	if p.life >= suspended || p.life == ending && x.inc != 0 || x.inc != 0 && x.inc != p.inc || p.shut {
+		p.mu.Unlock()
+		return false
+	}
+	e := envelope[M]{x: x}
+	switch {
+	case prio != User:
+		p.hasten().push(prio, e)
+	case p.bounded != nil:
+		p.bounded.push(e)
+	default:
+		p.queue.push(p.breed, e)
+	}
+	p.wake()
+	return true
+}
+
+// run has the actor until its mailbox is empty or its incarnation has ended.
+func (p *process[M]) run() {
+	if reason := p.work(); reason != nil {
+		p.end(reason)
+	}
+}
+
+// work handles messages until there are none, and returns nil, or until the
+// incarnation must end, and returns the reason.
+func (p *process[M]) work() (reason error) {
+	returned := false
+	defer func() {
+		if !returned {
+			reason = p.rescue(recover())
+		}
+	}()
+	reason = p.loop()
+	returned = true
+	return reason
+}
+
+func (p *process[M]) loop() error {
+	for {
+		if p.expressed.Load() {
+			if reason := p.handleExpress(); reason != nil {
+				return reason
+			}
+			continue
+		}
+		e, ok := p.next()
+		if !ok {
+			return nil
+		}
+		if reason := p.handle(e); reason != nil {
+			return reason
+		}
+	}
+}
+
+// rescue turns a panic into a reason. If the goroutine is ending by Goexit, it
+// goes on in another one.
+func (p *process[M]) rescue(v any) error {
+	if v == nil {
+		go p.end(Exited)
+		return nil
+	}
+	return &PanicError{Value: v, Stack: debug.Stack()}
+}
+
+// next removes the next user message. If there is none, the actor has become
+// idle: its goroutine must not touch it any more.
+func (p *process[M]) next() (envelope[M], bool) {
+	for {
+		if p.own != nil {
+			if e, ok := shift(&p.own.front); ok {
+				return e, true
+			}
+		}
+		if c := p.cur; c != nil {
+			if at := int(p.at.Load()); at < len(c.slots) {
+				e := c.slots[at]
+				c.slots[at] = envelope[M]{}
+				p.at.Store(uint32(at + 1))
+				return e, true
+			}
+		}
+		e, ok, again := p.refill()
+		if !again {
+			return e, ok
+		}
+	}
+}
+
+// refill fetches the next chunk (again), a message of a bounded mailbox (ok), or
+// makes the actor idle (neither).
+func (p *process[M]) refill() (e envelope[M], ok, again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bounded != nil {
+		if e, ok = p.bounded.pop(); ok {
+			p.read++
+			return e, true, false
+		}
+	} else {
+		if p.cur != nil {
+			p.read += uint64(p.at.Load())
+			p.queue.giveBack(p.breed, p.cur)
+		}
+		p.at.Store(0)
+		if p.cur = p.queue.take(); p.cur != nil {
+			return e, false, true
+		}
+	}
+	if p.expressed.Load() {
+		// It came after the loop looked; an empty task lets the loop look again.
+		return envelope[M]{x: &extra{}}, true, false
+	}
+	p.queue.rest(p.breed)
+	p.busy = false
+	if p.set.Idle > 0 {
+		p.idleLocked()
+	}
+	return e, false, false
+}
+
+// handle runs one message or task, and returns the reason to end for, if any.
+func (p *process[M]) handle(e envelope[M]) error {
+	if e.x != nil {
+		return p.handleExtra(e)
+	}
+	return p.act.Receive(&p.ctx, e.m)
+}
+
+func (p *process[M]) handleExtra(e envelope[M]) error {
+	x := e.x
+	if x.task != nil {
+		if x.inc != 0 && x.inc != p.inc {
+			return nil
+		}
+		return x.task()
+	}
+	if x.asked == nil && x.trail == nil {
+		return nil
+	}
+	t := x.trail
+	p.asking, p.ticket = x.asked, x.ticket
+	x.taken.Store(p.ticket + 1) // from here on x may belong to another question
+	var err error
+	if t != nil {
+		err = p.receive(e.m, t)
+	} else {
+		err = p.act.Receive(&p.ctx, e.m)
+	}
+	if err == nil {
+		p.asking = nil
+	}
+	return err
+}
+
+// handleExpress obeys Context.Stop, handles one signal, or one message of a
+// priority above User.
+func (p *process[M]) handleExpress() error {
+	p.mu.Lock()
+	if p.halt != nil {
+		p.mu.Unlock()
+		return p.halt
+	}
+	x := p.express
+	if x != nil {
+		if s, ok := shift(&x.signals); ok {
+			p.mu.Unlock()
+			return p.obey(s)
+		}
+		if e, ok := x.pop(); ok {
+			p.read++
+			p.mu.Unlock()
+			return p.handle(e)
+		}
+	}
+	p.express = nil
+	p.expressed.Store(false)
+	p.mu.Unlock()
+	return nil
+}
+
+// obey handles a signal.
+func (p *process[M]) obey(s signal) error {
+	switch s.kind {
+	case killSignal:
+		return Killed
+	case childSignal:
+		if k, ok := any(p.act).(*supervisor); ok {
+			return k.childEnded(s.from, s.inc, s.reason)
+		}
+		return nil
+	case exitSignal:
+		return p.exited(s)
+	}
+	return s.reason
+}

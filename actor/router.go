@@ -1,0 +1,212 @@
+package actor
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+)
+
+// Routing says which of its actors a [Router] or a [Pool] gives a message to.
+type Routing uint8
+
+// The ways of routing. All but ByKey pass over an actor that has stopped, waits
+// for its restart, or whose mailbox is full, as long as there is another.
+const (
+	// RoundRobin takes one actor after another.
+	RoundRobin Routing = iota
+	// LeastLoaded takes the actor with the fewest messages, the one that it handles
+	// included. It looks at the actors until it finds an idle one.
+	LeastLoaded
+	// ByKey gives all messages of one key to the same actor, in order, as long as the
+	// number of actors is the same. If that changes from n to n+1, one key in n+1 moves.
+	ByKey
+)
+
+// Router gives each message to one of its actors, its routes. The sender does
+// the routing: there is no actor in between, and messages of one sender to one route
+// keep their order. It is safe for concurrent use.
+type Router[M any] struct {
+	routing Routing
+	key     func(M) string
+	seed    maphash.Seed
+	asked   askPools
+
+	turn   atomic.Uint64
+	mu     sync.Mutex // held by those who change routes
+	routes atomic.Pointer[[]Ref[M]]
+}
+
+// NewRouter makes a router. key is for [ByKey] only, which needs it, and is called
+// by the senders' goroutines, or, for timers and events, by those of the runtime. A message
+// for which it panics is a dead letter with a [*PanicError]. It fails with Invalid if the two do not fit.
+func NewRouter[M any](routing Routing, key func(M) string, routes ...Ref[M]) (*Router[M], error) {
+	switch {
+	case routing > ByKey:
+		return nil, invalidf("Routing %d: there is no such way", routing)
+	case (routing == ByKey) != (key != nil):
+		return nil, invalidf("a router needs a key function for ByKey, and for nothing else")
+	}
+	r := &Router[M]{routing: routing, key: key, seed: maphash.MakeSeed()}
+	own := append([]Ref[M](nil), routes...)
+	r.routes.Store(&own)
+	return r, nil
+}
+
+// Ref returns a reference to whichever route the router chooses for each message.
+// It can be sent to and asked, but not monitored, linked or stopped: the routes can. Sending
+// fails with Closed while there is no route.
+func (r *Router[M]) Ref() Ref[M] { return Ref[M]{r} }
+
+// Routes returns the routes. The slice is the caller's.
+func (r *Router[M]) Routes() []Ref[M] { return append([]Ref[M](nil), *r.routes.Load()...) }
+
+// Add adds a route at the end.
+func (r *Router[M]) Add(route Ref[M]) {
+	r.change(func(routes []Ref[M]) []Ref[M] { return append(routes, route) })
+}
+
+// Remove takes a route away, and reports whether there was such a one. What it has
+// in its mailbox stays there.
+func (r *Router[M]) Remove(route AnyRef) (had bool) {
+	c := route.core()
+	r.change(func(routes []Ref[M]) []Ref[M] {
+		for i, have := range routes {
+			if have.core() == c {
+				had = true
+				return append(routes[:i], routes[i+1:]...)
+			}
+		}
+		return routes
+	})
+	return had
+}
+
+// change replaces the routes by what f makes of a copy.
+func (r *Router[M]) change(f func([]Ref[M]) []Ref[M]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	routes := f(r.Routes())
+	r.routes.Store(&routes)
+}
+
+// choose returns the route of a message, the zero Ref if there is none.
+func (r *Router[M]) choose(m M) (Ref[M], error) {
+	routes := *r.routes.Load()
+	n := uint64(len(routes))
+	switch {
+	case n == 0:
+		return Ref[M]{}, nil
+	case r.routing == ByKey:
+		var key string
+		if err := guard(func() error { key = r.key(m); return nil }); err != nil {
+			return Ref[M]{}, err
+		}
+		return routes[jump(maphash.String(r.seed, key), int(n))], nil
+	}
+	first := r.turn.Add(1) - 1
+	chosen, least := routes[first%n], full
+	for i := range n {
+		route := routes[(first+i)%n]
+		load := route.load()
+		if load < least {
+			chosen, least = route, load
+		}
+		if least == 0 || least < full && r.routing == RoundRobin {
+			break
+		}
+	}
+	return chosen, nil
+}
+
+// jump returns a number below n for a key such that few keys get another number
+// when n changes (Lamping and Veach, A Fast, Minimal Memory, Consistent Hash Algorithm).
+func jump(key uint64, n int) int {
+	b, j := int64(-1), int64(0)
+	for j < int64(n) {
+		b = j
+		key = key*2862933555777941757 + 1
+		j = int64(float64(b+1) * (float64(1<<31) / float64(key>>33+1)))
+	}
+	return int(b)
+}
+
+// full is the load of an actor that should get no message now.
+const full = int(^uint(0) >> 1)
+
+// load returns how many messages the actor has, the one that it handles included.
+// Actors that are elsewhere count as idle.
+func (r Ref[M]) load() int {
+	if p, ok := r.to.(*process[M]); ok {
+		return p.load()
+	}
+	if c := r.core(); r.to == nil || c != nil && c.gone() {
+		return full
+	}
+	return 0
+}
+
+func (p *process[M]) load() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != alive || p.shut {
+		return full
+	}
+	n := p.queue.n
+	if c := p.cur; c != nil {
+		n += len(c.slots) - int(p.at.Load())
+	}
+	if b := p.bounded; b != nil {
+		if b.full() {
+			return full
+		}
+		n += b.n
+	}
+	if x := p.express; x != nil {
+		n += len(x.urgent) + len(x.system)
+	}
+	if p.busy {
+		n++
+	}
+	return n
+}
+
+func (r *Router[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
+	to, err := r.choose(e.m)
+	if err != nil {
+		return unplaced(r.seat(), r.address(), e, err)
+	}
+	return to.put(ctx, p, e)
+}
+
+func (r *Router[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
+	to, err := r.choose(e.m)
+	if err != nil {
+		return nil, unplaced(r.seat(), r.address(), e, err)
+	}
+	err = ErrStopped
+	if to.to != nil {
+		var woken runnable
+		if woken, err = to.to.offer(ctx, e); err == nil {
+			return woken, nil
+		}
+	}
+	if err == ErrStopped { // the route, not the router
+		err = unplaced(r.seat(), to.Address(), e, err)
+	}
+	return nil, err
+}
+
+// seat returns the node that questions to the routes can be answered at.
+func (r *Router[M]) seat() *Node {
+	for _, route := range *r.routes.Load() {
+		if n := route.home(); n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+func (r *Router[M]) address() Address { return Address{Name: "router"} }
+func (r *Router[M]) local() *core     { return nil }
+func (r *Router[M]) asks() *askPools  { return &r.asked }
