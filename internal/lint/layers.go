@@ -41,10 +41,10 @@ var Layers = []Layer{
 		Because: "it is generated code and its generator, for benchmarks, and in no program",
 	},
 	{
-		Name: "the actor runtime",
-		Dirs: []string{"actor"},
-		May:  []string{".", "internal/invariants"},
-
+		Name:    "the actor runtime",
+		Dirs:    []string{"actor"},
+		May:     []string{".", "internal/invariants"},
+		Libs:    []string{"github.com/robfig/cron/v3"},
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
 	{
