@@ -44,7 +44,7 @@ var Layers = []Layer{
 		Name:    "the actor runtime",
 		Dirs:    []string{"actor"},
 		May:     []string{".", "internal/invariants"},
-		Libs:    []string{"github.com/robfig/cron/v3"},
+		Libs:    []string{"github.com/robfig/cron/v3", "github.com/prometheus/client_golang/prometheus", "go.opentelemetry.io/otel"},
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
 	{
