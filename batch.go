@@ -2,6 +2,7 @@ package mainstem
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -155,6 +156,10 @@ type Batch struct {
 	ID string
 	// Durability asks for more or less than the log's default.
 	Durability Durability
+	// Time, unless zero, is the commit time of the batch in place of the engine's
+	// clock: for copies of other logs. Times never decrease with position: one before that of the
+	// newest record becomes that one. One that is still to come becomes the clock's.
+	Time time.Time
 
 	writes     []Write
 	conditions []Condition
@@ -262,6 +267,9 @@ type Limits struct {
 	MaxBatchWrites int // writes, and conditions; 0 means [DefaultMaxBatchWrites]
 }
 
+// maxTime is the last second that has a number of nanoseconds since 1970.
+const maxTime = math.MaxInt64/int64(time.Second) - 1
+
 // WithDefaults returns l with zero fields replaced.
 func (l Limits) WithDefaults() Limits {
 	if l.MaxValue == 0 {
@@ -284,6 +292,9 @@ func (b *Batch) Validate(l Limits) error {
 	}
 	if len(b.ID) > MaxBatchID {
 		return invalidf("commit", "the batch ID has %d bytes: the limit is %d", len(b.ID), MaxBatchID)
+	}
+	if s := b.Time.Unix(); !b.Time.IsZero() && (s <= 0 || s > maxTime) {
+		return invalidf("commit", "the batch's time is %s: want one from 1970 to 2262", b.Time.Format(time.RFC3339))
 	}
 	if b.Durability < OS {
 		return invalidf("commit", "durability %d is not one that this version knows", int64(b.Durability))

@@ -21,6 +21,8 @@ var exactCases = []testCase{
 		promise: "Names of spaces are compared byte by byte: no folding, no prefixes, no separators."},
 	{law: Exact, name: "fields of records", run: exactFields,
 		promise: "Space, key, version, count, position, time and expiry are the same from every read and fit the receipt."},
+	{law: Exact, name: "time that a batch is given", run: givenTimes,
+		promise: "A batch with a time of its own is committed at that time, to the nanosecond, unless that is before the newest record's or still to come."},
 	{law: Exact, name: "commit copies", run: commitCopies,
 		promise: "Changing the slices of a batch after Commit has returned does not change the log."},
 	{law: Exact, name: "get gives away", run: getGivesAway,
@@ -314,5 +316,50 @@ func batchCommittedAgain(e *env) {
 		if describe(b) != shape {
 			e.Fatalf("Commit changed its batch from %s to %s", shape, describe(b))
 		}
+	}
+}
+
+func givenTimes(e *env) {
+	e.space("s", mainstem.Policy{})
+	base := time.Now()
+	if e.f.Clock != nil {
+		base = e.f.Clock.Now()
+	}
+	past := base.Add(-100 * time.Hour).Round(0).Add(123)
+	at := func(key string, given time.Time, ttl time.Duration) time.Time {
+		r := e.commit(func(b *mainstem.Batch) {
+			b.Time = given
+			b.Add(mainstem.Write{Space: "s", Key: []byte(key), TTL: ttl})
+		})
+		if got := e.get("s", key); !got.Time.Equal(r.Time) {
+			e.Errorf("%s: the receipt says %v, the record %v", key, r.Time, got.Time)
+		}
+		return r.Time
+	}
+	if got := at("first", past, 0); !got.Equal(past) {
+		e.Errorf("a batch of %v was committed at %v", past, got)
+	}
+	if got := at("earlier", past.Add(-time.Second), 0); !got.Equal(past) {
+		e.Errorf("a batch of a second before the newest record of %v was committed at %v", past, got)
+	}
+	if got := at("later", past.Add(time.Hour+1), 0); !got.Equal(past.Add(time.Hour + 1)) {
+		e.Errorf("a batch of %v was committed at %v", past.Add(time.Hour+1), got)
+	}
+	if e.f.Expiry {
+		lives := past.Add(2 * time.Hour)
+		at("lives", lives, 200*time.Hour)
+		if got := e.get("s", "lives"); !got.Expires.Equal(lives.Add(200 * time.Hour)) {
+			e.Errorf("a record of %v that lives 200h expires at %v", lives, got.Expires)
+		}
+	}
+	to := base.Add(1000 * time.Hour)
+	if got := at("to come", to, 0); !got.Before(to) {
+		e.Errorf("a batch of %v, which is to come, was committed at %v", to, got)
+	}
+	if got := e.put("s", "now", "v").Time; got.Before(base.Add(-time.Hour)) {
+		e.Errorf("a batch without a time was committed at %v", got)
+	}
+	for _, wrong := range []time.Time{time.Unix(0, 0), time.Unix(-1, 0), time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		e.refused(mainstem.KindInvalid, func(b *mainstem.Batch) { b.Time = wrong; b.Put("s", []byte("k"), nil) })
 	}
 }

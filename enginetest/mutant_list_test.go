@@ -139,7 +139,7 @@ func (m *mutant) Sweep(ctx context.Context) error { return m.Log.(*model.Log).Sw
 // without returns b without what strip removes.
 func without(b *mainstem.Batch, strip func(w *mainstem.Write), conditions, id bool) *mainstem.Batch {
 	out := mainstem.NewBatch()
-	out.Durability = b.Durability
+	out.Durability, out.Time = b.Durability, b.Time
 	out.Fail(b.Err())
 	if id {
 		out.ID = b.ID
@@ -328,6 +328,13 @@ var mutants = []struct {
 			c := without(b, nil, true, true)
 			c.ID = c.ID[:min(len(c.ID), mainstem.MaxBatchID-1)]
 			return l.Commit(ctx, c)
+		}}
+	}},
+	{name: "always keeps its own time", law: Exact, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			b = without(b, nil, true, true)
+			b.Time = time.Time{}
+			return l.Commit(ctx, b)
 		}}
 	}},
 	{name: "makes nil empty", law: Exact, lines: 3, spoil: func(l *model.Log) *mutant {

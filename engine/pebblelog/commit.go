@@ -218,7 +218,7 @@ func (l *Log) commitRun(group []*waiter) int {
 		return n
 	}
 	t := &l.tx
-	t.begin(indexed)
+	t.begin(indexed, givenTime(run[0].batch))
 	for _, w := range run {
 		if w.job != nil {
 			w.err = w.job(t)
@@ -280,9 +280,17 @@ func fail(run []*waiter, err error) {
 	}
 }
 
+// givenTime returns the time that b asks for, unix ns, 0 if it asks for none.
+func givenTime(b *mainstem.Batch) int64 {
+	if b == nil || b.Time.IsZero() {
+		return 0
+	}
+	return b.Time.UnixNano()
+}
+
 // isPlain reports whether w can share a plain tx with others.
 func (l *Log) isPlain(w *waiter) bool {
-	if w.job != nil {
+	if w.job != nil || givenTime(w.batch) != 0 {
 		return false
 	}
 	r := l.spaces.Load()
@@ -382,7 +390,9 @@ func (t *tx) finish(run []*waiter) {
 		}
 		l.metrics.outcome(w)
 	}
-	t.clock = t.now
+	if t.next > t.undo.next {
+		t.clock = t.now
+	}
 	for _, f := range t.publish {
 		f()
 	}

@@ -22,7 +22,7 @@ type tx struct {
 
 	next      uint64 // position of the next record
 	nextSpace uint32
-	clock     int64 // time of the group before: time never runs backwards
+	clock     int64 // time of the newest record: time never runs backwards
 
 	staged  []*stagedSpace // spaces touched, in order of first touch
 	spare   []*stagedSpace
@@ -56,7 +56,8 @@ type stagedSpace struct {
 // reader decodes from the start of a block.
 const feedBlockMax = 64 << 10
 
-func (t *tx) begin(indexed bool) {
+// begin starts a tx at the time given, unix ns; 0 means the clock's.
+func (t *tx) begin(indexed bool, given int64) {
 	t.indexed = indexed
 	if indexed {
 		t.pb = t.l.db.NewIndexedBatch()
@@ -64,6 +65,9 @@ func (t *tx) begin(indexed bool) {
 		t.pb = t.l.db.NewBatch()
 	}
 	t.now = max(t.l.opts.Now().UnixNano(), t.clock)
+	if given != 0 {
+		t.now = max(min(given, t.now), t.clock)
+	}
 	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
 }
 

@@ -25,7 +25,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		r.Duplicate = true
 		return r, nil
 	}
-	t := tx{state: &l.mu.state, now: l.nowLocked(), nextID: &l.mu.nextID}
+	t := tx{state: &l.mu.state, now: l.timeLocked(b), nextID: &l.mu.nextID}
 	r, err := t.run(b)
 	if err != nil {
 		t.rollback()
@@ -67,8 +67,8 @@ func (t *tx) run(b *mainstem.Batch) (mainstem.Receipt, error) {
 	if b.Len() == 0 {
 		return mainstem.Receipt{}, nil
 	}
-	before, length := t.head, len(t.order)
-	t.undo = append(t.undo, func() { t.head, t.order = before, t.order[:length] })
+	before, length, newest := t.head, len(t.order), t.newest
+	t.undo = append(t.undo, func() { t.head, t.order, t.newest = before, t.order[:length], newest })
 	r := mainstem.Receipt{Time: t.now, Versions: make([]mainstem.Version, b.Len())}
 	for i, w := range b.Writes() {
 		v, err := t.apply(w)
@@ -187,7 +187,7 @@ func (t *tx) write(sp *space, k *key, name []byte, r mainstem.Record) mainstem.V
 	r.Space, r.Key, r.Version, r.Position, r.Time = sp.name, bytes.Clone(name), k.head, t.head, t.now
 	k.records = append(k.records, r)
 	k.trim(sp.policy.History)
-	sp.last, sp.updated = t.head, t.now
+	sp.last, sp.updated, t.newest = t.head, t.now, t.now
 	t.order = append(t.order, entry{t.head, sp.id, sp.name, string(name), k.head})
 	return k.head
 }

@@ -95,6 +95,18 @@ func (l *Log) nowLocked() time.Time {
 	return l.mu.last
 }
 
+// timeLocked returns the commit time of b.
+func (l *Log) timeLocked(b *mainstem.Batch) time.Time {
+	now := l.nowLocked()
+	if given := b.Time.UTC().Round(0); !b.Time.IsZero() && given.Before(now) {
+		now = given
+	}
+	if now.Before(l.mu.newest) {
+		return l.mu.newest
+	}
+	return now
+}
+
 func (l *Log) usableLocked(ctx context.Context, op string) error {
 	if l.mu.closed {
 		return closedError(op)

@@ -19,6 +19,7 @@ type state struct {
 	spaces map[string]*space
 	order  []entry // every record ever written, by position; some are no longer held
 	head   mainstem.Position
+	newest time.Time // of the newest record
 }
 
 // space is one space.

@@ -58,6 +58,7 @@ func (s *slab[T]) reset(wipe func(*T)) {
 func (e *Batch) Encode(b *mainstem.Batch) (*pb.CommitRequest, error) {
 	e.Reset()
 	e.request.Id, e.request.Durability = []byte(b.ID), int64(b.Durability)
+	e.request.Time = encodeTime(b.Time, nil)
 	for _, en := range b.Ensures() {
 		p, err := EncodePolicy(en.Policy)
 		if err != nil {
@@ -99,7 +100,7 @@ func (e *Batch) encodeWrite(w *mainstem.Write) *pb.Write {
 
 // Reset lets go of the batch encoded last and keeps some memory.
 func (e *Batch) Reset() {
-	e.request.Id, e.request.Ensures = nil, nil
+	e.request.Id, e.request.Ensures, e.request.Time = nil, nil, nil
 	e.request.Writes, e.request.Conditions = recycle(e.request.Writes), recycle(e.request.Conditions)
 	e.writes.reset(func(w *pb.Write) {
 		w.Space, w.Key, w.Value, w.Ttl = "", nil, nil, nil
@@ -141,6 +142,11 @@ func decodeCondition(in *pb.Condition) (mainstem.Condition, error) {
 // DecodeBatch adds what is in a message to the empty batch b.
 func DecodeBatch(in *pb.CommitRequest, b *mainstem.Batch) error {
 	b.ID, b.Durability = string(in.GetId()), mainstem.Durability(in.GetDurability())
+	t, err := decodeTime("time", in.GetTime())
+	if err != nil {
+		return invalid("commit", "%w", err)
+	}
+	b.Time = t
 	if n := len(in.GetEnsures()); n > MaxEnsures {
 		return invalid("commit", "the batch ensures %d spaces: the limit is %d; split it", n, MaxEnsures)
 	}

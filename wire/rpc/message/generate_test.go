@@ -75,6 +75,9 @@ var batch = rapid.Custom(func(t *rapid.T) *mainstem.Batch {
 	b := mainstem.NewBatch()
 	b.ID = rapid.OneOf(name, rawName).Draw(t, "id")
 	b.Durability = mainstem.Durability(rapid.Int64().Draw(t, "durability"))
+	if rapid.Bool().Draw(t, "timed") {
+		b.Time = time.Unix(rapid.Int64Range(1, 9_000_000_000).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "ensures") {
 		b.Ensure(name.Draw(t, "space"), policy.Draw(t, "policy"))
 	}

@@ -167,6 +167,9 @@ func TestBatchArrivesAsItWasSent(t *testing.T) {
 			}
 			same(t, got.ID, want.ID)
 			same(t, got.Durability, want.Durability)
+			if !got.Time.Equal(want.Time) {
+				t.Fatalf("the time is %v, want %v", got.Time, want.Time)
+			}
 			same(t, got.Ensures(), want.Ensures())
 			same(t, got.Conditions(), want.Conditions())
 			same(t, got.Writes(), want.Writes())

@@ -943,9 +943,11 @@ type CommitRequest struct {
 	// fsync at most so many nanoseconds later.
 	Durability int64 `protobuf:"zigzag64,2,opt,name=durability,proto3" json:"durability,omitempty"`
 	// At most 4096.
-	Ensures       []*Ensure    `protobuf:"bytes,3,rep,name=ensures,proto3" json:"ensures,omitempty"`
-	Conditions    []*Condition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	Writes        []*Write     `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Ensures    []*Ensure    `protobuf:"bytes,3,rep,name=ensures,proto3" json:"ensures,omitempty"`
+	Conditions []*Condition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Writes     []*Write     `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	// The commit time in place of the server's clock; not set: the clock's.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1013,13 @@ func (x *CommitRequest) GetConditions() []*Condition {
 func (x *CommitRequest) GetWrites() []*Write {
 	if x != nil {
 		return x.Writes
+	}
+	return nil
+}
+
+func (x *CommitRequest) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
 	}
 	return nil
 }
@@ -2952,7 +2961,7 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
 	"\x06Ensure\x12\x14\n" +
 	"\x05space\x18\x01 \x01(\tR\x05space\x12+\n" +
-	"\x06policy\x18\x02 \x01(\v2\x13.mainstem.v1.PolicyR\x06policy\"\xd2\x01\n" +
+	"\x06policy\x18\x02 \x01(\v2\x13.mainstem.v1.PolicyR\x06policy\"\x82\x02\n" +
 	"\rCommitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1e\n" +
 	"\n" +
@@ -2962,7 +2971,8 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x16.mainstem.v1.ConditionR\n" +
 	"conditions\x12*\n" +
-	"\x06writes\x18\x05 \x03(\v2\x12.mainstem.v1.WriteR\x06writes\"\xa4\x01\n" +
+	"\x06writes\x18\x05 \x03(\v2\x12.mainstem.v1.WriteR\x06writes\x12.\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xa4\x01\n" +
 	"\x0eCommitResponse\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\x04R\x04last\x12.\n" +
@@ -3228,59 +3238,60 @@ var file_mainstem_v1_log_proto_depIdxs = []int32{
 	12, // 15: mainstem.v1.CommitRequest.ensures:type_name -> mainstem.v1.Ensure
 	10, // 16: mainstem.v1.CommitRequest.conditions:type_name -> mainstem.v1.Condition
 	9,  // 17: mainstem.v1.CommitRequest.writes:type_name -> mainstem.v1.Write
-	48, // 18: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
-	6,  // 19: mainstem.v1.GetResponse.record:type_name -> mainstem.v1.Record
-	11, // 20: mainstem.v1.CreateSpaceRequest.policy:type_name -> mainstem.v1.Policy
-	11, // 21: mainstem.v1.AlterSpaceRequest.policy:type_name -> mainstem.v1.Policy
-	11, // 22: mainstem.v1.SpaceInfo.policy:type_name -> mainstem.v1.Policy
-	48, // 23: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
-	48, // 24: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
-	28, // 25: mainstem.v1.SpaceResponse.space:type_name -> mainstem.v1.SpaceInfo
-	28, // 26: mainstem.v1.SpacesResponse.spaces:type_name -> mainstem.v1.SpaceInfo
-	49, // 27: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
-	41, // 28: mainstem.v1.CheckResponse.problem:type_name -> mainstem.v1.Problem
-	42, // 29: mainstem.v1.CheckResponse.stats:type_name -> mainstem.v1.CheckStats
-	45, // 30: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
-	3,  // 31: mainstem.v1.ErrorDetail.kind:type_name -> mainstem.v1.Kind
-	4,  // 32: mainstem.v1.ErrorDetail.outcome:type_name -> mainstem.v1.Outcome
-	10, // 33: mainstem.v1.ErrorDetail.want:type_name -> mainstem.v1.Condition
-	13, // 34: mainstem.v1.LogService.Commit:input_type -> mainstem.v1.CommitRequest
-	15, // 35: mainstem.v1.LogService.Get:input_type -> mainstem.v1.GetRequest
-	17, // 36: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
-	18, // 37: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
-	19, // 38: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
-	20, // 39: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
-	22, // 40: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
-	24, // 41: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
-	26, // 42: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
-	29, // 43: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
-	31, // 44: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
-	33, // 45: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
-	35, // 46: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
-	37, // 47: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
-	39, // 48: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
-	43, // 49: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
-	14, // 50: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
-	16, // 51: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
-	7,  // 52: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
-	7,  // 53: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
-	7,  // 54: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
-	21, // 55: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
-	23, // 56: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
-	25, // 57: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
-	27, // 58: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
-	30, // 59: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
-	32, // 60: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
-	34, // 61: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
-	36, // 62: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
-	38, // 63: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
-	40, // 64: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
-	44, // 65: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
-	50, // [50:66] is the sub-list for method output_type
-	34, // [34:50] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	48, // 18: mainstem.v1.CommitRequest.time:type_name -> google.protobuf.Timestamp
+	48, // 19: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
+	6,  // 20: mainstem.v1.GetResponse.record:type_name -> mainstem.v1.Record
+	11, // 21: mainstem.v1.CreateSpaceRequest.policy:type_name -> mainstem.v1.Policy
+	11, // 22: mainstem.v1.AlterSpaceRequest.policy:type_name -> mainstem.v1.Policy
+	11, // 23: mainstem.v1.SpaceInfo.policy:type_name -> mainstem.v1.Policy
+	48, // 24: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
+	48, // 25: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
+	28, // 26: mainstem.v1.SpaceResponse.space:type_name -> mainstem.v1.SpaceInfo
+	28, // 27: mainstem.v1.SpacesResponse.spaces:type_name -> mainstem.v1.SpaceInfo
+	49, // 28: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
+	41, // 29: mainstem.v1.CheckResponse.problem:type_name -> mainstem.v1.Problem
+	42, // 30: mainstem.v1.CheckResponse.stats:type_name -> mainstem.v1.CheckStats
+	45, // 31: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
+	3,  // 32: mainstem.v1.ErrorDetail.kind:type_name -> mainstem.v1.Kind
+	4,  // 33: mainstem.v1.ErrorDetail.outcome:type_name -> mainstem.v1.Outcome
+	10, // 34: mainstem.v1.ErrorDetail.want:type_name -> mainstem.v1.Condition
+	13, // 35: mainstem.v1.LogService.Commit:input_type -> mainstem.v1.CommitRequest
+	15, // 36: mainstem.v1.LogService.Get:input_type -> mainstem.v1.GetRequest
+	17, // 37: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
+	18, // 38: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
+	19, // 39: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
+	20, // 40: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
+	22, // 41: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
+	24, // 42: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
+	26, // 43: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
+	29, // 44: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
+	31, // 45: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
+	33, // 46: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
+	35, // 47: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
+	37, // 48: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
+	39, // 49: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
+	43, // 50: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
+	14, // 51: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
+	16, // 52: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
+	7,  // 53: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
+	7,  // 54: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
+	7,  // 55: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
+	21, // 56: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
+	23, // 57: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
+	25, // 58: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
+	27, // 59: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
+	30, // 60: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
+	32, // 61: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
+	34, // 62: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
+	36, // 63: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
+	38, // 64: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
+	40, // 65: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
+	44, // 66: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
+	51, // [51:67] is the sub-list for method output_type
+	35, // [35:51] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_mainstem_v1_log_proto_init() }
