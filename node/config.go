@@ -58,6 +58,8 @@ type Config struct {
 	KafkaWriteTimeout    time.Duration
 	KafkaIdleTimeout     time.Duration
 	KafkaOffsetRetention time.Duration
+	KafkaGroupSession    time.Duration
+	KafkaGroupHeartbeat  time.Duration
 
 	Listen      string // host:port of the HTTP listener
 	TLSCert     string // PEM file; with TLSKey. For all listeners

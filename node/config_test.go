@@ -109,7 +109,7 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		"log": "data", "listen": "127.0.0.1:9", "durability": "interval=50ms", "tls-cert": "c", "tls-key": "k", "token": "t",
 		"kafka": "127.0.0.1:9", "kafka-advertise": "h:1", "kafka-sasl": "plain", "kafka-auto-create": "false", "kafka-partitions": "3",
 		"kafka-max-request": "300000", "kafka-max-pending": "400000", "kafka-max-fetch": "500000", "kafka-max-connections": "11",
-		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s",
+		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s",
 		"token-file": "f", "insecure": "true", "max-value": "1024", "max-batch-bytes": "2048", "max-batch-writes": "7",
 		"cache": "8388608", "memtable": "4194304", "min-free": "1000", "batch-id-age": "1h0m0s", "sweep-every": "1s",
 		"upkeep-every": "2s", "compaction-memory": "131072", "max-request": "100000", "max-pending": "200000", "max-streams": "8",

@@ -46,6 +46,7 @@ func (n *Node) startKafka(ctx context.Context) error {
 		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
 		MaxInFlight: c.KafkaMaxPending, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
 		WriteTimeout: c.KafkaWriteTimeout, IdleTimeout: c.KafkaIdleTimeout, OffsetRetention: c.KafkaOffsetRetention,
+		GroupSession: c.KafkaGroupSession, GroupHeartbeat: c.KafkaGroupHeartbeat,
 		Logger: n.logger, Metrics: figures,
 	})
 	if err != nil {

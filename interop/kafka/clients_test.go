@@ -20,7 +20,7 @@ var targetName = flag.String("target", "mainstem", "what to run against: mainste
 
 var programPath = flag.String("program", "", "a mainstem `program` that is built already")
 
-var patient = flag.Bool("patient", false, "wait a minute for the broker to miss a member of KIP-848")
+var patient = flag.Bool("patient", false, "with another -target: wait a minute for it to miss a member of KIP-848")
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/kafka.md")
 
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 func TestClients(t *testing.T) {
 	broker := target.Start(t, *targetName)
-	broker.Patient = *patient
+	broker.Patient = broker.Patient || *patient
 	for _, l := range libraries() {
 		t.Run(l.Name, func(t *testing.T) {
 			t.Parallel()

@@ -146,7 +146,7 @@ func groupOfThree(next bool) func(*Env) {
 		e.Judge.Produce(e.ctx, o.Topic, spread("two", n))
 		c.await(e, "two", n)
 
-		if next && !e.Patient { // the broker decides when such a member is missed: after 45 s
+		if next && !e.Patient { // the broker decides when such a member is missed: Kafka after 45 s
 			members[1].leave(e)
 		} else {
 			members[1].vanish() // the broker is told nothing

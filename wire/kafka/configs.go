@@ -97,6 +97,8 @@ func (s *Server) brokerEntries() []configEntry {
 		number("fetch.max.bytes", int64(o.MaxFetch), DefaultMaxFetch, kmsg.ConfigTypeInt, "bytes of record batches in an answer"),
 		number("connections.max.idle.ms", o.IdleTimeout.Milliseconds(), DefaultIdleTimeout.Milliseconds(), kmsg.ConfigTypeLong, "milliseconds that a connection may be without a request"),
 		number("offsets.retention.minutes", int64(math.Ceil(o.OffsetRetention.Minutes())), int64(DefaultOffsetRetention.Minutes()), kmsg.ConfigTypeInt, "minutes that the offsets of an empty group are kept"),
+		number("group.consumer.session.timeout.ms", o.GroupSession.Milliseconds(), DefaultGroupSession.Milliseconds(), kmsg.ConfigTypeInt, "milliseconds of silence after which a member of a consumer group is removed"),
+		number("group.consumer.heartbeat.interval.ms", o.GroupHeartbeat.Milliseconds(), DefaultGroupHeartbeat.Milliseconds(), kmsg.ConfigTypeInt, "milliseconds between two reports of a member of a consumer group"),
 	}
 	for _, k := range topic.ConfigKeys() {
 		out = append(out, static(brokerName(k.Name), k.Default, k.Default, k.Type, k.Doc))

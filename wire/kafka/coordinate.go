@@ -23,6 +23,7 @@ func (s *Server) openCoordinators(ctx context.Context) error {
 	}
 	s.groups, err = group.Open(s.log, groupTopics{s}, &group.Options{
 		Now: s.o.Now, Logger: s.o.Logger, OffsetRetention: s.o.OffsetRetention,
+		Session: s.o.GroupSession, Heartbeat: s.o.GroupHeartbeat,
 	})
 	if err != nil {
 		return errors.Join(err, s.producers.Close())

@@ -26,6 +26,8 @@ const (
 	DefaultAuthTimeout     = 30 * time.Second
 	DefaultPartitions      = 1
 	DefaultOffsetRetention = 7 * 24 * time.Hour // as Kafka's offsets.retention.minutes
+	DefaultGroupSession    = 45 * time.Second   // as Kafka's group.consumer.session.timeout.ms
+	DefaultGroupHeartbeat  = 5 * time.Second    // as Kafka's group.consumer.heartbeat.interval.ms
 )
 
 // Options configures [New]. nil and zero fields mean the defaults.
@@ -65,6 +67,11 @@ type Options struct {
 	// OffsetRetention is how long the offsets of an empty group are kept.
 	// Default [DefaultOffsetRetention].
 	OffsetRetention time.Duration
+	// GroupSession is after how long of silence a member of a KIP-848 group is removed,
+	// GroupHeartbeat how often it is told to report, which must be less. Defaults
+	// [DefaultGroupSession], [DefaultGroupHeartbeat]. Members of classic groups choose theirs.
+	GroupSession   time.Duration
+	GroupHeartbeat time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
 	// Logger receives what clients do wrong and what the log could not do.
@@ -86,6 +93,7 @@ func (o *Options) Validate() error {
 		{"NodeID", int64(o.NodeID)}, {"Partitions", int64(o.Partitions)}, {"MaxRequest", int64(o.MaxRequest)},
 		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxConnections", int64(o.MaxConnections)}, {"MaxFetch", int64(o.MaxFetch)},
 		{"WriteTimeout", int64(o.WriteTimeout)}, {"IdleTimeout", int64(o.IdleTimeout)}, {"AuthTimeout", int64(o.AuthTimeout)}, {"OffsetRetention", int64(o.OffsetRetention)},
+		{"GroupSession", int64(o.GroupSession)}, {"GroupHeartbeat", int64(o.GroupHeartbeat)},
 	} {
 		if f.v < 0 {
 			return invalid("Options.%s is %d: want 0 (the default) or more", f.name, f.v)
@@ -93,6 +101,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Partitions > topic.MaxPartitions {
 		return invalid("Options.Partitions is %d: at most %d", o.Partitions, topic.MaxPartitions)
+	}
+	if session, beat := cmp.Or(o.GroupSession, DefaultGroupSession), cmp.Or(o.GroupHeartbeat, DefaultGroupHeartbeat); beat >= session {
+		return invalid("Options.GroupHeartbeat is %v: want less than GroupSession, %v", beat, session)
 	}
 	if o.MaxInFlight > 0 && o.MaxInFlight < o.MaxRequest {
 		return invalid("Options.MaxInFlight is %d: want at least MaxRequest, %d", o.MaxInFlight, o.MaxRequest)
@@ -116,6 +127,8 @@ func (o *Options) withDefaults() Options {
 	out.IdleTimeout = cmp.Or(out.IdleTimeout, DefaultIdleTimeout)
 	out.AuthTimeout = cmp.Or(out.AuthTimeout, DefaultAuthTimeout)
 	out.OffsetRetention = cmp.Or(out.OffsetRetention, DefaultOffsetRetention)
+	out.GroupSession = cmp.Or(out.GroupSession, DefaultGroupSession)
+	out.GroupHeartbeat = cmp.Or(out.GroupHeartbeat, DefaultGroupHeartbeat)
 	if out.Now == nil {
 		out.Now = time.Now
 	}

@@ -29,8 +29,8 @@ func Start(t *testing.T, name string) kafka.Broker {
 	t.Helper()
 	switch name {
 	case "mainstem":
-		p := Mainstem(t)
-		return kafka.Broker{Name: name, Address: p.Kafka, Secure: Secure(t), Append: func(t *testing.T, store, stream, kind, value string) {
+		p := Mainstem(t, "--kafka-group-session", "10s", "--kafka-group-heartbeat", "2s")
+		return kafka.Broker{Name: name, Address: p.Kafka, Patient: true, Secure: Secure(t), Append: func(t *testing.T, store, stream, kind, value string) {
 			t.Helper()
 			if _, err := p.Run(t.Context(), "event", "append", stream, value, "--type", kind, "--store", store); err != nil {
 				t.Fatal(err)
@@ -44,7 +44,7 @@ func Start(t *testing.T, name string) kafka.Broker {
 			t.Fatalf("start kfake: %v", err)
 		}
 		t.Cleanup(c.Close)
-		return kafka.Broker{Name: name, Address: c.ListenAddrs()[0]}
+		return kafka.Broker{Name: name, Address: c.ListenAddrs()[0], Patient: true}
 	}
 	return kafka.Broker{Name: "other", Address: name}
 }
