@@ -55,6 +55,13 @@ var Layers = []Layer{
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
 	},
 	{
+		Name:    "the buckets of JetStream",
+		Dirs:    []string{"kv/natskv"},
+		May:     []string{".", "codec", "kv", "internal/invariants"},
+		Libs:    []string{"github.com/nats-io/nats.go", protobuf},
+		Because: "it is the kv view on what others keep in JetStream, where there is no log",
+	},
+	{
 		Name:    "the event view",
 		Dirs:    []string{"event"},
 		May:     []string{".", "codec", "internal/format", "internal/invariants"},
@@ -146,6 +153,12 @@ var Layers = []Layer{
 		Name:    "the rules",
 		Dirs:    []string{"internal/lint"},
 		Because: "the rules must hold, and run, whatever the state of the packages that they judge",
+	},
+	{
+		Name:    "servers for tests",
+		Dirs:    []string{"internal/testnats"},
+		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+		Because: "they start what others wrote and know nothing of ours",
 	},
 	{
 		Name:    "test support",

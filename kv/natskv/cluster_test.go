@@ -1,0 +1,85 @@
+package natskv_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/kv"
+	"github.com/mainstemdev/mainstem/kv/natskv"
+)
+
+// On three nodes with three replicas, the leader steps down and a node is killed
+// while clients write: what was acknowledged is there, lists and cached values are
+// right, and a watch has told of every key.
+func TestCluster(t *testing.T) {
+	c := testnats.NewCluster(t, 3, nil)
+	ctx := t.Context()
+	o := &natskv.TableOptions{Replicas: 3}
+	writer := table[string](t, open(t, c.URL(), nil), "b", o)
+	put(t, writer, "first", "0")
+	reader := table[string](t, open(t, c.URL(), &natskv.Options{CacheBytes: 1 << 20}), "b", o)
+	nearest := table[string](t, open(t, c.URL(), &natskv.Options{AnyReplica: true}), "b", o)
+	w := follow(t, reader, nil)
+	eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
+
+	var wg sync.WaitGroup
+	var written atomic.Int64
+	for i := range 3 {
+		wg.Go(func() {
+			for j := range 40 {
+				put(t, writer, fmt.Sprintf("k%d-%02d", i, j), fmt.Sprint(j))
+				written.Add(1)
+			}
+		})
+	}
+	eventually(t, "written", func() bool { return written.Load() > 20 })
+	c.StepDown("KV_b")
+	eventually(t, "written", func() bool { return written.Load() > 60 })
+	down := c.Leader("KV_b")
+	down.Stop()
+	wg.Wait()
+	down.Start()
+	c.WaitHealthy()
+
+	noError(t, reader.Sync(ctx))
+	if n := must[int64](t)(reader.Count(ctx, &kv.Query{Prefix: "k"})); n != 120 {
+		t.Errorf("%d keys; want 120", n)
+	}
+	eventually(t, "the watch has told of every key", func() bool {
+		n := 0
+		for i := range 3 {
+			for j := range 40 {
+				if slices.ContainsFunc(w.seen(), func(s string) bool { return s == fmt.Sprintf("create k%d-%02d=%d", i, j, j) }) {
+					n++
+				}
+			}
+		}
+		return n == 120
+	})
+	for i := range 3 {
+		for _, b := range []*natskv.Bucket[string]{writer, reader} {
+			if e := must[kv.Entry[string]](t)(b.Get(ctx, fmt.Sprintf("k%d-39", i))); e.Value != "39" {
+				t.Errorf("value %q", e.Value)
+			}
+		}
+	}
+	noError(t, nearest.Sync(ctx))
+	for i := range 50 { // what this client wrote, it reads, whatever replica answers
+		v := fmt.Sprint("v", i)
+		put(t, nearest, "mine", v)
+		if e := must[kv.Entry[string]](t)(nearest.Get(ctx, "mine")); e.Value != v {
+			t.Fatalf("read %q after writing %q", e.Value, v)
+		}
+		if many := must[[]kv.Entry[string]](t)(nearest.GetMany(ctx, "mine", "first")); many[0].Value != v || many[1].Value != "0" {
+			t.Fatalf("read %q and %q after writing %q", many[0].Value, many[1].Value, v)
+		}
+	}
+	all := must[[]kv.Entry[string]](t)(reader.GetMany(ctx, keysOf(t, reader, nil)...))
+	if len(all) != 121 && len(all) != 122 {
+		t.Errorf("%d entries", len(all))
+	}
+}
