@@ -48,6 +48,13 @@ var Layers = []Layer{
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
 	{
+		Name:    "the wire between nodes",
+		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
+		May:     []string{".", "internal/invariants"},
+		Libs:    []string{"github.com/klauspost/compress", "github.com/pierrec/lz4/v4"},
+		Because: "it carries bytes between named nodes and knows nothing of actors",
+	},
+	{
 		Name:    "the kv view",
 		Dirs:    []string{"kv"},
 		May:     []string{".", "codec", "internal/format", "internal/invariants"},

@@ -1,0 +1,164 @@
+package devca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Limits, times and the names of files.
+const (
+	MaxName = 255 // bytes of the name of a node
+
+	Lifetime     = 10 * 365 * 24 * time.Hour // of the authority
+	NodeLifetime = 2 * 365 * 24 * time.Hour  // of the certificate of a node
+	RenewBefore  = 30 * 24 * time.Hour       // of its end: when [Create] makes another
+
+	CertificateFile = "ca.pem" // of the authority: all nodes need it
+	KeyFile         = "ca.key" // of the authority: needed to issue, and nowhere else
+)
+
+// clockSkew is by how much the clocks of nodes may differ.
+const clockSkew = time.Hour
+
+// Authority issues certificates for nodes. Its methods may be called by many goroutines.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// New returns a new authority in memory, for tests.
+func New() (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fault(mainstem.KindInternal, "make authority", err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	c := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{Organization: []string{"Mainstem development"}, CommonName: "Mainstem development authority"},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(Lifetime),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	cert, err := sign(c, c, &key.PublicKey, key)
+	return &Authority{cert, key}, err
+}
+
+// Roots returns the pool that believes this authority and no other.
+func (a *Authority) Roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// Issue returns a certificate for a node, with a new key, good for both ends of
+// connections. The name is in it as a URI, and as a DNS name if it can be one. It fails
+// with Invalid for a name that no node can have.
+func (a *Authority) Issue(name string) (tls.Certificate, error) {
+	if err := validName(name); err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fault(mainstem.KindInternal, "issue certificate", err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	c := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{Organization: []string{"Mainstem development"}, CommonName: shortName(name)},
+		NotBefore:    now.Add(-clockSkew),
+		NotAfter:     now.Add(NodeLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		URIs:         []*url.URL{{Scheme: "mainstem", Host: "node", Path: "/" + name}},
+	}
+	if isHost(name) {
+		c.DNSNames = []string{name}
+	}
+	leaf, err := sign(c, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+func sign(c, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, public, key)
+	if err != nil {
+		return nil, fault(mainstem.KindInternal, "sign certificate", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fault(mainstem.KindInternal, "sign certificate", err)
+	}
+	return cert, nil
+}
+
+func newSerial() (*big.Int, error) {
+	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fault(mainstem.KindInternal, "choose serial number", err)
+	}
+	return n, nil
+}
+
+// shortName returns the part of a name that a certificate's subject has room for.
+func shortName(name string) string { return name[:min(len(name), 64)] }
+
+// isHost reports whether a name can be that of a host.
+func isHost(name string) bool {
+	if net.ParseIP(name) != nil || len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func validName(name string) error {
+	switch {
+	case name == "":
+		return fault(mainstem.KindInvalid, "issue certificate", errors.New("the name of the node is empty"))
+	case len(name) > MaxName:
+		return fault(mainstem.KindInvalid, "issue certificate", fmt.Errorf("the name of the node has %d bytes: the limit is %d", len(name), MaxName))
+	case strings.ContainsAny(name, "/\x00\r\n"):
+		return fault(mainstem.KindInvalid, "issue certificate", fmt.Errorf("the name %.64q of the node has a character that ends names elsewhere", name))
+	}
+	return nil
+}
+
+func fault(kind mainstem.Kind, op string, err error) error {
+	return &mainstem.Error{Kind: kind, Op: op, Err: err}
+}

@@ -1,0 +1,366 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+)
+
+// dial is the making of a session by this end, for all who want it.
+type dial struct {
+	done chan struct{}
+	err  error // when done is closed
+
+	// The endpoint's lock guards these.
+	shaking bool // it has a connection, and may have said Hello
+}
+
+// Peer returns the session with a node; if there is none it dials, once for all that
+// call it meanwhile. It fails with Unavailable if the node is not reached, at once
+// while the pause after a failed attempt lasts; with Denied if one end does not
+// accept the other, with Canceled when ctx is done, with Closed if the endpoint is.
+func (e *Endpoint) Peer(ctx context.Context, name string) (*Peer, error) {
+	if err := validName(name); err != nil {
+		return nil, fault(mainstem.KindInvalid, "connect", err)
+	}
+	op := "connect to " + name
+	if name == e.o.Name {
+		return nil, fault(mainstem.KindInvalid, op, errMyself)
+	}
+	for {
+		p, d, err := e.find(name)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			ready := p.up
+			if p.hasEnded() {
+				ready = p.gone
+			}
+			if err := await(ctx, op, ready); err != nil {
+				return nil, err
+			}
+			if !p.hasEnded() {
+				return p, nil
+			}
+			continue
+		}
+		if err := await(ctx, op, d.done); err != nil {
+			return nil, err
+		}
+		if d.err != nil {
+			return nil, d.err
+		}
+	}
+}
+
+func await(ctx context.Context, op string, ready <-chan struct{}) error {
+	select {
+	case <-ready:
+		return nil
+	default:
+	}
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return fault(mainstem.KindCanceled, op, context.Cause(ctx))
+	}
+}
+
+// find returns the session with a node, or the dial that makes one.
+func (e *Endpoint) find(name string) (*Peer, *dial, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	op := "connect to " + name
+	if e.closing {
+		return nil, nil, fault(mainstem.KindClosed, op, ErrClosed)
+	}
+	k := e.knows(name)
+	if k.session != nil || k.dial != nil {
+		return k.session, k.dial, nil
+	}
+	if pause := time.Until(k.retry); pause > 0 && k.failure != nil {
+		return nil, nil, fault(mainstem.KindOf(k.failure), op,
+			fmt.Errorf("it failed, and is tried again in %s: %w", pause.Round(time.Millisecond), errors.Unwrap(k.failure)))
+	}
+	k.dial = &dial{done: make(chan struct{})}
+	e.running.Add(1)
+	go e.dial(name, k, k.dial)
+	return nil, k.dial, nil
+}
+
+// dial makes a session, or fails.
+func (e *Endpoint) dial(name string, k *known, d *dial) {
+	defer e.running.Done()
+	err := e.connect(name, k, d)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		kind := mainstem.KindUnavailable
+		if errors.Is(err, ErrRefused) {
+			kind = mainstem.KindDenied
+		}
+		d.err = fault(kind, "connect to "+name, err)
+		k.failures++
+		k.failure, k.retry = d.err, time.Now().Add(e.pause(k.failures))
+	}
+	k.dial = nil
+	close(d.done)
+}
+
+// pause returns how long to wait after n failures: a random part of a time that doubles.
+func (e *Endpoint) pause(n int) time.Duration {
+	d := e.o.MinBackoff
+	for i := 1; i < n && d < e.o.MaxBackoff; i++ {
+		d *= 2
+	}
+	d = min(d, e.o.MaxBackoff)
+	return d/2 + rand.N(d/2+1)
+}
+
+// connect calls the node until there is a session, or it is clear that there will be none.
+func (e *Endpoint) connect(name string, k *known, d *dial) error {
+	deadline := time.Now().Add(e.o.HandshakeTimeout)
+	e.mu.Lock()
+	over := k.past
+	e.mu.Unlock()
+	for {
+		w, err := e.tryConnect(name, k, d, over)
+		e.mu.Lock()
+		d.shaking = false
+		there := k.session != nil
+		e.mu.Unlock()
+		switch {
+		case there || err == nil && w.Verdict == frame.Joined:
+			return nil
+		case err != nil:
+			return err
+		case w.Verdict != frame.Busy:
+			return fmt.Errorf("%w by %s: %s", ErrRefused, name, w.Verdict)
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s: %s", name, w.Verdict)
+		}
+		if w.Session != (frame.Session{}) && w.Session != over {
+			over = w.Session // it has a session that this end does not have
+			continue
+		}
+		if !e.rest(e.o.MinBackoff/2 + rand.N(e.o.MinBackoff)) {
+			return ErrClosed
+		}
+	}
+}
+
+// tryConnect calls the node once.
+func (e *Endpoint) tryConnect(name string, k *known, d *dial, over frame.Session) (frame.Welcome, error) {
+	h, err := e.reach(e.life, name)
+	if err != nil {
+		return frame.Welcome{}, err
+	}
+	e.mu.Lock()
+	d.shaking = k.session == nil
+	goOn := d.shaking && !e.closing
+	e.mu.Unlock()
+	if !goOn { // the peer was faster
+		h.close()
+		return frame.Welcome{Verdict: frame.Busy}, nil
+	}
+	t := e.offer()
+	t.Over = over
+	c, w, err := h.call(name, t)
+	if err == nil && w.Verdict == frame.Joined {
+		err = e.establish(h, k, c, w)
+	}
+	if err != nil || w.Verdict != frame.Joined {
+		h.close()
+	}
+	return w, err
+}
+
+// reach makes a connection to a node. It fails, and so does its handshake, when owner ends.
+func (e *Endpoint) reach(owner *life, name string) (*shake, error) {
+	ctx, cancel := context.WithTimeout(owner, e.o.HandshakeTimeout)
+	defer cancel()
+	addr, err := e.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var nd net.Dialer
+	raw, err := nd.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(owner, func() { _ = raw.Close() })
+	h, err := e.secure(raw, false)
+	if err != nil {
+		stop()
+		_ = raw.Close()
+		return nil, err
+	}
+	h.stop = stop
+	return h, nil
+}
+
+// errNoAddress: neither Resolve nor an earlier session has the address of a node.
+var errNoAddress = errors.New("its address is not known")
+
+func (e *Endpoint) resolve(ctx context.Context, name string) (string, error) {
+	err := errNoAddress
+	if e.o.Resolve != nil {
+		addr, failed := e.o.Resolve(ctx, name)
+		if failed == nil && addr != "" {
+			return addr, nil
+		}
+		if failed != nil {
+			err = failed
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if k := e.known[name]; k != nil && k.advertised != "" {
+		return k.advertised, nil
+	}
+	return "", err
+}
+
+// establish begins the session that the acceptor agreed to.
+func (e *Endpoint) establish(h *shake, k *known, c frame.Challenge, w frame.Welcome) error {
+	if w.Connections < 1 || int(w.Connections) > e.o.Connections || w.Session == (frame.Session{}) {
+		return fmt.Errorf("%w: a session of %d connections, at most %d were offered", ErrProtocol, w.Connections, e.o.Connections)
+	}
+	a := agreed{
+		id: w.Session, name: c.Name, start: c.Start, advertised: reachable(w.Advertised, h.raw.RemoteAddr()),
+		connections: int(w.Connections), window: w.Window, maxMessage: w.MaxMessage, dials: true,
+	}
+	p, err := e.put(k, a)
+	if err != nil {
+		return err
+	}
+	p.begin()
+	if err = h.done(); err == nil {
+		err = p.streams[0].attach(h.net, h.raw, w.Taken)
+	}
+	if err != nil {
+		p.end(fmt.Errorf("%w: %w", ErrLost, err))
+		return err
+	}
+	for _, s := range p.streams[1:] {
+		s.lost <- struct{}{}
+	}
+	return nil
+}
+
+// put installs the session that was agreed on, after the one that there may be has
+// ended: the peer does not know that any more, or it would not have agreed.
+func (e *Endpoint) put(k *known, a agreed) (*Peer, error) {
+	for {
+		e.mu.Lock()
+		old := k.session
+		switch {
+		case e.closing:
+			e.mu.Unlock()
+			return nil, ErrClosed
+		case a.start < k.highest:
+			e.mu.Unlock()
+			return nil, fmt.Errorf("%w: incarnation %d of %s, after %d", ErrRefused, a.start, a.name, k.highest)
+		case old == nil:
+			p := newPeer(e, a)
+			e.install(k, p)
+			e.mu.Unlock()
+			return p, nil
+		}
+		e.mu.Unlock()
+		old.end(ErrRestarted)
+		select {
+		case <-old.gone:
+		case <-e.life.done:
+			return nil, ErrClosed
+		}
+	}
+}
+
+// patientShare is which part of Resume the end waits that did not make the first connection.
+const patientShare = 8
+
+// steady is how long a connection has to live for the next to be made without a pause.
+const steady = time.Second
+
+// keep makes connections for a stream, one after another, as long as the session
+// lasts. That is for the end that made the first; the other one tries too when it has
+// waited in vain, since it may be that only it can reach the other, or that the other has
+// forgotten the session.
+func (p *Peer) keep(s *stream) {
+	defer p.running.Done()
+	failures := 0
+	for {
+		select {
+		case <-s.lost:
+		case <-p.done:
+			return
+		}
+		if time.Since(s.attached()) > steady {
+			failures = 0
+		}
+		for !p.rejoin(s, failures) {
+			if p.hasEnded() {
+				return
+			}
+			failures++
+		}
+		failures++
+	}
+}
+
+// rejoin makes a connection for a stream, after the pause that so many failures call
+// for. It returns whether there is one.
+func (p *Peer) rejoin(s *stream, failures int) bool {
+	pause := p.e.pause(failures)
+	if !p.dials {
+		pause += p.e.o.Resume / patientShare
+	}
+	if (failures > 0 || !p.dials) && !p.rest(pause) {
+		return false
+	}
+	if s.connected() {
+		return true
+	}
+	h, err := p.e.reach(p.life, p.name)
+	if err != nil {
+		p.e.log.warnOf(p.name, "cannot connect again", "peer", p.name, "err", err)
+		return false
+	}
+	c, w, err := h.call(p.name, p.e.terms(p, s))
+	switch {
+	case err != nil:
+	case w.Verdict != frame.Joined || w.Session != p.id || c.Start != p.start:
+		p.end(fmt.Errorf("%w: %s", ErrRestarted, w.Verdict))
+		err = ErrRestarted
+	default:
+		if err = h.done(); err == nil {
+			err = s.attach(h.net, h.raw, w.Taken)
+		}
+	}
+	if err != nil {
+		h.close()
+		p.e.log.warnOf(p.name, "cannot resume", "peer", p.name, "stream", s.index, "err", err)
+	}
+	return err == nil
+}
+
+// rest waits, and returns false if the session ended meanwhile.
+func (p *Peer) rest(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-p.done:
+		return false
+	}
+}

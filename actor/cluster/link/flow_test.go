@@ -1,0 +1,249 @@
+package link_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/link"
+)
+
+// slow returns a handler that stands still until release is closed, or the session ends.
+func slow(release <-chan struct{}) *hears {
+	return &hears{message: func(p *link.Peer, _ uint32, _ []byte) {
+		select {
+		case <-release:
+		case <-p.Done():
+		}
+	}}
+}
+
+// joined returns the session of a new node a with a new node b.
+func joined(t testing.TB, atB link.Handler, change func(oa, ob *link.Options)) (*link.Peer, *link.Endpoint) {
+	t.Helper()
+	oa, ob := plain("a"), plain("b")
+	if change != nil {
+		change(oa, ob)
+	}
+	b := open(t, ob, atB)
+	oa.Resolve = at(b)
+	return peer(t, open(t, oa, &hears{}), "b"), b
+}
+
+func TestSlowReceiverSlowsItsSenders(t *testing.T) {
+	for _, mode := range []link.Mode{link.ExactlyOnce, link.AtMostOnce} {
+		release := make(chan struct{})
+		atB := slow(release)
+		const window = 1 << 20
+		p, _ := joined(t, atB, func(oa, _ *link.Options) { oa.Connections, oa.Window = 1, window })
+		body := bytes.Repeat([]byte("x"), 1000)
+		taken := int64(0)
+		// Without credit for a while: the buffers of TCP are full as well.
+		var refused time.Time
+		for refused.IsZero() || time.Since(refused) < 200*time.Millisecond {
+			switch err := p.Send(noWait, 1, mode, bytesOf(body)); {
+			case err == nil:
+				taken++
+				refused = time.Time{}
+			case !errors.Is(err, link.ErrWindow) || !errors.Is(err, mainstem.ErrUnavailable):
+				t.Fatal(err)
+			case refused.IsZero():
+				refused = time.Now()
+			default:
+				runtime.Gosched()
+			}
+		}
+		if got := p.Stats().Waiting; got < window || got > window+2000 {
+			t.Errorf("%d bytes wait, the window has %d", got, window)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		err := p.Send(ctx, 1, mode, bytesOf(body))
+		cancel()
+		if !errors.Is(err, link.ErrWindow) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, mainstem.ErrCanceled) {
+			t.Errorf("Send with a context that ended: %v", err)
+		}
+		var senders sync.WaitGroup
+		for range 20 {
+			senders.Go(func() {
+				for range 50 {
+					if err := p.Send(within(t), 1, mode, bytesOf(body)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 21 })
+		close(release)
+		senders.Wait()
+		eventually(t, "all messages", func() bool { return atB.count.Load() == taken+20*50 })
+	}
+}
+
+// TestWaitersSeeTheEnd: who waits for credit is told when the session ends.
+func TestWaitersSeeTheEnd(t *testing.T) {
+	p, b := joined(t, slow(nil), func(oa, _ *link.Options) { oa.Connections, oa.Window = 1, link.SmallestWindow })
+	var waiting sync.WaitGroup
+	for range 10 {
+		waiting.Go(func() {
+			for {
+				if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, 5000))); err != nil {
+					if !errors.Is(err, mainstem.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 10 })
+	shut(t, b)
+	waiting.Wait()
+}
+
+// TestOtherLanesGoOn: a handler that stands still in a lane of one connection does not
+// stop those of the others.
+func TestOtherLanesGoOn(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	var others atomic.Int64
+	atB := &hears{message: func(p *link.Peer, lane uint32, _ []byte) {
+		if lane == 0 {
+			<-release
+			return
+		}
+		others.Add(1)
+	}}
+	p, _ := joined(t, atB, func(oa, ob *link.Options) { oa.Connections, ob.Connections = 2, 2 })
+	for range 100 {
+		for lane := range uint32(2) {
+			if err := p.Send(within(t), lane, link.ExactlyOnce, number(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "the messages of the other lane", func() bool { return others.Load() == 100 })
+}
+
+func TestSizes(t *testing.T) {
+	sizes := []int{0, 1, 200, 4_000, 65_000, 65_495, 65_496, 65_497, 65_504, 65_536, 131_000, 1 << 20, 5<<20 + 1}
+	for _, c := range []link.Compression{link.Uncompressed, link.LZ4, link.Zstandard} {
+		var heard hears
+		p, _ := joined(t, &heard, func(oa, ob *link.Options) {
+			oa.Compression, oa.MaxMessage, ob.MaxMessage = c, 6<<20, 6<<20
+			oa.Window = link.SmallestWindow
+		})
+		want := make([][]byte, len(sizes))
+		for i, size := range sizes {
+			want[i] = chaosMessage(nil, uint64(i), size)[8:]
+			if err := p.Send(within(t), 5, link.Mode(i%2), bytesOf(want[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "all messages", func() bool { return heard.count.Load() == int64(len(sizes)) })
+		for i := range want {
+			if !bytes.Equal(heard.bodies[i], want[i]) {
+				t.Errorf("%s: the message of %d bytes came as one of %d", c, len(want[i]), len(heard.bodies[i]))
+			}
+		}
+		sent := p.Stats().SentBytes
+		if total := uint64(8 << 20); c == link.Uncompressed && sent < total/2 || c != link.Uncompressed && sent > total/4 {
+			t.Errorf("%s: %d bytes were sent", c, sent)
+		}
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	var heard hears
+	p, _ := joined(t, &heard, func(_, ob *link.Options) { ob.MaxMessage = 1000 })
+	for _, size := range []int{1001, 70_000, 1 << 20} {
+		err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, size)))
+		if !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("a message of %d bytes: %v", size, err)
+		}
+	}
+	if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, 1000))); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
+}
+
+// TestErrorsOfTheEncoder: what it fails with is returned, and nothing is sent.
+func TestErrorsOfTheEncoder(t *testing.T) {
+	var heard hears
+	p, _ := joined(t, &heard, nil)
+	wrong := errors.New("cannot be encoded")
+	err := p.Send(within(t), 1, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return append(dst, "half"...), wrong })
+	if err != wrong {
+		t.Errorf("Send returned %v", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = p.Send(within(t), 1, link.ExactlyOnce, func([]byte) ([]byte, error) { panic("encoder") })
+	}()
+	own := []byte("not appended")
+	if err := p.Send(within(t), 1, link.ExactlyOnce, func([]byte) ([]byte, error) { return own, nil }); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
+	if got := string(heard.bodies[0]); got != "not appended" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestLargeMessageGivenUp: a message that cannot be sent to its end is not received,
+// and those after it are.
+func TestLargeMessageGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	var lengths []int
+	var mu sync.Mutex
+	atB := &hears{message: func(_ *link.Peer, _ uint32, body []byte) {
+		<-release
+		mu.Lock()
+		defer mu.Unlock()
+		lengths = append(lengths, len(body))
+	}}
+	p, _ := joined(t, atB, func(oa, _ *link.Options) { oa.Connections, oa.Window = 1, link.SmallestWindow })
+	if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf([]byte("first"))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if err := p.Send(ctx, 1, link.ExactlyOnce, bytesOf(make([]byte, 10<<20))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("it was sent: %v", err)
+	}
+	close(release)
+	for _, size := range []int{100_000, 7} {
+		if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "three messages", func() bool { return atB.count.Load() == 3 })
+	if lengths[0] != 5 || lengths[1] != 100_000 || lengths[2] != 7 {
+		t.Errorf("received messages of %d bytes", lengths)
+	}
+}
+
+// TestSendAllocatesNothing: a message is encoded where it is written from.
+func TestSendAllocatesNothing(t *testing.T) {
+	atB := &hears{message: func(*link.Peer, uint32, []byte) {}}
+	p, _ := joined(t, atB, nil)
+	body := make([]byte, messageSize)
+	ctx := within(t)
+	send := func() {
+		if err := p.Send(ctx, 1, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return append(dst, body...), nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 20_000 {
+		send()
+	}
+	if got := testing.AllocsPerRun(20_000, send); got > 0.1 {
+		t.Errorf("%v allocations per message", got)
+	}
+}

@@ -1,0 +1,224 @@
+package link
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+)
+
+// shake is a connection in its handshake.
+type shake struct {
+	e     *Endpoint
+	net   net.Conn // with TLS, or raw itself
+	raw   net.Conn
+	state *tls.ConnectionState // nil without TLS
+	seen  *transcript
+	stop  func() bool // of a dialer: ends the watch over who wants the connection
+}
+
+// secure makes a new connection one with TLS, unless that is not asked for. The
+// whole handshake, this and what follows, has one deadline, which proven takes away.
+func (e *Endpoint) secure(raw net.Conn, accepted bool) (*shake, error) {
+	h := &shake{e: e, net: raw, raw: raw}
+	if err := raw.SetDeadline(time.Now().Add(e.o.HandshakeTimeout)); err != nil {
+		return nil, err
+	}
+	if !e.o.Plain {
+		var c *tls.Conn
+		if accepted {
+			c = tls.Server(raw, e.serverTLS)
+		} else {
+			c = tls.Client(raw, e.clientTLS)
+		}
+		if err := c.Handshake(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		state := c.ConnectionState()
+		h.net, h.state = c, &state
+	}
+	var err error
+	h.seen, err = newTranscript(e.key, h.state)
+	return h, err
+}
+
+// done lets the connection live as long as it will.
+func (h *shake) done() error {
+	if h.stop != nil {
+		h.stop()
+	}
+	return h.raw.SetDeadline(time.Time{})
+}
+
+// close gives the connection up.
+func (h *shake) close() {
+	if h.stop != nil {
+		h.stop()
+	}
+	_ = h.raw.Close()
+}
+
+// send writes a message of the handshake.
+func (h *shake) send(message []byte) error {
+	h.seen.Write(message)
+	_, err := h.net.Write(message)
+	return err
+}
+
+// receive reads the message of a step, with its preface, and not a byte more.
+func (h *shake) receive(want frame.Step) ([]byte, error) {
+	whole := make([]byte, frame.PrefaceSize, frame.PrefaceSize+frame.MaxHandshake)
+	if _, err := io.ReadFull(h.net, whole); err != nil {
+		return nil, err
+	}
+	p, err := frame.ParsePreface(whole)
+	if err != nil {
+		return nil, err
+	}
+	whole = whole[:frame.PrefaceSize+int(p.Length)]
+	if _, err := io.ReadFull(h.net, whole[frame.PrefaceSize:]); err != nil {
+		return nil, err
+	}
+	switch p.Step {
+	case want:
+		return whole, nil
+	case frame.StepRefusal:
+		if r, err := frame.ParseRefusal(whole[frame.PrefaceSize:]); err == nil {
+			return nil, fmt.Errorf("%w by the other end: %.255q", ErrRefused, r.Reason)
+		}
+	}
+	return nil, fmt.Errorf("%w: the other end sent step %#x, want %#x", ErrRefused, p.Step, want)
+}
+
+// refuse tells the dialer why it is not accepted, and returns that.
+func (h *shake) refuse(reason error) error {
+	_ = h.send(frame.Refusal{Reason: reason.Error()}.Append(nil))
+	return fmt.Errorf("%w: %w", ErrRefused, reason)
+}
+
+var (
+	errSecret  = errors.New("the secrets of the two ends are not the same")
+	errVersion = errors.New("there is no version of the protocol that both ends speak")
+	errMyself  = errors.New("the name is that of this node")
+)
+
+// challenge is the acceptor's side until the dialer has proven itself.
+func (h *shake) challenge() (hello frame.Hello, proof frame.Proof, err error) {
+	if hello, err = h.hear(); err != nil {
+		return hello, proof, err
+	}
+	if err := h.admissible(hello); err != nil {
+		return hello, proof, h.refuse(err)
+	}
+	c := frame.Challenge{Version: min(frame.Version, hello.Newest), Start: h.e.o.Start, Name: h.e.o.Name, Nonce: nonce()}
+	if err := h.send(c.Append(nil)); err != nil {
+		return hello, proof, err
+	}
+	whole, err := h.receive(frame.StepProof)
+	if err != nil {
+		return hello, proof, err
+	}
+	if proof, err = frame.ParseProof(whole[frame.PrefaceSize:]); err != nil {
+		return hello, proof, err
+	}
+	if !h.seen.proven(dialer, proof.Signed(), proof.MAC) {
+		return hello, proof, h.refuse(errSecret)
+	}
+	h.seen.Write(whole)
+	return hello, proof, nil
+}
+
+// hear reads the dialer's Hello.
+func (h *shake) hear() (frame.Hello, error) {
+	whole, err := h.receive(frame.StepHello)
+	if err != nil {
+		return frame.Hello{}, err
+	}
+	h.seen.Write(whole)
+	return frame.ParseHello(whole[frame.PrefaceSize:])
+}
+
+// admissible returns why a Hello is not accepted, before anything is proven.
+func (h *shake) admissible(hello frame.Hello) error {
+	if err := validName(hello.Name); err != nil {
+		return err
+	}
+	switch {
+	case hello.Oldest > frame.Version || hello.Newest < frame.MinVersion:
+		return errVersion
+	case hello.To != h.e.o.Name:
+		return fmt.Errorf("this node is not %.255q", hello.To)
+	case hello.Name == h.e.o.Name:
+		return errMyself
+	}
+	return certified(h.state, hello.Name)
+}
+
+// welcome is the acceptor's last word.
+func (h *shake) welcome(v frame.Verdict, t frame.Terms) error {
+	w := frame.Welcome{Verdict: v, Terms: t}
+	w.MAC = h.seen.mac(acceptor, w.Signed())
+	return h.send(w.Append(nil))
+}
+
+// call is the dialer's side.
+func (h *shake) call(to string, t frame.Terms) (c frame.Challenge, w frame.Welcome, err error) {
+	if err := certified(h.state, to); err != nil {
+		return c, w, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	hello := frame.Hello{
+		Oldest: frame.MinVersion, Newest: frame.Version,
+		Start: h.e.o.Start, Nonce: nonce(), Name: h.e.o.Name, To: to,
+	}
+	if err := h.send(hello.Append(nil)); err != nil {
+		return c, w, err
+	}
+	if c, err = h.challenged(to); err != nil {
+		return c, w, err
+	}
+	proof := frame.Proof{Terms: t}
+	proof.MAC = h.seen.mac(dialer, proof.Signed())
+	if err := h.send(proof.Append(nil)); err != nil {
+		return c, w, err
+	}
+	whole, err := h.receive(frame.StepWelcome)
+	if err != nil {
+		return c, w, err
+	}
+	if w, err = frame.ParseWelcome(whole[frame.PrefaceSize:]); err != nil {
+		return c, w, err
+	}
+	if !h.seen.proven(acceptor, w.Signed(), w.MAC) {
+		return c, w, fmt.Errorf("%w: %w", ErrRefused, errSecret)
+	}
+	return c, w, nil
+}
+
+// challenged reads the acceptor's Challenge.
+func (h *shake) challenged(to string) (frame.Challenge, error) {
+	whole, err := h.receive(frame.StepChallenge)
+	if err != nil {
+		return frame.Challenge{}, err
+	}
+	h.seen.Write(whole)
+	c, err := frame.ParseChallenge(whole[frame.PrefaceSize:])
+	switch {
+	case err != nil:
+		return c, err
+	case c.Version < frame.MinVersion || c.Version > frame.Version:
+		return c, fmt.Errorf("%w: %w", ErrRefused, errVersion)
+	case c.Name != to:
+		return c, fmt.Errorf("%w: the other end is %.255q, want %q", ErrRefused, c.Name, to)
+	}
+	return c, nil
+}
+
+func nonce() (n [frame.NonceSize]byte) {
+	_, _ = rand.Read(n[:]) // it never fails
+	return n
+}

@@ -1,0 +1,94 @@
+package frame
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Sizes.
+const (
+	HeaderSize = 32
+	MaxPayload = 64<<10 - HeaderSize // of a frame, as it follows and decompressed
+)
+
+// Type says what a frame is.
+type Type uint8
+
+// The types of frames.
+const (
+	Data Type = 1 + iota // messages
+	Ack                  // nothing but the header: acknowledgement and sign of life
+	Bye                  // a [Farewell]: the sender ends the session
+)
+
+// Header begins every frame.
+type Header struct {
+	Type        Type
+	Compression uint8
+	Length      uint32 // of the payload as it follows
+	Number      uint64 // of a data frame that is acknowledged, or 0
+	Ack         uint64
+	Size        uint32 // of the payload after decompression
+	CRC         uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Put writes the header, without a CRC, to the first HeaderSize bytes of b.
+func (h Header) Put(b []byte) {
+	_ = b[HeaderSize-1]
+	b[0], b[1], b[2], b[3] = byte(h.Type), h.Compression, 0, 0
+	binary.BigEndian.PutUint32(b[4:], h.Length)
+	binary.BigEndian.PutUint64(b[8:], h.Number)
+	binary.BigEndian.PutUint64(b[16:], h.Ack)
+	binary.BigEndian.PutUint32(b[24:], h.Size)
+}
+
+// Seal writes the CRC into a whole frame that has a header.
+func Seal(frame []byte) { binary.BigEndian.PutUint32(frame[28:], sum(frame)) }
+
+// Append appends a whole frame with the header's fields and the payload.
+func (h Header) Append(dst, payload []byte) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, HeaderSize)...)
+	dst = append(dst, payload...)
+	h.Put(dst[at:])
+	Seal(dst[at:])
+	return dst
+}
+
+func sum(frame []byte) uint32 {
+	return crc32.Update(crc32.Checksum(frame[:28], castagnoli), castagnoli, frame[HeaderSize:])
+}
+
+// ParseHeader parses the first HeaderSize bytes of b. The CRC is for [Header.Check].
+func ParseHeader(b []byte) (Header, error) {
+	if len(b) < HeaderSize {
+		return Header{}, malformed("header: %d bytes, want %d", len(b), HeaderSize)
+	}
+	h := Header{
+		Type:        Type(b[0]),
+		Compression: b[1],
+		Length:      binary.BigEndian.Uint32(b[4:]),
+		Number:      binary.BigEndian.Uint64(b[8:]),
+		Ack:         binary.BigEndian.Uint64(b[16:]),
+		Size:        binary.BigEndian.Uint32(b[24:]),
+		CRC:         binary.BigEndian.Uint32(b[28:]),
+	}
+	switch {
+	case h.Type < Data || h.Type > Bye || b[2] != 0 || b[3] != 0:
+		return h, malformed("header: type %#x", b[:4])
+	case h.Length > MaxPayload || h.Size > MaxPayload:
+		return h, malformed("header: payload of %d bytes, %d decompressed: the limit is %d", h.Length, h.Size, MaxPayload)
+	case h.Compression == 0 && h.Size != h.Length:
+		return h, malformed("header: payload of %d bytes, uncompressed, becomes %d", h.Length, h.Size)
+	case h.Compression != 0 && (h.Compression > 2 || h.Type != Data):
+		return h, malformed("header: compression %d of type %d", h.Compression, h.Type)
+	case h.Type == Ack && h.Length != 0, h.Type != Data && h.Number != 0:
+		return h, malformed("header: type %d has a payload or a number", h.Type)
+	}
+	return h, nil
+}
+
+// Check reports whether a whole frame is as it was sealed.
+func (h Header) Check(frame []byte) bool { return sum(frame) == h.CRC }

@@ -1,0 +1,217 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+)
+
+// Mode says what a message is worth.
+type Mode uint8
+
+// The modes.
+const (
+	// ExactlyOnce messages are kept until they are acknowledged, and sent again over the
+	// next connection when one breaks: between two living nodes they arrive exactly once.
+	ExactlyOnce Mode = iota
+	// AtMostOnce messages are forgotten when they have been written: when the
+	// connection breaks they may be lost. None arrives twice, or before an earlier one
+	// of its lane.
+	AtMostOnce
+)
+
+// Peer is a session with one incarnation of another node. When it has ended,
+// [Endpoint.Peer] returns another. Its methods may be called by many goroutines.
+type Peer struct {
+	e          *Endpoint
+	id         frame.Session
+	name       string
+	start      uint64
+	advertised string
+	dials      bool // this end makes the connections
+	maxMessage int
+	streams    []*stream
+	since      time.Time
+
+	up      chan struct{} // closed when Handler.Up has returned
+	life    *life
+	done    chan struct{} // of life: closed when the session has ended
+	gone    chan struct{} // closed when Handler.Down has returned
+	reason  atomic.Pointer[error]
+	leaving atomic.Bool    // this end says goodbye
+	running sync.WaitGroup // goroutines of connections, and those that make them
+}
+
+// agreed is what both ends of a session know from the handshake.
+type agreed struct {
+	id          frame.Session
+	name        string
+	start       uint64
+	advertised  string
+	connections int
+	window      uint64
+	maxMessage  uint64
+	dials       bool
+}
+
+// smallestShare is the least window of a stream, in bytes.
+const smallestShare = SmallestWindow / 4
+
+func newPeer(e *Endpoint, a agreed) *Peer {
+	p := &Peer{
+		e: e, id: a.id, name: a.name, start: a.start, advertised: a.advertised, dials: a.dials,
+		maxMessage: int(min(uint64(e.o.MaxMessage), a.maxMessage)),
+		since:      time.Now(),
+		life:       newLife(),
+		up:         make(chan struct{}), gone: make(chan struct{}),
+	}
+	p.done = p.life.done
+	window := int(min(uint64(e.o.Window), a.window))
+	for i := range a.connections {
+		s := newStream(p, uint16(i), max(window/a.connections, smallestShare))
+		p.streams = append(p.streams, s)
+		p.running.Add(1)
+		go p.keep(s)
+	}
+	return p
+}
+
+// Name returns the name of the node.
+func (p *Peer) Name() string { return p.name }
+
+// Start returns the incarnation of the node.
+func (p *Peer) Start() uint64 { return p.start }
+
+// Advertised returns the address that the node wants to be dialed at, "" if it does
+// not want to.
+func (p *Peer) Advertised() string { return p.advertised }
+
+// Done is closed when the session has ended.
+func (p *Peer) Done() <-chan struct{} { return p.done }
+
+// Send takes a message: appendBody appends it to dst and returns that, as append
+// does. It is called once at most, under a lock of the connection, so it must neither
+// block nor send. Messages of one lane arrive in the order in which Send took
+// them. Send returns when the message waits to be written; without credit it waits
+// for it. It fails with
+//
+//   - [ErrWindow] (Unavailable, or Canceled) if there is no credit and ctx is nil, or done before there is;
+//   - Closed when the session has ended, with the reason;
+//   - Invalid if the message is longer than MaxMessage of either end;
+//   - the error of appendBody, as it is.
+//
+// A message for which it returned an error does not arrive, and is not given to Undelivered.
+// Messages too large for a frame (64 KiB) are sent in parts, one after another; they
+// are kept until they are acknowledged, whatever the mode.
+func (p *Peer) Send(ctx context.Context, lane uint32, mode Mode, appendBody func(dst []byte) ([]byte, error)) error {
+	return p.streams[lane%uint32(len(p.streams))].send(ctx, lane, mode, appendBody)
+}
+
+// hasEnded reports whether the session has ended.
+func (p *Peer) hasEnded() bool { return p.reason.Load() != nil }
+
+// over returns the error of those who still want something of the session.
+func (p *Peer) over() error {
+	reason := ErrClosed
+	if r := p.reason.Load(); r != nil {
+		reason = *r
+	}
+	return fault(mainstem.KindClosed, "session with "+p.name, reason)
+}
+
+// end ends the session for good; only the first reason counts. It does not wait.
+func (p *Peer) end(reason error) {
+	if p.reason.CompareAndSwap(nil, &reason) {
+		p.life.end()
+		go p.finish(reason)
+	}
+}
+
+// finish tells the handler when nothing of the session runs any more.
+func (p *Peer) finish(reason error) {
+	defer p.e.running.Done()
+	for _, s := range p.streams {
+		s.stop(reason)
+	}
+	<-p.up
+	p.running.Wait()
+	for _, s := range p.streams {
+		s.leftovers(func(body []byte) { p.e.handler.Undelivered(p, body, reason) })
+	}
+	p.e.o.Log.Info("session ended", "peer", p.name, "start", p.start, "reason", reason)
+	p.e.handler.Down(p, reason)
+	p.e.forget(p)
+	close(p.gone)
+}
+
+// begin tells the handler of the session, and lets messages in.
+func (p *Peer) begin() {
+	p.e.o.Log.Info("session began", "peer", p.name, "start", p.start, "connections", len(p.streams))
+	p.e.handler.Up(p)
+	close(p.up)
+}
+
+// lostConnection is told why a stream has no connection any more.
+func (p *Peer) lostConnection(s *stream, err error) {
+	if p.leaving.Load() {
+		return
+	}
+	p.e.log.warnOf(p.name, "connection lost", "peer", p.name, "stream", s.index, "err", err)
+	select {
+	case s.lost <- struct{}{}:
+	default:
+	}
+}
+
+// violation ends the session because of what the peer sent: it would send it again.
+func (p *Peer) violation(err error) error {
+	p.e.log.warnOf(p.name, "session ended: the peer broke the protocol", "peer", p.name, "err", err)
+	p.end(fmt.Errorf("%w: %w", ErrProtocol, err))
+	return p.over()
+}
+
+// dismissed ends the session because the peer does.
+func (p *Peer) dismissed(f frame.Farewell) error {
+	reason := ErrLeft
+	if f.Reason != "" {
+		reason = fmt.Errorf("%w: %q", ErrLeft, f.Reason)
+	}
+	p.end(reason)
+	return p.over()
+}
+
+// drain waits until everything that was taken is acknowledged, then says goodbye.
+func (p *Peer) drain(ctx context.Context) error {
+	var failed error
+	for _, s := range p.streams {
+		s.closeDoor()
+	}
+	for _, s := range p.streams {
+		if err := s.drain(ctx); err != nil {
+			failed = err
+			break
+		}
+	}
+	p.leaving.Store(true)
+	var last []*conn
+	for _, s := range p.streams {
+		if c := s.sayBye(); c != nil {
+			last = append(last, c)
+		}
+	}
+	patience := time.NewTimer(farewell)
+	defer patience.Stop()
+	for _, c := range last {
+		select {
+		case <-c.failed:
+		case <-patience.C:
+			return failed
+		}
+	}
+	return failed
+}

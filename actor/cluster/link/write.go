@@ -1,0 +1,124 @@
+package link
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+)
+
+// write is the writer: it writes what has gathered in the outbox while the last
+// write was under way, again and again.
+func (c *conn) write() {
+	defer c.s.p.running.Done()
+	defer close(c.written)
+	err := c.writeAll()
+	c.s.mu.Lock()
+	c.s.out.stopped()
+	c.s.settled()
+	c.s.mu.Unlock()
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *conn) writeAll() error {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c.awaitWork() {
+		c.batch = s.out.take(c.batch[:0])
+		c.repaid.Store(s.handledBytes.Load())
+		ack, bye := s.handled.Load(), c.bye
+		alone := c.ackDue && len(c.batch) == 0
+		c.ackDue, c.acked, c.spoke = false, ack, true
+		s.mu.Unlock()
+		n, err := c.flush(ack, alone, bye)
+		s.mu.Lock()
+		if err != nil {
+			return err
+		}
+		s.sentBytes += uint64(n)
+		s.sentFrames += uint64(len(c.batch))
+		s.out.wrote()
+		s.settled()
+		if bye != nil {
+			return c.leave()
+		}
+	}
+	return nil
+}
+
+// awaitWork waits until there is something to write. It returns false when the
+// connection is closed.
+func (c *conn) awaitWork() bool {
+	slept := false
+	for !c.closed {
+		switch {
+		case !c.s.out.due() && !c.ackDue && c.bye == nil:
+			c.asleep = true
+			c.work.Wait()
+			c.asleep = false
+			slept = true
+		case slept:
+			// Whoever sent the first message may have more: they then share a write.
+			slept = false
+			c.s.mu.Unlock()
+			runtime.Gosched()
+			c.s.mu.Lock()
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// flush writes the batch, and an acknowledgement or a farewell by itself.
+func (c *conn) flush(ack uint64, alone bool, bye *frame.Farewell) (int64, error) {
+	c.bufs = c.spare[:0]
+	c.deflate.reset()
+	c.control = c.control[:0]
+	for i := range c.batch {
+		c.add(&c.batch[i], ack)
+	}
+	if alone && bye == nil {
+		c.control = frame.Header{Type: frame.Ack, Ack: ack}.Append(c.control, nil)
+	}
+	if bye != nil {
+		payload := bye.Append(nil)
+		h := frame.Header{Type: frame.Bye, Ack: ack, Length: uint32(len(payload)), Size: uint32(len(payload))}
+		c.control = h.Append(c.control, payload)
+	}
+	if len(c.control) > 0 {
+		c.bufs = append(c.bufs, c.control)
+	}
+	c.spare = c.bufs
+	if len(c.bufs) == 1 {
+		n, err := c.net.Write(c.bufs[0])
+		return int64(n), err
+	}
+	return c.bufs.WriteTo(c.net)
+}
+
+// add puts a frame's header in place and the frame behind the others.
+func (c *conn) add(f *outFrame, ack uint64) {
+	whole := f.seg.mem[f.from:f.to]
+	n := uint32(len(whole) - frame.HeaderSize)
+	h := frame.Header{Type: frame.Data, Length: n, Size: n, Number: f.number, Ack: ack}
+	if o := c.s.p.e.o; o.Compression != Uncompressed && int(n) >= o.CompressAbove {
+		if packed := c.deflate.frame(o.Compression, h, whole[frame.HeaderSize:]); packed != nil {
+			c.bufs = append(c.bufs, packed)
+			return
+		}
+	}
+	h.Put(whole)
+	frame.Seal(whole)
+	c.bufs = append(c.bufs, whole)
+}
+
+// leave waits, after the farewell, for the peer to close the connection: closing it
+// before the peer has read everything could destroy what is on its way.
+func (c *conn) leave() error {
+	c.leaving.Store(true)
+	return c.net.SetReadDeadline(time.Now().Add(farewell))
+}
