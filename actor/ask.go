@@ -57,6 +57,8 @@ type question[R any] struct {
 	then  func()
 	v     R
 	err   error
+
+	number uint64 // what other nodes answered to last, 0 if none did; node.questions.mu guards it
 }
 
 func (q *question[R]) close(ticket uint64) bool {

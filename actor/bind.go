@@ -11,19 +11,27 @@ import (
 // is found out once: nothing for types that hold none.
 
 // bindable is implemented by pointers to references and replies.
-type bindable interface{ bind(n *Node) }
+type bindable interface{ bind(to binding) }
 
-func (r *Ref[M]) bind(n *Node)   { *r = r.On(n) }
-func (r *Reply[R]) bind(n *Node) { *r = r.On(n) }
+// binding is what references and replies are bound to: a node, and the actor that
+// got them, whose answers keep their order with what else it sends. by is 0 if that is not known.
+type binding struct {
+	node *Node
+	by   uint64
+}
+
+func (r *Ref[M]) bind(to binding)   { *r = r.On(to.node) }
+func (r *Reply[R]) bind(to binding) { *r = r.on(to.node, to.by) }
 
 // binder binds what is in an addressable value; nil: there can be nothing in it.
-type binder func(n *Node, v reflect.Value)
+type binder func(to binding, v reflect.Value)
 
 // binders are the binders of a node by type: reflect.Type -> binder.
 type binders struct{ known sync.Map }
 
-// bind returns m with all references and replies in it bound to n.
-func (n *Node) bind(m any) any {
+// bind returns m with all references and replies in it bound to n, and to the actor
+// of a number.
+func (n *Node) bind(m any, by uint64) any {
 	if m == nil {
 		return nil
 	}
@@ -34,7 +42,7 @@ func (n *Node) bind(m any) any {
 	}
 	v := reflect.New(t).Elem()
 	v.Set(reflect.ValueOf(m))
-	b(n, v)
+	b(binding{n, by}, v)
 	return v.Interface()
 }
 
@@ -53,12 +61,12 @@ var bindableType = reflect.TypeFor[bindable]()
 // it is met again, at run time.
 func (bs *binders) build(t reflect.Type, within map[reflect.Type]bool) binder {
 	if reflect.PointerTo(t).Implements(bindableType) {
-		return func(n *Node, v reflect.Value) { v.Addr().Interface().(bindable).bind(n) }
+		return func(to binding, v reflect.Value) { v.Addr().Interface().(bindable).bind(to) }
 	}
 	if within[t] {
-		return func(n *Node, v reflect.Value) {
+		return func(to binding, v reflect.Value) {
 			if b := bs.of(t); b != nil {
-				b(n, v)
+				b(to, v)
 			}
 		}
 	}
@@ -74,9 +82,9 @@ func (bs *binders) build(t reflect.Type, within map[reflect.Type]bool) binder {
 	case reflect.Map:
 		return bindMap(bs.build(t.Elem(), within))
 	case reflect.Interface:
-		return func(n *Node, v reflect.Value) {
+		return func(to binding, v reflect.Value) {
 			if !v.IsNil() {
-				v.Set(reflect.ValueOf(n.bind(v.Interface())))
+				v.Set(reflect.ValueOf(to.node.bind(v.Interface(), to.by)))
 			}
 		}
 	}
@@ -95,9 +103,9 @@ func (bs *binders) buildStruct(t reflect.Type, within map[reflect.Type]bool) bin
 	if len(fields) == 0 {
 		return nil
 	}
-	return func(n *Node, v reflect.Value) {
+	return func(to binding, v reflect.Value) {
 		for i, b := range fields {
-			b(n, v.Field(i))
+			b(to, v.Field(i))
 		}
 	}
 }
@@ -106,9 +114,9 @@ func bindElem(b binder) binder {
 	if b == nil {
 		return nil
 	}
-	return func(n *Node, v reflect.Value) {
+	return func(to binding, v reflect.Value) {
 		if !v.IsNil() {
-			b(n, v.Elem())
+			b(to, v.Elem())
 		}
 	}
 }
@@ -117,9 +125,9 @@ func bindEach(b binder) binder {
 	if b == nil {
 		return nil
 	}
-	return func(n *Node, v reflect.Value) {
+	return func(to binding, v reflect.Value) {
 		for i := range v.Len() {
-			b(n, v.Index(i))
+			b(to, v.Index(i))
 		}
 	}
 }
@@ -128,11 +136,11 @@ func bindMap(b binder) binder {
 	if b == nil {
 		return nil
 	}
-	return func(n *Node, v reflect.Value) {
+	return func(to binding, v reflect.Value) {
 		for _, k := range v.MapKeys() {
 			e := reflect.New(v.Type().Elem()).Elem()
 			e.Set(v.MapIndex(k))
-			b(n, e)
+			b(to, e)
 			v.SetMapIndex(k, e)
 		}
 	}

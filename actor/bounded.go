@@ -16,6 +16,7 @@ type bounded[M any] struct {
 type sender[M any] struct {
 	e    envelope[M]
 	done chan error // closed when e is in the mailbox; gets ErrStopped if the actor ended first
+	gone bool       // nobody reads done: e came from another node
 }
 
 const leastRing = 4

@@ -133,6 +133,9 @@ func (c *Context[M]) Err() error {
 
 // Value returns what the trace of the message that is being handled says; see [Tracer].
 func (c *Context[M]) Value(key any) any {
+	if key == (senderKey{}) {
+		return &c.self.core
+	}
 	if ctx := c.self.trace.Load(); ctx != nil {
 		return (*ctx).Value(key)
 	}

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -55,10 +56,11 @@ type ops interface {
 	bury(reason error)
 	inspect() Info
 	kind() string
+	takes() reflect.Type // the type of its messages
 	show() map[string]string
 	grace() time.Duration
 	// deliver is put for a message whose type is to be found out.
-	deliver(ctx context.Context, p Priority, m any) error
+	deliver(ctx context.Context, d Delivery) error
 }
 
 // rare holds what few actors need.

@@ -130,7 +130,7 @@ func (r Reply[R]) AppendText(b []byte) ([]byte, error) {
 		if to.node == nil {
 			return b, fault("encode a reply to", Address{}, ErrUnreachable)
 		}
-		return to.publish(r.ticket).AppendText(b)
+		return to.publish(r.ticket, "").AppendText(b)
 	case *farQuestion[R]:
 		return to.at.AppendText(b)
 	}

@@ -271,12 +271,16 @@ func (p *process[M]) emptyLocked() []envelope[M] {
 	}
 	p.queue = queue[M]{}
 	if b := p.bounded; b != nil {
-		for _, s := range b.waiting {
-			s.done <- ErrStopped
-		}
+		waiting := b.waiting
 		b.waiting = nil
 		for e, ok := b.pop(); ok; e, ok = b.pop() {
 			left = append(left, e)
+		}
+		for _, s := range waiting {
+			if s.gone {
+				left = append(left, s.e)
+			}
+			s.done <- ErrStopped
 		}
 	}
 	return left
@@ -334,9 +338,13 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 		p.mu.Unlock() // waiting for itself, it would wait for ever
 		return p.refuse(e, ErrMailboxFull)
 	}
-	s := &sender[M]{e: e, done: make(chan error, 1)}
+	_, far := ctx.(arriving)
+	s := &sender[M]{e: e, done: make(chan error, 1), gone: far && len(p.bounded.waiting) < maxArrivals}
 	p.bounded.waiting = append(p.bounded.waiting, s)
 	p.wake()
+	if s.gone {
+		return nil
+	}
 	select {
 	case err := <-s.done:
 		if err != nil {

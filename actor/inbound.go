@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -11,17 +12,94 @@ type Inbound struct{ node *Node }
 // Inbound returns the node's side for a [Transport].
 func (n *Node) Inbound() Inbound { return Inbound{n} }
 
-// Deliver puts a message into the mailbox of an actor of this node, after it has
-// bound the references and replies in it to the node (see [Ref.On]): m must be the
-// caller's own, as decoded. It fails with
-// Closed if the actor is gone, Invalid if it takes other messages.
-func (i Inbound) Deliver(ctx context.Context, to Address, p Priority, m any) error {
-	c, err := i.find(to)
-	if err != nil {
-		i.node.deadLetter(func() DeadLetter { return DeadLetter{To: to, Message: m, Reason: ErrStopped, Time: time.Now()} })
-		return err
+// maxArrivals is how many messages from other nodes may wait for room in a mailbox
+// with the policy [Block] without anybody waiting with them.
+const maxArrivals = 1024
+
+// arriving is the context of what comes from other nodes.
+type arriving struct{ context.Context }
+
+// Arriving returns the context to deliver with: one who brings the messages of many
+// must not wait for a full mailbox, because what would empty it may come behind. So a
+// mailbox with the policy [Block] takes some more messages, in their order, that come with such a
+// context, before that waits, as long as ctx allows.
+func (i Inbound) Arriving(ctx context.Context) context.Context { return arriving{ctx} }
+
+// Delivery is a message that has come for an actor of this node.
+type Delivery struct {
+	To       Address
+	Priority Priority
+	// Message is the message, as decoded, if Encoded is nil. It must be the caller's own:
+	// the references and replies in it are bound to the node (see [Ref.On]).
+	Message any
+	// Encoded decodes the message, if it is not nil.
+	Encoded Encoded
+	Data    []byte // what Encoded decodes; it is not kept
+	// Question, if it is not zero, is where the message wants an answer: if it is
+	// dropped, [Transport.Answer] says so with [ErrNoReply].
+	Question Address
+	// Deadline is when nobody waits for the answer any more: from then on the message is
+	// dropped. The zero time means never.
+	Deadline time.Time
+	// Trace is what rides on the message; see [Propagator].
+	Trace []byte
+}
+
+// Encoded is how a message of one type is decoded.
+type Encoded interface {
+	// Type is the type of the message.
+	Type() reflect.Type
+	// Into decodes data into what v, a pointer to that type, points to.
+	Into(data []byte, v any) error
+	// Value decodes data.
+	Value(data []byte) (any, error)
+}
+
+// Deliver puts a message into the mailbox of an actor of this node. It fails with
+// Closed if the actor is gone, Canceled after the deadline, Invalid if it takes other messages, or with
+// the error of Encoded; whatever the error, there is a dead letter then.
+//
+// ctx bounds the waiting for room in a mailbox with the policy [Block]: nil does not wait.
+func (i Inbound) Deliver(ctx context.Context, d Delivery) error {
+	c, err := i.find(d.To)
+	if err == nil {
+		return c.ops.deliver(ctx, d)
 	}
-	return c.ops.deliver(ctx, p, i.node.bind(m))
+	return i.Refuse(d, ErrStopped)
+}
+
+// Refuse makes a dead letter of a message that cannot be delivered, and answers its
+// question; it returns what Deliver would.
+func (i Inbound) Refuse(d Delivery, reason error) error {
+	m, err := d.message()
+	if err != nil {
+		m = nil
+	}
+	return unplaced(i.node, d.To, envelope[any]{m: i.node.bind(m, 0), x: i.node.carriage(&d, 0)}, reason)
+}
+
+func (d *Delivery) message() (any, error) {
+	if d.Encoded != nil {
+		return d.Encoded.Value(d.Data)
+	}
+	return d.Message, nil
+}
+
+// carriage returns what rides on a message that has come for the actor by, nil for
+// most messages.
+func (n *Node) carriage(d *Delivery, by uint64) *extra {
+	asks := d.Question != Address{}
+	if !asks && !n.observed {
+		return nil
+	}
+	x := new(extra)
+	if asks {
+		x.asked, x.until = &farAsked{n, d.Question, by}, d.Deadline
+	}
+	if n.observed {
+		x.trail = &trail{sent: time.Now(), carried: n.extract(d.Trace)}
+	}
+	return x
 }
 
 // Answer answers a question that this node sent elsewhere. It fails with
@@ -30,15 +108,19 @@ func (i Inbound) Answer(to Address, v any, err error) error {
 	if to.Start != i.node.start {
 		return ErrReplied
 	}
-	qs := &i.node.questions
-	o, ok := qs.find(to.ID)
+	o, ok := i.node.questions.forget(to.ID)
 	if !ok {
 		return ErrReplied
 	}
-	qs.mu.Lock()
-	delete(qs.open, to.ID)
-	qs.mu.Unlock()
-	return o.q.answerAny(o.ticket, i.node.bind(v), err)
+	return o.q.answerAny(o.ticket, i.node.bind(v, 0), err)
+}
+
+// Lost fails the questions that were sent to a node which is lost, with
+// [ErrNoReply] and NodeDown. Links and monitors are the transport's.
+func (i Inbound) Lost(node string) {
+	for _, o := range i.node.questions.sentTo(node) {
+		_ = o.q.answerAny(o.ticket, nil, fault("ask", Address{Node: node}, &noReply{NodeDown}))
+	}
 }
 
 // Monitor calls f once, when an actor of this node has ended, with the reason: at
@@ -50,16 +132,21 @@ func (i Inbound) Monitor(to Address, f func(reason error)) (cancel func()) {
 	return w.forget
 }
 
+// Number returns the number of the actor that an address means now, 0 if there is none.
+func (i Inbound) Number(of Address) uint64 {
+	if c, err := i.find(of); err == nil {
+		return c.id
+	}
+	return 0
+}
+
 // Link lets an actor of another node be told by [Transport.Exit] when an actor of
-// this node has ended: at once if it is gone.
-func (i Inbound) Link(from, to Address) {
-	c, err := i.find(to)
-	if err == nil && c.linkFar(from) {
-		return
+// this node has ended. It fails with [Missing] if it is gone.
+func (i Inbound) Link(from, to Address) error {
+	if c, err := i.find(to); err != nil || !c.linkFar(from) {
+		return Missing
 	}
-	if t, err := i.node.carrier(from); err == nil {
-		t.Exit(to, from, Missing)
-	}
+	return nil
 }
 
 // Unlink takes Link back.
@@ -84,9 +171,13 @@ func (i Inbound) Order(to Address, o Order) {
 	}
 }
 
-// Undelivered makes a dead letter of a message that the transport had taken.
-func (n *Node) Undelivered(to Address, m any, reason error) {
-	n.deadLetter(func() DeadLetter { return DeadLetter{To: to, Message: m, Reason: reason, Time: time.Now()} })
+// Undelivered makes a dead letter of a message that the transport had taken; the
+// question that it asked, if that is not 0, fails.
+func (i Inbound) Undelivered(to Address, m any, question uint64, reason error) {
+	if o, ok := i.node.questions.forget(question); ok {
+		_ = o.q.answerAny(o.ticket, nil, fault("ask", to, &noReply{reason}))
+	}
+	i.node.deadLetter(func() DeadLetter { return DeadLetter{To: to, Message: m, Reason: reason, Time: time.Now()} })
 }
 
 func (i Inbound) find(to Address) (*core, error) {
@@ -135,10 +226,81 @@ func (c *core) unlinkFar(far Address) {
 func (c *core) exact() Address { return Address{Node: c.node.name, Start: c.node.start, ID: c.id} }
 
 // deliver puts a message of any type into the mailbox.
-func (p *process[M]) deliver(ctx context.Context, prio Priority, m any) error {
-	typed, ok := m.(M)
-	if !ok {
-		return invalidf("%s does not take a %T", p.address(), m)
+func (p *process[M]) deliver(ctx context.Context, d Delivery) error {
+	e := envelope[M]{x: p.node.carriage(&d, p.id)}
+	err := p.decode(&d, &e.m)
+	switch {
+	case err != nil:
+	case e.x != nil && e.x.expired():
+		return p.refuse(e, context.DeadlineExceeded)
+	default:
+		return p.put(ctx, d.Priority, e)
 	}
-	return Ref[M]{p}.put(ctx, prio, envelope[M]{m: typed})
+	m, broken := d.message()
+	if broken != nil {
+		m = nil
+	}
+	_ = unplaced(p.node, d.To, envelope[any]{m: m, x: e.x}, err)
+	return err
 }
+
+// decode sets *m to the message of d, bound to this node. If actors of this type take
+// messages of one type only, it is decoded where it stays: without an allocation of its own.
+func (p *process[M]) decode(d *Delivery, m *M) error {
+	t := reflect.TypeFor[M]()
+	if d.Encoded == nil || d.Encoded.Type() != t {
+		v, err := d.message()
+		if err != nil {
+			return err
+		}
+		typed, ok := as[M](p.node.bind(v, p.id))
+		if !ok {
+			return invalidf("%s takes messages of type %s, not %T", p.address(), t, v)
+		}
+		*m = typed
+		return nil
+	}
+	into := p.breed.landing()
+	defer p.breed.leave(into)
+	if err := d.Encoded.Into(d.Data, &into.m); err != nil {
+		return err
+	}
+	if into.bind != nil {
+		into.bind(binding{p.node, p.id}, reflect.ValueOf(&into.m).Elem())
+	}
+	*m = into.m
+	return nil
+}
+
+// as returns v as an M, which nil is if M is an interface.
+func as[M any](v any) (m M, ok bool) {
+	if v == nil {
+		return m, reflect.TypeFor[M]().Kind() == reflect.Interface
+	}
+	m, ok = v.(M)
+	return m, ok
+}
+
+// landing is where a message is decoded before it goes into a mailbox.
+type landing[M any] struct {
+	m    M
+	bind binder
+}
+
+func (b *breed[M]) landing() *landing[M] {
+	if l, ok := b.landings.Get().(*landing[M]); ok {
+		return l
+	}
+	return &landing[M]{bind: b.node.binders.of(reflect.TypeFor[M]())}
+}
+
+// leave takes back a landing. The message is the actor's now: nothing of it may be
+// used for the next.
+func (b *breed[M]) leave(l *landing[M]) {
+	var none M
+	l.m = none
+	b.landings.Put(l)
+}
+
+// expired reports whether nobody waits any more for what is asked.
+func (x *extra) expired() bool { return !x.until.IsZero() && time.Now().After(x.until) }

@@ -53,7 +53,7 @@ func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	p.mu.Unlock()
 	if n := other.elsewhere(); n != nil {
 		if t, err := n.carrier(other.Address()); err == nil {
-			w.cancel = t.Monitor(other.Address(), w.notify)
+			w.cancel = t.Monitor(p.id, other.Address(), w.notify)
 			return w.drop
 		}
 	}
@@ -119,7 +119,7 @@ func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 		if err != nil {
 			return nil, err
 		}
-		w.cancel = t.Monitor(ref.Address(), w.notify)
+		w.cancel = t.Monitor(senderOf(ctx), ref.Address(), w.notify)
 	} else {
 		w.begin(ref.core())
 	}

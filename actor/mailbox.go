@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // envelope is what a mailbox holds.
@@ -20,6 +21,7 @@ type extra struct {
 	task  func() error // runs in the actor's turn, in place of a message
 	inc   uint32       // with task: the incarnation it belongs to; 0 means any
 	trail *trail       // what observation needs, or nil
+	until time.Time    // from then on the message is dropped; zero for never
 
 	asked  asked         // the question that the message asks, or nil
 	ticket uint64        // which of the questions that asked stood for
@@ -61,9 +63,10 @@ func (c *chunk[M]) small() bool { return cap(c.slots) == smallChunk }
 
 // breed is what the actors of one message type on one node share.
 type breed[M any] struct {
-	node   *Node
-	chunks sync.Pool // of *chunk[M], large and empty
-	asks   askPools
+	node     *Node
+	chunks   sync.Pool // of *chunk[M], large and empty
+	landings sync.Pool // of *landing[M]
+	asks     askPools
 }
 
 func newBreed[M any](n *Node) *breed[M] {

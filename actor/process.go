@@ -280,6 +280,10 @@ func (p *process[M]) handleExtra(e envelope[M]) error {
 	if x.asked == nil && x.trail == nil {
 		return nil
 	}
+	if x.expired() {
+		_ = p.refuse(e, context.DeadlineExceeded)
+		return nil
+	}
 	t := x.trail
 	p.asking, p.ticket = x.asked, x.ticket
 	x.taken.Store(p.ticket + 1) // from here on x may belong to another question

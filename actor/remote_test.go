@@ -16,6 +16,7 @@ import (
 // wire is a transport between two nodes of one process that encodes every message.
 type wire struct {
 	t     testing.TB
+	here  *actor.Node
 	peer  *actor.Node
 	codec *binary.Registry
 }
@@ -25,7 +26,7 @@ func connect(t testing.TB, a, b *actor.Node) {
 	codec := binary.New(nil)
 	err := errors.Join(
 		codec.Register("errand", Errand{}), codec.Register("holder", Holder{}),
-		a.Connect(&wire{t, b, codec}), b.Connect(&wire{t, a, codec}),
+		a.Connect(&wire{t, a, b, codec}), b.Connect(&wire{t, b, a, codec}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -45,20 +46,24 @@ func (w *wire) through(v any) any {
 	return back
 }
 
-func (w *wire) Send(ctx context.Context, to actor.Address, p actor.Priority, m any) error {
-	return w.peer.Inbound().Deliver(ctx, to, p, w.through(m))
+func (w *wire) Send(ctx context.Context, m actor.Outbound) error {
+	d := actor.Delivery{To: m.To, Priority: m.Priority, Message: w.through(m.Message), Trace: m.Trace, Question: m.Question}
+	d.Deadline, _ = ctx.Deadline()
+	return w.peer.Inbound().Deliver(ctx, d)
 }
 
-func (w *wire) Answer(to actor.Address, v any, err error) error {
+func (w *wire) Answer(_ uint64, to actor.Address, v any, err error) error {
 	return w.peer.Inbound().Answer(to, w.through(v), err)
 }
 
-func (w *wire) Monitor(to actor.Address, f func(error)) func() {
+func (w *wire) Monitor(_ uint64, to actor.Address, f func(error)) func() {
 	return w.peer.Inbound().Monitor(to, f)
 }
 
 func (w *wire) Link(from, to actor.Address) error {
-	w.peer.Inbound().Link(from, to)
+	if err := w.peer.Inbound().Link(from, to); err != nil {
+		w.here.Inbound().Exit(to, from, err)
+	}
 	return nil
 }
 
@@ -211,10 +216,10 @@ func TestMonitorLinkAndOrdersReachOtherNodes(t *testing.T) {
 		if reason, err := actor.Wait(t.Context(), farC); reason != actor.Missing || err != nil {
 			t.Errorf("Wait: %v, %v", reason, err)
 		}
-		if err := there.Inbound().Deliver(t.Context(), c.Address(), actor.User, job(nil)); !errors.Is(err, actor.ErrStopped) || there.DeadLetters() != 1 {
+		if err := there.Inbound().Deliver(t.Context(), actor.Delivery{To: c.Address(), Message: job(nil)}); !errors.Is(err, actor.ErrStopped) || there.DeadLetters() != 1 {
 			t.Errorf("Deliver to an actor that is gone: %v, %d dead letters", err, there.DeadLetters())
 		}
-		if err := here.Inbound().Deliver(t.Context(), watcher.Address(), actor.User, 5); !errors.Is(err, mainstem.ErrInvalid) {
+		if err := here.Inbound().Deliver(t.Context(), actor.Delivery{To: watcher.Address(), Message: 5}); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("Deliver of another type: %v, want Invalid", err)
 		}
 	})

@@ -48,6 +48,13 @@ var Layers = []Layer{
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
 	{
+		Name:    "the network of actors",
+		Dirs:    []string{"actor/cluster"},
+		May:     []string{".", "actor", "codec", "kv", "internal/invariants"},
+		Libs:    []string{"github.com/google/uuid", "go.opentelemetry.io/otel"},
+		Because: "nodes find each other through a bucket of a log, which is the one view that it needs; the runtime does not need the network",
+	},
+	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
 		May:     []string{".", "internal/invariants"},

@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/codec/binary"
+)
+
+// The defaults of [Options].
+const (
+	DefaultDialTimeout = 5 * time.Second
+	DefaultDownAfter   = link.DefaultResume
+)
+
+// Resolver finds the addresses of nodes by name.
+type Resolver interface {
+	// Resolve returns the address "host:port" at which a node listens. It fails with
+	// NotFound if it knows none.
+	Resolve(ctx context.Context, node string) (addr string, err error)
+}
+
+// Announcer is a [Resolver] that wants to know where this node listens. Announce is
+// called by [Join] before it returns, Withdraw by [Cluster.Leave].
+type Announcer interface {
+	Announce(ctx context.Context, node string, start uint64, addr string) error
+	Withdraw(ctx context.Context, node string, start uint64) error
+}
+
+// Options configure a [Cluster]; nil means the defaults, which lack a proof of who
+// belongs to the cluster: TLS, or Secret and Plain, must be set. They are copied.
+type Options struct {
+	// Listen is the address "host:port" at which other nodes reach this one; port 0 takes
+	// a free one (see [Cluster.Addr]). Default "": this node only dials.
+	Listen string
+	// Advertise is the address that others are told, if it is not that of the
+	// listener. Default: that of the listener.
+	Advertise string
+
+	// TLS is how this node proves its name, and whom it believes. Package devca makes
+	// certificates for development.
+	TLS *link.TLS
+	// Secret is what all nodes of the cluster know. Each proves to the other that it does,
+	// without telling it, before anything else is read. With TLS it may be empty.
+	Secret []byte
+	// Plain does without TLS: whoever can reach the connections can then read and change
+	// what is sent. It is for the loopback of one machine. It needs a Secret.
+	Plain bool
+
+	// Peers are the addresses of nodes by name.
+	Peers map[string]string
+	// Resolver finds nodes that are not in Peers. Default: none. Nodes that have connected
+	// before are found without it.
+	Resolver Resolver
+
+	// Registry knows the types of messages by name; see [Cluster.Register]. Join adds
+	// the errors of this module to it. Default: a new one.
+	Registry *binary.Registry
+	// Logger gets what peers do wrong and when they come and go. Default: discards.
+	Logger *slog.Logger
+
+	// DialTimeout is how long an actor that sends to a node waits for it to be connected, if no
+	// context says less. Default [DefaultDialTimeout].
+	DialTimeout time.Duration
+	// DownAfter is how long a node may be out of reach before it is down: until then
+	// all that was sent waits for the connection to come back. Default [DefaultDownAfter].
+	DownAfter time.Duration
+	// Compression compresses large frames. Default: none.
+	Compression link.Compression
+	// MaxMessage is how many bytes a message may have. Default [link.DefaultMaxMessage].
+	MaxMessage int
+	// Connections is how many connections there are to a peer. Default: see [link.Options].
+	Connections int
+	// Tune, if set, may change what is left of the options of the connections.
+	Tune func(*link.Options)
+}
+
+func (o *Options) withDefaults() *Options {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.Peers = maps.Clone(own.Peers)
+	if own.Registry == nil {
+		own.Registry = binary.New(nil)
+	}
+	if own.Logger == nil {
+		own.Logger = slog.New(slog.DiscardHandler)
+	}
+	if own.DialTimeout == 0 {
+		own.DialTimeout = DefaultDialTimeout
+	}
+	return &own
+}
+
+// link returns the options of the endpoint.
+func (o *Options) link(node *actor.Node) (*link.Options, error) {
+	if o.DialTimeout < 0 {
+		return nil, invalidf("Options.DialTimeout is %s: want 0 (the default) or more", o.DialTimeout)
+	}
+	l := &link.Options{
+		Name: node.Name(), Start: node.Start(), Listen: o.Listen, Advertise: o.Advertise,
+		TLS: o.TLS, Secret: o.Secret, Plain: o.Plain,
+		Connections: o.Connections, Compression: o.Compression, MaxMessage: o.MaxMessage, Resume: o.DownAfter,
+		Log: o.Logger,
+	}
+	if len(o.Peers) > 0 || o.Resolver != nil {
+		l.Resolve = o.resolve
+	}
+	if o.Tune != nil {
+		o.Tune(l)
+	}
+	if l.Name != node.Name() || l.Start != node.Start() {
+		return nil, invalidf("Options.Tune has changed the name or start of the node")
+	}
+	return l, nil
+}
+
+// resolve asks Peers, then the Resolver.
+func (o *Options) resolve(ctx context.Context, node string) (string, error) {
+	if addr, ok := o.Peers[node]; ok {
+		return addr, nil
+	}
+	if o.Resolver != nil {
+		return o.Resolver.Resolve(ctx, node)
+	}
+	return "", notFound("find node "+node, "Options.Peers does not name it, and there is no Resolver")
+}
+
+func notFound(op, why string) error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Err: errors.New(why)}
+}
+
+func invalidf(format string, args ...any) error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "cluster", Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
+	"github.com/mainstemdev/mainstem/actor/cluster/link"
+)
+
+// outcome is what came of a request.
+type outcome struct {
+	numbers []uint64
+	err     error
+}
+
+// request asks a node for something and waits for what comes of it. value, unless it is
+// nil, goes along; from is the lane.
+func (s *session) request(ctx context.Context, from uint64, q frames.Request, value any) ([]uint64, error) {
+	if len(q.Name) > actor.MaxName {
+		return nil, invalidf("the name %.64q has %d bytes: the limit is %d", q.Name, len(q.Name), actor.MaxName)
+	}
+	k, err := s.kindOf(ctx, value)
+	if err != nil {
+		return nil, err
+	}
+	if k != nil {
+		q.Type = k.number
+	}
+	q.TTL = ttl(ctx)
+	done := make(chan outcome, 1)
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return nil, s.lost(context.Cause(s.life))
+	}
+	q.ID = s.numberLocked()
+	s.pending[q.ID] = done
+	s.mu.Unlock()
+	defer s.forget(q.ID)
+	err = s.peer.Send(ctx, lane(from), link.ExactlyOnce, func(dst []byte) ([]byte, error) {
+		dst = q.AppendHead(dst)
+		if k == nil {
+			return dst, nil
+		}
+		return s.cluster.kinds.codec.Append(dst, value)
+	})
+	if err != nil {
+		return nil, sendFailed(s.there(frames.Target{Name: q.Name}), err)
+	}
+	select {
+	case o := <-done:
+		return o.numbers, o.err
+	case <-ctx.Done():
+		return nil, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait for node " + s.name, Err: context.Cause(ctx)}
+	}
+}
+
+func (s *session) forget(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, id)
+}
+
+func (s *session) onResponse(body []byte) error {
+	f, err := frames.ParseResponse(body)
+	if err != nil {
+		return err
+	}
+	o := outcome{numbers: f.Numbers}
+	if f.Failed {
+		o.err = s.cluster.parseError(f.Error)
+	}
+	s.mu.Lock()
+	done := s.pending[f.ID]
+	delete(s.pending, f.ID)
+	s.mu.Unlock()
+	if done != nil {
+		done <- o
+	}
+	return nil
+}
+
+// onRequest serves a request in a goroutine of its own, because what it asks for may take its time.
+func (s *session) onRequest(body []byte) error {
+	q, err := frames.ParseRequest(body)
+	if err != nil {
+		return err
+	}
+	v, err := s.value(q.Value)
+	if err != nil {
+		s.respond(q, nil, err)
+		return err
+	}
+	q.Data = nil // it is not ours
+	select {
+	case s.limit <- struct{}{}:
+	case <-s.life.Done():
+		return nil
+	}
+	s.cluster.work.Go(func() {
+		defer func() { <-s.limit }()
+		ctx := s.arrival
+		if end := deadline(q.TTL); !end.IsZero() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(s.arrival, end)
+			defer cancel()
+		}
+		var numbers []uint64
+		var err error
+		if panicked := guard(func() error { numbers, err = s.serve(ctx, q, v); return nil }); panicked != nil {
+			err = panicked
+		}
+		s.respond(q, numbers, err)
+	})
+	return nil
+}
+
+func (s *session) respond(q frames.Request, numbers []uint64, err error) {
+	f := frames.Response{ID: q.ID, Failed: err != nil, Numbers: numbers}
+	if err != nil {
+		f.Error = s.cluster.appendError(nil, err)
+	}
+	s.replies.send(laneOf(q), func(dst []byte) []byte { return append(f.AppendHead(dst), f.Error...) })
+}
+
+// laneOf returns whom a response is from: that to a subscription goes before its values.
+func laneOf(q frames.Request) uint64 {
+	if q.Op == frames.OpSubscribe {
+		return q.Number
+	}
+	return 0
+}
+
+// serve does what a node asks for.
+func (s *session) serve(ctx context.Context, q frames.Request, v any) ([]uint64, error) {
+	c := s.cluster
+	switch q.Op {
+	case frames.OpResolve:
+		id, takes, err := c.in.Resolve(q.Name)
+		if err == nil {
+			err = c.takes(q.Messages, takes, q.Name)
+		}
+		return []uint64{id}, err
+	case frames.OpSpawn:
+		return c.offers.spawn(s.name, q, v)
+	case frames.OpStartApp, frames.OpStopApp:
+		return nil, c.offers.app(ctx, s.name, q)
+	case frames.OpSubscribe:
+		return s.subscribe(q)
+	case frames.OpUnsubscribe:
+		s.unsubscribe(q.Number)
+		return nil, nil
+	case frames.OpPublish:
+		return nil, c.in.Publish(ctx, q.Name, v)
+	case frames.OpMembers:
+		return c.in.Members(q.Name), nil
+	}
+	return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "serve node " + s.name, Err: fmt.Errorf("request %d is not known here", q.Op)}
+}
+
+var errTakesOther = errors.New("it takes other messages")

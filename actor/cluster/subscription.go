@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
+	"github.com/mainstemdev/mainstem/actor/cluster/link"
+)
+
+// addSink gives a subscription of ours its number.
+func (s *session) addSink(to sink, id *uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	*id = s.numberLocked()
+	s.sinks[*id] = to
+	return true
+}
+
+// takeSink removes a subscription of ours, nil if it has ended.
+func (s *session) takeSink(id uint64) sink {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := s.sinks[id]
+	delete(s.sinks, id)
+	return to
+}
+
+func (s *session) hasSink(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sinks[id] != nil
+}
+
+func (s *session) onEvent(body []byte) error {
+	f, err := frames.ParseEvent(body)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	to := s.sinks[f.Subscription]
+	s.mu.Unlock()
+	if to == nil {
+		return nil // it was given up meanwhile
+	}
+	return to.value(s, f.Value)
+}
+
+func (s *session) onEventEnd(body []byte) error {
+	n, err := frames.ParseNotice(body, frames.KindEventEnd)
+	if err != nil {
+		return err
+	}
+	if to := s.takeSink(n.ID); to != nil {
+		to.end(s.cluster.parseError(n.Reason))
+	}
+	return nil
+}
+
+// subscribe subscribes the peer to an event of this node, and returns how many values that keeps.
+func (s *session) subscribe(q frames.Request) ([]uint64, error) {
+	c := s.cluster
+	values, err := c.in.EventType(q.Name)
+	if err == nil {
+		err = c.takes(q.Messages, values, q.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	_, taken := s.taps[q.Number]
+	if taken || s.ended {
+		s.mu.Unlock()
+		return nil, &mainstem.Error{Kind: mainstem.KindExists, Op: "subscribe to " + q.Name, Err: fmt.Errorf("number %d is in use", q.Number)}
+	}
+	s.taps[q.Number] = func() {}
+	s.mu.Unlock()
+	kept := 0
+	cancel, err := c.in.Subscribe(q.Name, actor.Tap{
+		Ready: func(keep int) { kept = keep },
+		Value: func(ctx context.Context, v any) error {
+			err := s.sendEvent(ctx, q.Number, v)
+			if err != nil && s.takeTap(q.Number) != nil {
+				s.notice(frames.KindEventEnd, q.Number, q.Number, err)
+			}
+			return err
+		},
+		Ended: func(reason error) {
+			if s.takeTap(q.Number) != nil {
+				s.notice(frames.KindEventEnd, q.Number, q.Number, reason)
+			}
+		},
+	})
+	if err != nil {
+		s.takeTap(q.Number)
+		return nil, err
+	}
+	s.mu.Lock()
+	_, wanted := s.taps[q.Number]
+	if wanted {
+		s.taps[q.Number] = cancel
+	}
+	s.mu.Unlock()
+	if !wanted {
+		cancel()
+	}
+	return []uint64{uint64(kept)}, nil
+}
+
+// takeTap removes a subscription of the peer's, nil if it has ended.
+func (s *session) takeTap(id uint64) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancel = s.taps[id]
+	delete(s.taps, id)
+	return cancel
+}
+
+func (s *session) unsubscribe(id uint64) {
+	if cancel := s.takeTap(id); cancel != nil {
+		cancel()
+	}
+}
+
+// sendEvent sends one value, however many subscribers the peer has.
+func (s *session) sendEvent(ctx context.Context, subscription uint64, v any) error {
+	k, err := s.kindOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	f := frames.Event{Subscription: subscription}
+	if k != nil {
+		f.Type = k.number
+	}
+	return s.peer.Send(ctx, lane(subscription), link.ExactlyOnce, func(dst []byte) ([]byte, error) {
+		dst = f.AppendHead(dst)
+		if k == nil {
+			return dst, nil
+		}
+		return s.cluster.kinds.codec.Append(dst, v)
+	})
+}
