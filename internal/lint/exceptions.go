@@ -17,6 +17,7 @@ var Exceptions = []Exception{
 	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
 	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
 
+	{"background", "engine/natslog/open.go:openOn", "goroutines and commits outlive the call of Open; Close ends them"},
 	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
 	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},
 	{"background", "engine/remotelog/snapshot.go:snapshot.Close", "Close has no ctx by contract; closeGrace bounds it"},

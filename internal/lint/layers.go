@@ -106,6 +106,20 @@ var Layers = []Layer{
 		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
 	},
 	{
+		Name:    "the engine on JetStream",
+		Dirs:    []string{"engine/natslog"},
+		May:     []string{".", "internal/format", "internal/invariants"},
+		Libs:    []string{"github.com/nats-io/nats.go"},
+		Because: "an engine carries any view, so it knows none, and no other engine",
+	},
+	{
+		Name:    "the server inside a process",
+		Dirs:    []string{"engine/natslog/embedded"},
+		May:     []string{".", "engine/natslog"},
+		Libs:    []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
+		Because: "who only dials must not link the server",
+	},
+	{
 		Name:    "the conformance suite",
 		Dirs:    []string{"enginetest"},
 		May:     []string{"."},

@@ -1,0 +1,400 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// groupBytes is how much waiting batches are put into one frame, about; a single
+// batch may be larger.
+const groupBytes = 256 << 10
+
+// partBytes is how large a message becomes at most that holds more than one record:
+// who reads one of them reads all.
+const partBytes = 1 << 20
+
+// groupBatches is how many batches are put into one frame at most.
+const groupBatches = 1024
+
+// request is something that wants to write: a batch, a change of a space, upkeep.
+type request struct {
+	ctx  context.Context
+	op   string
+	size int
+	time int64 // of a batch that has one of its own, else 0
+	// run evaluates the request. It may be called again, on a later state. sure means
+	// that its answer does not depend on what other processes may have written just now.
+	run  func(t *tx) (sure bool, err error)
+	sure bool
+	err  error
+	done chan struct{}
+}
+
+// queue holds the requests that wait for the committer.
+type queue struct {
+	wake chan struct{} // capacity 1
+	mu   struct {
+		sync.Mutex
+		waiting []*request
+		closed  bool
+	}
+}
+
+// put adds r, unless the log is closed.
+func (q *queue) put(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.closed {
+		return false
+	}
+	q.mu.waiting = append(q.mu.waiting, r)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// withdraw takes r out if it still waits.
+func (q *queue) withdraw(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.mu.waiting, r)
+	if i >= 0 {
+		q.mu.waiting = slices.Delete(q.mu.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// take returns the requests of the next frame, all of which have one time.
+func (q *queue) take() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, size := 0, 0
+	for n < len(q.mu.waiting) && n < groupBatches {
+		r := q.mu.waiting[n]
+		if n > 0 && (size+r.size > groupBytes || r.time != q.mu.waiting[0].time) {
+			break
+		}
+		size += r.size
+		n++
+	}
+	group := slices.Clone(q.mu.waiting[:n])
+	q.mu.waiting = slices.Delete(q.mu.waiting, 0, n)
+	return group
+}
+
+// close refuses later requests and returns those that wait.
+func (q *queue) close() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.closed = true
+	waiting := q.mu.waiting
+	q.mu.waiting = nil
+	return waiting
+}
+
+// Commit implements [mainstem.Log].
+func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if err := b.Validate(l.opts.Limits); err != nil {
+		return mainstem.Receipt{}, err
+	}
+	var receipt mainstem.Receipt
+	r := &request{ctx: ctx, op: "commit", done: make(chan struct{}), run: func(t *tx) (sure bool, err error) {
+		receipt, err = t.commit(b)
+		return receipt.Duplicate || err != nil && mainstem.KindOf(err) == mainstem.KindInvalid, err
+	}}
+	for i := range b.Writes() {
+		r.size += b.Writes()[i].Size()
+	}
+	if !b.Time.IsZero() {
+		r.time = b.Time.UnixNano()
+	}
+	if err := l.request(r); err != nil {
+		return mainstem.Receipt{}, err
+	}
+	return receipt, nil
+}
+
+// do has the committer run something of about size bytes.
+func (l *Log) do(ctx context.Context, op string, size int, run func(t *tx) (bool, error)) error {
+	return l.request(&request{ctx: ctx, op: op, size: size, run: run, done: make(chan struct{})})
+}
+
+// request hands r to the committer and waits for its outcome. A context that ends
+// takes it back only while it waits for its turn.
+func (l *Log) request(r *request) error {
+	ctx, op := r.ctx, r.op
+	if l.ctx.Err() != nil || ctx.Err() != nil {
+		return notWritten(l.ended(ctx, op))
+	}
+	if err := l.broken(); err != nil {
+		return notWritten(err)
+	}
+	if !l.queue.put(r) {
+		return notWritten(&mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errClosed})
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if l.queue.withdraw(r) {
+			return notWritten(l.ended(ctx, op))
+		}
+		<-r.done
+	}
+	return r.err
+}
+
+// commits is the goroutine that writes.
+func (l *Log) commits() {
+	defer l.running.Done()
+	for {
+		select {
+		case <-l.queue.wake:
+			for group := l.queue.take(); len(group) > 0; group = l.queue.take() {
+				l.commitGroup(group)
+			}
+		case <-l.stopping:
+			for _, r := range l.queue.close() {
+				r.finish(notWritten(&mainstem.Error{Kind: mainstem.KindClosed, Op: r.op, Err: errClosed}))
+			}
+			return
+		}
+	}
+}
+
+func (r *request) finish(err error) {
+	r.err = err
+	close(r.done)
+}
+
+// commitGroup evaluates requests and has the stream take what they lead to, again
+// and again until no other process comes between.
+func (l *Log) commitGroup(group []*request) {
+	deadline := time.Now().Add(l.opts.Timeout)
+	for attempt := 0; ; attempt++ {
+		f, last, before := l.evaluate(group)
+		var err error
+		switch {
+		case len(f.facts) > 0:
+			parts := f.encode(min(l.limit, partBytes), before)
+			if len(parts) > l.opts.MaxMessages && len(group) > 1 {
+				for i := range group {
+					l.commitGroup(group[i : i+1])
+				}
+				return
+			}
+			err = l.place(group, f, parts, last, deadline)
+		case slices.ContainsFunc(group, func(r *request) bool { return !r.sure }):
+			err = l.confirm(last, deadline)
+		}
+		if err == nil {
+			for _, r := range group {
+				r.finish(r.err)
+			}
+			return
+		}
+		if !errors.Is(err, errAgain) {
+			for _, r := range group {
+				l.fail(r, err)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			e := unavailable("commit", fmt.Errorf("other processes wrote first, %d times in %v", attempt+1, l.opts.Timeout))
+			for _, r := range group {
+				l.fail(r, notWritten(e))
+			}
+			return
+		}
+		if attempt > 2 { // several processes write: give each a chance
+			l.pause(rand.N(min(time.Duration(attempt)*time.Millisecond, 50*time.Millisecond)))
+		}
+	}
+}
+
+// fail ends a request whose group failed with err. What failed by itself, whatever
+// the log holds, keeps its own error.
+func (l *Log) fail(r *request, err error) {
+	if r.sure {
+		r.finish(r.err)
+		return
+	}
+	var e *mainstem.Error
+	if errors.As(err, &e) {
+		c := *e
+		c.Op = r.op
+		if r.err != nil { // it failed too, on a state that may not be the newest
+			c.Outcome = mainstem.NotWritten
+		}
+		if r.ctx.Err() != nil && c.Kind == mainstem.KindUnavailable {
+			c.Kind, c.Err = mainstem.KindCanceled, context.Cause(r.ctx)
+		}
+		err = &c
+	}
+	r.finish(err)
+}
+
+// abandoned reports whether nobody waits for the group any more.
+func abandoned(group []*request) bool {
+	return !slices.ContainsFunc(group, func(r *request) bool { return r.ctx.Err() == nil })
+}
+
+// errAgain says that the group must be evaluated again, on a newer state.
+var errAgain = errors.New("the log has moved on")
+
+// evaluate runs a group on the state. It returns what is to be written, directly
+// after the message last, and the position of the newest record before it.
+func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.opts.Now().UnixNano()
+	if given := group[0].time; given != 0 {
+		now = min(now, given)
+	}
+	t := newTx(&l.st, now, l.limit)
+	for _, r := range group {
+		if r.ctx.Err() != nil {
+			r.sure, r.err = true, notWritten(l.ended(r.ctx, r.op))
+			continue
+		}
+		t.begin()
+		if r.sure, r.err = r.run(t); r.err != nil {
+			r.err = notWritten(r.err)
+			t.rollback()
+		}
+	}
+	at := l.st.time
+	if t.head > l.st.head {
+		at = t.now
+	}
+	return &frame{nonce: rand.Uint64(), time: at, head: t.head, nextID: t.nextID, facts: t.facts}, l.st.seq, l.st.head
+}
+
+// place has the stream take a frame directly after the message last. It returns
+// errAgain if another frame took that place. Its other errors have an outcome. It tries
+// until the deadline, or until nobody in the group waits any more.
+func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadline time.Time) error {
+	if n := len(parts); n > l.opts.MaxMessages {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Outcome: mainstem.NotWritten,
+			Err:  fmt.Errorf("the batch takes %d messages of at most %d bytes: the limit is %d", n, l.limit, l.opts.MaxMessages),
+			Hint: "split the batch, or raise max_payload of the NATS server"}
+	}
+	outcome := mainstem.NotWritten
+	for {
+		v, err := l.publish(parts, last)
+		switch v {
+		case taken:
+			l.settle(f, parts, last)
+			return nil
+		case passed:
+			if outcome == mainstem.NotWritten {
+				l.awaitSeq(l.root, last+1, time.Now().Add(awaitOther))
+				return errAgain
+			}
+		case refused:
+			if outcome == mainstem.NotWritten && mainstem.KindOf(err) == mainstem.KindInvalid {
+				return notWritten(err)
+			}
+		case unsure:
+			outcome = mainstem.Unknown
+		}
+		if outcome == mainstem.Unknown {
+			if done, ours := l.resolve(f.nonce, last); done && ours {
+				return nil
+			} else if done {
+				return errAgain
+			}
+		}
+		if !time.Now().Before(deadline) || abandoned(group) || !l.pause(retryPause) {
+			e := mapError("commit", err)
+			if outcome == mainstem.Unknown {
+				e.Hint = "commit it again with a batch ID: it is written once at most"
+			}
+			return withOutcome(e, outcome)
+		}
+	}
+}
+
+// How a commit waits before it tries again.
+const (
+	awaitOther = 500 * time.Millisecond // for the frame that took the place
+	retryPause = 50 * time.Millisecond  // while the server cannot answer
+)
+
+// resolve finds out what became of a frame whose publish was not answered: the place
+// after last shows it as soon as anybody has taken it.
+func (l *Log) resolve(nonce, last uint64) (done, ours bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.st.seq <= last || l.pending != nil && l.pending.seq == last+1 {
+		return false, false
+	}
+	u := l.st.units[last+1]
+	return true, u != nil && u.nonce == nonce
+}
+
+// settle makes a frame true that the stream has taken.
+func (l *Log) settle(f *frame, parts []part, last uint64) {
+	for i, p := range parts {
+		if len(p.payload) > 0 {
+			l.cache.put(last+1+uint64(i), p.payload)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrote = time.Now()
+	if l.st.seq >= last+uint64(len(parts)) {
+		return // the tail was faster
+	}
+	if l.pending != nil && l.pending.seq <= last {
+		l.abandonLocked()
+	}
+	l.pending = nil // or it is this one
+	l.applyLocked(f, &unit{seq: last + 1, parts: uint32(len(parts)), nonce: f.nonce})
+}
+
+// applyLocked makes the facts of f true and wakes who waits for them.
+func (l *Log) applyLocked(f *frame, u *unit) {
+	for _, sp := range l.st.apply(f, u) {
+		l.followers.notify(sp.name)
+	}
+	l.seqLocked()
+}
+
+// confirm returns nil if the message last is the newest of the stream, else, when
+// the state has caught up, errAgain.
+func (l *Log) confirm(last uint64, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(l.ctx, deadline)
+	defer cancel()
+	newest, err := l.newestSeq(ctx)
+	if err != nil {
+		return notWritten(mapError("commit", err))
+	}
+	if newest <= last {
+		return nil
+	}
+	if err := l.awaitSeq(ctx, newest, deadline); err != nil {
+		return notWritten(mapError("commit", err))
+	}
+	return errAgain
+}
+
+// pause waits for d and reports whether the log still runs.
+func (l *Log) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.stopping:
+		return false
+	}
+}

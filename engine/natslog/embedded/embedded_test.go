@@ -1,0 +1,102 @@
+package embedded_test
+
+import (
+	"errors"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
+	"github.com/mainstemdev/mainstem/enginetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Random programs in a directory that is closed and opened again within them; the
+// engine has the whole suite behind it.
+func TestPrograms(t *testing.T) {
+	clock := enginetest.NewClock()
+	f := enginetest.All()
+	f.Snapshot = false
+	f.Clock = clock
+	f.Programs = 6
+	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
+		log, err := embedded.Open(dir, &embedded.Options{Durability: mainstem.OS, Log: natslog.Options{Now: clock.Now, SweepEvery: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log
+	})
+	f.Reopen = reopen
+	enginetest.RunPrograms(t, f, open)
+}
+
+func put(t *testing.T, log mainstem.Log, value []byte) {
+	t.Helper()
+	b := mainstem.NewBatch()
+	b.Ensure("s", mainstem.Policy{})
+	b.Put("s", []byte("k"), value)
+	if _, err := log.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneProcessAtATime(t *testing.T) {
+	dir := t.TempDir()
+	log, err := embedded.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := embedded.Open(dir, nil); !errors.Is(err, mainstem.ErrUnavailable) {
+		if err == nil {
+			_ = second.Close()
+		}
+		t.Fatalf("a second open of the directory: %v, want Unavailable", err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if log, err = embedded.Open(dir, nil); err != nil {
+		t.Fatalf("open after close: %v", err)
+	}
+	if err := errors.Join(log.Close(), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The largest value of the contract fits, and others may read it over the network.
+func TestListen(t *testing.T) {
+	log, err := embedded.OpenURL("nats:embedded?store="+t.TempDir()+"&listen=127.0.0.1:0&durability=os&stream=ORDERS", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	large := make([]byte, mainstem.DefaultMaxValue)
+	large[0], large[len(large)-1] = 1, 2
+	put(t, log, large)
+	other, err := natslog.Open(log.URL()+"?stream=ORDERS", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	r, err := other.Get(t.Context(), "s", []byte("k"))
+	if err != nil || string(r.Value) != string(large) {
+		t.Fatalf("the value does not come back over the network: %d bytes, %v", len(r.Value), err)
+	}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	for _, address := range []string{
+		"nats:embedded", "nats:embedded?store=", "nats:other?store=x", "nats:embedded?store=x&sync=1",
+		"nats:embedded?store=x&durability=soon", "nats:embedded?store=x&listen=0.0.0.0:0", "nats:embedded?store=x&listen=nowhere",
+	} {
+		if log, err := embedded.OpenURL(address, nil); !errors.Is(err, mainstem.ErrInvalid) {
+			if err == nil {
+				_ = log.Close()
+			}
+			t.Errorf("open %s: %v, want Invalid", address, err)
+		}
+	}
+}

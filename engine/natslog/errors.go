@@ -1,0 +1,103 @@
+package natslog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// errClosed ends what a closed log was doing.
+var errClosed = errors.New("the log is closed")
+
+func notFound(op, space string, key []byte) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
+}
+
+func corrupt(op, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+func unavailable(op string, err error) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: err}
+}
+
+func openInvalid(address, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open " + redacted(address), Err: fmt.Errorf(format, args...)}
+}
+
+// redacted is an address without passwords, fit for an error.
+func redacted(address string) string {
+	parts := strings.Split(address, ",")
+	for i, p := range parts {
+		if u, err := url.Parse(p); err == nil {
+			parts[i] = u.Redacted()
+		} else if at := strings.LastIndexByte(p, '@'); at >= 0 {
+			parts[i] = "..." + p[at:]
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// mapError turns an error of the client or the server into one of the contract.
+func mapError(op string, err error) *mainstem.Error {
+	var own *mainstem.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: err}
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, errClosed):
+		e.Kind = mainstem.KindClosed
+	case errors.Is(err, context.Canceled):
+		e.Kind = mainstem.KindCanceled
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrPermissionViolation):
+		e.Kind = mainstem.KindDenied
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		e.Hint = "is JetStream enabled on the server and for the account, and does the stream have a leader?"
+	case errors.As(err, &api) && api.Code >= 400 && api.Code < 500:
+		e.Kind = mainstem.KindInvalid
+	}
+	return e
+}
+
+// ended is the error of a call whose context, or else whose log, ended.
+func (l *Log) ended(ctx context.Context, op string) *mainstem.Error {
+	if l.ctx.Err() != nil {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errClosed}
+	}
+	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: context.Cause(ctx)}
+}
+
+// explain is the error of a read that failed with err under ctx.
+func (l *Log) explain(ctx context.Context, op, space string, key []byte, err error) *mainstem.Error {
+	var e mainstem.Error
+	if l.ctx.Err() != nil || ctx.Err() != nil {
+		e = *l.ended(ctx, op)
+	} else {
+		e = *mapError(op, err)
+	}
+	e.Op, e.Space, e.Key = op, space, bytes.Clone(key)
+	return &e
+}
+
+// notWritten marks err as that of a call that certainly wrote nothing.
+func notWritten(err error) error { return withOutcome(err, mainstem.NotWritten) }
+
+func withOutcome(err error, o mainstem.Outcome) error {
+	var e *mainstem.Error
+	if !errors.As(err, &e) {
+		e = mapError("commit", err)
+	}
+	c := *e
+	c.Outcome = o
+	return &c
+}

@@ -1,0 +1,225 @@
+package natslog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// A message of the stream is one part of a frame; nearly every frame has one part.
+// The header "Mainstem" holds what every process must know, in base64:
+//
+//	+-------+---------+---------+-------+---------+---------+------------+----------
+//	| 1     | part    | parts   | nonce | time    | head    | next space | facts ...
+//	| fixed | uvarint | uvarint | 8 LE  | 8 LE ns | uvarint | uvarint    |
+//	+-------+---------+---------+-------+---------+---------+------------+----------
+//
+// The payload holds the bodies of the records among the facts, one after the other,
+// as package format writes them. A fact begins with one byte:
+//
+//	1 record    key ref, uvarint version, position-head', count, expires-time (0: never), version+1-floor, size, body length, 1 tombstone
+//	2 restated  key ref, uvarint version, position, count, expires, size, body length, 8 LE time, 1 tombstone
+//	3 key       key ref, uvarint head, floor
+//	4 hole      key ref, uvarint version
+//	5 space     uvarint length, name; uvarint length, format.Space; uvarint last, floor; 8 LE updated
+//	6 drop      uvarint space
+//	7 receipt   uvarint length, batch ID; uvarint length, format.Receipt
+//
+// head' is the position before the first record of the part: one more uvarint between
+// next space and facts. A key ref is uvarint length of the key, the
+// key, uvarint space; length 0 stands for the key of the fact before. The bit 0x80 of
+// the first byte says that what the fact supersedes is to be overwritten on disk.
+const frameVersion = 1
+
+// header is the name of the message header that holds the facts.
+const header = "Mainstem"
+
+type factKind uint8
+
+const (
+	factRecord   factKind = 1
+	factRestated factKind = 2 // a record that moved or was rewritten
+	factKey      factKind = 3
+	factHole     factKind = 4 // a record was removed
+	factSpace    factKind = 5
+	factDrop     factKind = 6
+	factReceipt  factKind = 7
+
+	factErase = 0x80
+)
+
+// fact is one thing that the log states.
+type fact struct {
+	kind    factKind
+	erase   bool
+	part    uint32
+	space   uint32
+	key     []byte
+	version uint64 // factHole
+	head    uint64 // factKey
+	floor   uint64 // factKey, factRecord, factSpace
+
+	rec     *record
+	value   []byte           // of rec, to be encoded
+	headers mainstem.Headers // of rec, to be encoded
+	body    []byte           // of rec, encoded before
+
+	name    string // factSpace
+	def     format.Space
+	last    uint64
+	updated int64
+
+	receipt *receipt
+}
+
+// frame is the content of one publish.
+type frame struct {
+	nonce  uint64
+	time   int64  // of the newest record: that of its own records, if it has any
+	head   uint64 // position of the newest record
+	nextID uint32
+	facts  []fact
+}
+
+// part is one message of a frame, encoded.
+type part struct {
+	meta    []byte
+	payload []byte
+}
+
+// encodedLen is how many bytes of a message n bytes of facts take.
+func encodedLen(n int) int { return base64.RawStdEncoding.EncodedLen(n) }
+
+// envelope is what a message needs beside facts and bodies: the names and values of headers.
+const envelope = 512
+
+// factRoom bounds the bytes of a fact beside its key.
+const factRoom = 128
+
+// encode makes the messages of f, none of which is larger than limit. It sets the
+// parts of the facts and the offsets of their records.
+func (f *frame) encode(limit int, before uint64) []part {
+	cur := &building{base: before, time: f.time}
+	all := []*building{cur}
+	var prev *fact
+	for i := range f.facts {
+		ft := &f.facts[i]
+		n, m := len(cur.facts), len(cur.payload)
+		cur.append(ft, prev)
+		if n+m > 0 && encodedLen(len(cur.facts)+factRoom)+len(cur.payload)+envelope > limit {
+			cur.facts, cur.payload = cur.facts[:n], cur.payload[:m]
+			cur = &building{base: before, time: f.time}
+			all = append(all, cur)
+			cur.append(ft, nil)
+		}
+		ft.part = uint32(len(all) - 1)
+		if ft.kind == factRecord {
+			before = ft.rec.pos
+		}
+		prev = ft
+	}
+	parts := make([]part, len(all))
+	for i, b := range all {
+		meta := make([]byte, 0, len(b.facts)+64)
+		meta = append(meta, frameVersion)
+		meta = binary.AppendUvarint(meta, uint64(i))
+		meta = binary.AppendUvarint(meta, uint64(len(all)))
+		meta = binary.LittleEndian.AppendUint64(meta, f.nonce)
+		meta = binary.LittleEndian.AppendUint64(meta, uint64(f.time))
+		meta = binary.AppendUvarint(meta, f.head)
+		meta = binary.AppendUvarint(meta, uint64(f.nextID))
+		meta = binary.AppendUvarint(meta, b.base)
+		parts[i] = part{meta: append(meta, b.facts...), payload: b.payload}
+	}
+	return parts
+}
+
+// building is a part in the making.
+type building struct {
+	facts, payload []byte
+	base           uint64 // position before its first record
+	time           int64  // of the frame
+}
+
+// append adds ft, which follows prev in the same part.
+func (b *building) append(ft, prev *fact) {
+	kind := byte(ft.kind)
+	if ft.erase {
+		kind |= factErase
+	}
+	p := append(b.facts, kind)
+	switch ft.kind {
+	case factRecord, factRestated:
+		p = appendKey(p, ft, prev)
+		p = b.appendRecord(p, ft)
+	case factKey:
+		p = appendKey(p, ft, prev)
+		p = binary.AppendUvarint(p, ft.head)
+		p = binary.AppendUvarint(p, ft.floor)
+	case factHole:
+		p = appendKey(p, ft, prev)
+		p = binary.AppendUvarint(p, ft.version)
+	case factSpace:
+		p = appendBytes(p, []byte(ft.name))
+		p = appendBytes(p, format.AppendSpace(nil, &ft.def))
+		p = binary.AppendUvarint(p, ft.last)
+		p = binary.AppendUvarint(p, ft.floor)
+		p = binary.LittleEndian.AppendUint64(p, uint64(ft.updated))
+	case factDrop:
+		p = binary.AppendUvarint(p, uint64(ft.space))
+	case factReceipt:
+		r := ft.receipt
+		p = appendBytes(p, []byte(r.id))
+		p = appendBytes(p, format.AppendReceipt(nil, &format.Receipt{First: r.first, Last: r.last, Time: r.time, Versions: r.versions}))
+	}
+	b.facts = p
+}
+
+// appendRecord adds the fields of a record to p and its body to the payload.
+func (b *building) appendRecord(p []byte, ft *fact) []byte {
+	r := ft.rec
+	r.off = uint32(len(b.payload))
+	if ft.body != nil {
+		b.payload = append(b.payload, ft.body...)
+	} else {
+		body := format.Body{Version: r.version, Position: r.pos, Time: r.time, Expires: r.expires, Count: r.count, Tombstone: r.tomb, Value: ft.value}
+		b.payload = format.AppendBody(b.payload, &body, ft.headers)
+	}
+	r.len = uint32(len(b.payload)) - r.off
+	p = binary.AppendUvarint(p, r.version)
+	if ft.kind == factRecord {
+		p = binary.AppendUvarint(p, r.pos-b.base)
+	} else {
+		p = binary.AppendUvarint(p, r.pos)
+	}
+	p = binary.AppendUvarint(p, uint64(r.count))
+	if ft.kind == factRecord {
+		left := uint64(0)
+		if r.expires != 0 {
+			left = uint64(r.expires - b.time)
+		}
+		p = binary.AppendUvarint(p, left)
+		p = binary.AppendUvarint(p, r.version+1-ft.floor)
+	} else {
+		p = binary.AppendUvarint(p, uint64(r.expires))
+	}
+	p = binary.AppendUvarint(p, uint64(r.size))
+	p = binary.AppendUvarint(p, uint64(r.len))
+	if ft.kind == factRestated {
+		p = binary.LittleEndian.AppendUint64(p, uint64(r.time))
+	}
+	return append(p, byte(r.tomb))
+}
+
+func appendBytes(p, b []byte) []byte {
+	return append(binary.AppendUvarint(p, uint64(len(b))), b...)
+}
+
+func appendKey(p []byte, ft, prev *fact) []byte {
+	if prev != nil && len(prev.key) > 0 && prev.space == ft.space && string(prev.key) == string(ft.key) {
+		return append(p, 0)
+	}
+	return binary.AppendUvarint(appendBytes(p, ft.key), uint64(ft.space))
+}

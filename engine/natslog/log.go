@@ -1,0 +1,206 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Log is a [mainstem.Log] on a JetStream stream. Open returns it.
+type Log struct {
+	opts    Options
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	subject string // of every message
+	api     string // prefix of the subjects of the JetStream API
+	limit   int    // bytes in one message
+	owned   bool   // the connection is ours to close
+
+	root     context.Context // ends with Close
+	end      context.CancelFunc
+	ctx      context.Context // ends when Close begins; below root
+	cancel   context.CancelFunc
+	stopping chan struct{} // closed when Close is called
+	closing  sync.Once
+	running  sync.WaitGroup
+
+	queue     queue
+	cache     *cache
+	followers followers
+	readers   readers
+
+	mu       sync.RWMutex
+	st       state              // under mu
+	pending  *pending           // the newest frame, as long as it is incomplete; under mu
+	torn     []uint64           // messages of frames that were never completed; under mu
+	waiters  []waiter           // for sequences; under mu
+	wrote    time.Time          // when this process has last written; under mu
+	session  context.Context    // ends when the connection has been lost and is back; under mu
+	renew    context.CancelFunc // begins a new session; under mu
+	damage   error              // what makes the log unusable; under mu
+	hurry    chan struct{}      // capacity 1: somebody waits for what others wrote
+	sweeping sync.Mutex
+}
+
+// waiter waits until the state has seen a sequence.
+type waiter struct {
+	seq  uint64
+	done chan struct{}
+}
+
+// Close implements [mainstem.Log].
+func (l *Log) Close() error {
+	l.closing.Do(func() {
+		close(l.stopping)
+		l.cancel()
+		l.followers.wakeAll()
+		l.running.Wait()
+		l.end()
+		if l.owned {
+			l.conn.Close()
+		}
+	})
+	return nil
+}
+
+// Head implements [mainstem.Reader].
+func (l *Log) Head(ctx context.Context) (mainstem.Position, error) {
+	if err := l.ready(ctx, "head"); err != nil {
+		return 0, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return mainstem.Position(l.st.head), nil
+}
+
+// broken returns what makes the log unusable, or nil.
+func (l *Log) broken() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.damage
+}
+
+// ready returns nil if a read may go on. With Options.Latest it first waits until
+// the state holds everything that was committed anywhere before.
+func (l *Log) ready(ctx context.Context, op string) error {
+	if l.ctx.Err() != nil || ctx.Err() != nil {
+		return l.ended(ctx, op)
+	}
+	if err := l.broken(); err != nil {
+		return err
+	}
+	if !l.opts.Latest {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
+	defer cancel()
+	if err := l.catchUp(ctx); err != nil {
+		return l.explain(ctx, op, "", nil, err)
+	}
+	return nil
+}
+
+// catchUp waits until the state holds everything that the stream holds now.
+func (l *Log) catchUp(ctx context.Context) error {
+	newest, err := l.newestSeq(ctx)
+	if err != nil {
+		return err
+	}
+	return l.awaitSeq(ctx, newest, time.Now().Add(l.opts.Timeout))
+}
+
+// newestSeq asks the leader of the stream for the sequence of its newest message. It
+// asks again while there is no leader.
+func (l *Log) newestSeq(ctx context.Context) (uint64, error) {
+	for {
+		try, cancel := l.try(ctx)
+		reply, err := l.conn.RequestWithContext(try, l.api+"STREAM.INFO."+l.opts.Stream, nil)
+		cancel()
+		if err == nil {
+			var info struct {
+				Error *struct {
+					Code        int    `json:"code"`
+					Description string `json:"description"`
+				} `json:"error"`
+				State struct {
+					LastSeq uint64 `json:"last_seq"`
+				} `json:"state"`
+			}
+			if err = json.Unmarshal(reply.Data, &info); err == nil && info.Error == nil {
+				return info.State.LastSeq, nil
+			}
+			if err == nil {
+				err = fmt.Errorf("stream %s: %s", l.opts.Stream, info.Error.Description)
+				if info.Error.Code == 404 {
+					return 0, err
+				}
+			}
+		}
+		if ctx.Err() != nil || !l.pause(retryPause) {
+			return 0, err
+		}
+	}
+}
+
+// awaitSeq waits until the state has seen the message with sequence seq.
+func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) error {
+	l.mu.Lock()
+	if l.st.seq >= seq {
+		l.mu.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	l.waiters = append(l.waiters, waiter{seq, done})
+	seen := l.st.seq
+	l.mu.Unlock()
+	select {
+	case l.hurry <- struct{}{}:
+	default:
+	}
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		t.Reset(max(0, min(time.Until(deadline), 2*tryTimeout)))
+		select {
+		case <-done:
+			return l.broken()
+		case <-l.ctx.Done():
+			return errClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+		now := l.seen()
+		if !time.Now().Before(deadline) {
+			return fmt.Errorf("the stream has message %d, but none after %d arrived", seq, now)
+		}
+		if now == seen {
+			l.newSession() // the tail waits for what was lost
+		}
+		seen = now
+	}
+}
+
+// seqLocked wakes those who wait for what the state has now seen.
+func (l *Log) seqLocked() {
+	if len(l.waiters) == 0 {
+		return
+	}
+	kept := l.waiters[:0]
+	for _, w := range l.waiters {
+		if l.damage == nil && w.seq > l.st.seq {
+			kept = append(kept, w)
+			continue
+		}
+		close(w.done)
+	}
+	clear(l.waiters[len(kept):])
+	l.waiters = kept
+}

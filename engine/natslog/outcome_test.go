@@ -1,0 +1,184 @@
+package natslog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/internal/testnats"
+)
+
+// direct are options of a client that reaches the server through a proxy only, and
+// notices soon that its connection is gone.
+func direct(o natslog.Options) natslog.Options {
+	o.Connect = []nats.Option{nats.IgnoreDiscoveredServers(), nats.PingInterval(50 * time.Millisecond), nats.MaxPingsOutstanding(4), nats.ReconnectWait(5 * time.Millisecond)}
+	return o
+}
+
+func one(id, value string) *mainstem.Batch {
+	b := mainstem.NewBatch()
+	b.ID = id
+	b.Ensure("s", mainstem.Policy{})
+	b.Put("s", []byte("k"), []byte(value))
+	return b
+}
+
+func mustCommit(t *testing.T, log mainstem.Log, b *mainstem.Batch) mainstem.Receipt {
+	t.Helper()
+	r, err := log.Commit(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// values returns what key k of space s holds, oldest first.
+func values(t *testing.T, log mainstem.Log) string {
+	t.Helper()
+	var out []string
+	for r, err := range log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(r.Value))
+	}
+	return strings.Join(out, " ")
+}
+
+// If the answer to a commit is lost for longer than the timeout, the outcome is
+// unknown; the same batch with its ID resolves it.
+func TestLostAnswerIsAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	srv := testnats.NewServer(t, nil)
+	p := newProxy(t, srv.URL())
+	log := open(t, p.url(), direct(natslog.Options{Timeout: 300 * time.Millisecond}))
+	mustCommit(t, log, one("first", "1"))
+
+	p.dropAnswers.Store(true)
+	_, err := log.Commit(t.Context(), one("second", "2"))
+	if !errors.Is(err, mainstem.ErrUnknownOutcome) || !errors.Is(err, mainstem.ErrUnavailable) {
+		t.Fatalf("commit without an answer: %v, want Unavailable with an unknown outcome", err)
+	}
+	p.heal()
+	eventually(t, "the connection is back", func() error {
+		r, err := log.Commit(t.Context(), one("second", "2"))
+		if err == nil && (!r.Duplicate || r.Versions[0] != 2) {
+			t.Fatalf("the batch was written again: %+v", r)
+		}
+		return err
+	})
+	if got := values(t, log); got != "1 2" {
+		t.Fatalf("the key holds %q, want each value once", got)
+	}
+}
+
+// A short loss is not an error at all: the commit finds out by itself.
+func TestShortLossIsResolved(t *testing.T) {
+	t.Parallel()
+	srv := testnats.NewServer(t, nil)
+	p := newProxy(t, srv.URL())
+	log := open(t, p.url(), direct(natslog.Options{}))
+	mustCommit(t, log, one("", "0"))
+	want := "0"
+	for i := 1; i <= 6; i++ {
+		drop := &p.dropAnswers
+		if i%2 == 0 {
+			drop = &p.dropRequests
+		}
+		drop.Store(true)
+		done := make(chan error, 1)
+		go func() {
+			_, err := log.Commit(context.Background(), one("", fmt.Sprint(i)))
+			done <- err
+		}()
+		timer := time.AfterFunc(100*time.Millisecond, p.heal)
+		if err := <-done; err != nil {
+			t.Fatalf("commit %d: %v", i, err)
+		}
+		timer.Stop()
+		p.heal()
+		want += fmt.Sprint(" ", i)
+	}
+	if got := values(t, log); got != want {
+		t.Fatalf("the key holds %q, want %q", got, want)
+	}
+}
+
+// Without a server nothing is written, and the error says so.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	srv := testnats.NewServer(t, nil)
+	log := open(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond})
+	mustCommit(t, log, one("", "1"))
+	srv.Stop()
+	eventually(t, "the client has noticed", func() error {
+		_, err := log.Commit(t.Context(), one("", "2"))
+		var e *mainstem.Error
+		if !errors.As(err, &e) || e.Kind != mainstem.KindUnavailable {
+			t.Fatalf("commit without a server: %v, want Unavailable", err)
+		}
+		if e.Outcome != mainstem.NotWritten {
+			return err
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := log.Commit(ctx, one("", "3")); !errors.Is(err, mainstem.ErrCanceled) {
+		t.Fatalf("a commit that was given up: %v, want Canceled", err)
+	}
+	srv.Start()
+	eventually(t, "commits work again", func() error {
+		_, err := log.Commit(t.Context(), one("", "4"))
+		return err
+	})
+}
+
+// Limits of the server are errors that name them.
+func TestServerLimits(t *testing.T) {
+	srv := testnats.NewServer(t, &testnats.Options{MaxPayload: 64 << 10, Configure: func(o *server.Options) {
+		o.JetStreamLimits.MaxBatchSize = 4
+	}})
+	log := open(t, srv.URL(), natslog.Options{})
+	mustCommit(t, log, one("", "1"))
+	refuse := func(what string, b *mainstem.Batch, words ...string) {
+		t.Helper()
+		_, err := log.Commit(t.Context(), b)
+		var e *mainstem.Error
+		if !errors.As(err, &e) || e.Kind != mainstem.KindInvalid || e.Outcome != mainstem.NotWritten {
+			t.Fatalf("%s: %v, want Invalid, not written", what, err)
+		}
+		for _, w := range words {
+			if !strings.Contains(err.Error(), w) {
+				t.Fatalf("%s: %v does not say %q", what, err, w)
+			}
+		}
+	}
+	refuse("a record larger than a message", one("", strings.Repeat("x", 64<<10)), "65536", "max_payload")
+	many := mainstem.NewBatch()
+	for range 6 {
+		many.Put("s", []byte("k"), make([]byte, 50<<10))
+	}
+	refuse("a batch of six messages", many, "max_batch_size", "4")
+
+	small := open(t, srv.URL(), natslog.Options{MaxMessages: 3})
+	_, err := small.Commit(t.Context(), many)
+	if !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "6 messages") || !strings.Contains(err.Error(), "limit is 3") {
+		t.Fatalf("a batch above MaxMessages: %v", err)
+	}
+	fits := mainstem.NewBatch()
+	for range 4 {
+		fits.Put("s", []byte("k"), make([]byte, 50<<10))
+	}
+	if r := mustCommit(t, log, fits); r.Last-r.First != 3 || r.Versions[3] != 5 {
+		t.Fatalf("a batch of four messages: %+v", r)
+	}
+}

@@ -1,0 +1,373 @@
+package natslog
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// state is everything about the log but the bytes of its records: what replaying
+// the facts of the stream, in its order, leads to. Every process that has the log
+// open holds the same.
+//
+// Invariant: a unit of the stream has refs 0 only if leaving it out of a replay
+// leads to the same state. Only such units are ever deleted.
+type state struct {
+	seq    uint64 // sequence of the newest message seen
+	head   uint64 // newest position
+	time   int64  // of the newest record, unix nanoseconds
+	nextID uint32 // of the next space
+
+	spaces map[string]*space
+	byID   map[uint32]*space // also dropped ones of which records lie in the stream
+	units  map[uint64]*unit  // by the sequence of their first message
+	newest *unit             // it stays: its numbers are the newest
+
+	receipts     map[string]*receipt // by batch ID
+	receiptOrder []*receipt          // by age
+
+	dead     []*unit // refs went to 0, to be deleted
+	sparse   []*unit // mostly dead, to be restated
+	idle     []*key  // of which nothing is left
+	expiring expiring
+}
+
+// space is one space. Its ID is never given to another one.
+type space struct {
+	id      uint32
+	name    string // "" until its fact was seen
+	policy  mainstem.Policy
+	created int64
+	updated int64
+	last    uint64 // newest position
+	floor   uint64 // new keys begin above this version
+	dropped bool
+
+	keys  map[string]*key
+	index keyIndex
+	order []*record // every record by position; dead ones are taken out now and then
+	gone  int       // dead ones in order
+	tombs []*record // tombstones by position, in a space with bounded history
+
+	live struct{ keys, records, bytes int64 }
+	phys int // its records and definitions that lie in the stream, dead or alive
+
+	defined *unit // holds the newest fact about the space
+	active  *unit // holds the newest last and updated
+	dropper *unit // holds the fact that it was dropped
+}
+
+// key is one key: everything that was ever written to it.
+type key struct {
+	space *space
+	name  string
+	head  uint64    // newest version ever given
+	floor uint64    // records below it are dead
+	recs  []*record // those held, by version
+	phys  int       // records that lie in the stream, dead or alive
+	told  *unit     // holds the newest fact about head and floor
+}
+
+// record is where one record lies and what is known without reading it. All but
+// dead is immutable, so readers may use what they found after the lock is gone.
+type record struct {
+	key     *key
+	version uint64
+	pos     uint64
+	time    int64
+	expires int64 // 0: never
+	count   uint32
+	tomb    mainstem.Tombstone
+	size    int64 // bytes of key, headers and value
+
+	unit *unit
+	seq  uint64 // message
+	off  uint32 // in its payload
+	len  uint32
+
+	dead bool // under the lock of the log
+}
+
+// unit is what one publish put into the stream: usually one message.
+type unit struct {
+	seq      uint64 // of the first message
+	parts    uint32
+	nonce    uint64
+	facts    int      // it came with
+	refs     int      // facts that still count, and units that must not outlive it
+	holds    []*key   // one entry for each record in it
+	defines  []*space // one entry for each definition in it
+	tells    []*key   // those whose head and floor it states alone
+	receipts []*receipt
+	before   []*unit // must be kept until this one is deleted
+	erase    bool    // overwrite its bytes: something in it was redacted
+	queued   bool    // in state.sparse
+	diedAt   time.Time
+}
+
+// receipt is a batch that was committed with an ID.
+type receipt struct {
+	id       string
+	first    uint64
+	last     uint64
+	time     int64
+	versions []mainstem.Version
+	unit     *unit
+}
+
+func newState() state {
+	return state{
+		nextID: 1, spaces: map[string]*space{}, byID: map[uint32]*space{}, units: map[uint64]*unit{},
+		receipts: map[string]*receipt{},
+	}
+}
+
+// retain counts one more reason to keep u.
+func (u *unit) retain() *unit {
+	u.refs++
+	return u
+}
+
+// release takes one reason to keep u away.
+func (s *state) release(u *unit) {
+	if u == nil {
+		return
+	}
+	u.refs--
+	switch {
+	case u.refs == 0:
+		u.diedAt = time.Now()
+		s.dead = append(s.dead, u)
+	case u.refs*2 < u.facts && !u.queued:
+		u.queued = true
+		s.sparse = append(s.sparse, u)
+	}
+}
+
+// outlive keeps later until earlier is deleted.
+func outlive(later, earlier *unit) {
+	if later != earlier {
+		earlier.before = append(earlier.before, later.retain())
+	}
+}
+
+// spaceOf returns the space with an ID; its fact may come later in the stream than
+// the facts about its keys.
+func (s *state) spaceOf(id uint32) *space {
+	sp := s.byID[id]
+	if sp == nil {
+		sp = &space{id: id, keys: map[string]*key{}}
+		s.byID[id] = sp
+		s.nextID = max(s.nextID, id+1)
+	}
+	return sp
+}
+
+func (sp *space) keyOf(name []byte) *key {
+	k := sp.keys[string(name)]
+	if k == nil {
+		k = &key{space: sp, name: string(name)}
+		sp.keys[k.name] = k
+		sp.index.insert(k)
+	}
+	return k
+}
+
+// tell notes that u holds the newest fact about k.
+func (s *state) tell(k *key, u *unit, head, floor uint64) {
+	k.head, k.floor = max(k.head, head), max(k.floor, floor)
+	old := k.told
+	k.told = u.retain()
+	s.release(old)
+}
+
+// insert adds r, which replaces a record of its version.
+func (s *state) insert(k *key, r *record) {
+	r.key = k
+	i := k.find(r.version)
+	if i < len(k.recs) && k.recs[i].version == r.version {
+		old := k.recs[i]
+		outlive(r.unit, old.unit)
+		s.kill(old)
+		k.recs[i] = r
+	} else if i == len(k.recs) {
+		k.recs = append(k.recs, r)
+	} else {
+		k.recs = append(k.recs, nil)
+		copy(k.recs[i+1:], k.recs[i:])
+		k.recs[i] = r
+	}
+	r.unit.retain()
+	sp := k.space
+	sp.enter(r)
+	sp.live.records++
+	sp.live.bytes += r.size
+	if len(k.recs) == 1 {
+		sp.live.keys++
+	}
+	if r.expires != 0 {
+		s.expiring.push(r)
+	}
+	if r.tomb != mainstem.Live && sp.policy.History != 0 {
+		sp.tombs = append(sp.tombs, r)
+	}
+}
+
+// enter puts r into the order of its space.
+func (sp *space) enter(r *record) {
+	n := len(sp.order)
+	if n == 0 || sp.order[n-1].pos < r.pos {
+		sp.order = append(sp.order, r)
+		return
+	}
+	i := sp.after(r.pos - 1)
+	if sp.order[i].pos == r.pos { // its earlier copy, which is dead
+		sp.order[i] = r
+		sp.gone--
+		return
+	}
+	sp.order = append(sp.order, nil)
+	copy(sp.order[i+1:], sp.order[i:])
+	sp.order[i] = r
+}
+
+// after returns the index in order of the first record above pos.
+func (sp *space) after(pos uint64) int {
+	return sort.Search(len(sp.order), func(i int) bool { return sp.order[i].pos > pos })
+}
+
+// kill makes r count no more. The caller takes it out of its key.
+func (s *state) kill(r *record) {
+	r.dead = true
+	sp := r.key.space
+	sp.live.records--
+	sp.live.bytes -= r.size
+	if len(r.key.recs) == 1 {
+		sp.live.keys--
+	}
+	s.release(r.unit)
+	if sp.gone++; sp.gone > 64 && sp.gone > len(sp.order)/2 {
+		sp.tidy()
+	}
+}
+
+// tidy takes dead records out of the order. Readers hold no index into it.
+func (sp *space) tidy() {
+	kept := make([]*record, 0, len(sp.order)-sp.gone)
+	for _, r := range sp.order {
+		if !r.dead {
+			kept = append(kept, r)
+		}
+	}
+	sp.order, sp.gone = kept, 0
+}
+
+// find returns the index of the first record at version v or later.
+func (k *key) find(v uint64) int {
+	if n := len(k.recs); n == 0 || k.recs[n-1].version < v {
+		return n
+	}
+	return sort.Search(len(k.recs), func(i int) bool { return k.recs[i].version >= v })
+}
+
+// at returns the record that ends at v, or nil.
+func (k *key) at(v uint64) *record {
+	if i := k.find(v); i < len(k.recs) && k.recs[i].version == v {
+		return k.recs[i]
+	}
+	return nil
+}
+
+// cut kills the records of k below its floor.
+func (s *state) cut(k *key) {
+	n := 0
+	for n < len(k.recs) && k.recs[n].version < k.floor {
+		n++
+	}
+	for range n {
+		r := k.recs[0]
+		s.kill(r)
+		k.recs[0] = nil
+		k.recs = k.recs[1:]
+	}
+	if len(k.recs) == 0 {
+		k.recs = nil
+	}
+}
+
+// remove kills the record of k at version v, as told by u.
+func (s *state) remove(k *key, v uint64, u *unit) {
+	i := k.find(v)
+	if i == len(k.recs) || k.recs[i].version != v {
+		return
+	}
+	r := k.recs[i]
+	outlive(u, r.unit)
+	s.kill(r)
+	recs := make([]*record, 0, len(k.recs)-1)
+	k.recs = append(append(recs, k.recs[:i]...), k.recs[i+1:]...)
+}
+
+// hidden reports whether r is no longer to be seen at time now.
+func (sp *space) hidden(r *record, now int64) bool {
+	return r.expired(now) || sp.policy.MaxAge > 0 && now-r.time > int64(sp.policy.MaxAge)
+}
+
+func (r *record) expired(now int64) bool { return r.expires != 0 && now >= r.expires }
+
+// newest returns the record at the newest version of k, nil if it is gone or hidden.
+func (k *key) newest(now int64) *record {
+	n := len(k.recs)
+	if n == 0 || k.recs[n-1].version != k.head || k.space.hidden(k.recs[n-1], now) {
+		return nil
+	}
+	return k.recs[n-1]
+}
+
+// expiry returns when something that lives d from now on expires.
+func expiry(now int64, d time.Duration) int64 {
+	if int64(d) > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + int64(d)
+}
+
+// expiring is a heap of the records that expire, the next one first. Dead ones
+// stay until they are due.
+type expiring []*record
+
+func (h *expiring) push(r *record) {
+	*h = append(*h, r)
+	for i := len(*h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if (*h)[up].expires <= (*h)[i].expires {
+			break
+		}
+		(*h)[up], (*h)[i] = (*h)[i], (*h)[up]
+		i = up
+	}
+}
+
+// pop takes the next record out.
+func (h *expiring) pop() *record {
+	old := *h
+	n := len(old) - 1
+	r := old[0]
+	old[0], old[n] = old[n], nil
+	*h = old[:n]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
+			if old[c].expires < old[least].expires {
+				least = c
+			}
+		}
+		if least == i {
+			return r
+		}
+		old[i], old[least] = old[least], old[i]
+		i = least
+	}
+}

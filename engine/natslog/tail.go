@@ -1,0 +1,245 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// How the tail reads the stream.
+const (
+	tailHeartbeat = time.Second // a server that is silent for twice as long is given up
+	tailWait      = 30 * time.Second
+	tailMessages  = 1000
+	tailInactive  = time.Minute // then servers forget a consumer that nobody reads
+
+	// tailQuiet is how long this process must not have written before the tail waits for
+	// messages again: until then it would only bring back what the process itself writes.
+	// If somebody else writes before its next commit, that fails and wakes the tail.
+	tailQuiet = 5 * time.Millisecond
+	// tailBehind is how many messages of its own the tail rather skips, with a new
+	// consumer, than reads.
+	tailBehind = 64
+)
+
+// pending is a frame of which not all messages have been seen.
+type pending struct {
+	frame
+	seq   uint64 // of its first message
+	parts uint32
+	seen  uint32
+}
+
+// follow is the goroutine that keeps the state up to date with what other processes
+// write. It reads headers only: values stay on the servers until they are asked for.
+func (l *Log) follow() {
+	defer l.running.Done()
+	for l.ctx.Err() == nil {
+		if err := l.tail(); err != nil && l.ctx.Err() == nil {
+			l.opts.Logger.Warn("reading the stream again", "stream", l.opts.Stream, "error", err)
+		}
+		if l.broken() != nil || !l.pause(retryPause) {
+			return
+		}
+	}
+}
+
+// tail reads the stream until that fails, or the session ends: what was on its way then
+// is lost.
+func (l *Log) tail() error {
+	l.mu.RLock()
+	session := l.session
+	l.mu.RUnlock()
+	life, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	defer context.AfterFunc(session, cancel)()
+	c := &tailConsumer{l: l}
+	defer c.end()
+	for life.Err() == nil {
+		if from := l.seen() + 1; c.consumer == nil || from > c.next+tailBehind {
+			if err := c.begin(life, from); err != nil {
+				return err
+			}
+		}
+		n, err := c.read(c.consumer.FetchNoWait(tailMessages))
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(life, tailWait)
+		_, err = c.read(c.consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(tailHeartbeat)))
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		l.quiet()
+	}
+	return nil
+}
+
+// quiet waits until this process has not written for a while, or somebody waits for
+// what others wrote.
+func (l *Log) quiet() {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		l.mu.RLock()
+		left, wanted := time.Until(l.wrote.Add(tailQuiet)), len(l.waiters) > 0
+		l.mu.RUnlock()
+		if left <= 0 || wanted {
+			return
+		}
+		t.Reset(left)
+		select {
+		case <-t.C:
+		case <-l.hurry:
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// tailConsumer is a consumer of the stream on the server.
+type tailConsumer struct {
+	l        *Log
+	consumer jetstream.Consumer
+	next     uint64 // sequence in the stream of the next message, at least
+	number   uint64 // of the newest message among those of the consumer
+}
+
+// begin makes a consumer that begins with the message from.
+func (c *tailConsumer) begin(ctx context.Context, from uint64) error {
+	c.end()
+	ctx, cancel := context.WithTimeout(ctx, 2*tryTimeout)
+	defer cancel()
+	consumer, err := c.l.js.CreateConsumer(ctx, c.l.opts.Stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, AckPolicy: jetstream.AckNonePolicy,
+		HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: tailInactive,
+	})
+	if err != nil {
+		return err
+	}
+	*c = tailConsumer{l: c.l, consumer: consumer, next: from}
+	return nil
+}
+
+// end deletes the consumer. If that fails the server does so itself later.
+func (c *tailConsumer) end() {
+	if c.consumer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.l.root, tailEnd)
+	defer cancel()
+	_ = c.l.js.DeleteConsumer(ctx, c.l.opts.Stream, c.consumer.CachedInfo().Name)
+	c.consumer = nil
+}
+
+// tailEnd is how long deleting a consumer may take.
+const tailEnd = 250 * time.Millisecond
+
+// read takes messages into the state and returns how many there were.
+func (c *tailConsumer) read(batch jetstream.MessageBatch, err error) (n int, _ error) {
+	if err != nil {
+		return 0, err
+	}
+	for msg := range batch.Messages() {
+		if err != nil {
+			continue // the batch must be emptied
+		}
+		err = c.receive(msg)
+		n++
+	}
+	if err == nil {
+		err = batch.Error()
+	}
+	return n, err
+}
+
+func (c *tailConsumer) receive(msg jetstream.Msg) error {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return corrupt("read stream", "a message without metadata: %w", err)
+	}
+	c.number++
+	if meta.Sequence.Consumer != c.number {
+		return fmt.Errorf("message %d of the consumer was lost on the way", c.number)
+	}
+	c.next = meta.Sequence.Stream + 1
+	if err := c.l.receive(msg, meta.Sequence.Stream); err != nil {
+		c.l.breakDown(err)
+		return err
+	}
+	return nil
+}
+
+// receive takes one message into the state.
+func (l *Log) receive(msg jetstream.Msg, seq uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq <= l.st.seq {
+		return nil // our own, or delivered twice
+	}
+	values := msg.Headers()[header]
+	if len(values) == 0 {
+		return corrupt("read stream", "message %d of stream %s has no header %s: another program writes to %s", seq, l.opts.Stream, header, l.subject)
+	}
+	p, err := decodeHeader(values[0])
+	if err != nil {
+		return corrupt("read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
+	}
+	l.takeLocked(p, seq)
+	return nil
+}
+
+// takeLocked takes the message with sequence seq into the state. A frame becomes
+// true with its last message; if that never came, because the power failed, or if
+// its first one is gone, because it is being deleted, it never does.
+func (l *Log) takeLocked(p piece, seq uint64) {
+	if p.part == 0 {
+		l.abandonLocked()
+		l.pending = &pending{frame: p.frame, seq: seq, parts: p.parts, seen: 1}
+	} else if q := l.pending; q != nil && q.nonce == p.nonce && q.seq+uint64(q.seen) == seq && q.seen == p.part && q.parts == p.parts {
+		q.facts = append(q.facts, p.facts...)
+		q.head = p.head
+		q.seen++
+	} else {
+		l.abandonLocked()
+		l.torn = append(l.torn, seq)
+	}
+	if q := l.pending; q != nil && q.seen == q.parts {
+		l.pending = nil
+		l.applyLocked(&q.frame, &unit{seq: q.seq, parts: q.parts, nonce: q.nonce})
+		return
+	}
+	l.st.seq = seq
+	l.seqLocked()
+}
+
+// abandonLocked gives up the frame that is incomplete: another one has begun.
+func (l *Log) abandonLocked() {
+	if q := l.pending; q != nil {
+		for i := range uint64(q.seen) {
+			l.torn = append(l.torn, q.seq+i)
+		}
+		l.pending = nil
+	}
+}
+
+// breakDown makes the log unusable: the stream holds what this engine cannot read.
+func (l *Log) breakDown(err error) {
+	l.opts.Logger.Error("the log is unusable", "stream", l.opts.Stream, "error", err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.damage = mapError("read stream", err)
+	l.seqLocked()
+	l.followers.wakeAll()
+}
+
+var _ mainstem.Log = (*Log)(nil)
