@@ -120,6 +120,13 @@ var Layers = []Layer{
 		Because: "who only dials must not link the server",
 	},
 	{
+		Name:    "the engine on PostgreSQL",
+		Dirs:    []string{"engine/pglog"},
+		May:     []string{".", "internal/format", "internal/invariants"},
+		Libs:    []string{"github.com/jackc/pgx/v5"},
+		Because: "an engine carries any view, so it knows none, and no other engine",
+	},
+	{
 		Name:    "the conformance suite",
 		Dirs:    []string{"enginetest"},
 		May:     []string{"."},
@@ -184,8 +191,8 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "servers for tests",
-		Dirs:    []string{"internal/testnats"},
-		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+		Dirs:    []string{"internal/testnats", "internal/testpostgres"},
+		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"},
 		Because: "they start what others wrote and know nothing of ours",
 	},
 	{

@@ -1,0 +1,177 @@
+package pglog
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// migrations make format n of the schema from format n-1, each in one transaction.
+// What was released never changes: a new format is a new entry.
+var migrations = [][]string{
+	{"tables.sql", "apply.sql", "commit.sql", "sweep.sql", "views.sql"},
+}
+
+// Classes of advisory locks; the second number of a lock is of the schema's name.
+const (
+	lockMigrate = 0x6d73_0000 + iota
+	lockOrder   // held by who has the end of the order
+	lockListen  // shared by those who listen for new records
+)
+
+// settings make PostgreSQL plan the statements of the engine the way they are meant:
+// by index, whatever the statistics say about tables that were empty a moment ago.
+var settings = [][2]string{
+	{"enable_seqscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"},
+	{"plan_cache_mode", "force_generic_plan"}, {"jit", "off"}, {"max_parallel_workers_per_gather", "0"},
+}
+
+// dialect fills in what depends on the schema.
+type dialect struct {
+	schema  string
+	channel string
+	id      int32 // of the schema's name, in advisory locks
+}
+
+func newDialect(schema string) dialect {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(schema)) // never fails
+	return dialect{schema: schema, channel: "mainstem_" + schema, id: int32(h.Sum32())}
+}
+
+func (d dialect) lock(class int) string { return fmt.Sprintf("%d, %d", class, d.id) }
+
+// sql returns text with the names of this log in it.
+func (d dialect) sql(text string) string {
+	var set []string
+	for _, s := range settings {
+		set = append(set, "SET "+s[0]+" = "+s[1])
+	}
+	return strings.NewReplacer(
+		"{schema}", pgx.Identifier{d.schema}.Sanitize(), "{channel}", d.channel,
+		"{order}", d.lock(lockOrder), "{listen}", d.lock(lockListen),
+		"{settings}", strings.Join(set, " "), "{name_max}", strconv.Itoa(nameMax),
+	).Replace(text)
+}
+
+// Versions of PostgreSQL as server_version_num says them.
+const oldestServer = 14_00_00
+
+// prepare looks at the server and makes the tables, or brings them to the newest format.
+func (l *Log) prepare(ctx context.Context, c *pgx.Conn) error {
+	if err := l.checkServer(ctx, c); err != nil {
+		return err
+	}
+	format, err := l.format(ctx, c)
+	if err != nil || format == len(migrations) {
+		return err
+	}
+	if format == 0 && l.opts.MustExist {
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("the schema %s holds no log", l.opts.Schema)}
+	}
+	return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return l.migrate(ctx, tx) })
+}
+
+func (l *Log) checkServer(ctx context.Context, c *pgx.Conn) error {
+	var version int
+	var encoding, fsync string
+	err := c.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), current_setting('fsync')").
+		Scan(&version, &encoding, &fsync)
+	if err != nil {
+		return err
+	}
+	if version < oldestServer {
+		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open", Err: fmt.Errorf("the server is PostgreSQL %d.%d: want 14 or newer", version/10000, version%10000)}
+	}
+	if encoding != "UTF8" {
+		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open", Err: fmt.Errorf("the database has the encoding %s: want UTF8", encoding),
+			Hint: "create the database with ENCODING 'UTF8' TEMPLATE template0"}
+	}
+	if fsync == "off" {
+		l.opts.Logger.Warn("the PostgreSQL server runs with fsync=off: nothing survives a power cut, whatever durability is asked for")
+	}
+	return nil
+}
+
+// format returns the format of the schema, 0 if there is none.
+func (l *Log) format(ctx context.Context, c interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (int, error) {
+	// Not to_regclass: it may answer from a cache that is older than a lock just taken.
+	const exists = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migration'"
+	var tables int
+	if err := c.QueryRow(ctx, exists, l.dialect.schema).Scan(&tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	var format int
+	if err := c.QueryRow(ctx, l.dialect.sql("SELECT coalesce(max(version), 0) FROM {schema}.migration")).Scan(&format); err != nil {
+		return 0, err
+	}
+	if format > len(migrations) {
+		return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Hint: "use a newer Mainstem",
+			Err: fmt.Errorf("the schema %s has format %d: this version knows up to %d", l.opts.Schema, format, len(migrations))}
+	}
+	return format, nil
+}
+
+func (l *Log) migrate(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock("+l.dialect.lock(lockMigrate)+")"); err != nil {
+		return err
+	}
+	from, err := l.format(ctx, tx) // another process may have been quicker
+	if err != nil {
+		return err
+	}
+	if from == 0 {
+		if err := l.createSchema(ctx, tx); err != nil {
+			return err
+		}
+	}
+	for n := from; n < len(migrations); n++ {
+		for _, name := range migrations[n] {
+			text, err := files.ReadFile("sql/" + name)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Conn().PgConn().Exec(ctx, l.dialect.sql(string(text))).ReadAll(); err != nil {
+				return fmt.Errorf("format %d, %s: %w", n+1, name, err)
+			}
+		}
+		if _, err := tx.Exec(ctx, l.dialect.sql("INSERT INTO {schema}.migration (version) VALUES ($1)"), n+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createSchema makes the schema if it is not there: a user without that right can be
+// given an empty one.
+func (l *Log) createSchema(ctx context.Context, tx pgx.Tx) error {
+	var schemas int
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM pg_namespace WHERE nspname = $1", l.dialect.schema).Scan(&schemas); err != nil {
+		return err
+	}
+	if schemas == 0 {
+		if _, err := tx.Exec(ctx, l.dialect.sql("CREATE SCHEMA {schema}")); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, l.dialect.sql("CREATE TABLE {schema}.migration (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"))
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == "42P07" {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: fmt.Errorf("the schema %s has tables of another program", l.opts.Schema)}
+	}
+	return err
+}

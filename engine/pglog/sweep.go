@@ -1,0 +1,150 @@
+package pglog
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// sweeper removes from the tables what readers no longer see: records whose time to live
+// is over, records beyond the age and size limits of their space, what dropped spaces
+// left behind, and batch IDs that need not be remembered. Every process that has the log
+// open sweeps; they take turns. It works in small transactions so that commits are not
+// held up for long.
+type sweeper struct {
+	l      *Log
+	wake   chan struct{} // capacity 1
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     struct {
+		sync.Mutex
+		next int64 // earliest expiry known, unix ns; 0: none
+	}
+}
+
+// sweepPause is the least time between two sweeps, also if the clocks of this machine and
+// the server differ.
+const sweepPause = 5 * time.Millisecond
+
+// sweepChunk is how many records of a kind one transaction removes.
+const sweepChunk = 256
+
+func startSweeper(l *Log) {
+	ctx, cancel := context.WithCancel(l.life)
+	l.sweeper = &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	go l.sweeper.run(ctx)
+}
+
+// expiresAt tells the sweeper of a record that expires at the time at, unix ns.
+func (s *sweeper) expiresAt(at int64) {
+	s.mu.Lock()
+	sooner := s.mu.next == 0 || at < s.mu.next
+	if sooner {
+		s.mu.next = at
+	}
+	s.mu.Unlock()
+	if sooner {
+		s.poke()
+	}
+}
+
+func (s *sweeper) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *sweeper) stop() {
+	s.cancel()
+	<-s.done
+}
+
+func (s *sweeper) run(ctx context.Context) {
+	defer close(s.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+			timer.Reset(s.wait()) // it may have to be sooner
+			continue
+		case <-timer.C:
+		}
+		if err := s.l.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.l.opts.Logger.Warn("removing expired records failed; it will be tried again", "error", err)
+		}
+		timer.Reset(s.wait())
+	}
+}
+
+// wait returns how long the sweeper may sleep.
+func (s *sweeper) wait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.next == 0 {
+		return s.l.opts.SweepEvery
+	}
+	now := time.Now()
+	if s.l.opts.Now != nil {
+		now = s.l.opts.Now()
+	}
+	return min(max(time.Duration(s.mu.next-now.UnixNano()), sweepPause), s.l.opts.SweepEvery)
+}
+
+// Sweep removes now what has expired or exceeds the limits of its space. The engine does
+// so by itself; tests and operators call it to be sure.
+func (l *Log) Sweep(ctx context.Context) error {
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{"SELECT {schema}.sweep_expired($1, $2)", []any{sweepChunk}},
+		{"SELECT {schema}.sweep_spaces($1, $2, $3)", []any{int64(mainstem.DefaultTombstoneAge), sweepChunk}},
+		{"SELECT {schema}.sweep_remains($1, $2, $3)", []any{int64(l.opts.BatchIDAge), sweepChunk * 4}},
+	} {
+		for n := 1; n > 0; {
+			var err error
+			if n, err = l.sweepOnce(ctx, l.dialect.sql(step.sql), step.args); err != nil {
+				return err
+			}
+		}
+	}
+	return l.sweepNext(ctx)
+}
+
+func (l *Log) sweepOnce(ctx context.Context, sql string, args []any) (n int, err error) {
+	ctx, end, err := l.begin(ctx, "sweep")
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	err = l.reads.QueryRow(ctx, sql, append([]any{poolSource{l}.moment()}, args...)...).Scan(&n)
+	if n > 0 {
+		l.hub.announceAll(0) // some may be tombstones
+	}
+	return n, l.mapError(ctx, "sweep", err)
+}
+
+// sweepNext finds out when something expires next, by this process or another.
+func (l *Log) sweepNext(ctx context.Context) error {
+	ctx, end, err := l.begin(ctx, "sweep")
+	if err != nil {
+		return err
+	}
+	defer end()
+	var next *int64
+	if err := l.reads.QueryRow(ctx, l.dialect.sql("SELECT min(expires) FROM {schema}.record")).Scan(&next); err != nil {
+		return l.mapError(ctx, "sweep", err)
+	}
+	l.sweeper.mu.Lock()
+	defer l.sweeper.mu.Unlock()
+	if l.sweeper.mu.next = 0; next != nil {
+		l.sweeper.mu.next = *next
+	}
+	return nil
+}
