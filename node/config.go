@@ -61,6 +61,13 @@ type Config struct {
 	KafkaGroupSession    time.Duration
 	KafkaGroupHeartbeat  time.Duration
 
+	// The server as a node of a cluster of actors.
+	Cluster           string // name@host:port, or "" for none
+	ClusterAdvertise  string // host:port that other nodes are told, or "" for the listener's
+	ClusterPeers      string // name=host:port, separated by commas
+	ClusterCerts      string // a directory as package devca makes it, or "" for no TLS
+	ClusterSecretFile string // a file with what all nodes know
+
 	Listen      string // host:port of the HTTP listener
 	TLSCert     string // PEM file; with TLSKey. For all listeners
 	TLSKey      string
@@ -105,7 +112,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, c.checkListen(), c.checkKafka())
+	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkCluster())
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

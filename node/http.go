@@ -109,6 +109,7 @@ func (n *Node) routes(path string, log http.Handler) http.Handler {
 	mux.HandleFunc("GET /readyz", n.ready)
 	mux.Handle("GET /metrics", n.authorized(promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle(path, n.counted(path, log))
+	n.actorRoutes(mux)
 	return n.localOnly(mux)
 }
 

@@ -37,6 +37,7 @@ type Node struct {
 	http    httpPart       // set by Start, as the rest
 	topics  *topic.Catalog // its upkeep
 	kafka   kafkaPart
+	cluster clusterPart
 	address net.Addr
 }
 
@@ -77,6 +78,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	n.parts = []part{
 		{"background", n.startBackground, n.stopBackground},
 		{"kafka", n.startKafka, n.stopKafka},
+		{"cluster", n.startCluster, n.stopCluster},
 		{"http", n.startHTTP, n.stopHTTP},
 	}
 	return n, nil
@@ -122,6 +124,9 @@ func (n *Node) Start(ctx context.Context) error {
 	served := []any{"log", n.config.Log, "url", n.URL(), "version", Version()}
 	if n.kafka.address != nil {
 		served = append(served, "kafka", n.kafka.address.String())
+	}
+	if n.cluster.node != nil {
+		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
 	}
 	n.logger.Info("serving", served...)
 	if host, _, _ := net.SplitHostPort(n.config.Listen); !isLoopback(host) && (n.tls == nil || n.token == "") {

@@ -144,10 +144,10 @@ func Join(node *actor.Node, o *Options) (*Cluster, error) {
 	}
 	if a, ok := opts.Resolver.(Announcer); ok && c.Addr() != "" {
 		addr := cmp.Or(opts.Advertise, c.Addr())
-		ctx, cancel := context.WithTimeout(c.life, opts.DialTimeout)
+		ctx, cancel := context.WithTimeout(c.life, opts.AnnounceTimeout)
 		defer cancel()
 		if err := a.Announce(ctx, node.Name(), node.Start(), addr); err != nil {
-			return nil, errors.Join(err, c.Leave(ctx))
+			return nil, errors.Join(err, c.Leave(c.life))
 		}
 	}
 	return c, nil

@@ -16,8 +16,9 @@ import (
 
 // The defaults of [Options].
 const (
-	DefaultDialTimeout = 5 * time.Second
-	DefaultDownAfter   = link.DefaultResume
+	DefaultDialTimeout     = 5 * time.Second
+	DefaultAnnounceTimeout = 30 * time.Second
+	DefaultDownAfter       = link.DefaultResume
 )
 
 // Resolver finds the addresses of nodes by name.
@@ -69,6 +70,9 @@ type Options struct {
 	// DialTimeout is how long an actor that sends to a node waits for it to be connected, if no
 	// context says less. Default [DefaultDialTimeout].
 	DialTimeout time.Duration
+	// AnnounceTimeout is how long Join waits for an [Announcer], which after a crash may
+	// have to wait until the life before is forgotten. Default [DefaultAnnounceTimeout].
+	AnnounceTimeout time.Duration
 	// DownAfter is how long a node may be out of reach before it is down: until then
 	// all that was sent waits for the connection to come back. Default [DefaultDownAfter].
 	DownAfter time.Duration
@@ -97,6 +101,9 @@ func (o *Options) withDefaults() *Options {
 	if own.DialTimeout == 0 {
 		own.DialTimeout = DefaultDialTimeout
 	}
+	if own.AnnounceTimeout == 0 {
+		own.AnnounceTimeout = DefaultAnnounceTimeout
+	}
 	return &own
 }
 
@@ -104,6 +111,9 @@ func (o *Options) withDefaults() *Options {
 func (o *Options) link(node *actor.Node) (*link.Options, error) {
 	if o.DialTimeout < 0 {
 		return nil, invalidf("Options.DialTimeout is %s: want 0 (the default) or more", o.DialTimeout)
+	}
+	if o.AnnounceTimeout < 0 {
+		return nil, invalidf("Options.AnnounceTimeout is %s: want 0 (the default) or more", o.AnnounceTimeout)
 	}
 	l := &link.Options{
 		Name: node.Name(), Start: node.Start(), Listen: o.Listen, Advertise: o.Advertise,

@@ -1,0 +1,25 @@
+// Package inspect shows what lives on the nodes of a cluster: which nodes there are,
+// which actors, and what each is doing.
+//
+// A node answers questions about itself once it has an [Inspector], and asks any other node of its
+// cluster that has one. So does the command mainstem actor, by way of a
+// server that is a node itself.
+//
+//	i, err := inspect.New(cluster)
+//	...
+//	tree, more, err := i.Tree(ctx, "shop", 0)
+//
+// # Guarantees
+//
+// What is shown of one actor is of one moment; actors that come and go meanwhile may be
+// missed. Nothing is changed by looking. What an actor shows of itself (see
+// [actor.Inspector]) it shows between two messages; all else needs no turn of it.
+//
+// # Concurrency and ownership
+//
+// An Inspector may be used from many goroutines. It is an actor, which ends with its node.
+//
+// # Limits
+//
+// [MaxActors], [MaxAsked]. Whoever belongs to the cluster may ask.
+package inspect

@@ -1,0 +1,228 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster"
+)
+
+// Limits.
+const (
+	MaxActors = 10_000 // actors in one answer
+	MaxAsked  = 64     // actors of a node that are asked to show themselves at once
+)
+
+// Name is the name of the actor that answers.
+const Name = "mainstem.inspect"
+
+// patience is how long an actor may take to come to show itself.
+const patience = 5 * time.Second
+
+// Node is a node as another sees it.
+type Node struct {
+	Name    string `json:"name" bin:"1"`
+	Start   uint64 `json:"start" bin:"2"`
+	Address string `json:"address,omitempty" bin:"3"`
+	Self    bool   `json:"self,omitempty" bin:"4"` // it is the node that was asked
+	Actors  int    `json:"actors,omitempty" bin:"5"`
+	Dead    uint64 `json:"dead_letters,omitempty" bin:"6"` // of the node that was asked
+}
+
+// Actor is what a node knows of an actor.
+type Actor struct {
+	Depth       int      `json:"depth" bin:"1"` // below the node, from 0
+	Address     string   `json:"address" bin:"2"`
+	Number      uint64   `json:"number" bin:"3"`
+	Names       []string `json:"names,omitempty" bin:"4"`
+	Behaviour   string   `json:"behaviour" bin:"5"`
+	Messages    string   `json:"messages" bin:"6"`
+	State       string   `json:"state" bin:"7"`
+	Waiting     int      `json:"waiting" bin:"8"`
+	Handled     uint64   `json:"handled" bin:"9"`
+	Incarnation int      `json:"incarnation" bin:"10"`
+	Links       int      `json:"links" bin:"11"`
+	Monitors    int      `json:"monitors" bin:"12"`
+	Kids        int      `json:"kids" bin:"13"`
+	Parent      string   `json:"parent,omitempty" bin:"14"`
+	Reason      string   `json:"reason,omitempty" bin:"15"`
+	// Shown is what an [actor.Inspector] shows of itself, if it was asked.
+	Shown map[string]string `json:"shown,omitempty" bin:"16"`
+}
+
+// question is what a node is asked. The names of these types cross the wire.
+type question struct {
+	What    string              `bin:"1"`
+	Address string              `bin:"2"`
+	Limit   int                 `bin:"3"`
+	Reply   actor.Reply[answer] `bin:"4"`
+}
+
+type answer struct {
+	Nodes  []Node  `bin:"1"`
+	Actors []Actor `bin:"2"`
+	More   bool    `bin:"3"`
+}
+
+const (
+	askNodes = "nodes"
+	askTree  = "tree"
+	askActor = "actor"
+)
+
+// Inspector is a node that shows itself to others, and others to whoever asks. It is
+// safe for concurrent use.
+type Inspector struct {
+	c     *cluster.Cluster
+	asked chan struct{} // of capacity MaxAsked
+}
+
+// New lets a node of a cluster answer questions, and ask them. It fails with Exists if it
+// was called for that node before.
+func New(c *cluster.Cluster) (*Inspector, error) {
+	i := &Inspector{c, make(chan struct{}, MaxAsked)}
+	ref, err := actor.Spawn(c.Node(), answering{i}, &actor.Options{Name: Name, Mailbox: 1024, Overflow: actor.DropNewest})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(c.Register("mainstem.inspect.question", question{}), c.Register("mainstem.inspect.answer", answer{}))
+	if err != nil {
+		ref.Stop()
+		return nil, err
+	}
+	return i, nil
+}
+
+// answering is the actor that answers.
+type answering struct{ *Inspector }
+
+// Receive answers a question.
+func (t answering) Receive(c *actor.Context[question], q question) error {
+	switch q.What {
+	case askNodes:
+		_ = q.Reply.Send(answer{Nodes: nodes(t.c)})
+	case askTree:
+		_ = q.Reply.Send(tree(t.c.Node(), q.Limit))
+	case askActor:
+		select {
+		case t.asked <- struct{}{}:
+			go func() {
+				defer func() { <-t.asked }()
+				one(c, q)
+			}()
+		default:
+			_ = q.Reply.Fail(&mainstem.Error{Kind: mainstem.KindUnavailable, Op: "inspect", Err: fmt.Errorf("%d actors are being asked already", MaxAsked)})
+		}
+	default:
+		_ = q.Reply.Fail(&mainstem.Error{Kind: mainstem.KindUnsupported, Op: "inspect", Err: fmt.Errorf("%q is not a question that this version knows", q.What)})
+	}
+	return nil
+}
+
+func nodes(c *cluster.Cluster) []Node {
+	n := c.Node()
+	all := []Node{{Name: n.Name(), Start: n.Start(), Address: c.Addr(), Self: true, Actors: n.Len(), Dead: n.DeadLetters()}}
+	for _, o := range c.Nodes() {
+		all = append(all, Node{Name: o.Name, Start: o.Start, Address: o.Addr})
+	}
+	return all
+}
+
+func tree(n *actor.Node, limit int) answer {
+	if limit <= 0 || limit > MaxActors {
+		limit = MaxActors
+	}
+	var a answer
+	for depth, info := range n.Walk() {
+		if len(a.Actors) == limit {
+			a.More = true
+			break
+		}
+		a.Actors = append(a.Actors, describe(depth, &info))
+	}
+	return a
+}
+
+// one answers a question about one actor. It waits for that actor, not in anybody's turn.
+func one(ctx context.Context, q question) {
+	on, _ := ctx.(interface{ Node() *actor.Node })
+	node := on.Node()
+	at, err := actor.ParseAddress(q.Address)
+	if err != nil {
+		_ = q.Reply.Fail(err)
+		return
+	}
+	err = actor.ErrRestarted
+	var info actor.Info
+	if at.Start == 0 || at.Start == node.Start() {
+		info, err = node.Inspect(at)
+	}
+	if err != nil {
+		_ = q.Reply.Fail(&mainstem.Error{Kind: mainstem.KindNotFound, Op: "inspect " + at.String(), Err: err})
+		return
+	}
+	a := describe(0, &info)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if shown, err := node.InspectState(ctx, at); err == nil {
+		a.Shown = shown
+	} else {
+		a.Shown = map[string]string{"error": err.Error()}
+	}
+	_ = q.Reply.Send(answer{Actors: []Actor{a}})
+}
+
+func describe(depth int, i *actor.Info) Actor {
+	text := func(a actor.Address) string { b, _ := a.MarshalText(); return string(b) }
+	a := Actor{
+		Depth: depth, Address: i.Address.String(), Number: i.ID, Names: i.Names, Behaviour: i.Behaviour, Messages: i.Messages,
+		State: i.State, Waiting: i.Waiting, Handled: i.Handled, Incarnation: i.Incarnation, Links: i.Links,
+		Monitors: i.Monitors, Kids: i.Kids, Parent: text(i.Parent),
+	}
+	if i.Reason != nil {
+		a.Reason = i.Reason.Error()
+	}
+	return a
+}
+
+// Nodes returns the nodes that a node of the cluster sees, itself first.
+func (i *Inspector) Nodes(ctx context.Context, node string) ([]Node, error) {
+	a, err := i.ask(ctx, node, question{What: askNodes})
+	return a.Nodes, err
+}
+
+// Tree returns the actors of a node, each parent before its children, at most limit
+// (0: [MaxActors]), and whether there are more.
+func (i *Inspector) Tree(ctx context.Context, node string, limit int) (actors []Actor, more bool, err error) {
+	a, err := i.ask(ctx, node, question{What: askTree, Limit: limit})
+	return a.Actors, a.More, err
+}
+
+// Actor returns one actor with what it shows of itself. It fails with NotFound if
+// the actor is gone.
+func (i *Inspector) Actor(ctx context.Context, at actor.Address) (Actor, error) {
+	text, err := at.MarshalText()
+	if err != nil {
+		return Actor{}, err
+	}
+	a, err := i.ask(ctx, at.Node, question{What: askActor, Address: string(text)})
+	if err == nil && len(a.Actors) != 1 {
+		err = &mainstem.Error{Kind: mainstem.KindInternal, Op: "inspect", Err: fmt.Errorf("node %s described %d actors: want 1", at.Node, len(a.Actors))}
+	}
+	if err != nil {
+		return Actor{}, err
+	}
+	return a.Actors[0], nil
+}
+
+func (i *Inspector) ask(ctx context.Context, node string, q question) (answer, error) {
+	to, err := actor.At[question](i.c.Node(), actor.Address{Node: node, Name: Name})
+	if err != nil {
+		return answer{}, err
+	}
+	return actor.Ask(ctx, to, func(r actor.Reply[answer]) question { q.Reply = r; return q })
+}

@@ -1,0 +1,204 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Lease is the ownership of a key.
+type Lease struct {
+	keeper  *Keeper
+	session *Session
+	key     string
+	epoch   uint64        // session.mu guards it until Acquire has returned
+	done    chan struct{} // closed when the lease is over
+	once    sync.Once
+}
+
+// Key returns what is owned.
+func (l *Lease) Key() string { return l.key }
+
+// Epoch returns the lease's epoch: any later owner of the key has a higher one. Give
+// it to what cannot be fenced by a batch, so that it can refuse an earlier owner.
+func (l *Lease) Epoch() uint64 { return l.epoch }
+
+// Session returns the epoch of the session that the lease belongs to.
+func (l *Lease) Session() uint64 { return l.session.epoch }
+
+// Done returns a channel that is closed when the lease is over: it was released, or
+// its session is over.
+func (l *Lease) Done() <-chan struct{} { return l.done }
+
+// Valid reports whether the lease is not over. It looks at the clock itself.
+func (l *Lease) Valid() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return !l.session.Over()
+	}
+}
+
+// Fence adds to b the conditions that the lease is not over, at the batch's own place in the
+// order of the log: Commit fails with Conflict, and writes nothing, once another owns
+// the key, or could. It is exact whatever clocks say. The log must be the cluster's.
+func (l *Lease) Fence(b *mainstem.Batch) {
+	space := l.keeper.bucket.Space()
+	b.IfVersion(space, []byte(leasePrefix+l.key), mainstem.Version(l.epoch))
+	b.IfVersion(space, []byte(memberPrefix+l.keeper.self.Name), mainstem.Version(l.session.epoch))
+}
+
+// Release gives the key up. It fails if the log cannot be reached: then the lease
+// is over for its owner all the same, but not for the others before the session is.
+func (l *Lease) Release(ctx context.Context) error {
+	if !l.end() {
+		return nil
+	}
+	b := mainstem.NewBatch()
+	l.keeper.bucket.Delete(b, leasePrefix+l.key, kv.IfRevision(kv.Revision(l.epoch)))
+	_, err := l.keeper.log.Commit(ctx, b)
+	l.session.disown(l)
+	if errors.Is(err, mainstem.ErrConflict) {
+		return nil // somebody else has it already
+	}
+	return err
+}
+
+// end ends the lease and reports whether that is news.
+func (l *Lease) end() (news bool) {
+	l.once.Do(func() {
+		close(l.done)
+		news = true
+	})
+	return news
+}
+
+// reserve notes that a lease of the session is being acquired. It fails if that is so
+// already, or the session has it.
+func (s *Session) reserve(l *Lease) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leases[l.key] != nil {
+		return false
+	}
+	s.leases[l.key] = l
+	return true
+}
+
+// grant notes the epoch of a lease that was acquired.
+func (s *Session) grant(l *Lease, epoch uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.epoch = epoch
+}
+
+func (s *Session) disown(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leases[l.key] == l {
+		delete(s.leases, l.key)
+	}
+}
+
+// owned returns the leases of the session.
+func (s *Session) owned() map[string]*Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owned := maps.Clone(s.leases)
+	maps.DeleteFunc(owned, func(_ string, l *Lease) bool { return l.epoch == 0 })
+	return owned
+}
+
+// Acquire takes the ownership of a key, with a value that the others see beside it:
+// a name, an address. It does not wait for another owner: then it fails with Exists
+// (ErrHeld), also if this session itself has the key. It fails with Unavailable (ErrLost) while the node has no session.
+func (k *Keeper) Acquire(ctx context.Context, key, value string) (*Lease, error) {
+	if err := validateKey(key, value); err != nil {
+		return nil, err
+	}
+	s := k.session()
+	if s == nil || s.Over() {
+		return nil, lost("acquire " + key)
+	}
+	l := &Lease{keeper: k, session: s, key: key, done: make(chan struct{})}
+	if !s.reserve(l) {
+		return nil, held("acquire", key, "this node")
+	}
+	if err := k.acquire(ctx, l, value); err != nil {
+		s.disown(l)
+		l.end()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (k *Keeper) acquire(ctx context.Context, l *Lease, value string) error {
+	for attempt := 0; ; attempt++ {
+		epoch, err := k.tryAcquire(ctx, l.session, l.key, value)
+		if l.session.Over() {
+			return lost("acquire " + l.key)
+		}
+		if err == nil {
+			l.session.grant(l, epoch)
+			return nil
+		}
+		if err := k.retry(ctx, "acquire "+l.key, attempt, err); err != nil {
+			return err
+		}
+	}
+}
+
+// tryAcquire fails with Conflict if something has changed meanwhile.
+func (k *Keeper) tryAcquire(ctx context.Context, s *Session, key, value string) (epoch uint64, err error) {
+	cur, err := k.bucket.Get(ctx, leasePrefix+key)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) && !errors.Is(err, mainstem.ErrCorrupt) {
+		return 0, err
+	}
+	if err == nil {
+		// This session's own is one that it acquired without learning of it.
+		over := cur.Value.Node == k.self.Name && cur.Value.Session == s.epoch
+		if !over {
+			over, err = k.ended(ctx, cur.Value.Node, cur.Value.Session)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if !over {
+			return 0, held("acquire", key, "node "+cur.Value.Node)
+		}
+	}
+	id := uuid.NewString()
+	b := mainstem.NewBatch()
+	k.bucket.Expect(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
+	k.bucket.Put(b, leasePrefix+key, record{ID: id, Node: k.self.Name, Session: s.epoch, Value: value}, kv.IfRevision(cur.Revision))
+	r, err := k.log.Commit(ctx, b)
+	if err == nil {
+		return uint64(r.Versions[0]), nil
+	}
+	if errors.Is(err, mainstem.ErrUnknownOutcome) {
+		if cur, gerr := k.bucket.Get(ctx, leasePrefix+key); gerr == nil && cur.Value.ID == id {
+			return uint64(cur.Revision), nil
+		}
+	}
+	return 0, err
+}
+
+// ended reports whether a session is over for good: its member record is another, or
+// gone. What the log says of that does not change any more.
+func (k *Keeper) ended(ctx context.Context, node string, session uint64) (bool, error) {
+	cur, err := k.bucket.Get(ctx, memberPrefix+node)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, mainstem.ErrCorrupt) {
+		return false, err
+	}
+	return uint64(cur.Revision) != session, nil
+}

@@ -1,0 +1,115 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Limits and defaults.
+const (
+	DefaultBucket = "actor/cluster"
+	DefaultTTL    = 10 * time.Second
+	MinTTL        = 50 * time.Millisecond // less would be over before a busy machine renews it
+	MaxTTL        = time.Hour
+	MaxName       = 255     // bytes of the name of a member
+	MaxValue      = 4 << 10 // bytes of an address, or of the value of a lease
+)
+
+// Options configure a [Keeper]; nil means the defaults.
+type Options struct {
+	// Bucket is the key-value table that the cluster shares: "database/table". Nodes
+	// with different buckets are different clusters. Default [DefaultBucket].
+	Bucket string
+	// TTL is how long a member that is not heard of stays one. Members may have
+	// different ones: each is judged by its own. Default [DefaultTTL].
+	TTL time.Duration
+	// Logger gets sessions that were lost, and what the log refuses. Default: discards.
+	Logger *slog.Logger
+}
+
+// withDefaults returns o filled in, or an Invalid error.
+func (o *Options) withDefaults() (Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	if f.Bucket == "" {
+		f.Bucket = DefaultBucket
+	}
+	if f.TTL == 0 {
+		f.TTL = DefaultTTL
+	}
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
+	if f.TTL < MinTTL || f.TTL > MaxTTL {
+		return f, invalidf("Options.TTL is %v: want %v to %v", f.TTL, MinTTL, MaxTTL)
+	}
+	return f, nil
+}
+
+// Member is a node as the others know it.
+type Member struct {
+	Name  string
+	Start uint64 // tells this life of the node from others of its name
+	// Address is where other nodes reach it, as in "10.0.0.1:4370".
+	Address string
+	// Epoch is the epoch of the member's session; 0 in the argument of [Open].
+	Epoch uint64
+}
+
+func (m Member) validate() error {
+	switch {
+	case len(m.Name) > MaxName:
+		return invalidf("the name of a member has %d bytes: the limit is %d", len(m.Name), MaxName)
+	case !utf8.ValidString(m.Name) || strings.Contains(m.Name, "/"):
+		return invalidf("the name %q of a member has a / or is not UTF-8", m.Name)
+	case len(m.Address) > MaxValue:
+		return invalidf("the address of %s has %d bytes: the limit is %d", m.Name, len(m.Address), MaxValue)
+	case !utf8.ValidString(m.Address):
+		return invalidf("the address %q of %s is not UTF-8", m.Address, m.Name)
+	}
+	return nil
+}
+
+func validateKey(key, value string) error {
+	switch {
+	case key == "" || len(key)+len(leasePrefix) > mainstem.MaxKey:
+		return invalidf("the key of a lease has %d bytes: want 1 to %d", len(key), mainstem.MaxKey-len(leasePrefix))
+	case len(value) > MaxValue:
+		return invalidf("the value of lease %.64q has %d bytes: the limit is %d", key, len(value), MaxValue)
+	case !utf8.ValidString(value):
+		return invalidf("the value of lease %.64q is not UTF-8", key)
+	}
+	return nil
+}
+
+// Reasons why a lease could not be had, for errors.Is.
+var (
+	// ErrHeld: somebody else has it. Kind Exists.
+	ErrHeld = errors.New("it is held")
+	// ErrLost: the session is over. Kind Unavailable.
+	ErrLost = errors.New("the session is over")
+)
+
+func invalidf(format string, args ...any) error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "lease", Err: fmt.Errorf(format, args...)}
+}
+
+func held(op, what string, by string) error {
+	return &mainstem.Error{Kind: mainstem.KindExists, Op: op, Err: fmt.Errorf("%s: %w by %s", what, ErrHeld, by)}
+}
+
+func lost(op string) error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: ErrLost, Hint: "it is taken up again when the log can be reached"}
+}
+
+func closed(op string) error {
+	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errors.New("the keeper was closed")}
+}

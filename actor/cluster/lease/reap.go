@@ -1,0 +1,84 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// reap removes members that are silent for too long, until Close. Every keeper does,
+// and the first one counts.
+func (k *Keeper) reap() {
+	waiting := make(map[Held]time.Time) // orphans, and since when they were seen
+	for {
+		changed := k.view.next()
+		over, orphans, again := k.view.silent(k.self.Name, time.Now())
+		for _, m := range over {
+			if err := k.evict(m); err != nil && k.ctx.Err() == nil {
+				k.logger.Warn("cannot remove a silent member", "member", m.name, "error", err)
+				again = min(again, k.ttl/5)
+			}
+		}
+		if len(over) > 0 {
+			again = min(again, k.ttl/5) // until the view shows what was done
+		}
+		if len(orphans) > 0 {
+			waiting = k.sweep(orphans, waiting)
+			again = min(again, k.ttl/2+rand.N(k.ttl/2))
+		}
+		t := time.NewTimer(max(again, time.Millisecond))
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-k.ctx.Done():
+			t.Stop()
+			return
+		}
+		t.Stop()
+	}
+}
+
+// evict removes a member, unless it has been heard of since: a renewal that this
+// keeper has not seen yet makes it fail with Conflict, which is no error.
+func (k *Keeper) evict(m suspect) error {
+	b := mainstem.NewBatch()
+	k.bucket.Delete(b, memberPrefix+m.name, kv.IfRevision(m.epoch))
+	k.bucket.Delete(b, beatPrefix+m.name, kv.IfRevision(m.beat))
+	ctx, cancel := context.WithTimeout(k.ctx, k.ttl)
+	defer cancel()
+	_, err := k.log.Commit(ctx, b)
+	if errors.Is(err, mainstem.ErrConflict) {
+		return nil
+	}
+	if err == nil {
+		k.logger.Warn("a member was silent for its whole time and is removed", "member", m.name, "epoch", m.epoch)
+	}
+	return err
+}
+
+// sweep deletes leases whose owners are gone and that nobody has taken for half a
+// TTL. It returns those that are left, with since when they were seen.
+func (k *Keeper) sweep(orphans []Held, before map[Held]time.Time) map[Held]time.Time {
+	left := make(map[Held]time.Time)
+	for _, h := range orphans {
+		since, ok := before[h]
+		if !ok {
+			since = time.Now()
+		}
+		left[h] = since
+		if time.Since(since) < k.ttl/2 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, k.ttl)
+		err := k.bucket.DeleteNow(ctx, leasePrefix+h.Key, kv.IfRevision(kv.Revision(h.Epoch)))
+		cancel()
+		if err != nil && !errors.Is(err, mainstem.ErrConflict) && k.ctx.Err() == nil {
+			k.logger.Warn("cannot remove the lease of a member that is gone", "lease", h.Key, "error", err)
+		}
+	}
+	return left
+}

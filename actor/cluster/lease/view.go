@@ -1,0 +1,206 @@
+package lease
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// view is what a keeper has seen of the bucket.
+type view struct {
+	mu      sync.Mutex // guards the fields below
+	members map[string]*seen
+	leases  map[string]Held
+	changed chan struct{} // closed and replaced when members or leases change
+	synced  chan struct{} // closed when the bucket has been read once
+}
+
+// seen is a member, and since when nothing was heard of it.
+type seen struct {
+	record
+	epoch kv.Revision // 0: only its beat was seen
+	beat  kv.Revision
+	since time.Time // by the clock of this process
+}
+
+// Held is a lease as others see it.
+type Held struct {
+	Key     string
+	Node    string // who owns it
+	Value   string // what the owner said when it took it
+	Epoch   uint64
+	Session uint64 // the epoch of the owner's session
+}
+
+func newView() *view {
+	return &view{
+		members: make(map[string]*seen), leases: make(map[string]Held),
+		changed: make(chan struct{}), synced: make(chan struct{}),
+	}
+}
+
+// apply takes in one change of the bucket.
+func (v *view) apply(e *kv.Entry[record]) {
+	kind, name := split(e.Key)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch kind {
+	case memberPrefix, beatPrefix:
+		v.applyMemberLocked(kind, name, e)
+	case leasePrefix:
+		if e.Live() {
+			v.leases[name] = Held{Key: name, Node: e.Value.Node, Value: e.Value.Value, Epoch: uint64(e.Revision), Session: e.Value.Session}
+		} else {
+			delete(v.leases, name)
+		}
+		v.announceLocked()
+	}
+}
+
+func (v *view) applyMemberLocked(kind, name string, e *kv.Entry[record]) {
+	m := v.members[name]
+	if m == nil {
+		m = &seen{since: time.Now()}
+		v.members[name] = m
+	}
+	revision := e.Revision
+	if !e.Live() {
+		revision = 0
+	}
+	if kind == beatPrefix {
+		if m.beat != revision {
+			m.beat, m.since = revision, time.Now()
+		}
+	} else if m.epoch != revision {
+		m.record, m.epoch, m.since = e.Value, revision, time.Now()
+		v.announceLocked()
+	}
+	if m.epoch == 0 && m.beat == 0 {
+		delete(v.members, name)
+	}
+}
+
+// drop forgets what is not in present: it was deleted while nobody watched.
+func (v *view) drop(present map[string]bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, m := range v.members {
+		if !present[memberPrefix+name] {
+			m.epoch = 0
+		}
+		if !present[beatPrefix+name] {
+			m.beat = 0
+		}
+		if m.epoch == 0 && m.beat == 0 {
+			delete(v.members, name)
+		}
+	}
+	for key := range v.leases {
+		if !present[leasePrefix+key] {
+			delete(v.leases, key)
+		}
+	}
+	v.announceLocked()
+	select {
+	case <-v.synced:
+	default:
+		close(v.synced)
+	}
+}
+
+func (v *view) announceLocked() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// next returns the channel that is closed at the next change.
+func (v *view) next() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+func (v *view) member(name string) (Member, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m := v.members[name]
+	if m == nil || m.epoch == 0 {
+		return Member{}, false
+	}
+	return m.public(name), true
+}
+
+func (m *seen) public(name string) Member {
+	return Member{Name: name, Start: m.Start, Address: m.Address, Epoch: uint64(m.epoch)}
+}
+
+func (v *view) all() []Member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []Member
+	for _, name := range slices.Sorted(maps.Keys(v.members)) {
+		if m := v.members[name]; m.epoch != 0 {
+			out = append(out, m.public(name))
+		}
+	}
+	return out
+}
+
+// held returns the owner of a key, if its session is not known to be over.
+func (v *view) held(key string) (Held, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h, ok := v.leases[key]
+	return h, ok && v.aliveLocked(h)
+}
+
+func (v *view) aliveLocked(h Held) bool {
+	m := v.members[h.Node]
+	return m != nil && uint64(m.epoch) == h.Session
+}
+
+func (v *view) heldUnder(prefix string) []Held {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []Held
+	for _, key := range slices.Sorted(maps.Keys(v.leases)) {
+		if h := v.leases[key]; strings.HasPrefix(key, prefix) && v.aliveLocked(h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// suspect is a member that nothing was heard of for its TTL.
+type suspect struct {
+	name        string
+	epoch, beat kv.Revision
+}
+
+// silent returns the members but self whose time is over, those leases whose owners
+// are no members any more, and when to look again.
+func (v *view) silent(self string, now time.Time) (over []suspect, orphans []Held, again time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	again = MaxTTL
+	for name, m := range v.members {
+		if name == self || m.epoch == 0 {
+			continue
+		}
+		if left := m.since.Add(m.ttl()).Sub(now); left > 0 {
+			again = min(again, left)
+		} else {
+			over = append(over, suspect{name, m.epoch, m.beat})
+		}
+	}
+	for _, h := range v.leases {
+		if !v.aliveLocked(h) {
+			orphans = append(orphans, h)
+		}
+	}
+	return over, orphans, again
+}

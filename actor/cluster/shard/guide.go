@@ -1,0 +1,413 @@
+package shard
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+)
+
+// guide is the actor of a region: it knows where each shard is, and passes messages on.
+//
+// What it gets is: local[M] from senders of this node, by way of the door, M and flush
+// from the guides of other nodes, and from its own region look, outcomes of orders and
+// leave. It never waits: what other nodes are slow to take waits in lanes, and
+// the door lets only so many local messages in, so that senders wait, not messages.
+type guide[M any] struct {
+	region *Region[M]
+	opts   Options
+	key    func(M) int // the shard of a message
+	start  func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error)
+	hosts  bool // this node may own shards
+	sticky bool // a shard stays where it is while its owner lives
+	orders chan order
+
+	slots   chan struct{} // taken by local messages on their way
+	pending atomic.Bool   // a look is in the mailbox
+
+	places     []place[M]
+	nodes      []string // who shares the shards
+	best       []string // of those, which is to own each shard
+	lanes      map[string]actor.Ref[any]
+	announcing bool // an order is under way that says whether this node is among them
+	leaving    *leave
+	lingering  bool // all is given away; what still comes by the old way is passed on
+}
+
+// hop is what a place has for messages that have come so many hops: those of this node none.
+//
+// To keep their order, those that have come n hops wait until all that was passed on
+// after n hops before, by ways that have changed since, has arrived. That is found out by
+// flushes of n+1 hops, which wait only for such of more: so no two wait for each other.
+type hop struct {
+	queue   []any
+	used    bool    // some have gone to the present owner
+	flushes []*wait // what went to owners before may still be on its way
+}
+
+// local is a message from a sender of this node, which has a slot.
+type local[M any] struct{ m M }
+
+// parcel is what a lane carries to another node.
+type parcel struct {
+	m    any
+	slot bool // it has one
+}
+
+// relayed is a message that another guide has passed on: it has come this many hops.
+// One that comes straight from its sender's node, the first hop, comes as it is.
+type relayed struct {
+	Hops int `bin:"1"`
+	M    any `bin:"2"`
+}
+
+// maxHops is how often a message may be passed on in its order: its shard moved as
+// often while it was under way.
+const maxHops = 8
+
+// flush goes the way that messages for a shard go, and is answered where they end:
+// then what went before it has arrived.
+type flush struct {
+	Shard int                    `bin:"1"`
+	Hops  int                    `bin:"2"` // of the messages that it goes behind
+	Reply actor.Reply[flushDone] `bin:"3"`
+}
+
+type flushDone struct {
+	Epoch uint64 `bin:"1"`
+}
+
+// The names of what guides send each other.
+const (
+	flushName     = "mainstem.shard.flush"
+	flushDoneName = "mainstem.shard.flushed"
+	relayedName   = "mainstem.shard.relayed"
+)
+
+type (
+	look  struct{} // members, owners or the session have changed
+	leave struct{ done actor.Reply[struct{}] }
+)
+
+// stage is what a place is at.
+type stage uint8
+
+const (
+	away     stage = iota // this node does not own the shard
+	asking                // its lease is being acquired
+	active                // its actors are here
+	draining              // they handle what they have, and end
+	giving                // its lease is being released
+)
+
+// place is what a guide knows of one shard.
+type place[M any] struct {
+	stage   stage
+	lease   *lease.Lease
+	host    actor.Ref[M]
+	unwatch func() // ends the monitor of host
+	past    uint64 // the epoch in which this node last owned it
+
+	owner string // to whom messages go; "" nobody, or this node
+	epoch uint64 // of that owner
+	hops  [maxHops + 1]hop
+
+	failures int // in a row
+	retry    *actor.Timer
+}
+
+// Receive handles whatever comes to the region.
+func (g *guide[M]) Receive(c *actor.Context[any], m any) error {
+	switch m := m.(type) {
+	case local[M]:
+		g.take(c, g.key(m.m), 0, m.m)
+	case flush:
+		if m.Shard >= 0 && m.Shard < len(g.places) {
+			g.take(c, m.Shard, m.Hops, m)
+		}
+	case relayed:
+		if v, ok := m.M.(M); ok {
+			g.take(c, g.key(v), m.Hops, v)
+		}
+	case look:
+		g.pending.Store(false)
+		g.look(c)
+	case outcome:
+		return g.outcome(c, m)
+	case leave:
+		g.leaving = &m
+		g.look(c)
+	case M: // last, as M may be an interface
+		g.take(c, g.key(m), 1, m)
+	}
+	return nil
+}
+
+// Start is called before anything else.
+func (g *guide[M]) Start(c *actor.Context[any]) error {
+	g.look(c)
+	return nil
+}
+
+// Stop makes dead letters of what still waits.
+func (g *guide[M]) Stop(c *actor.Context[any], _ error) {
+	for i := range g.places {
+		for h := range g.places[i].hops {
+			for _, m := range g.places[i].hops[h].queue {
+				g.drop(c, m, actor.ErrStopped)
+			}
+		}
+	}
+}
+
+// take passes on a message that has come so many hops.
+func (g *guide[M]) take(c *actor.Context[any], shard, hops int, m any) {
+	p := &g.places[shard]
+	hops = min(max(hops, 0), maxHops)
+	h := &p.hops[hops]
+	switch {
+	case len(h.flushes) > 0 || len(h.queue) > 0:
+	case p.stage == active:
+		g.deliver(c, p, m)
+		g.free(hops)
+		return
+	case p.owner != "" && p.stage == away:
+		g.forward(c, p, hops, parcel{m, hops == 0})
+		return
+	}
+	if len(h.queue) >= g.opts.Buffer {
+		g.drop(c, m, actor.ErrMailboxFull)
+	} else {
+		h.queue = append(h.queue, m)
+	}
+	g.free(hops)
+}
+
+// free gives back the slot of a local message: one that has come no hops.
+func (g *guide[M]) free(hops int) {
+	if hops == 0 {
+		<-g.slots
+	}
+}
+
+func (g *guide[M]) drop(c *actor.Context[any], m any, reason error) {
+	if f, ok := m.(flush); ok {
+		_ = f.Reply.Fail(reason)
+		return
+	}
+	c.Node().Inbound().Undelivered(c.Self().Address(), m, 0, reason)
+}
+
+// deliver hands a message to the shard's host on this node.
+func (g *guide[M]) deliver(c *actor.Context[any], p *place[M], m any) {
+	switch m := m.(type) {
+	case flush:
+		_ = m.Reply.Send(flushDone{Epoch: p.lease.Epoch()})
+	case M:
+		_ = p.host.Send(c, m) // what it cannot take is a dead letter
+	}
+}
+
+// forward sends a message that has come so many hops to the guide of the shard's owner.
+func (g *guide[M]) forward(c *actor.Context[any], p *place[M], hops int, m parcel) {
+	p.hops[hops].used = true
+	next := min(hops+1, maxHops)
+	lane, err := g.lane(c, p.owner)
+	if err == nil {
+		err = lane.Send(c, parcel{stamp(m.m, next), m.slot})
+	}
+	if err != nil {
+		g.drop(c, m.m, err)
+		if m.slot {
+			g.free(0)
+		}
+	}
+}
+
+// stamp returns m as it is sent to be one that has come so many hops.
+func stamp(m any, hops int) any {
+	switch f, ok := m.(flush); {
+	case ok:
+		f.Hops = hops
+		return f
+	case hops > 1:
+		return relayed{hops, m}
+	}
+	return m
+}
+
+// lane returns the actor that carries what goes to another node. It may wait for that
+// node, as this one must not.
+func (g *guide[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], error) {
+	if l, ok := g.lanes[node]; ok {
+		return l, nil
+	}
+	to, err := actor.At[any](c.Node(), actor.Address{Node: node, Name: actorPrefix + g.region.name})
+	if err != nil {
+		return to, err
+	}
+	l, err := actor.Spawn(c, actor.Func[any](func(c *actor.Context[any], m any) error {
+		switch m := m.(type) {
+		case parcel:
+			_ = to.Send(c, m.m) // what cannot be sent is a dead letter
+			if m.slot {
+				g.free(0)
+			}
+		case flush:
+			if err := to.Send(c, m); err != nil {
+				_ = m.Reply.Fail(err)
+			}
+		}
+		return nil
+	}), nil)
+	if err == nil {
+		g.lanes[node] = l
+	}
+	return l, err
+}
+
+// closeLanes ends the lanes to nodes that are no members any more, after what they have.
+func (g *guide[M]) closeLanes() {
+	for node, l := range g.lanes {
+		if _, lives := g.region.keeper.Member(node); !lives {
+			l.Drain()
+			delete(g.lanes, node)
+		}
+	}
+}
+
+// release sends what waits for a shard whose way is known.
+func (g *guide[M]) release(c *actor.Context[any], p *place[M]) {
+	if p.stage != active && (p.stage != away || p.owner == "") {
+		return
+	}
+	for hops := maxHops; hops >= 0; hops-- {
+		h := &p.hops[hops]
+		if len(h.flushes) > 0 {
+			continue
+		}
+		for _, m := range h.queue {
+			if p.stage == active {
+				g.deliver(c, p, m)
+			} else {
+				g.forward(c, p, hops, parcel{m, false})
+			}
+		}
+		h.queue = nil
+	}
+}
+
+// look takes in what the keeper sees now.
+func (g *guide[M]) look(c *actor.Context[any]) {
+	if nodes := participants(g.region.keeper, g.region.name); g.best == nil || !slices.Equal(nodes, g.nodes) {
+		g.nodes, g.best = nodes, winners(nodes, g.region.name, len(g.places))
+	}
+	g.closeLanes()
+	g.announce()
+	for i := range g.places {
+		g.lookAt(c, i)
+	}
+	g.finish(c)
+}
+
+// announce lets the others know that this node takes shards, or does no more.
+func (g *guide[M]) announce() {
+	want := g.hosts && g.leaving == nil
+	if want != g.shares() && !g.announcing {
+		g.announcing = true
+		g.orders <- order{shard: present, acquire: want}
+	}
+}
+
+// shares reports whether this node is seen among those that share the shards.
+func (g *guide[M]) shares() bool { return slices.Contains(g.nodes, g.region.node.Name()) }
+
+// lookAt brings one place in line with what is seen of its shard.
+func (g *guide[M]) lookAt(c *actor.Context[any], i int) {
+	p := &g.places[i]
+	k, self := g.region.keeper, g.region.node.Name()
+	h, owned := k.Holder(shardKey(g.region.name, i))
+	if owned && h.Node != self && h.Epoch > max(p.past, p.epoch) {
+		p.epoch = h.Epoch
+		g.reroute(c, i, h.Node)
+	}
+	if p.owner != "" {
+		if _, lives := k.Member(p.owner); !lives {
+			p.owner = "" // what comes waits for the next
+			for h := range p.hops {
+				p.hops[h].used = false
+			}
+		}
+	}
+	g.giveUp(p)
+	best := g.best[i]
+	switch p.stage {
+	case away:
+		if (!owned || h.Node == self) && best == self && g.hosts && g.leaving == nil && p.retry == nil {
+			p.stage = asking
+			g.orders <- order{shard: i, acquire: true}
+		}
+	case active:
+		switch {
+		case !p.lease.Valid():
+			g.retreat(c, i)
+		case g.leaving != nil || best != self && best != "" && !g.sticky:
+			p.stage = draining
+			p.host.Drain()
+		}
+	case draining:
+		if !p.lease.Valid() {
+			p.host.Stop()
+		}
+	}
+	g.release(c, p)
+}
+
+// retreat stops the actors of a shard whose lease is over: another may own it soon.
+func (g *guide[M]) retreat(c *actor.Context[any], i int) {
+	p := &g.places[i]
+	p.stage = draining
+	p.host.Stop()
+}
+
+// finish answers who waits for this region to have given everything away.
+func (g *guide[M]) finish(c *actor.Context[any]) {
+	if g.leaving == nil || g.announcing || g.shares() {
+		return
+	}
+	for i := range g.places {
+		p := &g.places[i]
+		if p.stage != away || p.waiting(len(g.nodes) > 0) {
+			return
+		}
+	}
+	if g.lingering {
+		return
+	}
+	g.lingering = true
+	linger := g.opts.Linger
+	if len(g.nodes) == 0 {
+		linger = 0 // there is nobody to pass anything on to
+	}
+	c.After(linger, func() error { return g.leaving.done.Send(struct{}{}) })
+}
+
+// waiting reports whether a place waits for flushes, or, if there are others, has messages for them.
+func (p *place[M]) waiting(others bool) bool {
+	for i := range p.hops {
+		if len(p.hops[i].flushes) > 0 || others && len(p.hops[i].queue) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pause is how long to wait before what has failed so often is tried again.
+func pause(failures int) time.Duration {
+	return min(firstPause<<min(failures, 10), maxPause)
+}
+
+var errLost = errors.New("the lease was lost meanwhile")

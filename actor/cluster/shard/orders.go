@@ -1,0 +1,178 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+)
+
+// order is something that takes time and must not be waited for in the guide's turn.
+type order struct {
+	shard   int // or present
+	acquire bool
+	lease   *lease.Lease // to release
+}
+
+// present stands for the lease that says that a node takes shards.
+const present = -1
+
+// outcome is what became of an order.
+type outcome struct {
+	order
+	err error
+}
+
+// observe tells the guide whenever something has changed.
+func (g *guide[M]) observe(ctx context.Context) {
+	k := g.region.keeper
+	for {
+		changed := k.Changed()
+		var over <-chan struct{}
+		if s, err := k.Session(ctx); err == nil {
+			over = s.Done()
+		}
+		if g.pending.CompareAndSwap(false, true) && g.region.guide.Send(ctx, look{}) != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-over:
+			// The guide must not look at it with leases that are over.
+			if g.region.guide.SendPriority(ctx, actor.Urgent, look{}) != nil {
+				return
+			}
+			if _, err := k.Session(ctx); err != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// obey carries out orders, one after another.
+func (g *guide[M]) obey(ctx context.Context) {
+	var here *lease.Lease // that says that this node takes shards
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case o := <-g.orders:
+			var err error
+			if o.shard == present {
+				here, err = g.obeyPresence(ctx, o, here)
+			} else {
+				o, err = g.obeyShard(ctx, o)
+			}
+			if g.region.guide.Send(ctx, outcome{o, err}) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (g *guide[M]) obeyPresence(ctx context.Context, o order, here *lease.Lease) (*lease.Lease, error) {
+	if !o.acquire {
+		if here == nil {
+			return nil, nil
+		}
+		return nil, here.Release(ctx)
+	}
+	if here != nil && here.Valid() {
+		return here, nil
+	}
+	return g.region.keeper.Acquire(ctx, presence(g.region.name)+g.region.node.Name(), strconv.Itoa(g.opts.Shards))
+}
+
+func (g *guide[M]) obeyShard(ctx context.Context, o order) (order, error) {
+	if !o.acquire {
+		return o, o.lease.Release(ctx)
+	}
+	l, err := g.region.keeper.Acquire(ctx, shardKey(g.region.name, o.shard), "")
+	o.lease = l
+	return o, err
+}
+
+// outcome takes in what became of an order.
+func (g *guide[M]) outcome(c *actor.Context[any], o outcome) error {
+	if o.shard == present {
+		if o.err != nil {
+			g.opts.Logger.Warn("cannot say whether this node takes shards", "region", g.region.name, "error", o.err)
+		}
+		g.announcing = false
+		if want := g.hosts && g.leaving == nil; want != g.shares() { // it is not seen yet, or failed
+			c.After(firstPause, func() error { g.look(c); return nil })
+		}
+		g.finish(c)
+		return nil
+	}
+	p := &g.places[o.shard]
+	if o.acquire {
+		g.acquired(c, p, o)
+	} else {
+		p.stage, p.lease = away, nil
+	}
+	g.lookAt(c, o.shard)
+	g.finish(c)
+	return nil
+}
+
+// acquired starts the actors of a shard.
+func (g *guide[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
+	p.stage = away
+	if o.err == nil {
+		p.past, p.lease = o.lease.Epoch(), o.lease
+		g.reroute(c, o.shard, "")
+		if o.err = g.begin(c, p, o.shard); o.err == nil {
+			p.stage = active
+			return
+		}
+		g.opts.Logger.Warn("cannot start the actors of a shard", "region", g.region.name, "shard", o.shard, "error", o.err)
+		p.stage = giving
+		g.orders <- order{shard: o.shard, lease: o.lease}
+	}
+	if errors.Is(o.err, lease.ErrHeld) || errors.Is(o.err, lease.ErrLost) {
+		p.failures = 0 // it has not failed: this node does not see yet what the log knows
+	}
+	g.fail(c, p, o.shard)
+}
+
+// fail lets a shard be for a while.
+func (g *guide[M]) fail(c *actor.Context[any], p *place[M], shard int) {
+	p.retry = c.After(pause(p.failures), func() error {
+		p.retry = nil
+		g.lookAt(c, shard)
+		return nil
+	})
+	p.failures++
+}
+
+// begin starts the host of a shard.
+func (g *guide[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
+	if !p.lease.Valid() {
+		return errLost
+	}
+	var err error
+	if p.host, err = g.start(c, shard, p.lease); err != nil {
+		return err
+	}
+	p.unwatch = c.Monitor(p.host, func(d actor.Down) error { return g.ended(c, shard, d.Reason) })
+	return nil
+}
+
+// ended gives up the lease of a shard whose actors have ended.
+func (g *guide[M]) ended(c *actor.Context[any], shard int, reason error) error {
+	p := &g.places[shard]
+	if actor.IsCrash(reason) && p.stage == active {
+		g.opts.Logger.Warn("the actors of a shard have failed", "region", g.region.name, "shard", shard, "reason", reason)
+		g.fail(c, p, shard)
+	} else {
+		p.failures = 0
+	}
+	p.host, p.stage = actor.Ref[M]{}, giving
+	g.orders <- order{shard: shard, lease: p.lease}
+	return nil
+}

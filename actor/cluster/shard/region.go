@@ -1,0 +1,195 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+)
+
+// Region is one node's part of a set of actors spread over the cluster. It is safe
+// for concurrent use.
+type Region[M any] struct {
+	name   string
+	node   *actor.Node
+	keeper *lease.Keeper
+	shards int
+	guide  actor.Ref[any]
+	door   actor.Ref[M] // lets local messages in
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	once   sync.Once
+	err    error
+}
+
+// Open starts a region. key returns the key of a message: it is called by the
+// region's actor, must return the same wherever it is called, and must not change m. fresh makes
+// the actor of a key, on the node that owns its shard; with fresh nil this node owns none
+// and only sends. The type M must be registered with the cluster under the same name on all nodes.
+//
+// It fails with Exists if the node has a region of that name, Invalid if others of that
+// name have another number of shards.
+func Open[M any](c Cluster, k *lease.Keeper, name string, key func(M) string, fresh func(Entity) actor.Actor[M], o *Options) (*Region[M], error) {
+	opts, err := o.withDefaults(name)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return nil, invalidf("region %s has no function for keys", name)
+	}
+	g := &guide[M]{
+		opts: opts, key: func(m M) int { return shardOf(key(m), opts.Shards) }, hosts: fresh != nil,
+	}
+	g.start = func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error) {
+		h := &host[M]{key: key, fresh: fresh, lease: l, entities: opts.Entities}
+		return actor.Spawn(c, h, &actor.Options{Grace: -1})
+	}
+	return open(c, k, name, g)
+}
+
+// Sole is [Open] for one shard whose only actor is always there: fresh makes it as soon
+// as the node owns the shard, which stays where it is until its owner goes. It is what package
+// singleton is made of.
+func Sole[M any](c Cluster, k *lease.Keeper, name string, fresh func(*lease.Lease) actor.Actor[M], o *Options) (*Region[M], error) {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.Shards = 1
+	opts, err := own.withDefaults(name)
+	if err != nil {
+		return nil, err
+	}
+	g := &guide[M]{opts: opts, key: func(M) int { return 0 }, hosts: fresh != nil, sticky: true}
+	g.start = func(c *actor.Context[any], _ int, l *lease.Lease) (actor.Ref[M], error) {
+		return actor.Spawn(c, fresh(l), opts.Entities)
+	}
+	return open(c, k, name, g)
+}
+
+func open[M any](c Cluster, k *lease.Keeper, name string, g *guide[M]) (*Region[M], error) {
+	if k.Self().Name != c.Node().Name() {
+		return nil, invalidf("the keeper is that of node %q: want that of %q", k.Self().Name, c.Node().Name())
+	}
+	if err := g.agree(k, name); err != nil {
+		return nil, err
+	}
+	if err := register(c); err != nil {
+		return nil, err
+	}
+	r := &Region[M]{name: name, node: c.Node(), keeper: k, shards: g.opts.Shards}
+	r.ctx, r.cancel = context.WithCancel(k.Context())
+	g.region, g.places = r, make([]place[M], g.opts.Shards)
+	g.orders = make(chan order, 2*g.opts.Shards+2)
+	g.slots, g.lanes = make(chan struct{}, g.opts.Buffer), make(map[string]actor.Ref[any])
+	var err error
+	if r.guide, err = actor.Spawn(r.node, actor.Actor[any](g), &actor.Options{Name: actorPrefix + name, Grace: -1}); err != nil {
+		r.cancel()
+		return nil, err
+	}
+	if r.door, err = actor.Spawn(r.node, actor.Func[M](g.let), &actor.Options{Mailbox: doorway, Overflow: actor.Block, Grace: -1}); err != nil {
+		r.cancel()
+		r.guide.Stop()
+		return nil, err
+	}
+	r.done.Go(func() { g.observe(r.ctx) })
+	r.done.Go(func() { g.obey(r.ctx) })
+	return r, nil
+}
+
+// let is the door: it lets a local message in when there is a slot. It must not keep its node from stopping.
+func (g *guide[M]) let(c *actor.Context[M], m M) error {
+	select {
+	case g.slots <- struct{}{}:
+		return g.region.guide.Send(c, local[M]{m})
+	case <-c.Done():
+	case <-g.region.ctx.Done():
+	}
+	g.region.node.Inbound().Undelivered(c.Self().Address(), m, 0, actor.ErrStopped)
+	return nil
+}
+
+// register names what guides send each other, once for each node: an actor that does
+// nothing but have its name remembers that it was done.
+func register(c Cluster) error {
+	idle := actor.Func[struct{}](func(*actor.Context[struct{}], struct{}) error { return nil })
+	mark, err := actor.Spawn(c.Node(), idle, &actor.Options{Name: flushName})
+	if errors.Is(err, mainstem.ErrExists) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(c.Register(flushName, flush{}), c.Register(flushDoneName, flushDone{}), c.Register(relayedName, relayed{}))
+		if err != nil {
+			mark.Stop()
+		}
+	}
+	return err
+}
+
+// agree fails if regions of that name on other nodes have another number of shards.
+func (g *guide[M]) agree(k *lease.Keeper, name string) error {
+	for _, h := range k.Holders(presence(name)) {
+		if h.Value != strconv.Itoa(g.opts.Shards) {
+			return invalidf("region %s has %s shards on node %s: Options.Shards is %d here", name, h.Value, h.Node, g.opts.Shards)
+		}
+	}
+	return nil
+}
+
+// Ref returns a reference to the actors of all keys: each message goes to that of its
+// own key, wherever it is, and waits if that moves. It can be sent to and asked, but
+// stands for no one actor. Sending waits, as its context allows, while [Options.Buffer] messages of
+// this node are on their way to nodes that are slow to take them; it fails with Closed after Close.
+func (r *Region[M]) Ref() actor.Ref[M] { return r.door }
+
+// Shard returns the number of the shard of a key.
+func (r *Region[M]) Shard(key string) int { return shardOf(key, r.shards) }
+
+// Owner returns the node that owns a shard and the epoch of its lease, as far as this
+// node has seen; false if none does.
+func (r *Region[M]) Owner(shard int) (node string, epoch uint64, ok bool) {
+	h, ok := r.keeper.Holder(shardKey(r.name, shard))
+	return h.Node, h.Epoch, ok
+}
+
+// Nodes returns the nodes that share the shards, as far as this node has seen.
+func (r *Region[M]) Nodes() []string { return participants(r.keeper, r.name) }
+
+func participants(k *lease.Keeper, name string) []string {
+	var nodes []string
+	for _, h := range k.Holders(presence(name)) {
+		nodes = append(nodes, h.Node)
+	}
+	return nodes
+}
+
+// Close gives the shards of this node to others, after their actors have handled what
+// they have, passes on what waits, and ends the region. It fails with Canceled when ctx
+// ends first: the actors are stopped then. Closing twice is allowed.
+func (r *Region[M]) Close(ctx context.Context) error {
+	r.once.Do(func() {
+		r.door.Drain()
+		_, _ = actor.Wait(ctx, r.door) // Ask fails if it takes too long
+		_, r.err = actor.Ask(ctx, r.guide, func(p actor.Reply[struct{}]) any { return leave{p} })
+		if errors.Is(r.err, mainstem.ErrClosed) || errors.Is(r.err, actor.ErrNoReply) {
+			r.err = nil // the node was stopped before
+		}
+		r.cancel()
+		r.done.Wait()
+		r.guide.Drain()
+		if _, err := actor.Wait(ctx, r.guide); r.err == nil {
+			r.err = err
+		}
+	})
+	return r.err
+}
+
+func presence(name string) string { return "region/" + name + "/" }
+
+func shardKey(name string, shard int) string { return "shard/" + name + "/" + strconv.Itoa(shard) }
