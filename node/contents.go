@@ -7,7 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/pglog"
 )
 
 // scrapeTimeout bounds what one scrape asks of the log.
@@ -18,8 +21,13 @@ type engineStats interface{ Stats() pebblelog.Stats }
 
 // engineName is what clients see in Info.
 func (n *Node) engineName() string {
-	if _, ok := n.engine.(engineStats); ok {
+	switch n.engine.(type) {
+	case engineStats:
 		return "pebblelog"
+	case *natslog.Log, *embedded.Log:
+		return "natslog"
+	case *pglog.Log:
+		return "pglog"
 	}
 	return ""
 }

@@ -121,7 +121,7 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 		n.mu.running++
 	}
-	served := []any{"log", n.config.Log, "url", n.URL(), "version", Version()}
+	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
 	if n.kafka.address != nil {
 		served = append(served, "kafka", n.kafka.address.String())
 	}

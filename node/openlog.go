@@ -12,8 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 )
 
@@ -55,13 +60,16 @@ type engine struct {
 var engines = []engine{
 	{[]string{Memory}, "memory:", openMemory},
 	{[]string{"http://", "https://"}, "http://HOST:PORT", openRemote},
+	{[]string{"nats://", "tls://", "ws://", "wss://"}, "nats://HOST:PORT", openNATS},
+	{[]string{"nats:embedded"}, "nats:embedded?store=DIRECTORY", openEmbedded},
+	{[]string{"postgres://", "postgresql://"}, "postgres://HOST/DATABASE", openPostgres},
 }
 
 // scheme matches what looks like "name://": never a directory that somebody meant.
 var scheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// OpenLog opens the log that target names: a directory, "memory:", or the URL
-// of a running server. The log belongs to the caller, who closes it.
+// OpenLog opens the log that target names: a directory, "memory:", the URL of a
+// running server, of NATS servers or of a PostgreSQL database, or an embedded NATS server. The log belongs to the caller, who closes it.
 func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, error) {
 	if o == nil {
 		o = &LogOptions{}
@@ -85,6 +93,12 @@ func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, e
 	}
 	return openDirectory(target, o)
 }
+
+// password matches the user and password in a URL, of which a target may have several.
+var password = regexp.MustCompile(`(://[^:/@,]*):[^@/,]*@`)
+
+// Redacted returns a target of [OpenLog] without the passwords in it.
+func Redacted(target string) string { return password.ReplaceAllString(target, "$1:xxxxx@") }
 
 // isRemote reports whether target is served by another process.
 func isRemote(target string) bool {
@@ -124,6 +138,48 @@ func openRemote(_ context.Context, target string, o *LogOptions) (mainstem.Log, 
 		return nil, err
 	}
 	log, err := remotelog.Open(target, &remotelog.Options{Token: o.Token, TLS: trust, Insecure: o.Insecure})
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+func (o *LogOptions) nats() natslog.Options {
+	return natslog.Options{
+		Limits: o.Limits, CacheBytes: o.CacheBytes, BatchIDAge: o.BatchIDAge, SweepEvery: o.SweepEvery,
+		MustExist: o.MustExist, Logger: o.Logger,
+	}
+}
+
+func openNATS(_ context.Context, target string, o *LogOptions) (mainstem.Log, error) {
+	trust, err := ClientTLS(o.TLSCA)
+	if err != nil {
+		return nil, err
+	}
+	opts := o.nats()
+	if trust != nil {
+		opts.Connect = append(opts.Connect, nats.Secure(trust))
+	}
+	log, err := natslog.Open(target, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+func openEmbedded(_ context.Context, target string, o *LogOptions) (mainstem.Log, error) {
+	log, err := embedded.OpenURL(target, &embedded.Options{Log: o.nats(), Durability: o.Durability})
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+func openPostgres(ctx context.Context, target string, o *LogOptions) (mainstem.Log, error) {
+	log, err := pglog.Open(ctx, target, &pglog.Options{
+		Durability: o.Durability, Limits: o.Limits, BatchIDAge: o.BatchIDAge, SweepEvery: o.SweepEvery,
+		MustExist: o.MustExist, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}

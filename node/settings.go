@@ -37,7 +37,7 @@ func (s Setting) Set(c *Config, v string) error {
 // Settings lists all settings in the order in which help texts show them.
 func Settings() []Setting {
 	return []Setting{
-		text("log", "directory", "where the log lives: a directory, or memory:", func(c *Config) *string { return &c.Log }),
+		text("log", "target", "where the log lives: a directory, memory:, nats://HOST:PORT, nats:embedded?store=DIRECTORY, or postgres://HOST/DATABASE", func(c *Config) *string { return &c.Log }),
 		text("listen", "host:port", "address of the HTTP listener", func(c *Config) *string { return &c.Listen }),
 		text("kafka", "host:port", "address of the listener for Kafka clients; empty turns it off", func(c *Config) *string { return &c.Kafka }),
 		text("kafka-advertise", "host:port", "address that Kafka clients are told to connect to (default the listener's)", func(c *Config) *string { return &c.KafkaAdvertise }),

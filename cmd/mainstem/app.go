@@ -115,7 +115,7 @@ mainstem help output.`,
 		RunE:          group,
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&m.flags.log, "log", "", "`directory`, memory: or http://HOST:PORT (default $MAINSTEM_LOG, else a server on 127.0.0.1:8080, else ./mainstem-data)")
+	f.StringVar(&m.flags.log, "log", "", "`directory`, memory:, http://, nats:// or postgres:// URL, nats:embedded?store=DIR (default $MAINSTEM_LOG, else a server on 127.0.0.1:8080, else ./mainstem-data)")
 	f.BoolVar(&m.flags.json, "json", false, "write one JSON object per line")
 	f.StringVar(&m.flags.token, "token", "", "bearer `token` for the server")
 	f.StringVar(&m.flags.tokenFile, "token-file", "", "`file` that holds the bearer token")
@@ -128,7 +128,7 @@ mainstem help output.`,
 		c.GroupID = "views"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{m.serve(), m.kafka(), m.check(), m.backup(), m.restore(), m.stats(), m.version()} {
+	for _, c := range []*cobra.Command{m.serve(), m.kafka(), m.check(), m.backup(), m.restore(), m.copy(), m.stats(), m.version()} {
 		c.GroupID = "log"
 		root.AddCommand(c)
 	}

@@ -56,6 +56,10 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     records, bytes, seconds
   backup         to, bytes, seconds
   restore        to, spaces, records, head, seconds
+  copy           what differs: space, key, version, difference; the last line: complete,
+    resumed, spaces, records, bytes, repaired, dropped, position, head, compared_spaces,
+    compared_keys, compared_records, compared_bytes, differences, expiry_tombstones,
+    late, later, hidden, moving, seconds
   serve          when it is ready: event, url, log, pid, kafka (its address)
   version        version, go, commit, time, modified
   errors, on standard error

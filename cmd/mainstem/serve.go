@@ -155,7 +155,7 @@ func waitForEnd(ctx context.Context, n *node.Node) error {
 // waits for that line.
 func (m *Main) announce(n *node.Node, c *node.Config) error {
 	if m.flags.json {
-		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", c.Log).add("pid", os.Getpid())
+		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", node.Redacted(c.Log)).add("pid", os.Getpid())
 		if a := n.KafkaAddr(); a != nil {
 			f.add("kafka", a.String())
 		}

@@ -103,6 +103,7 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 	defer cancel()
 	last, err := l.ensureStream(ctx)
 	if err != nil {
+		l.end()
 		return nil, err
 	}
 	l.newSession()
@@ -148,6 +149,9 @@ func (l *Log) ensureStream(ctx context.Context) (last uint64, err error) {
 		var s jetstream.Stream
 		s, err = l.js.Stream(ctx, l.opts.Stream)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			if l.opts.MustExist {
+				return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("there is no stream %s", l.opts.Stream)}
+			}
 			if s, err = l.js.CreateStream(ctx, l.streamConfig()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 				continue // another process has just done so
 			}

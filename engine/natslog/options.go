@@ -59,6 +59,8 @@ type Options struct {
 	Grace time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
+	// MustExist makes opening fail with NotFound instead of creating a stream.
+	MustExist bool
 	// Logger receives what an operator should know. Default: discards.
 	Logger *slog.Logger
 	// Connect are further options for the connection that Open makes, such as

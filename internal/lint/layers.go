@@ -160,13 +160,13 @@ var Layers = []Layer{
 		Name:    "the node",
 		Dirs:    []string{"node"},
 		May:     []string{".", "actor", "codec", "kv", "event", "topic", "engine", "wire", "internal/format", "internal/invariants"},
-		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs"},
+		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
 		Name: "the command line",
 		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "codec", "kv", "event", "topic", "node", "engine"},
+		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "codec", "kv", "event", "topic", "node", "engine", "internal/logcopy"},
 		Libs: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
 			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
@@ -188,6 +188,12 @@ var Layers = []Layer{
 		Name:    "the rules",
 		Dirs:    []string{"internal/lint"},
 		Because: "the rules must hold, and run, whatever the state of the packages that they judge",
+	},
+	{
+		Name:    "copying logs",
+		Dirs:    []string{"internal/logcopy"},
+		May:     []string{".", "internal/invariants"},
+		Because: "it copies from any engine to any other, so it knows the contract only",
 	},
 	{
 		Name:    "servers for tests",

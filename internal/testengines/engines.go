@@ -7,9 +7,13 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/natslog"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/internal/testpostgres"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -19,7 +23,12 @@ var engines = []engine{
 	{"model", func(testing.TB) mainstem.Log { return model.New(nil) }},
 	{"directory", directory},
 	{"remote", remote},
+	{"nats", overNATS},
+	{"postgres", onPostgres},
 }
+
+// servers are the engines that need a server of others, which takes time to start.
+var servers = []string{"nats", "postgres"}
 
 func memory(t testing.TB) *pebblelog.Log {
 	t.Helper()
@@ -71,3 +80,23 @@ type serverAndLog struct {
 
 // Close implements [mainstem.Log].
 func (s *serverAndLog) Close() error { return errors.Join(s.Log.Close(), s.end()) }
+
+// overNATS starts a NATS server of its own, with a stream in memory.
+func overNATS(t testing.TB) mainstem.Log {
+	t.Helper()
+	log, err := natslog.Open(testnats.NewServer(t, nil).URL(), &natslog.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// onPostgres makes a database of its own, on a server that all tests of a process share.
+func onPostgres(t testing.TB) mainstem.Log {
+	t.Helper()
+	log, err := pglog.Open(t.Context(), testpostgres.FastDB(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}

@@ -12,7 +12,14 @@
 //   - model: the reference implementation (package enginetest/model). What fails
 //     only here is the fault of the test or of the model;
 //   - directory: engine/pebblelog in a directory of its own, removed afterwards;
-//   - remote: engine/remotelog, connected to a server in this process.
+//   - remote: engine/remotelog, connected to a server in this process;
+//   - nats: engine/natslog, on a NATS server in this process;
+//   - postgres: engine/pglog, on a PostgreSQL server that the process starts.
+//
+// The last two run only where the environment variable [Servers] is set, because they take
+// several times as long as the others together:
+//
+//	MAINSTEM_TEST_SERVERS=1 go test ./kv ./event ./topic
 //
 // # Guarantees
 //
@@ -27,11 +34,15 @@
 package testengines
 
 import (
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
 )
+
+// Servers is the environment variable that adds the engines on servers of others.
+const Servers = "MAINSTEM_TEST_SERVERS"
 
 // engine is one way to open a log.
 type engine struct {
@@ -69,7 +80,7 @@ func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Optio
 		t.Fatalf("testengines: there is no engine called %q", unknown)
 	}
 	for _, e := range engines {
-		if len(s.only) > 0 && !slices.Contains(s.only, e.name) {
+		if len(s.only) > 0 && !slices.Contains(s.only, e.name) || slices.Contains(servers, e.name) && os.Getenv(Servers) == "" {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {

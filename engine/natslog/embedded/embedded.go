@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net"
 	"net/url"
@@ -66,6 +67,9 @@ func Open(dir string, o *Options) (*Log, error) {
 	so, err := c.server(dir)
 	if err != nil {
 		return nil, failed(dir, mainstem.KindInvalid, err)
+	}
+	if _, err := os.Stat(dir); c.Log.MustExist && errors.Is(err, fs.ErrNotExist) {
+		return nil, failed(dir, mainstem.KindNotFound, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, failed(dir, mainstem.KindUnavailable, err)

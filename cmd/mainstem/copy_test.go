@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+var realCommits = filepath.Join("..", "..", "examples", "commits", "testdata", "commits.jsonl")
+
+// must runs a command line that must succeed.
+func must(t *testing.T, line ...string) string {
+	t.Helper()
+	r := run(t.Context(), nil, line...)
+	if r.status != exitOK {
+		t.Fatalf("%q: %+v", line, r)
+	}
+	return r.out
+}
+
+// contents writes down every record of a log in the order of its feed and by key.
+func contents(t *testing.T, target string) (out []string) {
+	t.Helper()
+	log, err := node.OpenLog(t.Context(), target, &node.LogOptions{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	add := func(what string, r mainstem.Record, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Position = 0
+		out = append(out, fmt.Sprintf("%s %s %q %d %d %d %d %d %q %v %q", what, r.Space, r.Key, r.Version, r.Count, r.Tombstone,
+			r.Time.UnixNano(), r.Expires.UnixNano(), r.Value, r.Value == nil, r.Headers))
+	}
+	for r, err := range log.Feed(t.Context(), mainstem.Filter{}) {
+		add("feed", r, err)
+	}
+	for in, err := range log.Spaces(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Name == logcopy.Space {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s %+v %d %d %d", in.Name, in.Policy, in.Keys, in.Records, in.Bytes))
+		for r, err := range log.Scan(t.Context(), in.Name, mainstem.Range{Tombstones: true}) {
+			add("scan", r, err)
+		}
+	}
+	return out
+}
+
+// produceToKafka writes to topics of a node on the log in dir with a Kafka client, in
+// every codec, and commits offsets of a group.
+func produceToKafka(t *testing.T, dir string) {
+	t.Helper()
+	n := startKafkaNode(t, func(c *node.Config) { c.Log = dir })
+	for i, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+		name := fmt.Sprint("codec-", i)
+		client, err := kgo.NewClient(kgo.SeedBrokers(n.KafkaAddr().String()), kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(),
+			kgo.ConsumeTopics(name), kgo.ConsumerGroup("readers"), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range 300 {
+			client.Produce(t.Context(), &kgo.Record{Topic: name, Key: fmt.Append(nil, j%7), Value: []byte(strings.Repeat("text ", j))}, nil)
+		}
+		if err := client.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := client.PollFetches(t.Context()); f.Err() != nil || f.NumRecords() == 0 {
+			t.Fatalf("%d records: %v", f.NumRecords(), f.Err())
+		}
+		if err := client.CommitUncommittedOffsets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		client.Close()
+	}
+	if err := n.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// emptyPartition makes a topic whose three records were all deleted.
+func emptyPartition(t *testing.T, dir string) {
+	t.Helper()
+	must(t, "topic", "create", "emptied", "--partitions", "2", "--log", dir)
+	must(t, "topic", "produce", "emptied", "1", "2", "3", "--partition", "1", "--log", dir)
+	log, err := node.OpenLog(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	topics, err := topic.Open(log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topics.Close()
+	emptied, err := topics.Topic(t.Context(), "emptied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if start, err := emptied.DeleteRecords(t.Context(), 1, topic.ToEnd); start != 3 || err != nil {
+		t.Fatal(start, err)
+	}
+}
+
+// TestCopyOfRealData copies the real commits in all three views, topics of a Kafka client
+// and some of everything else from a directory to a server and back to a directory.
+func TestCopyOfRealData(t *testing.T) {
+	dir, back := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "back")
+	must(t, "event", "import", "--store", "commits", "--stream", "author-{{.author}}", "--type", "commit", "--log", dir, realCommits)
+	must(t, "kv", "import", "commits", realCommits, "--key", "{{.id}}", "--log", dir)
+	must(t, "kv", "put", "sessions", "s", "token", "--ttl", "1h", "--meta", "user=42", "--log", dir)
+	must(t, "kv", "put", "sessions", "gone", "x", "--log", dir)
+	must(t, "kv", "delete", "sessions", "gone", "--log", dir)
+	for _, codec := range []string{"none", "zstd"} {
+		must(t, "topic", "create", "lines-"+codec, "--partitions", "3", "--log", dir)
+		must(t, "topic", "produce", "lines-"+codec, "a", "b", "c", "--compression", codec, "--log", dir)
+	}
+	produceToKafka(t, dir)
+	emptyPartition(t, dir)
+	want := contents(t, dir)
+	if len(want) < 3*2800 {
+		t.Fatalf("only %d lines", len(want))
+	}
+
+	server := "http://" + startNode(t).Addr().String()
+	must(t, "copy", "--from", dir, "--to", server)
+	out := must(t, "copy", "--from", server, "--to", back, "--json")
+	var report struct {
+		Complete                             bool
+		Differences, Records, Position, Head int64
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || !report.Complete || report.Records < 5600 || report.Position != report.Head {
+		t.Errorf("%s %v", out, err)
+	}
+	if got := contents(t, back); !slices.Equal(got, want) {
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Fatalf("line %d is\n%.500s, want\n%.500s", i, got[i], want[i])
+			}
+		}
+		t.Fatalf("%d lines, want %d", len(got), len(want))
+	}
+	must(t, "copy", "--from", dir, "--to", back, "--verify-only")
+	must(t, "check", "--log", back)
+	if out := must(t, "topic", "produce", "emptied", "4", "--partition", "1", "--json", "--log", back); !strings.Contains(out, `"offset":3`) {
+		t.Errorf("a partition without records goes on with %s", out)
+	}
+	if r := run(t.Context(), nil, "copy", "--from", server, "--to", back); r.status != exitConflict || !strings.Contains(r.errors, "others have written") {
+		t.Errorf("a target with a life of its own: %+v", r)
+	}
+}
+
+// TestKilledCopy kills copying processes at random moments: the last one goes on and
+// ends with both sides the same.
+func TestKilledCopy(t *testing.T) {
+	dir, to := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "to")
+	must(t, "event", "import", "--store", "commits", "--stream", "author-{{.author}}", "--type", "commit", "--batch", "2", "--log", dir, realCommits)
+	must(t, "kv", "import", "commits", realCommits, "--key", "{{.id}}", "--batch", "3", "--log", dir)
+	for range 6 {
+		killAtRandom(t, []string{"copy", "--from", dir, "--to", to})
+		if exists(filepath.Join(to, "MAINSTEM")) {
+			must(t, "check", "--log", to)
+		}
+	}
+	out := must(t, "copy", "--from", dir, "--to", to)
+	if !strings.HasSuffix(out, ": the same\n") {
+		t.Error(out)
+	}
+	t.Log(out)
+	if got, want := contents(t, to), contents(t, dir); !slices.Equal(got, want) {
+		t.Errorf("%d lines, want %d", len(got), len(want))
+	}
+}
+
+// TestInterruptedCopySaysHowToGoOn: a signal ends a copy properly.
+func TestInterruptedCopySaysHowToGoOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	must(t, "event", "import", "--store", "commits", "--stream", "author-{{.author}}", "--type", "commit", "--batch", "1", "--log", dir, realCommits)
+	for range 20 { // the copy may be quicker
+		to := filepath.Join(t.TempDir(), "to")
+		r := interruptCopy(t, dir, to)
+		if r.status == exitOK {
+			continue
+		}
+		if r.status != exitInterrupted || !strings.Contains(r.errors, "interrupted") || r.out != "" && !strings.Contains(r.out, "run the same command again") {
+			t.Fatalf("%+v", r)
+		}
+		if out := must(t, "copy", "--from", dir, "--to", to); !strings.HasSuffix(out, ": the same\n") {
+			t.Error(out)
+		}
+		return
+	}
+	t.Error("no copy could be interrupted")
+}
+
+// interruptCopy interrupts a copy when it has begun to write.
+func interruptCopy(t *testing.T, dir, to string) result {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	done := make(chan result, 1)
+	go func() { done <- run(ctx, nil, "copy", "--from", dir, "--to", to) }()
+	if !eventually(func() bool { return exists(filepath.Join(to, "RELAXED")) || len(done) > 0 }) {
+		t.Fatal("the copy did not begin")
+	}
+	cancel(errInterrupted)
+	return <-done
+}
+
+func TestCopyShowsHowFarItIs(t *testing.T) {
+	text := copyText(logcopy.Progress{Phase: logcopy.Comparing, Records: 12, Bytes: 2048, Share: 0.5})
+	if !strings.HasPrefix(text, "comparing  ██████████░░░░░░░░░░  50%  12 records  2 KiB") {
+		t.Error(text)
+	}
+	notes := copyNotes(&logcopy.Report{Head: 9, Position: 7, Late: 1, Later: 1, Hidden: 1, Moving: 1, ExpiryTombstones: 1})
+	if len(notes) != 6 || !strings.Contains(notes[5], "position 9") {
+		t.Error(notes)
+	}
+	var p *meter
+	p.say("nobody watches")
+	p = &meter{out: new(buffer), begin: time.Now()}
+	p.say(text)
+	p.draw()
+	if got := p.out.(*buffer).String(); !strings.Contains(got, text) {
+		t.Errorf("%q", got)
+	}
+}
