@@ -16,7 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/internal/testpostgres"
 	"github.com/mainstemdev/mainstem/node"
 )
 
@@ -97,9 +98,9 @@ func count(t *testing.T) result {
 	return r
 }
 
-func verify(t *testing.T, dir string) {
+func verify(t *testing.T, target string) {
 	t.Helper()
-	log, err := pebblelog.Open(dir, nil)
+	log, err := node.OpenLog(t.Context(), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +115,21 @@ func verify(t *testing.T, dir string) {
 }
 
 func TestImport(t *testing.T) {
-	dir := t.TempDir()
-	if err := run(t.Context(), dir, file); err != nil {
-		t.Fatal(err)
+	for engine, target := range map[string]func(t *testing.T) string{
+		"pebblelog": func(t *testing.T) string { return t.TempDir() },
+		"natslog":   func(t *testing.T) string { return testnats.NewServer(t, nil).URL() },
+		"pglog":     func(t *testing.T) string { return testpostgres.FastDB(t) },
+	} {
+		t.Run(engine, func(t *testing.T) {
+			log := target(t)
+			for range 2 { // the second time nothing is left to do
+				if err := run(t.Context(), log, file); err != nil {
+					t.Fatal(err)
+				}
+				verify(t, log)
+			}
+		})
 	}
-	verify(t, dir)
-	if err := run(t.Context(), dir, file); err != nil { // nothing is left to do
-		t.Fatal(err)
-	}
-	verify(t, dir)
 }
 
 // TestKilled kills the program at random moments until it gets through.
