@@ -45,6 +45,10 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic delete   topic, deleted
   kafka user set, list   user, mechanisms
   kafka user delete   user, deleted
+  actor ca       node, directory, authority
+  actor nodes    name, start, address, self, actors, dead_letters
+  actor tree, inspect   address, number, depth, names, parent, behaviour, messages, state,
+    waiting, handled, incarnation, links, monitors, children, reason, shown
   kv import, event import
     lines, written, already_there, bad, seconds, next_line
     bad lines, on standard error: line, error
