@@ -88,7 +88,7 @@ func (s *restartable) start(log mainstem.Log) {
 	s.t.Helper()
 	address := s.address
 	if address == "" {
-		address = "127.0.0.1:0"
+		address = closedPort(s.t)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -3,7 +3,7 @@ package remotelog_test
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // put returns a batch that writes one value, with an ID if that is not empty.
@@ -58,12 +59,11 @@ func head(t *testing.T, log mainstem.Log) mainstem.Position {
 // closedPort returns an address where nobody listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func TestCommitWithoutServerIsNotWritten(t *testing.T) {

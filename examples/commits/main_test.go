@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 	"github.com/mainstemdev/mainstem/node"
 )
@@ -189,10 +189,9 @@ func moment(kills int) time.Duration {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }

@@ -2,7 +2,6 @@ package testnats
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"sync"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // Patience is how long the package waits for a server or a cluster before it
@@ -76,12 +77,11 @@ func newServer(t testing.TB, name string, o *Options) *Server {
 // freePort returns a loopback port that nobody listens on.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testport.Free()
 	if err != nil {
 		t.Fatalf("testnats: %v", err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // URL returns where clients connect, with the user and password that

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	embedded "github.com/fergusstrange/embedded-postgres"
+
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // programs are the paths of the two programs that a server needs.
@@ -121,12 +122,12 @@ func download() (programs, error) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		return programs{}, err
 	}
-	port, err := freePort()
+	port, err := testport.Free()
 	if err != nil {
 		return programs{}, err
 	}
 	unpacked := filepath.Join(dir, "unpacked")
-	_, serr := fetch(embedded.DefaultConfig().Version(embedded.V16).Port(port).CachePath(dir).BinariesPath(unpacked).
+	_, serr := fetch(embedded.DefaultConfig().Version(embedded.V16).Port(uint32(port)).CachePath(dir).BinariesPath(unpacked).
 		RuntimePath(filepath.Join(scratch, "run")).DataPath(filepath.Join(blocked, "data")).
 		StartTimeout(time.Minute).Logger(io.Discard))
 	p, ok := programsIn(filepath.Join(unpacked, "bin"))
@@ -143,13 +144,4 @@ func fetch(c embedded.Config) (started bool, err error) {
 		return false, err
 	}
 	return true, server.Stop()
-}
-
-func freePort() (uint32, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return uint32(l.Addr().(*net.TCPAddr).Port), nil
 }

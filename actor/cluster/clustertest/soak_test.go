@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 var soak = flag.Duration("cluster.soak", 0, "how long TestRandomKills goes on, instead of a few kills")
@@ -32,12 +33,11 @@ func newVillage(t *testing.T) *village {
 	t.Helper()
 	v := &village{t: t, peers: make(map[string]string), nodes: make(map[string]*process)}
 	for _, name := range []string{"a", "b", "c"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := testport.Free()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // so that no two nodes get the same
-		v.peers[name] = l.Addr().String()
+		v.peers[name] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	return v
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 func TestCloseDeliversWhatWasTaken(t *testing.T) {
@@ -240,12 +240,11 @@ func TestOneDialForManyCallers(t *testing.T) {
 }
 
 func TestUnreachableFailsFast(t *testing.T) {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := nobody.Addr().String()
-	_ = nobody.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", nobody)
 	var asked atomic.Int64
 	o := plain("a")
 	o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour
