@@ -278,7 +278,7 @@ func backupWhileWriting(e *env) {
 	e.parallel(2, func(i int) error {
 		if i == 0 {
 			defer close(acknowledged)
-			for n := range busy {
+			for n := range busy() {
 				b := mainstem.NewBatch()
 				b.Put("s", []byte("a"), fmt.Append(nil, n))
 				b.Put("s", []byte("b"), fmt.Append(nil, n))
@@ -289,7 +289,7 @@ func backupWhileWriting(e *env) {
 			}
 			return nil
 		}
-		for range busy / 3 {
+		for range busy() / 3 {
 			atBackup = <-acknowledged + 1
 		}
 		return e.log.(mainstem.Backuper).Backup(e.ctx, &tar)
