@@ -21,6 +21,10 @@ func (e *Endpoint) accept() {
 		switch {
 		case err == nil:
 			pause = 0
+			if !e.enter(c) { // here, in the order of arrival: goroutines may overtake each other
+				_ = c.Close()
+				continue
+			}
 			e.running.Add(1)
 			go e.welcome(c)
 		case errors.Is(err, net.ErrClosed):
@@ -50,23 +54,20 @@ func (e *Endpoint) rest(d time.Duration) bool {
 // welcome is the life of an accepted connection until it carries a stream.
 func (e *Endpoint) welcome(raw net.Conn) {
 	defer e.running.Done()
-	if !e.enter(raw) {
-		_ = raw.Close()
-		return
-	}
 	err := e.shakeHands(raw)
 	e.leave(raw)
 	if err == nil {
 		return
 	}
-	_ = raw.Close()
+	defer raw.Close() // after the line in the log: who sees the end finds the reason there
 	host, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
 	if !errors.Is(err, io.EOF) || errors.Is(err, ErrRefused) { // a probe of the port says nothing
 		e.log.warnOf(host, "refused a connection", "from", raw.RemoteAddr(), "err", err)
 	}
 }
 
-// enter counts a connection among those that have proven nothing; the oldest of too many goes.
+// enter counts a connection among those that have proven nothing; the oldest of too
+// many goes. It returns false if the endpoint was closed.
 func (e *Endpoint) enter(raw net.Conn) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
