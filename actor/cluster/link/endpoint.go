@@ -236,6 +236,7 @@ func (e *Endpoint) install(k *known, p *Peer) {
 	}
 	e.sessions++
 	e.running.Add(1)
+	p.launch()
 }
 
 // forget is told that the session has ended, and that the handler knows.

@@ -75,10 +75,18 @@ func newPeer(e *Endpoint, a agreed) *Peer {
 	for i := range a.connections {
 		s := newStream(p, uint16(i), max(window/a.connections, smallestShare))
 		p.streams = append(p.streams, s)
+	}
+	return p
+}
+
+// launch lets the streams look for connections, and the session end when they find none.
+// It is called once, when all streams are there and the endpoint counts the session.
+func (p *Peer) launch() {
+	for _, s := range p.streams {
+		s.giveUp.Reset(p.e.o.Resume)
 		p.running.Add(1)
 		go p.keep(s)
 	}
-	return p
 }
 
 // Name returns the name of the node.

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ type stream struct {
 
 func newStream(p *Peer, index uint16, window int) *stream {
 	s := &stream{p: p, index: index, ackAfter: uint64(min(ackBytes, window/8)), out: newOutbox(window, p.maxMessage), large: make(chan struct{}, 1), lost: make(chan struct{}, 1)}
-	s.giveUp = time.AfterFunc(p.e.o.Resume, s.expire)
+	s.giveUp = time.AfterFunc(math.MaxInt64, s.expire) // until launch says when
 	return s
 }
 
