@@ -72,6 +72,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Values[serversKey{}] = map[string]*server{}
+			env.Values[followersKey{}] = map[string]*follower{}
 			env.Setenv("GORACE", hastyRace)
 			if setup == nil {
 				return nil
@@ -80,7 +81,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "server": cmdServer, "end": cmdEnd, "fetch": cmdFetch, "certificate": cmdCertificate,
-			"interrupt": cmdInterrupt, "binary": cmdBinary, "size": cmdSize, "await": cmdAwait,
+			"follow": cmdFollow, "interrupt": cmdInterrupt, "binary": cmdBinary, "size": cmdSize, "await": cmdAwait,
 			"flip": cmdFlip, "cut": cmdCut,
 		},
 		Deadline:            time.Now().Add(scriptTime),
@@ -159,18 +160,24 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: server NAME FLAGS...")
 	}
+	s, err := startServer(ts.MkAbs("."), scriptEnv(ts), args[1:]...)
+	ts.Check(err)
+	ts.Value(serversKey{}).(map[string]*server)[args[0]] = s
+	ts.Defer(s.kill)
+	ts.Setenv(args[0], s.url)
+	ts.Setenv(args[0]+"_KAFKA", s.kafka)
+}
+
+// scriptEnv returns what a process that the script does not start by exec must
+// have of the script's environment.
+func scriptEnv(ts *testscript.TestScript) []string {
 	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "TMPDIR=" + ts.Getenv("TMPDIR"), "GORACE=" + hastyRace}
 	for _, name := range []string{"MAINSTEM_CONFIG", "MAINSTEM_MAX_VALUE", "MAINSTEM_TOKEN_FILE", "MAINSTEM_LOG"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
-	s, err := startServer(ts.MkAbs("."), env, args[1:]...)
-	ts.Check(err)
-	ts.Value(serversKey{}).(map[string]*server)[args[0]] = s
-	ts.Defer(s.kill)
-	ts.Setenv(args[0], s.url)
-	ts.Setenv(args[0]+"_KAFKA", s.kafka)
+	return env
 }
 
 // cmdEnd ends the server called NAME and demands success, unless it was killed:
@@ -208,15 +215,6 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
-}
-
-// cmdInterrupt sends SIGINT to the newest background process of the script.
-func cmdInterrupt(ts *testscript.TestScript, neg bool, _ []string) {
-	commands := ts.BackgroundCmds()
-	if neg || len(commands) == 0 {
-		ts.Fatalf("usage: interrupt, with a process in the background")
-	}
-	ts.Check(commands[len(commands)-1].Process.Signal(os.Interrupt))
 }
 
 // cmdFetch shows the answer to a GET: fetch STATUS URL [HEADER VALUE].

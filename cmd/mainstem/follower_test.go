@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+type followersKey struct{}
+
+// follower is a command that runs until it is interrupted.
+type follower struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	said   strings.Builder // what was read of stdout
+	stderr strings.Builder
+	killer *time.Timer // ends one that hangs
+}
+
+// startFollower runs a command and returns when a line of its output matches.
+func startFollower(cmd *exec.Cmd, line *regexp.Regexp) (*follower, error) {
+	f := &follower{cmd: cmd}
+	cmd.Stderr = &f.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f.stdout = bufio.NewReader(out)
+	f.killer = time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	for {
+		s, err := f.stdout.ReadString('\n')
+		f.said.WriteString(s)
+		if line.MatchString(strings.TrimSuffix(s, "\n")) {
+			return f, nil
+		}
+		if err != nil {
+			f.killer.Stop()
+			return nil, fmt.Errorf("no line matches %s (%w): %q %s", line, errors.Join(err, cmd.Wait()), f.said.String(), f.stderr.String())
+		}
+	}
+}
+
+// end interrupts the follower and returns how it ended.
+func (f *follower) end() error {
+	if f.cmd.ProcessState != nil {
+		return nil
+	}
+	_ = f.cmd.Process.Signal(os.Interrupt) // it may have ended
+	_, _ = io.Copy(&f.said, f.stdout)
+	defer f.killer.Stop()
+	return f.cmd.Wait()
+}
+
+// cmdFollow runs a command in the background and waits until a line of its
+// output matches: follow NAME PATTERN COMMAND...
+func cmdFollow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: follow NAME PATTERN COMMAND...")
+	}
+	line, err := regexp.Compile(args[1])
+	ts.Check(err)
+	path, err := exec.LookPath(args[2])
+	ts.Check(err)
+	cmd := exec.Command(path, args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = scriptEnv(ts)
+	f, err := startFollower(cmd, line)
+	ts.Check(err)
+	ts.Value(followersKey{}).(map[string]*follower)[args[0]] = f
+	ts.Defer(func() { _ = f.end() })
+}
+
+// cmdInterrupt ends what was started by follow, demands success and shows all
+// that it said: interrupt NAME.
+func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: interrupt NAME")
+	}
+	f := ts.Value(followersKey{}).(map[string]*follower)[args[0]]
+	if f == nil {
+		ts.Fatalf("nothing called %s was started by follow", args[0])
+	}
+	err := f.end()
+	fmt.Fprint(ts.Stdout(), f.said.String())
+	fmt.Fprint(ts.Stderr(), f.stderr.String())
+	if err != nil {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+}
