@@ -92,6 +92,13 @@ var Layers = []Layer{
 		Because: "a view works on any engine and beside any other view, so it knows the contract only; topics store record batches of Kafka, and its compression formats with them",
 	},
 	{
+		Name:    "the alert view",
+		Dirs:    []string{"alert"},
+		May:     []string{".", "codec", "internal/format", "internal/invariants"},
+		Libs:    []string{"modernc.org/sqlite", "github.com/alecthomas/participle/v2"},
+		Because: "a view works on any engine and beside any other view, so it knows the contract only; SQLite answers queries",
+	},
+	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
 		May:     []string{".", "internal/format", "internal/invariants"},

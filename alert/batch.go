@@ -1,0 +1,124 @@
+package alert
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Insert adds to batch what an INSERT into the table called name would write: a
+// new row, or what the triggers of the table make of the one that is there. So an
+// alert is raised in the same commit as whatever else the batch does. values are by
+// column: strings, numbers, bools, times.
+//
+// The batch carries a condition on the row: if somebody else writes it before
+// the batch is committed, Commit fails with Conflict and writes nothing; make the
+// batch anew then. A second Insert of the same key in one batch sees the first.
+// Queries show the row as soon as the feed brings it: use [Server.Wait] with the
+// receipt's Last.
+//
+// Mistakes are returned, and by Commit, too. The table must be kept in the log.
+func (s *Server) Insert(ctx context.Context, batch *mainstem.Batch, name string, values map[string]any) error {
+	err := s.insertInto(ctx, batch, name, values)
+	if err != nil {
+		batch.Fail(err)
+	}
+	return err
+}
+
+func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name string, values map[string]any) error {
+	columns := make([]string, 0, len(values))
+	given := make([]Value, 0, len(values))
+	for c, x := range values {
+		v, err := valueOf(x)
+		if err != nil {
+			return invalid("the column %s: %w", c, err)
+		}
+		columns, given = append(columns, c), append(given, v)
+	}
+	var made []op
+	// The transaction is only tried out: it shows what to write.
+	_, err := s.do(ctx, reading, func(t *tx) error {
+		made = nil
+		tab, into, err := t.schema.columns(name, columns)
+		if err != nil {
+			return err
+		}
+		if tab.virtual {
+			return fail(mainstem.KindUnsupported, "the table %s is in memory only: no batch can write to it", tab)
+		}
+		row, err := complete(tab, into, given)
+		if err != nil {
+			return err
+		}
+		if err := t.pretend(tab, row, batch); err != nil {
+			return err
+		}
+		if _, err := s.internal.put(t, tab, row, nil, s.now()); err != nil {
+			return err
+		}
+		made = append(made, t.ops...)
+		return errTried
+	})
+	if err != errTried {
+		return err
+	}
+	addTo(batch, made)
+	return nil
+}
+
+// errTried takes a transaction back.
+var errTried = invalid("the transaction was tried only")
+
+// pretend makes the transaction build on what batch will write to the row's key.
+func (t *tx) pretend(tab *table, row []Value, batch *mainstem.Batch) error {
+	key := encodeKey(tab, row)
+	var last *mainstem.Write
+	writes := batch.Writes()
+	for i := range writes {
+		if w := &writes[i]; w.Space == tab.space && string(w.Key) == string(key) {
+			last = w
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	before, err := t.s.mirror.get(t.ctx, tab, row)
+	if err != nil {
+		return err
+	}
+	p := &pending{table: tab, before: before}
+	if last.Op == mainstem.OpPut {
+		values := make([]Value, len(tab.Columns))
+		if _, err := decodeRow(last.Value, tab, values); err != nil {
+			return corrupt(tab.space, key, err)
+		}
+		p.now = &stored{values: values}
+		if p.now.k, err = t.number(tab, values); err != nil {
+			return err
+		}
+	}
+	id := opID(tab.space, key)
+	t.undo = append(t.undo, undone{id, t.rows[id]})
+	t.rows[id] = p
+	return nil
+}
+
+// addTo adds what a transaction made to a batch, with a condition on each key
+// that the batch does not write yet.
+func addTo(batch *mainstem.Batch, made []op) {
+	for i := range made {
+		o := &made[i]
+		ours := false
+		for _, c := range batch.Conditions() {
+			ours = ours || c.Space == o.space && string(c.Key) == string(o.key)
+		}
+		if !ours {
+			o.demand(batch)
+		}
+		o.write(batch)
+	}
+}
+
+func bindInt(n int64) []driver.Value { return []driver.Value{n} }

@@ -1,0 +1,159 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/osql"
+)
+
+// ChangeOptions says what [Server.Changes] yields. Nil and the zero value: what
+// is committed from now on, until ctx ends.
+type ChangeOptions struct {
+	// After resumes: everything that the log still holds after this position. 0: from now on.
+	After mainstem.Position
+	// Since begins with the rows whose StateChange is not before it, as they are
+	// now. The table needs such a column. Not with After.
+	Since time.Time
+	// NoFollow ends when everything that is committed was yielded.
+	NoFollow bool
+}
+
+// Change is one change of a row.
+type Change struct {
+	Position mainstem.Position
+	Time     time.Time // of the commit; zero for rows of [ChangeOptions.Since]
+	Deleted  bool
+	// Row is the row after the change; of a deleted one, only the primary key is there.
+	Row Row
+}
+
+// Changes yields the changes of the table called name, as the log has them: in
+// the order in which they were committed, whoever wrote them. The log keeps the
+// newest state of each row, so what changed several times since may be yielded once.
+// A change may be yielded before a query shows it if another server made it.
+//
+// With Since, rows come first in the order of their StateChange, each with the
+// position from which to resume if the loop ends there or later; a change in the
+// meantime may then be yielded twice, and none is lost. Deletions before Since
+// are not told.
+//
+// The loop ends with an error when ctx is done, the log is closed, or the table
+// is dropped or altered: then ask again, After the last position.
+func (s *Server) Changes(ctx context.Context, name string, o *ChangeOptions) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		var options ChangeOptions
+		if o != nil {
+			options = *o
+		}
+		if err := s.changes(ctx, name, options, yield); err != nil && !errors.Is(err, errStopped) {
+			yield(Change{}, err)
+		}
+	}
+}
+
+// errStopped ends changes whose loop was left.
+var errStopped = errors.New("stopped")
+
+func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yield func(Change, error) bool) error {
+	tab := s.table(name)
+	switch {
+	case tab == nil:
+		return fail(mainstem.KindNotFound, "there is no table %s", name)
+	case tab.virtual:
+		return fail(mainstem.KindUnsupported, "the table %s is in memory only: the log does not know its changes", tab)
+	case o.After > 0 && !o.Since.IsZero():
+		return invalid("After and Since exclude each other")
+	}
+	after := o.After
+	if after == 0 {
+		head, err := s.log.Head(ctx)
+		if err != nil {
+			return err
+		}
+		after = head
+	}
+	if !o.Since.IsZero() {
+		if err := s.since(ctx, tab, o.Since, after, yield); err != nil {
+			return err
+		}
+	}
+	f := mainstem.Filter{Spaces: []string{tab.space, CatalogSpace}, After: after, Follow: !o.NoFollow}
+	for rec, err := range s.log.Feed(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if rec.Space == CatalogSpace {
+			if string(rec.Key) == keyTable+tab.String() && rec.Version > tab.version {
+				return fail(mainstem.KindUnavailable, "the table %s was altered or dropped: ask again", tab)
+			}
+			continue
+		}
+		c, ok, err := change(tab, &rec)
+		if err != nil {
+			return err
+		}
+		if ok && !yield(c, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// since yields the rows that have changed since a time.
+func (s *Server) since(ctx context.Context, tab *table, since time.Time, position mainstem.Position, yield func(Change, error) bool) error {
+	col := tab.Column("StateChange")
+	if col < 0 {
+		return invalid("the table %s has no column StateChange", tab)
+	}
+	if err := s.Wait(ctx, position); err != nil {
+		return err
+	}
+	types := []Type{osql.Integer64, osql.Integer64}
+	for i := range tab.Columns {
+		types = append(types, tab.Columns[i].Type)
+	}
+	m := osql.MirrorColumn(&tab.Columns[col])
+	c, err := s.mirror.open(ctx, types, fmt.Sprintf("SELECT %s FROM %s WHERE %s >= ? ORDER BY %[3]s", tab.columnList, tab.mirror(), m), bindInt(since.Unix()))
+	if err != nil {
+		return err
+	}
+	rows := &Rows{h: newHeader(append([]Column{{Name: osql.RowID}, {Name: osql.Version}}, tab.Columns...)), c: c, ctx: ctx}
+	for row, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		if !yield(Change{Position: position, Row: Row{tab.header, row.values[2:]}}, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// change makes a record a change. ok is false for the record of an older table
+// of the same name.
+func change(tab *table, rec *mainstem.Record) (c Change, ok bool, err error) {
+	c = Change{Position: rec.Position, Time: rec.Time, Deleted: !rec.Live()}
+	values := make([]Value, len(tab.Columns))
+	if c.Deleted {
+		for i := range values {
+			values[i] = zeroOf(tab.Columns[i].Type)
+		}
+		err = decodeKey(bytes.Clone(rec.Key), tab, values)
+		ok = true
+	} else {
+		var o origin
+		o, err = decodeRow(rec.Value, tab, values)
+		ok = o != foreignRow
+	}
+	if err != nil {
+		return c, false, corrupt(rec.Space, rec.Key, err)
+	}
+	c.Row = Row{tab.header, values}
+	return c, ok, nil
+}

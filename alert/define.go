@@ -1,0 +1,328 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/osql"
+)
+
+// define runs a statement that changes what there is, not what is in it.
+func (ss *Session) define(ctx context.Context, st *osql.Statement, p *osql.Plan) (Result, error) {
+	d := p.DDL
+	switch p.Verb {
+	case osql.AlterTrigger:
+		if d.Group {
+			return Result{}, ss.s.EnableGroup(ctx, d.Name, d.Enabled)
+		}
+		return Result{}, ss.s.Enable(ctx, d.Name, d.Enabled)
+	case osql.ServiceUpdate:
+		return ss.service(ctx, st.Literals[d.Slots[0]].Text, st.Literals[d.Slots[1]].Int)
+	}
+	at, err := ss.s.do(ctx, direct, func(t *tx) error {
+		p, err := ss.plan(t.schema, st) // the tables may have changed
+		if err != nil {
+			return err
+		}
+		return t.define(st, p)
+	})
+	return Result{Position: at}, err
+}
+
+func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
+	switch p.Verb {
+	case osql.CreateDatabase:
+		return t.createDatabase(p.DDL.Database)
+	case osql.DropDatabase:
+		return t.dropDatabase(p.DDL.Database)
+	case osql.DropIndex:
+		return t.dropIndex(p.DDL.Name)
+	}
+	if p.Verb == osql.CreateTable {
+		columns, err := p.DDL.Sized(st.Literals)
+		if err != nil {
+			return err
+		}
+		return t.createTable(p.DDL.Database, p.DDL.Name, p.DDL.Virtual, columns)
+	}
+	tab := t.schema.of(p.Table)
+	switch {
+	case tab == nil:
+		return broken("planning a statement", fmt.Errorf("the table %s has changed", p.Table))
+	case tab.system:
+		return fail(mainstem.KindDenied, "the table %s is the server's and cannot be changed", tab)
+	}
+	switch p.Verb {
+	case osql.CreateIndex:
+		return t.createIndex(tab, p.DDL.Name, p.DDL.Columns[0].Name)
+	case osql.AlterTable:
+		columns, err := p.DDL.Sized(st.Literals)
+		if err != nil {
+			return err
+		}
+		return t.alterTable(tab, columns, p.DDL.Drop)
+	case osql.DropTable:
+		return t.dropTable(tab)
+	}
+	return broken("planning a statement", fmt.Errorf("the verb %d has no meaning", p.Verb))
+}
+
+// adopt makes a schema that of the server. The writer calls it when the schema's
+// batch is committed.
+func (s *Server) adopt(sc *schema) {
+	s.schema.Store(sc)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// become makes a schema that of the transaction, and of the server later.
+func (t *tx) become(sc *schema) {
+	t.schema = sc
+	t.inside = append(t.inside, func() { t.s.adopt(sc) })
+}
+
+func (t *tx) createDatabase(name string) error {
+	if _, ok := t.schema.databases[name]; ok {
+		return fail(mainstem.KindExists, "there is a database %s already", name)
+	}
+	var sc *schema
+	err := t.describe(keyDatabase+name, struct{}{}, 0, func(v mainstem.Version) { sc.databases[name] = v })
+	if err != nil {
+		return err
+	}
+	sc = t.schema.with(func(databases map[string]mainstem.Version, _ map[string]*table) { databases[name] = 1 })
+	t.become(sc)
+	return nil
+}
+
+func (t *tx) dropDatabase(name string) error {
+	version, ok := t.schema.databases[name]
+	switch {
+	case !ok:
+		return fail(mainstem.KindNotFound, "there is no database %s", name)
+	case slices.Contains(standardDatabases, name) || name == "catalog":
+		return fail(mainstem.KindDenied, "the database %s is the server's and cannot be dropped", name)
+	}
+	for _, tab := range t.schema.tables {
+		if tab.Database == name {
+			return invalid("the database %s has tables, such as %s: drop them first", name, tab)
+		}
+	}
+	if err := t.describe(keyDatabase+name, nil, version, nil); err != nil {
+		return err
+	}
+	t.become(t.schema.with(func(databases map[string]mainstem.Version, _ map[string]*table) { delete(databases, name) }))
+	return nil
+}
+
+// ids returns n IDs that nothing had before.
+func (t *tx) ids(n int) (uint64, error) {
+	rec, err := t.s.log.Get(t.s.ctx, CatalogSpace, []byte(keyNext))
+	if err != nil {
+		return 0, err
+	}
+	var r nextRecord
+	if err := json.Unmarshal(rec.Value, &r); err != nil {
+		return 0, corrupt(CatalogSpace, rec.Key, err)
+	}
+	if i, ok := t.first[opID(CatalogSpace, []byte(keyNext))]; ok { // another statement of this transaction took some
+		for ; i < len(t.ops); i++ {
+			if string(t.ops[i].key) == keyNext && t.ops[i].space == CatalogSpace {
+				if err := json.Unmarshal(t.ops[i].value, &r); err != nil {
+					return 0, broken("giving IDs", err)
+				}
+			}
+		}
+	}
+	return r.Next, t.describe(keyNext, nextRecord{r.Next + uint64(n)}, rec.Version, nil)
+}
+
+func (t *tx) createTable(database, name string, virtual bool, columns []Column) error {
+	switch {
+	case t.schema.tables[database+"."+name] != nil:
+		return fail(mainstem.KindExists, "there is a table %s.%s already", database, name)
+	case t.schema.databases[database] == 0:
+		return fail(mainstem.KindNotFound, "there is no database %s", database)
+	case database == "catalog":
+		return fail(mainstem.KindDenied, "the database catalog is the server's")
+	case len(t.schema.tables) >= MaxTables:
+		return invalid("there are %d tables: that is the limit", len(t.schema.tables))
+	}
+	next, err := t.ids(len(columns) + 1)
+	if err != nil {
+		return err
+	}
+	r := &tableRecord{Format: schemaFormat, ID: next, Database: database, Name: name, Virtual: virtual, Columns: slices.Clone(columns)}
+	for i := range r.Columns {
+		next++
+		r.Columns[i].ID, r.Last = next, next
+	}
+	if err := r.check(); err != nil {
+		return invalid("%w", err)
+	}
+	tab := newTable(r, 0)
+	if !virtual {
+		if err := t.clearSpace(tab); err != nil {
+			return err
+		}
+	}
+	if err := t.describe(keyTable+tab.String(), r, 0, func(v mainstem.Version) { tab.version = v }); err != nil {
+		return err
+	}
+	t.ops[len(t.ops)-1].ensure(tab)
+	return t.swap(nil, tab)
+}
+
+// ensure makes the batch create the space of a table.
+func (o *op) ensure(tab *table) {
+	if !tab.virtual {
+		o.make = tab.space
+	}
+}
+
+// clearSpace removes the rows of a table of the same name that was dropped by a
+// server which then failed.
+func (t *tx) clearSpace(tab *table) error {
+	ctx := t.s.ctx
+	if _, err := t.s.log.Space(ctx, tab.space); err != nil {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	_, err := t.s.log.Get(ctx, CatalogSpace, []byte(keyTable+tab.String()))
+	switch {
+	case err == nil: // another server was faster: look again
+		return &mainstem.Error{Kind: mainstem.KindExists, Op: "alert", Outcome: mainstem.NotWritten,
+			Err: fmt.Errorf("another server has just created the table %s", tab)}
+	case !errors.Is(err, mainstem.ErrNotFound):
+		return err
+	}
+	return t.s.log.DropSpace(ctx, tab.space)
+}
+
+// swap puts a table in the place of another; nil stands for none.
+func (t *tx) swap(old, tab *table) error {
+	if err := t.s.mirror.change(t.ctx, old, tab); err != nil {
+		return broken("changing the mirror", err)
+	}
+	t.become(t.schema.with(func(_ map[string]mainstem.Version, tables map[string]*table) {
+		if old != nil {
+			delete(tables, old.String())
+		}
+		if tab != nil {
+			tables[tab.String()] = tab
+		}
+	}))
+	return nil
+}
+
+// alter writes the new description of a table.
+func (t *tx) alter(old *table, r *tableRecord) error {
+	if err := r.check(); err != nil {
+		return invalid("%w", err)
+	}
+	tab := newTable(r, old.version+1)
+	if err := t.describe(keyTable+tab.String(), r, old.version, func(v mainstem.Version) { tab.version = v }); err != nil {
+		return err
+	}
+	return t.swap(old, tab)
+}
+
+func (t *tx) alterTable(old *table, add []Column, drop []string) error {
+	r := old.record()
+	for _, name := range drop {
+		i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
+		if i < 0 {
+			return invalid("the column %s is dropped twice", name)
+		}
+		id := r.Columns[i].ID
+		r.Columns = slices.Delete(r.Columns, i, i+1)
+		r.Indexes = slices.DeleteFunc(r.Indexes, func(x index) bool { return slices.Contains(x.Columns, id) })
+	}
+	if len(add) > 0 {
+		next, err := t.ids(len(add))
+		if err != nil {
+			return err
+		}
+		for i, c := range add {
+			if slices.ContainsFunc(r.Columns, func(o Column) bool { return o.Name == c.Name }) {
+				return fail(mainstem.KindExists, "%s has a column %s already", old, c.Name)
+			}
+			c.ID = next + uint64(i)
+			r.Last = c.ID
+			r.Columns = append(r.Columns, c)
+		}
+	}
+	return t.alter(old, r)
+}
+
+func (t *tx) dropTable(tab *table) error {
+	if slices.Contains(standardDatabases, tab.Database) && slices.ContainsFunc(standardTables(), func(d *definition) bool { return d.name == tab.String() }) {
+		return fail(mainstem.KindDenied, "the table %s is the server's and cannot be dropped", tab)
+	}
+	if err := t.describe(keyTable+tab.String(), nil, tab.version, nil); err != nil {
+		return err
+	}
+	if err := t.swap(tab, nil); err != nil || tab.virtual {
+		return err
+	}
+	t.after = append(t.after, func() {
+		err := t.s.log.DropSpace(t.s.quiet, tab.space)
+		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+			t.s.o.Logger.Error("alert: the rows of a dropped table were not removed", "table", tab.String(), "error", err)
+		}
+	})
+	return nil
+}
+
+func (t *tx) createIndex(old *table, name, column string) error {
+	for _, tab := range t.schema.tables {
+		if slices.ContainsFunc(tab.indexes, func(x index) bool { return x.Name == name }) {
+			return fail(mainstem.KindExists, "there is an index %s already, on %s", name, tab)
+		}
+	}
+	r := old.record()
+	r.Indexes = append(r.Indexes, index{Name: name, Columns: []uint64{old.Columns[old.Column(column)].ID}})
+	return t.alter(old, r)
+}
+
+func (t *tx) dropIndex(name string) error {
+	for _, tab := range t.schema.tables {
+		r := tab.record()
+		r.Indexes = slices.DeleteFunc(r.Indexes, func(x index) bool { return x.Name == name })
+		if len(r.Indexes) < len(tab.indexes) {
+			return t.alter(tab, r)
+		}
+	}
+	return fail(mainstem.KindNotFound, "there is no index %s", name)
+}
+
+// hasIndex reports whether the table has an index of just these columns.
+func (t *table) hasIndex(columns []uint64) bool {
+	return slices.ContainsFunc(t.indexes, func(x index) bool { return slices.Equal(x.Columns, columns) })
+}
+
+// service is SVC UPDATE: it notes the state that a service reported.
+func (ss *Session) service(ctx context.Context, name string, state int64) (Result, error) {
+	const good, marginal, bad, unknown = 0, 1, 2, 3
+	if state < good || state > unknown {
+		return Result{}, invalid("the state of a service is %d: want 0 (good), 1 (marginal), 2 (bad) or 3 (unknown)", state)
+	}
+	now := ss.s.now()
+	columns := []string{"Name", "CurrentState", "LastReportAt"}
+	row := []any{name, state, now}
+	if at := map[int64]string{good: "LastGoodAt", marginal: "LastMarginalAt", bad: "LastBadAt"}[state]; at != "" {
+		columns, row = append(columns, at), append(row, now)
+	}
+	if _, err := ss.Together(ctx, "update service.status set StateChange = ? where Name = ? and CurrentState <> ?", now, name, state); err != nil {
+		return Result{}, err
+	}
+	return ss.InsertRows(ctx, "service.status", columns, [][]any{row}, columns[1:]...)
+}

@@ -1,0 +1,103 @@
+package alert
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Options configures [Open]. Nil and zero fields mean the defaults.
+type Options struct {
+	// Name is the name of the server: getservername() and the column ServerName. At
+	// most 29 letters, digits and underlines, a letter first. Default [DefaultName].
+	Name string
+	// Now is the clock: getdate() and all times in rows. Default [time.Now].
+	Now func() time.Time
+	// Every is how often the server looks for automations that are due. Default
+	// [DefaultEvery]; negative means never, until [Server.Tick] is called.
+	Every time.Duration
+	// Automations are added to the standard ones; one with the name of a standard
+	// one takes its place.
+	Automations []Automation
+	// Properties are what get_prop_value returns besides Name and ActingPrimary.
+	Properties map[string]string
+	// Durability is that of all writes. Default: the log's own.
+	Durability mainstem.Durability
+	// MaxResultBytes bounds the memory for a result that is read so slowly that a
+	// transaction ends meanwhile: then its rows are taken into memory, and beyond this
+	// the result fails. Default [DefaultMaxResultBytes].
+	MaxResultBytes int
+	// BatchRows is how many rows a statement changes in one commit; one that
+	// changes more is several commits. Default [DefaultBatchRows].
+	BatchRows int
+	// Logger receives what automations and the follower could not do. Default: discards.
+	Logger *slog.Logger
+}
+
+// The defaults and limits.
+const (
+	DefaultName           = "NCOMS"
+	DefaultEvery          = time.Second
+	DefaultMaxResultBytes = 256 << 20
+	DefaultBatchRows      = 10_000
+	MaxTogether           = 30_000 // rows that a statement changes in a commit with others
+	maxServerName         = 29
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Every == 0 {
+		c.Every = DefaultEvery
+	}
+	if c.MaxResultBytes == 0 {
+		c.MaxResultBytes = DefaultMaxResultBytes
+	}
+	if c.BatchRows == 0 {
+		c.BatchRows = DefaultBatchRows
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Properties = maps.Clone(c.Properties)
+	return c
+}
+
+// Validate returns an Invalid error that names every field out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	if o.Name != "" && (len(o.Name) > maxServerName || !validServerName(o.Name)) {
+		errs = append(errs, fmt.Errorf("Name is %q: want 1 to %d letters, digits and underlines, a letter first", o.Name, maxServerName))
+	}
+	if o.MaxResultBytes < 0 {
+		errs = append(errs, fmt.Errorf("MaxResultBytes is %d: want 0 (default) or more", o.MaxResultBytes))
+	}
+	if o.BatchRows < 0 {
+		errs = append(errs, fmt.Errorf("BatchRows is %d: want 0 (default) or more", o.BatchRows))
+	}
+	if o.Durability < mainstem.OS {
+		errs = append(errs, fmt.Errorf("the Durability %d is not one that this version knows", int64(o.Durability)))
+	}
+	for i := range o.Automations {
+		errs = append(errs, o.Automations[i].validate())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open alerts", Err: err}
+	}
+	return nil
+}
