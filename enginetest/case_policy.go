@@ -2,6 +2,8 @@ package enginetest
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -16,6 +18,8 @@ var policyCases = []testCase{
 		promise: "A bounded history keeps that many of the newest records of each key, tombstones included, however many items they carry."},
 	{name: "history within a batch", run: historyWithinBatch,
 		promise: "Records superseded within their own batch are gone, but took their versions and positions."},
+	{name: "a lower history", needs: needRemove, run: lowerHistory,
+		promise: "Lowering a bounded history keeps the newest records that are held, whatever was removed before, and counts exactly."},
 	{name: "max age", needs: needMaxAge, run: maxAge,
 		promise: "Records older than MaxAge disappear from every read at once, and from the statistics later."},
 	{name: "max bytes", needs: needMaxBytes, run: maxBytes,
@@ -63,6 +67,50 @@ func historyWithinBatch(e *env) {
 	e.same("the feed", briefs(e.feed(mainstem.Filter{})), "two/k@3=c", "two/k@4=d")
 	if rec := e.get("two", "k"); rec.Position != r.Last {
 		e.Fatalf("the newest record has position %d, the receipt ends at %d", rec.Position, r.Last)
+	}
+}
+
+func lowerHistory(e *env) {
+	for n, now := range map[int]string{1: "s1/k@3=c", 2: "s2/k@2=b s2/k@3=c"} {
+		s := fmt.Sprint("s", n)
+		e.space(s, mainstem.Policy{History: 4})
+		large := string(make([]byte, 8<<10))
+		for _, key := range []string{"gone", "k", "new", "large"} {
+			for _, v := range []string{"a", "b", "c", "d"} {
+				if key == "large" {
+					v = large + v
+				}
+				e.put(s, key, v)
+			}
+		}
+		for _, key := range []string{"gone", "k", "large"} {
+			e.apply(s, key, mainstem.Write{Op: mainstem.OpRemove, Version: 4})
+		}
+		for v := range mainstem.Version(3) {
+			e.apply(s, "gone", mainstem.Write{Op: mainstem.OpRemove, Version: v + 1})
+		}
+		if err := e.log.AlterSpace(e.ctx, s, mainstem.Policy{History: n}); err != nil {
+			e.Fatalf("alter: %v", err)
+		}
+		e.counted(s, mainstem.Receipt{}, "gone", "k", "new", "large")
+		kept := briefs(e.read(s, "k", mainstem.Versions{}))
+		e.same("the records kept", kept[max(0, len(kept)-n):], strings.Fields(now)...)
+		feed := e.feed(mainstem.Filter{Spaces: []string{s}, KeyPrefix: []byte("large")})
+		if want := e.read(s, "large", mainstem.Versions{}); !slices.Equal(briefs(feed), briefs(want)) || len(feed) < n {
+			e.Fatalf("the feed of large values has %d records, reading finds %d", len(feed), len(want))
+		}
+		e.absent(s, "k")
+		for _, key := range []string{"gone", "k", "new", "large"} {
+			if r := e.put(s, key, "e"); r.Versions[0] != 5 {
+				e.Fatalf("the version of %s after removing 4 is %d, want 5", key, r.Versions[0])
+			}
+		}
+		e.counted(s, mainstem.Receipt{}, "gone", "k", "new", "large")
+		want := []string{s + "/k@5=e"}
+		if n == 2 {
+			want = []string{s + "/k@3=c", s + "/k@5=e"}
+		}
+		e.same("the records with less history", briefs(e.read(s, "k", mainstem.Versions{})), want...)
 	}
 }
 

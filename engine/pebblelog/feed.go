@@ -227,7 +227,7 @@ func (c *feedCursor) fetch(r *read, key []byte, b *format.Body) (bool, error) {
 		k = format.AppendVersion(format.AppendPrefix(stack[:0], format.TagVersion, r.s.id, key), b.Version)
 	}
 	found, err := c.fetchAt(k, b)
-	if found || err != nil || r.s.policy.Load().History <= 1 {
+	if found || err != nil || !slots(r.s.policy.Load()) {
 		return found, err
 	}
 	k = format.AppendVersion(format.AppendPrefix(stack[:0], format.TagOlder, r.s.id, key), b.Version)

@@ -245,7 +245,7 @@ func (t *tx) supersede(ts *stagedSpace, hk []byte, h *head, key []byte) error {
 	if !h.held {
 		return nil
 	}
-	if ts.policy.History == 1 && !t.indexed {
+	if ts.policy.History == 1 && !t.indexed && !h.ghost {
 		t.dropSlotRecord(ts, h)
 		return nil
 	}
@@ -295,8 +295,9 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 	return it.Error()
 }
 
-// trimSpace keeps the newest keep older records of every key of a space.
-func (t *tx) trimSpace(ts *stagedSpace, keep int) error {
+// trimSpace keeps the newest history records of every key of a space. Where the slot of
+// a key holds a ghost, all of them are older ones.
+func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	ts.dirty = true
 	head := format.AppendHead(nil, format.TagOlder, ts.s.id)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
@@ -313,6 +314,14 @@ func (t *tx) trimSpace(ts *stagedSpace, keep int) error {
 		key, err := format.AppendUnescaped(nil, prefix)
 		if err != nil {
 			return err
+		}
+		slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
+		if err != nil {
+			return err
+		}
+		keep := history - 1
+		if slot != nil && slot.Ghost {
+			keep = history
 		}
 		if err := t.trimOlder(ts, prefix, len(key), keep); err != nil {
 			return err

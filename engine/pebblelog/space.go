@@ -127,7 +127,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 		p.Metadata = maps.Clone(p.Metadata)
 		t.describe(ts.s, &p)
 		if p.History < ts.policy.History {
-			if err := t.trimSpace(ts, p.History-1); err != nil {
+			if err := t.trimSpace(ts, p.History); err != nil {
 				return err
 			}
 		}

@@ -235,7 +235,7 @@ func (t *tx) loadSlotHead(ts *stagedSpace, hk, key []byte) (head, error) {
 	}
 	defer closer.Close()
 	h, err := headOf(v, len(key))
-	if err != nil || !h.ghost || ts.policy.History == 1 {
+	if err != nil || !h.ghost {
 		return h, err
 	}
 	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
