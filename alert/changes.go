@@ -94,11 +94,11 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 			}
 			continue
 		}
-		c, ok, err := change(tab, &rec)
+		c, o, err := change(tab, &rec)
 		if err != nil {
 			return err
 		}
-		if ok && !yield(c, nil) {
+		if o != foreignRow && !yield(c, nil) {
 			return errStopped
 		}
 	}
@@ -135,25 +135,21 @@ func (s *Server) since(ctx context.Context, tab *table, since time.Time, positio
 	return nil
 }
 
-// change makes a record a change. ok is false for the record of an older table
-// of the same name.
-func change(tab *table, rec *mainstem.Record) (c Change, ok bool, err error) {
+// change makes a record a change, unless it is of another table.
+func change(tab *table, rec *mainstem.Record) (c Change, o origin, err error) {
 	c = Change{Position: rec.Position, Time: rec.Time, Deleted: !rec.Live()}
 	values := make([]Value, len(tab.Columns))
 	if c.Deleted {
 		for i := range values {
 			values[i] = zeroOf(tab.Columns[i].Type)
 		}
-		err = decodeKey(bytes.Clone(rec.Key), tab, values)
-		ok = true
+		o, err = ownRow, decodeKey(bytes.Clone(rec.Key), tab, values)
 	} else {
-		var o origin
 		o, err = decodeRow(rec.Value, tab, values)
-		ok = o != foreignRow
 	}
 	if err != nil {
-		return c, false, corrupt(rec.Space, rec.Key, err)
+		return c, foreignRow, corrupt(rec.Space, rec.Key, err)
 	}
 	c.Row = Row{tab.header, values}
-	return c, ok, nil
+	return c, o, nil
 }

@@ -61,6 +61,11 @@ type Config struct {
 	KafkaGroupSession    time.Duration
 	KafkaGroupHeartbeat  time.Duration
 
+	// The alert tables, and the listener for clients of OMNIbus.
+	Omnibus          string // host:port, or "" for none
+	AlertServerName  string // getservername() and ServerName, or "" for the default of package alert
+	AlertAutomations bool   // run what happens in intervals: clearing, expiry, clean-up
+
 	// The server as a node of a cluster of actors.
 	Cluster           string // name@host:port, or "" for none
 	ClusterAdvertise  string // host:port that other nodes are told, or "" for the listener's
@@ -86,7 +91,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
-		KafkaAutoCreate: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
+		KafkaAutoCreate: true, AlertAutomations: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
 	}
 }
 
@@ -112,7 +117,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkCluster())
+	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkCluster())
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

@@ -135,8 +135,13 @@ func (n *Node) authorized(next http.Handler) http.Handler {
 // machine send: without a token, a loopback listener answers only to names of
 // this machine.
 func (n *Node) localOnly(next http.Handler) http.Handler {
-	host, _, _ := net.SplitHostPort(n.config.Listen)
-	if n.token != "" || n.config.Insecure || !isLoopback(host) {
+	return n.localNames(n.config.Listen, n.token != "", next)
+}
+
+// localNames does it for any listener; authenticated ones need it not.
+func (n *Node) localNames(listen string, authenticated bool, next http.Handler) http.Handler {
+	host, _, _ := net.SplitHostPort(listen)
+	if authenticated || n.config.Insecure || !isLoopback(host) {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -37,6 +37,7 @@ type Node struct {
 	http    httpPart       // set by Start, as the rest
 	topics  *topic.Catalog // its upkeep
 	kafka   kafkaPart
+	omnibus omnibusPart
 	cluster clusterPart
 	address net.Addr
 }
@@ -77,7 +78,9 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
 	n.parts = []part{
 		{"background", n.startBackground, n.stopBackground},
+		{"alerts", n.startAlerts, n.stopAlerts},
 		{"kafka", n.startKafka, n.stopKafka},
+		{"omnibus", n.startOmnibus, n.stopOmnibus},
 		{"cluster", n.startCluster, n.stopCluster},
 		{"http", n.startHTTP, n.stopHTTP},
 	}
@@ -125,6 +128,9 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.kafka.address != nil {
 		served = append(served, "kafka", n.kafka.address.String())
 	}
+	if n.omnibus.address != nil {
+		served = append(served, "omnibus", n.omnibus.address.String())
+	}
 	if n.cluster.node != nil {
 		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
 	}
@@ -134,6 +140,9 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	if host, _, _ := net.SplitHostPort(n.config.Kafka); n.config.Kafka != "" && !isLoopback(host) && (n.tls == nil || n.config.KafkaSASL == "") {
 		n.logger.Warn("other machines can reach this server's Kafka listener without TLS or without authentication", "kafka", n.config.Kafka)
+	}
+	if host, _, _ := net.SplitHostPort(n.config.Omnibus); n.config.Omnibus != "" && !isLoopback(host) {
+		n.logger.Warn("other machines can reach and change this server's alerts without authentication", "omnibus", n.config.Omnibus)
 	}
 	return nil
 }

@@ -150,12 +150,19 @@ var Layers = []Layer{
 	{
 		Name: "the Kafka server",
 		Dirs: []string{"wire/kafka"},
-		May:  []string{".", "event", "topic", "internal/format", "internal/invariants"},
+		May:  []string{".", "alert", "event", "topic", "internal/format", "internal/invariants"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/xdg-go/scram", "golang.org/x/sync",
 		},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
+	},
+	{
+		Name:    "the OMNIbus server",
+		Dirs:    []string{"wire/omnibus"},
+		May:     []string{".", "alert", "internal/invariants"},
+		Libs:    []string{"github.com/prometheus/client_golang", "github.com/klauspost/compress"},
+		Because: "a server speaks a protocol over a view; which engine is below is for the node to choose",
 	},
 	{
 		Name:    "the generator of the protocol's code",
@@ -166,14 +173,14 @@ var Layers = []Layer{
 	{
 		Name:    "the node",
 		Dirs:    []string{"node"},
-		May:     []string{".", "actor", "codec", "kv", "event", "topic", "engine", "wire", "internal/format", "internal/invariants"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/format", "internal/invariants"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
 		Name: "the command line",
 		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "codec", "kv", "event", "topic", "node", "engine", "internal/logcopy"},
+		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/logcopy"},
 		Libs: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
 			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
@@ -219,7 +226,7 @@ var Layers = []Layer{
 	{
 		Name:    "an example",
 		Dirs:    []string{"examples"},
-		May:     []string{".", "actor", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
 		Because: "an example shows what a user of the module can write, who cannot import internal packages",
 	},
 	{

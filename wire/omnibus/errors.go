@@ -1,0 +1,55 @@
+package omnibus
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// statusError is an error that says how it is answered.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// failed is an error of the interface itself: nothing was run.
+func failed(status int, k mainstem.Kind, format string, a ...any) error {
+	return &statusError{status, &mainstem.Error{Kind: k, Op: "omnibus", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}}
+}
+
+func badRequest(format string, a ...any) error {
+	return failed(http.StatusBadRequest, mainstem.KindInvalid, format, a...)
+}
+
+func notFound(format string, a ...any) error {
+	return failed(http.StatusNotFound, mainstem.KindNotFound, format, a...)
+}
+
+func tooLarge(format string, a ...any) error {
+	return failed(http.StatusRequestEntityTooLarge, mainstem.KindInvalid, format, a...)
+}
+
+func denied(format string, a ...any) error {
+	return failed(http.StatusForbidden, mainstem.KindDenied, format, a...)
+}
+
+func unavailable(format string, a ...any) error {
+	return failed(http.StatusServiceUnavailable, mainstem.KindUnavailable, format, a...)
+}
+
+// statusFor returns the status that answers err.
+func statusFor(err error) int {
+	var s *statusError
+	if errors.As(err, &s) {
+		return s.status
+	}
+	if status, ok := statusOf[mainstem.KindOf(err)]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
