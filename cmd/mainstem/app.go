@@ -124,7 +124,7 @@ mainstem help output.`,
 	f.DurationVar(&m.flags.timeout, "timeout", 0, "give up after this `duration` (default never)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd, err} })
 	root.AddGroup(&cobra.Group{ID: "views", Title: "Views:"}, &cobra.Group{ID: "log", Title: "Server and log:"})
-	for _, c := range []*cobra.Command{m.kv(), m.event(), m.topic(), m.actor()} {
+	for _, c := range []*cobra.Command{m.kv(), m.event(), m.topic(), m.actor(), m.alerts()} {
 		c.GroupID = "views"
 		root.AddCommand(c)
 	}

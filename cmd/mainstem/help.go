@@ -8,7 +8,12 @@ func outputHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "output",
 		Short: "What commands print, with and without --json",
-		Long: `Results go to standard output, everything else to standard error.
+		Long:  outputText,
+	}
+}
+
+// outputText lists everything that scripts may rely on.
+const outputText = `Results go to standard output, everything else to standard error.
 
 Without --json, lists are lines with columns separated by tabs. A key or value that
 would break the line or the terminal is quoted as in Go; kv get and topic consume
@@ -49,6 +54,14 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   actor nodes    name, start, address, self, actors, dead_letters
   actor tree, inspect   address, number, depth, names, parent, behaviour, messages, state,
     waiting, handled, incarnation, links, monitors, children, reason, shown
+  alerts sql     the columns of the row; of a statement without rows: affected
+    from a coordinator also cluster; what failed, on standard error: cluster, error
+  alerts describe   DatabaseName, TableName, NumRows; of a TABLE: ColumnName, Type, Size,
+    Key
+  alerts insert  cluster, table, serial, key, affected, inserted, position
+  alerts ack     cluster, affected
+  alerts tail, watch   cluster, position, time, op, table, row
+    op is change, delete or leave; row has the columns, of a deleted one only the key
   kv import, event import
     lines, written, already_there, bad, seconds, next_line
     bad lines, on standard error: line, error
@@ -64,7 +77,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     resumed, spaces, records, bytes, repaired, dropped, position, head, compared_spaces,
     compared_keys, compared_records, compared_bytes, differences, expiry_tombstones,
     late, later, hidden, moving, seconds
-  serve          when it is ready: event, url, log, pid, kafka (its address)
+  serve          when it is ready: event, url, log, pid; the addresses kafka, omnibus
   version        version, go, commit, time, modified
   errors, on standard error
     error, kind, exit_status, space, key, outcome, hint, got_version
@@ -74,6 +87,4 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
 The exit status is 0 for success, 1 for failure, 2 for a wrong command line or
 configuration, 3 for not found, 4 for a conflict or what exists already, 130 when
 interrupted and 141 when nobody reads the output any more. What follows (--follow, kv
-watch, serve) ends with 0 when interrupted.`,
-	}
-}
+watch, serve) ends with 0 when interrupted.`

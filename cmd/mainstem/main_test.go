@@ -104,6 +104,7 @@ type server struct {
 	cmd    *exec.Cmd
 	url    string
 	kafka  string // address for Kafka clients
+	omni   string // address for OMNIbus clients
 	stderr strings.Builder
 	exited chan error
 }
@@ -124,7 +125,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	var ready struct{ Event, URL, Kafka string }
+	var ready struct{ Event, URL, Kafka, Omnibus string }
 	line, rerr := bufio.NewReader(out).ReadBytes('\n')
 	go func() {
 		_, _ = io.Copy(io.Discard, out)
@@ -134,7 +135,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 		s.kill()
 		return nil, fmt.Errorf("the server did not start: %q %w\n%s", line, rerr, s.stderr.String())
 	}
-	s.url, s.kafka = ready.URL, ready.Kafka
+	s.url, s.kafka, s.omni = ready.URL, ready.Kafka, ready.Omnibus
 	return s, nil
 }
 
@@ -166,6 +167,7 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.kill)
 	ts.Setenv(args[0], s.url)
 	ts.Setenv(args[0]+"_KAFKA", s.kafka)
+	ts.Setenv(args[0]+"_OMNIBUS", s.omni)
 }
 
 // scriptEnv returns what a process that the script does not start by exec must

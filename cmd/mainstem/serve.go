@@ -27,6 +27,9 @@ that speaks Connect or gRPC. /healthz, /readyz and /metrics (Prometheus) are on 
 address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
 and the event stores as topics event.STORE that can be read.
 
+With --omnibus it keeps alert tables, runs their automations, and serves them to clients
+of IBM's OMNIbus over HTTP (/objectserver/restapi/) at that address.
+
 Every flag is also a key of the YAML file named by --config, and an environment
 variable: --max-value, max-value: and MAINSTEM_MAX_VALUE are one setting. Flags win
 over variables, variables over the file. A name that nobody knows is an error.
@@ -42,6 +45,7 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
   mainstem serve --log /var/lib/mainstem --durability interval=50ms
   mainstem serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --token-file token
   mainstem serve --kafka 127.0.0.1:19092 --kafka-advertise localhost:19092
+  mainstem serve --omnibus 127.0.0.1:8081 --alert-server-name AGG1
   mainstem serve --config mainstem.yaml --log-level debug`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -159,6 +163,9 @@ func (m *Main) announce(n *node.Node, c *node.Config) error {
 		if a := n.KafkaAddr(); a != nil {
 			f.add("kafka", a.String())
 		}
+		if a := n.OmnibusAddr(); a != nil {
+			f.add("omnibus", a.String())
+		}
 		if err := m.object(f); err != nil {
 			return err
 		}
@@ -167,6 +174,9 @@ func (m *Main) announce(n *node.Node, c *node.Config) error {
 	text := fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())
 	if a := n.KafkaAddr(); a != nil {
 		text += fmt.Sprintf(", for Kafka clients on %s", a)
+	}
+	if a := n.OmnibusAddr(); a != nil {
+		text += fmt.Sprintf(", for OMNIbus clients on %s", a)
 	}
 	if err := m.line(text); err != nil {
 		return err

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+func (m *Main) alertsSQL() *cobra.Command {
+	var where alertFlags
+	var format string
+	var readOnly bool
+	cmd := &cobra.Command{
+		Use:   "sql [STATEMENT|-]",
+		Short: "Run ObjectServer SQL",
+		Long: `Run ObjectServer SQL: the statements of the argument, or else those of standard input.
+They are separated by ; or by lines with go. The first that fails ends it; those before
+it are done. On a terminal it asks for statements and shows mistakes; quit ends it.
+
+Results are aligned columns on a terminal, elsewhere columns separated by tabs below a
+line with their names; --format chooses: table, tabs, or vertical for one line per value.
+Times are seconds since 1970. With --json a row is an object with its columns as fields.` + alertsHelp,
+		Example: `  mainstem alerts sql 'select Node, Severity, Summary from alerts.status where Severity > 3'
+  mainstem alerts sql "update alerts.status set Acknowledged = 1 where Node = 'web1'" --json
+  mainstem alerts sql --log http://127.0.0.1:8080
+  mainstem alerts sql --log ./data < tables.sql`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			p := resultPrinter{m: m, format: format}
+			if err := p.check(); err != nil {
+				return usageError{cmd, err}
+			}
+			if len(a) == 1 && a[0] != "-" {
+				return m.runStatements(cmd, &where, a[0], readOnly, &p)
+			}
+			as := writing
+			if readOnly {
+				as = reading
+			}
+			return m.withAlerts(cmd, as, &where, func(ctx context.Context, t alertTables) error {
+				return m.sqlLoop(ctx, t, &p)
+			})
+		},
+	}
+	where.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "auto", "table, tabs, vertical, or auto: table on a terminal, else tabs")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "refuse statements that change anything")
+	return cmd
+}
+
+// runStatements runs the statements of an argument. Those that only read do not make
+// tables where there are none.
+func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string, readOnly bool, p *resultPrinter) error {
+	statements, err := cut(text)
+	if err == nil && len(statements) == 0 {
+		err = errors.New("the argument holds no statement")
+	}
+	if err != nil {
+		return usageError{cmd, err}
+	}
+	as := writing
+	if readOnly || readsOnly(statements) {
+		as = reading
+	}
+	return m.withAlerts(cmd, as, where, func(ctx context.Context, t alertTables) error {
+		for _, s := range statements {
+			if err := t.each(ctx, s, p.print); err != nil {
+				return err
+			}
+		}
+		return p.outcome()
+	})
+}
+
+// sqlLoop runs the statements of standard input.
+func (m *Main) sqlLoop(ctx context.Context, t alertTables, p *resultPrinter) error {
+	run := func(s string) error {
+		if err := t.each(ctx, s, p.print); err != nil {
+			return err
+		}
+		return m.flush()
+	}
+	if c := m.console(); c != nil {
+		return c.loop(ctx, run)
+	}
+	err := eachStatement(untilDone(ctx, m.Stdin), run)
+	if err == nil {
+		err = p.outcome()
+	}
+	return err
+}
+
+// untilDone returns a reader of in that ends with an error when ctx is done, also
+// while somebody waits for input that does not come.
+func untilDone(ctx context.Context, in io.Reader) io.Reader {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() {
+		_ = w.CloseWithError(&mainstem.Error{Kind: mainstem.KindCanceled, Op: "alerts sql", Err: context.Cause(ctx)})
+	})
+	go func() {
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err) // nil ends the reader as well
+	}()
+	return r
+}
