@@ -16,8 +16,10 @@ var Exceptions = []Exception{
 	{"panic", "enginetest/program_machine.go", "helpers of the cases that would report, used where a program returns errors: it never calls the reporter"},
 	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
 	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
+	{"panic", "alert/coordinator/handler.go:Coordinator.guard", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 	{"panic", "wire/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 
+	{"background", "alert/coordinator/coordinator.go:New", "what watches the servers outlives the call of New; Close cancels it"},
 	{"background", "engine/natslog/open.go:openOn", "goroutines and commits outlive the call of Open; Close ends them"},
 	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
 	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},

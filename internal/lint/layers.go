@@ -99,6 +99,19 @@ var Layers = []Layer{
 		Because: "a view works on any engine and beside any other view, so it knows the contract only; SQLite answers queries",
 	},
 	{
+		Name:    "a client of the alert table",
+		Dirs:    []string{"alert/omnirest", "alert/coordinator/client"},
+		May:     []string{".", "alert/omnirest"},
+		Because: "a program that asks a server links neither the server nor its tables",
+	},
+	{
+		Name:    "the coordinator",
+		Dirs:    []string{"alert/coordinator"},
+		May:     []string{".", "alert", "internal/invariants"},
+		Libs:    []string{"gopkg.in/yaml.v3", "github.com/prometheus/client_golang", "golang.org/x/sync"},
+		Because: "it asks object servers, by HTTP or in the same process; which log is below one is not its affair",
+	},
+	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
 		May:     []string{".", "internal/format", "internal/invariants"},
