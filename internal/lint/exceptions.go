@@ -20,6 +20,7 @@ var Exceptions = []Exception{
 	{"panic", "wire/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 
 	{"background", "alert/coordinator/coordinator.go:New", "what watches the servers outlives the call of New; Close cancels it"},
+	{"background", "alert/ingest/writer.go:newWriter", "one commit carries what many callers sent: none of them may cancel it for the others"},
 	{"background", "engine/natslog/open.go:openOn", "goroutines and commits outlive the call of Open; Close ends them"},
 	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
 	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},
@@ -31,7 +32,7 @@ var Exceptions = []Exception{
 	{"background", "node/node.go:Open", "what the node runs outlives the call of Open; Stop cancels it"},
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
-	{"background", "wire/kafka/internal/eventtopic/catalog.go:Open", "followers outlive the fetches that wait for them; Close cancels them"},
+	{"background", "wire/kafka/internal/feedtopic/follow.go:NewFollowers", "followers outlive the fetches that wait for them; Close cancels them"},
 	{"background", "wire/kafka/conn.go:newConn", "a connection has no caller; the server's Shutdown and the client end it"},
 	{"background", "wire/kafka/server.go:New", "the server outlives the call of New; Shutdown cancels it"},
 	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},

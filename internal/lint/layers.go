@@ -112,6 +112,13 @@ var Layers = []Layer{
 		Because: "it asks object servers, by HTTP or in the same process; which log is below one is not its affair",
 	},
 	{
+		Name:    "ways into the alert table",
+		Dirs:    []string{"alert/ingest"},
+		May:     []string{".", "alert"},
+		Libs:    []string{"gopkg.in/yaml.v3"},
+		Because: "what comes in becomes rows, over a connection or in the same process",
+	},
+	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
 		May:     []string{".", "internal/format", "internal/invariants"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
 )
 
 // refusal is why a part of a request is not served, as its client is told.
@@ -66,19 +65,19 @@ func (s *Server) described(ctx context.Context, name string, id topic.ID) (sourc
 	return nil, err
 }
 
-// owned is described for a topic that clients may change: not one that shows the
-// events of a store.
+// owned is described for a topic that clients may change: not one that shows something
+// else.
 func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.Topic, error) {
 	src, err := s.described(ctx, name, id)
 	if err != nil {
-		if eventtopic.Reserved(name) {
-			return nil, refuse(kerr.UnknownTopicOrPartition, "no event store is shown as %q", name)
+		if what := shownUnder(name); what != "" {
+			return nil, refuse(kerr.UnknownTopicOrPartition, "none of the %s is shown as %q", what, name)
 		}
 		return nil, err
 	}
 	t, ok := src.(*topic.Topic)
 	if !ok {
-		return nil, refuse(kerr.InvalidTopicException, "%s shows the events of a store: it can be read, not changed", src.Name())
+		return nil, refuse(kerr.InvalidTopicException, "%s shows %s: it can be read, not changed", src.Name(), shows(src))
 	}
 	return t, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
 )
 
 // createTopics creates topics, each by itself: one that cannot be does not hold up
@@ -74,8 +73,8 @@ func (s *Server) newName(ctx context.Context, name string) error {
 	if err := topic.ValidateName(name); err != nil {
 		return refuse(kerr.InvalidTopicException, "%v", err)
 	}
-	if eventtopic.Reserved(name) {
-		return refuse(kerr.InvalidTopicException, "names that begin with %q are those of event stores: %q cannot be created", eventtopic.Prefix, name)
+	if what := shownUnder(name); what != "" {
+		return refuse(kerr.InvalidTopicException, "names like %q are those of %s: it cannot be created", name, what)
 	}
 	_, err := s.topics.Topic(ctx, name)
 	if err == nil {

@@ -35,6 +35,19 @@
 // there for the first event of a store. Where a program created such a topic itself,
 // that hides the store of its name.
 //
+// # Tables of alerts
+//
+// So is a table of alerts: alert.status shows the changes of alerts.status, and so on for
+// the tables of the database alerts; alert.<database>.<table> those of other databases. A
+// record is a row as it was after a change: the key is the primary key, the value a JSON
+// object with all columns, null if the row was deleted; the headers are
+//
+//	alert-table  alert-change (write or delete)  alert-version  alert-position  alert-serial
+//
+// The log keeps the newest state of each row, so these topics are like compacted ones:
+// offsets are positions in the log, and a consumer that follows sees every change that
+// was not superseded before it came.
+//
 // # Guarantees
 //
 // A produce request is one commit of the log, whatever partitions it spans. It is

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
 )
 
 // metadata answers which topics there are, and that this server leads all of them.
@@ -86,7 +85,7 @@ func (s *Server) autoCreate(ctx context.Context, name string, otherwise error) (
 	if err := topic.ValidateName(name); err != nil {
 		return nil, err
 	}
-	if s.o.NoAutoCreate || eventtopic.Reserved(name) { // an event store begins with its first event
+	if s.o.NoAutoCreate || shownUnder(name) != "" { // what is shown there may come to be
 		return nil, otherwise
 	}
 	t, err := s.topics.Ensure(ctx, name, topic.Spec{Partitions: s.o.Partitions})
@@ -107,16 +106,23 @@ func (s *Server) sources(ctx context.Context) ([]source, error) {
 			return out, err
 		}
 		out = append(out, t)
-		hidden[t.Name()] = eventtopic.Reserved(t.Name())
+		hidden[t.Name()] = shownUnder(t.Name()) != ""
 	}
-	events, err := s.events.All(ctx)
-	for _, t := range events {
+	show := func(t source) {
 		if !hidden[t.Name()] {
 			out = append(out, t)
 		}
 	}
+	events, err := s.events.All(ctx)
+	for _, t := range events {
+		show(t)
+	}
+	alerts, alertsErr := s.alerts.All(ctx)
+	for _, t := range alerts {
+		show(t)
+	}
 	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.Name(), b.Name()) })
-	return out, err
+	return out, errors.Join(err, alertsErr)
 }
 
 func (s *Server) topicMetadata(t source) kmsg.MetadataResponseTopic {

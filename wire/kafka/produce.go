@@ -111,7 +111,7 @@ func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest
 	}
 	to, ok := src.(*topic.Topic)
 	if !ok {
-		return nil, kerr.InvalidTopicException.Code, fmt.Sprintf("%s shows the events of a store: events are appended to their streams, not produced", src.Name())
+		return nil, kerr.InvalidTopicException.Code, fmt.Sprintf("%s shows %s: what it shows is written there, not produced", src.Name(), shows(src))
 	}
 	return to, 0, ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
@@ -23,6 +24,7 @@ type Server struct {
 	log       mainstem.Log
 	topics    *topic.Catalog
 	events    *eventtopic.Catalog
+	alerts    *alerttopic.Catalog
 	producers *producer.Manager
 	groups    *group.Coordinator
 	cluster   clusterID
@@ -57,6 +59,7 @@ func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error
 	}
 	s := &Server{o: o.withDefaults(), log: topics.Log(), topics: topics}
 	s.events = eventtopic.Open(s.log, &eventtopic.Options{Logger: s.o.Logger})
+	s.alerts = alerttopic.Open(s.log, &alerttopic.Options{Logger: s.o.Logger})
 	s.mu.listeners = map[net.Listener]*Listener{}
 	s.mu.conns = map[*conn]struct{}{}
 	s.inFlight = newMemory(s.o.MaxInFlight)
@@ -64,7 +67,7 @@ func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.openCoordinators(ctx); err != nil {
 		s.stop()
-		return nil, errors.Join(err, s.events.Close())
+		return nil, errors.Join(err, s.events.Close(), s.alerts.Close())
 	}
 	return s, nil
 }
@@ -177,5 +180,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.mu.Unlock()
 		<-done
 	}
-	return errors.Join(err, s.closeCoordinators(), s.events.Close())
+	return errors.Join(err, s.closeCoordinators(), s.events.Close(), s.alerts.Close())
 }

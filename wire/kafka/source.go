@@ -8,10 +8,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
-// source is a topic as consumers see it: a [topic.Topic], or an event store shown as one.
+// source is a topic as consumers see it: a [topic.Topic], or an event store or a table
+// of alerts shown as one.
 type source interface {
 	Name() string
 	ID() topic.ID
@@ -24,19 +27,49 @@ type source interface {
 }
 
 // source returns the topic called name, or with the given ID if name is empty. A
-// topic hides an event store that would be shown under its name.
+// topic hides what would be shown under its name.
 func (s *Server) source(ctx context.Context, name string, id topic.ID) (source, error) {
 	switch {
-	case name == "" && eventtopic.IsID(id):
-		return s.events.ByID(ctx, id)
+	case name == "" && feedtopic.IsID(id):
+		t, err := s.events.ByID(ctx, id)
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return s.alerts.ByID(ctx, id)
+		}
+		return t, err
 	case name == "":
 		return s.topics.ByID(ctx, id)
 	}
 	t, err := s.topics.Topic(ctx, name)
-	if eventtopic.Reserved(name) && errors.Is(err, mainstem.ErrNotFound) {
+	if !errors.Is(err, mainstem.ErrNotFound) {
+		return t, err
+	}
+	switch {
+	case eventtopic.Reserved(name):
 		return s.events.Topic(ctx, name)
+	case alerttopic.Reserved(name):
+		return s.alerts.Topic(ctx, name)
 	}
 	return t, err
+}
+
+// shownUnder returns what has names like this one, "" if topics have: such a name is
+// not for clients to take, because what it shows may come to be.
+func shownUnder(name string) string {
+	switch {
+	case eventtopic.Reserved(name):
+		return "event stores"
+	case alerttopic.Reserved(name):
+		return "tables of alerts"
+	}
+	return ""
+}
+
+// shows says what a source shows that is no topic of its own.
+func shows(src source) string {
+	if _, ok := src.(*alerttopic.Topic); ok {
+		return "the rows of a table of alerts"
+	}
+	return "the events of a store"
 }
 
 // leaderEpoch is the only leader epoch there is: a partition never has another leader.

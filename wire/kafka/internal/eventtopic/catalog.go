@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // maxHandles bounds the topics that a catalog remembers. More can be used: those that
@@ -28,34 +28,25 @@ type Options struct {
 
 // Catalog is the event topics of a log.
 type Catalog struct {
-	log    mainstem.Log
-	logger *slog.Logger
-	linger time.Duration
-
-	ctx  context.Context // ends at Close
-	stop context.CancelFunc
-	wg   sync.WaitGroup // followers
+	log       mainstem.Log
+	followers *feedtopic.Followers
 
 	mu struct {
 		sync.Mutex
-		closed   bool
 		topics   map[string]*Topic // by name
 		ids      map[topic.ID]*Topic
-		hubs     map[string]*hub // by space
 		listings map[string]listing
 	}
 }
 
 // Open returns the event topics of log, which stays the caller's.
 func Open(log mainstem.Log, o *Options) *Catalog {
-	c := &Catalog{log: log, logger: slog.New(slog.DiscardHandler), linger: defaultLinger}
-	if o != nil && o.Logger != nil {
-		c.logger = o.Logger
+	if o == nil {
+		o = &Options{}
 	}
-	c.ctx, c.stop = context.WithCancel(context.Background())
+	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
 	c.mu.topics = map[string]*Topic{}
 	c.mu.ids = map[topic.ID]*Topic{}
-	c.mu.hubs = map[string]*hub{}
 	c.mu.listings = map[string]listing{}
 	return c
 }
@@ -63,16 +54,7 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 // Close ends what waits and the goroutines that the catalog owns. Closing twice is
 // allowed.
 func (c *Catalog) Close() error {
-	c.mu.Lock()
-	c.mu.closed = true
-	hubs := c.mu.hubs
-	c.mu.hubs = map[string]*hub{}
-	c.mu.Unlock()
-	c.stop()
-	for _, h := range hubs {
-		h.retire()
-	}
-	c.wg.Wait()
+	c.followers.Close()
 	return nil
 }
 
@@ -114,7 +96,7 @@ func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *To
 	c.mu.Lock()
 	t = c.mu.topics[nameOf(store, category)]
 	c.mu.Unlock()
-	if t != nil && t.id == id {
+	if t != nil && t.ID() == id {
 		return t, true, nil
 	}
 	st, err := event.Open(c.log, store, nil)
@@ -132,8 +114,8 @@ func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *To
 func (c *Catalog) keep(t *Topic) *Topic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.mu.topics[t.name]
-	if old != nil && old.id == t.id {
+	old := c.mu.topics[t.Name()]
+	if old != nil && old.ID() == t.ID() {
 		return old
 	}
 	if len(c.mu.topics) >= maxHandles {
@@ -141,24 +123,24 @@ func (c *Catalog) keep(t *Topic) *Topic {
 		clear(c.mu.ids)
 	}
 	if old != nil {
-		delete(c.mu.ids, old.id)
+		delete(c.mu.ids, old.ID())
 	}
-	c.mu.topics[t.name] = t
-	c.mu.ids[t.id] = t
+	c.mu.topics[t.Name()] = t
+	c.mu.ids[t.ID()] = t
 	return t
 }
 
 // ByID returns the event topic with the given ID: NotFound if there is none.
 func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
-	if !IsID(id) {
+	if !feedtopic.IsID(id) {
 		return nil, noSuchID(id)
 	}
 	c.mu.Lock()
 	t := c.mu.ids[id]
 	c.mu.Unlock()
 	if t != nil {
-		now, err := c.Topic(ctx, t.name)
-		if err == nil && now.id != id {
+		now, err := c.Topic(ctx, t.Name())
+		if err == nil && now.ID() != id {
 			err = noSuchID(id)
 		}
 		return now, err
@@ -168,7 +150,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
 		return nil, err
 	}
 	for _, t := range all {
-		if t.id == id {
+		if t.ID() == id {
 			return t, nil
 		}
 	}
@@ -209,7 +191,7 @@ func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
 	for _, t := range named {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 
@@ -235,7 +217,3 @@ func notFound(err error) error {
 }
 
 func noSuchID(id topic.ID) error { return notFound(fmt.Errorf("no event topic has the ID %v", id)) }
-
-func closed() error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "event topic", Err: errors.New("the server is shutting down")}
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 func TestNames(t *testing.T) {
@@ -58,7 +59,7 @@ func TestIDs(t *testing.T) {
 	write(t, s, "a-1", note(""))
 	c := open(t, log)
 	whole, category := find(t, c, "event.s"), find(t, c, "event.s.a")
-	if whole.ID() == category.ID() || !eventtopic.IsID(whole.ID()) || !eventtopic.IsID(category.ID()) {
+	if whole.ID() == category.ID() || !feedtopic.IsID(whole.ID()) || !feedtopic.IsID(category.ID()) {
 		t.Errorf("IDs %v and %v", whole.ID(), category.ID())
 	}
 	for _, c := range []*eventtopic.Catalog{c, open(t, log)} {
@@ -94,7 +95,7 @@ func TestIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ByID(t.Context(), other.ID()); eventtopic.IsID(other.ID()) || !errors.Is(err, mainstem.ErrNotFound) {
+	if _, err := c.ByID(t.Context(), other.ID()); feedtopic.IsID(other.ID()) || !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("the ID of a topic: %v", err)
 	}
 }

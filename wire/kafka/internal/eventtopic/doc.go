@@ -23,12 +23,7 @@
 //
 // # Guarantees
 //
-// Offsets follow the order of the log and never change. A reader that asks for an
-// offset gets the first event at or behind it: what was deleted is passed over. The
-// same offset read twice with the same limits yields the same bytes, unless events
-// were appended, deleted or archived meanwhile. The start is always 0. The end is the
-// offset behind the newest event that is shown, so it goes back if that one is deleted; a
-// reader that was there already is told that there is nothing new.
+// Those of package feedtopic: offsets never change, what is gone is passed over.
 //
 // An ID follows from the name of the store, the time it was created and the category,
 // so it is the same after every restart, and another one if a store was dropped and
@@ -45,11 +40,11 @@
 // # Concurrency and ownership
 //
 // Everything may be called from many goroutines. A catalog owns one goroutine for
-// each store that somebody waits for, see [Topic.Notify], and none otherwise. Close it
+// each store that somebody waits for, see [feedtopic.Topic.Notify], and none otherwise. Close it
 // before the log. It never writes.
 //
 // # Limits
 //
-// [BatchBytes] bounds a batch, unless one event alone is larger. Reading a category
+// Those of package feedtopic. Reading a category
 // reads what the engine reads for a key prefix: the feed of the whole store.
 package eventtopic

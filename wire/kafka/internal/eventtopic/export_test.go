@@ -7,13 +7,11 @@ import (
 )
 
 // SetLinger changes how long followers go on, before anybody waits.
-func (c *Catalog) SetLinger(d time.Duration) { c.linger = d }
+func (c *Catalog) SetLinger(d time.Duration) { c.followers.SetLinger(d) }
 
 // Followed returns how many stores somebody waits for, or did until just now.
 func (c *Catalog) Followed() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.mu.hubs)
+	return c.followers.Len()
 }
 
 // IDOf is idOf.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // Prefix begins the name of every event topic.
@@ -56,13 +57,6 @@ func readings(name string) iter.Seq2[string, string] {
 	}
 }
 
-// The version in an ID: RFC 9562 reserves 8 for IDs that are computed as the
-// application likes. The topics of a catalog have random IDs, of version 4.
-const idVersion = 0x80
-
-// IsID reports whether id may be that of an event topic.
-func IsID(id topic.ID) bool { return id[6]&0xf0 == idVersion && id[8]&0xc0 == 0x80 }
-
 // idOf computes the ID of a topic. It must never change: clients and stored offsets
 // remember IDs.
 //
@@ -74,8 +68,5 @@ func idOf(store string, created time.Time, category string) topic.ID {
 	b = append(b, 0)
 	b = binary.BigEndian.AppendUint64(b, uint64(created.UnixNano()))
 	sum := sha256.Sum256(b)
-	id := topic.ID(sum[:16])
-	id[6] = id[6]&0x0f | idVersion
-	id[8] = id[8]&0x3f | 0x80
-	return id
+	return feedtopic.ComputedID([16]byte(sum[:16]))
 }

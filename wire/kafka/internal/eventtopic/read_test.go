@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 func TestARecordIsTheEvent(t *testing.T) {
@@ -79,10 +80,10 @@ func TestOffsetsOutOfRange(t *testing.T) {
 func TestLargeEvents(t *testing.T) {
 	log := testengines.Memory(t)
 	s := store(t, log, "s")
-	big := strings.Repeat("x", 2*eventtopic.BatchBytes)
+	big := strings.Repeat("x", 2*feedtopic.BatchBytes)
 	write(t, s, "a-1", note("small"), note(big), note("small"))
 	tp := find(t, open(t, log), "event.s")
-	for _, limit := range []int{1, 100, 1000, eventtopic.BatchBytes, 8 * eventtopic.BatchBytes} {
+	for _, limit := range []int{1, 100, 1000, feedtopic.BatchBytes, 8 * feedtopic.BatchBytes} {
 		got := all(t, tp, 0, limit)
 		if len(got) != 3 || string(got[1].Value) != big {
 			t.Errorf("limit %d: %d records", limit, len(got))
@@ -97,7 +98,7 @@ func TestLargeEvents(t *testing.T) {
 		t.Errorf("%d batches of %d bytes", len(parts), len(chunk.Data))
 	}
 	for _, p := range parts {
-		if h, _ := recordbatch.Parse(p); len(p) > eventtopic.BatchBytes && h.NumRecords > 1 {
+		if h, _ := recordbatch.Parse(p); len(p) > feedtopic.BatchBytes && h.NumRecords > 1 {
 			t.Errorf("a batch has %d bytes and %d records", len(p), h.NumRecords)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // The headers of a record, in this order. All are text; one that would be empty is
@@ -27,14 +28,12 @@ const (
 
 // headers are the headers of one record; the memory is used again for the next.
 type headers struct {
-	list  []header
+	list  []feedtopic.Header
 	names []string
 }
 
-type header struct{ name, value string }
-
 // of fills in the headers of ev.
-func (h *headers) of(ev *event.Recorded) []header {
+func (h *headers) of(ev *event.Recorded) []feedtopic.Header {
 	h.list = h.list[:0]
 	h.add(HeaderType, ev.Type)
 	if !ev.ID.IsZero() {
@@ -52,7 +51,7 @@ func (h *headers) of(ev *event.Recorded) []header {
 		h.names = slices.AppendSeq(h.names[:0], maps.Keys(m.Custom))
 		slices.Sort(h.names)
 		for _, name := range h.names {
-			h.list = append(h.list, header{HeaderMetadata + name, m.Custom[name]})
+			h.list = append(h.list, feedtopic.Header{Name: HeaderMetadata + name, Value: m.Custom[name]})
 		}
 	}
 	return h.list
@@ -60,6 +59,6 @@ func (h *headers) of(ev *event.Recorded) []header {
 
 func (h *headers) add(name, value string) {
 	if value != "" {
-		h.list = append(h.list, header{name, value})
+		h.list = append(h.list, feedtopic.Header{Name: name, Value: value})
 	}
 }

@@ -1,18 +1,17 @@
-package eventtopic
+package feedtopic
 
 import (
 	"context"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// OffsetForTime returns the first event at or after a time, to the millisecond; false
+// OffsetForTime returns the first record at or after a time, to the millisecond; false
 // if there is none. Because times never go back in a log it costs one look for each
-// bit of the newest position, at most 64, and for a category what the engine reads to
-// find its first event behind that place.
+// bit of the newest position, at most 64, and what the view reads to find its first
+// record behind that place.
 func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time) (topic.Found, bool, error) {
 	if err := t.check(partition); err != nil {
 		return topic.Found{}, false, err
@@ -24,7 +23,7 @@ func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time
 	return t.firstAt(ctx, ms)
 }
 
-// firstAt returns the first event with a timestamp of at least ms.
+// firstAt returns the first record with a timestamp of at least ms.
 func (t *Topic) firstAt(ctx context.Context, ms int64) (topic.Found, bool, error) {
 	before, err := t.lastBefore(ctx, ms)
 	if err != nil {
@@ -34,22 +33,22 @@ func (t *Topic) firstAt(ctx context.Context, ms int64) (topic.Found, bool, error
 	return f, f.Offset >= 0 && err == nil, err
 }
 
-// firstShown returns the first event behind a position that is shown; its offset is -1
+// firstShown returns the first record behind a position that is shown; its offset is -1
 // if there is none.
 func (t *Topic) firstShown(ctx context.Context, after mainstem.Position) (topic.Found, error) {
-	for ev, err := range t.store.Feed(ctx, &event.FeedOptions{After: after, Category: t.category, Limit: 1}) {
+	for p, err := range t.view.Places(ctx, after, 1) {
 		if err != nil {
 			return topic.Found{}, err
 		}
-		return topic.Found{Offset: int64(ev.Position), Time: time.UnixMilli(ev.Time.UnixMilli()).UTC()}, nil
+		return topic.Found{Offset: int64(p.Position), Time: time.UnixMilli(p.Time.UnixMilli()).UTC()}, nil
 	}
 	return topic.Found{Offset: -1}, nil
 }
 
-// lastBefore returns a position such that the records of the store up to it have
+// lastBefore returns a position such that the records of the space up to it have
 // timestamps below ms, and those behind it have not.
 func (t *Topic) lastBefore(ctx context.Context, ms int64) (mainstem.Position, error) {
-	high, err := t.store.LastPosition(ctx)
+	high, err := t.view.Last(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -70,18 +69,18 @@ func (t *Topic) lastBefore(ctx context.Context, ms int64) (mainstem.Position, er
 	return low, nil
 }
 
-// firstAfter returns the position of the first record of the store behind another, and
+// firstAfter returns the position of the first record of the space behind another, and
 // whether its timestamp is below ms. Records that are not shown count: the fewer gaps,
 // the less there is to read.
 func (t *Topic) firstAfter(ctx context.Context, after mainstem.Position, ms int64) (at mainstem.Position, early bool, err error) {
-	for rec, err := range t.c.log.Feed(ctx, mainstem.Filter{Spaces: []string{t.store.Space()}, After: after, Limit: 1}) {
+	for rec, err := range t.log.Feed(ctx, mainstem.Filter{Spaces: []string{t.view.Space()}, After: after, Limit: 1}) {
 		return rec.Position, err == nil && rec.Time.UnixMilli() < ms, err
 	}
 	return 0, false, nil
 }
 
-// MaxTimestamp returns the first of the events with the newest timestamp; false if
-// there is no event. It costs as much as End and OffsetForTime.
+// MaxTimestamp returns the first of the records with the newest timestamp; false if
+// there is no record. It costs as much as End and OffsetForTime.
 func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (topic.Found, bool, error) {
 	if err := t.check(partition); err != nil {
 		return topic.Found{}, false, err

@@ -1,15 +1,14 @@
-package eventtopic
+package feedtopic
 
 import (
 	"context"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// Read returns batches of the events from an offset on, see [topic.Topic.Read]. An
-// offset below 0, or behind the end of the store, is Invalid with a
+// Read returns batches of the records from an offset on, see [topic.Topic.Read]. An
+// offset below 0, or behind the end of the space, is Invalid with a
 // [*topic.OutOfRangeError] as its cause.
 func (t *Topic) Read(ctx context.Context, partition int32, offset int64, o *topic.ReadOptions) (topic.Chunk, error) {
 	if err := t.check(partition); err != nil {
@@ -42,12 +41,12 @@ func (t *Topic) read(ctx context.Context, offset, end int64, o *topic.ReadOption
 	}
 	b := builder{data: o.Buffer, epoch: o.LeaderEpoch}
 	next := offset
-	for ev, err := range t.store.Feed(ctx, &event.FeedOptions{After: after(offset), Category: t.category}) {
+	for r, err := range t.view.Records(ctx, after(offset)) {
 		if err != nil {
 			return topic.Chunk{}, err
 		}
-		at := int64(ev.Position)
-		if o.Before > 0 && at >= o.Before || !b.add(&ev, from, limit) {
+		at := int64(r.Position)
+		if o.Before > 0 && at >= o.Before || !b.add(r, from, limit) {
 			b.close()
 			return topic.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
 		}

@@ -1,9 +1,10 @@
-package eventtopic
+package feedtopic
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,17 +21,71 @@ const (
 	maxPause = time.Second
 )
 
+// Followers follow the spaces that somebody waits for.
+type Followers struct {
+	log    mainstem.Log
+	logger *slog.Logger
+	linger time.Duration
+
+	ctx  context.Context // ends at Close
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		hubs   map[string]*hub // by space
+	}
+}
+
+// NewFollowers returns followers of log, which stays the caller's. logger receives what
+// they could not do; nil discards it.
+func NewFollowers(log mainstem.Log, logger *slog.Logger) *Followers {
+	f := &Followers{log: log, logger: logger, linger: defaultLinger}
+	if logger == nil {
+		f.logger = slog.New(slog.DiscardHandler)
+	}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.mu.hubs = map[string]*hub{}
+	return f
+}
+
+// SetLinger changes how long a follower goes on when nobody waits any more. Call it
+// before anybody does.
+func (f *Followers) SetLinger(d time.Duration) { f.linger = d }
+
+// Len returns how many spaces somebody waits for, or did until just now.
+func (f *Followers) Len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.mu.hubs)
+}
+
+// Close ends what waits and the goroutines. Closing twice is allowed.
+func (f *Followers) Close() {
+	f.mu.Lock()
+	f.mu.closed = true
+	hubs := f.mu.hubs
+	f.mu.hubs = map[string]*hub{}
+	f.mu.Unlock()
+	f.stop()
+	for _, h := range hubs {
+		h.retire()
+	}
+	f.wg.Wait()
+}
+
 // Notify sends to wake, which has capacity 1, when something is committed to the
 // topic, until stop is called. What is committed after Notify has returned is not
 // missed; wake may also receive when there is nothing new. One follower serves all who
-// wait for a store, and ends some seconds after the last of them.
+// wait for a space, and ends some seconds after the last of them.
 func (t *Topic) Notify(partition int32, wake chan<- struct{}) (stop func(), err error) {
 	if err := t.check(partition); err != nil {
 		return nil, err
 	}
-	w := &waiter{prefix: t.prefix, wake: wake}
+	w := &waiter{prefix: t.view.KeyPrefix(), wake: wake}
 	for {
-		h, err := t.c.hub(t.store.Space())
+		h, err := t.f.hub(t.view.Space())
 		if err != nil {
 			return nil, err
 		}
@@ -45,22 +100,22 @@ func (t *Topic) Notify(partition int32, wake chan<- struct{}) (stop func(), err 
 }
 
 // hub returns the hub of a space, making one if there is none.
-func (c *Catalog) hub(space string) (*hub, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.closed {
+func (f *Followers) hub(space string) (*hub, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.closed {
 		return nil, closed()
 	}
-	h := c.mu.hubs[space]
+	h := f.mu.hubs[space]
 	if h == nil {
-		h = &hub{c: c, space: space}
+		h = &hub{f: f, space: space}
 		h.mu.waiters = map[*waiter]struct{}{}
-		c.mu.hubs[space] = h
+		f.mu.hubs[space] = h
 	}
 	return h, nil
 }
 
-// waiter is somebody who waits for streams whose names begin with prefix.
+// waiter is somebody who waits for records whose keys begin with prefix.
 type waiter struct {
 	prefix []byte
 	wake   chan<- struct{}
@@ -73,12 +128,12 @@ func (w *waiter) signal() {
 	}
 }
 
-// hub follows the space of a store and wakes those who wait for it. It lives from the
+// hub follows a space and wakes those who wait for it. It lives from the
 // first who waits until some time after the last.
 //
-// Lock order: hub.mu, then Catalog.mu.
+// Lock order: hub.mu, then Followers.mu.
 type hub struct {
-	c     *Catalog
+	f     *Followers
 	space string
 	mu    struct {
 		sync.Mutex
@@ -99,7 +154,7 @@ func (h *hub) add(w *waiter) (bool, error) {
 	if h.mu.stop == nil {
 		// The caller looks at the topic after this: what it does not find there is behind
 		// the head, and the follower will meet it.
-		head, err := h.c.log.Head(h.c.ctx)
+		head, err := h.f.log.Head(h.f.ctx)
 		if err != nil {
 			return false, err
 		}
@@ -115,16 +170,16 @@ func (h *hub) add(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// startLocked starts the follower, unless the catalog is closed.
+// startLocked starts the follower, unless the followers are closed.
 func (h *hub) startLocked(after mainstem.Position) bool {
-	h.c.mu.Lock()
-	defer h.c.mu.Unlock()
-	if h.c.mu.closed {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	if h.f.mu.closed {
 		return false
 	}
 	var ctx context.Context
-	ctx, h.mu.stop = context.WithCancel(h.c.ctx)
-	h.c.wg.Go(func() { h.follow(ctx, after) })
+	ctx, h.mu.stop = context.WithCancel(h.f.ctx)
+	h.f.wg.Go(func() { h.follow(ctx, after) })
 	return true
 }
 
@@ -133,7 +188,7 @@ func (h *hub) remove(w *waiter) {
 	defer h.mu.Unlock()
 	delete(h.mu.waiters, w)
 	if len(h.mu.waiters) == 0 && !h.mu.retired && h.mu.idle == nil {
-		h.mu.idle = time.AfterFunc(h.c.linger, h.quit)
+		h.mu.idle = time.AfterFunc(h.f.linger, h.quit)
 	}
 }
 
@@ -145,10 +200,10 @@ func (h *hub) quit() {
 		return
 	}
 	h.retireLocked()
-	h.c.mu.Lock()
-	defer h.c.mu.Unlock()
-	if h.c.mu.hubs[h.space] == h {
-		delete(h.c.mu.hubs, h.space)
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	if h.f.mu.hubs[h.space] == h {
+		delete(h.f.mu.hubs, h.space)
 	}
 }
 
@@ -176,14 +231,14 @@ func (h *hub) retireLocked() {
 func (h *hub) follow(ctx context.Context, after mainstem.Position) {
 	pause := minPause
 	for ctx.Err() == nil {
-		for rec, err := range h.c.log.Feed(ctx, mainstem.Filter{Spaces: []string{h.space}, After: after, Follow: true}) {
+		for rec, err := range h.f.log.Feed(ctx, mainstem.Filter{Spaces: []string{h.space}, After: after, Follow: true}) {
 			if errors.Is(err, mainstem.ErrClosed) {
 				h.quitAll()
 				return
 			}
 			if err != nil {
 				if ctx.Err() == nil {
-					h.c.logger.Warn("following an event store failed and is tried again", "space", h.space, "error", err)
+					h.f.logger.Warn("following a space failed and is tried again", "space", h.space, "error", err)
 				}
 				break
 			}
@@ -201,14 +256,14 @@ func (h *hub) follow(ctx context.Context, after mainstem.Position) {
 // quitAll ends the hub because the log is closed: a new one would fail to start.
 func (h *hub) quitAll() {
 	h.retire()
-	h.c.mu.Lock()
-	defer h.c.mu.Unlock()
-	if h.c.mu.hubs[h.space] == h {
-		delete(h.c.mu.hubs, h.space)
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	if h.f.mu.hubs[h.space] == h {
+		delete(h.f.mu.hubs, h.space)
 	}
 }
 
-// wake wakes those who wait for the stream called key.
+// wake wakes those who wait for key.
 func (h *hub) wake(key []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,4 +1,4 @@
-package eventtopic
+package feedtopic
 
 import (
 	"encoding/binary"
@@ -6,11 +6,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// BatchBytes is where a batch ends and the next begins. A larger event is in a batch
+// BatchBytes is where a batch ends and the next begins. A larger record is in a batch
 // of its own.
 const BatchBytes = 256 << 10
 
@@ -24,7 +23,7 @@ const (
 )
 
 // builder appends record batches whose offsets have gaps to data. Set data and epoch,
-// add events in order, then finish.
+// add records in order, then finish.
 type builder struct {
 	data  []byte
 	epoch int32
@@ -35,18 +34,17 @@ type builder struct {
 	base, last    int64  // offsets of its first and last record
 	first, newest int64  // timestamps
 	record        []byte // scratch
-	headers       headers
 }
 
-// add appends ev, unless the data behind from would then be more than limit bytes and
+// add appends r, unless the data behind from would then be more than limit bytes and
 // there is some already; it reports whether it did.
-func (b *builder) add(ev *event.Recorded, from, limit int) bool {
-	offset, ms := int64(ev.Position), ev.Time.UnixMilli()
+func (b *builder) add(r *Record, from, limit int) bool {
+	offset, ms := int64(r.Position), r.Time.UnixMilli()
 	if b.open && offset-b.base >= maxSpan {
 		b.close()
 	}
 	if b.open {
-		b.encode(ev, ms-b.first, int32(offset-b.base))
+		b.encode(r, ms-b.first, int32(offset-b.base))
 		if len(b.data)-b.at+len(b.record) > BatchBytes {
 			b.close()
 		}
@@ -54,7 +52,7 @@ func (b *builder) add(ev *event.Recorded, from, limit int) bool {
 	start := len(b.data)
 	if !b.open {
 		b.begin(offset, ms)
-		b.encode(ev, 0, 0)
+		b.encode(r, 0, 0)
 	}
 	if start > from && len(b.data)-from+len(b.record) > limit {
 		if b.count == 0 {
@@ -100,28 +98,27 @@ func (b *builder) close() {
 }
 
 // encode writes one record into b.record, see the Kafka documentation, "Record".
-func (b *builder) encode(ev *event.Recorded, timeDelta int64, offsetDelta int32) {
-	hs := b.headers.of(ev)
+func (b *builder) encode(r *Record, timeDelta int64, offsetDelta int32) {
 	n := 1 + kbin.VarlongLen(timeDelta) + kbin.VarintLen(offsetDelta) +
-		textLen(len(ev.Stream)) + textLen(len(ev.Data)) + kbin.VarintLen(int32(len(hs)))
-	if ev.Data == nil {
+		textLen(len(r.Key)) + textLen(len(r.Value)) + kbin.VarintLen(int32(len(r.Headers)))
+	if r.Value == nil {
 		n += kbin.VarintLen(-1) - textLen(0)
 	}
-	for _, h := range hs {
-		n += textLen(len(h.name)) + textLen(len(h.value))
+	for _, h := range r.Headers {
+		n += textLen(len(h.Name)) + textLen(len(h.Value))
 	}
-	r := kbin.AppendVarint(b.record[:0], int32(n))
-	r = append(r, 0) // attributes: none is defined
-	r = kbin.AppendVarlong(r, timeDelta)
-	r = kbin.AppendVarint(r, offsetDelta)
-	r = kbin.AppendVarintString(r, ev.Stream)
-	r = kbin.AppendVarintBytes(r, ev.Data)
-	r = kbin.AppendVarint(r, int32(len(hs)))
-	for _, h := range hs {
-		r = kbin.AppendVarintString(r, h.name)
-		r = kbin.AppendVarintString(r, h.value)
+	p := kbin.AppendVarint(b.record[:0], int32(n))
+	p = append(p, 0) // attributes: none is defined
+	p = kbin.AppendVarlong(p, timeDelta)
+	p = kbin.AppendVarint(p, offsetDelta)
+	p = kbin.AppendVarintString(p, r.Key)
+	p = kbin.AppendVarintBytes(p, r.Value)
+	p = kbin.AppendVarint(p, int32(len(r.Headers)))
+	for _, h := range r.Headers {
+		p = kbin.AppendVarintString(p, h.Name)
+		p = kbin.AppendVarintString(p, h.Value)
 	}
-	b.record = r
+	b.record = p
 }
 
 // textLen returns the bytes that n bytes take with their length.

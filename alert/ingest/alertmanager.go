@@ -1,0 +1,198 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// notification is what Alertmanager posts to a webhook.
+type notification struct {
+	Version           string            `json:"version"`
+	GroupKey          string            `json:"groupKey"`
+	TruncatedAlerts   uint64            `json:"truncatedAlerts"`
+	Status            string            `json:"status"`
+	Receiver          string            `json:"receiver"`
+	GroupLabels       map[string]string `json:"groupLabels"`
+	CommonLabels      map[string]string `json:"commonLabels"`
+	CommonAnnotations map[string]string `json:"commonAnnotations"`
+	ExternalURL       string            `json:"externalURL"`
+	Alerts            []promAlert       `json:"alerts"`
+}
+
+// promAlert is an alert in a notification, and in what Prometheus posts.
+type promAlert struct {
+	Status       string            `json:"status"`
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL"`
+	Fingerprint  string            `json:"fingerprint"`
+}
+
+// webhookVersion is the version of notifications that is known.
+const webhookVersion = "4"
+
+// The states of an alert, in the field status.
+const (
+	statusFiring   = "firing"
+	statusResolved = "resolved"
+)
+
+// decodeNotification reads what Alertmanager posts to a webhook.
+func decodeNotification(body []byte) (*notification, error) {
+	var n notification
+	if err := decodeBody(body, &n); err != nil {
+		return nil, err
+	}
+	if n.Version != webhookVersion {
+		return nil, fmt.Errorf("the notification has version %q: want %q", n.Version, webhookVersion)
+	}
+	for i := range n.Alerts {
+		a := &n.Alerts[i]
+		if a.Status != statusFiring && a.Status != statusResolved {
+			return nil, fmt.Errorf("alert %d has the status %.20q: want firing or resolved", i+1, a.Status)
+		}
+		if err := a.check(); err != nil {
+			return nil, fmt.Errorf("alert %d: %w", i+1, err)
+		}
+	}
+	return &n, nil
+}
+
+// decodeAlerts reads what Prometheus posts to an Alertmanager. What has ended before
+// now is resolved.
+func decodeAlerts(body []byte, now time.Time) ([]promAlert, error) {
+	var all []promAlert
+	if err := decodeBody(body, &all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		a := &all[i]
+		if a.StartsAt.IsZero() {
+			a.StartsAt = now
+			if !a.EndsAt.IsZero() && a.EndsAt.Before(now) {
+				a.StartsAt = a.EndsAt
+			}
+		}
+		a.Status = statusFiring
+		if !a.EndsAt.IsZero() && !a.EndsAt.After(now) {
+			a.Status = statusResolved
+		}
+		if err := a.check(); err != nil {
+			return nil, fmt.Errorf("alert %d: %w", i+1, err)
+		}
+	}
+	return all, nil
+}
+
+func decodeBody(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the body is no JSON of the expected form: %w", err)
+	}
+	return nil
+}
+
+func (a *promAlert) check() error {
+	switch {
+	case len(a.Labels) == 0:
+		return errors.New("it has no labels")
+	case len(a.Labels)+len(a.Annotations) > MaxFields/2:
+		return fmt.Errorf("%d labels and annotations: the limit is %d", len(a.Labels)+len(a.Annotations), MaxFields/2)
+	case !a.EndsAt.IsZero() && a.EndsAt.Before(a.StartsAt):
+		return errors.New("it ends before it starts")
+	}
+	return nil
+}
+
+// maxKey bounds the field key, so that it fits most columns.
+const maxKey = 200
+
+// event returns the alert as an event, with these fields, if they are not empty:
+//
+//	status         firing or resolved
+//	alertname      the label
+//	severity       the label; "resolution" of what is resolved
+//	key            all labels but alertname and severity, in the order of their names; the
+//	               end of a long one is a hash
+//	fingerprint  generator_url
+//	starts_at      seconds since 1970, like the other times
+//	ends_at        when it was resolved, or will be if nothing is heard until then
+//	changed_at     when it began to be what status says
+//	age            seconds from changed_at until now
+//	expires_in     seconds from starts_at to an end that is still to come
+//	label.NAME  annotation.NAME
+//
+// A webhook adds receiver, group_key and external_url.
+func (a *promAlert) event(now time.Time) *Event {
+	e := NewEvent(Alertmanager)
+	e.Received = now.Unix()
+	changed := a.StartsAt.Unix()
+	severity := a.Labels["severity"]
+	if a.Status == statusResolved {
+		severity = "resolution"
+		// It has to be later than the problem, which may have begun in the same second.
+		changed = max(a.EndsAt.Unix(), changed+1)
+	}
+	set := func(name, value string) {
+		if value != "" {
+			e.Set(name, value)
+		}
+	}
+	set("status", a.Status)
+	set("alertname", a.Labels["alertname"])
+	set("severity", severity)
+	set("key", a.key())
+	set("fingerprint", a.Fingerprint)
+	set("generator_url", a.GeneratorURL)
+	set("starts_at", strconv.FormatInt(a.StartsAt.Unix(), 10))
+	set("changed_at", strconv.FormatInt(changed, 10))
+	set("age", strconv.FormatInt(min(max(now.Unix()-changed, 0), 1<<31-1), 10))
+	if !a.EndsAt.IsZero() {
+		set("ends_at", strconv.FormatInt(a.EndsAt.Unix(), 10))
+		if a.Status == statusFiring {
+			set("expires_in", strconv.FormatInt(min(max(a.EndsAt.Unix()-a.StartsAt.Unix(), 1), 1<<31-1), 10))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
+		set("label."+name, a.Labels[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Annotations)) {
+		set("annotation."+name, a.Annotations[name])
+	}
+	return e
+}
+
+// key tells alerts of one name apart, firing or not.
+func (a *promAlert) key() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
+		if name == "alertname" || name == "severity" || a.Labels[name] == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(name + "=" + a.Labels[name])
+	}
+	return shorten(clean(b.String()), maxKey)
+}
+
+// readBody reads a request's body of at most limit bytes.
+func readBody(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("the body is %w: the limit is %d bytes", errTooLong, limit)
+	}
+	return body, nil
+}

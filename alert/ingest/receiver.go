@@ -1,0 +1,306 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem/alert/ingest/syslog"
+)
+
+// SyslogReceiver takes syslog messages from any number of senders and makes them
+// alerts. Senders over TCP wait while the sink is slow; datagrams that come then are
+// dropped, and counted, when the queue is full.
+type SyslogReceiver struct {
+	o     SyslogOptions
+	parse syslog.Options
+	w     *writer
+	count counting
+
+	ctx  context.Context // done when reading ends
+	stop context.CancelFunc
+	wg   sync.WaitGroup // what reads
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		open   map[io.Closer]struct{} // listeners, sockets and connections
+	}
+}
+
+// OpenSyslog returns a receiver that writes to sink. Give it sockets with ServeUDP and
+// ServeTCP, and close it before the sink.
+func OpenSyslog(sink Sink, o *SyslogOptions) (*SyslogReceiver, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	full, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &SyslogReceiver{o: full}
+	r.parse = syslog.Options{Location: r.o.Location, Now: r.o.Now}
+	r.mu.open = map[io.Closer]struct{}{}
+	r.w = newWriter(sink, &r.o.ReceiverOptions, &r.count)
+	r.ctx, r.stop = context.WithCancel(r.w.ctx)
+	return r, nil
+}
+
+// Counters returns what the receiver has done so far.
+func (r *SyslogReceiver) Counters() Counters { return r.count.read() }
+
+// drain is how long a receiver that is closed reads what the system has received
+// already.
+const drain = 50 * time.Millisecond
+
+// end makes the reader of c come to its end.
+func (r *SyslogReceiver) end(c io.Closer) {
+	if d, ok := c.(interface{ SetReadDeadline(time.Time) error }); ok {
+		if d.SetReadDeadline(time.Now().Add(drain)) == nil {
+			return
+		}
+	}
+	_ = c.Close() // its reader sees that
+}
+
+// Close stops reading, writes every message that was read, and returns. When ctx is
+// done what could not be written until then is given up, which is an error. Closing
+// twice is allowed.
+func (r *SyslogReceiver) Close(ctx context.Context) error {
+	r.stop()
+	r.mu.Lock()
+	r.mu.closed = true
+	for c := range r.mu.open {
+		r.end(c)
+	}
+	r.mu.Unlock()
+	// Readers that wait for room in the queue go on while it is emptied.
+	stop := context.AfterFunc(ctx, r.w.giveUp)
+	r.wg.Wait()
+	stop()
+	return r.w.close(ctx)
+}
+
+// own notes something to close; false if the receiver is closed already.
+func (r *SyslogReceiver) own(c io.Closer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.closed {
+		return false
+	}
+	r.mu.open[c] = struct{}{}
+	r.wg.Add(1)
+	return true
+}
+
+func (r *SyslogReceiver) disown(c io.Closer) {
+	_ = c.Close() // it may be closed already
+	r.mu.Lock()
+	delete(r.mu.open, c)
+	r.mu.Unlock()
+	r.wg.Done()
+}
+
+// ServeUDP takes datagrams from conn, each a message, until conn fails or the receiver
+// is closed; then it returns nil. The socket belongs to the receiver from now on. Several
+// goroutines may serve sockets, also the same one.
+func (r *SyslogReceiver) ServeUDP(conn net.PacketConn) error {
+	if !r.own(conn) {
+		_ = conn.Close()
+		return closed()
+	}
+	defer r.disown(conn)
+	if u, ok := conn.(*net.UDPConn); ok {
+		_ = u.SetReadBuffer(r.o.ReadBuffer) // as much as the system gives
+	}
+	buf := make([]byte, r.o.MaxMessage+1)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			if r.ctx.Err() != nil {
+				return nil
+			}
+			if passing(err) {
+				continue
+			}
+			return err
+		}
+		r.count.bytes.Add(int64(n))
+		if n > r.o.MaxMessage {
+			r.count.truncated.Add(1)
+			n = r.o.MaxMessage
+		}
+		if row := r.row(buf[:n], from, "udp"); row != nil && !r.w.offer(row) {
+			r.count.overflow.Add(1)
+		}
+	}
+}
+
+// passing reports whether a socket may go on after err: another host has refused what
+// was sent, or a deadline that somebody else set.
+func passing(err error) bool {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
+	return strings.Contains(err.Error(), "connection refused")
+}
+
+// ServeTCP accepts connections from l and takes messages from them until l fails or the
+// receiver is closed; then it returns nil. The listener belongs to the receiver from now
+// on. For TLS give it one of package crypto/tls.
+func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
+	if !r.own(l) {
+		_ = l.Close()
+		return closed()
+	}
+	defer r.disown(l)
+	for {
+		conn, err := l.Accept()
+		if r.ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if retry, wait := r.exhausted(err); retry {
+				<-wait
+				continue
+			}
+			return err
+		}
+		if r.count.connections.Add(1) > int64(r.o.MaxConnections) || !r.own(conn) {
+			r.count.connections.Add(-1)
+			r.count.connectionsRefused.Add(1)
+			_ = conn.Close()
+			continue
+		}
+		go r.connection(conn)
+	}
+}
+
+// exhausted reports whether Accept may work later: the process has too many files
+// open. Then it is worth to wait a little.
+func (r *SyslogReceiver) exhausted(err error) (bool, <-chan time.Time) {
+	var n net.Error
+	if errors.As(err, &n) && n.Timeout() || strings.Contains(err.Error(), "too many open files") {
+		r.o.Logger.Warn("ingest: a connection could not be accepted", "error", err)
+		return true, time.After(minPause)
+	}
+	return false, nil
+}
+
+// connection takes the messages of one connection.
+func (r *SyslogReceiver) connection(conn net.Conn) {
+	defer r.disown(conn)
+	defer r.count.connections.Add(-1)
+	in := syslog.NewReader(conn, r.o.MaxMessage, func(partly bool) { r.deadline(conn, partly) })
+	for {
+		message, cut, err := in.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && r.ctx.Err() == nil {
+				r.count.connectionsBroken.Add(1)
+			}
+			return
+		}
+		r.count.bytes.Add(int64(len(message)))
+		if cut {
+			r.count.truncated.Add(1)
+		}
+		row := r.row(message, conn.RemoteAddr(), "tcp")
+		if row == nil {
+			continue
+		}
+		// What was read is written, also while the receiver is closed: only when that takes
+		// too long it is given up.
+		if err := r.w.put(r.w.ctx, row, nil); err != nil {
+			r.count.lost.Add(1)
+			return
+		}
+	}
+}
+
+// deadline bounds how long a part of a message waits for the rest.
+func (r *SyslogReceiver) deadline(conn net.Conn, partly bool) {
+	limit := r.o.IdleTimeout
+	if partly {
+		limit = r.o.FrameTimeout
+	}
+	at := time.Time{}
+	if limit > 0 {
+		at = time.Now().Add(limit)
+	}
+	_ = conn.SetReadDeadline(at) // on a connection that is closed the read fails
+	if r.ctx.Err() != nil {      // Close may have set its own before
+		r.end(conn)
+	}
+}
+
+// row makes a message a row; nil if it becomes none.
+func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
+	r.count.received.Add(1)
+	m := syslog.Parse(b, &r.parse)
+	if m.Format == syslog.Plain {
+		r.count.malformed.Add(1)
+	}
+	e := SyslogEvent(&m)
+	e.Received, e.Sequence = r.o.Now().Unix(), r.count.next()
+	if from != nil {
+		e.Peer = from.String()
+		host, _, err := net.SplitHostPort(e.Peer)
+		if err != nil {
+			host = e.Peer
+		}
+		e.Set("peer_ip", host)
+	}
+	e.Set("transport", transport)
+	row, ok, err := r.o.Mapping.Row(e)
+	switch {
+	case err != nil:
+		r.count.unmapped.Add(1)
+		return nil
+	case !ok:
+		r.count.dropped.Add(1)
+		return nil
+	}
+	return row
+}
+
+// SyslogEvent returns a message as an event, with these fields, if they are not empty:
+//
+//	format  facility  facility_code  severity  severity_code  priority
+//	time  timestamp  hostname  app_name  procid  msgid  message
+//	sd.ELEMENT.PARAMETER of structured data
+//
+// time is in seconds since 1970, timestamp as RFC 3339 has it. A receiver adds peer_ip
+// and transport.
+func SyslogEvent(m *syslog.Message) *Event {
+	e := NewEvent(Syslog)
+	e.Set("format", m.Format.String())
+	e.Set("facility", m.Facility.String())
+	e.Set("facility_code", strconv.Itoa(int(m.Facility)))
+	e.Set("severity", m.Severity.String())
+	e.Set("severity_code", strconv.Itoa(int(m.Severity)))
+	e.Set("priority", strconv.Itoa(m.Priority))
+	if !m.Time.IsZero() {
+		e.Set("time", strconv.FormatInt(m.Time.Unix(), 10))
+		e.Set("timestamp", m.Time.Format(time.RFC3339Nano))
+	}
+	for _, f := range []field{{"hostname", m.Hostname}, {"app_name", m.AppName}, {"procid", m.ProcID}, {"msgid", m.MsgID}, {"message", m.Text}} {
+		if f.value != "" {
+			e.Set(f.name, f.value)
+		}
+	}
+	for _, d := range m.Data {
+		for _, p := range d.Params {
+			e.Set("sd."+d.ID+"."+p.Name, p.Value)
+		}
+	}
+	return e
+}

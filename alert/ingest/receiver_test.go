@@ -1,0 +1,262 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/ingest"
+)
+
+// receiver is a running receiver with a socket of each kind.
+type receiver struct {
+	*ingest.SyslogReceiver
+	udp, tcp string
+	close    func() error
+}
+
+func receive(t testing.TB, sink ingest.Sink, o *ingest.SyslogOptions) *receiver {
+	t.Helper()
+	r, err := ingest.OpenSyslog(sink, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- r.ServeUDP(udp) }()
+	go func() { ended <- r.ServeTCP(tcp) }()
+	// Both serve before the test may close them.
+	out := &receiver{SyslogReceiver: r, udp: udp.LocalAddr().String(), tcp: tcp.Addr().String()}
+	out.close = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := r.Close(ctx)
+		for range 2 {
+			if err := <-ended; err != nil && !errors.Is(err, mainstem.ErrClosed) {
+				t.Error(err)
+			}
+		}
+		return err
+	})
+	t.Cleanup(func() {
+		if err := out.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
+func dial(t testing.TB, network, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func send(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	if _, err := c.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSyslogBecomesAlerts(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 10, 0, time.UTC)
+	s, sink := server(t, func() time.Time { return at })
+	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Now: func() time.Time { return at }}, Location: time.UTC})
+	u, c := dial(t, "udp", r.udp), dial(t, "tcp", r.tcp)
+	send(t, u, `<165>1 2026-02-03T04:05:06Z db-1 backup 42 LATE [job@32473 size="12" unit="GB"] late by 5 minutes`)
+	eventually(t, "the datagram", func() bool { return r.Counters().Written == 1 })
+	send(t, c, "<11>Feb  3 04:05:07 web-1 nginx[7]: worker 1 died\n")
+	send(t, c, "49 <11>Feb  3 04:05:08 web-1 nginx[7]: worker 2 died<13>plain\n")
+	eventually(t, "all messages", func() bool { return r.Counters().Written == 4 })
+	want(t, query(t, s, "select Identifier, Node, NodeAlias, Manager, Agent, AlertGroup, AlertKey, Severity, Type, Summary, FirstOccurrence, LastOccurrence, Tally, ExpireTime from alerts.status order by Serial"),
+		"syslog:db-1:backup:LATE:notice|db-1|127.0.0.1|syslog|backup|backup|LATE|1|13|late by 5 minutes|1770091506|1770091510|1|86400",
+		"syslog:web-1:nginx:worker # died:err|web-1|127.0.0.1|syslog|nginx|nginx|worker # died|4|1|worker 2 died|1770091507|1770091510|2|86400",
+		"syslog:127.0.0.1:user:plain:notice|127.0.0.1|127.0.0.1|syslog|user|user|plain|1|13|plain|1770091510|1770091510|1|86400")
+	got := query(t, s, "select ExtendedAttr from alerts.status where Node = 'db-1'")[0]
+	for _, pair := range []string{`sd.job@32473.size="12"`, `sd.job@32473.unit="GB"`, `procid="42"`, `format="rfc5424"`} {
+		if !strings.Contains(got, pair) {
+			t.Errorf("no %s in %s", pair, got)
+		}
+	}
+	counts := r.Counters()
+	if counts.Received != 4 || counts.Malformed != 1 || counts.Connections != 1 || counts.Waiting != 0 || counts.Bytes == 0 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+// TestManySenders: every message of every connection arrives, in few inserts.
+func TestManySenders(t *testing.T) {
+	s, sink := server(t, nil)
+	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Queue: 50, Mapping: mapping(t, ingest.Syslog, "syslog: {columns: {Identifier: '${message}'}}")}})
+	const senders, each = 20, 100
+	var wg sync.WaitGroup
+	for i := range senders {
+		c := dial(t, "tcp", r.tcp)
+		wg.Go(func() {
+			for j := range each {
+				m := fmt.Sprintf("<11>1 - h%d a - - - message %d %d", i, i, j)
+				if i%2 == 0 {
+					m = fmt.Sprintf("%d %s", len(m), m)
+				} else {
+					m += "\n"
+				}
+				if _, err := c.Write([]byte(m)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := r.close(); err != nil { // writes what is waiting
+		t.Fatal(err)
+	}
+	want(t, query(t, s, "select count(*) from alerts.status"), fmt.Sprint(senders*each))
+	if c := r.Counters(); c.Written != senders*each || c.Batches > senders*each/2 || c.Lost != 0 || c.Connections != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestHostileSenders: nothing that is sent harms those who send alerts.
+func TestHostileSenders(t *testing.T) {
+	sink := &memory{}
+	r := receive(t, sink, &ingest.SyslogOptions{MaxMessage: 480, FrameTimeout: 20 * time.Millisecond, MaxConnections: 30})
+	random := rand.New(rand.NewPCG(1, 2))
+	junk := make([]byte, 4000)
+	for i := range junk {
+		junk[i] = byte(random.Uint32())
+	}
+	u := dial(t, "udp", r.udp)
+	for i := range 50 {
+		send(t, u, string(junk[i*7:i*7+i*20]))
+	}
+	for _, text := range []string{"999999999999 x", "10 abc", string(junk), "<1", "16000000 x", strings.Repeat("<", 2000)} {
+		c := dial(t, "tcp", r.tcp)
+		send(t, c, text)
+		if text[0] >= '1' && text[0] <= '9' { // they promise what never comes
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Error("an answer")
+			}
+		}
+	}
+	good := dial(t, "tcp", r.tcp)
+	send(t, good, "<11>1 - good a - - - still here\n<11>1 - good a - - - "+strings.Repeat("x", 1000)+"\n")
+	eventually(t, "the good messages", func() bool {
+		return strings.Count(strings.Join(sink.all("Node"), " "), "good") == 2
+	})
+	if c := r.Counters(); c.Truncated == 0 || c.ConnectionsBroken < 3 || c.Malformed == 0 {
+		t.Errorf("%+v", c)
+	}
+	for range 40 {
+		dial(t, "tcp", r.tcp)
+	}
+	eventually(t, "connections are refused", func() bool { return r.Counters().ConnectionsRefused > 0 })
+}
+
+// TestASinkThatFails holds TCP senders up, costs datagrams when the queue is full, and
+// loses nothing that was taken.
+func TestASinkThatFails(t *testing.T) {
+	sink := &memory{fail: func([][]any) error { return errors.New("away") }}
+	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Queue: 5, BatchRows: 2}})
+	u := dial(t, "udp", r.udp)
+	for n := 0; r.Counters().Overflow == 0; n++ {
+		send(t, u, "<11>1 - udp a - M"+fmt.Sprint(n)+" - x")
+	}
+	c := dial(t, "tcp", r.tcp)
+	for i := range 10 {
+		send(t, c, fmt.Sprintf("<11>1 - tcp a - M%d - x\n", i))
+	}
+	if n := len(sink.all("Node")); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+	eventually(t, "it is tried again", func() bool { return r.Counters().Retries > 1 })
+	sink.setFail(nil)
+	eventually(t, "all of TCP arrives", func() bool { return strings.Count(strings.Join(sink.all("Node"), " "), "tcp") == 10 })
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Counters(); c.Lost != 0 || c.Received != c.Written+c.Overflow {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestGivingUp(t *testing.T) {
+	sink := &memory{fail: func([][]any) error { return errors.New("away") }}
+	r, err := ingest.OpenSyslog(sink, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.ServeUDP(udp) }()
+	send(t, dial(t, "udp", udp.LocalAddr().String()), "<11>x")
+	eventually(t, "the message", func() bool { return r.Counters().Waiting == 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Close(ctx); !errors.Is(err, mainstem.ErrUnavailable) || r.Counters().Lost != 1 {
+		t.Errorf("%v, %+v", err, r.Counters())
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ServeTCP(l); !errors.Is(err, mainstem.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	for _, o := range []ingest.SyslogOptions{{MaxMessage: 10}, {MaxConnections: -1}, {ReceiverOptions: ingest.ReceiverOptions{Queue: -1}}, {ReceiverOptions: ingest.ReceiverOptions{BatchRows: 1e9}}} {
+		if _, err := ingest.OpenSyslog(sink, &o); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestRefusedMessages: the sink refuses one row of many.
+func TestRefusedMessages(t *testing.T) {
+	sink := &memory{}
+	sink.fail = func(rows [][]any) error {
+		for _, row := range rows {
+			for _, v := range row {
+				if v == "poison" {
+					return &mainstem.Error{Kind: mainstem.KindInvalid, Err: errors.New("no")}
+				}
+			}
+		}
+		return nil
+	}
+	r := receive(t, sink, nil)
+	c := dial(t, "tcp", r.tcp)
+	var text strings.Builder
+	for i := range 50 {
+		host := fmt.Sprint("h", i)
+		if i == 20 {
+			host = "poison"
+		}
+		fmt.Fprintf(&text, "<11>1 - %s a - - - x\n", host)
+	}
+	send(t, c, text.String())
+	eventually(t, "the others", func() bool { return r.Counters().Written == 49 && r.Counters().Rejected == 1 })
+}

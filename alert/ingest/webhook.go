@@ -1,0 +1,194 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// PrometheusPath is where Prometheus posts its alerts: with it, a Webhook stands in for
+// an Alertmanager.
+const PrometheusPath = "/api/v2/alerts"
+
+// Webhook is an HTTP handler that makes the notifications of an Alertmanager alerts
+// (webhook_config, version 4), and on paths that end with [PrometheusPath] what
+// Prometheus itself sends to an Alertmanager. It answers when the alerts are written:
+// 200, or 400 and 413 for what it does not understand, 422 if an alert was refused, 503
+// if they could not be written in time, so that the sender tries again. Who may post is
+// for the caller to check.
+type Webhook struct {
+	o     WebhookOptions
+	w     *writer
+	count counting
+
+	mu struct {
+		sync.Mutex
+		closed bool
+	}
+	running sync.WaitGroup // requests
+}
+
+// OpenWebhook returns a handler that writes to sink. Close it before the sink, and
+// after the HTTP server.
+func OpenWebhook(sink Sink, o *WebhookOptions) (*Webhook, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	full, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	h := &Webhook{o: full}
+	h.w = newWriter(sink, &h.o.ReceiverOptions, &h.count)
+	return h, nil
+}
+
+// Counters returns what the webhook has done so far.
+func (h *Webhook) Counters() Counters { return h.count.read() }
+
+// Close refuses new requests, writes what those before it brought, and returns. When ctx
+// is done what could not be written until then is given up, which is an error. Closing
+// twice is allowed.
+func (h *Webhook) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.mu.closed = true
+	h.mu.Unlock()
+	stop := context.AfterFunc(ctx, h.w.giveUp)
+	defer stop()
+	h.running.Wait()
+	return h.w.close(ctx)
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	if h.mu.closed {
+		h.mu.Unlock()
+		http.Error(w, "the receiver is closed", http.StatusServiceUnavailable)
+		return
+	}
+	h.running.Add(1)
+	h.mu.Unlock()
+	defer h.running.Done()
+
+	h.count.requests.Add(1)
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		h.refuse(w, http.StatusMethodNotAllowed, errors.New("want POST"))
+		return
+	}
+	if t := r.Header.Get("Content-Type"); t != "" {
+		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" {
+			h.refuse(w, http.StatusUnsupportedMediaType, errors.New("want application/json"))
+			return
+		}
+	}
+	events, status, err := h.events(r)
+	if err != nil {
+		h.refuse(w, status, err)
+		return
+	}
+	h.answer(w, r, events)
+}
+
+func (h *Webhook) refuse(w http.ResponseWriter, status int, err error) {
+	h.count.malformed.Add(1)
+	http.Error(w, err.Error(), status)
+}
+
+// events reads the events of a request; an error comes with its status.
+func (h *Webhook) events(r *http.Request) ([]*Event, int, error) {
+	body, err := readBody(r.Body, h.o.MaxBody)
+	if err != nil {
+		if errors.Is(err, errTooLong) {
+			return nil, http.StatusRequestEntityTooLarge, err
+		}
+		return nil, http.StatusBadRequest, err
+	}
+	h.count.bytes.Add(int64(len(body)))
+	now := h.o.Now()
+	var events []*Event
+	if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), PrometheusPath) {
+		alerts, err := decodeAlerts(body, now)
+		if err != nil {
+			return nil, http.StatusBadRequest, err
+		}
+		for i := range alerts {
+			events = append(events, alerts[i].event(now))
+		}
+	} else {
+		n, err := decodeNotification(body)
+		if err != nil {
+			return nil, http.StatusBadRequest, err
+		}
+		for i := range n.Alerts {
+			e := n.Alerts[i].event(now)
+			e.Set("receiver", n.Receiver)
+			e.Set("group_key", n.GroupKey)
+			e.Set("external_url", n.ExternalURL)
+			events = append(events, e)
+		}
+	}
+	if len(events) > h.o.MaxAlerts {
+		return nil, http.StatusRequestEntityTooLarge, errors.New("there are too many alerts in the request")
+	}
+	for _, e := range events {
+		e.Peer, e.Sequence = r.RemoteAddr, h.count.next()
+	}
+	return events, 0, nil
+}
+
+// answer writes the alerts and says what became of them.
+func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, events []*Event) {
+	h.count.received.Add(int64(len(events)))
+	var rows [][]any
+	var bad error
+	for _, e := range events {
+		row, ok, err := h.o.Mapping.Row(e)
+		switch {
+		case err != nil:
+			h.count.unmapped.Add(1)
+			bad = err
+		case !ok:
+			h.count.dropped.Add(1)
+		default:
+			rows = append(rows, row)
+		}
+	}
+	written := make(chan error, len(rows))
+	for _, row := range rows {
+		if err := h.w.put(r.Context(), row, func(err error) { written <- err }); err != nil {
+			h.unavailable(w, err)
+			return
+		}
+	}
+	for range rows {
+		select {
+		case err := <-written:
+			switch {
+			case refused(err):
+				bad = err
+			case err != nil:
+				h.unavailable(w, err)
+				return
+			}
+		case <-r.Context().Done():
+			h.unavailable(w, context.Cause(r.Context()))
+			return
+		}
+	}
+	if bad != nil {
+		http.Error(w, "some alerts were not written: "+bad.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (h *Webhook) unavailable(w http.ResponseWriter, err error) {
+	h.count.abandoned.Add(1)
+	w.Header().Set("Retry-After", "5")
+	http.Error(w, "the alerts are not written yet: "+err.Error(), http.StatusServiceUnavailable)
+}

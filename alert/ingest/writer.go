@@ -1,0 +1,196 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Pauses before an insert that failed is tried again.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// logEvery is how often a receiver says in the log what it refuses.
+const logEvery = time.Second
+
+// job is a row that waits to be written.
+type job struct {
+	row  []any
+	done func(error) // called once, unless nil
+}
+
+// writer takes rows from a queue and inserts all that are waiting at a time. It owns
+// one goroutine.
+type writer struct {
+	sink    Sink
+	mapping *Mapping
+	batch   int
+	logger  *slog.Logger
+	count   *counting
+
+	queue  chan job
+	ctx    context.Context // done when what is waiting is given up
+	giveUp context.CancelFunc
+	ended  chan struct{} // closed when the goroutine has ended
+
+	said time.Time // when something was logged last; the goroutine's
+
+	mu struct {
+		sync.RWMutex
+		closed bool
+	}
+}
+
+func newWriter(sink Sink, o *ReceiverOptions, count *counting) *writer {
+	w := &writer{sink: sink, mapping: o.Mapping, batch: o.BatchRows, logger: o.Logger, count: count, queue: make(chan job, o.Queue), ended: make(chan struct{})}
+	w.ctx, w.giveUp = context.WithCancel(context.Background())
+	go w.run()
+	return w
+}
+
+// offer puts a row into the queue if there is room for it.
+func (w *writer) offer(row []any) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.mu.closed {
+		return false
+	}
+	select {
+	case w.queue <- job{row: row}:
+		w.count.waiting.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+// put puts a row into the queue as soon as there is room for it. While it waits the
+// queue cannot be closed, but it is emptied: the goroutine goes on until then.
+func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.mu.closed {
+		return closed()
+	}
+	select {
+	case w.queue <- job{row, done}:
+		w.count.waiting.Add(1)
+		return nil
+	case <-ctx.Done():
+		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "ingest", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+	case <-w.ctx.Done():
+		return closed()
+	}
+}
+
+func closed() error {
+	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "ingest", Outcome: mainstem.NotWritten, Err: errors.New("the receiver is closed")}
+}
+
+// close writes what is waiting, and gives it up when ctx is done. Nobody may put rows
+// any more when it returns.
+func (w *writer) close(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, w.giveUp)
+	defer stop()
+	w.mu.Lock()
+	if !w.mu.closed {
+		w.mu.closed = true
+		close(w.queue)
+	}
+	w.mu.Unlock()
+	<-w.ended
+	w.giveUp()
+	if n := w.count.lost.Load(); n > 0 {
+		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "ingest", Outcome: mainstem.Unknown, Hint: "see the log for what the sink answered",
+			Err: errors.New("alerts that were received could not be written in time")}
+	}
+	return nil
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	for j := range w.queue {
+		jobs := append(make([]job, 0, min(w.batch, len(w.queue)+1)), j)
+		for len(jobs) < w.batch {
+			more, ok := w.ready()
+			if !ok {
+				break
+			}
+			jobs = append(jobs, more)
+		}
+		w.write(jobs)
+		w.count.waiting.Add(-int64(len(jobs)))
+	}
+}
+
+// ready returns a row that is waiting, if one is.
+func (w *writer) ready() (job, bool) {
+	select {
+	case j, ok := <-w.queue:
+		return j, ok
+	default:
+		return job{}, false
+	}
+}
+
+// write writes rows, however long it takes. Of rows that the sink refuses it finds out
+// which are to blame.
+func (w *writer) write(jobs []job) {
+	err := w.insert(jobs)
+	switch {
+	case err == nil:
+		w.count.written.Add(int64(len(jobs)))
+		w.count.batches.Add(1)
+	case refused(err) && len(jobs) > 1:
+		half := len(jobs) / 2
+		w.write(jobs[:half])
+		w.write(jobs[half:])
+		return
+	case refused(err):
+		w.count.rejected.Add(1)
+		w.say("an alert was refused and is left out", err)
+	default:
+		w.count.lost.Add(int64(len(jobs)))
+		w.say("alerts could not be written and are lost", err)
+	}
+	for _, j := range jobs {
+		if j.done != nil {
+			j.done(err)
+		}
+	}
+}
+
+// insert inserts rows until the sink takes or refuses them.
+func (w *writer) insert(jobs []job) error {
+	rows := make([][]any, len(jobs))
+	for i := range jobs {
+		rows[i] = jobs[i].row
+	}
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := insert(w.ctx, w.sink, w.mapping, rows)
+		if err == nil || refused(err) || over(err) || w.ctx.Err() != nil {
+			return err
+		}
+		w.count.retries.Add(1)
+		w.say("alerts cannot be written now and are tried again", err)
+		select {
+		case <-w.ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// say logs, but not much.
+func (w *writer) say(text string, err error) {
+	if now := time.Now(); now.Sub(w.said) >= logEvery {
+		w.said = now
+		w.logger.Warn("ingest: "+text, "source", string(w.mapping.Source()), "error", err)
+	}
+}

@@ -1,0 +1,144 @@
+package alerttopic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
+)
+
+// Options configures [Open]. nil and zero fields mean the defaults.
+type Options struct {
+	// Logger receives what a follower could not do. Default: discards.
+	Logger *slog.Logger
+}
+
+// Catalog is the alert topics of a log.
+type Catalog struct {
+	log       mainstem.Log
+	followers *feedtopic.Followers
+
+	mu struct {
+		sync.Mutex
+		topics map[string]*Topic // by space; there are at most [alert.MaxTables]
+	}
+}
+
+// Topic is a table of alerts, as consumers see it. Its methods are those of
+// [feedtopic.Topic].
+type Topic struct {
+	*feedtopic.Topic
+	view view
+}
+
+// Open returns the alert topics of log, which stays the caller's.
+func Open(log mainstem.Log, o *Options) *Catalog {
+	if o == nil {
+		o = &Options{}
+	}
+	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
+	c.mu.topics = map[string]*Topic{}
+	return c
+}
+
+// Close ends what waits and the goroutines that the catalog owns. Closing twice is
+// allowed.
+func (c *Catalog) Close() error {
+	c.followers.Close()
+	return nil
+}
+
+// Topic returns the alert topic called name: NotFound if there is none.
+func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
+	space, ok := spaceOf(name)
+	if !ok {
+		return nil, notFound(fmt.Errorf("no table of alerts is shown as %q", name))
+	}
+	info, err := c.log.Space(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	return c.handle(ctx, &info, name)
+}
+
+// handle returns the handle of the table that info describes.
+func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name string) (*Topic, error) {
+	id := idOf(info.Name, info.Created)
+	c.mu.Lock()
+	t := c.mu.topics[info.Name]
+	c.mu.Unlock()
+	if t != nil && t.ID() == id {
+		return t, nil
+	}
+	// A space without a table is one that somebody else has made.
+	d, err := alert.OpenDecoder(ctx, c.log, info.Name)
+	if err != nil {
+		return nil, err
+	}
+	t = &Topic{view: view{log: c.log, space: info.Name}}
+	t.view.decoder.Store(d)
+	t.Topic = feedtopic.New(c.followers, name, id, &t.view)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.mu.topics[info.Name]; old != nil && old.ID() == id {
+		return old, nil
+	}
+	c.mu.topics[info.Name] = t
+	return t, nil
+}
+
+// ByID returns the alert topic with the given ID: NotFound if there is none.
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
+	if feedtopic.IsID(id) {
+		all, err := c.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range all {
+			if t.ID() == id {
+				return t, nil
+			}
+		}
+	}
+	return nil, notFound(fmt.Errorf("no alert topic has the ID %v", id))
+}
+
+// All returns the alert topics in the order of their names.
+func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
+	var infos []mainstem.SpaceInfo
+	for info, err := range c.log.Spaces(ctx, alert.SpacePrefix) {
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	var out []*Topic
+	for i := range infos {
+		name, ok := nameOf(infos[i].Name)
+		if !ok {
+			continue
+		}
+		t, err := c.handle(ctx, &infos[i], name)
+		if errors.Is(err, mainstem.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, nil
+}
+
+func notFound(err error) error {
+	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alert topic", Err: err}
+}

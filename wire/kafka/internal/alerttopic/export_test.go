@@ -1,0 +1,4 @@
+package alerttopic
+
+// IDOf is idOf.
+var IDOf = idOf

@@ -1,0 +1,68 @@
+package alerttopic
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/osql"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
+)
+
+// Prefix begins the name of every alert topic.
+const Prefix = "alert."
+
+// ownDatabase is the database that names of topics leave out.
+const ownDatabase = "alerts"
+
+// Reserved reports whether name is one that an alert topic has or may get.
+func Reserved(name string) bool {
+	_, ok := spaceOf(name)
+	return ok
+}
+
+// spaceOf returns the space of the table that is shown under name. Names of databases
+// and tables have no dots, so there is only one.
+func spaceOf(name string) (space string, ok bool) {
+	rest, ok := strings.CutPrefix(name, Prefix)
+	if !ok {
+		return "", false
+	}
+	database, table, two := strings.Cut(rest, ".")
+	if !two {
+		database, table = ownDatabase, rest
+	} else if database == ownDatabase {
+		return "", false // it has the short name
+	}
+	if !osql.ValidName(database) || !osql.ValidName(table) {
+		return "", false
+	}
+	return alert.SpacePrefix + database + "." + table, true
+}
+
+// nameOf returns the name of the topic that shows the table of a space; false for a
+// space that is of no table.
+func nameOf(space string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(space, alert.SpacePrefix)
+	if !ok {
+		return "", false
+	}
+	name = Prefix + strings.TrimPrefix(rest, ownDatabase+".")
+	back, ok := spaceOf(name)
+	return name, ok && back == space
+}
+
+// idOf computes the ID of a topic. It must never change: clients and stored offsets
+// remember IDs.
+//
+//	SHA-256 of "mainstem alert topic", 0, space, 0, nanoseconds (8)
+func idOf(space string, created time.Time) topic.ID {
+	b := append([]byte("mainstem alert topic\x00"), space...)
+	b = append(b, 0)
+	b = binary.BigEndian.AppendUint64(b, uint64(created.UnixNano()))
+	sum := sha256.Sum256(b)
+	return feedtopic.ComputedID([16]byte(sum[:16]))
+}
