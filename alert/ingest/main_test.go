@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +67,7 @@ func want(t testing.TB, got []string, want ...string) {
 
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

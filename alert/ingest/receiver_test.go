@@ -42,7 +42,7 @@ func receive(t testing.TB, sink ingest.Sink, o *ingest.SyslogOptions) *receiver 
 	// Both serve before the test may close them.
 	out := &receiver{SyslogReceiver: r, udp: udp.LocalAddr().String(), tcp: tcp.Addr().String()}
 	out.close = sync.OnceValue(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		err := r.Close(ctx)
 		for range 2 {

@@ -28,7 +28,7 @@ func hook(t testing.TB, sink ingest.Sink, o *ingest.WebhookOptions) (*ingest.Web
 	s := httptest.NewServer(h)
 	t.Cleanup(func() {
 		s.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := h.Close(ctx); err != nil {
 			t.Error(err)
