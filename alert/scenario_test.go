@@ -16,6 +16,9 @@ func TestScenarios(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		for _, clients := range []int{1, 10} {
 			for _, fresh := range []bool{true, false} {
+				if testing.Short() && fresh != (clients > 1) {
+					continue // half of the four, with every value of each
+				}
 				t.Run(fmt.Sprintf("clients=%d/fresh=%v", clients, fresh), func(t *testing.T) { runScenario(t, log, clients, fresh) })
 			}
 		}
