@@ -63,8 +63,15 @@ type Config struct {
 
 	// The alert tables, and the listener for clients of OMNIbus.
 	Omnibus          string // host:port, or "" for none
+	OmnibusUsers     string // a file of users as [AlertUsers] writes it, or "" for no passwords
 	AlertServerName  string // getservername() and ServerName, or "" for the default of package alert
 	AlertAutomations bool   // run what happens in intervals: clearing, expiry, clean-up
+
+	// Ways in: what others send becomes alerts.
+	AlertSyslog   string // host:port of UDP and TCP, or "" for none
+	AlertSyslogCA string // PEM file; then it is TCP with TLS for who has a certificate of these authorities
+	AlertWebhook  string // host:port for Alertmanager and Prometheus, or "" for none
+	AlertMapping  string // a file of mappings, or "" for the built-in ones
 
 	// The server as a node of a cluster of actors.
 	Cluster           string // name@host:port, or "" for none
@@ -117,7 +124,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkCluster())
+	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

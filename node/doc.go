@@ -24,13 +24,20 @@
 // /healthz (the process lives), GET /readyz (the log takes commits) and GET
 // /metrics (Prometheus, from a registry of the node's own). Health needs no token.
 //
+// With [Config.Omnibus] the node keeps alert tables and serves them on a listener of
+// their own (see wire/omnibus), to users of a file if [Config.OmnibusUsers] names one:
+// [AlertUsers] changes such files. [Config.AlertSyslog] and [Config.AlertWebhook] make alerts
+// of what others send (see alert/ingest); those listeners stop first, so that readers see
+// the last that came in. /readyz then asks the tables too.
+//
 // # Guarantees
 //
-// A node beyond loopback has TLS and a token, for Kafka clients TLS and SASL, or was told to be insecure. Start
+// A node beyond loopback has TLS and a token, for Kafka clients TLS and SASL, for alerts TLS and
+// users (for those who raise them a token or certificates will do), or was told to be insecure. Start
 // returns when clients can connect. Stop ends followers with Unavailable, lets
 // other requests finish until a deadline, and closes the log, so what was
 // acknowledged stays. A setting that nobody knows is an error that names the
-// nearest one.
+// nearest one; a mistake in a file of users or mappings is a [*FileError] with its line.
 //
 // # Concurrency and ownership
 //

@@ -3,6 +3,8 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/node"
@@ -36,4 +38,26 @@ func Example() {
 	receipt, err := log.Commit(ctx, b)
 	fmt.Println(receipt.Last, err)
 	// Output: 1 <nil>
+}
+
+// A file of users for a server with alert tables.
+func ExampleAlertUsers() {
+	dir, err := os.MkdirTemp("", "users")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	users := node.NewAlertUsers(filepath.Join(dir, "users"))
+	if err := users.Set(node.AlertUser{Name: "ada", Role: "admin"}, "secret"); err != nil {
+		fmt.Println(err)
+	}
+	if err := users.Set(node.AlertUser{Name: "ada", Role: "king"}, "secret"); err != nil {
+		fmt.Println(err)
+	}
+	all, err := users.All()
+	fmt.Println(all, err)
+	// Output:
+	// omnibus: invalid: the role "king": want reader, writer or admin
+	// [{ada admin false false}] <nil>
 }

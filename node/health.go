@@ -38,7 +38,8 @@ func (n *Node) alive(w http.ResponseWriter, _ *http.Request) {
 	n.answer(w, "ok", nil)
 }
 
-// ready answers whether the log takes commits.
+// ready answers whether the log takes commits, and whether the alert tables, if there
+// are any, show what it holds.
 func (n *Node) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -46,7 +47,11 @@ func (n *Node) ready(w http.ResponseWriter, r *http.Request) {
 		n.answer(w, "stopping", errStopping)
 		return
 	}
-	if err := n.writable(ctx); err != nil {
+	err := n.writable(ctx)
+	if err == nil {
+		err = n.showsAlerts(ctx)
+	}
+	if err != nil {
 		n.answer(w, "unavailable", err)
 		return
 	}

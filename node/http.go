@@ -70,13 +70,15 @@ func (n *Node) serve(l net.Listener) error {
 	return n.http.server.Serve(l)
 }
 
+// newServer returns a server of h. It has a TLS configuration of its own, because
+// net/http changes what it is given.
 func (n *Node) newServer(h http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
 	return &http.Server{
-		Handler: h, TLSConfig: n.tls, Protocols: &protocols,
+		Handler: h, TLSConfig: n.tls.Clone(), Protocols: &protocols,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn),
 	}
@@ -118,17 +120,25 @@ func (n *Node) authorized(next http.Handler) http.Handler {
 	if n.token == "" {
 		return next
 	}
-	want := sha256.Sum256([]byte(n.token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		got := sha256.Sum256([]byte(given)) // equal lengths: the comparison takes the same time for all
-		if !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		if !n.carriesToken(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="mainstem"`)
 			http.Error(w, "the request carries no valid bearer token", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// carriesToken reports whether there is a token, and a request has it.
+func (n *Node) carriesToken(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || n.token == "" {
+		return false
+	}
+	// Of equal lengths: the comparison takes the same time for all.
+	want, got := sha256.Sum256([]byte(n.token)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 // localOnly refuses requests that a web page could make a browser on this

@@ -38,6 +38,7 @@ type Node struct {
 	topics  *topic.Catalog // its upkeep
 	kafka   kafkaPart
 	omnibus omnibusPart
+	ingest  ingestPart
 	cluster clusterPart
 	address net.Addr
 }
@@ -83,6 +84,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 		{"omnibus", n.startOmnibus, n.stopOmnibus},
 		{"cluster", n.startCluster, n.stopCluster},
 		{"http", n.startHTTP, n.stopHTTP},
+		{"ingest", n.startIngest, n.stopIngest},
 	}
 	return n, nil
 }
@@ -124,6 +126,12 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 		n.mu.running++
 	}
+	n.sayServed()
+	return nil
+}
+
+// sayServed logs where the node can be reached, and warns of who else can reach it.
+func (n *Node) sayServed() {
 	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
 	if n.kafka.address != nil {
 		served = append(served, "kafka", n.kafka.address.String())
@@ -131,20 +139,32 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.omnibus.address != nil {
 		served = append(served, "omnibus", n.omnibus.address.String())
 	}
+	if n.ingest.syslogAt != nil {
+		served = append(served, "syslog", n.ingest.syslogAt.String())
+	}
+	if n.ingest.webhookAt != nil {
+		served = append(served, "webhook", n.ingest.webhookAt.String())
+	}
 	if n.cluster.node != nil {
 		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
 	}
 	n.logger.Info("serving", served...)
-	if host, _, _ := net.SplitHostPort(n.config.Listen); !isLoopback(host) && (n.tls == nil || n.token == "") {
-		n.logger.Warn("other machines can reach this server without TLS or without a token", "listen", n.config.Listen)
+	c := &n.config
+	for _, l := range []struct {
+		setting, address string
+		closed           bool // to who has no right to be there
+		text             string
+	}{
+		{"listen", c.Listen, n.tls != nil && n.token != "", "other machines can reach this server without TLS or without a token"},
+		{"kafka", c.Kafka, n.tls != nil && c.KafkaSASL != "", "other machines can reach this server's Kafka listener without TLS or without authentication"},
+		{"omnibus", c.Omnibus, n.tls != nil && n.omnibus.users != nil, "other machines can reach and change this server's alerts without TLS or without authentication"},
+		{"alert-syslog", c.AlertSyslog, c.AlertSyslogCA != "", "other machines can raise alerts by syslog, which has no authentication"},
+		{"alert-webhook", c.AlertWebhook, n.tls != nil && n.asksWhoPosts(), "other machines can raise alerts without TLS or without authentication"},
+	} {
+		if host, _, _ := net.SplitHostPort(l.address); l.address != "" && !isLoopback(host) && !l.closed {
+			n.logger.Warn(l.text, l.setting, l.address)
+		}
 	}
-	if host, _, _ := net.SplitHostPort(n.config.Kafka); n.config.Kafka != "" && !isLoopback(host) && (n.tls == nil || n.config.KafkaSASL == "") {
-		n.logger.Warn("other machines can reach this server's Kafka listener without TLS or without authentication", "kafka", n.config.Kafka)
-	}
-	if host, _, _ := net.SplitHostPort(n.config.Omnibus); n.config.Omnibus != "" && !isLoopback(host) {
-		n.logger.Warn("other machines can reach and change this server's alerts without authentication", "omnibus", n.config.Omnibus)
-	}
-	return nil
 }
 
 // Stop stops the parts in reverse order and closes the log. Followers end at

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,6 +18,7 @@ import (
 // omnibusPart is the alert tables, and the listener for clients of OMNIbus.
 type omnibusPart struct {
 	tables   *alert.Server // nil if alerts are off
+	users    *usersFile    // nil if nobody is asked for a password
 	handler  *omnibus.Handler
 	server   *http.Server // nil until it listens
 	address  net.Addr
@@ -26,8 +28,12 @@ type omnibusPart struct {
 
 // startAlerts reads the alert tables into memory.
 func (n *Node) startAlerts(ctx context.Context) error {
-	if n.config.Omnibus == "" {
+	if !n.config.keepsAlerts() {
 		return nil
+	}
+	users, err := openUsers(n.config.OmnibusUsers, n.logger)
+	if err != nil {
+		return err
 	}
 	o := n.config.alertOptions()
 	o.Logger = n.logger
@@ -35,7 +41,7 @@ func (n *Node) startAlerts(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the alert tables: %w", err)
 	}
-	n.omnibus.tables = tables
+	n.omnibus.tables, n.omnibus.users = tables, users
 	return n.countAlerts(&automationFigures{tables})
 }
 
@@ -48,6 +54,29 @@ func (n *Node) stopAlerts(context.Context) error {
 		n.metrics.registry.Unregister(c)
 	}
 	return n.omnibus.tables.Close()
+}
+
+// showsAlerts returns nil if the alert tables answer queries and show all that the log
+// holds.
+func (n *Node) showsAlerts(ctx context.Context) error {
+	tables := n.omnibus.tables
+	if tables == nil {
+		return nil
+	}
+	head, err := n.engine.Head(ctx)
+	if err == nil {
+		err = tables.Wait(ctx, head) // by way of the goroutine that writes
+	}
+	if err == nil {
+		var rows *alert.Rows
+		if rows, err = tables.Query(ctx, "select top 1 Identifier from alerts.status"); err == nil {
+			err = rows.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the alert tables do not answer: %w", err)
+	}
+	return nil
 }
 
 // startOmnibus begins to listen before it returns, so that a node that started can be
@@ -66,14 +95,18 @@ func (n *Node) startOmnibus(ctx context.Context) error {
 		}
 	}
 	p := &n.omnibus
-	if p.handler, err = omnibus.New(p.tables, &omnibus.Options{Logger: n.logger}); err == nil {
+	o := &omnibus.Options{Logger: n.logger}
+	if p.users != nil {
+		o.Users = p.users
+	}
+	if p.handler, err = omnibus.New(p.tables, o); err == nil {
 		err = n.countAlerts(p.handler.Collectors()...)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start the OMNIbus server: %w", err), l.Close())
 	}
 	p.address, p.finished = l.Addr(), make(chan struct{})
-	p.server = n.newServer(n.localNames(c.Omnibus, false, p.handler))
+	p.server = n.newServer(n.localNames(c.Omnibus, p.users != nil, p.handler))
 	serve := func() error { return p.server.Serve(l) }
 	if n.tls != nil {
 		serve = func() error { return p.server.ServeTLS(l, "", "") }
@@ -138,25 +171,49 @@ func (c *Config) alertOptions() *alert.Options {
 	return o
 }
 
-// checkOmnibus refuses what cannot be served, and an address that others can reach.
+// keepsAlerts reports whether the node has alert tables: for those who read them, or for
+// those who raise alerts.
+func (c *Config) keepsAlerts() bool {
+	return c.Omnibus != "" || c.AlertSyslog != "" || c.AlertWebhook != ""
+}
+
+// checkOmnibus refuses what cannot be served, and an address that others can reach
+// unless it is protected.
 func (c *Config) checkOmnibus() error {
+	if c.AlertServerName != "" && !c.keepsAlerts() {
+		return errors.New("alert-server-name is of no use without omnibus, alert-syslog or alert-webhook")
+	}
+	if c.OmnibusUsers != "" && c.Omnibus == "" && c.AlertWebhook == "" {
+		return errors.New("omnibus-users is of no use without omnibus or alert-webhook")
+	}
+	if err := c.alertOptions().Validate(); err != nil {
+		return fmt.Errorf("alert-server-name is %q: %w", c.AlertServerName, err)
+	}
 	if c.Omnibus == "" {
-		if c.AlertServerName != "" {
-			return errors.New("alert-server-name is of no use without omnibus")
-		}
 		return nil
 	}
 	host, _, err := net.SplitHostPort(c.Omnibus)
 	if err != nil {
 		return fmt.Errorf("omnibus is %q: want HOST:PORT, as in 127.0.0.1:8081, or nothing to turn it off", c.Omnibus)
 	}
-	if err := c.alertOptions().Validate(); err != nil {
-		return fmt.Errorf("alert-server-name is %q: %w", c.AlertServerName, err)
+	var missing []string
+	if c.OmnibusUsers == "" {
+		missing = append(missing, "users with passwords (set omnibus-users, and make them with mainstem alerts user set)")
 	}
-	if isLoopback(host) || c.Insecure {
+	return c.checkReach("omnibus", c.Omnibus, host, missing, "to let everyone on that network change the alerts")
+}
+
+// checkReach refuses an address that others can reach without TLS, or for which
+// something else is missing.
+func (c *Config) checkReach(setting, address, host string, missing []string, otherwise string) error {
+	if c.TLSCert == "" {
+		missing = append([]string{"TLS (set tls-cert and tls-key)"}, missing...)
+	}
+	if isLoopback(host) || c.Insecure || len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("omnibus is %q, which other machines can reach, and clients are asked for no password; listen on 127.0.0.1, or set insecure to let everyone on that network change the alerts", c.Omnibus)
+	return fmt.Errorf("%s is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure %s",
+		setting, address, strings.Join(missing, " and "), otherwise)
 }
 
 // automationFigures are what the automations of the alert tables have done, at the

@@ -30,6 +30,7 @@ alerts.details and tables of your own, with ObjectServer SQL.` + alertsHelp,
 		RunE: group,
 	}
 	c.AddCommand(m.alertsSQL(), m.alertsInsert(), m.alertsWatch(), m.alertsTail(), m.alertsAck(), m.alertsDescribe())
+	c.AddCommand(m.alertsUser())
 	return c
 }
 

@@ -60,6 +60,8 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     Key
   alerts insert  cluster, table, serial, key, affected, inserted, position
   alerts ack     cluster, affected
+  alerts user set, list   user, role, kind
+  alerts user delete   user, deleted
   alerts tail, watch   cluster, position, time, op, table, row
     op is change, delete or leave; row has the columns, of a deleted one only the key
   kv import, event import
@@ -77,7 +79,8 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     resumed, spaces, records, bytes, repaired, dropped, position, head, compared_spaces,
     compared_keys, compared_records, compared_bytes, differences, expiry_tombstones,
     late, later, hidden, moving, seconds
-  serve          when it is ready: event, url, log, pid; the addresses kafka, omnibus
+  serve          when it is ready: event, url, log, pid; the addresses kafka, omnibus, syslog,
+    webhook
   version        version, go, commit, time, modified
   errors, on standard error
     error, kind, exit_status, space, key, outcome, hint, got_version

@@ -82,7 +82,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "server": cmdServer, "end": cmdEnd, "fetch": cmdFetch, "certificate": cmdCertificate,
 			"follow": cmdFollow, "interrupt": cmdInterrupt, "binary": cmdBinary, "size": cmdSize, "await": cmdAwait,
-			"flip": cmdFlip, "cut": cmdCut,
+			"flip": cmdFlip, "cut": cmdCut, "send": cmdSend, "post": cmdPost,
 		},
 		Deadline:            time.Now().Add(scriptTime),
 		RequireExplicitExec: true,
@@ -105,6 +105,8 @@ type server struct {
 	url    string
 	kafka  string // address for Kafka clients
 	omni   string // address for OMNIbus clients
+	syslog string // address for senders of syslog
+	hook   string // address for Alertmanager
 	stderr strings.Builder
 	exited chan error
 }
@@ -125,7 +127,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	var ready struct{ Event, URL, Kafka, Omnibus string }
+	var ready struct{ Event, URL, Kafka, Omnibus, Syslog, Webhook string }
 	line, rerr := bufio.NewReader(out).ReadBytes('\n')
 	go func() {
 		_, _ = io.Copy(io.Discard, out)
@@ -136,6 +138,7 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 		return nil, fmt.Errorf("the server did not start: %q %w\n%s", line, rerr, s.stderr.String())
 	}
 	s.url, s.kafka, s.omni = ready.URL, ready.Kafka, ready.Omnibus
+	s.syslog, s.hook = ready.Syslog, ready.Webhook
 	return s, nil
 }
 
@@ -168,6 +171,8 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], s.url)
 	ts.Setenv(args[0]+"_KAFKA", s.kafka)
 	ts.Setenv(args[0]+"_OMNIBUS", s.omni)
+	ts.Setenv(args[0]+"_SYSLOG", s.syslog)
+	ts.Setenv(args[0]+"_WEBHOOK", s.hook)
 }
 
 // scriptEnv returns what a process that the script does not start by exec must

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -28,16 +29,19 @@ address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the
 and the event stores as topics event.STORE that can be read.
 
 With --omnibus it keeps alert tables, runs their automations, and serves them to clients
-of IBM's OMNIbus over HTTP (/objectserver/restapi/) at that address.
+of IBM's OMNIbus over HTTP (/objectserver/restapi/) at that address; --omnibus-users
+says who may do what. --alert-syslog and --alert-webhook make alerts of syslog messages
+and of what Prometheus and its Alertmanager send.
 
 Every flag is also a key of the YAML file named by --config, and an environment
 variable: --max-value, max-value: and MAINSTEM_MAX_VALUE are one setting. Flags win
 over variables, variables over the file. A name that nobody knows is an error.
 
 The server listens on this machine only. To let others in, give it a certificate and
-a token, for Kafka clients --kafka-sasl and users (mainstem kafka user); it refuses
-anything less unless --insecure says that the network is trusted. Kafka clients connect
-anew to the address that the server tells them: --kafka-advertise says which.
+a token, for Kafka clients --kafka-sasl and users (mainstem kafka user), for alerts
+--omnibus-users (mainstem alerts user); it refuses anything less unless --insecure says
+that the network is trusted. Kafka clients connect anew to the address that the server
+tells them: --kafka-advertise says which.
 
 SIGTERM or SIGINT stops it: followers end, running requests may finish within
 --stop-timeout. A second signal ends it at once; nothing acknowledged is lost.`,
@@ -46,6 +50,7 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
   mainstem serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --token-file token
   mainstem serve --kafka 127.0.0.1:19092 --kafka-advertise localhost:19092
   mainstem serve --omnibus 127.0.0.1:8081 --alert-server-name AGG1
+  mainstem serve --omnibus 127.0.0.1:8081 --alert-syslog 127.0.0.1:1514 --alert-webhook 127.0.0.1:9099
   mainstem serve --config mainstem.yaml --log-level debug`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -130,6 +135,9 @@ func (m *Main) runServer(ctx context.Context, c node.Config) error {
 		return err
 	}
 	err = n.Start(ctx)
+	if f := (*node.FileError)(nil); errors.As(err, &f) {
+		err = configError{err}
+	}
 	if err == nil {
 		err = m.announce(n, &c)
 	}
@@ -166,17 +174,30 @@ func (m *Main) announce(n *node.Node, c *node.Config) error {
 		if a := n.OmnibusAddr(); a != nil {
 			f.add("omnibus", a.String())
 		}
+		if a := n.SyslogAddr(); a != nil {
+			f.add("syslog", a.String())
+		}
+		if a := n.WebhookAddr(); a != nil {
+			f.add("webhook", a.String())
+		}
 		if err := m.object(f); err != nil {
 			return err
 		}
 		return m.flush()
 	}
 	text := fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())
-	if a := n.KafkaAddr(); a != nil {
-		text += fmt.Sprintf(", for Kafka clients on %s", a)
-	}
-	if a := n.OmnibusAddr(); a != nil {
-		text += fmt.Sprintf(", for OMNIbus clients on %s", a)
+	for _, l := range []struct {
+		who string
+		at  net.Addr
+	}{
+		{"Kafka clients", n.KafkaAddr()},
+		{"OMNIbus clients", n.OmnibusAddr()},
+		{"syslog", n.SyslogAddr()},
+		{"Prometheus", n.WebhookAddr()},
+	} {
+		if l.at != nil {
+			text += fmt.Sprintf(", for %s on %s", l.who, l.at)
+		}
 	}
 	if err := m.line(text); err != nil {
 		return err
