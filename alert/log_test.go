@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -254,28 +253,4 @@ func TestRowsAheadOfTheirTable(t *testing.T) {
 			}
 		}
 	}, testengines.Only("memory", "model"))
-}
-
-var restartRows = flag.Int("alert.restart", 2_000, "rows that TestRestartOfALargeTable writes; the goal is 200000")
-
-func TestRestartOfALargeTable(t *testing.T) {
-	log := testengines.Memory(t)
-	s := open(t, log, Options{})
-	populate(t, s, *restartRows)
-	populate(t, s, *restartRows/2) // half of them again
-	exec(t, s, "update alerts.status set Severity = 0 where Serial = 7; delete from alerts.status where Serial = 9")
-	const all = "select Serial, Identifier, Tally, Severity, ServerSerial, StateChange, Summary from alerts.status order by Serial"
-	before := query(t, s, all)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, log, Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	after := query(t, s, all)
-	if len(before) != *restartRows-1 || fmt.Sprint(before) != fmt.Sprint(after) {
-		t.Errorf("%d rows became %d, or they differ", len(before), len(after))
-	}
-	if err := s.RunAutomation(t.Context(), "delete_clears"); err != nil { // automations go on
-		t.Error(err)
-	}
-	want(t, s, "[]", "select Serial from alerts.status where Serial = 7")
 }
