@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,7 +16,7 @@ import (
 type caller struct {
 	nc      *nats.Conn
 	timeout time.Duration // of requests whose context has no deadline
-	done    chan struct{} // closed by close
+	dog     *watchdog
 
 	mu struct {
 		sync.Mutex
@@ -31,7 +32,7 @@ const (
 )
 
 func newCaller(nc *nats.Conn, timeout time.Duration) *caller {
-	return &caller{nc: nc, timeout: timeout, done: make(chan struct{})}
+	return &caller{nc: nc, timeout: timeout, dog: newWatchdog(timeout)}
 }
 
 // inbox is a place where replies arrive. It belongs to one goroutine at a time.
@@ -39,8 +40,9 @@ type inbox struct {
 	prefix  string // of its reply subjects, with the dot at its end
 	replies []string
 	sub     *nats.Subscription
-	ch      chan *nats.Msg
-	timer   *time.Timer
+	ch      chan *nats.Msg // of replies, and of nil from the watchdog
+	since   atomic.Int64   // when its wait began, see watchdog
+	late    int            // how many nils of waits before are still to come
 	large   bool
 }
 
@@ -68,15 +70,24 @@ func (c *caller) take(large bool) (*inbox, error) {
 	}
 	in := &inbox{prefix: c.nc.NewInbox() + ".", ch: make(chan *nats.Msg, size), large: large}
 	var err error
-	in.sub, err = c.nc.ChanSubscribe(in.prefix+"*", in.ch)
-	return in, err
+	if in.sub, err = c.nc.ChanSubscribe(in.prefix+"*", in.ch); err != nil {
+		return nil, err
+	}
+	c.dog.add(in)
+	return in, nil
+}
+
+// drop gives up an inbox.
+func (c *caller) drop(in *inbox) {
+	c.dog.remove(in)
+	in.sub.Unsubscribe()
 }
 
 // give takes back an inbox. One that still waits for replies is dropped: they
 // would come to whoever takes it next.
 func (c *caller) give(in *inbox, answered bool) {
-	if !answered {
-		in.sub.Unsubscribe()
+	if !answered || in.late > 0 {
+		c.drop(in)
 		return
 	}
 	c.mu.Lock()
@@ -90,7 +101,7 @@ func (c *caller) give(in *inbox, answered bool) {
 	}
 	c.mu.Unlock()
 	if !keep {
-		in.sub.Unsubscribe()
+		c.drop(in)
 	}
 }
 
@@ -105,9 +116,9 @@ func (c *caller) close() {
 	idle := append(c.mu.small, c.mu.large...)
 	c.mu.small, c.mu.large = nil, nil
 	c.mu.Unlock()
-	close(c.done)
+	c.dog.close()
 	for _, in := range idle {
-		in.sub.Unsubscribe()
+		c.drop(in)
 	}
 }
 
@@ -132,30 +143,48 @@ func (in *inbox) number(m *nats.Msg) int {
 // wait returns the next reply. The error is that of the context, errTimeout or
 // errClosed.
 func (c *caller) wait(ctx context.Context, in *inbox) (*nats.Msg, error) {
-	select {
-	case m := <-in.ch:
-		return m, nil
-	default:
-	}
-	var expired <-chan time.Time
-	if _, ok := ctx.Deadline(); !ok {
-		if in.timer == nil {
-			in.timer = time.NewTimer(c.timeout)
-		} else {
-			in.timer.Reset(c.timeout)
+	for {
+		m, err := c.next(ctx, in)
+		if m != nil || err != nil {
+			return m, err
 		}
-		defer in.timer.Stop()
-		expired = in.timer.C
+		if in.late == 0 {
+			return nil, c.ended()
+		}
+		in.late--
+	}
+}
+
+// ended says why the watchdog has ended a wait.
+func (c *caller) ended() error {
+	if c.dog.closed.Load() {
+		return errClosed
+	}
+	return errTimeout
+}
+
+// next returns what comes next: nil is a word of the watchdog, to this wait or late to
+// one before.
+func (c *caller) next(ctx context.Context, in *inbox) (*nats.Msg, error) {
+	if len(in.ch) > 0 { // and nobody else takes it
+		return <-in.ch, nil
+	}
+	_, deadline := ctx.Deadline()
+	since := c.dog.begin(in, !deadline)
+	if c.dog.closed.Load() { // after begin: close looks the other way round
+		return nil, errClosed
 	}
 	select {
 	case m := <-in.ch:
+		if !c.dog.end(in, since) && m != nil {
+			in.late++
+		}
 		return m, nil
 	case <-ctx.Done():
+		if !c.dog.end(in, since) {
+			in.late++
+		}
 		return nil, context.Cause(ctx)
-	case <-expired:
-		return nil, errTimeout
-	case <-c.done:
-		return nil, errClosed
 	}
 }
 

@@ -146,9 +146,9 @@ func (b *Bucket[T]) reference(ctx context.Context, token string) string {
 // removeObject removes the object that is of no use after a write: the old one, or
 // if the write did certainly not happen, that of the write itself.
 func (b *Bucket[T]) removeObject(ctx context.Context, w *written, old string, err error) {
-	var failed *mainstem.Error
-	if errors.As(err, &failed) {
-		if old = w.header.Get(headerObject); failed.Outcome != mainstem.NotWritten {
+	if err != nil {
+		var failed *mainstem.Error
+		if old = w.header.Get(headerObject); !errors.As(err, &failed) || failed.Outcome != mainstem.NotWritten {
 			return
 		}
 	}

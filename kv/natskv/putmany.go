@@ -44,9 +44,9 @@ func (b *Bucket[T]) PutMany(ctx context.Context, pairs []kv.Pair[T], opts ...Wri
 	if err != nil {
 		return nil, b.stream.failWrite("put", "", false, err)
 	}
-	p := putter[T]{Bucket: b, pairs: pairs, s: s, writes: make([]*written, len(pairs)), revisions: make([]kv.Revision, len(pairs))}
+	p := putter[T]{Bucket: b, pairs: pairs, s: s, writes: make([]written, len(pairs)), revisions: make([]kv.Revision, len(pairs))}
 	for i := range pairs {
-		if p.writes[i], err = b.prepare(ctx, f, "put", pairs[i].Key, pairs[i].Value, s); err != nil {
+		if err = b.prepare(ctx, f, "put", pairs[i].Key, pairs[i].Value, s, &p.writes[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +63,7 @@ type putter[T any] struct {
 	*Bucket[T]
 	pairs     []kv.Pair[T]
 	s         settings
-	writes    []*written
+	writes    []written
 	revisions []kv.Revision
 
 	failed int // the first pair that failed, and why
@@ -110,7 +110,7 @@ func (p *putter[T]) pipelined(ctx context.Context) error {
 	}
 	p.store.calls.give(in, true)
 	for _, i := range again {
-		if p.revisions[i], err = p.commit(ctx, "put", p.pairs[i].Key, p.writes[i], p.s); err != nil {
+		if p.revisions[i], err = p.commit(ctx, "put", p.pairs[i].Key, &p.writes[i], p.s); err != nil {
 			p.fail(i, err)
 		}
 	}
@@ -170,7 +170,7 @@ func (p *putter[T]) settle(i int, m *nats.Msg) (again bool) {
 		return false
 	}
 	p.revisions[i] = kv.Revision(seq)
-	p.stream.wrote(p.writes[i], seq, kv.OpUpdate)
+	p.stream.wrote(&p.writes[i], seq, kv.OpUpdate)
 	return false
 }
 
@@ -213,7 +213,7 @@ func (p *putter[T]) atomically(ctx context.Context, f *facts) error {
 		seq := a.Seq - uint64(len(p.writes)-1-i)
 		p.revisions[i] = kv.Revision(seq)
 		delete(p.writes[i].header, headerBatch)
-		p.stream.wrote(p.writes[i], seq, kv.OpUpdate)
+		p.stream.wrote(&p.writes[i], seq, kv.OpUpdate)
 	}
 	return nil
 }
@@ -227,7 +227,8 @@ func (p *putter[T]) publishBatch(ctx context.Context) (a ack, sent bool, err err
 		return a, false, err
 	}
 	id := rand.Text()
-	for i, w := range p.writes {
+	for i := range p.writes {
+		w := &p.writes[i]
 		h := with(w.header, headerBatch, id)
 		h[headerBatchSeq] = []string{strconv.Itoa(i + 1)}
 		reply := ""
@@ -264,7 +265,8 @@ func (p *putter[T]) publishBatch(ctx context.Context) (a ack, sent bool, err err
 
 // conflict finds out which condition of an atomic batch did not hold.
 func (p *putter[T]) conflict(ctx context.Context) error {
-	for i, w := range p.writes {
+	for i := range p.writes {
+		w := &p.writes[i]
 		m, err := p.stream.fetchLeader(ctx, w.token)
 		if err != nil && !errors.Is(err, errNoMessage) {
 			return p.stream.failWrite("put", p.pairs[i].Key, false, err)

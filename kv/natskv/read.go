@@ -104,7 +104,8 @@ func (s *stream) get(ctx context.Context, full, token string) (message, error) {
 	}
 	switch {
 	case err == nil:
-		s.index.note(full, &m, operation(m.header), true)
+		known := m // on the heap only where there is an index
+		s.index.note(full, &known, operation(m.header), true)
 	case errors.Is(err, errNoMessage) && before > 0:
 		s.index.gone(full, before)
 	}
@@ -117,18 +118,31 @@ func (s *stream) getFrom(ctx context.Context, f *facts, token string, known uint
 	if !f.direct || f.replicas > 1 && !s.store.anyReplica {
 		return s.fetchLeader(ctx, token)
 	}
-	var m message
-	err := s.retry(ctx, func() error {
-		answer, _, err := s.store.calls.call(ctx, &request{subject: s.direct + token})
-		if err != nil {
-			return err
-		}
-		m, err = parseDirect(answer)
-		return err
-	})
+	m, err := s.getDirect(ctx, token)
+	if isNoLeader(err) {
+		m, err = s.getPatiently(ctx, token)
+	}
 	if f.replicas > 1 && known > 0 && (errors.Is(err, errNoMessage) || err == nil && m.seq < known) {
 		return s.fetchLeader(ctx, token)
 	}
+	return m, err
+}
+
+// getDirect asks once for the newest message of a key.
+func (s *stream) getDirect(ctx context.Context, token string) (message, error) {
+	answer, _, err := s.store.calls.call(ctx, &request{subject: s.direct + token})
+	if err != nil {
+		return message{}, err
+	}
+	return parseDirect(answer)
+}
+
+// getPatiently is getDirect for a bucket that had no leader when it was asked.
+func (s *stream) getPatiently(ctx context.Context, token string) (m message, err error) {
+	err = s.retry(ctx, func() error {
+		m, err = s.getDirect(ctx, token)
+		return err
+	})
 	return m, err
 }
 

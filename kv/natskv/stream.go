@@ -181,7 +181,9 @@ const (
 )
 
 // config is that of a new bucket: what NATS clients give their buckets, with
-// time to live by key and atomic batches allowed.
+// atomic batches allowed. Times to live by key are allowed only where one is known to be
+// asked for, and otherwise when the first is: with them allowed, though none is given, a
+// server looks for expired keys after every write.
 func (s *stream) config(o *TableOptions, database, table string) *jetstream.StreamConfig {
 	c := &jetstream.StreamConfig{
 		Name: s.name, Description: o.Description, Subjects: []string{s.subject + ">"},
@@ -189,7 +191,7 @@ func (s *stream) config(o *TableOptions, database, table string) *jetstream.Stre
 		Storage: jetstream.FileStorage, Replicas: max(o.Replicas, 1), Placement: o.Placement,
 		AllowRollup: true, DenyDelete: true, AllowDirect: true, Duplicates: duplicateWindow,
 		MaxMsgs: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
-		AllowMsgTTL: true, AllowAtomicPublish: true, SubjectDeleteMarkerTTL: o.MarkerTTL,
+		AllowMsgTTL: o.TTL > 0 || o.MarkerTTL > 0, AllowAtomicPublish: true, SubjectDeleteMarkerTTL: o.MarkerTTL,
 		Metadata: map[string]string{metaDatabase: database, metaTable: table, metaLayout: s.store.layout.String()},
 	}
 	if o.MaxBytes > 0 {
@@ -260,7 +262,7 @@ func (s *stream) retry(ctx context.Context, do func() error) error {
 
 // isNoLeader reports whether the request certainly had no effect, and may have one soon.
 func isNoLeader(err error) bool {
-	return errors.Is(err, errNoResponders) || isCode(err, codeUnavailable)
+	return err != nil && (errors.Is(err, errNoResponders) || isCode(err, codeUnavailable))
 }
 
 func pause(ctx context.Context, done <-chan struct{}, d time.Duration) error {

@@ -302,7 +302,7 @@ func (b *Bucket[T]) entry(op, key string, m *message, shared bool) (kv.Entry[T],
 	env, metadata, err := b.open(key, m)
 	if err == nil {
 		e.Metadata = metadata
-		err = b.decode(&e.Value, &env, shared)
+		e.Value, err = b.decode(&env, shared)
 	}
 	if err != nil {
 		return e, &mainstem.Error{Kind: mainstem.KindCorrupt, Op: op, Space: b.stream.bucket, Key: []byte(key),
@@ -331,29 +331,31 @@ func (b *Bucket[T]) open(key string, m *message) (Envelope, map[string]string, e
 	return e, e.metadata(), err
 }
 
-func (b *Bucket[T]) decode(v *T, e *Envelope, shared bool) error {
-	mine := !shared || b.store.layout.form != formRaw // envelopes are decoded into bytes of their own
-	switch b.kind {
-	case kindEnvelope:
+// decode returns the value of an envelope. Only what a codec or reflection sees is
+// put on the heap.
+func (b *Bucket[T]) decode(e *Envelope, shared bool) (T, error) {
+	if b.kind == kindCodec {
+		var v T
+		err := b.codec.Decode(e.Data, &v)
+		return v, err
+	}
+	if b.kind == kindEnvelope {
 		c := *e
 		if shared {
 			c.Data, c.Metadata = bytes.Clone(e.Data), bytes.Clone(e.Metadata)
 		}
-		*any(v).(*Envelope) = c
-		return nil
-	case kindBytes:
-		data := e.Data
-		if !mine {
-			data = append([]byte{}, data...)
-		}
-		if p, ok := any(v).(*[]byte); ok {
-			*p = data
-			return nil
-		}
-		reflect.ValueOf(v).Elem().SetBytes(data)
-		return nil
+		return any(c).(T), nil
 	}
-	return b.codec.Decode(e.Data, v)
+	data := e.Data
+	if shared && b.store.layout.form == formRaw { // envelopes are decoded into bytes of their own
+		data = append([]byte{}, data...)
+	}
+	if v, ok := any(data).(T); ok {
+		return v, nil
+	}
+	var v T // of a type that is named
+	reflect.ValueOf(&v).Elem().SetBytes(data)
+	return v, nil
 }
 
 // expires returns when the server removes m; zero: never.

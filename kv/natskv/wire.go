@@ -24,7 +24,10 @@ const (
 	headerSequence    = "Nats-Sequence"
 	headerTime        = "Nats-Time-Stamp"
 	headerSubject     = "Nats-Subject"
+	headerStream      = "Nats-Stream"
 	headerPending     = "Nats-Num-Pending"
+	headerLast        = "Nats-Last-Sequence"
+	headerUpTo        = "Nats-UpTo-Sequence"
 	headerBatch       = "Nats-Batch-Id"
 	headerBatchSeq    = "Nats-Batch-Sequence"
 	headerBatchCommit = "Nats-Batch-Commit"
@@ -59,6 +62,9 @@ const (
 )
 
 func isCode(err error, code int) bool {
+	if err == nil { // what follows would allocate for every write
+		return false
+	}
 	var e *apiError
 	return errors.As(err, &e) && e.ErrCode == code
 }
@@ -153,7 +159,28 @@ func parseDirect(m *nats.Msg) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("the answer to a direct get: %w", err)
 	}
-	return message{subject: m.Header.Get(headerSubject), seq: seq, time: at, header: m.Header, data: m.Data}, nil
+	return message{subject: m.Header.Get(headerSubject), seq: seq, time: at, header: ownHeader(m.Header), data: m.Data}, nil
+}
+
+// addedHeaders are what servers put before the headers of messages that they were asked for.
+var addedHeaders = [...]string{headerStream, headerSubject, headerSequence, headerTime, headerPending, headerLast, headerUpTo}
+
+// ownHeader returns h, or nil if there is nothing in it but what the server has added:
+// then nobody needs to look through it again.
+func ownHeader(h nats.Header) nats.Header {
+	if len(h) > len(addedHeaders) {
+		return h
+	}
+	added := 0
+	for _, name := range addedHeaders {
+		if _, ok := h[name]; ok {
+			added++
+		}
+	}
+	if added < len(h) {
+		return h
+	}
+	return nil
 }
 
 // parseDelivery reads the reply subject of a message that a consumer delivered:

@@ -36,8 +36,8 @@ const (
 )
 
 // TTL makes the value expire d after its write, rounded up to seconds, instead of
-// the handle's [TableOptions.TTL]; 0 means never. A bucket of another client that does not
-// allow it is altered to; a bucket that keeps more than one revision refuses it, because
+// the handle's [TableOptions.TTL]; 0 means never. A bucket that does not allow it, as new
+// ones do not, is altered to; a bucket that keeps more than one revision refuses it, because
 // the revision before would come back.
 func TTL(d time.Duration) WriteOption { return WriteOption{kind: optTTL, ttl: d} }
 
@@ -194,8 +194,8 @@ func (b *Bucket[T]) put(ctx context.Context, op, key string, value T, s settings
 	if err != nil {
 		return 0, b.stream.failWrite(op, key, false, err)
 	}
-	w, err := b.prepare(ctx, f, op, key, value, s)
-	if err != nil {
+	w := &written{}
+	if err := b.prepare(ctx, f, op, key, value, s, w); err != nil {
 		return 0, err
 	}
 	old := b.reference(ctx, w.token)
@@ -240,24 +240,22 @@ type written struct {
 	full, token string
 }
 
-// prepare makes the message of a value.
-func (b *Bucket[T]) prepare(ctx context.Context, f *facts, op, key string, value T, s settings) (*written, error) {
+// prepare makes w the message of a value.
+func (b *Bucket[T]) prepare(ctx context.Context, f *facts, op, key string, value T, s settings, w *written) error {
 	full, token, err := b.locate(op, key)
 	if err != nil {
-		return nil, notWritten(err)
+		return notWritten(err)
 	}
 	body, h, err := b.encode(key, value, s.metadata)
 	if err != nil {
-		return nil, b.refuse(op, key, err)
+		return b.refuse(op, key, err)
 	}
 	if s.ttl > 0 {
 		if f.history != 1 {
-			return nil, b.refuse(op, key, fmt.Errorf("a TTL in a bucket that keeps %d revisions: when the value expires the one before it would come back", f.history))
+			return b.refuse(op, key, fmt.Errorf("a TTL in a bucket that keeps %d revisions: when the value expires the one before it would come back", f.history))
 		}
-		if !f.ttl {
-			if _, err := b.stream.allow(ctx, "allow_msg_ttl"); err != nil {
-				return nil, b.stream.failWrite(op, key, false, err)
-			}
+		if err := b.allowTTL(ctx, f); err != nil {
+			return b.stream.failWrite(op, key, false, err)
 		}
 		h = with(h, headerTTL, strconv.FormatInt(int64((s.ttl+time.Second-1)/time.Second), 10)+"s")
 	}
@@ -267,8 +265,20 @@ func (b *Bucket[T]) prepare(ctx context.Context, f *facts, op, key string, value
 	case optRevision:
 		h = with(h, headerExpected, strconv.FormatUint(uint64(s.revision), 10))
 	}
-	w := &written{request: request{subject: b.stream.publish + token, header: h, data: body}, full: full, token: token}
-	return w, b.offload(ctx, f, op, key, w)
+	*w = written{request: request{subject: b.stream.publish + token, header: h, data: body}, full: full, token: token}
+	return b.offload(ctx, f, op, key, w)
+}
+
+// allowTTL has the bucket allow times to live, if it does not yet. f is what was known of it.
+func (b *Bucket[T]) allowTTL(ctx context.Context, f *facts) error {
+	if f.ttl {
+		return nil
+	}
+	if f = b.stream.known.Load(); f != nil && f.ttl { // since
+		return nil
+	}
+	_, err := b.stream.allow(ctx, "allow_msg_ttl")
+	return err
 }
 
 func with(h nats.Header, name, value string) nats.Header {
@@ -291,13 +301,25 @@ func notWritten(err error) error {
 
 // write publishes a message and returns its sequence.
 func (s *stream) write(ctx context.Context, r *request) (seq uint64, sent bool, err error) {
+	if seq, sent, err = s.writeOnce(ctx, r); !isNoLeader(err) {
+		return seq, sent, err
+	}
+	return s.writePatiently(ctx, r)
+}
+
+func (s *stream) writeOnce(ctx context.Context, r *request) (seq uint64, sent bool, err error) {
+	m, sent, err := s.store.calls.call(ctx, r)
+	if err != nil {
+		return 0, sent, err
+	}
+	seq, err = parseAck(m.Data)
+	return seq, true, err
+}
+
+// writePatiently is writeOnce for a bucket that had no leader when it was asked.
+func (s *stream) writePatiently(ctx context.Context, r *request) (seq uint64, sent bool, err error) {
 	err = s.retry(ctx, func() error {
-		var m *nats.Msg
-		var err error
-		if m, sent, err = s.store.calls.call(ctx, r); err != nil {
-			return err
-		}
-		seq, err = parseAck(m.Data)
+		seq, sent, err = s.writeOnce(ctx, r)
 		return err
 	})
 	return seq, sent, err

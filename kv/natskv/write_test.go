@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -158,6 +159,36 @@ func TestTimeToLive(t *testing.T) {
 	many := table[string](t, open(t, srv.URL(), nil), "many", &natskv.TableOptions{History: 3})
 	_, err := many.Put(ctx, "k", "1", natskv.TTL(time.Hour))
 	wantError(t, err, errInvalid)
+}
+
+// Buckets allow times to live from when the first is asked for, and are altered for it
+// once: with them allowed, each write costs a server more.
+func TestTimesToLiveAreAllowedWhenAskedFor(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	s := open(t, srv.URL(), nil)
+	allowed := func(bucket string) bool {
+		return must[jetstream.Stream](t)(js(t, srv.URL()).Stream(ctx, "KV_"+bucket)).CachedInfo().Config.AllowMsgTTL
+	}
+	nc := connect(t, srv.URL())
+	updates := must[*nats.Subscription](t)(nc.SubscribeSync("$JS.API.STREAM.UPDATE.>"))
+	noError(t, nc.Flush())
+	b := table[string](t, s, "b", nil)
+	must[kv.Revision](t)(b.Put(ctx, "stays", "1"))
+	if allowed("b") {
+		t.Error("times to live are allowed, and nobody has asked for one")
+	}
+	pairs := []kv.Pair[string]{{Key: "x"}, {Key: "y"}, {Key: "z"}}
+	must[[]kv.Revision](t)(b.PutMany(ctx, pairs, natskv.TTL(time.Hour)))
+	must[kv.Revision](t)(b.Put(ctx, "brief", "1", natskv.TTL(time.Hour)))
+	noError(t, nc.Flush())
+	if n, _, err := updates.Pending(); err != nil || n != 1 || !allowed("b") {
+		t.Errorf("the bucket was altered %d times, %v; times to live are allowed: %v", n, err, allowed("b"))
+	}
+	must[kv.Revision](t)(table[string](t, s, "c", &natskv.TableOptions{TTL: time.Hour}).Put(ctx, "k", "1"))
+	if !allowed("c") {
+		t.Error("a table whose values have a time to live does not allow it")
+	}
 }
 
 // With MarkerTTL, a watch is told that a value has expired.

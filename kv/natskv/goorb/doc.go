@@ -53,5 +53,7 @@
 //
 // # Testing
 //
-// The tests use types of go-orb's shape against a real server.
+// The tests use types of go-orb's shape against a real server. The module
+// interop/frameworks has go-orb's own, and go-orb start the adapter by a service's
+// configuration, beside the plug-in on the same buckets.
 package goorb
