@@ -37,6 +37,10 @@ type ImportOptions struct {
 	// After passes over the lines up to this one: [Report.Line] of an import that was
 	// broken off. The header of CSV is read in any case.
 	After int64
+	// Idle writes what was read when nothing more came for so long, and Import ends at once
+	// when ctx is done: for what comes slowly, such as a pipe. A goroutine reads then, which
+	// ends as soon as the reader returns. Default: what was read waits for more.
+	Idle time.Duration
 	// SkipBad goes on after a line that is no alert. Otherwise the first one ends the
 	// import, after everything before it was written.
 	SkipBad bool
@@ -89,6 +93,7 @@ func (o *ImportOptions) Validate() error {
 	bad(o.Format != "" && o.Format != JSONLines && o.Format != CSV, "the format %q is not jsonl or csv", o.Format)
 	bad(o.BatchRows < 0 || o.BatchRows > MaxBatchRows, "BatchRows is %d: want 1 to %d, or 0 for %d", o.BatchRows, MaxBatchRows, DefaultBatchRows)
 	bad(o.MaxLine < 0, "MaxLine is %d: want more than 0, or 0 for %d", o.MaxLine, DefaultMaxLine)
+	bad(o.Idle < 0, "Idle is %v: want more than 0, or 0 for never", o.Idle)
 	bad(o.After < 0, "After is %d: want a line, or 0", o.After)
 	bad(o.Comma == '"' || o.Comma == '\n' || o.Comma == '\r' || o.Comma < 0, "%q cannot stand between fields", o.Comma)
 	if errs == nil {
@@ -151,12 +156,23 @@ type importer struct {
 	sink   Sink
 	report Report
 	rows   [][]any
-	lines  []int64 // of rows
-	reach  int64   // the last line that was read
+	lines  []int64     // of rows
+	reach  int64       // the last line that was read
+	idle   *idleReader // nil without Idle
 }
 
 // run reads up to the end, or the first error that ends the import.
 func (im *importer) run(ctx context.Context, r io.Reader) error {
+	if im.o.Idle > 0 {
+		slow, stop := newIdleReader(ctx, r, im.o.Idle, func() error {
+			if len(im.rows) == 0 {
+				return nil
+			}
+			return im.flush(ctx)
+		})
+		defer stop()
+		im.idle, r = slow, slow
+	}
 	next, err := im.open(r)
 	if err != nil {
 		return err
@@ -169,6 +185,12 @@ func (im *importer) run(ctx context.Context, r io.Reader) error {
 		from, to, err := next(e)
 		if errors.Is(err, io.EOF) {
 			return im.flush(ctx)
+		}
+		if im.idle != nil && im.idle.failed != nil {
+			return im.idle.failed
+		}
+		if readFailed(err) && ctx.Err() != nil {
+			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "import", Err: context.Cause(ctx)}
 		}
 		if readFailed(err) {
 			err = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "import", Err: fmt.Errorf("reading %s: %w", im.o.File, err)}

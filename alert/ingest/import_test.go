@@ -127,6 +127,60 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
+// TestSlowInputIsWrittenAsItComes: whoever waits for more keeps nothing back.
+func TestSlowInputIsWrittenAsItComes(t *testing.T) {
+	for format, text := range map[ingest.Source][]string{
+		ingest.JSONLines: {`{"Identifier":"a"}` + "\n" + `{"Identi`, `fier":"b"}` + "\n", `{"Identifier":"c"}`},
+		ingest.CSV:       {"Identifier,Summary\na,x\nb,\"two", "\nlines\"\n", "c,y"},
+	} {
+		s, sink := server(t, nil)
+		in, feed := io.Pipe()
+		written := make(chan int64, 100)
+		ended := make(chan error, 1)
+		go func() {
+			r, err := ingest.Import(t.Context(), in, sink, &ingest.ImportOptions{Format: format, Idle: time.Millisecond, Progress: func(r ingest.Report) { written <- r.Rows }})
+			if err == nil && r.Rows != 3 {
+				err = fmt.Errorf("%+v", r)
+			}
+			ended <- err
+		}()
+		for i, part := range text {
+			if _, err := io.WriteString(feed, part); err != nil {
+				t.Fatal(err)
+			}
+			if i == 2 {
+				_ = feed.Close()
+			}
+			for n := int64(0); n < int64(i+1); n = <-written { // it may be told more than once
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(format, err)
+		}
+		want(t, query(t, s, "select Identifier from alerts.status order by Serial"), "a", "b", "c")
+	}
+}
+
+func TestSlowInputEndsWithItsContextAndItsSink(t *testing.T) {
+	in, feed := io.Pipe()
+	defer feed.Close()
+	go func() { _, _ = io.WriteString(feed, `{"Identifier":"a"}`+"\n") }()
+	ctx, cancel := context.WithCancel(t.Context())
+	sink := &memory{}
+	r, err := ingest.Import(ctx, in, sink, &ingest.ImportOptions{Idle: time.Millisecond, SkipBad: true, Progress: func(ingest.Report) { cancel() }})
+	if !errors.Is(err, mainstem.ErrCanceled) || r.Rows != 1 || r.Line != 1 || r.Bad != 0 {
+		t.Errorf("a context that ended while nothing came: %+v, %v", r, err)
+	}
+	in, other := io.Pipe() // what waited for the first one would take from it
+	defer other.Close()
+	go func() { _, _ = io.WriteString(other, `{"Identifier":"b"}`+"\n") }()
+	sink.fail = func([][]any) error { return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "test"} }
+	r, err = ingest.Import(t.Context(), in, sink, &ingest.ImportOptions{Idle: time.Millisecond})
+	if !errors.Is(err, mainstem.ErrUnavailable) || strings.Contains(err.Error(), "reading") || r.Rows != 0 || r.Line != 0 {
+		t.Errorf("a sink that failed while nothing came: %+v, %v", r, err)
+	}
+}
+
 func TestImportEndsWithItsSink(t *testing.T) {
 	gone := &mainstem.Error{Kind: mainstem.KindUnavailable, Err: errors.New("gone")}
 	sink := &memory{}

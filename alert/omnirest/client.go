@@ -103,7 +103,7 @@ func Target(baseURL string, config *tls.Config) (*httpconn.Target, error) {
 }
 
 func appendHeader(b []byte, o *Options) []byte {
-	b = append(b, "Accept: application/json\r\n"...)
+	b = append(b, acceptJSON...)
 	if o.User != "" {
 		b = append(b, "Authorization: Basic "...)
 		b = base64.StdEncoding.AppendEncode(b, []byte(o.User+":"+o.Password))

@@ -5,7 +5,8 @@
 //
 // A [Client] is for one server and one user. [Client.SQL] runs a statement. A table is
 // a collection: [Client.Get], [Client.Insert], [Client.Update] and [Client.Delete] work on
-// the rows that a [Where] selects. A [Row] is a row as the server sent it.
+// the rows that a [Where] selects. A [Row] is a row as the server sent it. [Client.Changes]
+// follows what happens to the rows of a table.
 //
 //	c, err := omnirest.New("http://127.0.0.1:8080", &omnirest.Options{User: "root", Password: secret})
 //	res, err := c.SQL(ctx, "select Node, Severity from alerts.status where Severity > 3")
@@ -14,7 +15,7 @@
 // # Guarantees
 //
 // Results are read as they come, and rows keep their bytes: nothing is decoded before it
-// is asked for. [Client.EachSQL] and [Client.Each] hold one row at a time. Nothing is
+// is asked for. [Client.EachSQL], [Client.Each] and [Client.Changes] hold one row at a time. Nothing is
 // sent twice, but for what certainly was not sent.
 //
 // What IBM's server does not have is used only when the server is Mainstem:

@@ -8,6 +8,8 @@
 // values are found by the names of columns when they are asked for. A [Value] is one
 // of them, typed as the JSON says: a text, a number, true, false or null.
 //
+// [Events] reads a stream of server-sent events, whose data is one JSON text each.
+//
 //	r := rowjson.NewReader(body, nil)
 //	err := r.Array(func() error {
 //		raw, err := r.Value(nil)
@@ -28,11 +30,12 @@
 //
 // # Concurrency and ownership
 //
-// A Reader belongs to one goroutine. A Row shares the bytes that it was made of.
+// A Reader and an Events belong to one goroutine. A Row shares the bytes that it was made of.
 //
 // # Limits
 //
-// [Limits] bounds the bytes of the stream, of one value, and the depth of values.
+// [Limits] bounds the bytes of the stream, of one value, and the depth of values; Events
+// those of an event.
 //
 // # Testing
 //

@@ -22,3 +22,19 @@ func Example() {
 	// web2 3
 	// <nil>
 }
+
+func ExampleEvents() {
+	stream := strings.NewReader(": a comment\n\nid: 7\nevent: change\ndata: {\"Node\":\"web1\"}\n\n")
+	events := rowjson.NewEvents(stream, 0)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(e.ID, e.Name, string(e.Data))
+	}
+	// Output:
+	// 7 change {"Node":"web1"}
+	// EOF
+}
