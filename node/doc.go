@@ -17,6 +17,9 @@
 //	...
 //	err = n.Stop(ctx)
 //
+// A [Coordinator] is a program of its own: it has no log, and asks object servers of
+// alert tables, wherever they are (see alert/coordinator).
+//
 // # What is served
 //
 // Kafka clients are served on a listener of their own, if [Config.Kafka] names an

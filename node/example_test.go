@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/coordinator"
+	coordinators "github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/node"
 )
 
@@ -60,4 +62,38 @@ func ExampleAlertUsers() {
 	// Output:
 	// omnibus: invalid: the role "king": want reader, writer or admin
 	// [{ada admin false false}] <nil>
+}
+
+// A coordinator of one cluster whose only server is not there.
+func ExampleOpenCoordinator() {
+	ctx := context.Background()
+	config, err := coordinator.ParseConfig([]byte(`
+http_server: {listen: "127.0.0.1:0"}
+omnibus: {clusters: {AGG1: ["127.0.0.1:1"]}}
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := node.OpenCoordinator(ctx, config, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Stop(ctx)
+
+	cl, err := coordinators.New(c.URL(), &coordinators.Options{User: "root", Password: "secret"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer cl.Close()
+	results, err := cl.RawSQL(ctx, "select Node from alerts.status")
+	for _, r := range results {
+		fmt.Println(r.Cluster, r.Err.Code)
+	}
+	fmt.Println(err)
+	// Output:
+	// AGG1 ERR_UNAVAILABLE
+	// <nil>
 }

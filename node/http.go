@@ -78,7 +78,7 @@ func (n *Node) newServer(h http.Handler) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
 	return &http.Server{
-		Handler: h, TLSConfig: n.tls.Clone(), Protocols: &protocols,
+		Handler: h, TLSConfig: n.tls.Clone(), Protocols: &protocols, // each server changes its own
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn),
 	}
@@ -155,16 +155,21 @@ func (n *Node) localNames(listen string, authenticated bool, next http.Handler) 
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.Host
-		if h, _, err := net.SplitHostPort(name); err == nil {
-			name = h
-		}
-		if name = strings.Trim(name, "[]"); name != "" && name != "localhost" && net.ParseIP(name) == nil {
+		if foreignName(r.Host) {
 			http.Error(w, "a server without a token answers only to localhost and IP addresses; set token-file, or insecure", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// foreignName reports whether a request was sent to a name that is none of this machine.
+func foreignName(name string) bool {
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	}
+	name = strings.Trim(name, "[]")
+	return name != "" && name != "localhost" && net.ParseIP(name) == nil
 }
 
 // procedures are the methods of the RPC service.

@@ -19,7 +19,13 @@ const statusTable = "alerts.status"
 
 const alertsHelp = `
 
-The tables are in a log (--log); one that a server has open is reached by its URL.`
+The tables are in a log (--log); one that a server has open is reached by its URL.
+--url names the HTTP interface of an object server instead, IBM's or that of serve
+--omnibus; the password of --user is in --password-file, $MAINSTEM_ALERTS_PASSWORD_FILE or
+$MAINSTEM_ALERTS_PASSWORD.`
+
+const coordinatorHelp = `
+--coordinator asks all clusters of a coordinator, or --clusters.`
 
 func (m *Main) alerts() *cobra.Command {
 	c := &cobra.Command{
@@ -29,8 +35,8 @@ func (m *Main) alerts() *cobra.Command {
 alerts.details and tables of your own, with ObjectServer SQL.` + alertsHelp,
 		RunE: group,
 	}
-	c.AddCommand(m.alertsSQL(), m.alertsInsert(), m.alertsWatch(), m.alertsTail(), m.alertsAck(), m.alertsDescribe())
-	c.AddCommand(m.alertsUser())
+	c.AddCommand(m.alertsSQL(), m.alertsInsert(), m.alertsImport(), m.alertsWatch(), m.alertsTail(), m.alertsAck(), m.alertsDescribe(),
+		m.alertsUser(), m.alertsCoordinator())
 	return c
 }
 
@@ -105,33 +111,6 @@ type alertInserted struct {
 	inserted bool   // it is new; false also if the server does not say
 	position mainstem.Position
 	err      error // of this cluster alone
-}
-
-// alertFlags say where the tables are, besides the flags of all commands.
-type alertFlags struct {
-	name string // of the server, for rows that are written to a log
-	app  string
-}
-
-func (a *alertFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&a.name, "server-name", "", "`name` that getservername() returns and new rows carry in ServerName (default "+alert.DefaultName+")")
-	f.StringVar(&a.app, "app", "mainstem", "`name` of the application that writes; PROBE leaves out what comes late or twice")
-}
-
-// withAlerts opens the tables that the command line names, runs do, and closes them.
-func (m *Main) withAlerts(cmd *cobra.Command, a access, flags *alertFlags, do func(ctx context.Context, t alertTables) error) error {
-	return m.withLog(cmd, a, func(ctx context.Context, log mainstem.Log) error {
-		t, err := m.openAlerts(ctx, log, a, flags)
-		if err != nil {
-			return err
-		}
-		err = do(ctx, t)
-		if cerr := t.close(); err == nil {
-			err = cerr
-		}
-		return err
-	})
 }
 
 // tableName checks what was given as the name of a table. It goes into statements,

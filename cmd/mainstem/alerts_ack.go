@@ -22,13 +22,16 @@ func (m *Main) alertsAck() *cobra.Command {
 		Short: "Acknowledge alerts",
 		Long: `Acknowledge alerts: those with the serials given, or those that --where describes, a
 condition of SQL on alerts.status. Alerts that are acknowledged already stay as they are.
-It shows how many have changed; if there is no such alert at all, that is not found.` + alertsHelp,
+It shows how many have changed; if there is no such alert at all, that is not found.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts ack 12 13
   mainstem alerts ack --where "Node = 'web1' and Severity < 4" --owner 42
   mainstem alerts ack 12 --undo`,
 		Args: args(0, -1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			which, err := ackCondition(a, filter)
+			if err == nil && len(a) > 0 && at.coordinator != "" && len(at.clusters) != 1 {
+				err = errors.New("a serial is that of one server: name its cluster with --clusters")
+			}
 			if err != nil {
 				return usageError{cmd, err}
 			}
@@ -45,7 +48,7 @@ It shows how many have changed; if there is no such alert at all, that is not fo
 			})
 		},
 	}
-	at.add(cmd)
+	at.add(cmd, "mainstem", true)
 	f := cmd.Flags()
 	f.StringVar(&filter, "where", "", "`condition` in SQL that says which alerts")
 	f.BoolVar(&undo, "undo", false, "take the acknowledgement back")

@@ -12,7 +12,7 @@ func (m *Main) alertsDescribe() *cobra.Command {
 		Use:   "describe [TABLE]",
 		Short: "Show the columns of a table, or all tables",
 		Long: `Show the columns of a table: name, type, size in bytes, and 1 for those of the primary
-key. Without a TABLE, show the tables: their database, name and number of rows.` + alertsHelp,
+key. Without a TABLE, show the tables: their database, name and number of rows.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts describe alerts.status
   mainstem alerts describe --json`,
 		Args: args(0, 1),
@@ -37,6 +37,6 @@ key. Without a TABLE, show the tables: their database, name and number of rows.`
 			})
 		},
 	}
-	where.add(cmd)
+	where.add(cmd, "mainstem", true)
 	return cmd
 }

@@ -20,7 +20,7 @@ func (m *Main) alertsInsert() *cobra.Command {
 there already becomes its next occurrence: Tally + 1, and what --updating names is taken
 from the new row. Columns that are not given are empty or 0.
 
-It shows the row's serial, its key, and whether it is new.` + alertsHelp,
+It shows the row's serial, its key, and whether it is new.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts insert Identifier=web1:disk Node=web1 Severity=5 'Summary=disk full'
   mainstem alerts insert Identifier=web1:disk Node=web1 Severity=3 --updating Severity
   mainstem alerts insert --table alerts.journal KeyField=12:0:1 Serial=12 Text1=called --json`,
@@ -50,7 +50,7 @@ It shows the row's serial, its key, and whether it is new.` + alertsHelp,
 			})
 		},
 	}
-	where.add(cmd)
+	where.add(cmd, "mainstem", true)
 	cmd.Flags().StringVar(&table, "table", statusTable, "`name` of the table")
 	cmd.Flags().StringSliceVar(&updating, "updating", nil, "`columns` that a row with the same key takes over from the new one, separated by commas")
 	return cmd

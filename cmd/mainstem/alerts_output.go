@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,8 +14,9 @@ import (
 type resultPrinter struct {
 	m      *Main
 	format string
-	failed bool // a cluster did not answer
-	blocks int  // results shown
+	failed bool     // a cluster did not answer
+	blocks int      // results shown
+	head   []string // above the rows of the cluster before, for the same statement
 }
 
 // widthRows is how many rows of a result decide how wide its columns are. The rows
@@ -160,9 +162,13 @@ func (r *alertResult) cells(values []alert.Value) []string {
 }
 
 func (p *resultPrinter) printTabs(r *alertResult) error {
-	if err := p.m.line(r.head()...); err != nil {
-		return err
+	head := r.head()
+	if r.cluster == "" || !slices.Equal(head, p.head) { // rows of all clusters stand below one head
+		if err := p.m.line(head...); err != nil {
+			return err
+		}
 	}
+	p.head = head
 	for values, err := range r.rows {
 		if err != nil {
 			return err

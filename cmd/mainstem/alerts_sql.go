@@ -13,7 +13,7 @@ import (
 func (m *Main) alertsSQL() *cobra.Command {
 	var where alertFlags
 	var format string
-	var readOnly bool
+	var merge mergeFlags
 	cmd := &cobra.Command{
 		Use:   "sql [STATEMENT|-]",
 		Short: "Run ObjectServer SQL",
@@ -23,22 +23,30 @@ it are done. On a terminal it asks for statements and shows mistakes; quit ends 
 
 Results are aligned columns on a terminal, elsewhere columns separated by tabs below a
 line with their names; --format chooses: table, tabs, or vertical for one line per value.
-Times are seconds since 1970. With --json a row is an object with its columns as fields.` + alertsHelp,
+Times are seconds since 1970. With --json a row is an object with its columns as fields.
+
+With --coordinator there is a result for each cluster, or with --merge one for all, in
+which the column cluster says where a row is from. A cluster that fails is reported on
+standard error, and the exit status is 1.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts sql 'select Node, Severity, Summary from alerts.status where Severity > 3'
   mainstem alerts sql "update alerts.status set Acknowledged = 1 where Node = 'web1'" --json
   mainstem alerts sql --log http://127.0.0.1:8080
-  mainstem alerts sql --log ./data < tables.sql`,
+  mainstem alerts sql --log ./data < tables.sql
+  mainstem alerts sql --url http://omnibus1:8080 --user root --password-file pw 'select top 5 * from alerts.status'
+  mainstem alerts sql --coordinator http://127.0.0.1:5000 --user root --merge --order-by 'Severity desc' \
+      'select Node, Severity, Summary from alerts.status where Severity > 3'`,
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			p := resultPrinter{m: m, format: format}
 			if err := p.check(); err != nil {
 				return usageError{cmd, err}
 			}
+			where.merge = merge.spec(cmd)
 			if len(a) == 1 && a[0] != "-" {
-				return m.runStatements(cmd, &where, a[0], readOnly, &p)
+				return m.runStatements(cmd, &where, a[0], &p)
 			}
 			as := writing
-			if readOnly {
+			if where.readOnly {
 				as = reading
 			}
 			return m.withAlerts(cmd, as, &where, func(ctx context.Context, t alertTables) error {
@@ -46,15 +54,16 @@ Times are seconds since 1970. With --json a row is an object with its columns as
 			})
 		},
 	}
-	where.add(cmd)
+	where.add(cmd, "mainstem", true)
 	cmd.Flags().StringVar(&format, "format", "auto", "table, tabs, vertical, or auto: table on a terminal, else tabs")
-	cmd.Flags().BoolVar(&readOnly, "read-only", false, "refuse statements that change anything")
+	cmd.Flags().BoolVar(&where.readOnly, "read-only", false, "refuse statements that change anything")
+	merge.add(cmd)
 	return cmd
 }
 
 // runStatements runs the statements of an argument. Those that only read do not make
 // tables where there are none.
-func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string, readOnly bool, p *resultPrinter) error {
+func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string, p *resultPrinter) error {
 	statements, err := cut(text)
 	if err == nil && len(statements) == 0 {
 		err = errors.New("the argument holds no statement")
@@ -63,11 +72,12 @@ func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string,
 		return usageError{cmd, err}
 	}
 	as := writing
-	if readOnly || readsOnly(statements) {
+	if where.readOnly || readsOnly(statements) {
 		as = reading
 	}
 	return m.withAlerts(cmd, as, where, func(ctx context.Context, t alertTables) error {
 		for _, s := range statements {
+			p.head = nil
 			if err := t.each(ctx, s, p.print); err != nil {
 				return err
 			}
@@ -79,6 +89,7 @@ func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string,
 // sqlLoop runs the statements of standard input.
 func (m *Main) sqlLoop(ctx context.Context, t alertTables, p *resultPrinter) error {
 	run := func(s string) error {
+		p.head = nil
 		if err := t.each(ctx, s, p.print); err != nil {
 			return err
 		}

@@ -61,14 +61,22 @@ is change, delete, or with --where leave: the row was shown and no longer meets 
 condition. Of alerts.status it shows serial, severity, node, tally and summary; --columns
 chooses others. --since begins with what has changed lately. It ends when interrupted.
 
-With --json a change has a position; --from goes on after it.` + alertsHelp,
+With --json a change has a position; --from goes on after it.
+
+An object server that is not Mainstem tells nothing by itself: it is asked for new values
+of StateChange each --every. That shows no deletions, and several changes as one.` + alertsHelp,
 		Example: `  mainstem alerts tail
   mainstem alerts tail --where 'Severity > 3' --since 10m
   mainstem alerts tail --table alerts.journal --columns Serial,Text1
-  mainstem alerts tail --from 1234 --json`,
+  mainstem alerts tail --from 1234 --json
+  mainstem alerts tail --url http://127.0.0.1:8081`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.check(); err != nil {
+			err := c.check()
+			if err == nil {
+				err = checkEvery(at.every)
+			}
+			if err != nil {
 				return usageError{cmd, err}
 			}
 			return m.withAlerts(cmd, reading, &at, func(ctx context.Context, t alertTables) error {
@@ -76,12 +84,13 @@ With --json a change has a position; --from goes on after it.` + alertsHelp,
 			})
 		},
 	}
-	at.add(cmd)
+	at.add(cmd, "mainstem", false)
 	c.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.table, "table", statusTable, "`name` of the table")
 	f.DurationVar(&c.since, "since", 0, "begin with rows whose StateChange is within this `duration`")
 	f.Uint64Var(&c.from, "from", 0, "changes after this `position`")
+	f.DurationVar(&at.every, "every", pollEvery, "ask a server that is not Mainstem anew after this `duration`")
 	cmd.MarkFlagsMutuallyExclusive("since", "from")
 	return cmd
 }

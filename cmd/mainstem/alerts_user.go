@@ -5,19 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/node"
-)
-
-// Variables that hold the password of a user of alerts, or the name of a file with it.
-const (
-	alertUserVariable     = "MAINSTEM_ALERTS_PASSWORD"
-	alertUserFileVariable = "MAINSTEM_ALERTS_PASSWORD_FILE"
 )
 
 // usersSetting names the file of users for the server; commands take it too.
@@ -82,7 +75,7 @@ $MAINSTEM_ALERTS_PASSWORD_FILE, else $MAINSTEM_ALERTS_PASSWORD, else a terminal 
 				return err
 			}
 			u.apply(cmd, &user)
-			password, err := m.alertPassword(cmd.Context(), u.passwordFile)
+			password, err := m.newPassword(cmd.Context(), u.passwordFile)
 			switch {
 			case err != nil && cmd.Context().Err() != nil:
 				return err
@@ -187,25 +180,15 @@ func (m *Main) printAlertUser(u *node.AlertUser) error {
 	return m.line(printable([]byte(u.Name)), u.Role)
 }
 
-// alertPassword reads a password from where others do not see it: not from a flag, which
-// the list of processes would show.
-func (m *Main) alertPassword(ctx context.Context, file string) (string, error) {
-	if file = first(file, m.variable(alertUserFileVariable)); file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("password file: %w", err)
-		}
-		if p := strings.TrimRight(string(b), "\r\n"); p != "" {
-			return p, nil
-		}
-		return "", fmt.Errorf("the password file %s is empty", file)
-	}
-	if p := m.variable(alertUserVariable); p != "" {
-		return p, nil
+// newPassword returns the password for a user, or asks for it on a terminal.
+func (m *Main) newPassword(ctx context.Context, file string) (string, error) {
+	p, err := m.alertsPassword(file)
+	if p != "" || err != nil {
+		return p, err
 	}
 	in, ok := m.Stdin.(*os.File)
 	if !ok || !isTerminal(in) {
-		return "", fmt.Errorf("a user needs a password: name a file with --password-file, or set %s", alertUserVariable)
+		return "", fmt.Errorf("a user needs a password: name a file with --password-file, or set %s", alertsPasswordVariable)
 	}
 	return m.askPassword(ctx, in)
 }

@@ -19,7 +19,6 @@ const leastEvery = 100 * time.Millisecond
 func (m *Main) alertsWatch() *cobra.Command {
 	var at alertFlags
 	c := changeFlags{table: statusTable}
-	every := 2 * time.Second
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "A live table of the alerts",
@@ -28,28 +27,35 @@ It changes when an alert does; q ends it, the arrow keys and page up and down mo
 Colours show the severity unless NO_COLOR is set.
 
 If standard output is no terminal, or with --json, it writes a line for each alert that is
-there, in the order of their StateChange, and then one for each change, as tail does.` + alertsHelp,
+there, in the order of their StateChange, and then one for each change, as tail does.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts watch
   mainstem alerts watch --where 'Acknowledged = 0 and Severity > 2'
   mainstem alerts watch --columns Serial,Node,AlertGroup,Summary,OwnerUID`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.check()
-			if err == nil && every < leastEvery {
-				err = fmt.Errorf("--every is %v: want at least %v", every, leastEvery)
+			if err == nil {
+				err = checkEvery(at.every)
 			}
 			if err != nil {
 				return usageError{cmd, err}
 			}
 			return m.withAlerts(cmd, reading, &at, func(ctx context.Context, t alertTables) error {
-				return m.ended(ctx, m.watchAlerts(ctx, t, &c, every))
+				return m.ended(ctx, m.watchAlerts(ctx, t, &c, at.every))
 			})
 		},
 	}
-	at.add(cmd)
+	at.add(cmd, "mainstem", true)
 	c.add(cmd)
-	cmd.Flags().DurationVar(&every, "every", every, "ask anew after this `duration` although nothing is known to have changed")
+	cmd.Flags().DurationVar(&at.every, "every", pollEvery, "ask anew after this `duration` although nothing is known to have changed")
 	return cmd
+}
+
+func checkEvery(d time.Duration) error {
+	if d < leastEvery {
+		return fmt.Errorf("--every is %v: want at least %v", d, leastEvery)
+	}
+	return nil
 }
 
 func (m *Main) watchAlerts(ctx context.Context, t alertTables, c *changeFlags, every time.Duration) error {

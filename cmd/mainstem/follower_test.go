@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ type followersKey struct{}
 type follower struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
+	match  []string        // the line that was waited for last, and what its groups hold
 	said   strings.Builder // what was read of stdout
 	stderr strings.Builder
 	killer *time.Timer // ends one that hangs
@@ -38,15 +38,23 @@ func startFollower(cmd *exec.Cmd, line *regexp.Regexp) (*follower, error) {
 	}
 	f.stdout = bufio.NewReader(out)
 	f.killer = time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	if err := f.await(line); err != nil {
+		f.killer.Stop()
+		return nil, fmt.Errorf("%w, %w", err, cmd.Wait())
+	}
+	return f, nil
+}
+
+// await reads until a line of the output matches.
+func (f *follower) await(line *regexp.Regexp) error {
 	for {
 		s, err := f.stdout.ReadString('\n')
 		f.said.WriteString(s)
-		if line.MatchString(strings.TrimSuffix(s, "\n")) {
-			return f, nil
+		if f.match = line.FindStringSubmatch(strings.TrimSuffix(s, "\n")); f.match != nil {
+			return nil
 		}
 		if err != nil {
-			f.killer.Stop()
-			return nil, fmt.Errorf("no line matches %s (%w): %q %s", line, errors.Join(err, cmd.Wait()), f.said.String(), f.stderr.String())
+			return fmt.Errorf("no line matches %s (%w): %q %s", line, err, f.said.String(), f.stderr.String())
 		}
 	}
 }
@@ -63,7 +71,8 @@ func (f *follower) end() error {
 }
 
 // cmdFollow runs a command in the background and waits until a line of its
-// output matches: follow NAME PATTERN COMMAND...
+// output matches: follow NAME PATTERN COMMAND... What a named group of the pattern
+// holds is in the variable of that name from then on.
 func cmdFollow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: follow NAME PATTERN COMMAND...")
@@ -77,8 +86,27 @@ func cmdFollow(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = scriptEnv(ts)
 	f, err := startFollower(cmd, line)
 	ts.Check(err)
+	for i, name := range line.SubexpNames() {
+		if name != "" {
+			ts.Setenv(name, f.match[i])
+		}
+	}
 	ts.Value(followersKey{}).(map[string]*follower)[args[0]] = f
 	ts.Defer(func() { _ = f.end() })
+}
+
+// cmdHeard waits until a further line of what follow has started matches: heard NAME PATTERN.
+func cmdHeard(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: heard NAME PATTERN")
+	}
+	f := ts.Value(followersKey{}).(map[string]*follower)[args[0]]
+	if f == nil {
+		ts.Fatalf("nothing called %s was started by follow", args[0])
+	}
+	line, err := regexp.Compile(args[1])
+	ts.Check(err)
+	ts.Check(f.await(line))
 }
 
 // cmdInterrupt ends what was started by follow, demands success and shows all

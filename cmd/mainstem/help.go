@@ -59,11 +59,15 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   alerts describe   DatabaseName, TableName, NumRows; of a TABLE: ColumnName, Type, Size,
     Key
   alerts insert  cluster, table, serial, key, affected, inserted, position
+  alerts import  lines, written, dropped, bad, seconds, next_line
+    bad lines, on standard error: file, line, error
   alerts ack     cluster, affected
   alerts user set, list   user, role, kind
   alerts user delete   user, deleted
   alerts tail, watch   cluster, position, time, op, table, row
     op is change, delete or leave; row has the columns, of a deleted one only the key
+  alerts coordinator   when it is ready: event, url, clusters, pid
+  alerts coordinator --check   cluster, servers
   kv import, event import
     lines, written, already_there, bad, seconds, next_line
     bad lines, on standard error: line, error

@@ -138,7 +138,7 @@ func runImport[T any](ctx context.Context, m *Main, name string, o importOptions
 	}
 	switch {
 	case err != nil:
-		return &stoppedError{next, err}
+		return &stoppedError{next: next, err: err}
 	case report.bad > 0 && !o.skipBad:
 		return failed{exitFailed}
 	}
@@ -147,6 +147,7 @@ func runImport[T any](ctx context.Context, m *Main, name string, o importOptions
 
 // stoppedError is an import that ended before its input did.
 type stoppedError struct {
+	file string // that next is a line of, if there are several
 	next int64
 	err  error
 }
@@ -156,6 +157,9 @@ func (e *stoppedError) Error() string {
 	var c *mainstem.Error
 	if errors.As(err, &c) && c.Kind == mainstem.KindCanceled && c.Err != nil {
 		err = c.Err
+	}
+	if e.file != "" {
+		return fmt.Sprintf("import: %v; what is before line %d of %s is done: go on with that file and --from-line %d, then those behind it", err, e.next, e.file, e.next)
 	}
 	return fmt.Sprintf("import: %v; the lines before line %d are done: go on with --from-line %d", err, e.next, e.next)
 }

@@ -11,6 +11,7 @@ import (
 type report struct {
 	m       *Main
 	begin   time.Time
+	lines   int64 // where those that are written cannot be counted one by one
 	written int64
 	already int64
 	bad     int64

@@ -26,7 +26,8 @@ const (
 const probeTime = 300 * time.Millisecond
 
 // clientVariables are read by commands, besides those of the settings of serve.
-var clientVariables = []string{"MAINSTEM_TLS_CA", "MAINSTEM_TIMEOUT", configVariable, passwordVariable, passwordFileVariable, alertUserVariable, alertUserFileVariable}
+var clientVariables = []string{"MAINSTEM_TLS_CA", "MAINSTEM_TIMEOUT", configVariable, passwordVariable, passwordFileVariable,
+	alertsPasswordVariable, alertsPasswordFileVariable}
 
 // withLog opens the log that the command line names, runs do, and closes it.
 func (m *Main) withLog(cmd *cobra.Command, a access, do func(ctx context.Context, log mainstem.Log) error) error {
