@@ -83,3 +83,26 @@ func (a *array) param() []byte {
 	binary.BigEndian.PutUint32(a.buf[16:], 1)
 	return a.buf
 }
+
+func int4s(list []int32) []byte {
+	a := newArray(oidInt4, len(list), 4*len(list))
+	for _, v := range list {
+		a.int4(v)
+	}
+	return a.param()
+}
+
+func int8s(list []int64) []byte {
+	a := newArray(oidInt8, len(list), 8*len(list))
+	for _, v := range list {
+		a.int8(v)
+	}
+	return a.param()
+}
+
+// wrap returns an array with one element, which has been encoded; nil is null.
+func wrap(oid uint32, element []byte) []byte {
+	a := newArray(oid, 1, len(element))
+	a.bytes(element)
+	return a.param()
+}

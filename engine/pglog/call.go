@@ -45,10 +45,11 @@ const (
 	params
 )
 
-// call is a call of the function commit, ready to be sent. It shares no memory with the
+// call is a call of the function commit or append, ready to be sent. It shares no memory with the
 // batches but names of spaces, which are strings.
 type call struct {
-	params  [params][]byte
+	params  [][]byte
+	single  *single  // it is one of the function append; else it is one of commit
 	names   []string // of all spaces in it, by their number from 1
 	touched []string // those that are written
 	ttl     int64    // the shortest time to live in it, ns; 0: none
@@ -96,13 +97,13 @@ type keySum struct {
 // encode makes the call for batches. One with a time of its own, or whose spaces must
 // be created (ensure), comes alone.
 func encode(batches []*mainstem.Batch, ensure bool) (*call, error) {
-	c := &call{}
+	c := &call{params: make([][]byte, params)}
 	e := encoder{call: c, numbers: make(map[string]int32, 4), touched: make(map[int32]struct{}, 4), plain: true, last: -1}
 	e.size(batches)
 	for i, b := range batches {
 		e.batch(int32(i+1), b)
 	}
-	e.params(&c.params)
+	e.params(c.params)
 	if t := batches[0].Time; !t.IsZero() {
 		c.params[paramGiven] = bigint(t.UnixNano())
 	}
@@ -252,7 +253,7 @@ func (e *encoder) write(n int32, w *mainstem.Write) {
 	}
 }
 
-func (e *encoder) params(c *[params][]byte) {
+func (e *encoder) params(c [][]byte) {
 	c[paramSpaces] = e.spaces.param()
 	if e.hasID {
 		c[paramIDs] = e.ids.param()
@@ -267,7 +268,7 @@ func (e *encoder) params(c *[params][]byte) {
 	}
 }
 
-func (e *encoder) keyParams(c *[params][]byte) {
+func (e *encoder) keyParams(c [][]byte) {
 	n, size := len(e.keys), 0
 	for i := range e.keys {
 		size += len(e.keys[i].key)

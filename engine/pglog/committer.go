@@ -3,6 +3,7 @@ package pglog
 import (
 	"context"
 	"hash/maphash"
+	"runtime"
 	"sync"
 
 	"github.com/mainstemdev/mainstem"
@@ -14,7 +15,9 @@ type committer struct {
 	l    *Log
 	seed maphash.Seed
 	done chan struct{} // closed when the goroutine has ended
-	mu   struct {
+	// several: the last group had more batches than one. Only the goroutine has it.
+	several bool
+	mu      struct {
 		sync.Mutex
 		queue  []*waiter
 		closed bool
@@ -162,13 +165,39 @@ func (c *committer) take() []*waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
+		if c.several {
+			c.gatherLocked()
+		}
 		if group := c.pickLocked(); len(group) > 0 {
+			c.several = len(group) > 1
 			return group
 		}
 		if c.mu.closed {
 			return nil
 		}
 		c.work.Wait()
+	}
+}
+
+// gatherRounds bounds how often a group waits for goroutines that are ready to run.
+const gatherRounds = 8
+
+// gatherLocked lets goroutines that are ready to run go first, as long as that brings
+// batches: the callers of the last group often come with their next. Without it the first
+// of them would be a group of its own, and the others would wait for it. A caller that is
+// alone is not made to wait.
+func (c *committer) gatherLocked() {
+	for range gatherRounds {
+		before := len(c.mu.queue)
+		if before == 0 {
+			return
+		}
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+		if len(c.mu.queue) == before {
+			return
+		}
 	}
 }
 

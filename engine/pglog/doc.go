@@ -10,7 +10,9 @@
 //
 // A log lives in one schema, "mainstem" unless [Options] say otherwise. [Open] makes its
 // tables and functions, and brings those of an older version to the newest format. The
-// engine calls functions in the database; a commit of any size is one round trip.
+// engine calls functions in the database; a commit of any size is one round trip. Puts to
+// one key, what most commits are, have a function of their own; what it declines (a condition
+// does not hold, another process has dropped the space) takes a second.
 //
 // # Guarantees
 //

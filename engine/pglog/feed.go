@@ -24,7 +24,8 @@ func (v view) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Re
 			return
 		}
 		f.KeyPrefix = bytes.Clone(f.KeyPrefix)
-		r := feeder{view: v, f: f, names: storables(f.Spaces), after: number(f.After), window: firstWindow, left: f.Limit}
+		r := feeder{view: v, f: f, names: storables(f.Spaces), after: number(f.After), window: firstWindow, left: f.Limit, page: newPage("", nil)}
+		defer r.page.free()
 		if err := r.run(ctx, yield); err != nil {
 			yield(mainstem.Record{}, err)
 		}
@@ -46,7 +47,7 @@ type feeder struct {
 	after  int64
 	left   int // of the limit; 0 if there is none
 	window int64
-	page   page
+	page   *page
 	exact  bool // the page must be; see paged
 }
 
@@ -163,7 +164,7 @@ func (r *feeder) fetch(ctx context.Context, s part) error {
 		}
 		return err
 	}
-	r.l.pace.learn(paced, &r.page)
+	r.l.pace.learn(paced, r.page)
 	n := len(r.page.records)
 	switch {
 	case r.page.full(limit):
@@ -207,10 +208,9 @@ func (r *feeder) statement(s part, end int64, limit int, exact bool) (string, []
 		which = " = ANY ($1::bigint[])"
 	}
 	now := q.arg(s.now)
-	cols := recordColumns + ", " + keyColumns + ", s.name AS space"
-	q.text.WriteString("SELECT " + cols + ", r.size FROM {schema}.record r JOIN {schema}.space s ON s.id = r.space JOIN {schema}.key k ON k.id = r.key" +
+	q.text.WriteString(" FROM {schema}.record r JOIN {schema}.space s ON s.id = r.space JOIN {schema}.key k ON k.id = r.key" +
 		" WHERE r.space" + which + " AND r.position > " + q.arg(r.after) + " AND r.position <= " + q.arg(end) + " AND " + alive("r", now+"::bigint"))
 	q.within(prefixBounds(r.f.KeyPrefix))
-	text := "SELECT 0::bigint, p.* FROM (" + paged(cols, q.text.String(), "i.position", q.arg(limit), exact) + ") p"
-	return r.l.dialect.sql(text), q.args
+	cols := noExtra + ", " + recordColumns + ", " + keyColumns + ", s.name AS space"
+	return r.l.dialect.sql(paged(cols, "r.size", q.text.String(), "i.position", q.arg(limit), exact)), q.args
 }

@@ -114,7 +114,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // waiters selects the sessions of commits that wait for their place in the order.
 const waiters = ` FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-	WHERE l.locktype = 'advisory' AND NOT l.granted AND a.datname = current_database() AND a.query LIKE '%.commit(%'`
+	WHERE l.locktype = 'advisory' AND NOT l.granted AND a.datname = current_database() AND a.query ~ '\.(commit|append)\('`
 
 func waiting(t *testing.T, c *pgx.Conn) int {
 	t.Helper()

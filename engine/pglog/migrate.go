@@ -22,6 +22,7 @@ var files embed.FS
 // What was released never changes: a new format is a new entry.
 var migrations = [][]string{
 	{"tables.sql", "apply.sql", "commit.sql", "sweep.sql", "views.sql"},
+	{"append.sql"},
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.
@@ -43,28 +44,29 @@ type dialect struct {
 	schema  string
 	channel string
 	id      int32 // of the schema's name, in advisory locks
+	names   *strings.Replacer
 }
 
 func newDialect(schema string) dialect {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(schema)) // never fails
-	return dialect{schema: schema, channel: "mainstem_" + schema, id: int32(h.Sum32())}
+	d := dialect{schema: schema, channel: "mainstem_" + schema, id: int32(h.Sum32())}
+	var set []string
+	for _, s := range settings {
+		set = append(set, "SET "+s[0]+" = "+s[1])
+	}
+	d.names = strings.NewReplacer(
+		"{schema}", pgx.Identifier{d.schema}.Sanitize(), "{channel}", d.channel,
+		"{order}", d.lock(lockOrder), "{listen}", d.lock(lockListen),
+		"{settings}", strings.Join(set, " "), "{name_max}", strconv.Itoa(nameMax),
+	)
+	return d
 }
 
 func (d dialect) lock(class int) string { return fmt.Sprintf("%d, %d", class, d.id) }
 
 // sql returns text with the names of this log in it.
-func (d dialect) sql(text string) string {
-	var set []string
-	for _, s := range settings {
-		set = append(set, "SET "+s[0]+" = "+s[1])
-	}
-	return strings.NewReplacer(
-		"{schema}", pgx.Identifier{d.schema}.Sanitize(), "{channel}", d.channel,
-		"{order}", d.lock(lockOrder), "{listen}", d.lock(lockListen),
-		"{settings}", strings.Join(set, " "), "{name_max}", strconv.Itoa(nameMax),
-	).Replace(text)
-}
+func (d dialect) sql(text string) string { return d.names.Replace(text) }
 
 // Versions of PostgreSQL as server_version_num says them.
 const oldestServer = 14_00_00

@@ -15,10 +15,16 @@ func (c *committer) commit(group []*waiter) {
 	for i, w := range group {
 		batches[i] = w.batch
 	}
-	call, err := encode(batches, group[0].ensure)
-	if err != nil {
-		c.fail(group, err, refused)
-		return
+	var call *call
+	if !group[0].ensure {
+		call = encodeSingle(batches)
+	}
+	if call == nil {
+		var err error
+		if call, err = encode(batches, group[0].ensure); err != nil {
+			c.fail(group, err, refused)
+			return
+		}
 	}
 	call.params[paramNow] = c.l.now()
 	call.params[paramSync] = c.l.synchronous(batches)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,9 @@ const (
 )
 
 // A statement for records returns these columns, all of them null but extra, which is
-// about the read, if there is no record. Those from first on are left out if the page
-// has been told the space, and the key.
+// about the read, if there is no record. Of a record, count and tomb are null if they are
+// what they mostly are: a null costs the server less than a number. Those from first on
+// are left out if the page has been told the space, and the key.
 const (
 	colExtra = iota
 	colVersion
@@ -43,13 +45,16 @@ const (
 	columns
 )
 
-// recordColumns are those of a record r, keyColumns those of its key k.
+// recordColumns are those of a record r, keyColumns those of its key k, and noExtra stands
+// for the first.
 const (
-	recordColumns = "r.version, r.count, r.position, r.time, r.expires, r.tomb, r.headers, r.value"
+	noExtra       = "NULL::bigint AS extra"
+	recordColumns = "r.version, nullif(r.count, 1) AS count, r.position, r.time, r.expires, nullif(r.tomb, 0) AS tomb, r.headers, r.value"
 	keyColumns    = "k.name, k.rest"
 )
 
-// page is a part of a read. Its memory is used again for the next.
+// page is a part of a read. Its memory is used again for the next, of the same read and of
+// later ones: records are lent.
 type page struct {
 	space   string // of all records; "" if it is a column
 	key     []byte // of all records; nil if it is a column
@@ -62,11 +67,37 @@ type page struct {
 	names   map[string]string // of headers, met before
 }
 
+// pages are those that no read uses.
+var pages = sync.Pool{New: func() any { return new(page) }}
+
+// Memory beyond this does not wait in pages for the next read.
+const idleBytes = 1 << 20
+
+// newPage returns a page for records of a space, of a key. Empty and nil mean any.
+func newPage(space string, key []byte) *page {
+	p := pages.Get().(*page)
+	p.space, p.key = space, key
+	return p
+}
+
+// free gives the page back, and with it the records in it.
+func (p *page) free() {
+	p.reset()
+	p.space, p.key = "", nil
+	if len(p.names) == maxNames {
+		p.names = nil // the next read may have others
+	}
+	if cap(p.arena) <= idleBytes && cap(p.records) <= pageRows && cap(p.headers) <= 4*pageRows {
+		pages.Put(p)
+	}
+}
+
 // full reports whether there may be more after a page of at most limit records.
 func (p *page) full(limit int) bool { return len(p.records) >= limit || p.bytes >= pageBytes }
 
 func (p *page) reset() {
 	clear(p.records)
+	clear(p.headers)
 	p.records, p.arena, p.headers = p.records[:0], p.arena[:0], p.headers[:0]
 	p.found, p.extra, p.bytes = false, 0, 0
 }
@@ -115,7 +146,7 @@ func (p *page) add(row [][]byte) error {
 		}
 	}
 	p.records = append(p.records, mainstem.Record{
-		Version: mainstem.Version(n[colVersion]), Count: uint32(n[colCount]), Position: mainstem.Position(n[colPosition]),
+		Version: mainstem.Version(n[colVersion]), Count: uint32(max(n[colCount], 1)), Position: mainstem.Position(n[colPosition]),
 		Time: time.Unix(0, n[colTime]), Tombstone: mainstem.Tombstone(n[colTomb]), Value: p.keep(row[colValue]), Space: p.space, Key: p.key,
 	})
 	r := &p.records[len(p.records)-1]

@@ -71,7 +71,8 @@ func (v view) Read(ctx context.Context, space string, key []byte, vs mainstem.Ve
 			yield(mainstem.Record{}, err)
 			return
 		}
-		r := keyReader{view: v, vs: vs, page: page{space: space, key: bytes.Clone(key)}, exact: v.on.exact()}
+		r := keyReader{view: v, vs: vs, page: newPage(space, bytes.Clone(key)), exact: v.on.exact()}
+		defer r.page.free()
 		if err := r.run(ctx, yield); err != nil {
 			yield(mainstem.Record{}, err)
 		}
@@ -82,7 +83,7 @@ func (v view) Read(ctx context.Context, space string, key []byte, vs mainstem.Ve
 type keyReader struct {
 	view
 	vs    mainstem.Versions // what is still to be read
-	page  page
+	page  *page
 	exact bool // the page must be; see paged
 }
 
@@ -145,20 +146,58 @@ func (r *keyReader) next() {
 	}
 }
 
-// fetch reads the next page. The statement's extra column is the newest version of the key.
-// It returns how many records it asked for.
+// fetch reads the next page and returns how many records it asked for.
 func (r *keyReader) fetch(ctx context.Context) (limit int, err error) {
 	limit = pageRows
 	if r.vs.Limit > 0 {
 		limit = min(limit, r.vs.Limit)
 	}
 	limit, exact := r.l.pace.rows(r.page.space, limit, r.exact)
+	text, args := r.statement(limit, exact)
+	if err := r.on.query(ctx, "read", r.page.fill, text, args...); err != nil {
+		return 0, err
+	}
+	if !r.page.found {
+		if err := r.exists(ctx); err != nil {
+			return 0, err
+		}
+	}
+	r.l.pace.learn(r.page.space, r.page)
+	return limit, nil
+}
+
+// statement selects the next records. Its extra column is the newest version of the key if
+// the read follows; otherwise it returns nothing if there is no record.
+func (r *keyReader) statement(limit int, exact bool) (string, []any) {
 	var s selection
 	n := split(r.page.key)
 	now := "{schema}.tick(" + s.arg(r.on.moment()) + ")"
-	outer := "SELECT k.version, p.* FROM {schema}.space s LEFT JOIN {schema}.key k ON k.space = s.id AND k.name = " + s.arg(n.first) +
-		" AND k.mark = " + s.arg(n.mark) + " LEFT JOIN LATERAL ("
-	s.text.WriteString("SELECT " + recordColumns + ", r.size FROM {schema}.record r WHERE r.key = k.id AND " + alive("r", now))
+	space, first, mark := s.arg(storable(r.page.space)), s.arg(n.first), s.arg(n.mark)
+	extra, key, oldest := noExtra+", ", "k.id", "s.max_age"
+	if !r.vs.Follow {
+		// Joined, each record would pass through the nodes of the joins.
+		of := "FROM {schema}.space s JOIN {schema}.key k ON k.space = s.id AND k.name = " + first + " AND k.mark = " + mark + " WHERE s.name = " + space
+		key, oldest = "(SELECT k.id "+of+")", "(SELECT s.max_age FROM {schema}.space s WHERE s.name = "+space+")"
+	} else {
+		extra = ""
+	}
+	s.text.WriteString(" FROM {schema}.record r WHERE r.key = " + key + " AND (r.expires IS NULL OR r.expires > " + now + ")" +
+		" AND (" + oldest + " = 0 OR r.time + " + oldest + " >= " + now + ")")
+	r.between(&s, key)
+	order := "i.version"
+	if r.vs.Reverse {
+		order += " DESC"
+	}
+	text := paged(extra+recordColumns, "r.size", s.text.String(), order, s.arg(limit), exact)
+	if r.vs.Follow {
+		text = "SELECT k.version, p.* FROM {schema}.space s LEFT JOIN {schema}.key k ON k.space = s.id AND k.name = " + first +
+			" AND k.mark = " + mark + " LEFT JOIN LATERAL (" + text + ") p ON true WHERE s.name = " + space
+	}
+	return r.l.dialect.sql(text), s.args
+}
+
+// between adds the condition that records of key are in the range that is read.
+func (r *keyReader) between(s *selection, key string) {
 	if r.vs.From > 0 {
 		s.text.WriteString(" AND r.version >= " + s.arg(number(r.vs.From)))
 	}
@@ -169,19 +208,22 @@ func (r *keyReader) fetch(ctx context.Context) (limit int, err error) {
 		to := s.arg(number(r.vs.To))
 		// The second condition is for the index: no record after the one that holds To.
 		s.text.WriteString(" AND r.version - r.count < " + to + " AND r.version <= coalesce((SELECT b.version FROM {schema}.record b" +
-			" WHERE b.key = k.id AND b.version >= " + to + " ORDER BY b.version LIMIT 1), 9223372036854775807)")
+			" WHERE b.key = " + key + " AND b.version >= " + to + " ORDER BY b.version LIMIT 1), 9223372036854775807)")
 	}
-	order := "i.version"
-	if r.vs.Reverse {
-		order += " DESC"
+}
+
+// exists returns NotFound if the space of a read without records is not there.
+func (r *keyReader) exists(ctx context.Context) error {
+	found := false
+	err := r.on.query(ctx, "read", func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			found = true
+		}
+		return rows.Err()
+	}, r.l.sql.exists, storable(r.page.space))
+	if err == nil && !found {
+		err = notFound("read", r.page.space, nil)
 	}
-	text := outer + paged(recordColumns, s.text.String(), order, s.arg(limit), exact) + ") p ON true WHERE s.name = " + s.arg(storable(r.page.space))
-	if err := r.on.query(ctx, "read", r.page.fill, r.l.dialect.sql(text), s.args...); err != nil {
-		return 0, err
-	}
-	if !r.page.found {
-		return 0, notFound("read", r.page.space, nil)
-	}
-	r.l.pace.learn(r.page.space, &r.page)
-	return limit, nil
+	return err
 }

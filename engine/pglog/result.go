@@ -87,6 +87,28 @@ func decodeResult(c *call, row [][]byte) (*result, error) {
 	return r, nil
 }
 
+// decodeSingle reads what the call c of append returned, nil if the server declined it.
+func decodeSingle(c *call, row [][]byte) (*result, error) {
+	if len(row) != 1 {
+		return nil, fmt.Errorf("the function append returned %d columns: is the schema that of this version?", len(row))
+	}
+	if row[0] == nil {
+		return nil, nil
+	}
+	n, err := decodeInt8s(row[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(n) != 3 {
+		return nil, fmt.Errorf("the function append returned %d numbers, want 3", len(n))
+	}
+	r := &result{base: n[0], time: n[1], versions: make([]int64, len(c.upto))}
+	for i, upto := range c.upto {
+		r.versions[i] = n[2] + upto
+	}
+	return r, nil
+}
+
 // decodeInt8s reads a bigint[] without nulls in PostgreSQL's binary format.
 func decodeInt8s(b []byte) ([]int64, error) {
 	if len(b) == 12 || b == nil {

@@ -21,7 +21,8 @@ func (v view) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq
 			yield(mainstem.Record{}, err)
 			return
 		}
-		s := scanner{view: v, r: r, bounds: rangeBounds(r), page: page{space: space}}
+		s := scanner{view: v, r: r, bounds: rangeBounds(r), page: newPage(space, nil)}
+		defer s.page.free()
 		if err := s.run(ctx, yield); err != nil {
 			yield(mainstem.Record{}, err)
 		}
@@ -33,7 +34,7 @@ type scanner struct {
 	view
 	r      mainstem.Range // its Limit is what is still to be read
 	bounds bounds         // of what is still to be read
-	page   page
+	page   *page
 	exact  bool // the page must be; see paged
 }
 
@@ -113,9 +114,9 @@ func (s *scanner) fetch(ctx context.Context, limit int) (more bool, err error) {
 		cols = strings.Replace(cols, "r.headers, r.value", "NULL::bytea AS headers, NULL::bytea AS value", 1)
 		size = "octet_length(k.name) AS size"
 	}
-	inner := "SELECT " + cols + ", " + keyColumns + ", " + size + " FROM (" + q.text.String() + ") k JOIN {schema}.record r ON r.key = k.id AND r.version = k.version"
-	text := "SELECT 0::bigint, p.* FROM {schema}.space s LEFT JOIN LATERAL (" +
-		paged(recordColumns+", "+keyColumns, inner, by("i."), q.arg(limit), exact) + ") p ON true WHERE s.name = " + q.arg(storable(s.page.space))
+	from := " FROM (" + q.text.String() + ") k JOIN {schema}.record r ON r.key = k.id AND r.version = k.version"
+	text := "SELECT NULL::bigint, p.* FROM {schema}.space s LEFT JOIN LATERAL (" +
+		paged(cols+", "+keyColumns, size, from, by("i."), q.arg(limit), exact) + ") p ON true WHERE s.name = " + q.arg(storable(s.page.space))
 	err = s.on.query(ctx, "scan", s.page.fill, s.l.dialect.sql(text), q.args...)
 	if err == errOverrun {
 		s.exact = true
@@ -128,7 +129,7 @@ func (s *scanner) fetch(ctx context.Context, limit int) (more bool, err error) {
 		return false, notFound("scan", s.page.space, nil)
 	}
 	if !s.r.KeysOnly {
-		s.l.pace.learn(s.page.space, &s.page)
+		s.l.pace.learn(s.page.space, s.page)
 	}
 	return s.page.full(limit) && !(last && len(s.page.records) == limit), nil
 }

@@ -13,19 +13,29 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// commitStatement is the name under which connections have prepared the call of the
-// function commit of one schema.
-const commitStatement = "mainstem_commit_"
+// The names under which connections have prepared the calls of the functions commit and
+// append of one schema begin with these.
+const (
+	commitStatement = "mainstem_commit_"
+	appendStatement = "mainstem_append_"
+)
 
 // Formats of all parameters and all columns: binary.
 var binaryFormat = []int16{1}
 
 func commitSQL(d dialect, function string) string {
-	var args []string
-	for i := range params {
-		args = append(args, "$"+strconv.Itoa(i+1))
+	return d.sql("SELECT o_base, o_time, o_versions, o_failures, o_duplicates, o_heads FROM {schema}." + function + placeholders(params))
+}
+
+func appendSQL(d dialect) string { return d.sql("SELECT {schema}.append" + placeholders(appendParams)) }
+
+// placeholders returns the list of n parameters.
+func placeholders(n int) string {
+	args := make([]string, n)
+	for i := range args {
+		args[i] = "$" + strconv.Itoa(i+1)
 	}
-	return d.sql("SELECT o_base, o_time, o_versions, o_failures, o_duplicates, o_heads FROM {schema}." + function + "(" + strings.Join(args, ", ") + ")")
+	return "(" + strings.Join(args, ", ") + ")"
 }
 
 // now returns the time for the server: null if its own is the log's clock.
@@ -78,7 +88,15 @@ func (l *Log) send(ctx context.Context, c *call) (*result, fate, error) {
 	}
 	defer conn.Release()
 	started := false
-	res, err := l.execute(ctx, conn.Conn(), l.sql.commit, c, &started)
+	var res *result
+	if c.single != nil {
+		if res, err = l.execute(ctx, conn.Conn(), appendStatement, l.sql.append, c, &started); err == nil && res == nil {
+			c, started = c.general(), false // nothing was written
+		}
+	}
+	if res == nil && err == nil {
+		res, err = l.execute(ctx, conn.Conn(), commitStatement, l.sql.commit, c, &started)
+	}
 	switch {
 	case err == nil:
 		return res, refused, nil
@@ -92,14 +110,15 @@ func (l *Log) send(ctx context.Context, c *call) (*result, fate, error) {
 
 var errUnreadable = errors.New("the answer of the server cannot be read")
 
-// execute makes the call on a connection. started is set before it is sent.
-func (l *Log) execute(ctx context.Context, conn *pgx.Conn, sql string, c *call, started *bool) (*result, error) {
-	statement, err := conn.Prepare(ctx, commitStatement+l.dialect.schema, sql)
+// execute makes the call on a connection. started is set before it is sent. There is no
+// result if the server declined a single.
+func (l *Log) execute(ctx context.Context, conn *pgx.Conn, name, sql string, c *call, started *bool) (*result, error) {
+	statement, err := conn.Prepare(ctx, name+l.dialect.schema, sql)
 	if err != nil {
 		return nil, err
 	}
 	*started = true
-	rr := conn.PgConn().ExecPrepared(ctx, statement.Name, c.params[:], binaryFormat, binaryFormat)
+	rr := conn.PgConn().ExecPrepared(ctx, statement.Name, c.params, binaryFormat, binaryFormat)
 	var row [][]byte
 	for rr.NextRow() {
 		for _, v := range rr.Values() {
@@ -110,7 +129,11 @@ func (l *Log) execute(ctx context.Context, conn *pgx.Conn, sql string, c *call, 
 	if _, err := rr.Close(); err != nil {
 		return nil, err
 	}
-	res, err := decodeResult(c, row)
+	decode := decodeResult
+	if c.single != nil {
+		decode = decodeSingle
+	}
+	res, err := decode(c, row)
 	if err != nil {
 		return nil, errors.Join(errUnreadable, err)
 	}
@@ -160,7 +183,7 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 	}
 	c.params[paramNow] = l.now()
 	started := false
-	res, err := l.execute(ctx, conn, l.sql.inside, c, &started)
+	res, err := l.execute(ctx, conn, commitStatement, l.sql.inside, c, &started)
 	if err != nil {
 		return mainstem.Receipt{}, err
 	}

@@ -10,10 +10,12 @@ import (
 type statements struct {
 	commit   string
 	inside   string
+	append   string
 	get      string
 	feedHead string
 	feedNext string
 	spaces   string
+	exists   string
 }
 
 // alive is the condition under which a reader sees a record t (or the newest record of
@@ -27,6 +29,7 @@ func newStatements(d dialect) statements {
 	return statements{
 		commit: commitSQL(d, "commit"),
 		inside: commitSQL(d, "commit_inside"),
+		append: appendSQL(d),
 		get: d.sql(`SELECT 0::bigint, ` + recordColumns + `
 			FROM {schema}.space s LEFT JOIN (
 				{schema}.key k JOIN {schema}.record r ON r.key = k.id AND r.version = k.version
@@ -40,6 +43,7 @@ func newStatements(d dialect) statements {
 		feedNext: d.sql(`SELECT min(f.position) FROM unnest($1::bigint[]) AS i(id) CROSS JOIN LATERAL (
 				SELECT r.position FROM {schema}.record r WHERE r.space = i.id AND r.position > $2 ORDER BY r.position LIMIT 1
 			) f`),
+		exists: d.sql("SELECT 1::bigint FROM {schema}.space s WHERE s.name = $1"),
 		spaces: d.sql(`SELECT s.name, s.created, s.history, s.max_age, s.max_bytes, s.tombstone_age, s.no_feed, s.metadata::text,
 				t.keys, t.records, t.bytes, t.last, t.updated
 			FROM {schema}.space s JOIN {schema}.total t ON t.space = s.id`),
@@ -81,21 +85,21 @@ func (s *selection) within(b bounds) {
 	}
 }
 
-// paged makes the columns cols of the records that inner selects, from recordColumns,
-// keyColumns and size, in the order that order describes of a table i. An exact page
-// ends with the record with which it has pageBytes.
-func paged(cols, inner, order, limit string, exact bool) string {
-	inner += " ORDER BY " + strings.ReplaceAll(order, "i.", "") + " LIMIT " + limit
-	if !exact {
-		return "SELECT " + bare(cols) + " FROM (" + inner + ") o"
+// paged makes a statement for the columns cols, from recordColumns and keyColumns, of the
+// records that the clauses in from select, in the order that order describes of a table i. An
+// exact page ends with the record with which it has pageBytes, by their sizes.
+func paged(cols, size, from, order, limit string, exact bool) string {
+	from += " ORDER BY " + strings.ReplaceAll(order, "i.", "") + " LIMIT " + limit
+	if !exact { // nothing around it: a record would pass through one more node
+		return "SELECT " + cols + from
 	}
 	return "SELECT " + bare(cols) + " FROM (SELECT i.*, sum(i.size) OVER (ORDER BY " + order + " ROWS UNBOUNDED PRECEDING) - i.size AS before FROM (" +
-		inner + ") i) o WHERE o.before < " + itoa(pageBytes)
+		"SELECT " + cols + ", " + size + from + ") i) o WHERE o.before < " + itoa(pageBytes)
 }
 
 // bare returns columns of tables r, k and s as those of o.
 func bare(cols string) string {
-	return strings.NewReplacer("r.", "o.", "k.", "o.", "s.name AS space", "o.space").Replace(cols)
+	return strings.NewReplacer("nullif(r.count, 1) AS ", "o.", "nullif(r.tomb, 0) AS ", "o.", "r.", "o.", "k.", "o.", "s.name AS space", "o.space").Replace(cols)
 }
 
 // pace knows how many records of a space make a page, by what was read before.
