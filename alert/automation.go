@@ -126,12 +126,12 @@ type automation struct {
 type automations struct {
 	list   []*automation
 	byName map[string]*automation
-	rows   map[string][]*automation // by event and table, the first first
-	tick   sync.Mutex               // one Tick at a time
+	rows   map[eventOf][]*automation // the first first
+	tick   sync.Mutex                // one Tick at a time
 }
 
 func newAutomations(own []Automation, start time.Time) *automations {
-	as := &automations{byName: map[string]*automation{}, rows: map[string][]*automation{}}
+	as := &automations{byName: map[string]*automation{}, rows: map[eventOf][]*automation{}}
 	for _, a := range slices.Concat(standardAutomations(), own) {
 		as.byName[a.Name] = &automation{Automation: a}
 	}
@@ -145,16 +145,23 @@ func newAutomations(own []Automation, start time.Time) *automations {
 	})
 	for _, a := range as.list {
 		if a.Row != nil {
-			k := a.Automation.On.String() + " " + a.Automation.Table
+			database, table, _ := strings.Cut(a.Automation.Table, ".")
+			k := eventOf{a.Automation.On, database, table}
 			as.rows[k] = append(as.rows[k], a)
 		}
 	}
 	return as
 }
 
+// eventOf is an event of a table.
+type eventOf struct {
+	event           Event
+	database, table string
+}
+
 // on returns the row triggers of an event.
 func (as *automations) on(e Event, t *table) []*automation {
-	return as.rows[e.String()+" "+t.Database+"."+t.Name]
+	return as.rows[eventOf{e, t.Database, t.Name}]
 }
 
 // restore takes over what the log says about an automation.

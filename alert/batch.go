@@ -73,11 +73,11 @@ var errTried = invalid("the transaction was tried only")
 
 // pretend makes the transaction build on what batch will write to the row's key.
 func (t *tx) pretend(tab *table, row []Value, batch *mainstem.Batch) error {
-	key := encodeKey(tab, row)
+	key := keyOf(tab, row)
 	var last *mainstem.Write
 	writes := batch.Writes()
 	for i := range writes {
-		if w := &writes[i]; w.Space == tab.space && string(w.Key) == string(key) {
+		if w := &writes[i]; w.Space == tab.space && string(w.Key) == string(key.key) {
 			last = w
 		}
 	}
@@ -92,16 +92,15 @@ func (t *tx) pretend(tab *table, row []Value, batch *mainstem.Batch) error {
 	if last.Op == mainstem.OpPut {
 		values := make([]Value, len(tab.Columns))
 		if _, err := decodeRow(last.Value, tab, values); err != nil {
-			return corrupt(tab.space, key, err)
+			return corrupt(tab.space, key.key, err)
 		}
 		p.now = &stored{values: values}
 		if p.now.k, err = t.number(tab, values); err != nil {
 			return err
 		}
 	}
-	id := opID(tab.space, key)
-	t.undo = append(t.undo, undone{id, t.rows[id]})
-	t.rows[id] = p
+	t.undo = append(t.undo, undone{key.id, t.rows[key.id]})
+	t.rows[key.id] = p
 	return nil
 }
 

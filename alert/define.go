@@ -28,7 +28,7 @@ func (ss *Session) define(ctx context.Context, st *osql.Statement, p *osql.Plan)
 		if err != nil {
 			return err
 		}
-		return t.define(st, p)
+		return t.define(st, p.Plan)
 	})
 	return Result{Position: at}, err
 }
@@ -74,6 +74,7 @@ func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
 // adopt makes a schema that of the server. The writer calls it when the schema's
 // batch is committed.
 func (s *Server) adopt(sc *schema) {
+	s.recent.forget()
 	s.schema.Store(sc)
 	select {
 	case s.changed <- struct{}{}:

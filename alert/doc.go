@@ -81,17 +81,16 @@
 //
 // # Concurrency and ownership
 //
-// Everything may be used from many goroutines, but for Rows and Row. Queries run
-// beside each other and while batches are on their way to the log, but not while their
-// rows are brought into memory, tens of microseconds for a row: a query that walks a
-// large table without an index delays that. Definitions and [Session.Together] hold
+// Everything may be used from many goroutines, but for Rows and Row. Queries take
+// turns for each row that they look for, and run while batches are on their way to the log,
+// but not while their rows are brought into memory, tens of microseconds for a row: a
+// query that walks a large table without an index delays that, and other queries. Definitions and [Session.Together] hold
 // queries back until they are committed. A server owns three goroutines, a session none.
 //
 // # Limits
 //
 // [MaxTables], [MaxColumns], [MaxPatterns], those of package osql, and memory: about
-// 0.6 KB for a row of alerts.status, twice that while SQLite makes room for more.
-// SQLite limits a database in memory to 1 GiB of pages: about two million alerts.
+// 0.7 KB for a row of alerts.status.
 //
 // # Testing
 //

@@ -6,55 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
 )
-
-// plans keeps the translations of statements for one generation of the schema.
-type plans struct {
-	sync.RWMutex
-	generation uint64
-	byKey      map[string]*osql.Plan
-}
-
-// maxPlans bounds the plans that are kept; when it is reached, they are forgotten.
-const maxPlans = 2000
-
-// plan translates st for the tables of sc.
-func (ss *Session) plan(sc *schema, st *osql.Statement) (*osql.Plan, error) {
-	key, database := st.Key, ""
-	if d := ss.database.Load(); d != nil {
-		database = *d
-		key = database + "\x00" + key
-	}
-	c := &ss.s.plans
-	c.RLock()
-	var p *osql.Plan
-	if c.generation == sc.generation {
-		p = c.byKey[key]
-	}
-	c.RUnlock()
-	if p != nil {
-		return p, nil
-	}
-	p, err := osql.Translate(st, sc, database)
-	if err != nil {
-		return nil, err
-	}
-	c.Lock()
-	defer c.Unlock()
-	switch {
-	case c.generation > sc.generation:
-		return p, nil
-	case c.generation < sc.generation || len(c.byKey) >= maxPlans || c.byKey == nil:
-		c.generation, c.byKey = sc.generation, map[string]*osql.Plan{}
-	}
-	c.byKey[key] = p
-	return p, nil
-}
 
 // run runs one statement.
 func (ss *Session) run(ctx context.Context, st *osql.Statement) (*Rows, error) {
@@ -66,13 +22,14 @@ func (ss *Session) run(ctx context.Context, st *osql.Statement) (*Rows, error) {
 	}
 	began := time.Now()
 	defer func() { ss.profile.note(ss.s.now(), time.Since(began)) }()
-	p, err := ss.plan(ss.s.schema.Load(), st)
+	sc := ss.s.schema.Load()
+	p, err := ss.plan(sc, st)
 	if err != nil {
 		return nil, err
 	}
 	switch p.Verb {
 	case osql.Select:
-		return ss.query(ctx, st)
+		return ss.query(ctx, st, sc, p)
 	case osql.Describe:
 		return ss.describe(p.Table), nil
 	case osql.Use:
@@ -84,11 +41,11 @@ func (ss *Session) run(ctx context.Context, st *osql.Statement) (*Rows, error) {
 	var r Result
 	switch p.Verb {
 	case osql.Insert:
-		r, err = ss.insert(ctx, st, p)
+		r, err = ss.insert(ctx, st, p.Plan)
 	case osql.Update, osql.Delete:
 		r, err = ss.change(ctx, st)
 	default:
-		r, err = ss.define(ctx, st, p)
+		r, err = ss.define(ctx, st, p.Plan)
 	}
 	ss.rows.Add(r.Affected)
 	return &Rows{result: r}, err
@@ -102,32 +59,24 @@ func (ss *Session) use(database string) (*Rows, error) {
 	return &Rows{}, nil
 }
 
-// query runs a SELECT.
-func (ss *Session) query(ctx context.Context, st *osql.Statement) (*Rows, error) {
+// query runs a SELECT that was planned for sc.
+func (ss *Session) query(ctx context.Context, st *osql.Statement, sc *schema, p *planned) (*Rows, error) {
 	for attempt := 0; ; attempt++ {
-		sc := ss.s.schema.Load()
-		p, err := ss.plan(sc, st)
-		if err != nil {
-			return nil, err
-		}
-		if err := ss.s.fill(ctx, sc, p); err != nil {
+		if err := ss.s.fill(ctx, sc, p.Plan); err != nil {
 			return nil, err
 		}
 		args, err := ss.bind(&p.Query, st.Literals, ss.s.now(), 0, 0)
 		if err != nil {
 			return nil, err
 		}
-		types := make([]Type, len(p.Names))
-		columns := make([]Column, len(p.Names))
-		for i := range p.Names {
-			columns[i] = p.Names[i].Column
-			columns[i].ID, columns[i].Name = 0, p.Names[i].Text(st.Literals)
-			types[i] = columns[i].Type
-		}
-		c, err := ss.s.mirror.open(ctx, types, p.Query.SQL, args)
+		c, err := ss.s.mirror.open(ctx, p.types, p.Query.SQL, args)
 		if err != nil {
 			// A table that went while the statement was being translated is not SQLite's to report.
-			if ss.s.schema.Load() != sc && attempt < maxAttempts {
+			if now := ss.s.schema.Load(); now != sc && attempt < maxAttempts {
+				sc = now
+				if p, err = ss.plan(sc, st); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			if ss.s.ctx.Err() != nil {
@@ -135,7 +84,7 @@ func (ss *Session) query(ctx context.Context, st *osql.Statement) (*Rows, error)
 			}
 			return nil, err
 		}
-		r := &Rows{h: newHeader(columns), c: c, ctx: ctx}
+		r := &Rows{h: p.header(st.Literals), c: c, ctx: ctx}
 		if p.Table != nil {
 			r.table = sc.of(p.Table)
 		}
@@ -219,7 +168,7 @@ func (ss *Session) target(t *tx, st *osql.Statement) (*osql.Plan, *table, error)
 	if tab.system {
 		return nil, nil, fail(mainstem.KindDenied, "the table %s is the server's: statements only read it", tab)
 	}
-	return p, tab, nil
+	return p.Plan, tab, nil
 }
 
 // changeSome changes up to limit rows after one. It returns how many it

@@ -18,6 +18,7 @@ import (
 type ownWrites struct {
 	sync.Mutex
 	applied mainstem.Position
+	last    mainstem.Position      // of this server's writes
 	ranges  [][2]mainstem.Position // ascending
 }
 
@@ -28,11 +29,20 @@ func (o *ownWrites) add(r mainstem.Receipt) {
 	}
 	o.Lock()
 	defer o.Unlock()
+	o.last = r.Last
 	if n := len(o.ranges); n > 0 && o.ranges[n-1][1]+1 == r.First {
 		o.ranges[n-1][1] = r.Last
 		return
 	}
 	o.ranges = append(o.ranges, [2]mainstem.Position{r.First, r.Last})
+}
+
+// newest returns the position of the last record that this server wrote; 0 if
+// there is none.
+func (o *ownWrites) newest() mainstem.Position {
+	o.Lock()
+	defer o.Unlock()
+	return o.last
 }
 
 // known reports whether the record at p is in the mirror. If so, and if records
@@ -135,8 +145,25 @@ func (s *Server) followOnce() error {
 		if err := s.meet(rec.Position); err != nil {
 			return err
 		}
+		if rec.Position == s.own.newest() {
+			rest(ctx)
+		}
 	}
 	return nil
+}
+
+// followRest is how long the follower waits when it has met everything that this
+// server wrote: of a server that writes all the time it then meets many records at once,
+// which costs a part of meeting them one by one.
+const followRest = time.Millisecond
+
+func rest(ctx context.Context) {
+	t := time.NewTimer(followRest)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // meet takes notice of the record at p: if it is not ours, the writer looks for
@@ -193,10 +220,11 @@ func (s *Server) refreshOnce(ctx context.Context) (again bool, err error) {
 		s.own.advance(reached)
 		return false, nil
 	}
-	if err := s.mirror.begin(s.quiet); err != nil {
+	if err := s.mirror.begin(s.quiet, undoable); err != nil {
 		return false, s.lost(err)
 	}
 	t := s.newTx()
+	defer t.release()
 	from := t.schema
 	for i := range records {
 		if err := t.apply(ctx, &records[i]); err != nil {
@@ -258,6 +286,7 @@ func (t *tx) applyRow(tab *table, rec *mainstem.Record) error {
 	if err := decodeKey(rec.Key, tab, values); err != nil {
 		return t.skip(tab, rec, err)
 	}
+	t.s.recent.drop(opID(rec.Space, rec.Key))
 	old, err := t.s.mirror.get(t.ctx, tab, values)
 	if err != nil || old != nil && old.version >= rec.Version {
 		return err

@@ -39,8 +39,20 @@ const (
 
 var errCut = errors.New("the row ends too early")
 
+// usualHead is about how many bytes a stored value has besides its text.
+const usualHead = 8
+
 // encodeRow appends the stored form of values, one for each column of t.
 func encodeRow(b []byte, t *table, values []Value) []byte {
+	if b == nil {
+		n := 2 * binary.MaxVarintLen64
+		for i := range values {
+			if !values[i].zero() {
+				n += len(values[i].s) + usualHead
+			}
+		}
+		b = make([]byte, 0, n)
+	}
 	b = append(b, formatVersion)
 	b = binary.AppendUvarint(b, t.ID)
 	for _, i := range t.byID {
@@ -76,20 +88,19 @@ const (
 
 // decodeRow fills values, one for each column of t. Columns that t does not have
 // (any more) are passed over.
-func decodeRow(p []byte, t *table, values []Value) (origin, error) {
-	if len(p) == 0 {
+func decodeRow(row []byte, t *table, values []Value) (origin, error) {
+	if len(row) == 0 {
 		return 0, errCut
 	}
-	if p[0] != formatVersion {
-		return 0, fmt.Errorf("the row has format %d: this version knows %d", p[0], formatVersion)
+	if row[0] != formatVersion {
+		return 0, fmt.Errorf("the row has format %d: this version knows %d", row[0], formatVersion)
 	}
-	id, p, err := cutUvarint(p[1:])
+	id, p, err := cutUvarint(row[1:])
 	if err != nil {
 		return 0, err
 	}
-	for i := range values {
-		values[i] = zeroOf(t.Columns[i].Type)
-	}
+	copy(values, t.zero)
+	texts := string(row) // all texts are pieces of one copy
 	last := uint64(0)
 	for len(p) > 0 {
 		var tag uint64
@@ -101,11 +112,11 @@ func decodeRow(p []byte, t *table, values []Value) (origin, error) {
 		}
 		last = tag >> 2
 		var v Value
-		if v, p, err = decodeValue(p, tag&3); err != nil {
+		if v, p, err = decodeValue(p, tag&3, texts); err != nil {
 			return 0, err
 		}
 		if i, ok := t.column[last]; ok {
-			values[i] = fromSQL(v.Any(), t.Columns[i].Type)
+			values[i] = conform(v, t.Columns[i].Type)
 		}
 	}
 	switch {
@@ -117,7 +128,8 @@ func decodeRow(p []byte, t *table, values []Value) (origin, error) {
 	return ownRow, nil
 }
 
-func decodeValue(p []byte, kind uint64) (Value, []byte, error) {
+// decodeValue reads a value. p is the end of a row, and whole a copy of all of it.
+func decodeValue(p []byte, kind uint64, whole string) (Value, []byte, error) {
 	switch kind {
 	case storedInt:
 		n, size := binary.Varint(p)
@@ -130,7 +142,8 @@ func decodeValue(p []byte, kind uint64) (Value, []byte, error) {
 		if err != nil || n > uint64(len(rest)) {
 			return Value{}, nil, errCut
 		}
-		return Text(string(rest[:n])), rest[n:], nil
+		from := len(whole) - len(rest)
+		return Text(whole[from : from+int(n)]), rest[n:], nil
 	case storedReal:
 		if len(p) < 8 {
 			return Value{}, nil, errCut
@@ -149,8 +162,9 @@ func cutUvarint(p []byte) (uint64, []byte, error) {
 }
 
 // encodeKey returns the key of a row's record.
-func encodeKey(t *table, values []Value) []byte {
-	var b []byte
+func encodeKey(t *table, values []Value) []byte { return appendKey(nil, t, values) }
+
+func appendKey(b []byte, t *table, values []Value) []byte {
 	for n, i := range t.keys {
 		v := values[i]
 		if !t.Columns[i].Type.Text() {

@@ -104,10 +104,7 @@ func (ss *Session) compute(t *tx, v *osql.Value, literals []osql.Literal, now ti
 
 // complete returns a row with the values given for some columns.
 func complete(tab *table, into []int, given []Value) ([]Value, error) {
-	values := make([]Value, len(tab.Columns))
-	for i := range values {
-		values[i] = zeroOf(tab.Columns[i].Type)
-	}
+	values := slices.Clone(tab.zero)
 	for n, i := range into {
 		if i == tab.incr {
 			continue // the server gives it
@@ -129,7 +126,8 @@ func complete(tab *table, into []int, given []Value) ([]Value, error) {
 // put writes a row as INSERT does: a new one, or what the triggers make of one
 // whose key is there already.
 func (ss *Session) put(t *tx, tab *table, values []Value, updating []int, now time.Time) (Result, error) {
-	old, err := t.get(tab, values)
+	key := keyOf(tab, values)
+	old, err := t.get(tab, key, values)
 	if err != nil {
 		return Result{}, err
 	}
@@ -144,18 +142,17 @@ func (ss *Session) put(t *tx, tab *table, values []Value, updating []int, now ti
 		}
 		values[tab.incr] = Int(n)
 	}
-	key := encodeKey(tab, values)
 	if _, err := t.fire(OnInsert, tab, e); err != nil || e.canceled {
 		return Result{}, err
 	}
-	if string(encodeKey(tab, values)) != string(key) {
+	if string(encodeKey(tab, values)) != string(key.key) {
 		return Result{}, invalid("a trigger changed the primary key of a row of %s", tab)
 	}
 	k, err := t.number(tab, values)
 	if err != nil {
 		return Result{}, err
 	}
-	err = t.write(tab, nil, &stored{k: k, values: values})
+	err = t.writeKey(tab, key, nil, &stored{k: k, values: values})
 	if err != nil {
 		return Result{}, err
 	}

@@ -140,7 +140,7 @@ func (s *Server) loadTable(ctx context.Context, t *table) error {
 	}
 	rows, values := 0, make([]Value, len(t.Columns))
 	tx := &tx{s: s, ctx: s.quiet}
-	if err := s.mirror.begin(ctx); err != nil {
+	if err := s.mirror.begin(ctx, final); err != nil {
 		return broken("reading the rows of "+t.String(), err)
 	}
 	for rec, err := range s.log.Scan(ctx, t.space, mainstem.Range{}) {
@@ -181,5 +181,5 @@ func (s *Server) nextLoad(ctx context.Context) error {
 	if err := s.mirror.commit(ctx); err != nil {
 		return err
 	}
-	return s.mirror.begin(ctx)
+	return s.mirror.begin(ctx, final)
 }

@@ -16,10 +16,13 @@ import (
 )
 
 // mirror is the rows of all tables in a SQLite database in memory. One
-// connection writes, the others read, beside each other.
+// connection writes, the others read. They share the pages of the
+// database: nothing is copied from one to the other, and what is written costs no
+// reader its cache. For that, SQLite looks for a row for one of them at a time: a query
+// that walks a large table to find its next row holds the others up.
 //
 // The gate makes transactions and the reading of rows exclude each other, as
-// SQLite wants for databases in memory. A transaction is short: it begins when its
+// SQLite wants of connections that share pages. A transaction is short: it begins when its
 // rows are in the log already. Nobody waits for a slow reader: before it begins, the
 // writer takes what open results still have to give into memory.
 //
@@ -35,6 +38,10 @@ type mirror struct {
 		open map[*cursor]struct{}
 	}
 	maxResult int
+
+	undo   undo             // of the next transaction; with the gate
+	shapes map[shape]string // of the writer
+	args   []driver.Value   // the writer's scratch
 }
 
 // mirrors numbers the databases in memory of this process.
@@ -47,14 +54,14 @@ func openMirror(ctx context.Context, maxResult int) (m *mirror, err error) {
 		return nil, broken("registering functions with SQLite", err)
 	}
 	n := min(maxReaders, max(2, runtime.GOMAXPROCS(0)))
-	m = &mirror{readers: make(chan *conn, n), maxResult: maxResult}
+	m = &mirror{readers: make(chan *conn, n), maxResult: maxResult, undo: undoable, shapes: map[shape]string{}}
 	m.cursors.open = map[*cursor]struct{}{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	connector, err := sqlite.NewConnector(fmt.Sprintf("file:/mainstem-alert-%d?vfs=memdb", mirrors.Add(1)))
+	connector, err := sqlite.NewConnector(fmt.Sprintf("file:mainstem-alert-%d?mode=memory&cache=shared", mirrors.Add(1)))
 	if err != nil {
 		return nil, broken("opening a database in memory", err)
 	}
@@ -77,14 +84,18 @@ func openMirror(ctx context.Context, maxResult int) (m *mirror, err error) {
 	return m, nil
 }
 
-// prepareMirror sets the connection up. The writer keeps what it changes in its
-// own cache until the transaction ends: readers must not be in its way before.
+// pageSize is that of the mirror. When siblings in a tree are balanced, SQLite looks
+// through a table of all pages at the end of the transaction; with large pages they are
+// few, balancing is rare, and the memory between them is a twentieth instead of a half.
+const pageSize = "page_size=65536"
+
+// prepareMirror sets the connection up.
 func (c *conn) prepareMirror(ctx context.Context, writer bool) error {
-	pragmas := []string{"synchronous=OFF", "journal_mode=MEMORY", "temp_store=MEMORY"}
+	pragmas := []string{pageSize, "synchronous=OFF", "journal_mode=MEMORY", "temp_store=MEMORY"}
 	if writer {
-		pragmas = append(pragmas, "cache_spill=OFF", "cache_size=-32768")
+		pragmas = append(pragmas, "cache_spill=OFF")
 	} else {
-		pragmas = append(pragmas, "query_only=ON", "cache_size=-4096")
+		pragmas = append(pragmas, "query_only=ON")
 	}
 	for _, p := range pragmas {
 		if err := c.each(ctx, func([]driver.Value) error { return nil }, "PRAGMA "+p); err != nil {
@@ -105,16 +116,53 @@ func (m *mirror) close() error {
 	return errors.Join(errs...)
 }
 
+// undo says whether a transaction of the mirror can be taken back. That costs a
+// copy of every page that it changes.
+type undo bool
+
+const (
+	// final transactions cannot: when one fails, the mirror is lost.
+	final    undo = false
+	undoable undo = true
+)
+
 // begin shuts the gate and begins a transaction: readers wait until commit or
 // rollback opens it again.
-func (m *mirror) begin(ctx context.Context) error {
+func (m *mirror) begin(ctx context.Context, u undo) error {
 	m.gate.Lock()
 	m.drainAll()
-	if _, err := m.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	err := m.journal(ctx, u)
+	if err == nil {
+		_, err = m.writer.exec(ctx, "BEGIN IMMEDIATE")
+	}
+	if err != nil {
 		m.gate.Unlock()
 		return err
 	}
 	return nil
+}
+
+// journal has SQLite keep what it needs to take the next transactions back, or not.
+func (m *mirror) journal(ctx context.Context, u undo) error {
+	if m.undo == u {
+		return nil
+	}
+	mode := "OFF"
+	if u == undoable {
+		mode = "MEMORY"
+	}
+	got := ""
+	err := m.writer.each(ctx, func(row []driver.Value) error {
+		got = fromSQL(row[0], osql.Varchar).s
+		return nil
+	}, "PRAGMA journal_mode="+mode)
+	if err == nil && !strings.EqualFold(got, mode) {
+		err = fmt.Errorf("SQLite keeps the journal mode %s instead of %s", got, mode)
+	}
+	if err == nil {
+		m.undo = u
+	}
+	return err
 }
 
 // commit makes the transaction visible to readers, after inside has run.
@@ -129,7 +177,7 @@ func (m *mirror) commit(ctx context.Context, inside ...func()) error {
 	return nil
 }
 
-// rollback takes the transaction back.
+// rollback takes the transaction back; a final one it only ends.
 func (m *mirror) rollback(ctx context.Context) error {
 	defer m.gate.Unlock()
 	_, err := m.writer.exec(ctx, "ROLLBACK")

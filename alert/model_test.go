@@ -158,4 +158,5 @@ func (m *program) compare(rt *rapid.T, t *testing.T, s *Server) {
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		rt.Fatalf("the table differs:\n got %q\nwant %q", got, want)
 	}
+	checkRecent(t, s)
 }

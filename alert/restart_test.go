@@ -39,7 +39,7 @@ func TestRestartOfALargeTable(t *testing.T) {
 	c.move(time.Second)
 	exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Type) values ('up', 'router', 1, 2)")
 	exec(t, s, "alter trigger clean_journal_table set enabled false")
-	before, first := sums(t, s, n), query(t, s, firstRows)
+	before, first := sums(t, s, n), query(t, s, wholeRows)
 	if len(before) != n+1 {
 		t.Fatalf("there are %d rows, want %d", len(before), n+1)
 	}
@@ -62,7 +62,7 @@ func TestRestartOfALargeTable(t *testing.T) {
 			t.Fatalf("the row %d of %d is another one", i, n)
 		}
 	}
-	if again := query(t, s, firstRows); fmt.Sprint(first) != fmt.Sprint(again) {
+	if again := query(t, s, wholeRows); fmt.Sprint(first) != fmt.Sprint(again) {
 		t.Errorf("whole rows differ:\n%v\n%v", first, again)
 	}
 	want(t, s, fmt.Sprintf("[[%d]]", n/10), "select count(*) from alerts.status where Tally = 2")
@@ -82,8 +82,8 @@ func TestRestartOfALargeTable(t *testing.T) {
 	}
 }
 
-// firstRows are some rows with all of their columns.
-const firstRows = "select * from alerts.status where Serial < 500 order by Serial"
+// wholeRows are some rows with all of their columns.
+const wholeRows = "select * from alerts.status where Serial < 500 order by Serial"
 
 // openDirectory opens a log in a directory until the test ends.
 func openDirectory(t *testing.T, dir string) mainstem.Log {

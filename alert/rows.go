@@ -171,6 +171,9 @@ func (c *cursor) take(n int) {
 			c.release()
 			return
 		}
+		if c.ready == nil {
+			c.ready = make([]Value, 0, firstRows*len(c.row))
+		}
 		for i := range c.row {
 			v := fromSQL(c.row[i], c.types[i])
 			c.bytes += len(v.s) + valueBytes
@@ -178,6 +181,9 @@ func (c *cursor) take(n int) {
 		}
 	}
 }
+
+// firstRows is how many rows there is room for at first.
+const firstRows = 10
 
 // valueBytes is what a value takes besides its text.
 const valueBytes = 32

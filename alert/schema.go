@@ -90,7 +90,8 @@ type table struct {
 	column map[uint64]int // the columns by their IDs
 	incr   int            // the column that numbers the rows, or -1
 
-	insertSQL, getSQL, columnList string
+	zero                                   []Value // a row that holds what columns hold by default
+	findSQL, getSQL, deleteSQL, columnList string
 }
 
 func newTable(r *tableRecord, version mainstem.Version) *table {
@@ -105,6 +106,7 @@ func newTable(r *tableRecord, version mainstem.Version) *table {
 		t.column[c.ID] = i
 		t.last = max(t.last, c.ID)
 		t.byID = append(t.byID, i)
+		t.zero = append(t.zero, zeroOf(c.Type))
 		names = append(names, osql.MirrorColumn(c))
 		if c.PrimaryKey {
 			t.keys = append(t.keys, i)
@@ -115,11 +117,12 @@ func newTable(r *tableRecord, version mainstem.Version) *table {
 	}
 	slices.SortFunc(t.byID, func(a, b int) int { return cmp.Compare(t.Columns[a].ID, t.Columns[b].ID) })
 	t.columnList = osql.RowID + ", " + osql.Version + ", " + strings.Join(names, ", ")
-	t.insertSQL = fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", t.mirror(), t.columnList, strings.Repeat(", ?", len(names)+1))
 	var where []string
 	for _, i := range t.keys {
 		where = append(where, names[i]+" = ?")
 	}
+	t.findSQL = fmt.Sprintf("SELECT %s FROM %s WHERE %s", osql.RowID, t.mirror(), strings.Join(where, " AND "))
+	t.deleteSQL = fmt.Sprintf("DELETE FROM %s WHERE %s = ?", t.mirror(), osql.RowID)
 	t.getSQL = fmt.Sprintf("SELECT %s FROM %s WHERE %s", t.columnList, t.mirror(), strings.Join(where, " AND "))
 	return t
 }

@@ -35,6 +35,8 @@ type Server struct {
 
 	commit sync.Mutex // held while a batch is on its way: see follower
 	own    ownWrites
+	recent recent              // of the writer
+	spare  *tx                 // of the writer, or nil
 	serial map[uint64]*serials // by table; of the writer
 
 	automations *automations

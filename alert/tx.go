@@ -2,10 +2,8 @@ package alert
 
 import (
 	"context"
-	"database/sql/driver"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
@@ -35,6 +33,7 @@ type tx struct {
 
 // op is one change of a record.
 type op struct {
+	id    string // see opID
 	space string
 	key   []byte
 	value []byte // nil: deletes
@@ -46,18 +45,12 @@ type op struct {
 	settled func(mainstem.Version)
 }
 
-// stored is a row as the mirror has it.
-type stored struct {
-	k       int64
-	version mainstem.Version
-	values  []Value
-}
-
 // pending is a row that the mirror does not have as it will be.
 type pending struct {
 	table  *table
 	before *stored // in the mirror, or nil
 	now    *stored // nil: deleted
+	row    []byte  // now, as the log has it; nil for a table in memory
 }
 
 // undone is what rows had before a change.
@@ -66,8 +59,34 @@ type undone struct {
 	was *pending
 }
 
+// newTx returns an empty transaction, in the memory of one that is over.
 func (s *Server) newTx() *tx {
-	return &tx{s: s, ctx: s.quiet, schema: s.schema.Load(), first: map[string]int{}, rows: map[string]*pending{}}
+	t := s.spare
+	s.spare = nil
+	if t == nil {
+		t = &tx{first: map[string]int{}, rows: map[string]*pending{}}
+	}
+	t.s, t.ctx, t.schema = s, s.quiet, s.schema.Load()
+	return t
+}
+
+// maxSpare bounds the changes of a transaction whose memory is kept.
+const maxSpare = 1024
+
+// release keeps the memory of a transaction that is over for the next.
+func (t *tx) release() {
+	if cap(t.ops) > maxSpare || cap(t.order) > maxSpare || cap(t.undo) > maxSpare {
+		return
+	}
+	clear(t.ops)
+	clear(t.order)
+	clear(t.undo)
+	clear(t.inside)
+	clear(t.after)
+	clear(t.first)
+	clear(t.rows)
+	*t = tx{s: t.s, ops: t.ops[:0], first: t.first, rows: t.rows, order: t.order[:0], undo: t.undo[:0], inside: t.inside[:0], after: t.after[:0]}
+	t.s.spare = t
 }
 
 // mark is a place in a transaction to go back to.
@@ -81,7 +100,7 @@ func (t *tx) mark() mark {
 // which are taken back as a whole.
 func (t *tx) reset(m mark) {
 	for i := len(t.ops) - 1; i >= m.ops; i-- {
-		if id := opID(t.ops[i].space, t.ops[i].key); t.first[id] == i {
+		if id := t.ops[i].id; t.first[id] == i {
 			delete(t.first, id)
 		}
 	}
@@ -97,14 +116,29 @@ func (t *tx) reset(m mark) {
 
 func opID(space string, key []byte) string { return space + "\x00" + string(key) }
 
+// rowKey is the key of a row's record, and its ID among all records.
+type rowKey struct {
+	key []byte
+	id  string
+}
+
+func keyOf(tab *table, values []Value) rowKey {
+	b := make([]byte, 0, len(tab.space)+keyRoom)
+	b = append(append(b, tab.space...), 0)
+	b = appendKey(b, tab, values)
+	return rowKey{b[len(tab.space)+1:], string(b)}
+}
+
+// keyRoom is about how long a key is.
+const keyRoom = 64
+
 // add adds a change of a record. base is the version that the mirror knows, 0
 // for none.
 func (t *tx) add(o op) {
-	id := opID(o.space, o.key)
-	if i, ok := t.first[id]; ok {
+	if i, ok := t.first[o.id]; ok {
 		o.base = t.ops[i].base
 	} else {
-		t.first[id] = len(t.ops)
+		t.first[o.id] = len(t.ops)
 	}
 	t.bytes += len(o.key) + len(o.value)
 	t.ops = append(t.ops, o)
@@ -114,21 +148,23 @@ func (t *tx) add(o op) {
 func (t *tx) batch() (*mainstem.Batch, []int) {
 	b := mainstem.NewBatch()
 	b.Durability = t.s.o.Durability
-	last := make(map[string]int, len(t.ops))
-	for i := range t.ops {
-		last[opID(t.ops[i].space, t.ops[i].key)] = i
+	last := t.first
+	if len(t.first) < len(t.ops) { // some are changed twice
+		last = make(map[string]int, len(t.first))
+		for i := range t.ops {
+			last[t.ops[i].id] = i
+		}
 	}
-	var writes []int
+	writes := make([]int, 0, len(t.first))
 	for i := range t.ops {
 		o := &t.ops[i]
-		id := opID(o.space, o.key)
-		if t.first[id] == i {
+		if t.first[o.id] == i {
 			o.demand(b)
 		}
 		if o.make != "" {
 			b.Ensure(o.make, rowPolicy())
 		}
-		if last[id] != i || o.value == nil && o.base == 0 {
+		if last[o.id] != i || o.value == nil && o.base == 0 {
 			continue // changed again, or made and deleted, in the same transaction
 		}
 		o.write(b)
@@ -154,10 +190,14 @@ func (o *op) write(b *mainstem.Batch) {
 	}
 }
 
-// get returns the row of the table with the primary key of values, if there is one.
-func (t *tx) get(tab *table, values []Value) (*stored, error) {
-	if p, ok := t.rows[opID(tab.space, encodeKey(tab, values))]; ok {
+// get returns the row of the table with the primary key of values, if there is
+// one. key is that of values.
+func (t *tx) get(tab *table, key rowKey, values []Value) (*stored, error) {
+	if p, ok := t.rows[key.id]; ok {
 		return p.now, nil
+	}
+	if r := t.s.recent.get(tab, key.id); r != nil {
+		return r, nil
 	}
 	return t.s.mirror.get(t.ctx, tab, values)
 }
@@ -168,46 +208,54 @@ func (t *tx) write(tab *table, from, to *stored) error {
 	if to == nil {
 		known = from
 	}
-	key := encodeKey(tab, known.values)
+	return t.writeKey(tab, keyOf(tab, known.values), from, to)
+}
+
+// writeKey is write for a row whose key is known.
+func (t *tx) writeKey(tab *table, key rowKey, from, to *stored) error {
+	var row []byte
 	if !tab.virtual {
-		o := op{space: tab.space, key: key, table: tab, row: known.k}
 		if to != nil {
-			o.value = encodeRow(nil, tab, to.values)
+			row = encodeRow(nil, tab, to.values)
 		}
-		if from != nil {
-			o.base = from.version
-		}
-		if err := mainstem.ValidateKey(key); err != nil {
+		if err := mainstem.ValidateKey(key.key); err != nil {
 			return err
+		}
+		o := op{id: key.id, space: tab.space, key: key.key, value: row, table: tab}
+		if from != nil {
+			o.base, o.row = from.version, from.k
+		}
+		if to != nil {
+			o.row = to.k
 		}
 		t.add(o)
 	}
 	if t.direct {
 		if to != nil {
-			to.version = t.guess(tab, key)
+			to.version = t.guess(tab, key.id)
 		}
+		t.s.recent.drop(key.id)
 		return t.s.mirror.write(t.ctx, tab, from, to)
 	}
-	id := opID(tab.space, key)
-	was := t.rows[id]
-	t.undo = append(t.undo, undone{id, was})
-	p := &pending{table: tab, before: from, now: to}
+	was := t.rows[key.id]
+	t.undo = append(t.undo, undone{key.id, was})
+	p := &pending{table: tab, before: from, now: to, row: row}
 	if was != nil {
 		p.before = was.before
 	} else {
-		t.order = append(t.order, id)
+		t.order = append(t.order, key.id)
 	}
-	t.rows[id] = p
+	t.rows[key.id] = p
 	return nil
 }
 
 // guess returns the version that a record will have, unless the log has given
 // versions of its key before.
-func (t *tx) guess(tab *table, key []byte) mainstem.Version {
+func (t *tx) guess(tab *table, id string) mainstem.Version {
 	if tab.virtual {
 		return 0
 	}
-	return t.ops[t.first[opID(tab.space, key)]].base + 1
+	return t.ops[t.first[id]].base + 1
 }
 
 // settle tells the rows the versions of their records.
@@ -220,7 +268,7 @@ func (t *tx) settle(r mainstem.Receipt, writes []int) error {
 		switch {
 		case o.table == nil || o.value == nil:
 		case !t.direct:
-			if p := t.rows[opID(o.space, o.key)]; p != nil && p.now != nil {
+			if p := t.rows[o.id]; p != nil && p.now != nil {
 				p.now.version = v
 			}
 		case v != o.base+1:
@@ -244,6 +292,7 @@ func (t *tx) applyRows() error {
 		if err := t.s.mirror.write(t.ctx, p.table, p.before, p.now); err != nil {
 			return err
 		}
+		t.s.recent.set(id, p)
 	}
 	return nil
 }
@@ -251,7 +300,7 @@ func (t *tx) applyRows() error {
 // describe writes a record of the catalog; a nil value deletes it. settled, if it
 // is not nil, is told the version that the record got.
 func (t *tx) describe(key string, value any, base mainstem.Version, settled func(mainstem.Version)) error {
-	o := op{space: CatalogSpace, key: []byte(key), base: base, settled: settled}
+	o := op{id: opID(CatalogSpace, []byte(key)), space: CatalogSpace, key: []byte(key), base: base, settled: settled}
 	if value != nil {
 		p, err := json.Marshal(value)
 		if err != nil {
@@ -260,96 +309,5 @@ func (t *tx) describe(key string, value any, base mainstem.Version, settled func
 		o.value = p
 	}
 	t.add(o)
-	return nil
-}
-
-// get reads a row by its primary key, for the writer.
-func (m *mirror) get(ctx context.Context, tab *table, values []Value) (*stored, error) {
-	args := make([]driver.Value, len(tab.keys))
-	for i, k := range tab.keys {
-		args[i] = values[k].Any()
-	}
-	var found *stored
-	err := m.writer.each(ctx, func(row []driver.Value) error {
-		found = readStored(tab, row)
-		return nil
-	}, tab.getSQL, args...)
-	if err != nil {
-		return nil, broken("reading a row", err)
-	}
-	return found, nil
-}
-
-// readStored reads a row that begins with its number and version.
-func readStored(tab *table, row []driver.Value) *stored {
-	r := &stored{values: make([]Value, len(tab.Columns))}
-	r.k = fromSQL(row[0], osql.Integer64).n
-	r.version = mainstem.Version(fromSQL(row[1], osql.Integer64).n)
-	for i := range r.values {
-		r.values[i] = fromSQL(row[i+2], tab.Columns[i].Type)
-	}
-	return r
-}
-
-// write changes a row of the mirror.
-func (m *mirror) write(ctx context.Context, tab *table, from, to *stored) error {
-	var err error
-	switch {
-	case from == nil && to == nil: // made and deleted in one transaction
-	case from == nil:
-		_, err = m.put(ctx, tab, to.k, to.version, to.values)
-	case to == nil:
-		err = m.remove(ctx, tab, from.k)
-	case from.k != to.k: // deleted and made in one transaction
-		if err = m.remove(ctx, tab, from.k); err == nil {
-			_, err = m.put(ctx, tab, to.k, to.version, to.values)
-		}
-	default:
-		err = m.update(ctx, tab, from, to)
-	}
-	return err
-}
-
-// put adds a row; k is 0 if SQLite is to number it. It returns its number.
-func (m *mirror) put(ctx context.Context, tab *table, k int64, version mainstem.Version, values []Value) (int64, error) {
-	args := make([]driver.Value, 0, len(values)+2)
-	if k == 0 {
-		args = append(args, nil)
-	} else {
-		args = append(args, k)
-	}
-	args = append(args, int64(version))
-	for i := range values {
-		args = append(args, values[i].Any())
-	}
-	id, err := m.writer.exec(ctx, tab.insertSQL, args...)
-	if err != nil {
-		return 0, broken("writing a row of "+tab.String(), err)
-	}
-	return id, nil
-}
-
-// update changes the columns of a row that differ: only their indexes are touched.
-func (m *mirror) update(ctx context.Context, tab *table, from, to *stored) error {
-	var set []string
-	args := make([]driver.Value, 0, 16)
-	for i := range to.values {
-		if to.values[i] != from.values[i] {
-			set = append(set, osql.MirrorColumn(&tab.Columns[i])+" = ?, ")
-			args = append(args, to.values[i].Any())
-		}
-	}
-	args = append(args, int64(to.version), to.k)
-	sql := fmt.Sprintf("UPDATE %s SET %s%s = ? WHERE %s = ?", tab.mirror(), strings.Join(set, ""), osql.Version, osql.RowID)
-	if _, err := m.writer.exec(ctx, sql, args...); err != nil {
-		return broken("changing a row of "+tab.String(), err)
-	}
-	return nil
-}
-
-func (m *mirror) remove(ctx context.Context, tab *table, k int64) error {
-	if _, err := m.writer.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE %s = ?", tab.mirror(), osql.RowID), k); err != nil {
-		return broken("deleting a row of "+tab.String(), err)
-	}
 	return nil
 }

@@ -144,6 +144,11 @@ func fromSQL(x driver.Value, t osql.Type) Value {
 	default:
 		return zeroOf(t) // NULL: the sum, or the subselect, of nothing
 	}
+	return conform(v, t)
+}
+
+// conform converts v to what a column of type t holds.
+func conform(v Value, t osql.Type) Value {
 	switch {
 	case t.Text() && v.kind != textValue:
 		return Text(v.String())

@@ -55,6 +55,9 @@ func (s *Server) do(ctx context.Context, m mode, run func(t *tx) error) (mainste
 	if err := s.failed(); err != nil {
 		return 0, err
 	}
+	if ctx.Err() != nil { // or the writer might be faster than the look at it below
+		return 0, canceled(ctx)
+	}
 	j := &job{mode: m, run: run, done: make(chan struct{})}
 	select {
 	case s.jobs <- j:
@@ -189,6 +192,7 @@ func (s *Server) try(jobs []*job) (n int, err error) {
 		return 1, nil
 	}
 	t := s.newTx()
+	defer t.release()
 	for n < len(jobs) && (n == 0 || t.bytes < maxGroupBytes) {
 		j := jobs[n]
 		if j.mode > reading || j.mode == reading && len(t.rows) > 0 {
@@ -204,7 +208,7 @@ func (s *Server) try(jobs []*job) (n int, err error) {
 		return n, err
 	}
 	if len(t.rows) > 0 || len(t.inside) > 0 {
-		if err := s.mirror.begin(s.quiet); err != nil {
+		if err := s.mirror.begin(s.quiet, final); err != nil {
 			return n, s.lost(err)
 		}
 		// The rows are in the log, and queries wait for the gate: the callers can go on.
@@ -224,10 +228,11 @@ func (s *Server) try(jobs []*job) (n int, err error) {
 
 // tryDirect runs a job in a direct transaction.
 func (s *Server) tryDirect(j *job) error {
-	if err := s.mirror.begin(s.quiet); err != nil {
+	if err := s.mirror.begin(s.quiet, undoable); err != nil {
 		return s.lost(err)
 	}
 	t := s.newTx()
+	defer t.release()
 	t.direct = true
 	if j.err = j.run(t); j.err != nil {
 		return s.lost(s.mirror.rollback(s.quiet))

@@ -2,12 +2,16 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
+	"github.com/mainstemdev/mainstem/alert/omnirest"
 )
 
 // insertStatement and selectStatement are what the bench of the original coordinator
@@ -67,6 +71,11 @@ func bed(t testing.TB, overHTTP bool) *client.Client {
 		}
 		o.Backends[name] = must(NewServerBackend(s, people.in))
 	}
+	return coordinate(t, config, o)
+}
+
+// coordinate starts a coordinator and returns a client of it.
+func coordinate(t testing.TB, config *Config, o *Options) *client.Client {
 	c := must(New(config, o))
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = c.Server()
@@ -134,6 +143,80 @@ func BenchmarkScenarios(b *testing.B) {
 	}
 }
 
+// BenchmarkNative runs them by turns on the two servers themselves, both asked at the
+// same time over their HTTP interface, and through a coordinator that asks them so:
+// x-coordinator is the median time of the former divided by that of the latter.
+func BenchmarkNative(b *testing.B) {
+	config := &Config{}
+	config.OMNIbus.Clusters = map[string][]string{}
+	var native [2]*omnirest.Client
+	for i := range native {
+		name := fmt.Sprint("AGG", i+1)
+		x := newSite(b, table(b, name))
+		config.OMNIbus.Clusters[name] = []string{x.addr}
+		native[i] = must(omnirest.New("http://"+x.addr, &omnirest.Options{User: "root", Password: "secret", MaxConns: 10}))
+		b.Cleanup(func() { _ = native[i].Close() })
+	}
+	cl := coordinate(b, config, &Options{})
+	both := func(sql string, rows int, affected int64) error {
+		var wg sync.WaitGroup
+		errs := [2]error{}
+		for i, c := range native {
+			wg.Go(func() {
+				r, err := c.SQL(context.Background(), sql)
+				if err == nil && (len(r.Rows) != rows || r.Affected != affected) {
+					err = fmt.Errorf("%d rows, affected %d", len(r.Rows), r.Affected)
+				}
+				errs[i] = err
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs[:]...)
+	}
+	through := func(sql string, rows int, affected int64) error { return ask(cl, sql, rows, affected) }
+	for i := range 110 {
+		group := "hundred"
+		if i >= 100 {
+			group = "ten"
+		}
+		if err := through(insertStatement(fmt.Sprint("id-", i), group, i), 0, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+	type asker func(sql string, rows int, affected int64) error
+	for name, do := range map[string]struct {
+		n  int
+		do func(a asker, i int) error
+	}{
+		"insert=100":        {100, func(a asker, i int) error { return a(insertStatement(fmt.Sprint("id-", i), "hundred", i), 0, 1) }},
+		"select=100x10rows": {100, func(a asker, i int) error { return a(selectStatement("ten"), 10, 10) }},
+		"select=10x100rows": {10, func(a asker, i int) error { return a(selectStatement("hundred"), 100, 100) }},
+	} {
+		for _, clients := range []int{1, 10} {
+			b.Run(fmt.Sprintf("%s/clients=%d", name, clients), func(b *testing.B) {
+				var direct, coordinated []float64
+				for b.Loop() {
+					for _, way := range []struct {
+						a  asker
+						to *[]float64
+					}{{both, &direct}, {through, &coordinated}} {
+						began := time.Now()
+						if err := each(clients, do.n, func(i int) error { return do.do(way.a, i) }); err != nil {
+							b.Fatal(err)
+						}
+						*way.to = append(*way.to, float64(time.Since(began)))
+					}
+				}
+				slices.Sort(direct)
+				slices.Sort(coordinated)
+				b.ReportMetric(direct[len(direct)/2]/1e6, "native-ms")
+				b.ReportMetric(coordinated[len(coordinated)/2]/1e6, "coordinator-ms")
+				b.ReportMetric(direct[len(direct)/2]/coordinated[len(coordinated)/2], "x-coordinator")
+			})
+		}
+	}
+}
+
 func benchScenarios(b *testing.B, overHTTP bool, clients int) {
 	cl := bed(b, overHTTP)
 	texts := make([]string, 100)
@@ -144,12 +227,18 @@ func benchScenarios(b *testing.B, overHTTP bool, clients int) {
 	run := func(name string, n int, do func(i int) error) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			var times []time.Duration
+			before := processorTime(b)
 			for b.Loop() {
 				round++
+				began := time.Now()
 				if err := each(clients, n, do); err != nil {
 					b.Fatal(err)
 				}
+				times = append(times, time.Since(began))
 			}
+			b.ReportMetric(float64(processorTime(b)-before)/1e6/float64(len(times)), "processor-ms")
+			b.ReportMetric(float64(slices.Min(times))/1e6, "least-ms")
 		})
 	}
 	run("insert=100", 100, func(i int) error { return ask(cl, texts[i], 0, 1) })

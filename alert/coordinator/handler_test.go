@@ -514,7 +514,16 @@ func TestPanicIsAnErrorOfItsRequest(t *testing.T) {
 // FuzzParse: any body is refused or understood.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"sql":"x","clusters":["a"],"merge":{"orderBy":["a desc"],"limit":1}}`))
+	f.Add([]byte(`{"sql":"select 'a' from b"}` + "\n"))
+	f.Add([]byte(`{"sql":"a","sql":"b"}`))
+	f.Add([]byte(`{"sql":"\u0041"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
+		if sql, ok := onlySQL(body); ok {
+			var whole rawSQL
+			if err := json.Unmarshal(body, &whole); err != nil || whole.SQL == nil || *whole.SQL != sql || whole.Clusters != nil || whole.Merge != nil {
+				t.Fatalf("%q is %q, and in general %v, %v", body, sql, whole, err)
+			}
+		}
 		r, err := parse(body)
 		if err == nil && (r.SQL == nil || r.Merge != nil && len(r.Merge.terms) != len(r.Merge.OrderBy)) {
 			t.Fatal("accepted", reflect.ValueOf(*r))

@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -22,6 +24,10 @@ type rawSQL struct {
 // parse reads a body.
 func parse(body []byte) (*rawSQL, error) {
 	var r rawSQL
+	if sql, ok := onlySQL(body); ok {
+		r.SQL = &sql
+		return &r, nil
+	}
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, invalid("the body: %w", err)
 	}
@@ -32,6 +38,23 @@ func parse(body []byte) (*rawSQL, error) {
 		return &r, r.Merge.validate()
 	}
 	return &r, nil
+}
+
+// onlySQL reads a body that holds nothing but statements, in ASCII and without
+// escapes, as nearly all do, without decoding it in general.
+func onlySQL(body []byte) (sql string, ok bool) {
+	const head, tail = `{"sql":"`, `"}`
+	p := bytes.TrimRight(body, " \t\r\n")
+	if len(p) < len(head)+len(tail) || string(p[:len(head)]) != head || string(p[len(p)-len(tail):]) != tail {
+		return "", false
+	}
+	p = p[len(head) : len(p)-len(tail)]
+	for _, c := range p {
+		if c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return "", false
+		}
+	}
+	return string(p), true
 }
 
 // run is a request that is being served.

@@ -55,34 +55,66 @@ var symbols = map[string]lexer.TokenType{
 	"EOF": tokenEOF, "Ident": tokenIdent, "Keyword": tokenKeyword, "Slot": tokenSlot, "Punct": tokenPunct,
 }
 
-// keywords cannot be names, except after a dot.
-var keywords = map[string]bool{}
+// keywords cannot be names, except after a dot. Each is its own value, so that
+// finding one makes no string.
+var keywords = map[string]string{}
+
+// longestKeyword is the length of the longest of them.
+var longestKeyword int
 
 func init() {
 	const words = `SELECT DISTINCT TOP FROM WHERE GROUP ORDER BY HAVING AND OR XOR NOT IN LIKE BETWEEN AS ASC DESC
 		INSERT INTO VALUES UPDATING UPDATE VIA SET DELETE CASE WHEN THEN ELSE END ANY ALL TRUE FALSE`
 	for _, w := range strings.Fields(words) {
-		keywords[w] = true
+		keywords[w] = w
+		longestKeyword = max(longestKeyword, len(w))
 	}
 }
 
-// lexed is one statement in tokens. Literals are taken out: a token of type Slot
-// says which one stood there, and of what kind it is, so that statements that differ
-// only in their literals have the same tokens.
-type lexed struct {
-	tokens   []lexer.Token
-	literals []Literal
+// keyword returns the keyword that w is, in any case; "" if it is none.
+func keyword(w string) string {
+	if len(w) > longestKeyword {
+		return ""
+	}
+	var up [16]byte
+	for i := range len(w) {
+		up[i] = w[i]
+		if w[i] >= 'a' && w[i] <= 'z' {
+			up[i] -= 'a' - 'A'
+		}
+	}
+	return keywords[string(up[:len(w)])]
 }
 
-// scanner cuts a text into tokens.
-type scanner struct {
-	text  string
+// place is where a statement begins in a text.
+type place struct {
 	at    int
 	line  int // from 1
 	start int // of the line
-	args  []Literal
-	used  int // arguments used so far
+	used  int // arguments used before
+}
+
+// scanner cuts a text into tokens. Literals are taken out: a token of type Slot
+// says which one stood there, and of what kind it is, so that statements that differ
+// only in their literals have the same tokens, and the same key.
+//
+// Most statements are like one that was translated before: then the key and the
+// literals are all that is needed of them, and no tokens are kept.
+type scanner struct {
+	text string
+	args []Literal
+	place
 	depth int
+
+	// Of the statement.
+	key      []byte // the tokens, each with a blank behind it
+	literals []Literal
+	count    int    // of tokens
+	first    string // the first token; "" if it is a literal
+	last     string // the last token
+	lastType lexer.TokenType
+	keep     bool // tokens are kept
+	tokens   []lexer.Token
 }
 
 func (s *scanner) errorf(format string, a ...any) error {
@@ -92,36 +124,37 @@ func (s *scanner) errorf(format string, a ...any) error {
 
 // statement scans up to and including the next separator. more is false at the
 // end of the text.
-func (s *scanner) statement() (l lexed, more bool, err error) {
-	s.depth = 0
+func (s *scanner) statement() (more bool, err error) {
+	s.depth, s.count, s.first, s.last, s.lastType = 0, 0, "", "", tokenEOF
+	s.key, s.literals, s.tokens = s.key[:0], nil, nil
 	for {
 		if err := s.skip(); err != nil {
-			return l, false, err
+			return false, err
 		}
 		if s.at >= len(s.text) {
-			return l, false, nil
+			return false, nil
 		}
 		if s.text[s.at] == ';' {
 			s.at++
-			return l, true, nil
+			return true, nil
 		}
-		if s.separator(&l) {
-			return l, true, nil
+		if s.separator() {
+			return true, nil
 		}
-		if len(l.tokens) == MaxTokens {
-			return l, false, s.errorf("the statement has more than %d words and signs: split it", MaxTokens)
+		if s.count == MaxTokens {
+			return false, s.errorf("the statement has more than %d words and signs: split it", MaxTokens)
 		}
-		if err := s.token(&l); err != nil {
-			return l, false, err
+		if err := s.token(); err != nil {
+			return false, err
 		}
 	}
 }
 
 // separator takes a line that holds nothing but "go", which clients put between
 // statements.
-func (s *scanner) separator(*lexed) bool {
+func (s *scanner) separator() bool {
 	rest := s.text[s.at:]
-	if len(rest) < 2 || !strings.EqualFold(rest[:2], "go") || strings.TrimSpace(s.text[s.start:s.at]) != "" {
+	if len(rest) < 2 || rest[0]|0x20 != 'g' || rest[1]|0x20 != 'o' || strings.TrimSpace(s.text[s.start:s.at]) != "" {
 		return false
 	}
 	line, _, _ := strings.Cut(rest, "\n")
@@ -171,15 +204,15 @@ func (s *scanner) pass(n int) {
 	s.at += n
 }
 
-func (s *scanner) token(l *lexed) error {
+func (s *scanner) token() error {
 	c := s.text[s.at]
 	switch {
 	case isLetter(c):
-		s.word(l)
-	case isDigit(c) || c == '.' && s.at+1 < len(s.text) && isDigit(s.text[s.at+1]) && !afterName(l):
-		return s.number(l)
+		s.word()
+	case isDigit(c) || c == '.' && s.at+1 < len(s.text) && isDigit(s.text[s.at+1]) && s.lastType != tokenIdent:
+		return s.number() // but for a dot behind a name, which belongs to it
 	case c == '\'' || c == '"':
-		return s.quoted(l, c)
+		return s.quoted(c)
 	case c == '?':
 		if s.used == len(s.args) {
 			return s.errorf("the statement has more parameters than arguments: %d", len(s.args))
@@ -187,9 +220,9 @@ func (s *scanner) token(l *lexed) error {
 		lit := s.args[s.used]
 		s.used++
 		lit.Arg = s.used
-		s.literal(l, lit, 1)
+		s.literal(lit, 1)
 	default:
-		return s.punct(l)
+		return s.punct()
 	}
 	if s.depth > MaxDepth {
 		return s.errorf("more than %d parentheses or CASEs inside of each other", MaxDepth)
@@ -197,53 +230,70 @@ func (s *scanner) token(l *lexed) error {
 	return nil
 }
 
-// afterName reports whether the last token is a name, so that a dot belongs to it.
-func afterName(l *lexed) bool {
-	return len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].Type == tokenIdent
+// add notes a token of n bytes.
+func (s *scanner) add(t lexer.TokenType, value string, n int) {
+	s.key = append(append(s.key, value...), ' ')
+	s.note(t, value, n)
 }
 
-func (s *scanner) add(l *lexed, t lexer.TokenType, value string, n int) {
-	l.tokens = append(l.tokens, lexer.Token{Type: t, Value: value,
-		Pos: lexer.Position{Offset: s.at, Line: s.line, Column: s.at - s.start + 1}})
-	s.pass(n)
+func (s *scanner) note(t lexer.TokenType, value string, n int) {
+	if s.keep {
+		s.tokens = append(s.tokens, lexer.Token{Type: t, Value: value,
+			Pos: lexer.Position{Offset: s.at, Line: s.line, Column: s.at - s.start + 1}})
+	}
+	if s.count == 0 && t != tokenSlot {
+		s.first = value
+	}
+	s.count++
+	s.last, s.lastType = value, t
+	s.at += n
 }
 
-func (s *scanner) word(l *lexed) {
+func (s *scanner) word() {
 	n := 1
 	for s.at+n < len(s.text) && (isLetter(s.text[s.at+n]) || isDigit(s.text[s.at+n])) {
 		n++
 	}
 	w := s.text[s.at : s.at+n]
-	afterDot := len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].Value == "." && l.tokens[len(l.tokens)-1].Type == tokenPunct
-	if up := strings.ToUpper(w); keywords[up] && !afterDot {
-		switch up {
+	afterDot := s.lastType == tokenPunct && s.last == "."
+	if k := keyword(w); k != "" && !afterDot {
+		switch k {
 		case "CASE":
 			s.depth++
 		case "END":
 			s.depth--
 		}
-		s.add(l, tokenKeyword, up, n)
+		s.add(tokenKeyword, k, n)
 		return
 	}
-	s.add(l, tokenIdent, w, n)
+	s.add(tokenIdent, w, n)
 }
 
-func (s *scanner) literal(l *lexed, lit Literal, n int) {
-	if lit.Kind == StringLiteral && afterLike(l) && plainPattern(lit.Text) {
+// literal notes a literal of n bytes, which may have several lines.
+func (s *scanner) literal(lit Literal, n int) {
+	if lit.Kind == StringLiteral && s.lastType == tokenKeyword && s.last == "LIKE" && plainPattern(lit.Text) {
 		lit.Kind = PlainPattern
 	}
-	l.literals = append(l.literals, lit)
-	s.add(l, tokenSlot, string(lit.Kind)+strconv.Itoa(len(l.literals)-1), n)
+	if s.literals == nil {
+		s.literals = make([]Literal, 0, someLiterals)
+	}
+	s.literals = append(s.literals, lit)
+	s.key = append(s.key, '?', byte(lit.Kind), ' ')
+	value := ""
+	if s.keep {
+		value = string(lit.Kind) + strconv.Itoa(len(s.literals)-1)
+	}
+	s.note(tokenSlot, value, 0)
+	s.pass(n)
 }
 
-func afterLike(l *lexed) bool {
-	return len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].Type == tokenKeyword && l.tokens[len(l.tokens)-1].Value == "LIKE"
-}
+// someLiterals is how many literals there is room for at first.
+const someLiterals = 16
 
 // plainPattern reports whether p, as a pattern, matches just what contains it.
 func plainPattern(p string) bool { return !strings.ContainsAny(p, `\.+*?()|[]{}^$`) }
 
-func (s *scanner) number(l *lexed) error {
+func (s *scanner) number() error {
 	n, real := 0, false
 	for s.at+n < len(s.text) {
 		c := s.text[s.at+n]
@@ -275,7 +325,7 @@ done:
 	if err != nil {
 		return s.errorf("the number %.40s is out of range", text)
 	}
-	s.literal(l, lit, n)
+	s.literal(lit, n)
 	return nil
 }
 
@@ -289,7 +339,7 @@ func (s *scanner) exponent(n int) bool {
 }
 
 // quoted scans a string in single or double quotes; a doubled quote stands for one.
-func (s *scanner) quoted(l *lexed, quote byte) error {
+func (s *scanner) quoted(quote byte) error {
 	var b strings.Builder
 	rest := s.text[s.at+1:]
 	n := 1
@@ -301,12 +351,12 @@ func (s *scanner) quoted(l *lexed, quote byte) error {
 		n += i + 1
 		doubled := len(rest) > i+1 && rest[i+1] == quote
 		if !doubled && b.Len() == 0 {
-			s.literal(l, Literal{Kind: StringLiteral, Text: rest[:i]}, n)
+			s.literal(Literal{Kind: StringLiteral, Text: rest[:i]}, n)
 			return nil
 		}
 		b.WriteString(rest[:i])
 		if !doubled {
-			s.literal(l, Literal{Kind: StringLiteral, Text: b.String()}, n)
+			s.literal(Literal{Kind: StringLiteral, Text: b.String()}, n)
 			return nil
 		}
 		b.WriteByte(quote)
@@ -315,12 +365,17 @@ func (s *scanner) quoted(l *lexed, quote byte) error {
 	}
 }
 
-// puncts are the signs, the longer before their beginnings.
-var puncts = []string{"%<=", "%>=", "%<>", "%!=", "%=", "%<", "%>", "<=", ">=", "<>", "!=", "==",
-	"=", "<", ">", "(", ")", ",", ".", "+", "-", "*", "/"}
+// puncts are the signs by their first byte, the longer before their beginnings.
+var puncts = func() (by [256][]string) {
+	for _, p := range []string{"%<=", "%>=", "%<>", "%!=", "%=", "%<", "%>", "<=", ">=", "<>", "!=", "==",
+		"=", "<", ">", "(", ")", ",", ".", "+", "-", "*", "/"} {
+		by[p[0]] = append(by[p[0]], p)
+	}
+	return by
+}()
 
-func (s *scanner) punct(l *lexed) error {
-	for _, p := range puncts {
+func (s *scanner) punct() error {
+	for _, p := range puncts[s.text[s.at]] {
 		if !strings.HasPrefix(s.text[s.at:], p) {
 			continue
 		}
@@ -333,7 +388,7 @@ func (s *scanner) punct(l *lexed) error {
 		if s.depth > MaxDepth {
 			return s.errorf("more than %d parentheses or CASEs inside of each other", MaxDepth)
 		}
-		s.add(l, tokenPunct, p, len(p))
+		s.add(tokenPunct, p, len(p))
 		return nil
 	}
 	return s.errorf("the sign %q has no meaning here", firstRune(s.text[s.at:]))

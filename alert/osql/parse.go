@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Statement is one statement of a text, cut into tokens and not parsed yet.
+// Statement is one statement of a text, which is not parsed yet.
 type Statement struct {
 	// Key is the same for all statements that differ only in their literals,
 	// blanks, comments, and the case of keywords: what a cache of translations needs.
@@ -21,15 +21,30 @@ type Statement struct {
 	// Literals are the constants of the statement, in order.
 	Literals []Literal
 
-	tokens []lexer.Token
+	in    string // the text that it is in
+	args  []Literal
+	from  place
+	first string // see scanner
+
+	tokens []lexer.Token // once it is parsed
 }
 
 // Verb returns the first word of the statement in capitals.
 func (s *Statement) Verb() string {
-	if len(s.tokens) == 0 || s.tokens[0].Type == tokenSlot {
-		return ""
+	if v := keyword(s.first); v != "" {
+		return v
 	}
-	return strings.ToUpper(s.tokens[0].Value)
+	return strings.ToUpper(s.first)
+}
+
+// scan cuts the statement into tokens.
+func (s *Statement) scan() error {
+	c := scanner{text: s.in, args: s.args, place: s.from, keep: true}
+	if _, err := c.statement(); err != nil {
+		return err
+	}
+	s.tokens = c.tokens
+	return nil
 }
 
 // Split cuts a text into its statements, which are separated by ";" or by
@@ -40,15 +55,17 @@ func Split(text string, args []Literal) ([]Statement, error) {
 	if len(text) > MaxText {
 		return nil, invalid("the text has %d bytes: the limit is %d; split it", len(text), MaxText)
 	}
-	s := scanner{text: text, line: 1, args: args}
+	var room [1024]byte
+	s := scanner{text: text, args: args, place: place{line: 1}, key: room[:0]}
 	var out []Statement
 	for {
-		l, more, err := s.statement()
+		from := s.place
+		more, err := s.statement()
 		if err != nil {
 			return nil, err
 		}
-		if len(l.tokens) > 0 {
-			out = append(out, Statement{Key: key(l.tokens), Literals: l.literals, tokens: l.tokens})
+		if s.count > 0 {
+			out = append(out, Statement{Key: string(s.key), Literals: s.literals, in: text, args: args, from: from, first: s.first})
 		}
 		if !more {
 			break
@@ -61,26 +78,6 @@ func Split(text string, args []Literal) ([]Statement, error) {
 		return nil, invalid("the text holds no statement")
 	}
 	return out, nil
-}
-
-// key joins the tokens. A blank between any two keeps different texts apart.
-func key(tokens []lexer.Token) string {
-	n := 0
-	for i := range tokens {
-		n += len(tokens[i].Value) + 1
-	}
-	var b strings.Builder
-	b.Grow(n)
-	for i := range tokens {
-		if tokens[i].Type == tokenSlot {
-			b.WriteByte('?')
-			b.WriteByte(tokens[i].Value[0])
-		} else {
-			b.WriteString(tokens[i].Value)
-		}
-		b.WriteByte(' ')
-	}
-	return b.String()
 }
 
 var parser = sync.OnceValues(func() (*participle.Parser[statement], error) {
@@ -101,6 +98,9 @@ func (s *Statement) parse() (tree *statement, err error) {
 			tree, err = nil, &mainstem.Error{Op: "sql", Outcome: mainstem.NotWritten, Err: fmt.Errorf("parsing a %s statement: %v", s.Verb(), r)}
 		}
 	}()
+	if err := s.scan(); err != nil {
+		return nil, err
+	}
 	if err := s.supported(); err != nil {
 		return nil, err
 	}

@@ -211,6 +211,7 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		for i := range statements {
+			checkKey(t, &statements[i])
 			p, err := Translate(&statements[i], testTables, "custom")
 			if err != nil {
 				checkError(t, err)
@@ -220,6 +221,29 @@ func FuzzTranslate(f *testing.F) {
 			accept(t, db, p)
 		}
 	})
+}
+
+// checkKey compares a statement with its tokens.
+func checkKey(t *testing.T, s *Statement) {
+	t.Helper()
+	if err := s.scan(); err != nil {
+		t.Fatal(err)
+	}
+	key, literals := "", 0
+	for _, x := range s.tokens {
+		if x.Type != tokenSlot {
+			key += x.Value + " "
+			continue
+		}
+		if x.Value != fmt.Sprint(string(s.Literals[literals].Kind), literals) {
+			t.Fatalf("the literal %d is %s", literals, x.Value)
+		}
+		key += "?" + x.Value[:1] + " "
+		literals++
+	}
+	if key != s.Key || literals != len(s.Literals) || len(s.tokens) == 0 {
+		t.Fatalf("the key is %q with %d literals, and of its tokens %q with %d", s.Key, len(s.Literals), key, literals)
+	}
 }
 
 func checkError(t *testing.T, err error) {
