@@ -125,6 +125,7 @@ func TestKilledObjectServer(t *testing.T) {
 		})
 	}
 	var mu sync.Mutex
+	var taken atomic.Int64 // inserts that were acknowledged
 	written := map[string]bool{}
 	for g := range 2 {
 		again(func(i int) {
@@ -132,7 +133,9 @@ func TestKilledObjectServer(t *testing.T) {
 			r, err := cl.RawSQL(t.Context(), "insert into alerts.status (Identifier, Severity) values ('"+id+"', 3)")
 			mu.Lock()
 			defer mu.Unlock()
-			written[id] = err == nil && len(r) == 1 && r[0].Err == nil
+			if written[id] = err == nil && len(r) == 1 && r[0].Err == nil; written[id] {
+				taken.Add(1)
+			}
 		})
 	}
 	answers := func(who *objectServer) {
@@ -140,6 +143,10 @@ func TestKilledObjectServer(t *testing.T) {
 		n := asked.Load() + 50
 		if !eventually(func() bool { return asked.Load() > n && from.Load() == who.name }) {
 			t.Fatalf("%s does not answer, but %q", who.name, from.Load())
+		}
+		n = taken.Load() + 2 // of two clients: the third was given to who answers now
+		if !eventually(func() bool { return taken.Load() > n }) {
+			t.Fatalf("%s takes no inserts", who.name)
 		}
 	}
 	for range 2 {
