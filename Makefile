@@ -4,12 +4,18 @@ FUZZTIME ?= 30s
 BENCH    ?= .
 PKG      ?= ./...
 ARGS     ?=
+COMMIT   ?= HEAD~1
+RACE      = cd bench && GOWORK=off go run .
+RESULTS   = ../bench-results.json
+BASELINE  = ../bench-baseline.json
 
 .DEFAULT_GOAL := help
 .PHONY: help test race invariants lint fuzz crash crash-long bench generate build run cover ci
+.PHONY: benchmark benchmark-quick benchmark-full benchmark-storage benchmark-protocol benchmark-client benchmark-server
+.PHONY: benchmark-report benchmark-baseline benchmark-compare benchmark-since
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 test: ## run all tests
 	go test ./...
@@ -34,6 +40,39 @@ crash-long: ## run the crash loops with many more seeds and places: an hour
 
 bench: ## run the benchmarks that match BENCH (.) in PKG (./...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+benchmark: ## race everything against its peers, quickly, and show the tables
+	$(RACE) run --quick --out $(RESULTS) $(ARGS)
+
+benchmark-quick: benchmark ## the same
+
+benchmark-full: ## race everything with many rounds, then the scale tests: hours
+	$(RACE) run --out $(RESULTS) $(ARGS)
+	$(RACE) run --scale --out ../bench-scale.json $(ARGS)
+
+benchmark-storage: ## race the storage of streams
+	$(RACE) run stream/storage --out $(RESULTS) $(ARGS)
+
+benchmark-protocol: ## race encoding and decoding of Kafka's protocol
+	$(RACE) run stream/protocol --out $(RESULTS) $(ARGS)
+
+benchmark-client: ## race producers and consumers
+	$(RACE) run stream/client --out $(RESULTS) $(ARGS)
+
+benchmark-server: ## measure the footprint of servers
+	$(RACE) run footprint --out $(RESULTS) $(ARGS)
+
+benchmark-report: ## write docs/bench with the report and the plots of the last run
+	$(RACE) report $(RESULTS) --dir ../docs/bench
+
+benchmark-baseline: ## keep the last run for benchmark-compare
+	$(RACE) baseline --from $(RESULTS) --out $(BASELINE)
+
+benchmark-compare: ## measure now and compare with what benchmark-baseline kept
+	$(RACE) compare $(BASELINE) $(ARGS)
+
+benchmark-since: ## race this tree against COMMIT (HEAD~1), in turns
+	$(RACE) compare $(COMMIT) $(ARGS)
 
 generate: ## write the generated code again
 	go generate ./...

@@ -38,9 +38,12 @@ var Exceptions = []Exception{
 	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},
 	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
 
+	{"unwanted-import", "bench/contenders/codec/stream_lane.go", "gob is one of the codecs that are measured; nothing is kept"},
 	{"unwanted-import", "codec/binary/memory.go", "the one file that reads and writes the memory of values by address, as reflect does"},
 	{"unwanted-import", "codec/binary/assign_linkname.go", "go:linkname demands the import; the build tag purego does without"},
 
 	{"skip", "actor/cluster/clustertest/namespace_linux_test.go:needed", "network namespaces need root on Linux; the reason is shown, and where CI is set it fails instead"},
+	{"skip", "bench/suite/bench.go:BenchScale", "a benchmark that takes minutes, and was asked to be short"},
+	{"skip", "bench/suite/bench.go:benchEntry", "a contender that cannot run here is a skipped benchmark with its reason; the tests of contenders fail instead"},
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
 }

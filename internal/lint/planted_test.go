@@ -167,6 +167,7 @@ var plants = []plant{
 
 	{"dead-link", map[string]string{"docs/a.md": "[x](../READ.md)\n"}, "docs/a.md:1: links to ../READ.md"},
 	{"dead-link", map[string]string{"docs/a.md": "```go\nOpen[T](log)\n```\n[`T`](b.md)\n"}, "docs/a.md:4: links to b.md"},
+	{"dead-link", map[string]string{"docs/a.md": "![x](b.png) ![y](c.png)\n", "docs/b.png": "\x89PNG\x00"}, "docs/a.md:1: links to c.png"},
 	{"dead-link", map[string]string{"docs/a.md": "`Open[T](log)`\n```\nOpen[T](log)\n"}, ""},
 	{"dead-link", map[string]string{"docs/a.md": "[x](../README.md) [y](#here) [z](https://example.org/a) [d](decisions/)\n"}, ""},
 

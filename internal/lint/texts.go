@@ -95,7 +95,7 @@ func findDeadLinks(t *Tree, report reporter) {
 
 // exists reports whether p is a text, or a folder with one.
 func (t *Tree) exists(p string) bool {
-	if _, ok := t.Texts[p]; ok || p == "." {
+	if _, ok := t.Texts[p]; ok || t.Others[p] || p == "." {
 		return true
 	}
 	for known := range t.Texts {

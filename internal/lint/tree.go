@@ -23,6 +23,7 @@ const maxText = 1 << 20
 type Tree struct {
 	Module   string            // the module path of the root go.mod
 	Texts    map[string]string // contents of the text files, by slash-separated path
+	Others   map[string]bool   // paths of the files that are not text, such as pictures
 	Packages []*Package        // by folder
 	fset     *token.FileSet
 }
@@ -47,7 +48,7 @@ type File struct {
 // names begin with a dot (but not .ci), what is not text, and, as Go code but not
 // as texts, testdata folders.
 func Load(fsys fs.FS) (*Tree, error) {
-	t := &Tree{Texts: map[string]string{}, fset: token.NewFileSet()}
+	t := &Tree{Texts: map[string]string{}, Others: map[string]bool{}, fset: token.NewFileSet()}
 	packages := map[string]*Package{}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -60,6 +61,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 		}
 		text, err := readText(fsys, p, d)
 		if err != nil || text == "" {
+			t.Others[p] = true
 			return err
 		}
 		t.Texts[p] = text

@@ -3,7 +3,8 @@
 //
 //	go generate ./codec/binary/internal/shapes
 //
-// It runs in the folder of shapes.proto, which is where go generate starts it.
+// It runs in the folder of shapes.proto, which is where go generate starts it, or is
+// given another folder with such a file: a nested module has no such tools.
 package main
 
 import (
@@ -30,15 +31,19 @@ var plugins = []struct{ tool, parameter string }{
 }
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, dir string) error {
 	compiler := protocompile.Compiler{
-		Resolver:       &protocompile.SourceResolver{},
+		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := compiler.Compile(ctx, source)
@@ -52,7 +57,7 @@ func run(ctx context.Context) error {
 			ProtoFile:      []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(files[0])},
 		})
 		if err == nil {
-			err = write(ctx, p.tool, request)
+			err = write(ctx, dir, p.tool, request)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.tool, err)
@@ -61,8 +66,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// write runs a plugin and writes the files that it answers with.
-func write(ctx context.Context, tool string, request []byte) error {
+// write runs a plugin and writes the files that it answers with to dir.
+func write(ctx context.Context, dir, tool string, request []byte) error {
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", "tool", tool)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), &out, &problems
@@ -77,7 +82,7 @@ func write(ctx context.Context, tool string, request []byte) error {
 		return fmt.Errorf("%s", response.GetError())
 	}
 	for _, f := range response.File {
-		if err := os.WriteFile(filepath.FromSlash(f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(f.GetName())), []byte(f.GetContent()), 0o644); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,67 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pglog"
+
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
+
+// PostgreSQL is the kind of address, as in --address postgres=URL.
+const PostgreSQL = "postgres"
+
+// NeedPostgres is the Skip of contenders on PostgreSQL.
+func NeedPostgres(env *suite.Env) string {
+	_, skip := env.Address(PostgreSQL)
+	return skip
+}
+
+func postgres(name string, d suite.Durability, asked mainstem.Durability) Engine {
+	return Engine{
+		Name: "mainstem-postgres-" + name, Durability: d, Server: true,
+		Note: "a schema of its own in the database at the address given", Skip: NeedPostgres,
+		Open: func(ctx context.Context, env *suite.Env, _ string) (mainstem.Log, error) {
+			url, skip := env.Address(PostgreSQL)
+			if skip != "" {
+				return nil, suite.Skipf("%s", skip)
+			}
+			schema := NewSchema()
+			log, err := pglog.Open(ctx, url, &pglog.Options{Schema: schema, Durability: asked})
+			if err != nil {
+				return nil, err
+			}
+			return &served{log, func() error { return DropSchema(context.WithoutCancel(ctx), url, schema) }}, nil
+		},
+	}
+}
+
+var schemas atomic.Int64
+
+// NewSchema returns the name of a schema that nobody else uses.
+func NewSchema() string {
+	return fmt.Sprintf("bench_%s_%d", strings.ToLower(fmt.Sprintf("%x", time.Now().UnixNano())), schemas.Add(1))
+}
+
+// dropPatience bounds how long a schema may take to be dropped when an entry ends.
+const dropPatience = time.Minute
+
+// DropSchema removes a schema with all that is in it.
+func DropSchema(ctx context.Context, url, schema string) error {
+	ctx, cancel := context.WithTimeout(ctx, dropPatience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+	return errors.Join(err, conn.Close(ctx))
+}

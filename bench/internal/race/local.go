@@ -1,0 +1,153 @@
+package race
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
+
+// Local runs entries in this process. Contenders then share a heap and a
+// scheduler: for tests, for profiles, and inside the process of a contender.
+type Local struct {
+	entries map[string]*suite.Entry
+	log     *slog.Logger
+	spawn   func(ctx context.Context, name, dir string) (string, func() error, error)
+
+	open  *suite.Entry
+	round *suite.Round
+}
+
+// NewLocal returns a runner of the entries of suites.
+func NewLocal(suites []suite.Suite, log *slog.Logger) *Local {
+	l := &Local{entries: make(map[string]*suite.Entry), log: log}
+	for _, s := range suites {
+		for i := range s.Entries {
+			l.entries[s.Entries[i].Name()] = &s.Entries[i]
+		}
+	}
+	return l
+}
+
+// Open starts an entry; see [Runner].
+func (l *Local) Open(ctx context.Context, o Opening) (err error) {
+	e := l.entries[o.Entry]
+	if e == nil {
+		return &Failure{Skip: true, Reason: "this build has no such entry"}
+	}
+	env := &suite.Env{Dir: o.Dir, Addresses: o.Addresses, Quick: o.Quick, Log: l.log, Spawn: l.spawn}
+	if e.Skip != nil {
+		if reason := e.Skip(env); reason != "" {
+			return &Failure{Skip: true, Reason: reason}
+		}
+	}
+	defer recovered("start", &err)
+	r, err := e.Start(ctx, env)
+	switch {
+	case errors.Is(err, suite.ErrSkip):
+		return &Failure{Skip: true, Reason: err.Error()}
+	case err != nil:
+		return &Failure{Reason: "start: " + err.Error()}
+	}
+	l.open, l.round = e, r
+	return nil
+}
+
+// Round does one round; see [Runner].
+func (l *Local) Round(ctx context.Context, a Assignment) (m Measured, err error) {
+	if l.open == nil {
+		return Measured{}, &Failure{Reason: "no entry is open"}
+	}
+	defer recovered("round", &err)
+	if l.round.Prepare != nil {
+		if err := l.round.Prepare(ctx, a.Ops); err != nil {
+			return Measured{}, &Failure{Reason: "prepare: " + err.Error()}
+		}
+	}
+	m, err = l.timed(ctx, a)
+	if err != nil {
+		return Measured{}, &Failure{Reason: "run: " + err.Error()}
+	}
+	if l.round.Check != nil {
+		if err := l.round.Check(ctx); err != nil {
+			return Measured{}, &Failure{Reason: "WRONG ANSWER: " + err.Error()}
+		}
+	}
+	if l.round.Metrics == nil {
+		return m, nil
+	}
+	metrics, err := l.round.Metrics(ctx)
+	if err != nil {
+		return Measured{}, &Failure{Reason: "metrics: " + err.Error()}
+	}
+	for _, x := range metrics {
+		if math.IsNaN(x.Value) || math.IsInf(x.Value, 0) {
+			return Measured{}, &Failure{Reason: fmt.Sprintf("metrics: %s is %v", x.Name, x.Value)}
+		}
+		m.Metrics = append(m.Metrics, measure(x))
+	}
+	return m, nil
+}
+
+// timed is the part between the two readings of the clock.
+func (l *Local) timed(ctx context.Context, a Assignment) (Measured, error) {
+	rec := suite.NewRecorder(a.Every)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	err := l.round.Run(ctx, a.Ops, rec)
+	elapsed := time.Since(began)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		return Measured{}, err
+	}
+	m := Measured{
+		Elapsed: elapsed,
+		Bytes:   after.TotalAlloc - before.TotalAlloc,
+		Allocs:  after.Mallocs - before.Mallocs,
+	}
+	for _, mark := range rec.Marks() {
+		m.Marks = append(m.Marks, result.Mark(mark))
+	}
+	if h := rec.Histogram(); h.TotalCount() > 0 {
+		m.Histogram, err = h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	}
+	return m, err
+}
+
+// Shut closes the open entry; see [Runner].
+func (l *Local) Shut(context.Context) error { return l.shut() }
+
+func (l *Local) shut() (err error) {
+	r := l.round
+	l.open, l.round = nil, nil
+	if r == nil || r.Close == nil {
+		return nil
+	}
+	defer recovered("close", &err)
+	if err := r.Close(); err != nil {
+		return &Failure{Reason: "close: " + err.Error()}
+	}
+	return nil
+}
+
+// Close closes what is open.
+func (l *Local) Close() error { return l.shut() }
+
+// recovered turns the panic of a contender into the failure of its row: it must
+// not take along the results of others.
+func recovered(what string, err *error) {
+	if p := recover(); p != nil {
+		*err = &Failure{Reason: fmt.Sprintf("%s: panic: %v\n%s", what, p, debug.Stack()), Broken: true}
+	}
+}

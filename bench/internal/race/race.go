@@ -1,0 +1,246 @@
+package race
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/mainstemdev/mainstem/bench/internal/machine"
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
+
+// Run runs what o selects and returns one file for each variant. When ctx ends it
+// returns what is complete; errors are mistakes in o and directories that cannot
+// be made, never a contender's.
+func Run(ctx context.Context, o Options) ([]*result.File, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	cases, err := o.Selected()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Dir, "bench-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	m := &meet{o: o, dir: dir, runners: map[string]Runner{}, cost: map[string]*cost{}, began: time.Now(), random: rand.New(rand.NewPCG(1, 2))}
+	for _, c := range cases {
+		m.entries += weight(c)
+	}
+	m.left = m.entries
+	for range o.Variants {
+		m.files = append(m.files, o.file(ctx, dir))
+	}
+	m.all(ctx, cases)
+	for _, f := range m.files {
+		f.Finished = time.Now().UTC()
+		f.Interrupted = ctx.Err() != nil
+	}
+	return m.files, nil
+}
+
+// file returns a file without rows.
+func (o *Options) file(ctx context.Context, dir string) *result.File {
+	return &result.File{
+		Version: result.Version,
+		Started: time.Now().UTC(),
+		Machine: machine.Describe(dir),
+		Build:   machine.Build(ctx),
+		Settings: result.Settings{
+			Rounds: o.Rounds, Time: o.Time, Limit: o.Limit, Quick: o.Quick, Scale: o.Scale, Selection: o.Select,
+		},
+	}
+}
+
+// meet is one run.
+type meet struct {
+	o       Options
+	dir     string
+	began   time.Time
+	files   []*result.File
+	runners map[string]Runner // by variant and contender, of the suite that runs
+	random  *rand.Rand
+	entries int              // in all, by weight
+	left    int              // not yet done
+	cost    map[string]*cost // of an entry, by suite
+	racing  int              // in the case that runs
+	order   int              // rounds so far
+}
+
+func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) {
+	defer m.closeRunners()
+	running := ""
+	for _, c := range cases {
+		if ctx.Err() != nil {
+			return
+		}
+		if s := c[0].Suite; s != running {
+			m.closeRunners()
+			running = s
+		}
+		m.race(ctx, c)
+	}
+}
+
+// race runs one case: all lanes in turns, or one after another if each round is a
+// process of its own.
+func (m *meet) race(ctx context.Context, entries []*suite.Entry) {
+	m.racing = weight(entries)
+	share := m.share(m.racing)
+	began := time.Now()
+	var lanes []*lane
+	chosen := m.choose(entries, share)
+	for i, e := range entries {
+		for v := range m.o.Variants {
+			l := &lane{meet: m, entry: e, variant: v, row: newRow(e), every: 1}
+			lanes = append(lanes, l)
+			switch reason := m.reason(e); {
+			case reason != "":
+				l.skip(reason)
+			case !chosen[i]:
+				l.skip(fmt.Sprintf("no time was left: everything had to end after %v; run it alone", m.o.Limit))
+			case ctx.Err() == nil:
+				l.enter(ctx, share/time.Duration(len(entries)*len(m.o.Variants)))
+			}
+		}
+	}
+	m.turns(ctx, lanes, began, share)
+	for _, l := range lanes {
+		l.leave(ctx)
+	}
+	m.left -= m.racing
+	m.spent(entries[0].Suite, chosen, time.Since(began))
+	if ctx.Err() != nil {
+		return // an incomplete case is worth nothing
+	}
+	for v := range m.o.Variants {
+		var rows []*result.Row
+		for _, l := range lanes {
+			if l.variant == v {
+				rows = append(rows, l.row)
+				m.files[v].Rows = append(m.files[v].Rows, *l.row)
+			}
+		}
+		m.o.Watch.Finish(m.o.Variants[v].Name, rows)
+	}
+}
+
+// env is for asking entries whether they can run.
+func (m *meet) env() *suite.Env {
+	return &suite.Env{Addresses: m.o.Addresses, Quick: m.o.Quick, Log: slog.New(slog.DiscardHandler)}
+}
+
+// turns lets the lanes take turns, until all rounds are done or the share of time
+// of the case has been exceeded.
+func (m *meet) turns(ctx context.Context, lanes []*lane, began time.Time, share time.Duration) {
+	for round := range m.o.Rounds {
+		if share > 0 && round >= fewRounds && time.Since(began) > share {
+			return
+		}
+		for _, i := range m.random.Perm(len(lanes)) {
+			if l := lanes[i]; l.running() && ctx.Err() == nil {
+				m.step(l, fmt.Sprintf("round %d of %d", round+1, m.o.Rounds), float64(round)/float64(m.o.Rounds))
+				m.order++
+				l.round(ctx, m.order)
+			}
+		}
+	}
+}
+
+// fewRounds can be told apart from as many others: a case has them even if that takes
+// more than its share of the time.
+const fewRounds = 4
+
+const (
+	freshWeight = 10 // of an entry that starts anew for every round
+	overdraft   = 6  // a part of the limit: in so much more, what is left is compared as briefly as possible
+)
+
+// weight returns how many parts of the time the entries of a case get.
+func weight(entries []*suite.Entry) int {
+	sum := 0
+	for _, e := range entries {
+		if e.Fresh {
+			sum += freshWeight
+		} else {
+			sum++
+		}
+	}
+	return sum
+}
+
+// share returns how much of the time that is left belongs to a case of that weight,
+// 0 if there is no limit, negative if no time is left. When the limit has just passed,
+// it is the shortest time: a case that is last would never run on a busy machine.
+func (m *meet) share(weight int) time.Duration {
+	if m.o.Limit == 0 {
+		return 0
+	}
+	left := m.o.Limit - time.Since(m.began)
+	switch {
+	case left <= -m.o.Limit/overdraft:
+		return -1
+	case left <= 0:
+		return 1
+	}
+	return max(left*time.Duration(weight)/time.Duration(m.left), 1)
+}
+
+func (m *meet) step(l *lane, doing string, within float64) {
+	done := float64(m.entries-m.left) + within*float64(m.racing)
+	m.o.Watch.Step(l.entry.Name(), doing, done/float64(m.entries))
+}
+
+// runner returns the runner of a lane: one process for each contender of a suite,
+// or a new one.
+func (m *meet) runner(ctx context.Context, l *lane) (Runner, error) {
+	variant := m.o.Variants[l.variant]
+	key := variant.Name + "\n" + l.entry.Contender
+	if r := m.runners[key]; r != nil && !l.entry.Fresh {
+		return r, nil
+	}
+	r, err := variant.Launch(ctx)
+	if err == nil && !l.entry.Fresh {
+		m.runners[key] = r
+	}
+	return r, err
+}
+
+// drop ends a runner that is of no more use.
+func (m *meet) drop(r Runner) {
+	for key, known := range m.runners {
+		if known == r {
+			delete(m.runners, key)
+		}
+	}
+	_ = r.Close() // nothing it says changes the results
+}
+
+func (m *meet) closeRunners() {
+	for _, r := range m.runners {
+		_ = r.Close() // as above
+	}
+	clear(m.runners)
+}
+
+func newRow(e *suite.Entry) *result.Row {
+	row := &result.Row{
+		Suite: e.Suite, Case: e.Case, Contender: e.Contender, Durability: string(e.Durability),
+		About: e.About, Note: e.Note, Op: e.Op, Items: max(e.Items, 1), BytesPerOp: e.BytesPerOp,
+		Clients: max(e.Clients, 1), Primary: e.Primary, Scale: e.Scale, Status: result.OK,
+	}
+	if row.Op == "" {
+		row.Op = "op"
+	}
+	if c := e.Curve; c != nil {
+		row.Curve = &result.Curve{Name: c.Name, Axis: c.Axis, X: c.X}
+	}
+	return row
+}

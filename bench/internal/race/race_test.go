@@ -1,0 +1,287 @@
+package race_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem/bench/internal/race"
+	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
+
+// TestMain is also the process of a contender and of a server: the bench starts
+// itself again.
+func TestMain(m *testing.M) {
+	suites := []suite.Suite{racetest.Suite()}
+	if len(os.Args) > 1 && os.Args[1] == race.WorkerCommand {
+		if race.Serve(context.Background(), os.Stdin, os.Stdout, suites, quiet) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 3 && os.Args[1] == race.ServerCommand {
+		if race.ServeServer(context.Background(), os.Args[2], os.Args[3], os.Stdin, os.Stdout, suites) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// local runs contenders in this process.
+func local(contenders ...string) race.Options {
+	s := []suite.Suite{racetest.Suite(contenders...)}
+	return race.Options{
+		Suites: s, Rounds: 4, Time: time.Millisecond,
+		Variants: []race.Variant{{Launch: func(context.Context) (race.Runner, error) { return race.NewLocal(s, quiet), nil }}},
+	}
+}
+
+// processes runs each contender in a process of its own.
+func processes(t *testing.T, contenders ...string) race.Options {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := local(contenders...)
+	o.Variants[0].Launch = func(ctx context.Context) (race.Runner, error) {
+		p, err := race.Launch(ctx, self)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return o
+}
+
+func run(t *testing.T, o race.Options) *result.File {
+	t.Helper()
+	o.Dir = t.TempDir()
+	files, err := race.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files[0].Validate(); err != nil {
+		t.Errorf("the results are not valid: %v", err)
+	}
+	if left, _ := os.ReadDir(o.Dir); len(left) > 0 {
+		t.Errorf("%s is left behind", filepath.Join(o.Dir, left[0].Name()))
+	}
+	return files[0]
+}
+
+func only(t *testing.T, f *result.File) *result.Row {
+	t.Helper()
+	if len(f.Rows) != 1 {
+		t.Fatalf("%d rows, want 1", len(f.Rows))
+	}
+	return &f.Rows[0]
+}
+
+func TestMeasuresAnHonestContender(t *testing.T) {
+	for name, o := range map[string]race.Options{"local": local(racetest.Honest), "process": processes(t, racetest.Honest)} {
+		t.Run(name, func(t *testing.T) {
+			r := only(t, run(t, o))
+			if r.Status != result.OK || len(r.Samples) != 4 {
+				t.Fatalf("%s (%s) with %d samples, want ok with 4", r.Status, r.Reason, len(r.Samples))
+			}
+			if r.Latency == nil || r.Latency.At(0.5) <= 0 {
+				t.Errorf("no median latency: %+v", r.Latency)
+			}
+			for _, s := range r.Samples {
+				if s.Time <= 0 || s.Ops < 2 {
+					t.Errorf("a sample of %d operations of %v ns", s.Ops, s.Time)
+				}
+			}
+		})
+	}
+}
+
+// TestCheatsAreCaught: what returns without having done the work, and what reads
+// old data, has no time in the results, however fast it is.
+func TestCheatsAreCaught(t *testing.T) {
+	for _, cheat := range []string{racetest.Forgetful, racetest.Stale} {
+		t.Run(cheat, func(t *testing.T) {
+			r := only(t, run(t, local(cheat)))
+			if r.Status != result.Failed || !strings.Contains(r.Reason, "WRONG ANSWER") || len(r.Samples) > 0 {
+				t.Errorf("%s (%s) with %d samples, want failed by a wrong answer without any", r.Status, r.Reason, len(r.Samples))
+			}
+		})
+	}
+}
+
+func TestReasons(t *testing.T) {
+	for contender, want := range map[string]struct{ status, reason string }{
+		racetest.Failing:   {result.Failed, "the disk is full"},
+		racetest.Panicking: {result.Failed, "nil pointer dereference"},
+		racetest.Absent:    {result.Skipped, "there is no such server"},
+		racetest.Unready:   {result.Skipped, "version 1 cannot do that"},
+		racetest.Unclosed:  {result.Failed, "not everything was written"},
+		racetest.Dying:     {result.Failed, "these are my last words"},
+		racetest.Hanging:   {result.Failed, "the limit of an entry"},
+	} {
+		t.Run(contender, func(t *testing.T) {
+			o := processes(t, contender)
+			if contender == racetest.Hanging {
+				o.Timeout = 300 * time.Millisecond
+			}
+			r := only(t, run(t, o))
+			if r.Status != want.status || !strings.Contains(r.Reason, want.reason) {
+				t.Errorf("%s: %q, want %s: %q", r.Status, r.Reason, want.status, want.reason)
+			}
+		})
+	}
+}
+
+// TestOthersGoOn: one that dies takes nobody along.
+func TestOthersGoOn(t *testing.T) {
+	f := run(t, processes(t, racetest.Dying, racetest.Honest))
+	if f.Rows[0].Status != result.Failed || f.Rows[1].Status != result.OK {
+		t.Errorf("%s and %s, want failed and ok", f.Rows[0].Status, f.Rows[1].Status)
+	}
+}
+
+func TestLanesTakeTurns(t *testing.T) {
+	o := local(racetest.Honest, racetest.Slow)
+	o.Rounds = 10
+	f := run(t, o)
+	var order [2][]int
+	for i := range f.Rows {
+		for _, s := range f.Rows[i].Samples {
+			order[i] = append(order[i], (s.Order-1)/2)
+		}
+	}
+	for round := range o.Rounds {
+		if order[0][round] != round || order[1][round] != round {
+			t.Fatalf("round %d was not one of each: %v", round, order)
+		}
+	}
+}
+
+// canceller ends the run when the first case is done.
+type canceller struct{ cancel func() }
+
+func (canceller) Step(string, string, float64) {}
+
+func (c canceller) Finish(string, []*result.Row) { c.cancel() }
+
+func TestInterruptKeepsWhatIsComplete(t *testing.T) {
+	o := local(racetest.Honest)
+	second := racetest.Entry(racetest.Honest)
+	second.Case = "again"
+	o.Suites[0].Entries = append(o.Suites[0].Entries, second)
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Watch = canceller{cancel}
+	o.Dir = t.TempDir()
+	files, err := race.Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := files[0]; !f.Interrupted || len(f.Rows) != 1 || f.Rows[0].Status != result.OK {
+		t.Errorf("interrupted %v with %d rows, want true with the one that was done", f.Interrupted, len(f.Rows))
+	}
+}
+
+func TestLimitIsShared(t *testing.T) {
+	o := local(racetest.Honest)
+	for i := range 20 {
+		e := racetest.Entry(racetest.Honest)
+		e.Case = "set-" + string(rune('a'+i))
+		o.Suites[0].Entries = append(o.Suites[0].Entries, e)
+	}
+	o.Time, o.Limit = time.Hour, 500*time.Millisecond
+	if f := run(t, o); len(f.Rows) != 21 { // that it ends is the test: a round would take an hour
+		t.Errorf("%d rows, want 21", len(f.Rows))
+	}
+	o.Limit = 1
+	for _, r := range run(t, o).Rows {
+		if r.Status != result.Skipped || !strings.Contains(r.Reason, "no time was left") {
+			t.Errorf("%s: %s %q, want skipped for want of time", r.Case, r.Status, r.Reason)
+		}
+	}
+}
+
+func TestFreshAndFixedAndMetrics(t *testing.T) {
+	starts := 0
+	e := suite.Entry{
+		Suite: "example", Case: "cold", Contender: "x", Durability: suite.None, Fresh: true, Fixed: 7, Primary: "resident",
+		Start: func(context.Context, *suite.Env) (*suite.Round, error) {
+			starts++
+			return &suite.Round{
+				Run: func(_ context.Context, n int, rec *suite.Recorder) error { rec.Mark(n); return nil },
+				Metrics: func(context.Context) ([]suite.Metric, error) {
+					return []suite.Metric{{Name: "resident", Unit: "B", Value: float64(starts)}}, nil
+				},
+			}, nil
+		},
+	}
+	o := local(racetest.Honest)
+	o.Suites[0].Entries = []suite.Entry{e}
+	r := only(t, run(t, o))
+	if r.Status != result.OK || starts != 4 || r.Samples[0].Ops != 7 || len(r.Metric("resident").Values) != 4 {
+		t.Errorf("%s (%s): %d starts, %+v", r.Status, r.Reason, starts, r)
+	}
+}
+
+// TestLeast: an entry whose rounds share a cost has no rounds that are too small for it,
+// and what only the first round does is not taken for the time of an operation.
+func TestLeast(t *testing.T) {
+	var rounds []int
+	e := suite.Entry{
+		Suite: "example", Case: "fetch", Contender: "x", Durability: suite.None, Least: 300,
+		Start: func(context.Context, *suite.Env) (*suite.Round, error) {
+			return &suite.Round{Run: func(_ context.Context, n int, _ *suite.Recorder) error {
+				rounds = append(rounds, n)
+				return nil
+			}}, nil
+		},
+	}
+	o := local(racetest.Honest)
+	o.Suites[0].Entries = []suite.Entry{e}
+	r := only(t, run(t, o))
+	if r.Status != result.OK || len(rounds) < 2 || rounds[0] != 300 || rounds[1] != 300 || slices.Min(rounds) != 300 {
+		t.Errorf("%s (%s): rounds of %v operations", r.Status, r.Reason, rounds)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	o := local()
+	for _, pattern := range []string{"example", "example/set", "*/set", "example/*"} {
+		o.Select = []string{pattern}
+		if cases, err := o.Selected(); err != nil || len(cases) != 1 {
+			t.Errorf("%s selects %d cases: %v", pattern, len(cases), err)
+		}
+	}
+	o.Select = []string{"exmaple"}
+	if _, err := o.Selected(); err == nil {
+		t.Error("a name that is nowhere selects silently")
+	}
+	o.Select, o.Contenders = nil, []string{"slow-*"}
+	if cases, err := o.Selected(); err != nil || len(cases[0]) != 1 {
+		t.Errorf("slow-* selects %v: %v", cases, err)
+	}
+}
+
+func TestServersHaveTheirOwnProcess(t *testing.T) {
+	address, stop, err := race.SpawnServer(t.Context(), racetest.Server.Name, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(address, "example:") || strings.HasSuffix(address, ":"+pid()) {
+		t.Errorf("the address is %q: want one of another process than %s", address, pid())
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := race.SpawnServer(t.Context(), "no-such", t.TempDir()); err == nil {
+		t.Error("a server that does not exist has started")
+	}
+}

@@ -1,0 +1,101 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/report"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+var pictures = []report.Picture{
+	{Suite: "kv", Title: "kv: time", Path: "kv-time.png", SVG: []byte("<?xml version=\"1.0\"?>\n<svg></svg>")},
+	{Suite: "kv", Case: "set", Title: "kv/set: latency", SVG: []byte("<svg></svg>")},
+}
+
+func TestGolden(t *testing.T) {
+	f := racetest.Results()
+	for name, write := range map[string]func(io.Writer) error{
+		"tables.txt":   func(w io.Writer) error { return report.Cases(w, f.Cases()) },
+		"verdicts.txt": func(w io.Writer) error { return report.Verdicts(w, f) },
+		"report.md":    func(w io.Writer) error { return report.Markdown(w, f, pictures) },
+		"report.html":  func(w io.Writer) error { return report.HTML(w, f, pictures) },
+		"gobench.txt":  func(w io.Writer) error { return report.GoBench(w, f) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := write(&got); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name)
+			if *rewrite {
+				if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("%s is not what is written (go test -rewrite changes it):\n%s", path, got.Bytes())
+			}
+		})
+	}
+}
+
+// TestPageLoadsNothing: the page is readable without a network.
+func TestPageLoadsNothing(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.HTML(&b, racetest.Results(), pictures); err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`(?i)(src|href)\s*=|@import|url\(|<script`).Find(b.Bytes()); found != nil {
+		t.Errorf("the page has %q", found)
+	}
+	if strings.Count(b.String(), "<svg>") != 2 || strings.Contains(b.String(), "<?xml") {
+		t.Error("the plots are not in the page as they should be")
+	}
+	d := xml.NewDecoder(strings.NewReader(strings.Replace(b.String(), "<!DOCTYPE html>", "", 1)))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{0, "ns", "0 ns"}, {1.234, "ns", "1.23 ns"}, {999.6, "ns", "1 µs"}, {1500, "ns", "1.5 µs"}, {2.5e9, "ns", "2.5 s"},
+		{1 << 20, "B", "1 MiB"}, {100, "B/record", "100 B/record"}, {12345, "1", "12.3k"}, {3, "x", "3×"}, {7, "files", "7 files"},
+		{0.0004, "1", "0.0004"}, {99.96, "ns", "100 ns"},
+	} {
+		if got := report.Value(c.v, c.unit); got != c.want {
+			t.Errorf("Value(%v, %q) = %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+}
+
+func TestPlural(t *testing.T) {
+	for noun, want := range map[string]string{"event": "events", "query": "queries", "key": "keys", "batch": "batches"} {
+		if got := report.Plural(noun); got != want {
+			t.Errorf("Plural(%q) = %q, want %q", noun, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/stats"
+)
+
+// Verdicts writes how Mainstem did against its peers, for a terminal.
+func Verdicts(w io.Writer, f *result.File) error {
+	verdicts := verdicts(f)
+	if len(verdicts) == 0 {
+		_, err := io.WriteString(w, "no verdict: nowhere were Mainstem and a peer measured at the same durability\n")
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "Mainstem against the best peer of the same durability: %s\n\n", tally(verdicts)); err != nil {
+		return err
+	}
+	return verdictTable(verdicts).Text(w)
+}
+
+func verdicts(f *result.File) []stats.Verdict {
+	var all []stats.Verdict
+	for _, rows := range f.Cases() {
+		all = append(all, stats.Judge(rows)...)
+	}
+	return all
+}
+
+func tally(verdicts []stats.Verdict) string {
+	n := map[stats.Outcome]int{}
+	for _, v := range verdicts {
+		n[v.Outcome]++
+	}
+	return fmt.Sprintf("%d won, %d lost, %d even", n[stats.Won], n[stats.Lost], n[stats.Even])
+}
+
+func verdictTable(verdicts []stats.Verdict) Table {
+	t := Table{Columns: []Column{
+		{"case", true}, {"durability", true}, {"Mainstem", true}, {"", false}, {"best peer", true}, {"", false}, {"verdict", true}, {"p", false},
+	}}
+	for _, v := range verdicts {
+		t.Rows = append(t.Rows, []string{
+			v.Suite + "/" + v.Case, v.Durability,
+			v.Ours.Contender, median(v.Ours), v.Peer.Contender, median(v.Peer), verdictText(v), fmt.Sprintf("%.3f", v.Comparison.P),
+		})
+	}
+	return t
+}
+
+func median(r *result.Row) string {
+	values, unit, _ := r.Values()
+	s := stats.Summarize(values)
+	return Value(s.Median, unit) + " ± " + percent(s.Spread())
+}
+
+func verdictText(v stats.Verdict) string {
+	switch {
+	case v.Comparison.Needed > 0:
+		return fmt.Sprintf("even (fewer than %d rounds tell nothing)", v.Comparison.Needed)
+	case v.Outcome == stats.Even:
+		return "even (" + noDifference + ")"
+	}
+	return fmt.Sprintf("%s, %s", v.Outcome, Value(v.Times, "x"))
+}
+
+// multiplesLine is one case of a table of multiples.
+type multiplesLine struct {
+	name  string
+	cells map[string]string // by contender
+	best  []string
+}
+
+// multiples returns, for the cases of a suite at one durability, the best contender
+// and how many times as much the others took. It is empty where nobody competes.
+func multiples(cases [][]*result.Row, durability string) Table {
+	var contenders []string
+	var lines []multiplesLine
+	for _, rows := range cases {
+		same := slices.DeleteFunc(stats.Ranked(rows), func(r *result.Row) bool { return r.Durability != durability })
+		if len(same) < 2 {
+			continue
+		}
+		l := multiplesLine{name: same[0].Case, cells: map[string]string{}}
+		for _, r := range same {
+			if !slices.Contains(contenders, r.Contender) {
+				contenders = append(contenders, r.Contender)
+			}
+			cell := standing(r, same[0])
+			if r == same[0] || cell == noDifference {
+				l.best = append(l.best, r.Contender)
+				cell = "1×"
+			}
+			l.cells[r.Contender] = cell
+		}
+		lines = append(lines, l)
+	}
+	t := Table{Columns: []Column{{"case", true}, {"best", true}}}
+	for _, c := range contenders {
+		t.Columns = append(t.Columns, Column{c, false})
+	}
+	for _, l := range lines {
+		cells := []string{l.name, strings.Join(l.best, " = ")}
+		for _, c := range contenders {
+			cells = append(cells, l.cells[c])
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+// durabilities returns those of the measured rows of cases, in order of appearance.
+func durabilities(cases [][]*result.Row) []string {
+	var all []string
+	for _, rows := range cases {
+		for _, r := range rows {
+			if r.Status == result.OK && !slices.Contains(all, r.Durability) {
+				all = append(all, r.Durability)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package stats_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/stats"
+)
+
+// sample returns n times around a median of 100 with the long tail that times have.
+func sample(r *rand.Rand, n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = 100 * math.Exp(0.1*r.NormFloat64())
+	}
+	return values
+}
+
+// TestIntervalsHold: the interval has the true median as often as it says.
+func TestIntervalsHold(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	const trials = 4000
+	for _, n := range []int{4, 5, 6, 10, 20} {
+		inside, promised := 0, 0.0
+		for range trials {
+			s := stats.Summarize(sample(r, n))
+			promised = s.Confidence
+			if s.Lo <= 100 && 100 <= s.Hi {
+				inside++
+			}
+		}
+		if got := float64(inside) / trials; got < promised-0.015 {
+			t.Errorf("%d rounds: the median is inside %.3f of the intervals, not %.3f", n, got, promised)
+		}
+	}
+}
+
+// TestRatioIntervalsHold: so has the interval of a ratio.
+func TestRatioIntervalsHold(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	inside := 0
+	const trials = 2000
+	for range trials {
+		old, new := sample(r, 10), sample(r, 10)
+		for i := range new {
+			new[i] *= 1.5
+		}
+		if c := stats.Compare(old, new, 0.05); c.Lo <= 1.5 && 1.5 <= c.Hi {
+			inside++
+		}
+	}
+	if got := float64(inside) / trials; got < stats.Confidence-0.02 {
+		t.Errorf("the ratio is inside %.3f of the intervals, not %.3f", got, stats.Confidence)
+	}
+}
+
+// TestSameIsRarelyDifferent: two samples of the same are told apart about as often as
+// alpha allows.
+func TestSameIsRarelyDifferent(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	different := 0
+	const trials = 4000
+	for range trials {
+		if stats.Compare(sample(r, 10), sample(r, 10), 0.05).Different() {
+			different++
+		}
+	}
+	if got := float64(different) / trials; got > 0.06 {
+		t.Errorf("%.3f of the comparisons of the same differ, want at most about 0.05", got)
+	}
+}
+
+func TestRounds(t *testing.T) {
+	for alpha, want := range map[float64]int{0.5: 2, 0.05: 4, 0.01: 5, 0.001: 7} {
+		if got := stats.Rounds(alpha); got != want {
+			t.Errorf("Rounds(%v) = %d, want %d", alpha, got, want)
+		}
+		apart := func(n int) bool {
+			old, new := make([]float64, n), make([]float64, n)
+			for i := range n {
+				old[i], new[i] = float64(i+1), float64(1000+i)
+			}
+			return stats.Compare(old, new, alpha).Different()
+		}
+		if !apart(want) || apart(want-1) {
+			t.Errorf("alpha %v: samples apart differ with %d rounds: %v, with %d: %v", alpha, want, apart(want), want-1, apart(want-1))
+		}
+	}
+}
+
+func TestFewSamplesSayNothing(t *testing.T) {
+	c := stats.Compare([]float64{1, 1.1, 1.2}, []float64{10, 11, 12}, 0.05)
+	if c.Different() || c.Needed != 4 {
+		t.Errorf("three rounds each: different %v, %d needed; want false, 4", c.Different(), c.Needed)
+	}
+	if s := stats.Summarize(nil); s.N != 0 || s.Median != 0 {
+		t.Errorf("the summary of nothing is %+v", s)
+	}
+	if c := stats.Compare([]float64{0, 0}, []float64{0, 0}, 0.05); c.Different() || c.Ratio != 1 {
+		t.Errorf("nothing and nothing: %+v", c)
+	}
+}
+
+func TestSamplesStay(t *testing.T) {
+	values := []float64{3, 1, 2}
+	stats.Summarize(values)
+	stats.Compare(values, values, 0.05)
+	if !slices.Equal(values, []float64{3, 1, 2}) {
+		t.Errorf("the sample has become %v", values)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	got := map[string]stats.Outcome{}
+	for _, rows := range racetest.Results().Cases() {
+		for _, v := range stats.Judge(rows) {
+			got[v.Suite+"/"+v.Case+" "+v.Durability] = v.Outcome
+		}
+	}
+	want := map[string]stats.Outcome{
+		"kv/set fsync": stats.Won, "kv/set/8-clients fsync": stats.Won, "kv/set/32-clients fsync": stats.Won,
+		"kv/set os": stats.Even, "kv/set/8-clients os": stats.Even, "kv/set/32-clients os": stats.Even,
+		"footprint/idle os": stats.Won,
+	}
+	for name, outcome := range want {
+		if got[name] != outcome {
+			t.Errorf("%s is %q, want %q", name, got[name], outcome)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d verdicts, want %d: %v", len(got), len(want), got)
+	}
+}
+
+// TestDurabilitiesAreKeptApart: a faster peer that keeps less is no loss.
+func TestDurabilitiesAreKeptApart(t *testing.T) {
+	rows := racetest.Results().Cases()[0]
+	var two []*result.Row
+	for _, r := range rows {
+		if r.Contender == "mainstem-pebble-fsync" || r.Contender == "pebble-os" {
+			two = append(two, r)
+		}
+	}
+	if v := stats.Judge(two); len(v) != 0 {
+		t.Errorf("fsync was compared with os: %+v", v)
+	}
+}

@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+)
+
+// Outcome is what a comparison of Mainstem with its peers comes to.
+type Outcome string
+
+// The outcomes.
+const (
+	Won  Outcome = "won"
+	Lost Outcome = "lost"
+	Even Outcome = "even" // the noise is larger than the difference
+)
+
+// Verdict compares the best contender of ours with the best peer in one case, at
+// one durability: fsync is never compared with none.
+type Verdict struct {
+	Suite, Case string
+	Durability  string
+	Ours, Peer  *result.Row
+	Outcome     Outcome
+	// Times is how many times better the better one is, at least 1.
+	Times      float64
+	Comparison Comparison // peer over ours, so that more than 1 is won if less is better
+}
+
+// Judge returns the verdicts of one case, one for each durability at which both
+// Mainstem and a peer were measured, in the order in which they appear.
+func Judge(rows []*result.Row) []Verdict {
+	var verdicts []Verdict
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if r.Status != result.OK || seen[r.Durability] {
+			continue
+		}
+		seen[r.Durability] = true
+		ours := best(rows, r.Durability, true)
+		peer := best(rows, r.Durability, false)
+		if ours != nil && peer != nil {
+			verdicts = append(verdicts, judge(ours, peer))
+		}
+	}
+	return verdicts
+}
+
+func judge(ours, peer *result.Row) Verdict {
+	a, _, more := ours.Values()
+	b, _, _ := peer.Values()
+	v := Verdict{
+		Suite: ours.Suite, Case: ours.Case, Durability: ours.Durability, Ours: ours, Peer: peer,
+		Outcome: Even, Times: 1, Comparison: Compare(a, b, DefaultAlpha),
+	}
+	if !v.Comparison.Different() {
+		return v
+	}
+	v.Times = v.Comparison.Ratio
+	v.Outcome = Won
+	if (v.Times > 1) == more {
+		v.Outcome = Lost
+	}
+	if v.Times < 1 && v.Times > 0 {
+		v.Times = 1 / v.Times
+	}
+	return v
+}
+
+// best returns the row with the best median at a durability, nil if there is none.
+func best(rows []*result.Row, durability string, ours bool) *result.Row {
+	var found *result.Row
+	for _, r := range Ranked(rows) {
+		if r.Durability == durability && r.Ours() == ours {
+			found = r
+			break
+		}
+	}
+	return found
+}
+
+// Ranked returns the rows that were measured, the best median first.
+func Ranked(rows []*result.Row) []*result.Row {
+	var measured []*result.Row
+	for _, r := range rows {
+		if r.Status == result.OK {
+			measured = append(measured, r)
+		}
+	}
+	slices.SortStableFunc(measured, func(a, b *result.Row) int {
+		va, _, more := a.Values()
+		vb, _, _ := b.Values()
+		order := cmp.Compare(Summarize(va).Median, Summarize(vb).Median)
+		if more {
+			return -order
+		}
+		return order
+	})
+	return measured
+}

@@ -1,0 +1,80 @@
+package kv
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rounds does two rounds of an entry.
+func rounds(t *testing.T, e suite.Entry) error {
+	t.Helper()
+	env := &suite.Env{Dir: t.TempDir(), Quick: true, Log: slog.New(slog.DiscardHandler)}
+	return suite.Try(t.Context(), &e, env, 2, 20)
+}
+
+func TestHonest(t *testing.T) {
+	entries := Entries(factory("honest", func() Store { return newMapStore() }))
+	if len(entries) < 18 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	for _, e := range entries {
+		t.Run(e.Case, func(t *testing.T) {
+			if err := rounds(t, e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCheatsAreCaught(t *testing.T) {
+	patience = 100 * time.Millisecond
+	t.Cleanup(func() { patience = 30 * time.Second })
+	for _, c := range cheats {
+		for _, e := range Entries(factory("cheat", c.open)) {
+			if !slices.Contains(c.cases, e.Case) {
+				continue
+			}
+			t.Run(c.name+"/"+e.Case, func(t *testing.T) {
+				if err := rounds(t, e); err == nil {
+					t.Error("a store that cheats passed the check")
+				} else {
+					t.Log(err)
+				}
+			})
+		}
+	}
+}
+
+func TestSkips(t *testing.T) {
+	f := factory("lame", func() Store { return struct{ Store }{newMapStore()} })
+	f.Lacks = map[string]string{"page": "no order", "set": "read only"}
+	skipped := map[string]string{}
+	for _, e := range Entries(f) {
+		if reason := e.Skip(&suite.Env{}); reason != "" {
+			skipped[e.Case] = reason
+			continue
+		}
+		if e.Case == "watch" || strings.HasPrefix(e.Case, "compare-and-set") {
+			if _, err := e.Start(t.Context(), &suite.Env{}); err == nil || !strings.Contains(err.Error(), "the contender") {
+				t.Errorf("%s of a store that cannot: %v", e.Case, err)
+			}
+		}
+	}
+	for _, name := range []string{"page", "set", "set/8-clients", "set/32-clients"} {
+		if skipped[name] == "" {
+			t.Errorf("%s is not skipped: %v", name, skipped)
+		}
+	}
+	if len(skipped) != 4 {
+		t.Errorf("skipped: %v", skipped)
+	}
+}
