@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,8 @@ var orderedCases = []testCase{
 		promise: "A follower sees every record exactly once and in order, however many writers there are."},
 	{law: Ordered, name: "head covers what is below", run: headCoversWhatIsBelow,
 		promise: "When Head has returned p, every record up to p is there to be read."},
+	{law: Ordered, name: "the last of a space is there", run: lastIsThere,
+		promise: "When Space has returned Last, every record of the space up to it is there to be read, and Head is not below it."},
 	{law: Ordered, name: "committed is readable", run: committedIsReadable,
 		promise: "When Commit has returned, every reader sees the batch."},
 	{law: Ordered, name: "versions are consecutive", run: versionsAreConsecutive,
@@ -248,6 +251,30 @@ func upTo(records []mainstem.Record, p mainstem.Position) (n int) {
 		}
 	}
 	return n
+}
+
+func lastIsThere(e *env) {
+	e.space("s", mainstem.Policy{})
+	e.whileWriting(
+		func(b *mainstem.Batch, n int) { b.Put("s", []byte("k"), []byte(strconv.Itoa(n))) },
+		func() error {
+			info, err := e.log.Space(e.ctx, "s")
+			if err != nil || info.Last == 0 {
+				return err
+			}
+			records, err := collect(e.log.Feed(e.ctx, mainstem.Filter{Spaces: []string{"s"}, After: info.Last - 1}))
+			if err == nil && len(records) == 0 {
+				err = fmt.Errorf("the last record of the space was at %d, and then there was none from there on", info.Last)
+			}
+			if err != nil {
+				return err
+			}
+			head, err := e.log.Head(e.ctx)
+			if err == nil && head < info.Last {
+				err = fmt.Errorf("the last record of the space was at %d, and then the head was %d", info.Last, head)
+			}
+			return err
+		})
 }
 
 func committedIsReadable(e *env) {

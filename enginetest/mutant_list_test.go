@@ -456,6 +456,9 @@ var mutants = []struct {
 			}
 		}}
 	}},
+	{name: "tells of a record that is not there yet", law: Ordered, lines: 1, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, info: func(in *mainstem.SpaceInfo) { in.Last++ }}
+	}},
 	{name: "shows expired records", law: Contract, lines: 4, spoil: func(l *model.Log) *mutant {
 		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 			return l.Commit(ctx, without(b, func(w *mainstem.Write) {

@@ -396,19 +396,7 @@ func (t *tx) finish(run []*waiter) {
 	for _, f := range t.publish {
 		f()
 	}
-	for _, ts := range t.staged {
-		if !ts.dirty {
-			continue
-		}
-		ts.s.mu.Lock()
-		ts.s.mu.totals = ts.totals
-		ts.s.mu.Unlock()
-		ts.s.last.Store(ts.totals.Last)
-	}
-	if len(t.created) > 0 || t.dropped != "" {
-		l.spaces.Store(l.spaces.Load().with(t.created, t.dropped))
-	}
-	l.position.Store(t.next - 1)
+	t.show()
 	l.flight.end()
 	for _, ts := range t.staged {
 		if ts.dirty {
@@ -419,6 +407,23 @@ func (t *tx) finish(run []*waiter) {
 		l.sweeper.expiresAt(t.expiry)
 	}
 	t.reset()
+}
+
+// show makes the tx visible at once: nobody sees the totals of a space without its
+// records, or records without the totals.
+func (t *tx) show() {
+	for _, ts := range t.staged {
+		if ts.dirty {
+			ts.s.mu.Lock()
+			defer ts.s.mu.Unlock()
+			ts.s.mu.totals = ts.totals
+			ts.s.last.Store(ts.totals.Last)
+		}
+	}
+	if len(t.created) > 0 || t.dropped != "" {
+		t.l.spaces.Store(t.l.spaces.Load().with(t.created, t.dropped))
+	}
+	t.l.position.Store(t.next - 1)
 }
 
 // duplicate answers a batch whose ID was committed before.
