@@ -23,7 +23,7 @@ const (
 	ScaleRounds    = 3
 	QuickRounds    = 6
 	QuickTime      = 20 * time.Millisecond
-	QuickLimit     = 140 * time.Second
+	QuickLimit     = 130 * time.Second
 	QuickTimeout   = 20 * time.Second
 )
 
