@@ -20,22 +20,32 @@ func (ss *Session) insert(ctx context.Context, st *osql.Statement, p *osql.Plan)
 	var total Result
 	for from := 0; from < len(p.Rows); from += ss.s.o.BatchRows {
 		to := min(len(p.Rows), from+ss.s.o.BatchRows)
-		var r Result
-		at, err := ss.s.do(ctx, insertMode(p), func(t *tx) error {
-			var err error
-			r, err = ss.insertRows(t, st, from, to)
-			return err
-		})
+		err := ss.s.part(ctx, insertMode(p), &total, func(t *tx) (Result, error) { return ss.insertRows(t, st, from, to) })
 		if err != nil {
-			if total.Affected > 0 {
-				err = partial(err, total.Affected)
-			}
 			return total, err
 		}
-		r.Position = at
-		total.add(r)
 	}
 	return total, nil
+}
+
+// part commits one part of an INSERT of many rows and adds what it did to total. An
+// error tells how many rows the parts before it have written.
+func (s *Server) part(ctx context.Context, m mode, total *Result, insert func(t *tx) (Result, error)) error {
+	var r Result
+	at, err := s.do(ctx, m, func(t *tx) error {
+		var err error
+		r, err = insert(t)
+		return err
+	})
+	if err != nil {
+		if total.Affected > 0 {
+			err = partial(err, total.Affected)
+		}
+		return err
+	}
+	r.Position = at
+	total.add(r)
+	return nil
 }
 
 // insertMode returns what an INSERT needs: most of them only look for their key.
@@ -219,20 +229,10 @@ func (ss *Session) InsertRows(ctx context.Context, name string, columns []string
 	}
 	var total Result
 	for part := range slices.Chunk(given, ss.s.o.BatchRows) {
-		var r Result
-		at, err := ss.s.do(ctx, light, func(t *tx) error {
-			var err error
-			r, err = ss.insertPart(t, name, columns, part, updating)
-			return err
-		})
+		err := ss.s.part(ctx, light, &total, func(t *tx) (Result, error) { return ss.insertPart(t, name, columns, part, updating) })
 		if err != nil {
-			if total.Affected > 0 {
-				err = partial(err, total.Affected)
-			}
 			return total, err
 		}
-		r.Position = at
-		total.add(r)
 	}
 	ss.rows.Add(total.Affected)
 	return total, nil

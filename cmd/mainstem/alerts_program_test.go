@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,13 +29,5 @@ func cmdAsk(ts *testscript.TestScript, neg bool, args []string) {
 	req.SetBasicAuth("root", "secret")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Request-Id", "script-1")
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	ts.Check(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%s\n", body)
-	if strconv.Itoa(resp.StatusCode) != args[0] {
-		ts.Fatalf("status %d, want %s: %s", resp.StatusCode, args[0], body)
-	}
+	showAnswer(ts, req, args[0])
 }

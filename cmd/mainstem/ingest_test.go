@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -38,13 +36,5 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 5 {
 		req.Header.Set(args[3], args[4])
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	ts.Check(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	fmt.Fprint(ts.Stdout(), string(body))
-	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
-		ts.Fatalf("status %s, want %s: %s", got, args[0], body)
-	}
+	showAnswer(ts, req, args[0])
 }

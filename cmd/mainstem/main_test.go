@@ -233,21 +233,24 @@ func cmdFetch(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 4 {
 		header.Set(args[2], args[3])
 	}
-	status, body, err := fetch(args[1], header)
+	req, err := http.NewRequest(http.MethodGet, args[1], nil)
+	ts.Check(err)
+	req.Header = header
+	showAnswer(ts, req, args[0])
+}
+
+// showAnswer sends a request, shows the body of the answer and demands its status.
+func showAnswer(ts *testscript.TestScript, req *http.Request, want string) {
+	status, body, err := roundTrip(req)
 	ts.Check(err)
 	fmt.Fprint(ts.Stdout(), body)
-	if strconv.Itoa(status) != args[0] {
-		ts.Fatalf("status %d, want %s: %s", status, args[0], body)
+	if strconv.Itoa(status) != want {
+		ts.Fatalf("status %d, want %s: %s", status, want, body)
 	}
 }
 
-// fetch returns the answer to a GET and leaves no connection behind.
-func fetch(url string, header http.Header) (status int, body string, err error) {
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header = header
+// roundTrip returns the answer to a request and leaves no connection behind.
+func roundTrip(req *http.Request) (status int, body string, err error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
@@ -295,9 +298,11 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await URL TEXT")
 	}
+	req, err := http.NewRequest(http.MethodGet, args[0], nil)
+	ts.Check(err)
 	last := ""
 	ok := eventually(func() bool {
-		_, body, err := fetch(args[0], http.Header{})
+		_, body, err := roundTrip(req)
 		ts.Check(err)
 		last = body
 		return strings.Contains(body, args[1])

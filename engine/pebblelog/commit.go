@@ -415,7 +415,6 @@ func (t *tx) show() {
 	for _, ts := range t.staged {
 		if ts.dirty {
 			ts.s.mu.Lock()
-			defer ts.s.mu.Unlock()
 			ts.s.mu.totals = ts.totals
 			ts.s.last.Store(ts.totals.Last)
 		}
@@ -424,6 +423,11 @@ func (t *tx) show() {
 		t.l.spaces.Store(t.l.spaces.Load().with(t.created, t.dropped))
 	}
 	t.l.position.Store(t.next - 1)
+	for _, ts := range t.staged { // no defer: this is part of every commit
+		if ts.dirty {
+			ts.s.mu.Unlock()
+		}
+	}
 }
 
 // duplicate answers a batch whose ID was committed before.

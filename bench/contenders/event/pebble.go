@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -21,7 +22,7 @@ func pebbleDB(name string, d suite.Durability) event.Factory {
 	f := event.Factory{
 		Name: "pebble-" + name, Durability: d, Note: byHand, Restarts: d == suite.Fsync,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
-			o := &pebble.Options{Logger: quiet{}}
+			o := &pebble.Options{Logger: engines.QuietPebble{}}
 			if d == suite.Memory {
 				o.FS = vfs.NewMem()
 			}
@@ -37,13 +38,6 @@ func pebbleDB(name string, d suite.Durability) event.Factory {
 	}
 	return f
 }
-
-// quiet drops what Pebble logs.
-type quiet struct{}
-
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(string, ...any) {}
 
 type pebbleEvents struct {
 	db   *pebble.DB

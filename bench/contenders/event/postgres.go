@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
@@ -43,28 +42,15 @@ CREATE INDEX ON events (event_type);
 CREATE INDEX ON events (timestamp)`
 
 func openPostgres(ctx context.Context, url string) (*postgresStore, error) {
-	config, err := pgxpool.ParseConfig(url)
+	schema, err := engines.OpenSchema(ctx, url, postgresTables)
 	if err != nil {
 		return nil, err
 	}
-	schema := engines.NewSchema()
-	config.ConnConfig.RuntimeParams["search_path"] = schema
-	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
-	config.MaxConns = 32
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	s := &postgresStore{pool: pool, drop: func() error { return engines.DropSchema(context.WithoutCancel(ctx), url, schema) }}
-	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+schema+";"+postgresTables, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return &postgresStore{pool: schema}, nil
 }
 
 type postgresStore struct {
-	pool *pgxpool.Pool
-	drop func() error
+	pool *engines.Schema
 }
 
 func (s *postgresStore) Append(ctx context.Context, stream string, expected int64, events []event.Event) (version uint64, err error) {
@@ -154,6 +140,5 @@ func (s *postgresStore) Clear(ctx context.Context) error {
 }
 
 func (s *postgresStore) Close() error {
-	s.pool.Close()
-	return s.drop()
+	return s.pool.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -23,7 +24,7 @@ func pebbleDB(name string, d suite.Durability) kv.Factory {
 		Name: "pebble-" + name, Durability: d,
 		Note: "keys of Pebble and nothing else: no revisions, no order of writes, no watch; compare-and-set is a mutex around get and set",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
-			o := &pebble.Options{Logger: quiet{}}
+			o := &pebble.Options{Logger: engines.QuietPebble{}}
 			if d == suite.Memory {
 				o.FS = vfs.NewMem()
 			}
@@ -43,13 +44,6 @@ func pebbleDB(name string, d suite.Durability) kv.Factory {
 	}
 	return f
 }
-
-// quiet drops what Pebble logs.
-type quiet struct{}
-
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(string, ...any) {}
 
 type pebbleStore struct {
 	db    *pebble.DB

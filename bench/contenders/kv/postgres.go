@@ -5,12 +5,14 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
+
+const pairsTable = `CREATE TABLE pairs (
+	tbl text COLLATE "C", key text COLLATE "C", value bytea NOT NULL, revision bigint NOT NULL DEFAULT 1, PRIMARY KEY (tbl, key))`
 
 // postgresTable is one table of PostgreSQL, by pgx.
 func postgresTable() kv.Factory {
@@ -24,33 +26,17 @@ func postgresTable() kv.Factory {
 			if skip != "" {
 				return nil, suite.Skipf("%s", skip)
 			}
-			config, err := pgxpool.ParseConfig(url)
+			schema, err := engines.OpenSchema(ctx, url, pairsTable)
 			if err != nil {
 				return nil, err
 			}
-			schema := engines.NewSchema()
-			config.ConnConfig.RuntimeParams["search_path"] = schema
-			config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
-			config.MaxConns = 32
-			pool, err := pgxpool.NewWithConfig(ctx, config)
-			if err != nil {
-				return nil, err
-			}
-			s := &postgresStore{pool: pool, drop: func() error { return engines.DropSchema(context.WithoutCancel(ctx), url, schema) }}
-			_, err = pool.Exec(ctx, "CREATE SCHEMA "+schema+`; CREATE TABLE pairs (
-				tbl text COLLATE "C", key text COLLATE "C", value bytea NOT NULL, revision bigint NOT NULL DEFAULT 1, PRIMARY KEY (tbl, key))`,
-				pgx.QueryExecModeSimpleProtocol)
-			if err != nil {
-				return nil, errors.Join(err, s.Close())
-			}
-			return s, nil
+			return &postgresStore{pool: schema}, nil
 		},
 	}
 }
 
 type postgresStore struct {
-	pool *pgxpool.Pool
-	drop func() error
+	pool *engines.Schema
 }
 
 func (s *postgresStore) exec(ctx context.Context, sql string, args ...any) error {
@@ -130,6 +116,5 @@ func (s *postgresStore) Swap(ctx context.Context, table, key string, old kv.Vers
 }
 
 func (s *postgresStore) Close() error {
-	s.pool.Close()
-	return s.drop()
+	return s.pool.Close()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -18,7 +19,7 @@ const noSync suite.Durability = "unsynced"
 // rawPebble is the storage engine that Mainstem's embedded engine stands on.
 func rawPebble(name string, d suite.Durability) stream.Factory {
 	open := func(dir string) (*pebbleDB, error) {
-		db, err := pebble.Open(dir, &pebble.Options{Logger: quiet{}})
+		db, err := pebble.Open(dir, &pebble.Options{Logger: engines.QuietPebble{}})
 		write := pebble.NoSync
 		if d == suite.Fsync {
 			write = pebble.Sync
@@ -30,15 +31,6 @@ func rawPebble(name string, d suite.Durability) stream.Factory {
 		Log:   func(_ context.Context, _ *suite.Env, dir string) (stream.Log, error) { return open(dir) },
 		Table: func(_ context.Context, _ *suite.Env, dir string) (stream.Table, error) { return open(dir) },
 	}
-}
-
-// quiet is a logger that keeps to itself, but for what ends the program.
-type quiet struct{}
-
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(format string, args ...any) {
-	pebble.DefaultLogger.Fatalf(format, args...)
 }
 
 // pebbleDB is a log or a table. The value of a message begins with the length of its

@@ -143,7 +143,7 @@ func startInsert(again, multi bool) func(context.Context, *bed) (*suite.Round, e
 				if again {
 					return b.holds(ctx, groups[0].group, groups[0].rows, ops+1)
 				}
-				for _, i := range some(len(groups), mostChecked) {
+				for _, i := range suite.Sample(len(groups), mostChecked) {
 					if err := b.holds(ctx, groups[i].group, groups[i].rows, 1); err != nil {
 						return err
 					}
@@ -218,19 +218,4 @@ func checkSelects(kept [][]Answer, want []row) error {
 		}
 	}
 	return nil
-}
-
-// some returns up to most of the numbers below n, the first and the last among them.
-func some(n, most int) []int {
-	if n <= most {
-		most = n
-	}
-	picked := make([]int, most)
-	for i := range picked {
-		picked[i] = rand.IntN(n)
-	}
-	if most > 0 {
-		picked[0], picked[most-1] = 0, n-1
-	}
-	return picked
 }

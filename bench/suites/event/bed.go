@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,7 +93,7 @@ func (b *bed) seed(ctx context.Context, streams []string, events []Event) error 
 // holds checks that each of the streams has the events, and nothing else.
 func (b *bed) holds(ctx context.Context, streams []string, want []Event) error {
 	var into []Recorded
-	for _, i := range some(len(streams), mostChecked) {
+	for _, i := range suite.Sample(len(streams), mostChecked) {
 		var err error
 		if into, err = b.store.Load(ctx, streams[i], 1, into[:0]); err != nil {
 			return fmt.Errorf("read back stream %s: %w", streams[i], err)
@@ -177,22 +176,4 @@ func sameEvent(got, want Event) error {
 		return fmt.Errorf("its metadata is %v, want %v", *g, *w)
 	}
 	return nil
-}
-
-// some returns up to most of the numbers below n, in order: the first, the last,
-// and others that cannot be foreseen.
-func some(n, most int) []int {
-	if n <= most {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return all
-	}
-	picked := []int{0, n - 1}
-	for len(picked) < most {
-		picked = append(picked, rand.IntN(n))
-	}
-	slices.Sort(picked)
-	return slices.Compact(picked)
 }

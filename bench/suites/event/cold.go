@@ -155,7 +155,7 @@ func (r *recovery) run(ctx context.Context, n int, rec *suite.Recorder) error {
 
 func (r *recovery) check(ctx context.Context) error {
 	for _, s := range r.open {
-		for _, i := range some(len(r.streams), 8) {
+		for _, i := range suite.Sample(len(r.streams), 8) {
 			got, err := s.Load(ctx, r.streams[i], 1, nil)
 			if err != nil {
 				return err

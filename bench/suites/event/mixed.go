@@ -76,7 +76,7 @@ func startMixed(writePercent, streams int) func(context.Context, *bed) (*suite.R
 				if err != nil {
 					return err
 				}
-				for _, i := range some(len(written), mostChecked) {
+				for _, i := range suite.Sample(len(written), mostChecked) {
 					got, err := b.store.Load(ctx, written[i], 1, nil)
 					if err != nil {
 						return err

@@ -69,7 +69,7 @@ func startStreams(streams, size int) func(context.Context, *bed) (*suite.Round, 
 			},
 			Check: func(ctx context.Context) error {
 				var into []Recorded
-				for _, i := range some(len(names), mostChecked) {
+				for _, i := range suite.Sample(len(names), mostChecked) {
 					want := batches / len(names)
 					if i < batches%len(names) {
 						want++

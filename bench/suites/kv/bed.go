@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+
+	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
 // The sizes of the data.
@@ -87,27 +89,9 @@ func (b *bed) fill(ctx context.Context, table string, all []Pair) error {
 	return nil
 }
 
-// some returns up to most of the numbers below n, in order: the first, the last,
-// and others that cannot be foreseen.
-func some(n, most int) []int {
-	if n <= most {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return all
-	}
-	picked := []int{0, n - 1}
-	for len(picked) < most {
-		picked = append(picked, rand.IntN(n))
-	}
-	slices.Sort(picked)
-	return slices.Compact(picked)
-}
-
 // holds checks that table has the pairs, and nothing else but extra keys.
 func (b *bed) holds(ctx context.Context, table string, want []Pair, extra int) error {
-	for _, i := range some(len(want), mostChecked) {
+	for _, i := range suite.Sample(len(want), mostChecked) {
 		got, err := b.store.Get(ctx, table, want[i].Key)
 		if err != nil {
 			return fmt.Errorf("read back key %s of table %s: %w", want[i].Key, table, err)

@@ -108,7 +108,7 @@ func startDelete(_ context.Context, b *bed) (*suite.Round, error) {
 			})
 		},
 		Check: func(ctx context.Context) error {
-			for _, i := range some(len(data), mostChecked) {
+			for _, i := range suite.Sample(len(data), mostChecked) {
 				if err := b.gone(ctx, b.table, data[i].Key); err != nil {
 					return err
 				}
