@@ -36,7 +36,7 @@ type Change struct {
 // Changes yields the changes of the table called name, as the log has them: in
 // the order in which they were committed, whoever wrote them. The log keeps the
 // newest state of each row, so what changed several times since may be yielded once.
-// A change may be yielded before a query shows it if another server made it.
+// When a change is yielded, every query of this server shows it, or what came after it.
 //
 // With Since, rows come first in the order of their StateChange, each with the
 // position from which to resume if the loop ends there or later; a change in the
@@ -98,7 +98,13 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 		if err != nil {
 			return err
 		}
-		if o != foreignRow && !yield(c, nil) {
+		if o == foreignRow {
+			continue
+		}
+		if err := s.show(ctx, rec.Position); err != nil {
+			return err
+		}
+		if !yield(c, nil) {
 			return errStopped
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // ownWrites knows which records of the log this server wrote: they are in the
 // mirror already. It also knows up to where the records of others are.
 //
-// Invariant: all records up to applied, and all of ranges, are in the mirror.
+// Invariant: all records up to applied, and all of ranges, are in the mirror, or will be
+// when its gate opens: every query that begins shows them.
 type ownWrites struct {
 	sync.Mutex
 	applied mainstem.Position
@@ -166,19 +167,28 @@ func rest(ctx context.Context) {
 	}
 }
 
-// meet takes notice of the record at p: if it is not ours, the writer looks for
-// what is new.
+// meet takes notice of the record at p.
 func (s *Server) meet(p mainstem.Position) error {
-	if !s.own.known(p) {
-		s.commit.Lock() // a batch of ours may be on its way
-		ours := s.own.known(p)
-		s.commit.Unlock()
-		if !ours {
-			return s.catchUp(s.ctx)
-		}
+	if err := s.show(s.ctx, p); err != nil {
+		return err
 	}
 	s.own.advance(p)
 	return nil
+}
+
+// show returns when every query that begins then shows the record at p: if it is not
+// ours, the writer looks for what is new.
+func (s *Server) show(ctx context.Context, p mainstem.Position) error {
+	if s.own.known(p) {
+		return nil
+	}
+	s.commit.Lock() // a batch of ours may be on its way
+	ours := s.own.known(p)
+	s.commit.Unlock()
+	if ours {
+		return nil
+	}
+	return s.catchUp(ctx)
 }
 
 // catchUp has the writer bring the mirror up to what the log holds now.
@@ -191,7 +201,7 @@ func (s *Server) catchUp(ctx context.Context) error {
 // reading what was committed without the server, with [Server.Insert] or by
 // another server.
 func (s *Server) Wait(ctx context.Context, p mainstem.Position) error {
-	if s.own.known(p) {
+	if p <= s.own.position() {
 		return nil
 	}
 	return s.catchUp(ctx)

@@ -202,6 +202,61 @@ func TestCommitsThatFail(t *testing.T) {
 	want(t, s, "[[3]]", "select Tally from alerts.status")
 }
 
+// late is a log whose commits are acknowledged when somebody was told of them by a feed:
+// at the latest after a while, for nobody must be told before.
+type late struct {
+	mainstem.Log
+	told chan struct{}
+}
+
+func (l late) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.Log.Commit(ctx, b)
+	select {
+	case <-l.told:
+	case <-time.After(5 * time.Millisecond):
+	}
+	return r, err
+}
+
+func TestAQueryShowsAChangeThatWasYielded(t *testing.T) {
+	log := late{testengines.Memory(t), make(chan struct{})}
+	s := open(t, log, Options{})
+	other := open(t, log, Options{})
+	const changes = 20
+	start, err := log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range changes {
+			by := s
+			if i%2 == 1 {
+				by = other
+			}
+			if _, err := by.Exec(t.Context(), "insert into alerts.status (Identifier) values ('a')"); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	defer func() { <-done }()
+	for change, err := range s.Changes(t.Context(), "alerts.status", &ChangeOptions{After: start}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := change.Row.Int("Tally")
+		want(t, s, "[[1]]", "select count(*) from alerts.status where Tally >= ?", told)
+		select {
+		case log.told <- struct{}{}:
+		default:
+		}
+		if told == changes {
+			break
+		}
+	}
+}
+
 func TestLeftoversOfADroppedTableAreGone(t *testing.T) {
 	log := testengines.Memory(t)
 	s := open(t, log, Options{})

@@ -207,10 +207,7 @@ func (s *Server) try(jobs []*job) (n int, err error) {
 	if err := s.send(t, jobs[:n]); err != nil {
 		return n, err
 	}
-	if len(t.rows) > 0 || len(t.inside) > 0 {
-		if err := s.mirror.begin(s.quiet, final); err != nil {
-			return n, s.lost(err)
-		}
+	if t.waits() {
 		// The rows are in the log, and queries wait for the gate: the callers can go on.
 		if len(t.inside) == 0 {
 			release(jobs[:n])
@@ -247,30 +244,38 @@ func (s *Server) tryDirect(j *job) error {
 	return nil
 }
 
-// send commits the batch of t, if it has one.
+// send commits the batch of t, if it has one, and shuts the gate of the mirror if
+// t has something for it.
 func (s *Server) send(t *tx, jobs []*job) error {
-	if len(t.ops) == 0 {
-		return nil
-	}
-	b, writes := t.batch()
-	// The follower must not see the batch before it is known to be ours.
+	// Who meets the batch in the log must wait until it is known to be ours, and who knows
+	// that must not find an older mirror.
 	s.commit.Lock()
-	receipt, err := s.log.Commit(s.ctx, b)
-	if err == nil {
-		s.own.add(receipt)
+	defer s.commit.Unlock()
+	var receipt mainstem.Receipt
+	if len(t.ops) > 0 {
+		b, writes := t.batch()
+		var err error
+		if receipt, err = s.log.Commit(s.ctx, b); err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			j.at = receipt.Last
+		}
+		if err := t.settle(receipt, writes); err != nil {
+			return s.lost(err)
+		}
 	}
-	s.commit.Unlock()
-	if err != nil {
-		return err
+	if t.waits() {
+		if err := s.mirror.begin(s.quiet, final); err != nil {
+			return s.lost(err)
+		}
 	}
-	for _, j := range jobs {
-		j.at = receipt.Last
-	}
-	if err := t.settle(receipt, writes); err != nil {
-		return s.lost(err)
-	}
+	s.own.add(receipt)
 	return nil
 }
+
+// waits reports whether there are changes that the mirror does not have yet.
+func (t *tx) waits() bool { return !t.direct && (len(t.rows) > 0 || len(t.inside) > 0) }
 
 func (t *tx) finish() {
 	for _, f := range t.after {
