@@ -53,22 +53,13 @@ func (v *village) start(name string) {
 // round lets a send through b to c while one of those is killed and started again.
 func (v *village) round() (victim string) {
 	v.t.Helper()
-	v.rounds++
 	victim = []string{"b", "c"}[rand.IntN(2)]
-	v.nodes["a"].do(request{Do: "load", Via: "b"})
+	v.load()
 	hold(200*time.Millisecond + rand.N(500*time.Millisecond))
 	v.nodes[victim].kill()
 	hold(rand.N(500 * time.Millisecond))
 	v.start(victim)
-	eventually(v.t, "increments to be counted after "+victim+" was killed", func() bool {
-		senders := 0 // of this round; something of earlier ones may come late
-		for from := range v.nodes["c"].do(request{Do: "report"}).Seen {
-			if strings.HasPrefix(from, fmt.Sprint(v.rounds, " ")) {
-				senders++
-			}
-		}
-		return senders == askers+1
-	})
+	v.awaitCounted("after " + victim + " was killed")
 	hold(200 * time.Millisecond)
 	r := v.nodes["a"].do(request{Do: "stop"})
 	seen := v.nodes["c"].do(request{Do: "report"}).Seen
@@ -80,6 +71,41 @@ func (v *village) round() (victim string) {
 	}
 	v.nodes["c"].do(request{Do: "forget"})
 	return victim
+}
+
+// load has a begin to send through b to c.
+func (v *village) load() {
+	v.t.Helper()
+	v.rounds++
+	v.nodes["a"].do(request{Do: "load", Via: "b"})
+}
+
+// awaitCounted returns when c has counted something of every sender of this round.
+func (v *village) awaitCounted(when string) {
+	v.t.Helper()
+	eventually(v.t, "increments to be counted "+when, func() bool {
+		senders := 0 // of this round; something of earlier ones may come late
+		for from := range v.nodes["c"].do(request{Do: "report"}).Seen {
+			if strings.HasPrefix(from, fmt.Sprint(v.rounds, " ")) {
+				senders++
+			}
+		}
+		return senders == askers+1
+	})
+}
+
+// leave lets all nodes leave. They meet once more before, so that none has anything left
+// for a node that was killed: it could not be delivered.
+func (v *village) leave() {
+	v.t.Helper()
+	v.load()
+	v.awaitCounted("at last")
+	v.nodes["a"].do(request{Do: "stop"})
+	for name, p := range v.nodes {
+		if r := p.do(request{Do: "leave"}); r.Error != "" {
+			v.t.Errorf("%s: %s", name, r.Error)
+		}
+	}
 }
 
 // Nodes are killed at random while others send to them. Nothing is counted twice, the
@@ -104,11 +130,7 @@ func TestRandomKills(t *testing.T) {
 		t.Errorf("the heap grew from %d to %d bytes in %d kills", first.Heap, last, kills)
 	}
 	t.Logf("%d kills: heap %d to %d bytes, %d to %d goroutines", kills, first.Heap, last, first.Routine, v.vitals().Routine)
-	for name, p := range v.nodes {
-		if r := p.do(request{Do: "leave"}); r.Error != "" {
-			t.Error(fmt.Errorf("%s: %s", name, r.Error))
-		}
-	}
+	v.leave()
 }
 
 // vitals are those of the node that lives through it all.
