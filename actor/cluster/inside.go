@@ -1,16 +1,19 @@
 package cluster
 
-import "reflect"
+import (
+	"context"
+	"reflect"
+)
 
 // Whether the peer knows the type of a message is known before it is sent. What is in
 // fields of interface types shows only in the message: if the peer lacks some type of ours,
-// messages that may hold others are looked through.
+// or has not been told of all, messages that may hold others are looked through.
 
 // maxInside is how deep a message is looked through. What is deeper the codec refuses.
 const maxInside = 1000
 
-// readable fails if v holds a value that the peer has said it cannot read.
-func (s *session) readable(j *judgments, v reflect.Value, depth int) error {
+// readable fails if v holds a value that the peer cannot read, when it is known of all.
+func (s *session) readable(ctx context.Context, v reflect.Value, depth int) error {
 	if depth == 0 {
 		return nil
 	}
@@ -19,21 +22,21 @@ func (s *session) readable(j *judgments, v reflect.Value, depth int) error {
 		if v.IsNil() {
 			return nil
 		}
-		if err := s.knows(j, v.Interface()); err != nil {
+		if err := s.knows(ctx, v.Interface()); err != nil {
 			return err
 		}
-		return s.readable(j, v.Elem(), depth-1)
+		return s.readable(ctx, v.Elem(), depth-1)
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil
 		}
-		return s.readable(j, v.Elem(), depth-1)
+		return s.readable(ctx, v.Elem(), depth-1)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if !v.Type().Field(i).IsExported() {
 				continue
 			}
-			if err := s.readable(j, v.Field(i), depth-1); err != nil {
+			if err := s.readable(ctx, v.Field(i), depth-1); err != nil {
 				return err
 			}
 		}
@@ -42,13 +45,13 @@ func (s *session) readable(j *judgments, v reflect.Value, depth int) error {
 			return nil
 		}
 		for i := range v.Len() {
-			if err := s.readable(j, v.Index(i), depth-1); err != nil {
+			if err := s.readable(ctx, v.Index(i), depth-1); err != nil {
 				return err
 			}
 		}
 	case reflect.Map:
 		for entry := v.MapRange(); entry.Next(); {
-			if err := s.readable(j, entry.Value(), depth-1); err != nil {
+			if err := s.readable(ctx, entry.Value(), depth-1); err != nil {
 				return err
 			}
 		}
@@ -59,15 +62,12 @@ func (s *session) readable(j *judgments, v reflect.Value, depth int) error {
 // plainKind reports whether nothing is inside of values of a kind.
 func plainKind(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
 
-// knows fails if the peer has said that it cannot read what an interface holds. An
-// error without a name is written as a text, which all can read.
-func (s *session) knows(j *judgments, v any) error {
+// knows fails if the peer says that it cannot read what an interface holds. An error
+// without a name is written as a text, which all can read.
+func (s *session) knows(ctx context.Context, v any) error {
 	k := s.cluster.kinds.table.Load().byName[s.cluster.kinds.codec.NameOf(v)]
-	if k == nil || int(k.number) > len(j.known) {
+	if k == nil {
 		return nil
 	}
-	if problem := j.known[k.number-1]; problem != "" && problem != unjudged {
-		return unsendable(reflect.TypeOf(v).String(), "to node "+s.name+": "+problem)
-	}
-	return nil
+	return s.judged(ctx, k, v)
 }

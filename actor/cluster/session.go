@@ -52,7 +52,7 @@ type session struct {
 // judgments are what a peer has said about our types, by number.
 type judgments struct {
 	known   []string      // "" for those that it can read; unjudged until it has said so
-	lacking bool          // it cannot read some
+	lacking bool          // it cannot read some, or has not said so of all of these
 	changed chan struct{} // closed when there are others
 }
 
@@ -159,25 +159,25 @@ func (s *session) kindOf(ctx context.Context, v any) (*kind, error) {
 	}
 	j := s.out.Load()
 	if i := int(k.number) - 1; i >= len(j.known) || j.known[i] != "" {
-		if err := s.judged(ctx, k); err != nil {
+		if err := s.judged(ctx, k, v); err != nil {
 			return nil, err
 		}
 		j = s.out.Load()
 	}
-	if j.lacking && k.others {
-		return k, s.readable(j, reflect.ValueOf(v), maxInside)
+	if k.others && (j.lacking || len(j.known) < len(s.cluster.kinds.table.Load().byNumber)) {
+		return k, s.readable(ctx, reflect.ValueOf(v), maxInside)
 	}
 	return k, nil
 }
 
-// judged waits for what the peer says about a kind.
-func (s *session) judged(ctx context.Context, k *kind) error {
+// judged waits for what the peer says about the kind of a value.
+func (s *session) judged(ctx context.Context, k *kind, v any) error {
 	i := int(k.number) - 1
 	for {
 		j := s.out.Load()
 		if i < len(j.known) && j.known[i] != unjudged {
 			if problem := j.known[i]; problem != "" {
-				return unsendable(k.typ.String(), "to node "+s.name+": "+problem)
+				return unsendable(reflect.TypeOf(v).String(), "to node "+s.name+": "+problem)
 			}
 			return nil
 		}
@@ -288,7 +288,7 @@ func (s *session) onVerdict(body []byte) error {
 		now.known[j.Number-1] = j.Problem
 	}
 	for _, problem := range now.known {
-		now.lacking = now.lacking || problem != "" && problem != unjudged
+		now.lacking = now.lacking || problem != ""
 	}
 	s.out.Store(now)
 	close(old.changed)
