@@ -148,6 +148,33 @@ func eachPlace(b *testing.B, space string, p mainstem.Policy, keys, perKey int, 
 	}
 }
 
+// BenchmarkNewKeyAmongAMillion writes a key that is not there, on that condition, into a
+// space of a million keys, and the same into an empty one.
+func BenchmarkNewKeyAmongAMillion(b *testing.B) {
+	for name, p := range map[string]mainstem.Policy{"newest": {History: 1}, "all": {}} {
+		b.Run(name, func(b *testing.B) {
+			full := openBench(b, &pebblelog.Options{Durability: mainstem.OS})
+			fill(b, full, "s", p, 1_000_000, 1)
+			full.FlushRaw()
+			empty := openBench(b, &pebblelog.Options{Durability: mainstem.OS})
+			batch := mainstem.NewBatch()
+			n := 0
+			put := func(l *pebblelog.Log) {
+				n++
+				key := fmt.Appendf(nil, "key-%07d-%d", n*7919%1_000_000, n)
+				batch.Reset()
+				batch.Ensure("s", p)
+				batch.IfAbsent("s", key)
+				batch.Put("s", key, event61)
+				if _, err := l.Commit(context.Background(), batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			versus(b, 1, func(int) { put(full) }, func(int) { put(empty) })
+		})
+	}
+}
+
 // BenchmarkGet reads one of 10,000 keys, and with bare Pebble the same key of the
 // same files.
 func BenchmarkGet(b *testing.B) {

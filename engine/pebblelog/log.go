@@ -199,12 +199,16 @@ func damaged(err error) bool {
 	return slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
+// memTables is how many tables in memory there usually are: one is written to while the
+// one before is written out.
+const memTables = 2
+
 func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          l.fs,
 		Comparer:                    comparer,
 		FormatMajorVersion:          pebble.FormatNewest,
-		CacheSize:                   l.opts.CacheBytes,
+		CacheSize:                   l.opts.CacheBytes + memTables*int64(l.opts.MemTableBytes), // Pebble takes them out of it
 		MemTableSize:                uint64(l.opts.MemTableBytes),
 		Logger:                      logger{l},
 		ErrorIfNotExists:            !fresh,

@@ -1,6 +1,8 @@
 package pebblelog
 
 import (
+	"bytes"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/mainstemdev/mainstem"
@@ -222,18 +224,19 @@ func (t *tx) head(ts *stagedSpace, key []byte) (*head, error) {
 }
 
 func (t *tx) loadSlotHead(ts *stagedSpace, hk, key []byte) (head, error) {
-	r := pebble.Reader(t.l.db)
-	if t.indexed {
-		r = t.pb
-	}
-	v, closer, err := r.Get(hk)
-	if err == pebble.ErrNotFound {
-		return head{}, nil
-	}
+	it, err := t.iter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return head{}, err
 	}
-	defer closer.Close()
+	defer it.Close()
+	// Not Get, which looks into the last level for a key that its filter would deny.
+	if !it.SeekPrefixGE(hk) || !bytes.Equal(it.Key(), hk) {
+		return head{}, it.Error()
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return head{}, err
+	}
 	h, err := headOf(v, len(key))
 	if err != nil || !h.ghost {
 		return h, err
@@ -282,7 +285,7 @@ func headOf(v []byte, keyLen int) (head, error) {
 
 func (t *tx) loadStreamHead(prefix, key []byte) (head, error) {
 	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
-	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2})
+	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2, UseL6Filters: true})
 	if err != nil {
 		return head{}, err
 	}
