@@ -62,7 +62,6 @@ func newFortress(t *testing.T, change func(*link.Options)) *fortress {
 	t.Helper()
 	f := &fortress{t: t}
 	o := plain("fortress")
-	o.HandshakeTimeout = 300 * time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(&f.log, nil))
 	if change != nil {
 		change(o)
@@ -73,6 +72,9 @@ func newFortress(t *testing.T, change func(*link.Options)) *fortress {
 	f.good = peer(t, open(t, og, &hears{}), "fortress")
 	return f
 }
+
+// hasty makes a fortress close connections soon whose handshake takes too long.
+func hasty(o *link.Options) { o.HandshakeTimeout = time.Second }
 
 // dial connects as a stranger.
 func (f *fortress) dial() net.Conn {
@@ -141,7 +143,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"data without a proof": append(bytes.Clone(whole), data...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFortress(t, nil)
+			f := newFortress(t, hasty)
 			c := f.dial()
 			if _, err := c.Write(sent); err != nil {
 				t.Fatal(err)
@@ -155,7 +157,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // TestPartsOfAHandshake: whatever part of a handshake comes, the connection is closed in time.
 func TestPartsOfAHandshake(t *testing.T) {
-	f := newFortress(t, nil)
+	f := newFortress(t, hasty)
 	whole := hello("evil", "fortress").Append(nil)
 	var open []net.Conn
 	for n := range whole {
@@ -436,8 +438,12 @@ func TestTraitors(t *testing.T) {
 		"half a frame":           {[][]byte{part[:100]}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFortress(t, func(o *link.Options) {
-				o.MaxMessage, o.Resume, o.KeepAlive = 1<<20, 100*time.Millisecond, 50*time.Millisecond
+				o.MaxMessage, o.KeepAlive = 1<<20, 200*time.Millisecond
+				if !c.ends { // else it must not matter
+					o.Resume = time.Second
+				}
 			})
 			f.refused(f.traitor(c.frames...))
 			eventually(t, "the end of the session", func() bool { return len(f.at.downs()) == 1 })
