@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -17,30 +17,31 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/node"
 )
 
 func TestClusterBeyondLoopback(t *testing.T) {
 	for _, c := range []struct {
 		cluster string
-		change  func(*Config)
+		change  func(*node.Config)
 		wantErr string
 	}{
 		{cluster: ""},
-		{cluster: "a@127.0.0.1:0", change: func(c *Config) { c.ClusterSecretFile = "s" }},
-		{cluster: "a@127.0.0.1:0", change: func(c *Config) { c.ClusterCerts = "certs" }},
+		{cluster: "a@127.0.0.1:0", change: func(c *node.Config) { c.ClusterSecretFile = "s" }},
+		{cluster: "a@127.0.0.1:0", change: func(c *node.Config) { c.ClusterCerts = "certs" }},
 		{cluster: "a@127.0.0.1:0", wantErr: "without a proof of who belongs to it"},
-		{cluster: "a@127.0.0.1:0", change: func(c *Config) { c.Insecure = true }, wantErr: "without a proof"},
-		{cluster: "a@0.0.0.0:4370", change: func(c *Config) { c.ClusterSecretFile = "s" }, wantErr: "which other machines can reach, without TLS"},
-		{cluster: "a@:4370", change: func(c *Config) { c.ClusterSecretFile = "s" }, wantErr: "without TLS"},
-		{cluster: "a@0.0.0.0:4370", change: func(c *Config) { c.ClusterSecretFile, c.Insecure = "s", true }},
-		{cluster: "a@0.0.0.0:4370", change: func(c *Config) { c.ClusterCerts = "certs" }},
-		{cluster: "127.0.0.1:0", change: func(c *Config) { c.ClusterCerts = "certs" }, wantErr: "want NAME@HOST:PORT"},
-		{cluster: "a/b@127.0.0.1:0", change: func(c *Config) { c.ClusterCerts = "certs" }, wantErr: "want NAME@HOST:PORT"},
-		{cluster: "a@127.0.0.1:0", change: func(c *Config) { c.ClusterCerts, c.ClusterPeers = "certs", "b" }, wantErr: "cluster-peers has \"b\""},
-		{cluster: "a@127.0.0.1:0", change: func(c *Config) { c.ClusterCerts, c.ClusterAdvertise = "certs", "b" }, wantErr: "cluster-advertise is \"b\""},
-		{cluster: "", change: func(c *Config) { c.ClusterPeers = "b=h:1" }, wantErr: "cluster-peers is of no use without cluster"},
+		{cluster: "a@127.0.0.1:0", change: func(c *node.Config) { c.Insecure = true }, wantErr: "without a proof"},
+		{cluster: "a@0.0.0.0:4370", change: func(c *node.Config) { c.ClusterSecretFile = "s" }, wantErr: "which other machines can reach, without TLS"},
+		{cluster: "a@:4370", change: func(c *node.Config) { c.ClusterSecretFile = "s" }, wantErr: "without TLS"},
+		{cluster: "a@0.0.0.0:4370", change: func(c *node.Config) { c.ClusterSecretFile, c.Insecure = "s", true }},
+		{cluster: "a@0.0.0.0:4370", change: func(c *node.Config) { c.ClusterCerts = "certs" }},
+		{cluster: "127.0.0.1:0", change: func(c *node.Config) { c.ClusterCerts = "certs" }, wantErr: "want NAME@HOST:PORT"},
+		{cluster: "a/b@127.0.0.1:0", change: func(c *node.Config) { c.ClusterCerts = "certs" }, wantErr: "want NAME@HOST:PORT"},
+		{cluster: "a@127.0.0.1:0", change: func(c *node.Config) { c.ClusterCerts, c.ClusterPeers = "certs", "b" }, wantErr: "cluster-peers has \"b\""},
+		{cluster: "a@127.0.0.1:0", change: func(c *node.Config) { c.ClusterCerts, c.ClusterAdvertise = "certs", "b" }, wantErr: "cluster-advertise is \"b\""},
+		{cluster: "", change: func(c *node.Config) { c.ClusterPeers = "b=h:1" }, wantErr: "cluster-peers is of no use without cluster"},
 	} {
-		cfg := DefaultConfig()
+		cfg := node.DefaultConfig()
 		cfg.Cluster = c.cluster
 		if c.change != nil {
 			c.change(&cfg)
@@ -52,7 +53,8 @@ func TestClusterBeyondLoopback(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, url string, v any) int {
+// ask returns the status of an answer, and the answer in v.
+func ask(t *testing.T, url string, v any) int {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -81,9 +83,9 @@ func TestTheServerIsANodeOfAClusterAndShowsIt(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a secret that is long enough\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := DefaultConfig()
-	c.Log, c.Listen, c.Cluster, c.ClusterCerts, c.ClusterSecretFile = Memory, "127.0.0.1:0", "server@127.0.0.1:0", certs, secret
-	n, err := Open(t.Context(), c)
+	c := node.DefaultConfig()
+	c.Log, c.Listen, c.Cluster, c.ClusterCerts, c.ClusterSecretFile = node.Memory, "127.0.0.1:0", "server@127.0.0.1:0", certs, secret
+	n, err := node.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,35 +121,38 @@ func TestTheServerIsANodeOfAClusterAndShowsIt(t *testing.T) {
 	if _, err := inspect.New(member); err != nil {
 		t.Fatal(err)
 	}
-	var tree ActorTree
-	if status := get(t, n.URL()+ActorTreePath+"?node=shop", &tree); status != http.StatusOK || tree.Node != "shop" || len(tree.Actors) == 0 {
-		t.Errorf("the tree of shop: status %d, %+v", status, tree)
+	var tree node.ActorTree
+	eventually(t, "the server to see shop in the log", func() bool {
+		return ask(t, n.URL()+node.ActorTreePath+"?node=shop", &tree) == http.StatusOK
+	})
+	if tree.Node != "shop" || len(tree.Actors) == 0 {
+		t.Errorf("the tree of shop: %+v", tree)
 	}
-	var nodes ActorNodes
-	if status := get(t, n.URL()+ActorNodesPath, &nodes); status != http.StatusOK || len(nodes.Nodes) != 2 || nodes.Nodes[1].Name != "shop" {
+	var nodes node.ActorNodes
+	if status := ask(t, n.URL()+node.ActorNodesPath, &nodes); status != http.StatusOK || len(nodes.Nodes) != 2 || nodes.Nodes[1].Name != "shop" {
 		t.Errorf("the nodes: status %d, %+v", status, nodes)
 	}
 	var one inspect.Actor
-	if status := get(t, n.URL()+ActorInspectPath+"?address=shop@0/"+inspect.Name, &one); status != http.StatusOK || one.Address != "shop/"+inspect.Name {
+	if status := ask(t, n.URL()+node.ActorInspectPath+"?address=shop@0/"+inspect.Name, &one); status != http.StatusOK || one.Address != "shop/"+inspect.Name {
 		t.Errorf("one actor: status %d, %+v", status, one)
 	}
 	for path, want := range map[string]int{
-		ActorInspectPath + "?address=shop@0/nobody": http.StatusNotFound,
-		ActorInspectPath + "?address=":              http.StatusBadRequest,
-		ActorTreePath + "?limit=-1":                 http.StatusBadRequest,
-		ActorTreePath + "?node=nowhere":             http.StatusServiceUnavailable,
+		node.ActorInspectPath + "?address=shop@0/nobody": http.StatusNotFound,
+		node.ActorInspectPath + "?address=":              http.StatusBadRequest,
+		node.ActorTreePath + "?limit=-1":                 http.StatusBadRequest,
+		node.ActorTreePath + "?node=nowhere":             http.StatusServiceUnavailable,
 	} {
-		var failed ActorError
-		if status := get(t, n.URL()+path, &failed); status != want || failed.Error == "" {
+		var failed node.ActorError
+		if status := ask(t, n.URL()+path, &failed); status != want || failed.Error == "" {
 			t.Errorf("%s: status %d, %+v; want %d", path, status, failed, want)
 		}
 	}
 }
 
 func TestAServerOutsideOfClustersSaysSo(t *testing.T) {
-	c := DefaultConfig()
-	c.Log, c.Listen = Memory, "127.0.0.1:0"
-	n, err := Open(t.Context(), c)
+	c := node.DefaultConfig()
+	c.Log, c.Listen = node.Memory, "127.0.0.1:0"
+	n, err := node.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +160,8 @@ func TestAServerOutsideOfClustersSaysSo(t *testing.T) {
 	if err := n.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var failed ActorError
-	if status := get(t, n.URL()+ActorTreePath, &failed); status != http.StatusNotImplemented || failed.Kind != mainstem.KindUnsupported.String() {
+	var failed node.ActorError
+	if status := ask(t, n.URL()+node.ActorTreePath, &failed); status != http.StatusNotImplemented || failed.Kind != mainstem.KindUnsupported.String() {
 		t.Errorf("status %d, %+v", status, failed)
 	}
 }

@@ -95,7 +95,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 const hastyRace = "atexit_sleep_ms=0"
 
 // scriptTime is when a script that hangs is ended.
-const scriptTime = 2 * time.Minute
+const scriptTime = 5 * time.Minute
 
 type serversKey struct{}
 

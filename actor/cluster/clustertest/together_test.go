@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,7 +85,8 @@ func begin(t *testing.T, log mainstem.Log, name string) *live {
 	}
 	n.node, err = actor.Open(name, nil)
 	check(err)
-	r := registrar.New(log, &lease.Options{TTL: 2 * time.Second})
+	// No lease may end for want of processor time: what its owner has not handled would be lost.
+	r := registrar.New(log, &lease.Options{TTL: time.Minute})
 	n.cluster, err = cluster.Join(n.node, &cluster.Options{Listen: "127.0.0.1:0", Plain: true, Secret: []byte("known to all of them"), Resolver: r})
 	check(err)
 	check(errors.Join(n.cluster.Register("entry", Entry{}), n.cluster.Register("where", Where{})))
@@ -111,7 +113,9 @@ func (n *live) end(t *testing.T) {
 
 func (n *live) enter(t *testing.T, to actor.Ref[Entry], account string) Where {
 	t.Helper()
-	w, err := actor.Ask(t.Context(), to, func(r actor.Reply[Where]) Entry { return Entry{Account: account, Reply: r} })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w, err := actor.Ask(ctx, to, func(r actor.Reply[Where]) Entry { return Entry{Account: account, Reply: r} })
 	if err != nil {
 		t.Errorf("%s from %s: %v", account, n.node.Name(), err)
 	}
