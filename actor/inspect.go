@@ -19,8 +19,8 @@ type Info struct {
 	Incarnation int
 	Waiting     int    // messages in the mailbox
 	Handled     uint64 // messages that have left the mailbox, the one being handled included
-	Links       int
-	Monitors    int // how many monitor it
+	Links       int    // to actors of this node and of others
+	Monitors    int    // how many monitor it
 	Kids        int
 	Reason      error // why its last incarnation ended, if it is not alive
 }
@@ -148,7 +148,7 @@ func (p *process[M]) inspect() Info {
 	}
 	if r := p.rare; r != nil {
 		i.Names = append(i.Names, r.names...)
-		i.Links, i.Monitors, i.Reason = len(r.links), len(r.watchers), r.reason
+		i.Links, i.Monitors, i.Reason = len(r.links)+len(r.far), len(r.watchers), r.reason
 	}
 	return i
 }

@@ -120,15 +120,23 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 				far = named[job](t, a, "b", "there "+name)
 			}
 			trapping, plain, unlinked := worker(t, a, nil), worker(t, a, nil), worker(t, a, nil)
+			links := func(want int) { // links take their time to get there
+				t.Helper()
+				eventually(t, func() bool { i, err := b.node.Inspect(there.Address()); return err == nil && i.Links == want })
+			}
+			do(t, unlinked, func(c *actor.Context[job]) error { c.Link(far); return nil })
+			links(1)
+			do(t, unlinked, func(c *actor.Context[job]) error { c.Unlink(far); return nil })
+			links(0)
 			do(t, trapping, func(c *actor.Context[job]) error {
 				c.TrapExit(func(e actor.Exit) error { told.add(e.Reason); return nil })
 				c.Link(far)
 				c.Link(far)
 				return nil
 			})
+			links(1)
 			do(t, plain, func(c *actor.Context[job]) error { c.Link(far); return nil })
-			do(t, unlinked, func(c *actor.Context[job]) error { c.Link(far); c.Unlink(far); return nil })
-			eventually(t, func() bool { i, err := b.node.Inspect(there.Address()); return err == nil && i.State == "idle" })
+			links(2)
 			if _, err := actor.Wait(short(t, 50*time.Millisecond), there); err == nil {
 				t.Fatal("it ended with nothing")
 			}
