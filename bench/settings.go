@@ -43,7 +43,7 @@ func (s *settings) add(c *cobra.Command) {
 }
 
 func (s *settings) addAddresses(c *cobra.Command) {
-	c.Flags().StringToStringVar(&s.addresses, "address", nil, "servers by kind, such as redis=127.0.0.1:6379 or postgres=postgres://...")
+	c.Flags().StringToStringVar(&s.addresses, "address", nil, "servers by kind: redis=127.0.0.1:6379, etcd=..., kafka=..., postgres=postgres://...")
 }
 
 // options returns the options of a race in which this build runs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,11 +43,15 @@ func postgres(name string, d suite.Durability, asked mainstem.Durability) Engine
 	}
 }
 
+// SchemaPrefix is how all names of [NewSchema] begin, so that what a killed run left
+// on a server can be found.
+const SchemaPrefix = "bench_"
+
 var schemas atomic.Int64
 
 // NewSchema returns the name of a schema that nobody else uses.
 func NewSchema() string {
-	return fmt.Sprintf("bench_%s_%d", strings.ToLower(fmt.Sprintf("%x", time.Now().UnixNano())), schemas.Add(1))
+	return fmt.Sprintf("%s%x_%d", SchemaPrefix, time.Now().UnixNano(), schemas.Add(1))
 }
 
 // dropPatience bounds how long a schema may take to be dropped when an entry ends.

@@ -24,6 +24,7 @@ func Factories() []kv.Factory {
 		natsKeyValue("os", engines.NATS, suite.OS), natsKeyValue("fsync", engines.NATSSync, suite.Fsync),
 		postgresTable(),
 		redisHash("memory", suite.Memory), redisHash("interval", suite.Interval), redisHash("fsync", suite.Fsync),
+		etcdKeys(),
 	)
 }
 

@@ -118,7 +118,8 @@ func (s *redisStore) Page(ctx context.Context, table string, offset, limit int) 
 }
 
 func (s *redisStore) Drop(ctx context.Context, table string) error {
-	return s.client.Unlink(ctx, s.hash(table)).Err()
+	s.tables.forget(table)
+	return s.client.Unlink(ctx, s.prefix+table).Err()
 }
 
 // Read implements [kv.Swapper].
@@ -151,8 +152,8 @@ func (s *redisStore) remove(ctx context.Context) error {
 	defer cancel()
 	var err error
 	s.tables.known.Range(func(table, _ any) bool {
-		err = errors.Join(err, s.client.Unlink(ctx, s.prefix+table.(string)).Err())
-		return true
+		err = s.client.Unlink(ctx, s.prefix+table.(string)).Err()
+		return err == nil // a server that is gone would say the same for each
 	})
 	return err
 }

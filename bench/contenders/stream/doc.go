@@ -15,7 +15,7 @@ func Factories() []stream.Factory {
 	return append(fs,
 		rawPebble("nosync", noSync), rawPebble("fsync", suite.Fsync),
 		bolt("os", suite.OS), bolt("fsync", suite.Fsync),
-		kfakeMemory(), kfakeFsync(), kafka(),
+		kfakeMemory(), kfakeFsync(), kafka("os", suite.OS), kafka("fsync", suite.Fsync),
 		jetStream("os", suite.OS), jetStream("fsync", suite.Fsync),
 		mainstemFrames(), kmsgFrames(), streamBusFrames(),
 	)

@@ -224,12 +224,13 @@ func (l *lane) leave(ctx context.Context) {
 }
 
 // end closes what is open and removes its files. An error of closing fails the row:
-// what was not written until then may be lost.
+// what was not written until then may be lost. Of a row that has failed, the first
+// reason is the one to know.
 func (l *lane) end(ctx context.Context) {
 	if l.runner != nil {
 		err := l.runner.Shut(ctx)
 		r := l.runner
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && l.row.Status == result.OK {
 			l.fail(failure(err))
 		}
 		var f *Failure

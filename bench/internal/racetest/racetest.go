@@ -18,7 +18,7 @@ const (
 	Slow      = "slow-map"         // a map that takes a multiple of the time
 	Forgetful = "forgetful"        // returns without writing
 	Stale     = "stale"            // returns what was written before
-	Failing   = "failing"          // an operation fails
+	Failing   = "failing"          // an operation fails, and then closing too
 	Panicking = "panicking"        // an operation panics
 	Hanging   = "hanging"          // an operation never returns
 	Dying     = "dying"            // the process ends
@@ -107,6 +107,7 @@ func open(contender string) *run {
 		s.get = func(k int) int { return before[k] }
 	case Failing:
 		s.set = func(context.Context, int, int) error { return errors.New("the disk is full") }
+		s.close = func() error { return errors.New("nor does it close") } // which follows from the first
 	case Panicking:
 		s.set = func(context.Context, int, int) error { return (*run)(nil).store.close() }
 	case Hanging:

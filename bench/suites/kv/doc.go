@@ -4,8 +4,9 @@
 // # Nouns
 //
 // A [Store] is what a contender must do. A [Swapper] can compare and set, a
-// [Watcher] tells of changes; stores that cannot are skipped there, with the reason.
-// A [Factory] opens stores and says how durable their writes are. To race your own:
+// [Watcher] tells of changes, a [Bounded] store may have no room for large values;
+// stores that cannot are skipped there, with the reason. A [Factory]
+// opens stores and says how durable their writes are. To race your own:
 //
 //	func BenchmarkStores(b *testing.B) {
 //		kv.Run(b, kv.Factory{Name: "mine", Durability: suite.Fsync, Open: open})

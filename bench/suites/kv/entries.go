@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -119,7 +118,7 @@ func start(ctx context.Context, w workload, f Factory, env *suite.Env) (*suite.R
 	}
 	round, err := w.start(ctx, b)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name, err), b.close())
+		return nil, errors.Join(err, b.close()) // the row has the name
 	}
 	round.Close = b.close
 	return round, nil

@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,5 +78,22 @@ func TestSkips(t *testing.T) {
 	}
 	if len(skipped) != 4 {
 		t.Errorf("skipped: %v", skipped)
+	}
+}
+
+// narrow is a store that takes no large values.
+type narrow struct{ *mapStore }
+
+func (narrow) Fits(_ context.Context, size int) error {
+	return suite.Skipf("no value of %d bytes", size)
+}
+
+// TestBounded: a store without room for large values is skipped there, and only there.
+func TestBounded(t *testing.T) {
+	for _, e := range Entries(factory("narrow", func() Store { return narrow{newMapStore()} })) {
+		err := rounds(t, e)
+		if large := strings.HasSuffix(e.Case, "-large"); large != errors.Is(err, suite.ErrSkip) || !large && err != nil {
+			t.Errorf("%s: %v", e.Case, err)
+		}
 	}
 }

@@ -28,10 +28,21 @@ func stamp(v []byte, round, i int) []byte {
 	return v
 }
 
+// fits returns an error if the store cannot hold large values.
+func fits(ctx context.Context, b *bed) error {
+	if s, ok := b.store.(Bounded); ok {
+		return s.Fits(ctx, largeBytes)
+	}
+	return nil
+}
+
 // startLarge returns a round that writes large values to new keys, and reads or
 // deletes them.
 func startLarge(write, read, remove bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+	return func(ctx context.Context, b *bed) (*suite.Round, error) {
+		if err := fits(ctx, b); err != nil {
+			return nil, err
+		}
 		var keys []string
 		var answers kept[[]byte]
 		buf, expected := large(), large()
@@ -96,8 +107,11 @@ func checkLarge(ctx context.Context, b *bed, keys []string, expected []byte, rem
 	return nil
 }
 
-func startGetLarge(_ context.Context, b *bed) (*suite.Round, error) {
+func startGetLarge(ctx context.Context, b *bed) (*suite.Round, error) {
 	const table, key = "default", "large"
+	if err := fits(ctx, b); err != nil {
+		return nil, err
+	}
 	want := large()
 	var answers kept[[]byte]
 	return &suite.Round{

@@ -70,6 +70,13 @@ type Watcher interface {
 	Watch(ctx context.Context, table string, ready func(), each func(key string, value []byte)) error
 }
 
+// Bounded is a [Store] that may refuse large values.
+type Bounded interface {
+	// Fits returns an error if a value of so many bytes cannot be written; one that
+	// matches [suite.ErrSkip] skips the cases with such values. It leaves no key behind.
+	Fits(ctx context.Context, size int) error
+}
+
 // Factory is a contender.
 type Factory struct {
 	Name       string // as in [suite.Entry.Contender]
