@@ -7,11 +7,12 @@ ARGS     ?=
 COMMIT   ?= HEAD~1
 RACE      = cd bench && GOWORK=off go run .
 RESULTS   = ../bench-results.json
+SCALE     = ../bench-scale.json
 BASELINE  = ../bench-baseline.json
 
 .DEFAULT_GOAL := help
 .PHONY: help test race invariants lint fuzz crash crash-long bench generate build run cover ci
-.PHONY: benchmark benchmark-quick benchmark-full benchmark-storage benchmark-protocol benchmark-client benchmark-server
+.PHONY: benchmark benchmark-quick benchmark-full benchmark-scale benchmark-storage benchmark-protocol benchmark-client benchmark-server
 .PHONY: benchmark-report benchmark-baseline benchmark-compare benchmark-since
 
 help: ## list the targets
@@ -46,9 +47,15 @@ benchmark: ## race everything against its peers, quickly, and show the tables
 
 benchmark-quick: benchmark ## the same
 
+# An entry that fails makes the first run fail; the scale tests run all the same.
 benchmark-full: ## race everything with many rounds, then the scale tests: hours
-	$(RACE) run --out $(RESULTS) $(ARGS)
-	$(RACE) run --scale --out ../bench-scale.json $(ARGS)
+	@trap 'exit 130' INT; status=0; \
+	($(RACE) run --out $(RESULTS) $(ARGS)) || status=$$?; \
+	($(RACE) run --scale --out $(SCALE) $(ARGS)) || status=$$?; \
+	exit $$status
+
+benchmark-scale: ## run the scale tests only, of a million keys, events, actors
+	$(RACE) run --scale --out $(SCALE) $(ARGS)
 
 benchmark-storage: ## race the storage of streams
 	$(RACE) run stream/storage --out $(RESULTS) $(ARGS)

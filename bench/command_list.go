@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/report"
+	"github.com/mainstemdev/mainstem/bench/internal/result"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -19,6 +20,7 @@ type listed struct {
 	Case       string `json:"case"`
 	Contender  string `json:"contender"`
 	Durability string `json:"durability"`
+	Transport  string `json:"transport"`
 	Scale      bool   `json:"scale,omitempty"`
 	About      string `json:"about,omitempty"`
 	Skip       string `json:"skip,omitempty"`
@@ -69,15 +71,22 @@ func (p *program) listed(s settings, selection []string) ([]listed, error) {
 }
 
 func list(e *suite.Entry, addresses map[string]string) listed {
-	l := listed{e.Suite, e.Case, e.Contender, string(e.Durability), e.Scale, e.About, ""}
+	env := &suite.Env{Addresses: addresses, Log: quietLog()}
+	l := listed{
+		Suite: e.Suite, Case: e.Case, Contender: e.Contender, Durability: string(e.Durability), Transport: string(e.Reached(env)),
+		Scale: e.Scale, About: e.About,
+	}
+	if l.Transport == "" {
+		l.Transport = result.Unknown
+	}
 	if e.Skip != nil {
-		l.Skip = e.Skip(&suite.Env{Addresses: addresses, Log: quietLog()})
+		l.Skip = e.Skip(env)
 	}
 	return l
 }
 
 func listTable(all []listed) report.Table {
-	t := report.Table{Columns: []report.Column{{Title: "case", Left: true}, {Title: "contender", Left: true}, {Title: "durability", Left: true}, {Title: "", Left: true}}}
+	t := report.Table{Columns: []report.Column{{Title: "case", Left: true}, {Title: "contender", Left: true}, {Title: "durability", Left: true}, {Title: "transport", Left: true}, {Title: "", Left: true}}}
 	last := ""
 	for _, l := range all {
 		name, note := l.Suite+"/"+l.Case, ""
@@ -92,7 +101,7 @@ func listTable(all []listed) report.Table {
 			shown = ""
 		}
 		last = name
-		t.Rows = append(t.Rows, []string{shown, l.Contender, l.Durability, note})
+		t.Rows = append(t.Rows, []string{shown, l.Contender, l.Durability, l.Transport, note})
 	}
 	return t
 }

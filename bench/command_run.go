@@ -26,6 +26,7 @@ func (p *program) race() *cobra.Command {
 			"Results go to the file of --out, for report, plot and compare; tables to standard output.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			s.keep = func(f *result.File) error { return result.WriteFile(out, f) }
 			f, err := s.measure(c.Context(), p, args)
 			if err != nil {
 				return err

@@ -54,6 +54,12 @@ func TestRunReportPlotCompare(t *testing.T) {
 	if status, out, _ := bench(t, honest, "report"); status != 0 || !strings.Contains(out, "1 won, 0 lost, 0 even") {
 		t.Errorf("report: status %d\n%s", status, out)
 	}
+	if status, out, _ := bench(t, honest, "report", "--gobench"); !strings.Contains(out, "\ntransport: in process\n") {
+		t.Errorf("report --gobench does not say the transport: status %d\n%s", status, out)
+	}
+	if f, err := result.ReadFile(resultFile); err != nil || f.Rows[0].Transport != string(suite.InProcess) {
+		t.Errorf("the results do not say the transport: %v", err)
+	}
 	if status, out, _ := bench(t, honest, "report", "--gobench"); status != 0 || strings.Count(out, "BenchmarkExample/set/") != 10 {
 		t.Errorf("report --gobench: status %d\n%s", status, out)
 	}
@@ -73,6 +79,44 @@ func TestRunReportPlotCompare(t *testing.T) {
 	}
 	if status, out, stderr := bench(t, honest, "compare", "--all", baselineFile, "--new", resultFile); status != 0 || !strings.Contains(out, "no difference") {
 		t.Errorf("compare with itself: status %d\n%s%s", status, out, stderr)
+	}
+}
+
+// TestCompareWithAnOldBaseline: a baseline that was written before files had the
+// transport is still one.
+func TestCompareWithAnOldBaseline(t *testing.T) {
+	old, err := filepath.Abs(filepath.Join("internal", "result", "testdata", "version-1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := result.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for i := range f.Rows {
+		f.Rows[i].Transport = string(suite.InProcess)
+	}
+	if err := result.WriteFile("new.json", f); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, stderr := bench(t, honest, "compare", "--all", old, "--new", "new.json"); status != 0 || !strings.Contains(out, "no difference") {
+		t.Errorf("compare: status %d\n%s%s", status, out, stderr)
+	}
+	if status, out, stderr := bench(t, honest, "report", old); status != 0 || !strings.Contains(out, "unknown") {
+		t.Errorf("report: status %d\n%s%s", status, out, stderr)
+	}
+}
+
+// TestJSONSaysTheTransport: so do the results that go to standard output.
+func TestJSONSaysTheTransport(t *testing.T) {
+	t.Chdir(t.TempDir())
+	status, out, stderr := bench(t, honest, short("run", "--json", "--in-process")...)
+	if status != 0 || strings.Count(out, `"transport":"in process"`) != 3 {
+		t.Errorf("status %d\n%s%s", status, out, stderr)
+	}
+	if status, out, _ := bench(t, honest, "list"); status != 0 || strings.Count(out, "in process") != 3 {
+		t.Errorf("list: status %d\n%s", status, out)
 	}
 }
 
@@ -146,7 +190,7 @@ func TestSuites(t *testing.T) {
 			t.Errorf("suite %q has no name, no description or no entries", s.Name)
 		}
 		for _, e := range s.Entries {
-			if e.Suite != s.Name || e.About == "" || e.Durability == "" || e.Start == nil {
+			if e.Suite != s.Name || e.About == "" || e.Durability == "" || e.Transport == "" || e.Start == nil {
 				t.Errorf("%s in suite %s lacks something", e.Name(), s.Name)
 			}
 			if seen[e.Name()] {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mainstemdev/mainstem/bench/internal/report"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
 	"github.com/mainstemdev/mainstem/bench/internal/stats"
 )
@@ -20,9 +21,9 @@ type progress struct {
 
 	mu struct {
 		sync.Mutex
-		step  string
-		part  float64 // of everything that is done
-		drawn int     // characters on the line
+		step   string
+		steady stretch
+		drawn  int // characters on the line
 	}
 }
 
@@ -63,10 +64,37 @@ func (g *progress) close() {
 }
 
 // Step notes what is being done.
-func (g *progress) Step(entry, doing string, part float64) {
+func (g *progress) Step(entry, doing string, part, until float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.mu.step, g.mu.part = entry+"  "+doing, part
+	g.mu.step = entry + "  " + doing
+	g.mu.steady = stretch{part, until, time.Since(g.begin)}
+}
+
+// stretch is a step between two parts of everything: a round of a scale test takes
+// minutes, in which the display must not stand still.
+type stretch struct {
+	part, until float64
+	began       time.Duration // since the beginning of everything
+}
+
+const (
+	leastPart = 0.01 // of everything, from which the time that is left can be told
+	mostOfIt  = 0.95 // of a step that is shown before it has ended
+)
+
+// at returns which part of everything is done at a time since the beginning, and the
+// time that is left; known is false if it is too early to tell. It supposes that the
+// step takes its share of the time as all before it did.
+func (s stretch) at(now time.Duration) (part float64, left time.Duration, known bool) {
+	part = min(max(s.part, 0), 1)
+	if part < leastPart || s.began <= 0 {
+		return part, 0, false
+	}
+	all := float64(s.began) / part
+	within := max(float64(now-s.began)/all, 0)
+	part = min(part+min(within, mostOfIt*max(s.until-s.part, 0)), 1)
+	return part, max(time.Duration(float64(now)/part)-now, 0), true
 }
 
 // Finish says above the line what came out of a case.
@@ -91,7 +119,7 @@ func (g *progress) Finish(variant string, rows []*result.Row) {
 		}
 	}
 	for _, v := range stats.Judge(rows) {
-		line += fmt.Sprintf("; %s: %s", v.Durability, v.Outcome)
+		line += fmt.Sprintf("; %s: %s%s", v.Durability, v.Outcome, report.Mark(v))
 	}
 	fmt.Fprintln(g.p.stderr, line)
 }
@@ -106,14 +134,15 @@ func (g *progress) eraseLocked() {
 func (g *progress) draw() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	part := min(max(g.mu.part, 0), 1)
+	now := time.Since(g.begin)
+	part, rest, known := g.mu.steady.at(now)
 	full := int(part * progressBar)
 	left := "?"
-	if spent := time.Since(g.begin); part > 0.01 {
-		left = (time.Duration(float64(spent)/part) - spent).Round(time.Second).String()
+	if known {
+		left = rest.Round(time.Second).String()
 	}
-	line := []rune(fmt.Sprintf("[%s%s] %3.0f %%  %s left  %s",
-		strings.Repeat("█", full), strings.Repeat("·", progressBar-full), part*100, left, g.mu.step))
+	line := []rune(fmt.Sprintf("[%s%s] %3.0f %%  %v, %s left  %s",
+		strings.Repeat("█", full), strings.Repeat("·", progressBar-full), part*100, now.Round(time.Second), left, g.mu.step))
 	line = line[:min(len(line), progressWidth)]
 	g.eraseLocked()
 	fmt.Fprint(g.p.stderr, string(line))

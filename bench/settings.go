@@ -26,6 +26,8 @@ type settings struct {
 	inProcess  bool
 	dir        string
 	addresses  map[string]string
+
+	keep func(*result.File) error // what is complete so far; nil keeps nothing before the end
 }
 
 func (s *settings) add(c *cobra.Command) {
@@ -87,8 +89,19 @@ func (s *settings) measure(ctx context.Context, p *program, selection []string) 
 	if err != nil {
 		return nil, err
 	}
+	var keeping error
+	if s.keep != nil {
+		o.Save = func(files []*result.File) error {
+			files[0].Settings.InProcess = s.inProcess
+			keeping = s.keep(files[0])
+			return keeping
+		}
+	}
 	files, err := race.Run(ctx, o)
-	if err != nil {
+	switch {
+	case keeping != nil:
+		return nil, keeping
+	case err != nil:
 		return nil, usage(err)
 	}
 	files[0].Settings.InProcess = s.inProcess

@@ -8,12 +8,13 @@
 // `bench run kv/set` shows as a row. Entries with the same Suite and Case compete,
 // and so must do the same work. Starting an entry opens the contender, brings it
 // into the state that the case begins with, and returns a [Round]: the operation
-// itself, the check of its answers, and the clean-up. An [Env] is the place where
-// this happens. A [Server] is a peer that the bench can start itself, in a process
-// of its own, so that its memory is not counted as the client's.
+// itself, the check of its answers, and the clean-up. Each row states its [Durability]
+// and its [Transport], so that a library is not taken for a faster server. An [Env] is
+// the place where this happens. A [Server] is a peer that the bench can start itself,
+// in a process of its own, so that its memory is not counted as the client's.
 //
 // A suite is a plain Go package that declares an adapter interface and a Factory
-// (name, durability, open and clean-up, a reason to skip) and makes entries of
+// (name, durability, transport, open and clean-up, a reason to skip) and makes entries of
 // factories:
 //
 //	func Entries(factories ...Factory) []suite.Entry
@@ -30,7 +31,7 @@
 //
 // Only Run is timed. The first rounds find n and are thrown away; their answers are
 // checked all the same. An error of any call fails the row, loudly. An entry with
-// Fresh has one round for each Start, in a process of its own.
+// Fresh, or with Scale and Fixed, has one round for each Start, in a process of its own.
 //
 // # Concurrency and ownership
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Suite is a named list of entries.
@@ -25,8 +27,14 @@ type Entry struct {
 	// Durability is what a write has reached when an operation returns. It is shown
 	// in every row, so that nobody compares fsync with none.
 	Durability Durability
-	About      string // one sentence on the case: what one operation is
-	Note       string // one sentence on what is particular to this contender in this case, if anything
+	// Transport is how the contender is reached. It too is shown in every row: what
+	// calls a library is not what talks to a server. "" is shown as unknown.
+	Transport Transport
+	// Address is the kind of address, of [Env].Addresses, of a server that the user
+	// names; "" for all others. [Entry.Reached] looks there where it is.
+	Address string
+	About   string // one sentence on the case: what one operation is
+	Note    string // one sentence on what is particular to this contender in this case, if anything
 
 	Op         string // what one operation handles, in the singular: "event", "key"; "" means "op"
 	Items      int    // how many of them one operation handles; 0 means 1
@@ -49,7 +57,8 @@ type Entry struct {
 	// Fresh asks for a new Start for every round, in a process of its own: for what
 	// can happen only once (a cold start, a recovery) and for memory of a process.
 	Fresh bool
-	// Scale marks an entry that runs only when scale tests are asked for.
+	// Scale marks an entry that runs only when scale tests are asked for. With Fixed it
+	// is Fresh too: the data of one contender are there at a time.
 	Scale bool
 
 	// Skip returns why the entry cannot run here, "" if it can; nil means it can. It
@@ -64,6 +73,11 @@ type Entry struct {
 
 // Name returns "suite/case/contender".
 func (e *Entry) Name() string { return e.Suite + "/" + e.Case + "/" + e.Contender }
+
+// Notes joins what there is to say of a contender.
+func Notes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
+}
 
 // Curve places a case on a curve. Cases with the same Name in the same suite are
 // its points.

@@ -60,10 +60,10 @@ func (r *Recorder) Worker() *Worker {
 // Mark notes that done operations of this round are done by now: the points of
 // the curve of a scale test. A few hundred in a round are enough.
 func (r *Recorder) Mark(done int) {
-	m := Mark{Done: done, Elapsed: time.Since(r.begin)}
 	r.mu.Lock()
-	r.mu.marks = append(r.mu.marks, m)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	// The clock is read under the lock, so that marks of several goroutines are in order.
+	r.mu.marks = append(r.mu.marks, Mark{Done: done, Elapsed: time.Since(r.begin)})
 }
 
 // Marks returns the marks, oldest first.

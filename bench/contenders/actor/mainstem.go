@@ -5,6 +5,7 @@ import (
 
 	rt "github.com/mainstemdev/mainstem/actor"
 
+	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/actor"
 )
 
@@ -13,7 +14,7 @@ import (
 func mainstem() actor.Factory {
 	m := runtime{}
 	return actor.Factory{
-		Name: "mainstem-actor", Note: "mailboxes without limit; over the network exactly once, plain TCP",
+		Name: "mainstem-actor", Network: suite.LoopbackTCP, Note: "mailboxes without limit; over the network exactly once, plain TCP",
 		Ping: m.ping, Ask: m.ask, Publish: m.publish,
 		Spawn: func(context.Context) (actor.Crowd, error) {
 			n, err := rt.Open("crowd", nil)
@@ -26,7 +27,7 @@ func mainstem() actor.Factory {
 func mainstemTLS() actor.Factory {
 	m := runtime{tls: true}
 	return actor.Factory{
-		Name: "mainstem-actor-tls", Note: "mailboxes without limit, exactly once, TLS with certificates of both nodes",
+		Name: "mainstem-actor-tls", Network: suite.LoopbackTLS, Note: "mailboxes without limit, exactly once, TLS with certificates of both nodes",
 		NetworkOnly: true, Ping: m.ping, Ask: m.ask, Publish: m.publish,
 	}
 }

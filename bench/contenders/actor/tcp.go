@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/actor"
 )
 
@@ -16,7 +17,7 @@ import (
 // control but TCP's. It is what a network of actors can come close to.
 func rawTCP() actor.Factory {
 	return actor.Factory{
-		Name: "raw-tcp", NetworkOnly: true,
+		Name: "raw-tcp", NetworkOnly: true, Network: suite.LoopbackTCP,
 		Note: "eight bytes for an integer over one connection for each pair, buffered by 64 KiB in bursts; a value for subscribers crosses once for each node, where a goroutine hands it to a channel for each",
 		Ping: tcpPing, Ask: tcpAsk, Publish: tcpPublish,
 	}
@@ -39,20 +40,29 @@ func dial(ctx context.Context, serve func(net.Conn)) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
+	return dialOn(ctx, l, serve)
+}
+
+// dialOn connects to l, which it closes.
+func dialOn(ctx context.Context, l net.Listener, serve func(net.Conn)) (*wire, error) {
 	defer l.Close()
 	w := &wire{}
+	accepted := make(chan struct{})
 	w.served.Go(func() {
-		if c, err := l.Accept(); err == nil {
+		c, err := l.Accept()
+		close(accepted)
+		if err == nil {
 			serve(c)
 			_ = c.Close() // it has been read to its end
 		}
 	})
-	w.Conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
-	if err != nil {
+	var err error
+	if w.Conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String()); err != nil {
 		_ = l.Close() // ends Accept
 		w.served.Wait()
 		return nil, err
 	}
+	<-accepted // a connection that waits to be accepted is reset when its listener closes
 	return w, nil
 }
 

@@ -22,7 +22,7 @@ func inProcess() []alert.Factory {
 	var all []alert.Factory
 	for _, e := range embedded() {
 		all = append(all, alert.Factory{
-			Name: e.Name, Durability: e.Durability, Note: "two object servers in the same process, each with a log of its own",
+			Name: e.Name, Durability: e.Durability, Transport: suite.InProcess, Note: "two object servers in the same process, each with a log of its own",
 			Open: func(ctx context.Context, env *suite.Env, dir string) (alert.Server, error) {
 				var s local
 				for i := range alert.Clusters {

@@ -74,7 +74,7 @@ func overHTTP() []alert.Factory {
 	var all []alert.Factory
 	for _, e := range embedded() {
 		all = append(all, alert.Factory{
-			Name: "mainstem-omnibus-" + kind(e), Durability: e.Durability, Note: "two object servers behind the OMNIbus HTTP interface, asked over loopback",
+			Name: "mainstem-omnibus-" + kind(e), Durability: e.Durability, Transport: suite.LoopbackHTTP, Note: "two object servers behind the OMNIbus HTTP interface, asked over loopback",
 			Open: func(ctx context.Context, env *suite.Env, dir string) (alert.Server, error) {
 				c := newClient()
 				for i := range alert.Clusters {
@@ -101,7 +101,7 @@ const configured suite.Durability = "as configured"
 // address is servers with the OMNIbus interface that the user names, IBM's too.
 func address() alert.Factory {
 	return alert.Factory{
-		Name: "omnibus", Durability: configured, Note: "servers at --address omnibus=URL,URL with the user root and no password; rows of the bench are left there",
+		Name: "omnibus", Durability: configured, Transport: suite.LoopbackHTTP, Address: "omnibus", Note: "servers at --address omnibus=URL,URL with the user root and no password; rows of the bench are left there",
 		Skip: func(env *suite.Env) string {
 			_, skip := env.Address("omnibus")
 			return skip

@@ -20,6 +20,9 @@ type Engine struct {
 	Name       string // as in [suite.Entry.Contender]
 	Durability suite.Durability
 	Note       string // one sentence on what is particular to it, if anything
+	// Transport and Address are as in [suite.Entry].
+	Transport suite.Transport
+	Address   string
 	// Server is true if the log is in another process, or is reached as if it were.
 	Server bool
 	// Restarts is true if a log can be opened from a copy of its directory.
@@ -48,7 +51,7 @@ func All() []Engine {
 
 func memory() Engine {
 	return Engine{
-		Name: "mainstem-pebble-memory", Durability: suite.Memory,
+		Name: "mainstem-pebble-memory", Durability: suite.Memory, Transport: suite.InProcess,
 		Note: "the embedded engine on a file system in memory",
 		Open: func(context.Context, *suite.Env, string) (mainstem.Log, error) { return pebblelog.OpenMemory(nil) },
 	}
@@ -56,7 +59,7 @@ func memory() Engine {
 
 func directory(name string, d suite.Durability, asked mainstem.Durability) Engine {
 	return Engine{
-		Name: "mainstem-pebble-" + name, Durability: d, Restarts: true,
+		Name: "mainstem-pebble-" + name, Durability: d, Transport: suite.InProcess, Restarts: true,
 		Note: "the embedded engine in a directory",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (mainstem.Log, error) {
 			return pebblelog.Open(dir, &pebblelog.Options{Durability: asked})

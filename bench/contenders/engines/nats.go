@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -38,7 +39,7 @@ func nats(s suite.Server, d suite.Durability) Engine {
 		note = "one JetStream server on loopback, with sync_interval: always"
 	}
 	return Engine{
-		Name: "mainstem-nats-" + string(d), Durability: d, Note: note, Server: true, Restarts: true,
+		Name: "mainstem-nats-" + string(d), Durability: d, Transport: suite.LoopbackTCP, Note: note, Server: true, Restarts: true,
 		Open: func(ctx context.Context, env *suite.Env, dir string) (mainstem.Log, error) {
 			address, stop, err := env.Serve(ctx, s, dir)
 			if err != nil {
@@ -68,10 +69,29 @@ func startNATS(sync bool) func(context.Context, string) (string, func() error, e
 			srv.WaitForShutdown()
 			return nil
 		}
+		srv.SetLogger(natsLog{}, false, false)
 		go srv.Start()
 		if !srv.ReadyForConnections(natsWait) {
 			return "", nil, errors.Join(fmt.Errorf("NATS server in %s: not ready after %v", dir, natsWait), stop(), ctx.Err())
 		}
 		return srv.ClientURL(), stop, nil
 	}
+}
+
+// natsLog writes warnings and errors to standard error, where the bench finds what the
+// answers to a client leave out.
+type natsLog struct{}
+
+func (natsLog) Noticef(string, ...any) {}
+func (natsLog) Debugf(string, ...any)  {}
+func (natsLog) Tracef(string, ...any)  {}
+
+func (natsLog) Warnf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "warning: "+format+"\n", args...)
+}
+func (natsLog) Errorf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "error: "+format+"\n", args...)
+}
+func (natsLog) Fatalf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "fatal: "+format+"\n", args...)
 }

@@ -26,7 +26,7 @@ func NeedPostgres(env *suite.Env) string {
 
 func postgres(name string, d suite.Durability, asked mainstem.Durability) Engine {
 	return Engine{
-		Name: "mainstem-postgres-" + name, Durability: d, Server: true,
+		Name: "mainstem-postgres-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: PostgreSQL, Server: true,
 		Note: "a schema of its own in the database at the address given", Skip: NeedPostgres,
 		Open: func(ctx context.Context, env *suite.Env, _ string) (mainstem.Log, error) {
 			url, skip := env.Address(PostgreSQL)

@@ -22,7 +22,7 @@ var (
 
 func remote(s suite.Server, d suite.Durability) Engine {
 	return Engine{
-		Name: "mainstem-remote-" + string(d), Durability: d, Server: true,
+		Name: "mainstem-remote-" + string(d), Durability: d, Transport: suite.LoopbackHTTP, Server: true,
 		Note: "a log in a directory, served over HTTP/2 on loopback",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (mainstem.Log, error) {
 			address, stop, err := env.Serve(ctx, s, dir)

@@ -14,7 +14,7 @@ import (
 // badgerDB is an event store on Badger.
 func badgerDB(name string, d suite.Durability) event.Factory {
 	f := event.Factory{
-		Name: "badger-" + name, Durability: d, Note: byHand, Restarts: d != suite.Memory,
+		Name: "badger-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, Restarts: d != suite.Memory,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
 			o := badger.DefaultOptions(dir).WithLogger(nil).WithSyncWrites(d == suite.Fsync)
 			if d == suite.Memory {

@@ -17,7 +17,7 @@ const byHand = "an event store written by hand: an event under stream and versio
 // boltDB is an event store on bbolt.
 func boltDB(name string, d suite.Durability) event.Factory {
 	return event.Factory{
-		Name: "bbolt-" + name, Durability: d, Note: byHand, ScaleEvents: slowScale, Restarts: true,
+		Name: "bbolt-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, ScaleEvents: slowScale, Restarts: true,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
 			db, err := bbolt.Open(filepath.Join(dir, "bolt.db"), 0o600, &bbolt.Options{NoSync: d != suite.Fsync})
 			if err != nil {

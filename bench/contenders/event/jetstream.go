@@ -20,7 +20,7 @@ import (
 // jetStream is an event store in a stream of JetStream, a subject for each stream.
 func jetStream(name string, server suite.Server, d suite.Durability) event.Factory {
 	return event.Factory{
-		Name: "nats-jetstream-" + name, Durability: d, ScaleEvents: slowScale, Restarts: true,
+		Name: "nats-jetstream-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleEvents: slowScale, Restarts: true,
 		Note: "nats.go: a subject for each stream, the version in a header, the expected sequence of the subject; batches are atomic publishes; reads are batched direct gets",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (event.Store, error) {
 			address, stop, err := env.Serve(ctx, server, dir)

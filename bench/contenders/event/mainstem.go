@@ -18,7 +18,7 @@ func mainstemLogs() []event.Factory {
 	var all []event.Factory
 	for _, e := range engines.All() {
 		f := event.Factory{
-			Name: e.Name, Durability: e.Durability, Note: e.Note, Skip: e.Skip, Restarts: e.Restarts,
+			Name: e.Name, Durability: e.Durability, Transport: e.Transport, Address: e.Address, Note: e.Note, Skip: e.Skip, Restarts: e.Restarts,
 			Open: func(ctx context.Context, env *suite.Env, dir string) (event.Store, error) {
 				log, err := e.Open(ctx, env, dir)
 				if err != nil {

@@ -20,7 +20,7 @@ const noSync suite.Durability = "unsynced"
 // pebbleDB is an event store on Pebble as it is.
 func pebbleDB(name string, d suite.Durability) event.Factory {
 	f := event.Factory{
-		Name: "pebble-" + name, Durability: d, Note: byHand, Restarts: d == suite.Fsync,
+		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, Restarts: d == suite.Fsync,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
 			o := &pebble.Options{Logger: engines.QuietPebble{}}
 			if d == suite.Memory {

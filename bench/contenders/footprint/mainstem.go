@@ -26,7 +26,7 @@ const module = "github.com/mainstemdev/mainstem"
 // mainstem is `mainstem serve` with its defaults, but for the durability.
 func mainstem(d suite.Durability) footprint.Factory {
 	return footprint.Factory{
-		Name: "mainstem-server-" + string(d), Durability: d,
+		Name: "mainstem-server-" + string(d), Durability: d, Transport: suite.LoopbackHTTP,
 		Note: "mainstem serve on a directory, with its HTTP and Kafka listeners; where compaction is waited for, with a memtable of 1 MiB",
 		Skip: func(*suite.Env) string {
 			if _, err := exec.LookPath("go"); err != nil {

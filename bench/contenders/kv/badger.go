@@ -16,7 +16,7 @@ import (
 // badgerDB is Badger, an LSM tree with values apart.
 func badgerDB(name string, d suite.Durability) kv.Factory {
 	f := kv.Factory{
-		Name: "badger-" + name, Durability: d,
+		Name: "badger-" + name, Durability: d, Transport: suite.InProcess,
 		Note: "tables are prefixes of Badger's keys, a transaction for each write",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
 			o := badger.DefaultOptions(dir).WithLogger(nil).WithSyncWrites(d == suite.Fsync)

@@ -14,7 +14,7 @@ import (
 // boltDB is bbolt, a B+ tree in one file.
 func boltDB(name string, d suite.Durability) kv.Factory {
 	return kv.Factory{
-		Name: "bbolt-" + name, Durability: d, ScaleKeys: slowScale,
+		Name: "bbolt-" + name, Durability: d, Transport: suite.InProcess, ScaleKeys: slowScale,
 		Note: "a bbolt bucket for each table, a transaction for each write; it compares values, having no revisions",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
 			db, err := bbolt.Open(filepath.Join(dir, "bolt.db"), 0o600, &bbolt.Options{NoSync: d != suite.Fsync})

@@ -25,7 +25,7 @@ const maxTxnOps = 128
 // answers a write, and offers nothing less.
 func etcdKeys() kv.Factory {
 	return kv.Factory{
-		Name: "etcd-fsync", Durability: suite.Fsync, ScaleKeys: slowScale,
+		Name: "etcd-fsync", Durability: suite.Fsync, Transport: suite.LoopbackHTTP, Address: "etcd", ScaleKeys: slowScale,
 		Note: "a prefix for each table; many keys are a transaction of up to 128; pages list keys from the first on; reads are linearizable; " +
 			"fsync is what etcd does unless it was started with --unsafe-no-fsync, which it tells nobody",
 		Skip: func(env *suite.Env) string {

@@ -17,7 +17,7 @@ func mainstemLogs() []kv.Factory {
 	var all []kv.Factory
 	for _, e := range engines.All() {
 		f := kv.Factory{
-			Name: e.Name, Durability: e.Durability, Note: e.Note, Skip: e.Skip,
+			Name: e.Name, Durability: e.Durability, Transport: e.Transport, Address: e.Address, Note: e.Note, Skip: e.Skip,
 			Open: func(ctx context.Context, env *suite.Env, dir string) (kv.Store, error) {
 				log, err := e.Open(ctx, env, dir)
 				if err != nil {

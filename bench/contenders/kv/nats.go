@@ -15,7 +15,7 @@ import (
 // natsKeyValue is the KeyValue API of nats.go.
 func natsKeyValue(name string, server suite.Server, d suite.Durability) kv.Factory {
 	return kv.Factory{
-		Name: "nats-kv-" + name, Durability: d, ScaleKeys: slowScale,
+		Name: "nats-kv-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleKeys: slowScale,
 		Note: "nats.go KeyValue, a bucket for each table; pages list all keys and sort them; get-many is a get for each key, set-many publishes ahead of the acknowledgements",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (kv.Store, error) {
 			conn, stop, err := dialNATS(ctx, env, server, dir)

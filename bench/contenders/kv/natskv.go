@@ -17,7 +17,7 @@ import (
 // natsView is Mainstem's kv view on native JetStream buckets.
 func natsView(name string, server suite.Server, d suite.Durability) kv.Factory {
 	return kv.Factory{
-		Name: "mainstem-natskv-" + name, Durability: d, ScaleKeys: slowScale,
+		Name: "mainstem-natskv-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleKeys: slowScale,
 		Note: "package natskv on JetStream buckets in their native layout, without its cache",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (kv.Store, error) {
 			conn, stop, err := dialNATS(ctx, env, server, dir)

@@ -21,7 +21,7 @@ const noSync suite.Durability = "unsynced"
 // pebbleDB is Pebble as it is, the storage engine below mainstem-pebble.
 func pebbleDB(name string, d suite.Durability) kv.Factory {
 	f := kv.Factory{
-		Name: "pebble-" + name, Durability: d,
+		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess,
 		Note: "keys of Pebble and nothing else: no revisions, no order of writes, no watch; compare-and-set is a mutex around get and set",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
 			o := &pebble.Options{Logger: engines.QuietPebble{}}

@@ -18,7 +18,7 @@ const pairsTable = `CREATE TABLE pairs (
 func postgresTable() kv.Factory {
 	const reason = "a table tells nobody; a trigger with NOTIFY would be another design"
 	return kv.Factory{
-		Name: "postgres-fsync", Durability: suite.Fsync, ScaleKeys: slowScale,
+		Name: "postgres-fsync", Durability: suite.Fsync, Transport: suite.LoopbackTCP, Address: engines.PostgreSQL, ScaleKeys: slowScale,
 		Note:  "one table with a primary key, one statement for each call, a pool of pgx",
 		Lacks: map[string]string{"watch": reason}, Skip: engines.NeedPostgres,
 		Open: func(ctx context.Context, env *suite.Env, _ string) (kv.Store, error) {

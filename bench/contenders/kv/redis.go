@@ -17,7 +17,7 @@ import (
 // durability d.
 func redisHash(name string, d suite.Durability) kv.Factory {
 	return kv.Factory{
-		Name: "redis-" + name, Durability: d, ScaleKeys: slowScale,
+		Name: "redis-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: "redis", ScaleKeys: slowScale,
 		Note:  "a hash for each table; pages list all keys and sort them; compare-and-set is a script that compares values",
 		Lacks: map[string]string{"watch": "hashes tell nobody unless the server was configured for it"},
 		Skip: func(env *suite.Env) string {

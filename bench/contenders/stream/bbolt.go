@@ -24,7 +24,7 @@ func bolt(name string, d suite.Durability) stream.Factory {
 		})
 	}
 	return stream.Factory{
-		Name: "bbolt-" + name, Durability: d, Note: "bbolt: a message is a key of 8 bytes, a transaction for each write and each read",
+		Name: "bbolt-" + name, Durability: d, Transport: suite.InProcess, Note: "bbolt: a message is a key of 8 bytes, a transaction for each write and each read",
 		Log:   func(_ context.Context, _ *suite.Env, dir string) (stream.Log, error) { return open(dir) },
 		Table: func(_ context.Context, _ *suite.Env, dir string) (stream.Table, error) { return open(dir) },
 	}

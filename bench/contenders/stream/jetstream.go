@@ -19,7 +19,7 @@ func jetStream(name string, d suite.Durability) stream.Factory {
 		server, note = engines.NATSSync, "a stream in files, with sync_interval: always"
 	}
 	return stream.Factory{
-		Name: "nats-jetstream-" + name, Durability: d,
+		Name: "nats-jetstream-" + name, Durability: d, Transport: suite.LoopbackTCP,
 		Note: note + "; messages that are sent together are published without waiting for each; keys are headers; an ordered consumer",
 		Client: func(ctx context.Context, env *suite.Env, dir string) (stream.Client, error) {
 			address, stop, err := env.Serve(ctx, server, dir)

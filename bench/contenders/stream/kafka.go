@@ -28,7 +28,7 @@ func kafka(name string, d suite.Durability) stream.Factory {
 		note = "the Kafka or Redpanda server at the address given, with flush.messages=1 for the topic"
 	}
 	return stream.Factory{
-		Name: "kafka-" + name, Durability: d, Note: note + "; " + overKafka,
+		Name: "kafka-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: "kafka", Note: note + "; " + overKafka,
 		Skip: func(env *suite.Env) string { _, skip := env.Address("kafka"); return skip },
 		Client: func(ctx context.Context, env *suite.Env, _ string) (stream.Client, error) {
 			address, skip := env.Address("kafka")
@@ -48,7 +48,7 @@ func kafka(name string, d suite.Durability) stream.Factory {
 // broker is a contender whose server the bench starts.
 func broker(s suite.Server, d suite.Durability, note string) stream.Factory {
 	return stream.Factory{
-		Name: s.Name, Durability: d, Note: note + "; " + overKafka,
+		Name: s.Name, Durability: d, Transport: suite.LoopbackTCP, Note: note + "; " + overKafka,
 		Client: func(ctx context.Context, env *suite.Env, dir string) (stream.Client, error) {
 			address, stop, err := env.Serve(ctx, s, dir)
 			if err != nil {

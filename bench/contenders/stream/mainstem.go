@@ -33,7 +33,7 @@ func embedded() []stream.Factory {
 			return &topics{log, c}, nil
 		}
 		fs = append(fs, stream.Factory{
-			Name: e.Name, Durability: e.Durability, Note: "a topic of the embedded engine, without a server; a table is a space that keeps the newest record", Skip: e.Skip,
+			Name: e.Name, Durability: e.Durability, Transport: e.Transport, Note: "a topic of the embedded engine, without a server; a table is a space that keeps the newest record", Skip: e.Skip,
 			Client: func(ctx context.Context, env *suite.Env, dir string) (stream.Client, error) {
 				return open(ctx, env, dir)
 			},

@@ -27,7 +27,7 @@ func rawPebble(name string, d suite.Durability) stream.Factory {
 		return &pebbleDB{db: db, write: write}, err
 	}
 	return stream.Factory{
-		Name: "pebble-" + name, Durability: d, Note: "bare Pebble: a message is a key of 8 bytes, a batch of messages one batch",
+		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess, Note: "bare Pebble: a message is a key of 8 bytes, a batch of messages one batch",
 		Log:   func(_ context.Context, _ *suite.Env, dir string) (stream.Log, error) { return open(dir) },
 		Table: func(_ context.Context, _ *suite.Env, dir string) (stream.Table, error) { return open(dir) },
 	}

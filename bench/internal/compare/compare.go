@@ -49,7 +49,7 @@ type Change struct {
 	Comparison stats.Comparison
 	Threshold  float64
 	Judgement  Judgement
-	Reason     string // of Lost
+	Reason     string // of Lost and Unusable, if there is more to say
 }
 
 // Report is all changes.
@@ -96,6 +96,9 @@ func rowChanges(was, is *result.Row, t Thresholds) []Change {
 	measure := "time"
 	if is.Primary != "" {
 		measure = is.Primary
+	}
+	if was.Transport != is.Transport && was.Transport != "" && is.Transport != "" {
+		return []Change{{Name: name, Measure: measure, Judgement: Unusable, Reason: fmt.Sprintf("it was reached over %s, now %s", was.Transport, is.Transport)}}
 	}
 	if was.Primary != is.Primary || len(old) == 0 || len(new) == 0 {
 		return []Change{{Name: name, Measure: measure, Judgement: Unusable}}

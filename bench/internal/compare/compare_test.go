@@ -89,7 +89,11 @@ func TestJudgements(t *testing.T) {
 	lost := rows["kv/set/8-clients/bbolt"]
 	lost.Status, lost.Reason, lost.Samples, lost.Latency = result.Failed, "broken", nil, nil
 	new.Rows = new.Rows[:len(new.Rows)-1]
-	old.Rows[4].Contender = "gone"
+	for i := range old.Rows {
+		if old.Rows[i].Name() == "kv/set/8-clients/mainstem-pebble-fsync" {
+			old.Rows[i].Contender = "gone"
+		}
+	}
 	new.Machine.CPU = "Another CPU"
 
 	r := compare.Files(old, new, compare.DefaultThresholds())
@@ -171,5 +175,22 @@ func TestThresholds(t *testing.T) {
 	}
 	if th, err := compare.ReadThresholds(write("")); err != nil || th.Time != compare.DefaultThresholds().Time {
 		t.Errorf("an empty file: %+v, %v", th, err)
+	}
+}
+
+// TestAnotherTransport: a library and a server are not compared with each other, but a
+// file that does not say how its contenders were reached is compared as before.
+func TestAnotherTransport(t *testing.T) {
+	judged := func(transport string) compare.Judgement {
+		old, new := racetest.Results(), racetest.Results()
+		old.Rows[0].Transport = transport
+		return compare.Files(old, new, compare.DefaultThresholds()).Changes[0].Judgement
+	}
+	for transport, want := range map[string]compare.Judgement{
+		"in process": compare.Same, "": compare.Same, "loopback TCP": compare.Unusable,
+	} {
+		if got := judged(transport); got != want {
+			t.Errorf("reached over %q before: %q, want %q", transport, got, want)
+		}
 	}
 }

@@ -119,14 +119,14 @@ func scaleFigures(cases [][]*result.Row) []Figure {
 		title := rows[0].CaseName() + ": throughput as it goes on"
 		p := base(title)
 		grid(p, true, true)
-		lo, hi, far := math.Inf(1), 0.0, 0.0
+		lo, hi, far := math.Inf(1), 0.0, farthest(rows)
 		for _, r := range stats.Ranked(rows) {
-			points := pace(r)
+			points := pace(r, far/scalePoints)
 			if !r.Scale || len(points) < 2 {
 				continue
 			}
 			for _, q := range points {
-				lo, hi, far = min(lo, q.Y), max(hi, q.Y), max(far, q.X)
+				lo, hi = min(lo, q.Y), max(hi, q.Y)
 			}
 			addLine(p, r, points, false)
 			some = append(some, r)
@@ -145,14 +145,29 @@ func scaleFigures(cases [][]*result.Row) []Figure {
 	return figures
 }
 
-// pace returns the operations a second between marks.
-func pace(r *result.Row) plotter.XYs {
+// scalePoints is about how many points a line has that goes all the way: a contender that
+// did a tenth has a tenth of them, not as many in a tangle.
+const scalePoints = 60
+
+// farthest returns how many things the marks of scale tests go to.
+func farthest(rows []*result.Row) float64 {
+	far := 1.0
+	for _, r := range rows {
+		if n := len(r.Marks); n > 0 && r.Scale {
+			far = max(far, float64(r.Marks[n-1].Done*r.Items))
+		}
+	}
+	return far
+}
+
+// pace returns how many things were done in a second, for stretches of least things.
+func pace(r *result.Row, least float64) plotter.XYs {
 	var points plotter.XYs
 	last := result.Mark{}
 	for _, m := range r.Marks {
-		if d := m.Elapsed - last.Elapsed; d > 0 && m.Done > last.Done {
-			rate := float64(m.Done-last.Done) / d.Seconds() * float64(r.Items)
-			points = append(points, plotter.XY{X: float64(m.Done * r.Items), Y: rate})
+		things := float64(m.Done-last.Done) * float64(r.Items)
+		if d := m.Elapsed - last.Elapsed; d > 0 && things > 0 && things >= least {
+			points = append(points, plotter.XY{X: float64(m.Done * r.Items), Y: things / d.Seconds()})
 			last = m
 		}
 	}

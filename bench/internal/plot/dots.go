@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"fmt"
 	"image/color"
 	"slices"
 	"strconv"
@@ -86,8 +87,16 @@ func dotFigures(cases [][]*result.Row, name, axis string, number func(*result.Ro
 		}
 	}
 	var figures []Figure
-	for i, part := range portions(chosen) {
-		g := dotFigure(part, name, axis, unit, number)
+	parts := portions(chosen)
+	for i, part := range parts {
+		title := part[0][0].Suite + ": " + heading(name)
+		if len(chosen) == 1 {
+			title = part[0][0].CaseName() + ": " + heading(name)
+		}
+		if len(parts) > 1 {
+			title += fmt.Sprintf(" (%d of %d)", i+1, len(parts))
+		}
+		g := dotFigure(part, title, name, axis, unit, number)
 		if i > 0 {
 			g.Name += "-" + strconv.Itoa(i+1)
 		}
@@ -127,9 +136,9 @@ func heading(name string) string {
 	return strings.TrimPrefix(name, "primary-")
 }
 
-func dotFigure(cases [][]*result.Row, name, axis, unit string, number func(*result.Row) ([]float64, string)) Figure {
+func dotFigure(cases [][]*result.Row, title, name, axis, unit string, number func(*result.Row) ([]float64, string)) Figure {
 	suite := cases[0][0].Suite
-	p := base(suite + ": " + heading(name))
+	p := base(title)
 	grid(p, true, false)
 	lo, hi := 1e300, 0.0
 	var all []*result.Row
@@ -157,7 +166,7 @@ func dotFigure(cases [][]*result.Row, name, axis, unit string, number func(*resu
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Y.Tick.Length = 0
 	keys := keysOf(all, func(r *result.Row) plot.Thumbnailer { return dot{glyph(r)} })
-	return Figure{Suite: suite, Name: suite + "-" + name, Title: suite + ": " + heading(name), plot: p, x: axis, keys: keys,
+	return Figure{Suite: suite, Name: suite + "-" + name, Title: title, plot: p, x: per(axis, unit), keys: keys,
 		height: max(height+frame, legendHeight(len(keys)), leastHeight)}
 }
 
@@ -198,13 +207,22 @@ func (s stroke) Thumbnail(c *draw.Canvas) {
 	c.DrawGlyph(s.style, c.Center())
 }
 
-// addLine adds a line with points to p.
-func addLine(p *plot.Plot, r *result.Row, points plotter.XYs, glyphs bool) {
-	l := &plotter.Line{XYs: points, LineStyle: line(r)}
-	p.Add(l)
-	if glyphs {
-		p.Add(&plotter.Scatter{XYs: points, GlyphStyle: glyph(r)})
+// lineGlyphs is about how many glyphs a line has: without any, the durabilities of a
+// contender would look the same.
+const lineGlyphs = 8
+
+// addLine adds a line to p, with glyphs on all of its points or only on some.
+func addLine(p *plot.Plot, r *result.Row, points plotter.XYs, all bool) {
+	p.Add(&plotter.Line{XYs: points, LineStyle: line(r)})
+	step := 1
+	if !all {
+		step = (len(points) + lineGlyphs - 1) / lineGlyphs
 	}
+	var marked plotter.XYs
+	for i := step / 2; i < len(points); i += step {
+		marked = append(marked, points[i])
+	}
+	p.Add(&plotter.Scatter{XYs: marked, GlyphStyle: glyph(r)})
 }
 
 func line(r *result.Row) draw.LineStyle {

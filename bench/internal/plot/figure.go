@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"bytes"
 	"image/color"
 	"io"
 	"math"
@@ -22,8 +23,8 @@ import (
 
 // The sizes of figures.
 const (
-	width       = 9.5 * vg.Inch
-	legendWidth = 2.3 * vg.Inch
+	width       = 10 * vg.Inch
+	legendWidth = 2.7 * vg.Inch
 	margin      = 0.15 * vg.Inch
 	axisSpace   = 0.22 * vg.Inch // below the plot, for what the axis shows
 	dpi         = 110
@@ -66,11 +67,18 @@ func (g Figure) PNG(w io.Writer) error {
 	return writePNG(w, c.Image())
 }
 
+// fonts are families with letters of the same width, for systems that lack the first.
+const fonts = "'Liberation Sans',Arial,Helvetica,sans-serif"
+
 // SVG writes the figure as an SVG.
 func (g Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(width, g.height)
 	g.draw(draw.New(c))
-	_, err := c.WriteTo(w)
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:"+fonts)))
 	return err
 }
 
@@ -171,17 +179,26 @@ func logAxis(a *plot.Axis, lo, hi float64, unit string) {
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// tickLabel writes a power of ten: of bytes with decimal units, so that it is round.
+// tickLabel writes a power of ten: of bytes with decimal units, so that it is round. What
+// the unit counts for each of is said below the axis: see per.
 func tickLabel(v float64, unit string) string {
-	rest, ok := strings.CutPrefix(unit, "B")
-	if !ok {
-		return report.Value(v, unit)
+	base, _, _ := strings.Cut(unit, "/")
+	if base != "B" {
+		return report.Value(v, base)
 	}
 	number := report.Value(v, "1")
 	if last := len(number) - 1; number[last] > '9' {
-		return number[:last] + " " + number[last:] + "B" + rest
+		return number[:last] + " " + number[last:] + "B"
 	}
-	return number + " B" + rest
+	return number + " B"
+}
+
+// per is what an axis shows, with what its unit is for each of: "memory, for each process".
+func per(axis, unit string) string {
+	if _, each, ok := strings.Cut(unit, "/"); ok {
+		return axis + ", for each " + each
+	}
+	return axis
 }
 
 // glyph is how the points of a row look.
@@ -189,12 +206,17 @@ func glyph(r *result.Row) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: Color(r.Contender), Radius: 3.4, Shape: shape(r.Durability)}
 }
 
-// label names a row in a legend, with its durability unless the name has it.
+// label names a row in a legend, with its durability unless the name has it, and with
+// its transport unless it is in the process: "nats-kv-os · TCP".
 func label(r *result.Row) string {
-	if strings.HasSuffix(r.Contender, "-"+r.Durability) || r.Durability == "none" {
-		return r.Contender
+	l := r.Contender
+	if !strings.HasSuffix(l, "-"+r.Durability) && r.Durability != "none" {
+		l += " (" + r.Durability + ")"
 	}
-	return r.Contender + " (" + r.Durability + ")"
+	if way := strings.TrimPrefix(r.Transport, "loopback "); way != "" && way != "in process" && way != "none" {
+		l += " · " + way
+	}
+	return l
 }
 
 // keysOf returns the legend of rows, each contender once, by name, with ours first.

@@ -3,8 +3,12 @@ package plot_test
 import (
 	"bytes"
 	"encoding/xml"
+	"image"
+	"image/color"
+	"image/draw"
 	"image/png"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/internal/plot"
@@ -68,5 +72,55 @@ func TestColors(t *testing.T) {
 	}
 	if plot.Color("bbolt") != plot.Color("bbolt-fsync") {
 		t.Error("a variant of bbolt has no colour of bbolt")
+	}
+}
+
+// TestEdgesKeepTheirColour: a contender has its colour in a PNG too, however few of its
+// pixels there are: no pixel is far from what was drawn.
+func TestEdgesKeepTheirColour(t *testing.T) {
+	m := image.NewRGBA(image.Rect(0, 0, 200, 200))
+	draw.Draw(m, m.Bounds(), image.White, image.Point{}, draw.Src)
+	// Twenty hues in many shades each, of which a row of pixels has one each.
+	for hue := range 20 {
+		c := plot.Color("contender-" + string(rune('a'+hue)))
+		for shade := range 100 {
+			mix := func(v uint8) uint8 { return uint8((int(v)*shade + 255*(100-shade)) / 100) }
+			m.Set(shade, hue*7, color.RGBA{mix(c.R), mix(c.G), mix(c.B), 255})
+		}
+	}
+	var b bytes.Buffer
+	if err := plot.WritePNG(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	got, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range 200 {
+		for x := range 200 {
+			want := m.RGBAAt(x, y)
+			r, g, bl, _ := got.At(x, y).RGBA()
+			for i, d := range []int{int(r>>8) - int(want.R), int(g>>8) - int(want.G), int(bl>>8) - int(want.B)} {
+				if d > 16 || d < -16 {
+					t.Fatalf("pixel %d,%d differs by %d in channel %d", x, y, d, i)
+				}
+			}
+		}
+	}
+}
+
+// TestLegendSaysTheTransport: of contenders that are not in the process.
+func TestLegendSaysTheTransport(t *testing.T) {
+	for _, g := range plot.Figures(racetest.Results()) {
+		if g.Name != "kv-time" && g.Name != "kv-set-clients" {
+			continue
+		}
+		var svg bytes.Buffer
+		if err := g.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		if text := svg.String(); !strings.Contains(text, ">server (memory) · TCP<") || !strings.Contains(text, ">bbolt (fsync)<") {
+			t.Errorf("%s does not say that the server is behind a socket", g.Name)
+		}
 	}
 }

@@ -31,5 +31,7 @@
 // # What is not kept apart
 //
 // Lanes that rest stay open: what a contender does in the background after its round
-// (compaction) may fall into the round of another. Shuffling spreads it over all.
+// (compaction) may fall into the round of another. Shuffling spreads it over all. Scale
+// tests of a fixed size are an exception: every round of them starts a process, and only
+// one contender is there at a time, so that memory and disk are those of one.
 package race

@@ -45,6 +45,11 @@ type lane struct {
 	hist    *hdrhistogram.Histogram
 }
 
+// fresh reports whether every round of an entry has a start of its own: what asks for
+// it, and scale tests of a fixed size, whose data would otherwise be there once for each
+// contender, at the same time.
+func fresh(e *suite.Entry) bool { return e.Fresh || e.Scale && e.Fixed > 0 }
+
 // running reports whether the lane has rounds to do.
 func (l *lane) running() bool { return l.entered && l.row.Status == result.OK }
 
@@ -57,14 +62,14 @@ func (l *lane) enter(ctx context.Context, share time.Duration) {
 		l.time = min(l.time, max(share/time.Duration(o.Rounds+warmUps), minTime))
 	}
 	l.entered = true
-	if l.entry.Fresh {
+	if fresh(l.entry) {
 		l.ops = max(l.entry.Fixed, 1)
 		return // every round starts it
 	}
-	l.meet.step(l, "starting", 0)
+	l.meet.step(l, "starting", 1)
 	l.limited(ctx, l.start)
 	if l.running() {
-		l.meet.step(l, "warming up", 0)
+		l.meet.step(l, "warming up", warmUps-1)
 		l.limited(ctx, l.warm)
 	}
 }
@@ -122,9 +127,6 @@ func (l *lane) start(ctx context.Context) error {
 func (l *lane) warm(ctx context.Context) error {
 	if l.entry.Fixed > 0 {
 		l.ops = l.entry.Fixed
-		if l.entry.Scale {
-			return nil // one round of it is more than a warm-up
-		}
 		_, err := l.runner.Round(ctx, Assignment{Ops: l.ops, Every: 1})
 		return err
 	}
@@ -153,7 +155,7 @@ func (l *lane) warm(ctx context.Context) error {
 // round does one round and keeps its sample.
 func (l *lane) round(ctx context.Context, order int) {
 	l.limited(ctx, func(ctx context.Context) error {
-		if l.entry.Fresh {
+		if fresh(l.entry) {
 			defer l.end(ctx)
 			if err := l.start(ctx); err != nil {
 				return err
@@ -234,7 +236,7 @@ func (l *lane) end(ctx context.Context) {
 			l.fail(failure(err))
 		}
 		var f *Failure
-		if l.entry.Fresh || errors.As(err, &f) && f.Broken {
+		if fresh(l.entry) || errors.As(err, &f) && f.Broken {
 			l.meet.drop(r)
 		}
 		l.runner = nil

@@ -21,10 +21,43 @@ import (
 type Local struct {
 	entries map[string]*suite.Entry
 	log     *slog.Logger
-	spawn   func(ctx context.Context, name, dir string) (string, func() error, error)
+	spawns  bool // servers are processes of their own
 
-	open  *suite.Entry
-	round *suite.Round
+	open    *suite.Entry
+	round   *suite.Round
+	servers []spawned // of the open entry
+}
+
+// spawned is a server in a process of its own, and what it says to people.
+type spawned struct {
+	name   string
+	stderr *tail
+}
+
+// spawn is [suite.Env].Spawn.
+func (l *Local) spawn(ctx context.Context, name, dir string) (string, func() error, error) {
+	s := spawned{name, new(tail)}
+	address, stop, err := spawnServer(ctx, name, dir, s.stderr)
+	if err == nil {
+		l.servers = append(l.servers, s)
+	}
+	return address, stop, err
+}
+
+// quoted adds to a failure what the servers of the entry said: a client often learns
+// less than the log has.
+func (l *Local) quoted(err error) error {
+	var f *Failure
+	if !errors.As(err, &f) || f.Skip {
+		return err
+	}
+	all := *f
+	for _, s := range l.servers {
+		if said := s.stderr.said(); said != "" {
+			all.Reason += "\n" + s.name + " said: " + said
+		}
+	}
+	return &all
 }
 
 // NewLocal returns a runner of the entries of suites.
@@ -39,12 +72,20 @@ func NewLocal(suites []suite.Suite, log *slog.Logger) *Local {
 }
 
 // Open starts an entry; see [Runner].
-func (l *Local) Open(ctx context.Context, o Opening) (err error) {
+func (l *Local) Open(ctx context.Context, o Opening) error {
+	l.servers = nil
+	return l.quoted(l.start(ctx, o))
+}
+
+func (l *Local) start(ctx context.Context, o Opening) (err error) {
 	e := l.entries[o.Entry]
 	if e == nil {
 		return &Failure{Skip: true, Reason: "this build has no such entry"}
 	}
-	env := &suite.Env{Dir: o.Dir, Addresses: o.Addresses, Quick: o.Quick, Log: l.log, Spawn: l.spawn}
+	env := &suite.Env{Dir: o.Dir, Addresses: o.Addresses, Quick: o.Quick, Log: l.log}
+	if l.spawns {
+		env.Spawn = l.spawn
+	}
 	if e.Skip != nil {
 		if reason := e.Skip(env); reason != "" {
 			return &Failure{Skip: true, Reason: reason}
@@ -63,7 +104,12 @@ func (l *Local) Open(ctx context.Context, o Opening) (err error) {
 }
 
 // Round does one round; see [Runner].
-func (l *Local) Round(ctx context.Context, a Assignment) (m Measured, err error) {
+func (l *Local) Round(ctx context.Context, a Assignment) (Measured, error) {
+	m, err := l.measure(ctx, a)
+	return m, l.quoted(err)
+}
+
+func (l *Local) measure(ctx context.Context, a Assignment) (m Measured, err error) {
 	if l.open == nil {
 		return Measured{}, &Failure{Reason: "no entry is open"}
 	}
@@ -100,9 +146,9 @@ func (l *Local) Round(ctx context.Context, a Assignment) (m Measured, err error)
 
 // timed is the part between the two readings of the clock.
 func (l *Local) timed(ctx context.Context, a Assignment) (Measured, error) {
-	rec := suite.NewRecorder(a.Every)
 	var before, after runtime.MemStats
 	runtime.GC()
+	rec := suite.NewRecorder(a.Every) // its clock starts: the first part of a curve has no collection in it
 	runtime.ReadMemStats(&before)
 	began := time.Now()
 	err := l.round.Run(ctx, a.Ops, rec)
@@ -119,6 +165,9 @@ func (l *Local) timed(ctx context.Context, a Assignment) (Measured, error) {
 	for _, mark := range rec.Marks() {
 		m.Marks = append(m.Marks, result.Mark(mark))
 	}
+	if n := len(m.Marks); n > 0 && m.Marks[n-1].Done < a.Ops {
+		m.Marks = append(m.Marks, result.Mark{Done: a.Ops, Elapsed: max(elapsed, m.Marks[n-1].Elapsed)}) // where the curve ends
+	}
 	if h := rec.Histogram(); h.TotalCount() > 0 {
 		m.Histogram, err = h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	}
@@ -126,7 +175,7 @@ func (l *Local) timed(ctx context.Context, a Assignment) (Measured, error) {
 }
 
 // Shut closes the open entry; see [Runner].
-func (l *Local) Shut(context.Context) error { return l.shut() }
+func (l *Local) Shut(context.Context) error { return l.quoted(l.shut()) }
 
 func (l *Local) shut() (err error) {
 	r := l.round

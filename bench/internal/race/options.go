@@ -20,11 +20,13 @@ const (
 	DefaultTime    = 100 * time.Millisecond
 	DefaultTimeout = 2 * time.Minute
 	ScaleTimeout   = 30 * time.Minute
-	ScaleRounds    = 3
+	ScaleRounds    = 4 // fewer tell nothing
 	QuickRounds    = 6
 	QuickTime      = 20 * time.Millisecond
 	QuickLimit     = 130 * time.Second
 	QuickTimeout   = 20 * time.Second
+
+	DefaultSaveEvery = 30 * time.Second
 )
 
 // Options says what to run and how. Zero fields have the defaults of the mode:
@@ -45,6 +47,11 @@ type Options struct {
 	Addresses map[string]string // servers, by kind
 	Variants  []Variant         // at least one
 	Watch     Watcher           // nil is told nothing
+
+	// Save, if not nil, is given what is complete, as files that say that they were
+	// interrupted: after a case, but not again within SaveEvery. Its error ends the run.
+	Save      func([]*result.File) error
+	SaveEvery time.Duration // default 30 s
 }
 
 // Variant is one build of the bench.
@@ -57,8 +64,9 @@ type Variant struct {
 // Watcher is told how the run goes, from one goroutine.
 type Watcher interface {
 	// Step is called when something begins that takes time: entry is
-	// suite/case/contender, part is how much of everything is done.
-	Step(entry, doing string, part float64)
+	// suite/case/contender, part is how much of everything is done, and until how much
+	// will be when the step has ended.
+	Step(entry, doing string, part, until float64)
 	// Finish is called when a case is done, with its rows of one variant.
 	Finish(variant string, rows []*result.Row)
 }
@@ -85,6 +93,9 @@ func (o Options) withDefaults() Options {
 	if o.Limit == 0 && o.Quick {
 		o.Limit = QuickLimit
 	}
+	if o.SaveEvery == 0 {
+		o.SaveEvery = DefaultSaveEvery
+	}
 	if o.Watch == nil {
 		o.Watch = nobody{}
 	}
@@ -93,8 +104,8 @@ func (o Options) withDefaults() Options {
 
 type nobody struct{}
 
-func (nobody) Step(string, string, float64) {}
-func (nobody) Finish(string, []*result.Row) {}
+func (nobody) Step(string, string, float64, float64) {}
+func (nobody) Finish(string, []*result.Row)          {}
 
 func (o *Options) validate() error {
 	var errs []error
@@ -114,7 +125,8 @@ func (o *Options) validate() error {
 }
 
 // Selected returns the entries that o asks for, case by case, in the order of the
-// suites. A pattern that matches nothing is an error: it is a mistake in typing.
+// suites. A pattern that matches nothing is an error, a mistake in typing, and so is a
+// selection without an entry of the mode.
 func (o *Options) Selected() ([][]*suite.Entry, error) {
 	var cases [][]*suite.Entry
 	at := map[string]int{}
@@ -137,7 +149,14 @@ func (o *Options) Selected() ([][]*suite.Entry, error) {
 			cases[k] = append(cases[k], e)
 		}
 	}
-	return cases, errors.Join(selects.unused("suite or case"), contenders.unused("contender"))
+	err := errors.Join(selects.unused("suite or case"), contenders.unused("contender"))
+	if err == nil && len(cases) == 0 {
+		err = errors.New("nothing to run: what was named are scale tests, which run with --scale only")
+		if o.Scale {
+			err = errors.New("nothing to run: among what was named are no scale tests, and --scale runs only them")
+		}
+	}
+	return cases, err
 }
 
 type matcher struct {

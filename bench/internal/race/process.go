@@ -137,13 +137,17 @@ func (p *Process) Close() error {
 // SpawnServer starts a server of the suites in a process of its own; see
 // [suite.Env].Spawn.
 func SpawnServer(ctx context.Context, name, dir string) (address string, stop func() error, err error) {
+	return spawnServer(ctx, name, dir, new(tail))
+}
+
+// spawnServer keeps in stderr what the server says.
+func spawnServer(ctx context.Context, name, dir string, stderr *tail) (address string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	var stderr tail
 	cmd := exec.Command(self, ServerCommand, name, dir)
-	cmd.Stderr = &stderr
+	cmd.Stderr = stderr
 	cmd.WaitDelay = stopPatience
 	detach(cmd)
 	in, err := cmd.StdinPipe()
@@ -213,10 +217,15 @@ func (t *tail) Write(b []byte) (int, error) {
 
 // String returns what was kept.
 func (t *tail) String() string {
+	if said := t.said(); said != "" {
+		return said
+	}
+	return "it said nothing"
+}
+
+// said returns what was kept, "" if it was nothing.
+func (t *tail) said() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.mu.bytes) == 0 {
-		return "it said nothing"
-	}
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.mu.bytes), "?"))
 }

@@ -15,7 +15,7 @@ import (
 
 // Run runs what o selects and returns one file for each variant. When ctx ends it
 // returns what is complete; errors are mistakes in o and directories that cannot
-// be made, never a contender's.
+// be made, or that of o.Save, never a contender's.
 func Run(ctx context.Context, o Options) ([]*result.File, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -38,11 +38,10 @@ func Run(ctx context.Context, o Options) ([]*result.File, error) {
 	for range o.Variants {
 		m.files = append(m.files, o.file(ctx, dir))
 	}
-	m.all(ctx, cases)
-	for _, f := range m.files {
-		f.Finished = time.Now().UTC()
-		f.Interrupted = ctx.Err() != nil
+	if err := m.all(ctx, cases); err != nil {
+		return nil, err
 	}
+	m.finish(ctx.Err() != nil)
 	return m.files, nil
 }
 
@@ -71,21 +70,38 @@ type meet struct {
 	left    int              // not yet done
 	cost    map[string]*cost // of an entry, by suite
 	racing  int              // in the case that runs
+	steps   float64          // of the case that runs: rounds, and warming up in rounds
+	done    float64          // of those
 	order   int              // rounds so far
 }
 
-func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) {
+func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) error {
 	defer m.closeRunners()
-	running := ""
+	running, saved := "", m.began
 	for _, c := range cases {
 		if ctx.Err() != nil {
-			return
+			return nil
 		}
 		if s := c[0].Suite; s != running {
 			m.closeRunners()
 			running = s
 		}
 		m.race(ctx, c)
+		if m.o.Save != nil && time.Since(saved) >= m.o.SaveEvery {
+			m.finish(true)
+			if err := m.o.Save(m.files); err != nil {
+				return fmt.Errorf("save what is complete: %w", err)
+			}
+			saved = time.Now()
+		}
+	}
+	return nil
+}
+
+// finish dates the files.
+func (m *meet) finish(interrupted bool) {
+	for _, f := range m.files {
+		f.Finished, f.Interrupted = time.Now().UTC(), interrupted
 	}
 }
 
@@ -93,13 +109,14 @@ func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) {
 // process of its own.
 func (m *meet) race(ctx context.Context, entries []*suite.Entry) {
 	m.racing = weight(entries)
+	m.steps, m.done = m.length(entries), 0
 	share := m.share(m.racing)
 	began := time.Now()
 	var lanes []*lane
 	chosen := m.choose(entries, share)
 	for i, e := range entries {
 		for v := range m.o.Variants {
-			l := &lane{meet: m, entry: e, variant: v, row: newRow(e), every: 1}
+			l := &lane{meet: m, entry: e, variant: v, row: newRow(e, m.env()), every: 1}
 			lanes = append(lanes, l)
 			switch reason := m.reason(e); {
 			case reason != "":
@@ -141,17 +158,30 @@ func (m *meet) env() *suite.Env {
 // of the case has been exceeded.
 func (m *meet) turns(ctx context.Context, lanes []*lane, began time.Time, share time.Duration) {
 	for round := range m.o.Rounds {
+		m.done = m.steps - m.ahead(lanes, m.o.Rounds-round)
 		if share > 0 && round >= fewRounds && time.Since(began) > share {
 			return
 		}
 		for _, i := range m.random.Perm(len(lanes)) {
 			if l := lanes[i]; l.running() && ctx.Err() == nil {
-				m.step(l, fmt.Sprintf("round %d of %d", round+1, m.o.Rounds), float64(round)/float64(m.o.Rounds))
+				m.step(l, fmt.Sprintf("round %d of %d", round+1, m.o.Rounds), 1)
 				m.order++
 				l.round(ctx, m.order)
 			}
 		}
 	}
+}
+
+// ahead returns how many steps are left when the lanes that run have so many rounds:
+// those that failed or were skipped have none.
+func (m *meet) ahead(lanes []*lane, rounds int) float64 {
+	running := 0
+	for _, l := range lanes {
+		if l.running() {
+			running++
+		}
+	}
+	return float64(running * rounds)
 }
 
 // fewRounds can be told apart from as many others: a case has them even if that takes
@@ -167,7 +197,7 @@ const (
 func weight(entries []*suite.Entry) int {
 	sum := 0
 	for _, e := range entries {
-		if e.Fresh {
+		if fresh(e) {
 			sum += freshWeight
 		} else {
 			sum++
@@ -193,9 +223,25 @@ func (m *meet) share(weight int) time.Duration {
 	return max(left*time.Duration(weight)/time.Duration(m.left), 1)
 }
 
-func (m *meet) step(l *lane, doing string, within float64) {
-	done := float64(m.entries-m.left) + within*float64(m.racing)
-	m.o.Watch.Step(l.entry.Name(), doing, done/float64(m.entries))
+// length returns how many steps a case has at most: a round is one.
+func (m *meet) length(entries []*suite.Entry) float64 {
+	sum := 0
+	for _, e := range entries {
+		sum += m.o.Rounds
+		if !fresh(e) {
+			sum += warmUps
+		}
+	}
+	return float64(sum * len(m.o.Variants))
+}
+
+// step tells that a lane begins something that takes as long as so many rounds.
+func (m *meet) step(l *lane, doing string, rounds float64) {
+	part := func(done float64) float64 {
+		return (float64(m.entries-m.left) + float64(m.racing)*min(done/m.steps, 1)) / float64(m.entries)
+	}
+	m.o.Watch.Step(l.entry.Name(), doing, part(m.done), part(m.done+rounds))
+	m.done += rounds
 }
 
 // runner returns the runner of a lane: one process for each contender of a suite,
@@ -203,11 +249,11 @@ func (m *meet) step(l *lane, doing string, within float64) {
 func (m *meet) runner(ctx context.Context, l *lane) (Runner, error) {
 	variant := m.o.Variants[l.variant]
 	key := variant.Name + "\n" + l.entry.Contender
-	if r := m.runners[key]; r != nil && !l.entry.Fresh {
+	if r := m.runners[key]; r != nil && !fresh(l.entry) {
 		return r, nil
 	}
 	r, err := variant.Launch(ctx)
-	if err == nil && !l.entry.Fresh {
+	if err == nil && !fresh(l.entry) {
 		m.runners[key] = r
 	}
 	return r, err
@@ -230,9 +276,9 @@ func (m *meet) closeRunners() {
 	clear(m.runners)
 }
 
-func newRow(e *suite.Entry) *result.Row {
+func newRow(e *suite.Entry, env *suite.Env) *result.Row {
 	row := &result.Row{
-		Suite: e.Suite, Case: e.Case, Contender: e.Contender, Durability: string(e.Durability),
+		Suite: e.Suite, Case: e.Case, Contender: e.Contender, Durability: string(e.Durability), Transport: string(e.Reached(env)),
 		About: e.About, Note: e.Note, Op: e.Op, Items: max(e.Items, 1), BytesPerOp: e.BytesPerOp,
 		Clients: max(e.Clients, 1), Primary: e.Primary, Scale: e.Scale, Status: result.OK,
 	}

@@ -2,6 +2,7 @@ package race_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,7 +170,7 @@ func TestLanesTakeTurns(t *testing.T) {
 // canceller ends the run when the first case is done.
 type canceller struct{ cancel func() }
 
-func (canceller) Step(string, string, float64) {}
+func (canceller) Step(string, string, float64, float64) {}
 
 func (c canceller) Finish(string, []*result.Row) { c.cancel() }
 
@@ -264,6 +265,17 @@ func TestSelection(t *testing.T) {
 	if _, err := o.Selected(); err == nil {
 		t.Error("a name that is nowhere selects silently")
 	}
+	o.Select, o.Scale = []string{"example/set"}, true
+	if _, err := o.Selected(); err == nil || !strings.Contains(err.Error(), "no scale tests") {
+		t.Errorf("--scale of a case that is none: %v", err)
+	}
+	o.Scale = false
+	o.Suites[0].Entries[0].Scale = true
+	o.Contenders = []string{o.Suites[0].Entries[0].Contender}
+	if _, err := o.Selected(); err == nil || !strings.Contains(err.Error(), "with --scale") {
+		t.Errorf("a scale test without --scale: %v", err)
+	}
+	o.Suites[0].Entries[0].Scale = false
 	o.Select, o.Contenders = nil, []string{"slow-*"}
 	if cases, err := o.Selected(); err != nil || len(cases[0]) != 1 {
 		t.Errorf("slow-* selects %v: %v", cases, err)
@@ -283,5 +295,117 @@ func TestServersHaveTheirOwnProcess(t *testing.T) {
 	}
 	if _, _, err := race.SpawnServer(t.Context(), "no-such", t.TempDir()); err == nil {
 		t.Error("a server that does not exist has started")
+	}
+}
+
+// TestServersAreQuoted: a failure has what the server said, which its client was not told.
+func TestServersAreQuoted(t *testing.T) {
+	r := only(t, run(t, processes(t, racetest.Served)))
+	want := "run: the server says 500\nexample-server said: " + racetest.ServerSays
+	if r.Status != result.Failed || r.Reason != want {
+		t.Errorf("%s: %q, want %q", r.Status, r.Reason, want)
+	}
+}
+
+// TestRowsSayTheTransport: where the server is that the user named is in the row.
+func TestRowsSayTheTransport(t *testing.T) {
+	o := local(racetest.Honest, racetest.Absent)
+	for i := range o.Suites[0].Entries {
+		o.Suites[0].Entries[i].Transport, o.Suites[0].Entries[i].Address = suite.LoopbackTCP, "db"
+	}
+	o.Addresses = map[string]string{"db": "10.0.0.7:1"}
+	for _, r := range run(t, o).Rows {
+		if r.Transport != string(suite.NetworkTCP) {
+			t.Errorf("%s is reached over %q, want %q", r.Contender, r.Transport, suite.NetworkTCP)
+		}
+	}
+}
+
+// steps keeps what a watcher is told.
+type steps struct{ part, until []float64 }
+
+func (s *steps) Step(_, _ string, part, until float64) {
+	s.part, s.until = append(s.part, part), append(s.until, until)
+}
+
+func (*steps) Finish(string, []*result.Row) {}
+
+// TestProgress: every step begins where the one before has ended, or later where
+// contenders are missing, and the last ends when everything is done.
+func TestProgress(t *testing.T) {
+	o := local(racetest.Honest, racetest.Absent, racetest.Slow, racetest.Failing)
+	for _, name := range []string{"again", "once-more"} {
+		e := racetest.Entry(racetest.Honest)
+		e.Case, e.Fresh, e.Fixed = name, name == "again", 1
+		o.Suites[0].Entries = append(o.Suites[0].Entries, e)
+	}
+	var s steps
+	o.Watch = &s
+	run(t, o)
+	last := 0.0
+	for i := range s.part {
+		if s.part[i] < last-1e-9 || s.until[i] <= s.part[i] || s.until[i] > 1+1e-9 {
+			t.Errorf("step %d is from %.3f to %.3f, after %.3f", i, s.part[i], s.until[i], last)
+		}
+		last = s.until[i]
+	}
+	if last < 1-1e-9 {
+		t.Errorf("the last step ends at %.3f", last)
+	}
+}
+
+// TestScaleTestsStandAlone: the data of a scale test are there for one contender at a
+// time, and its rounds take turns all the same.
+func TestScaleTestsStandAlone(t *testing.T) {
+	started, open, most := "", 0, 0
+	o := local(racetest.Honest)
+	o.Suites[0].Entries = nil
+	for _, name := range []string{"a", "b"} {
+		o.Suites[0].Entries = append(o.Suites[0].Entries, suite.Entry{
+			Suite: "example", Case: "million", Contender: name, Durability: suite.Memory, Scale: true, Fixed: 10,
+			Start: func(context.Context, *suite.Env) (*suite.Round, error) {
+				started += name
+				open++
+				most = max(most, open)
+				return &suite.Round{
+					Run:   func(context.Context, int, *suite.Recorder) error { return nil },
+					Close: func() error { open--; return nil },
+				}, nil
+			},
+		})
+	}
+	o.Scale = true
+	for _, r := range run(t, o).Rows {
+		if r.Status != result.OK || len(r.Samples) != 4 {
+			t.Errorf("%s is %s (%s) with %d samples", r.Contender, r.Status, r.Reason, len(r.Samples))
+		}
+	}
+	if most != 1 || open != 0 || strings.Count(started, "a") != 4 || strings.Count(started, "b") != 4 || strings.Contains(started, "aaaa") {
+		t.Errorf("started %s, %d open at a time, %d at the end", started, most, open)
+	}
+}
+
+// TestSaves: what is complete is there before the end, marked as not all of it.
+func TestSaves(t *testing.T) {
+	o := local(racetest.Honest)
+	again := racetest.Entry(racetest.Honest)
+	again.Case = "again"
+	o.Suites[0].Entries = append(o.Suites[0].Entries, again)
+	o.SaveEvery = 1
+	var rows []int
+	o.Save = func(files []*result.File) error {
+		if !files[0].Interrupted || files[0].Validate() != nil {
+			t.Errorf("interrupted %v, valid: %v", files[0].Interrupted, files[0].Validate())
+		}
+		rows = append(rows, len(files[0].Rows))
+		return nil
+	}
+	if f := run(t, o); f.Interrupted || !slices.Equal(rows, []int{1, 2}) {
+		t.Errorf("saved with %v rows, interrupted at the end: %v", rows, f.Interrupted)
+	}
+	o.Save = func([]*result.File) error { return os.ErrPermission }
+	o.Dir = t.TempDir()
+	if _, err := race.Run(t.Context(), o); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("what cannot be saved: %v", err)
 	}
 }

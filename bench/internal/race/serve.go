@@ -15,7 +15,7 @@ import (
 // is doing.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, suites []suite.Suite, log *slog.Logger) error {
 	l := NewLocal(suites, log)
-	l.spawn = SpawnServer
+	l.spawns = true
 	replies := json.NewEncoder(out)
 	if err := replies.Encode(reply{Version: protocolVersion}); err != nil {
 		return err

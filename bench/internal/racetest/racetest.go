@@ -25,6 +25,7 @@ const (
 	Absent    = "absent"           // cannot run here
 	Unready   = "unready"          // shows only when it starts that it cannot
 	Unclosed  = "failing-to-close" // loses what was not written
+	Served    = "served"           // an operation fails, and only its server says why
 )
 
 // store is what the suite asks of a contender.
@@ -39,7 +40,7 @@ const keys = 64
 // Suite returns the suite, with the contenders named; none means all.
 func Suite(contenders ...string) suite.Suite {
 	if len(contenders) == 0 {
-		contenders = []string{Honest, Slow, Forgetful, Stale, Failing, Panicking, Hanging, Dying, Absent, Unready, Unclosed}
+		contenders = []string{Honest, Slow, Forgetful, Stale, Failing, Panicking, Hanging, Dying, Absent, Unready, Unclosed, Served}
 	}
 	s := suite.Suite{Name: "example", About: "A map, and those that only look like one.", Servers: []suite.Server{Server}}
 	for _, c := range contenders {
@@ -48,10 +49,14 @@ func Suite(contenders ...string) suite.Suite {
 	return s
 }
 
+// ServerSays is what the server writes to standard error.
+const ServerSays = "the directory went away"
+
 // Server is a server that a case can ask for.
 var Server = suite.Server{
 	Name: "example-server",
 	Start: func(_ context.Context, dir string) (string, func() error, error) {
+		fmt.Fprintln(os.Stderr, ServerSays)
 		return "example:" + fmt.Sprint(os.Getpid()), func() error { return nil }, nil
 	},
 }
@@ -59,7 +64,7 @@ var Server = suite.Server{
 // Entry returns the entry of a contender.
 func Entry(contender string) suite.Entry {
 	return suite.Entry{
-		Suite: "example", Case: "set", Contender: contender, Durability: suite.Memory, About: "set one key", Op: "key",
+		Suite: "example", Case: "set", Contender: contender, Durability: suite.Memory, Transport: suite.InProcess, About: "set one key", Op: "key",
 		Skip: func(*suite.Env) string {
 			if contender == Absent {
 				return "there is no such server"
@@ -71,6 +76,14 @@ func Entry(contender string) suite.Entry {
 				return nil, suite.Skipf("version 1 cannot do that")
 			}
 			s := open(contender)
+			if contender == Served {
+				_, stop, err := env.Serve(ctx, Server, env.Dir)
+				if err != nil {
+					return nil, err
+				}
+				s.store.close = stop
+				s.store.set = func(context.Context, int, int) error { return errors.New("the server says 500") }
+			}
 			return &suite.Round{Run: s.run, Check: s.check, Close: s.store.close}, nil
 		},
 	}

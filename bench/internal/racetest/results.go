@@ -26,8 +26,13 @@ func Results() *result.File {
 			timed("bbolt", "fsync", 420_000*c.factor, 4000),
 			timed("mainstem-pebble-os", "os", 4_000, 900),
 			timed("pebble-os", "os", 3_950, 0),
+			timed("mainstem-pebble-memory", "memory", 3_000, 800),
+			timed("server", "memory", 60_000*c.factor, 300),
 		} {
 			row.Suite, row.Case, row.Clients, row.About = "kv", c.name, c.clients, "write a new key"
+			if row.Transport = "in process"; row.Contender == "server" {
+				row.Transport = "loopback TCP"
+			}
 			if row.Contender == "bbolt" {
 				row.Note = "a B+ tree"
 			}
@@ -66,12 +71,12 @@ func timed(contender, durability string, ns, bytes float64) result.Row {
 }
 
 func unmeasured(contender, status, reason string) result.Row {
-	return result.Row{Suite: "kv", Case: "set", Contender: contender, Durability: "memory", Op: "key", Items: 1, Clients: 1, Status: status, Reason: reason}
+	return result.Row{Suite: "kv", Case: "set", Contender: contender, Durability: "memory", Transport: "loopback TCP", Op: "key", Items: 1, Clients: 1, Status: status, Reason: reason}
 }
 
 func resident(contender string, bytes float64) result.Row {
 	return result.Row{
-		Suite: "footprint", Case: "idle", Contender: contender, Durability: "os", About: "memory of an idle process", Op: "op", Items: 1, Clients: 1,
+		Suite: "footprint", Case: "idle", Contender: contender, Durability: "os", Transport: "loopback HTTP", About: "memory of an idle process", Op: "op", Items: 1, Clients: 1,
 		Primary: "resident", Status: result.OK, Samples: samples(1e6, 100),
 		Metrics: []result.Metric{{Name: "resident", Unit: "B", Values: []float64{bytes, bytes * 1.01, bytes * 0.99, bytes, bytes, bytes}}},
 	}
@@ -80,7 +85,7 @@ func resident(contender string, bytes float64) result.Row {
 // million is a scale test with marks.
 func million() result.Row {
 	r := timed("mainstem-pebble-os", "os", 5000, 900)
-	r.Suite, r.Case, r.Scale = "kv", "scale/set", true
+	r.Suite, r.Case, r.Transport, r.Scale = "kv", "scale/set", "in process", true
 	r.Samples = r.Samples[:1]
 	for i := range 11 {
 		r.Marks = append(r.Marks, result.Mark{Done: i * 100_000, Elapsed: time.Duration(i*500+i*i*5) * time.Millisecond})

@@ -68,7 +68,7 @@ func caseTable(rows []*result.Row) Table {
 		return Table{}
 	}
 	t := Table{Columns: []Column{
-		{"contender", true}, {"durability", true}, {primaryTitle(ranked[0]), false}, {"±", false}, {"of its durability", false},
+		{"contender", true}, {"durability", true}, {"transport", true}, {primaryTitle(ranked[0]), false}, {"±", false}, {"of its durability", false},
 		{rateTitle(ranked[0]), false}, {"MB/s", false}, {"p50", false}, {"p90", false}, {"p95", false}, {"p99", false}, {"p99.9", false}, {"max", false},
 		{"B/op", false}, {"allocs/op", false},
 	}}
@@ -98,7 +98,7 @@ func rateTitle(r *result.Row) string { return Plural(r.Op) + "/s" }
 func caseCells(r, best *result.Row) []string {
 	values, unit, _ := r.Values()
 	s := stats.Summarize(values)
-	cells := []string{r.Contender, r.Durability, Value(s.Median, unit), percent(s.Spread()), standing(r, best)}
+	cells := []string{r.Contender, r.Durability, r.Over(), Value(s.Median, unit), percent(s.Spread()), standing(r, best)}
 	if r.Primary != "" {
 		cells = append(cells, "", "")
 	} else {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mainstemdev/mainstem/bench/internal/result"
@@ -49,7 +50,8 @@ func HTML(w io.Writer, f *result.File, pictures []Picture) error {
 
 const reading = "Contenders took turns, round by round. Times are medians of the rounds; ± is the farther end of their " +
 	"95 % confidence interval. Rows are compared with the best of the same durability; \"no difference\" is what a " +
-	"Mann-Whitney test cannot tell apart at p < 0.05. Allocations are those of the contender's process: where the bench started a server, the client's only."
+	"Mann-Whitney test cannot tell apart at p < 0.05. Allocations are those of the contender's process: where the bench started a server, the client's only. " +
+	"The transport is what an operation crosses to the data: a call in the process costs nanoseconds, a socket tens of microseconds, whoever answers."
 
 func write(d document, f *result.File, pictures []Picture) {
 	d.heading(1, "Bench report")
@@ -63,6 +65,9 @@ func write(d document, f *result.File, pictures []Picture) {
 	if v := verdicts(f); len(v) > 0 {
 		d.paragraph("The best Mainstem contender against the best peer, at the same durability: " + tally(v) + ".")
 		d.table(verdictTable(v))
+		for line := range strings.Lines(legend(v)) {
+			d.paragraph(strings.TrimSpace(line))
+		}
 	} else {
 		d.paragraph("None: nowhere were Mainstem and a peer measured at the same durability.")
 	}
@@ -115,18 +120,30 @@ func notes(cases [][]*result.Row) map[string]string {
 	return all
 }
 
+// contenders says of each contender of a suite how it is reached, in all cases
+// together, and what it is.
 func contenders(cases [][]*result.Row, notes map[string]string) Table {
-	t := Table{Columns: []Column{{"contender", true}, {"what it is", true}}}
-	seen := map[string]bool{}
+	t := Table{Columns: []Column{{"contender", true}, {"transport", true}, {"what it is", true}}}
+	at := map[string]int{}
+	ways := map[string][]string{}
 	for _, rows := range cases {
 		for _, r := range rows {
-			if note := notes[r.Contender]; note != "" && !seen[r.Contender] {
-				seen[r.Contender] = true
-				t.Rows = append(t.Rows, []string{r.Contender, note})
+			if r.Status != result.OK {
+				continue
+			}
+			if _, ok := at[r.Contender]; !ok {
+				at[r.Contender] = len(t.Rows)
+				t.Rows = append(t.Rows, []string{r.Contender, "", notes[r.Contender]})
+			}
+			if !slices.Contains(ways[r.Contender], r.Over()) {
+				ways[r.Contender] = append(ways[r.Contender], r.Over())
 			}
 		}
 	}
-	return t
+	for name, i := range at {
+		t.Rows[i][1] = strings.Join(ways[name], ", ")
+	}
+	return t.compact()
 }
 
 // writeCase writes one case. What is particular to a contender in all cases of the

@@ -10,13 +10,19 @@ import (
 )
 
 // GoBench writes the measured rows in the format of Go benchmarks, one line for
-// each round: benchstat reads it.
+// each round: benchstat reads it. The transport is a line of configuration before
+// those that it holds for, so that benchstat makes a table of each.
 func GoBench(w io.Writer, f *result.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\ncpu: %s\ncommit: %s\n", f.Machine.OS, f.Machine.Arch, f.Machine.CPU, f.Build.Commit)
+	transport := ""
 	for _, rows := range f.Cases() {
 		for _, r := range rows {
 			if r.Status == result.OK {
+				if over := r.Over(); over != transport {
+					transport = over
+					fmt.Fprintf(&b, "transport: %s\n", transport)
+				}
 				benchLines(&b, r, f.Machine.Cores)
 			}
 		}

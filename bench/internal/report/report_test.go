@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/perf/benchfmt"
+
 	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/report"
+	"github.com/mainstemdev/mainstem/bench/internal/result"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -50,6 +53,90 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%s is not what is written (go test -rewrite changes it):\n%s", path, got.Bytes())
 			}
 		})
+	}
+}
+
+// TestVerdictsSayTheTransport: a call compared with a socket has a mark and a legend in
+// every form of the report; two of the same transport have neither.
+func TestVerdictsSayTheTransport(t *testing.T) {
+	mixed := racetest.Results()
+	same := racetest.Results()
+	unknown := racetest.Results()
+	for i := range same.Rows {
+		same.Rows[i].Transport, unknown.Rows[i].Transport = "in process", ""
+	}
+	for name, write := range map[string]func(io.Writer, *result.File) error{
+		"terminal": report.Verdicts,
+		"markdown": func(w io.Writer, f *result.File) error { return report.Markdown(w, f, nil) },
+		"html":     func(w io.Writer, f *result.File) error { return report.HTML(w, f, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := func(f *result.File) string {
+				var b strings.Builder
+				if err := write(&b, f); err != nil {
+					t.Fatal(err)
+				}
+				return b.String()
+			}
+			// The three of the durability memory, the count, and the legend.
+			if got := strings.Count(text(mixed), "†"); got != 5 {
+				t.Errorf("the mark is there %d times, want 5:\n%s", got, text(mixed))
+			}
+			if got := text(same); strings.Contains(got, "†") || strings.Contains(got, "reached in the same way") {
+				t.Errorf("the same transport is marked:\n%s", got)
+			}
+			if got := text(unknown); strings.Contains(got, "†") || !strings.Contains(got, "? The results do not say how both are reached") {
+				t.Errorf("an unknown transport is not said to be unknown:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestOldResultsAreUnknown: rows of a file that does not have the transport say so.
+func TestOldResultsAreUnknown(t *testing.T) {
+	f, err := result.ReadFile(filepath.Join("..", "result", "testdata", "version-1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables, lines bytes.Buffer
+	if err := report.Cases(&tables, f.Cases()); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.GoBench(&lines, f); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(tables.String(), "unknown") == 0 || strings.Count(lines.String(), "transport: unknown\n") != 1 {
+		t.Errorf("it is not said to be unknown:\n%s%s", tables.String(), lines.String())
+	}
+}
+
+// TestBenchstatReads: the lines are what the reader of benchstat takes, with the
+// transport as configuration that changes where it does.
+func TestBenchstatReads(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.GoBench(&b, racetest.Results()); err != nil {
+		t.Fatal(err)
+	}
+	over := map[string]string{}
+	for r := benchfmt.NewReader(&b, "results"); r.Scan(); {
+		switch line := r.Result().(type) {
+		case *benchfmt.Result:
+			over[string(line.Name.Full())] = line.GetConfig("transport")
+		case *benchfmt.SyntaxError:
+			t.Error(line)
+		}
+	}
+	for name, want := range map[string]string{
+		"Kv/set/durability=memory/server-2":                            "loopback TCP",
+		"Kv/set/durability=fsync/bbolt-2":                              "in process",
+		"Kv/set/8-clients/durability=os/pebble-os-2":                   "in process",
+		"Footprint/idle/durability=os/other-2":                         "loopback HTTP",
+		"Kv/scale/set/durability=os/mainstem-pebble-os-2":              "in process",
+		"Kv/set/32-clients/durability=memory/mainstem-pebble-memory-2": "in process",
+	} {
+		if over[name] != want {
+			t.Errorf("%s has transport %q, want %q", name, over[name], want)
+		}
 	}
 }
 

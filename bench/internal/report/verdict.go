@@ -20,7 +20,42 @@ func Verdicts(w io.Writer, f *result.File) error {
 	if _, err := fmt.Fprintf(w, "Mainstem against the best peer of the same durability: %s\n\n", tally(verdicts)); err != nil {
 		return err
 	}
-	return verdictTable(verdicts).Text(w)
+	if err := verdictTable(verdicts).Text(w); err != nil {
+		return err
+	}
+	if l := legend(verdicts); l != "" {
+		if _, err := io.WriteString(w, "\n"+l+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The marks beside a verdict on contenders that were not reached in the same way.
+const (
+	otherWay   = "†"
+	unknownWay = "?"
+)
+
+// Mark returns the mark of a verdict, "" if both sides were reached in the same way.
+func Mark(v stats.Verdict) string {
+	return map[stats.Ways]string{stats.OtherWay: otherWay, stats.UnknownWay: unknownWay}[v.Ways()]
+}
+
+// legend explains the marks that there are.
+func legend(verdicts []stats.Verdict) string {
+	seen := map[stats.Ways]bool{}
+	for _, v := range verdicts {
+		seen[v.Ways()] = true
+	}
+	var lines []string
+	if seen[stats.OtherWay] {
+		lines = append(lines, otherWay+" The two are not reached in the same way, such as one by a call in the process and one over a socket: a part of the difference is the way. The table of the case says how.")
+	}
+	if seen[stats.UnknownWay] {
+		lines = append(lines, unknownWay+" The results do not say how both are reached: one may be a call in the process and the other a server.")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func verdicts(f *result.File) []stats.Verdict {
@@ -33,23 +68,34 @@ func verdicts(f *result.File) []stats.Verdict {
 
 func tally(verdicts []stats.Verdict) string {
 	n := map[stats.Outcome]int{}
+	other := 0
 	for _, v := range verdicts {
 		n[v.Outcome]++
+		if v.Ways() == stats.OtherWay {
+			other++
+		}
 	}
-	return fmt.Sprintf("%d won, %d lost, %d even", n[stats.Won], n[stats.Lost], n[stats.Even])
+	text := fmt.Sprintf("%d won, %d lost, %d even", n[stats.Won], n[stats.Lost], n[stats.Even])
+	if n[stats.Open] > 0 {
+		text += fmt.Sprintf(", %d open for too few rounds", n[stats.Open])
+	}
+	if other > 0 {
+		text += fmt.Sprintf("; %d of the %d between contenders that are not reached in the same way (%s)", other, len(verdicts), otherWay)
+	}
+	return text
 }
 
 func verdictTable(verdicts []stats.Verdict) Table {
 	t := Table{Columns: []Column{
-		{"case", true}, {"durability", true}, {"Mainstem", true}, {"", false}, {"best peer", true}, {"", false}, {"verdict", true}, {"p", false},
+		{"case", true}, {"durability", true}, {"Mainstem", true}, {"", false}, {"best peer", true}, {"", false}, {"verdict", true}, {"", true}, {"p", false},
 	}}
 	for _, v := range verdicts {
 		t.Rows = append(t.Rows, []string{
 			v.Suite + "/" + v.Case, v.Durability,
-			v.Ours.Contender, median(v.Ours), v.Peer.Contender, median(v.Peer), verdictText(v), fmt.Sprintf("%.3f", v.Comparison.P),
+			v.Ours.Contender, median(v.Ours), v.Peer.Contender, median(v.Peer), verdictText(v), Mark(v), fmt.Sprintf("%.3f", v.Comparison.P),
 		})
 	}
-	return t
+	return t.compact()
 }
 
 func median(r *result.Row) string {
@@ -60,8 +106,8 @@ func median(r *result.Row) string {
 
 func verdictText(v stats.Verdict) string {
 	switch {
-	case v.Comparison.Needed > 0:
-		return fmt.Sprintf("even (fewer than %d rounds tell nothing)", v.Comparison.Needed)
+	case v.Outcome == stats.Open:
+		return fmt.Sprintf("open (fewer than %d rounds tell nothing)", v.Comparison.Needed)
 	case v.Outcome == stats.Even:
 		return "even (" + noDifference + ")"
 	}

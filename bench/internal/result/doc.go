@@ -9,7 +9,8 @@
 //
 // [Write] writes what [Read] reads. Read is strict: unknown fields, numbers that are
 // not finite, names twice, and anything after the end are errors, and so is a file
-// that is larger than [MaxFile]. A file of another version is refused by its number.
+// that is larger than [MaxFile]. Files of older versions are read, with what they do not say left
+// empty; one of a newer version is refused by its number.
 //
 // # Concurrency
 //

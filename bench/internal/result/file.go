@@ -6,8 +6,15 @@ import (
 	"time"
 )
 
-// Version is the version of the format that Write writes.
-const Version = 1
+// Version is the version of the format that Write writes. Read also reads older ones,
+// down to oldest: what they do not say is unknown.
+const (
+	Version = 2 // rows say how contenders are reached
+	oldest  = 1
+)
+
+// Unknown is what stands for a transport that a file does not say.
+const Unknown = "unknown"
 
 // File is one run of the bench.
 type File struct {
@@ -66,6 +73,9 @@ type Row struct {
 	Case       string `json:"case"`
 	Contender  string `json:"contender"`
 	Durability string `json:"durability"`
+	// Transport is how the contender was reached: "in process", "loopback TCP". "" in
+	// files of version 1, and of contenders that do not say it.
+	Transport  string `json:"transport,omitempty"`
 	About      string `json:"about,omitempty"`
 	Note       string `json:"note,omitempty"`
 	Op         string `json:"op"`
@@ -143,6 +153,14 @@ func (r *Row) CaseName() string { return r.Suite + "/" + r.Case }
 
 // Ours reports whether the contender is Mainstem.
 func (r *Row) Ours() bool { return strings.HasPrefix(r.Contender, "mainstem") }
+
+// Over returns the transport, or Unknown.
+func (r *Row) Over() string {
+	if r.Transport == "" {
+		return Unknown
+	}
+	return r.Transport
+}
 
 // At returns the latency at quantile q, one of [Quantiles].
 func (l *Latency) At(q float64) time.Duration {

@@ -20,7 +20,8 @@ const (
 	MaxText    = 10_000
 )
 
-// Read reads a file that Write wrote. It reads at most MaxFile bytes.
+// Read reads a file that Write wrote, in this version or an older one, and makes it one
+// of this version. It reads at most MaxFile bytes.
 func Read(r io.Reader) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	if err != nil {
@@ -35,8 +36,8 @@ func Read(r io.Reader) (*File, error) {
 	if err := json.Unmarshal(data, &version); err != nil {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
-	if version.Version != Version {
-		return nil, fmt.Errorf("read results: format %d: this program reads format %d; measure again", version.Version, Version)
+	if version.Version < oldest || version.Version > Version {
+		return nil, fmt.Errorf("read results: format %d: this program reads formats %d to %d; measure again", version.Version, oldest, Version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -44,6 +45,7 @@ func Read(r io.Reader) (*File, error) {
 	if err := d.Decode(&f); err != nil {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
+	f.Version = Version
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("read results: %w", err)
 	}

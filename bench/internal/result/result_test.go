@@ -48,9 +48,11 @@ func TestReadIsStrict(t *testing.T) {
 		"empty":            "",
 		"cut off":          good[:len(good)/2],
 		"more after it":    good + "{}",
-		"another version":  strings.Replace(good, `"version": 1`, `"version": 2`, 1),
-		"unknown field":    strings.Replace(good, `"version": 1`, `"version": 1, "extra": 0`, 1),
+		"another version":  strings.Replace(good, `"version": 2`, `"version": 3`, 1),
+		"unknown field":    strings.Replace(good, `"version": 2`, `"version": 2, "extra": 0`, 1),
 		"the same row":     strings.ReplaceAll(good, `"contender":"bbolt"`, `"contender":"mainstem-pebble-fsync"`),
+		"before all":       strings.Replace(good, `"version": 2`, `"version": 0`, 1),
+		"a broken way":     strings.Replace(good, `"transport":"in process"`, `"transport":"in\nprocess"`, 1),
 		"unknown status":   strings.Replace(good, `"status":"ok"`, `"status":"fine"`, 1),
 		"no operations":    strings.Replace(good, `"ops":1000`, `"ops":0`, 1),
 		"a way out":        strings.Replace(good, `"suite":"kv"`, `"suite":"../kv"`, 1),
@@ -64,6 +66,34 @@ func TestReadIsStrict(t *testing.T) {
 		if _, err := result.Read(strings.NewReader(bad)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestReadsOlderFiles: a file that was written before rows had a transport is read as
+// one that does not say it, and can be written again.
+func TestReadsOlderFiles(t *testing.T) {
+	f, err := result.ReadFile(filepath.Join("testdata", "version-1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Version != result.Version || len(f.Rows) == 0 {
+		t.Errorf("version %d with %d rows, want %d with some", f.Version, len(f.Rows), result.Version)
+	}
+	for i := range f.Rows {
+		if r := &f.Rows[i]; r.Transport != "" || r.Over() != result.Unknown {
+			t.Errorf("%s is reached over %q", r.Name(), r.Over())
+		}
+	}
+	var b bytes.Buffer
+	if err := result.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	again, err := result.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(f, again); d != "" {
+		t.Error(d)
 	}
 }
 

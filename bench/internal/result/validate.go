@@ -43,6 +43,11 @@ func (r *Row) validate() error {
 			return err
 		}
 	}
+	if r.Transport != "" {
+		if err := checkName(r.Transport); err != nil {
+			return fmt.Errorf("transport: %w", err)
+		}
+	}
 	if strings.Contains(r.Suite, "/") || strings.Contains(r.Contender, "/") {
 		return errors.New("a slash in the name of a suite or of a contender")
 	}

@@ -124,6 +124,7 @@ func TestVerdicts(t *testing.T) {
 	want := map[string]stats.Outcome{
 		"kv/set fsync": stats.Won, "kv/set/8-clients fsync": stats.Won, "kv/set/32-clients fsync": stats.Won,
 		"kv/set os": stats.Even, "kv/set/8-clients os": stats.Even, "kv/set/32-clients os": stats.Even,
+		"kv/set memory": stats.Won, "kv/set/8-clients memory": stats.Won, "kv/set/32-clients memory": stats.Won,
 		"footprint/idle os": stats.Won,
 	}
 	for name, outcome := range want {
@@ -147,5 +148,42 @@ func TestDurabilitiesAreKeptApart(t *testing.T) {
 	}
 	if v := stats.Judge(two); len(v) != 0 {
 		t.Errorf("fsync was compared with os: %+v", v)
+	}
+}
+
+// TestFewRoundsLeaveItOpen: what too few rounds cannot tell apart is not called even.
+func TestFewRoundsLeaveItOpen(t *testing.T) {
+	rows := racetest.Results().Cases()[0]
+	for _, r := range rows {
+		r.Samples = r.Samples[:min(len(r.Samples), 3)]
+	}
+	verdicts := stats.Judge(rows)
+	if len(verdicts) == 0 {
+		t.Error("no verdict")
+	}
+	for _, v := range verdicts {
+		if v.Outcome != stats.Open || v.Comparison.Needed != 4 {
+			t.Errorf("%s: %s with %d rounds needed, want open with 4", v.Durability, v.Outcome, v.Comparison.Needed)
+		}
+	}
+}
+
+// TestWays: a verdict knows whether a call is compared with a socket.
+func TestWays(t *testing.T) {
+	row := func(transport string) *result.Row { return &result.Row{Transport: transport} }
+	for _, c := range []struct {
+		ours, peer string
+		want       stats.Ways
+	}{
+		{"in process", "in process", stats.SameWay},
+		{"in process", "loopback TCP", stats.OtherWay},
+		{"loopback HTTP", "loopback TCP", stats.OtherWay},
+		{"", "loopback TCP", stats.UnknownWay},
+		{"", "", stats.UnknownWay},
+	} {
+		v := stats.Verdict{Ours: row(c.ours), Peer: row(c.peer)}
+		if got := v.Ways(); got != c.want {
+			t.Errorf("%q against %q: %v, want %v", c.ours, c.peer, got, c.want)
+		}
 	}
 }

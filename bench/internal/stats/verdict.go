@@ -15,6 +15,7 @@ const (
 	Won  Outcome = "won"
 	Lost Outcome = "lost"
 	Even Outcome = "even" // the noise is larger than the difference
+	Open Outcome = "open" // there were too few rounds to tell
 )
 
 // Verdict compares the best contender of ours with the best peer in one case, at
@@ -27,6 +28,27 @@ type Verdict struct {
 	// Times is how many times better the better one is, at least 1.
 	Times      float64
 	Comparison Comparison // peer over ours, so that more than 1 is won if less is better
+}
+
+// Ways is what the transports of the two sides of a verdict are to each other.
+type Ways int
+
+// The ways.
+const (
+	SameWay    Ways = iota
+	OtherWay        // one is nearer than the other: a part of the difference is the way
+	UnknownWay      // the results do not say it of both
+)
+
+// Ways compares how the two were reached.
+func (v *Verdict) Ways() Ways {
+	switch {
+	case v.Ours.Transport == "" || v.Peer.Transport == "":
+		return UnknownWay
+	case v.Ours.Transport != v.Peer.Transport:
+		return OtherWay
+	}
+	return SameWay
 }
 
 // Judge returns the verdicts of one case, one for each durability at which both
@@ -54,6 +76,10 @@ func judge(ours, peer *result.Row) Verdict {
 	v := Verdict{
 		Suite: ours.Suite, Case: ours.Case, Durability: ours.Durability, Ours: ours, Peer: peer,
 		Outcome: Even, Times: 1, Comparison: Compare(a, b, DefaultAlpha),
+	}
+	if v.Comparison.Needed > 0 {
+		v.Outcome = Open
+		return v
 	}
 	if !v.Comparison.Different() {
 		return v

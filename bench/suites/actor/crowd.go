@@ -100,9 +100,13 @@ func inUse() uint64 {
 // publishEntry is one value to very many.
 func publishEntry(name string, f Factory, nodes, each int, scale bool) suite.Entry {
 	all := nodes * each
+	fixed := 0
+	if scale {
+		fixed = publishes // so that one contender's subscribers are there at a time
+	}
 	return suite.Entry{
 		Case: name, About: fmt.Sprintf("publish one value to %d subscribers on each of %d nodes, until the last has it", each, nodes),
-		Op: "delivery", Items: all, Scale: scale,
+		Op: "delivery", Items: all, Scale: scale, Fixed: fixed,
 		Start: func(ctx context.Context, _ *suite.Env) (*suite.Round, error) {
 			a := newAudience(nodes, each)
 			began := time.Now()

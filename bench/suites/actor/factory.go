@@ -19,6 +19,9 @@ type Factory struct {
 	Note string // one sentence on how it is used
 	// NetworkOnly and LocalOnly leave out the cases of the other place.
 	NetworkOnly, LocalOnly bool
+	// Network is how nodes reach each other in the cases over the network; the local
+	// ones are in one process.
+	Network suite.Transport
 	// Ping connects one sender with each of the sinks, on one node or over the network.
 	// A sink's receiver calls [Sink.Receive] for every message, one at a time.
 	Ping func(ctx context.Context, network bool, sinks []*Sink) (Pinger, error)
@@ -76,6 +79,7 @@ const (
 
 	crowd      = 1_000_000 // processes in scale tests
 	smallCrowd = 10_000
+	publishes  = 10 // of a round of the scale tests
 )
 
 // audiences are the workloads of publishing.
@@ -93,8 +97,11 @@ var audiences = []struct {
 // Entries returns the entries of the contenders.
 func Entries(factories ...Factory) []suite.Entry {
 	var entries []suite.Entry
-	add := func(f Factory, e suite.Entry) {
+	add := func(f Factory, network bool, e suite.Entry) {
 		e.Suite, e.Contender, e.Note, e.Durability = Name, f.Name, f.Note, suite.None
+		if e.Transport = suite.InProcess; network {
+			e.Transport = f.Network
+		}
 		entries = append(entries, e)
 	}
 	places := []struct {
@@ -107,21 +114,21 @@ func Entries(factories ...Factory) []suite.Entry {
 				continue
 			}
 			if f.Ping != nil {
-				add(f, pingEntry("ping/"+at.name+"/one", f, at.network, 1, burstOne))
-				add(f, pingEntry("ping/"+at.name+"/pairs", f, at.network, runtime.NumCPU(), burstPair))
+				add(f, at.network, pingEntry("ping/"+at.name+"/one", f, at.network, 1, burstOne))
+				add(f, at.network, pingEntry("ping/"+at.name+"/pairs", f, at.network, runtime.NumCPU(), burstPair))
 			}
 			if f.Ask != nil {
-				add(f, askEntry("ask/"+at.name, f, at.network))
+				add(f, at.network, askEntry("ask/"+at.name, f, at.network))
 			}
 		}
 		if f.Spawn != nil {
-			add(f, crowdEntry("memory/"+short(smallCrowd), f, smallCrowd, false))
-			add(f, crowdEntry("memory/"+short(crowd), f, crowd, true))
+			add(f, false, crowdEntry("memory/"+short(smallCrowd), f, smallCrowd, false))
+			add(f, false, crowdEntry("memory/"+short(crowd), f, crowd, true))
 		}
 		if f.Publish != nil {
 			for _, a := range audiences {
 				if f.takesPart(a.nodes > 1) {
-					add(f, publishEntry(a.name, f, a.nodes, a.each, a.scale))
+					add(f, a.nodes > 1, publishEntry(a.name, f, a.nodes, a.each, a.scale))
 				}
 			}
 		}

@@ -69,7 +69,7 @@ func RunScale(b *testing.B, factories ...Factory) { suite.BenchScale(b, Entries(
 
 func entry(w workload, f Factory) suite.Entry {
 	e := suite.Entry{
-		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, About: w.about, Note: f.Note,
+		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, Transport: f.Transport, Address: f.Address, About: w.about, Note: f.Note,
 		Op: "statement", Items: w.items, Fixed: w.fixed, Scale: w.scale, Skip: f.Skip,
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) {
 			server, err := f.Open(ctx, env, env.Dir)

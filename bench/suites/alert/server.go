@@ -30,7 +30,11 @@ type Server interface {
 type Factory struct {
 	Name       string // as in [suite.Entry.Contender]
 	Durability suite.Durability
-	Note       string // one sentence on what is particular to it, if anything
+	// Transport is how an operation reaches the data; it is shown in every row.
+	Transport suite.Transport
+	// Address is as in [suite.Entry]: of a server that the user names.
+	Address string
+	Note    string // one sentence on what is particular to it, if anything
 	// ScaleAlerts is how many alerts the scale test inserts; default 100,000.
 	ScaleAlerts int
 	// Skip is as in [suite.Entry]; nil means that the contender can always run.

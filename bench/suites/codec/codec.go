@@ -54,7 +54,7 @@ func Entries(factories ...Factory) []suite.Entry {
 		for _, s := range Shapes() {
 			for _, f := range factories {
 				entries = append(entries, suite.Entry{
-					Suite: Name, Case: way.name + "/" + s.Name, Contender: f.Name, Durability: suite.None,
+					Suite: Name, Case: way.name + "/" + s.Name, Contender: f.Name, Durability: suite.None, Transport: suite.InProcess,
 					About: way.about, Note: f.Note, Op: "value",
 					Start: func(context.Context, *suite.Env) (*suite.Round, error) { return way.start(f, s) },
 				})

@@ -31,18 +31,19 @@ func startAppend(events []Event, clients int) func(context.Context, *bed) (*suit
 	}
 }
 
-// run does n operations on so many clients, with marks if it is one.
+// run does n operations on so many clients, with marks for a curve.
 func run(ctx context.Context, n, clients int, rec *suite.Recorder, op func(ctx context.Context, i int) error) error {
-	if clients > 1 {
-		return suite.Parallel(ctx, n, clients, rec, func(ctx context.Context, _, i int) error { return op(ctx, i) })
-	}
 	step := n/marks + 1
-	return suite.Loop(ctx, n, rec, func(ctx context.Context, i int) error {
+	marked := func(ctx context.Context, i int) error {
 		if i%step == step-1 {
-			rec.Mark(i)
+			rec.Mark(i) // of several clients, but for those that others are at
 		}
 		return op(ctx, i)
-	})
+	}
+	if clients > 1 {
+		return suite.Parallel(ctx, n, clients, rec, func(ctx context.Context, _, i int) error { return marked(ctx, i) })
+	}
+	return suite.Loop(ctx, n, rec, marked)
 }
 
 // startExpected returns a round that appends to streams that have one event, each

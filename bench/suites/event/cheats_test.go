@@ -11,6 +11,7 @@ type (
 	appendsNothing struct{ *mapStore }
 	appendsFew     struct{ *mapStore }
 	appendsHalf    struct{ *mapStore }
+	losesOne       struct{ *mapStore }
 	dropsMetadata  struct{ *mapStore }
 	neverConflicts struct{ *mapStore }
 	appendsTwice   struct{ *mapStore }
@@ -47,6 +48,16 @@ func (s *appendsFew) Append(ctx context.Context, stream string, expected int64, 
 
 func (s *appendsHalf) Append(ctx context.Context, stream string, expected int64, events []Event) (uint64, error) {
 	return s.mapStore.Append(ctx, stream, expected, events[:(len(events)+1)/2])
+}
+
+// lost is a stream in the middle of a scale test, that a sample rarely has.
+const lost = "bench1-17777"
+
+func (s *losesOne) Append(ctx context.Context, stream string, expected int64, events []Event) (uint64, error) {
+	if stream == lost {
+		return 1, nil
+	}
+	return s.mapStore.Append(ctx, stream, expected, events)
 }
 
 func (s *dropsMetadata) Append(ctx context.Context, stream string, expected int64, events []Event) (uint64, error) {

@@ -124,7 +124,11 @@ func Entries(factories ...Factory) []suite.Entry {
 			if i == len(cases) {
 				cases = append(cases, nil)
 			}
-			cases[i] = append(cases[i], entry(w, f))
+			e := entry(w, f)
+			if events != DefaultScaleEvents {
+				e.Note = suite.Notes(e.Note, fmt.Sprintf("scale tests of %d events instead of %d", events, DefaultScaleEvents))
+			}
+			cases[i] = append(cases[i], e)
 		}
 	}
 	return append(entries, slices.Concat(cases...)...)
@@ -138,7 +142,7 @@ func RunScale(b *testing.B, factories ...Factory) { suite.BenchScale(b, Entries(
 
 func entry(w workload, f Factory) suite.Entry {
 	e := suite.Entry{
-		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, About: w.about, Note: f.Note,
+		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, Transport: f.Transport, Address: f.Address, About: w.about, Note: f.Note,
 		Op: w.op, Items: w.items, Clients: w.clients, Fixed: w.fixed, Primary: w.primary, Scale: w.scale,
 		Skip:  func(env *suite.Env) string { return skip(w, f, env) },
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) { return start(ctx, w, f, env) },
@@ -171,7 +175,7 @@ func skip(w workload, f Factory, env *suite.Env) string {
 }
 
 func start(ctx context.Context, w workload, f Factory, env *suite.Env) (*suite.Round, error) {
-	b := &bed{f: f, env: env, dir: "store", quick: env.Quick}
+	b := &bed{f: f, env: env, dir: "store", quick: env.Quick, scale: w.scale}
 	var err error
 	if b.store, err = b.open(ctx, b.dir); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -109,6 +110,71 @@ func TestPayloads(t *testing.T) {
 		}
 		if sum != want {
 			t.Errorf("%d events have %d bytes, want %d", n, sum, want)
+		}
+	}
+}
+
+// TestScaleTestsCountAll: of so many streams that only some are read back, one that is
+// missing is missed.
+func TestScaleTestsCountAll(t *testing.T) {
+	const events = mostCounted + 100
+	for name, open := range map[string]func() Store{
+		"honest": func() Store { return newMapStore() }, "loses one": func() Store { return &losesOne{newMapStore()} },
+	} {
+		f := factory(open)
+		f.ScaleEvents = events
+		for _, e := range Entries(f) {
+			if e.Case != "scale/sequential" && e.Case != "scale/concurrent-8" {
+				continue
+			}
+			err := suite.Try(t.Context(), &e, &suite.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, 1, events)
+			if (err == nil) != (name == "honest") {
+				t.Errorf("%s, %s: %v", e.Case, name, err)
+			}
+		}
+	}
+}
+
+// TestScaleTestsHaveACurve: those of several clients too.
+func TestScaleTestsHaveACurve(t *testing.T) {
+	f := factory(func() Store { return newMapStore() })
+	f.ScaleEvents = 20_000
+	for _, e := range Entries(f) {
+		if !e.Scale {
+			continue
+		}
+		round, err := e.Start(t.Context(), &suite.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := suite.NewRecorder(1)
+		if err := errors.Join(round.Prepare(t.Context(), e.Fixed), round.Run(t.Context(), e.Fixed, rec), round.Close()); err != nil {
+			t.Fatal(err)
+		}
+		marks := rec.Marks()
+		if len(marks) < 5 {
+			t.Errorf("%s has %d marks of %d operations", e.Case, len(marks), e.Fixed)
+		}
+		for i, m := range marks {
+			if i > 0 && m.Elapsed < marks[i-1].Elapsed {
+				t.Errorf("%s: mark %d is before the one before it", e.Case, i)
+			}
+		}
+	}
+}
+
+// TestSmallerScaleTestsSaySo: who does less than the case says has it in its row.
+func TestSmallerScaleTestsSaySo(t *testing.T) {
+	f := factory(func() Store { return newMapStore() })
+	for events, want := range map[int]string{0: "a note", 500: "a note; scale tests of 500 events instead of 1000000"} {
+		f.Note, f.ScaleEvents = "a note", events
+		for _, e := range Entries(f) {
+			if e.Scale && e.Note != want {
+				t.Errorf("%s with %d events: %q, want %q", e.Case, events, e.Note, want)
+			}
+			if !e.Scale && e.Note != "a note" {
+				t.Errorf("%s: %q", e.Case, e.Note)
+			}
 		}
 	}
 }

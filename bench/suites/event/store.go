@@ -84,7 +84,11 @@ type Sizer interface {
 type Factory struct {
 	Name       string // as in [suite.Entry.Contender]
 	Durability suite.Durability
-	Note       string // one sentence on what is particular to it, if anything
+	// Transport is how an operation reaches the data; it is shown in every row.
+	Transport suite.Transport
+	// Address is as in [suite.Entry]: of a server that the user names.
+	Address string
+	Note    string // one sentence on what is particular to it, if anything
 	// Lacks says which cases the contender cannot run, and why: by the name of a case,
 	// or by its part before the first slash.
 	Lacks map[string]string

@@ -300,7 +300,7 @@ func pausesEntry(f Factory) suite.Entry {
 
 func binaryEntry(f Factory) suite.Entry {
 	return suite.Entry{
-		Case: "binary", About: "the size of the program", Primary: "size", Fixed: 1, Fresh: true,
+		Case: "binary", Transport: suite.Unasked, About: "the size of the program", Primary: "size", Fixed: 1, Fresh: true,
 		Start: func(ctx context.Context, _ *suite.Env) (*suite.Round, error) {
 			program, err := f.Build(ctx)
 			if err != nil {

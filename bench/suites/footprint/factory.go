@@ -32,7 +32,9 @@ const (
 type Factory struct {
 	Name       string // as in [suite.Entry.Contender]
 	Durability suite.Durability
-	Note       string // one sentence on how it is used
+	// Transport is how an operation reaches the data; it is shown in every row.
+	Transport suite.Transport
+	Note      string // one sentence on how it is used
 	// Skip is as in [suite.Entry]; nil means that it can always be started.
 	Skip func(env *suite.Env) string
 	// Build makes the program, unless it is there, and returns its path.
@@ -89,17 +91,26 @@ func Entries(factories ...Factory) []suite.Entry {
 			startEntry(f, "start/new", "start the server in an empty directory, until it has written and read back a value", 0),
 			startEntry(f, "start/100k-keys", "start the server in a directory with 100,000 keys, until it has written and read back a value", keys),
 			memoryEntry(f, "memory/idle", "resident memory of a server that has been asked once", func(*subject, context.Context) error { return nil }),
-			memoryEntry(f, "memory/1k-connections", "resident memory with 1,000 connections that have each asked once", (*subject).connect),
-			memoryEntry(f, "memory/1k-partitions", "resident memory with a topic of 1,000 partitions that each hold a message", (*subject).partition),
+			overKafka(memoryEntry(f, "memory/1k-connections", "resident memory with 1,000 connections that have each asked once", (*subject).connect)),
+			overKafka(memoryEntry(f, "memory/1k-partitions", "resident memory with a topic of 1,000 partitions that each hold a message", (*subject).partition)),
 			memoryEntry(f, "memory/100k-keys", "resident memory after 100,000 keys were put", putKeys(keys)),
 			scaled(memoryEntry(f, "memory/1m-keys", "resident memory after a million keys were put", putKeys(manyKeys))),
-			pausesEntry(f), binaryEntry(f), diskEntry(f),
+			overKafka(pausesEntry(f)), binaryEntry(f), diskEntry(f),
 		} {
 			e.Suite, e.Contender, e.Durability, e.Note, e.Skip = Name, f.Name, f.Durability, f.Note, f.Skip
+			if e.Transport == "" {
+				e.Transport = f.Transport
+			}
 			entries = append(entries, e)
 		}
 	}
 	return entries
+}
+
+// overKafka marks an entry that asks the Kafka listener.
+func overKafka(e suite.Entry) suite.Entry {
+	e.Transport = suite.LoopbackTCP
+	return e
 }
 
 func scaled(e suite.Entry) suite.Entry {

@@ -32,7 +32,8 @@ const first = "first"
 // bed is a store with what a case does to it.
 type bed struct {
 	store  Store
-	tables int // seeded tables
+	tables int  // seeded tables
+	scale  bool // everything is counted, however much it is
 	round  int
 	table  string // of the round
 	end    []func() error
@@ -46,17 +47,22 @@ func (b *bed) close() error {
 	return errors.Join(err, b.store.Close())
 }
 
-// newTable gives the round a new table and drops that of the round before.
+// newTable gives the round a new table, and then drops that of the round before: a
+// store that loses its last table and gets a new one at once is another case. (A NATS
+// server removes the directory of an account with its last stream, in the background,
+// and the next stream now and then finds it gone.)
 func (b *bed) newTable(ctx context.Context) error {
-	if b.table != "" {
-		if err := b.store.Drop(ctx, b.table); err != nil {
-			return fmt.Errorf("drop table %s: %w", b.table, err)
-		}
-	}
+	before := b.table
 	b.round++
 	b.table = "round-" + strconv.Itoa(b.round)
 	if err := b.store.Set(ctx, b.table, first, []byte("value")); err != nil {
 		return fmt.Errorf("the first write to table %s: %w", b.table, err)
+	}
+	if before == "" {
+		return nil
+	}
+	if err := b.store.Drop(ctx, before); err != nil {
+		return fmt.Errorf("drop table %s: %w", before, err)
 	}
 	return nil
 }
@@ -105,7 +111,7 @@ func (b *bed) holds(ctx context.Context, table string, want []Pair, extra int) e
 
 // counts checks how many keys table has, unless they are too many to list.
 func (b *bed) counts(ctx context.Context, table string, want int) error {
-	if want > mostCounted {
+	if want > mostCounted && !b.scale {
 		return nil
 	}
 	keys, err := b.store.Keys(ctx, table)

@@ -28,6 +28,7 @@ type (
 	tellsNothing   struct{ *mapStore }
 	tellsWrong     struct{ *mapStore }
 	setsHalf       struct{ *mapStore }
+	losesOne       struct{ *mapStore }
 )
 
 func (s *writesNothing) Set(ctx context.Context, table, key string, value []byte) error {
@@ -111,6 +112,20 @@ func (s *tellsWrong) Watch(ctx context.Context, table string, ready func(), each
 
 func (s *setsHalf) SetMany(ctx context.Context, table string, pairs []Pair) error {
 	return s.mapStore.SetMany(ctx, table, pairs[:(len(pairs)+1)/2])
+}
+
+// lost is a key in the middle of a scale test, that a sample rarely has.
+const lost = "key-7777"
+
+func (s *losesOne) Set(ctx context.Context, table, key string, value []byte) error {
+	if key == lost {
+		return nil
+	}
+	return s.mapStore.Set(ctx, table, key, value)
+}
+
+func (s *losesOne) SetMany(ctx context.Context, table string, pairs []Pair) error {
+	return s.mapStore.SetMany(ctx, table, slices.DeleteFunc(slices.Clone(pairs), func(p Pair) bool { return p.Key == lost }))
 }
 
 // cheats says in which cases each cheat must be caught.

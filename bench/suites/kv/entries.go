@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func RunScale(b *testing.B, factories ...Factory) { suite.BenchScale(b, Entries(
 
 func entry(w workload, f Factory) suite.Entry {
 	e := suite.Entry{
-		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, About: w.about, Note: f.Note,
+		Suite: Name, Case: w.name, Contender: f.Name, Durability: f.Durability, Transport: f.Transport, Address: f.Address, About: w.about, Note: f.Note,
 		Op: w.op, Items: w.items, BytesPerOp: w.bytes, Clients: w.clients, Fixed: w.fixed,
 		Skip:  func(env *suite.Env) string { return skip(w, f, env) },
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) { return start(ctx, w, f, env) },
@@ -90,6 +91,9 @@ func entry(w workload, f Factory) suite.Entry {
 		}
 		e.Scale = true
 		w.scale(&e, keys)
+		if keys != DefaultScaleKeys {
+			e.Note = suite.Notes(e.Note, fmt.Sprintf("scale tests of %d keys instead of %d", keys, DefaultScaleKeys))
+		}
 	}
 	return e
 }
@@ -112,7 +116,7 @@ func start(ctx context.Context, w workload, f Factory, env *suite.Env) (*suite.R
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{store: store, tables: allTables}
+	b := &bed{store: store, tables: allTables, scale: w.scale != nil}
 	if env.Quick {
 		b.tables = quickTables
 	}

@@ -97,3 +97,40 @@ func TestBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestScaleTestsCountAll: of so many keys that only some are read back, one that is
+// missing is missed.
+func TestScaleTestsCountAll(t *testing.T) {
+	const keys = mostCounted + 100
+	for name, open := range map[string]func() Store{
+		"honest": func() Store { return newMapStore() }, "loses one": func() Store { return &losesOne{newMapStore()} },
+	} {
+		f := factory("scale", open)
+		f.ScaleKeys = keys
+		for _, e := range Entries(f) {
+			if !e.Scale {
+				continue
+			}
+			err := suite.Try(t.Context(), &e, &suite.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, 1, keys)
+			if (err == nil) != (name == "honest") {
+				t.Errorf("%s, %s: %v", e.Case, name, err)
+			}
+		}
+	}
+}
+
+// TestSmallerScaleTestsSaySo: who does less than the case says has it in its row.
+func TestSmallerScaleTestsSaySo(t *testing.T) {
+	f := factory("scale", func() Store { return newMapStore() })
+	for keys, want := range map[int]string{0: "a note", 500: "a note; scale tests of 500 keys instead of 1000000"} {
+		f.Note, f.ScaleKeys = "a note", keys
+		for _, e := range Entries(f) {
+			if e.Scale && e.Note != want {
+				t.Errorf("%s with %d keys: %q, want %q", e.Case, keys, e.Note, want)
+			}
+			if !e.Scale && e.Note != "a note" {
+				t.Errorf("%s: %q", e.Case, e.Note)
+			}
+		}
+	}
+}

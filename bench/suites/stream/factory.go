@@ -19,7 +19,11 @@ type Message struct{ Key, Value []byte }
 type Factory struct {
 	Name       string // as in [suite.Entry.Contender]
 	Durability suite.Durability
-	Note       string // one sentence on how it is used
+	// Transport is how an operation reaches the data; it is shown in every row.
+	Transport suite.Transport
+	// Address is as in [suite.Entry]: of a server that the user names.
+	Address string
+	Note    string // one sentence on how it is used
 	// Skip is as in [suite.Entry]; nil means that it can always be opened.
 	Skip func(env *suite.Env) string
 
@@ -126,6 +130,9 @@ func Entries(factories ...Factory) []suite.Entry {
 			e.Suite, e.Contender, e.Note, e.Skip = Name, f.Name, f.Note, f.Skip
 			if e.Durability == "" {
 				e.Durability = f.Durability
+			}
+			if e.Transport == "" {
+				e.Transport, e.Address = f.Transport, f.Address
 			}
 			entries = append(entries, e)
 		}

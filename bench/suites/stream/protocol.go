@@ -35,7 +35,7 @@ func protocolEntries(f Factory) []suite.Entry {
 	var entries []suite.Entry
 	add := func(name, about string, items int, start func() (*suite.Round, error)) {
 		entries = append(entries, suite.Entry{
-			Case: "protocol/" + name, About: about, Op: "message", Items: items, Durability: suite.None,
+			Case: "protocol/" + name, About: about, Op: "message", Items: items, Durability: suite.None, Transport: suite.InProcess,
 			Start: func(context.Context, *suite.Env) (*suite.Round, error) { return start() },
 		})
 	}

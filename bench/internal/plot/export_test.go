@@ -1,0 +1,4 @@
+package plot
+
+// WritePNG is writePNG, for tests.
+var WritePNG = writePNG
