@@ -108,7 +108,7 @@ func WriteFile(path string, f *File) error {
 		t.Close()
 		return err
 	}
-	if err := t.Chmod(0o666); err != nil {
+	if err := t.Chmod(0o644); err != nil {
 		t.Close()
 		return err
 	}
