@@ -43,11 +43,21 @@ func (env *Env) Serve(ctx context.Context, s Server, dir string) (address string
 	return s.Start(ctx, dir)
 }
 
-// Address returns the address that the user gave for a kind of server, or a
-// reason to skip.
-func (env *Env) Address(kind string) (address, skip string) {
-	if a := env.Addresses[kind]; a != "" {
-		return a, ""
+// NeedAddress is the Skip of contenders whose server the user names by its kind.
+func NeedAddress(kind string) func(*Env) string {
+	return func(env *Env) string {
+		if env.Addresses[kind] != "" {
+			return ""
+		}
+		return fmt.Sprintf("no %s server: give one with --address %s=…", kind, kind)
 	}
-	return "", fmt.Sprintf("no %s server: give one with --address %s=…", kind, kind)
+}
+
+// Address returns the address that the user gave for a kind of server. Without one the
+// error matches [ErrSkip].
+func (env *Env) Address(kind string) (string, error) {
+	if reason := NeedAddress(kind)(env); reason != "" {
+		return "", Skipf("%s", reason)
+	}
+	return env.Addresses[kind], nil
 }

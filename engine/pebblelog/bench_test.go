@@ -47,9 +47,15 @@ func openRaw(b *testing.B) *pebblelog.Raw {
 // enough to hide the clock, few enough that both see the same noise.
 const block = 64
 
-// versus runs ours and raw in turns, b.N operations each, and reports the time of
-// ours for one of n items, allocations of ours, and the ratio of the two.
+// versus runs ours and bare Pebble in turns; see turns.
 func versus(b *testing.B, n int, ours, raw func(i int)) {
+	b.Helper()
+	turns(b, n, "pebble", ours, raw)
+}
+
+// turns runs ours and theirs, of which other is the name, in turns, b.N operations each, and reports the time of
+// each for one of n items, allocations of ours, and the ratio of the two.
+func turns(b *testing.B, n int, other string, ours, theirs func(i int)) {
 	b.Helper()
 	allocs := testing.AllocsPerRun(10, func() { ours(-1) })
 	var a, z time.Duration
@@ -61,15 +67,15 @@ func versus(b *testing.B, n int, ours, raw func(i int)) {
 		}
 		middle := time.Now()
 		for j := i; j < k; j++ {
-			raw(j)
+			theirs(j)
 		}
 		a += middle.Sub(start)
 		z += time.Since(middle)
 	}
 	items := float64(b.N) * float64(n)
-	b.ReportMetric(float64(a)/float64(z), "x-pebble")
+	b.ReportMetric(float64(a)/float64(z), "x-"+other)
 	b.ReportMetric(float64(a.Nanoseconds())/items, "ns/item")
-	b.ReportMetric(float64(z.Nanoseconds())/items, "raw-ns/item")
+	b.ReportMetric(float64(z.Nanoseconds())/items, other+"-ns/item")
 	b.ReportMetric(items/a.Seconds()/1e6, "M/s")
 	b.ReportMetric(allocs, "allocs")
 	b.ReportMetric(0, "ns/op")
@@ -170,7 +176,7 @@ func BenchmarkNewKeyAmongAMillion(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			versus(b, 1, func(int) { put(full) }, func(int) { put(empty) })
+			turns(b, 1, "empty", func(int) { put(full) }, func(int) { put(empty) })
 		})
 	}
 }

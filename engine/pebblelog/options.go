@@ -19,7 +19,8 @@ type Options struct {
 	Limits mainstem.Limits
 	// BatchIDAge is how long the IDs of batches are remembered (law 6). Default 24h.
 	BatchIDAge time.Duration
-	// CacheBytes bounds the cache of uncompressed blocks. Default 64 MiB.
+	// CacheBytes is the room for uncompressed blocks that the tables in memory never
+	// take; what they leave of theirs holds blocks too. Default 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is how much is collected in memory before it is written out as a
 	// sorted file; up to twice as much is held. Default 32 MiB.

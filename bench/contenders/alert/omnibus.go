@@ -102,14 +102,11 @@ const configured suite.Durability = "as configured"
 func address() alert.Factory {
 	return alert.Factory{
 		Name: "omnibus", Durability: configured, Transport: suite.LoopbackHTTP, Address: "omnibus", Note: "servers at --address omnibus=URL,URL with the user root and no password; rows of the bench are left there",
-		Skip: func(env *suite.Env) string {
-			_, skip := env.Address("omnibus")
-			return skip
-		},
+		Skip: suite.NeedAddress("omnibus"),
 		Open: func(_ context.Context, env *suite.Env, _ string) (alert.Server, error) {
-			a, skip := env.Address("omnibus")
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			a, err := env.Address("omnibus")
+			if err != nil {
+				return nil, err
 			}
 			c := newClient()
 			if c.urls = strings.Split(a, ","); len(c.urls) != alert.Clusters {

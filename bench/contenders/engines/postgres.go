@@ -18,20 +18,14 @@ import (
 // PostgreSQL is the kind of address, as in --address postgres=URL.
 const PostgreSQL = "postgres"
 
-// NeedPostgres is the Skip of contenders on PostgreSQL.
-func NeedPostgres(env *suite.Env) string {
-	_, skip := env.Address(PostgreSQL)
-	return skip
-}
-
 func postgres(name string, d suite.Durability, asked mainstem.Durability) Engine {
 	return Engine{
 		Name: "mainstem-postgres-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: PostgreSQL, Server: true,
-		Note: "a schema of its own in the database at the address given", Skip: NeedPostgres,
+		Note: "a schema of its own in the database at the address given", Skip: suite.NeedAddress(PostgreSQL),
 		Open: func(ctx context.Context, env *suite.Env, _ string) (mainstem.Log, error) {
-			url, skip := env.Address(PostgreSQL)
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			url, err := env.Address(PostgreSQL)
+			if err != nil {
+				return nil, err
 			}
 			schema := NewSchema()
 			log, err := pglog.Open(ctx, url, &pglog.Options{Schema: schema, Durability: asked})

@@ -17,13 +17,13 @@ import (
 // for each event.
 func postgresPerEvent() event.Factory {
 	return event.Factory{
-		Name: "postgres-fsync", Durability: suite.Fsync, Transport: suite.LoopbackTCP, Address: engines.PostgreSQL, ScaleEvents: slowScale, Skip: engines.NeedPostgres,
+		Name: "postgres-fsync", Durability: suite.Fsync, Transport: suite.LoopbackTCP, Address: engines.PostgreSQL, ScaleEvents: slowScale, Skip: suite.NeedAddress(engines.PostgreSQL),
 		Note:  "pgx: BEGIN, SELECT FOR UPDATE, an INSERT for each event, UPDATE, COMMIT; positions of a sequence, which may become visible out of order",
 		Lacks: map[string]string{"subscribe": "it would have to poll", "feed/catch-up": "it would have to poll"},
 		Open: func(ctx context.Context, env *suite.Env, _ string) (event.Store, error) {
-			url, skip := env.Address(engines.PostgreSQL)
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			url, err := env.Address(engines.PostgreSQL)
+			if err != nil {
+				return nil, err
 			}
 			return openPostgres(ctx, url)
 		},

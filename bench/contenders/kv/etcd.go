@@ -28,14 +28,11 @@ func etcdKeys() kv.Factory {
 		Name: "etcd-fsync", Durability: suite.Fsync, Transport: suite.LoopbackHTTP, Address: "etcd", ScaleKeys: slowScale,
 		Note: "a prefix for each table; many keys are a transaction of up to 128; pages list keys from the first on; reads are linearizable; " +
 			"fsync is what etcd does unless it was started with --unsafe-no-fsync, which it tells nobody",
-		Skip: func(env *suite.Env) string {
-			_, skip := env.Address("etcd")
-			return skip
-		},
+		Skip: suite.NeedAddress("etcd"),
 		Open: func(ctx context.Context, env *suite.Env, _ string) (kv.Store, error) {
-			address, skip := env.Address("etcd")
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			address, err := env.Address("etcd")
+			if err != nil {
+				return nil, err
 			}
 			client, err := clientv3.New(clientv3.Config{
 				Endpoints:   strings.Split(address, ","),

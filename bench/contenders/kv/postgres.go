@@ -20,11 +20,11 @@ func postgresTable() kv.Factory {
 	return kv.Factory{
 		Name: "postgres-fsync", Durability: suite.Fsync, Transport: suite.LoopbackTCP, Address: engines.PostgreSQL, ScaleKeys: slowScale,
 		Note:  "one table with a primary key, one statement for each call, a pool of pgx",
-		Lacks: map[string]string{"watch": reason}, Skip: engines.NeedPostgres,
+		Lacks: map[string]string{"watch": reason}, Skip: suite.NeedAddress(engines.PostgreSQL),
 		Open: func(ctx context.Context, env *suite.Env, _ string) (kv.Store, error) {
-			url, skip := env.Address(engines.PostgreSQL)
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			url, err := env.Address(engines.PostgreSQL)
+			if err != nil {
+				return nil, err
 			}
 			schema, err := engines.OpenSchema(ctx, url, pairsTable)
 			if err != nil {

@@ -20,14 +20,11 @@ func redisHash(name string, d suite.Durability) kv.Factory {
 		Name: "redis-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: "redis", ScaleKeys: slowScale,
 		Note:  "a hash for each table; pages list all keys and sort them; compare-and-set is a script that compares values",
 		Lacks: map[string]string{"watch": "hashes tell nobody unless the server was configured for it"},
-		Skip: func(env *suite.Env) string {
-			_, skip := env.Address("redis")
-			return skip
-		},
+		Skip:  suite.NeedAddress("redis"),
 		Open: func(ctx context.Context, env *suite.Env, _ string) (kv.Store, error) {
-			address, skip := env.Address("redis")
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			address, err := env.Address("redis")
+			if err != nil {
+				return nil, err
 			}
 			s := &redisStore{client: redis.NewClient(&redis.Options{Addr: address}), prefix: engines.NewSchema() + ":"}
 			s.end = func() error { return s.remove(context.WithoutCancel(ctx)) }

@@ -29,11 +29,11 @@ func kafka(name string, d suite.Durability) stream.Factory {
 	}
 	return stream.Factory{
 		Name: "kafka-" + name, Durability: d, Transport: suite.LoopbackTCP, Address: "kafka", Note: note + "; " + overKafka,
-		Skip: func(env *suite.Env) string { _, skip := env.Address("kafka"); return skip },
+		Skip: suite.NeedAddress("kafka"),
 		Client: func(ctx context.Context, env *suite.Env, _ string) (stream.Client, error) {
-			address, skip := env.Address("kafka")
-			if skip != "" {
-				return nil, suite.Skipf("%s", skip)
+			address, err := env.Address("kafka")
+			if err != nil {
+				return nil, err
 			}
 			c, err := dial(ctx, strings.Split(address, ","), func() error { return nil })
 			if err != nil {
