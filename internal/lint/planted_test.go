@@ -163,6 +163,7 @@ var plants = []plant{
 	{"machine-path", map[string]string{"docs/a.md": "See `/ho" + "me/ann/notes`.\n"}, "docs/a.md:1: names the path /ho" + "me/a"},
 	{"machine-path", map[string]string{"kv/a.go": bucket(`const x = "/tmp/ba` + `sh_jobs"`)}, "kv/a.go:4: names the path /tmp/ba"},
 	{"machine-path", map[string]string{"kv/testdata/a.txt": "open /wo" + "rk/x\n"}, "kv/testdata/a.txt:1: names the path /wo" + "rk/x"},
+	{"machine-path", map[string]string{".git": "gitdir: /wo" + "rk/x/.git/worktrees/y\n"}, ""},
 	{"machine-path", map[string]string{"docs/a.md": "https://example.org/wo" + "rk/x, a/wo" + "rk/b, /tmp/x, ./ho" + "me/y\n"}, ""},
 
 	{"dead-link", map[string]string{"docs/a.md": "[x](../READ.md)\n"}, "docs/a.md:1: links to ../READ.md"},
@@ -182,6 +183,7 @@ var plants = []plant{
 	{"test-command", map[string]string{"README.md": "Run `go test ./...` often.\n"}, "README.md: no line of it is the command"},
 	{"test-command", map[string]string{"Makefile": "test:\n\tgo test -short ./...\n"}, "Makefile: no target runs the command"},
 	{"test-command", map[string]string{".ci/run": "go test ./...\n"}, ".ci/run: has no line readme_test="},
+
 }
 
 func check(t *testing.T, files map[string]string, exceptions ...Exception) (findings []Finding, stale []Exception) {

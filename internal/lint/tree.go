@@ -45,8 +45,8 @@ type File struct {
 }
 
 // Load reads the repository at the root of fsys. It leaves out folders whose
-// names begin with a dot (but not .ci), what is not text, and, as Go code but not
-// as texts, testdata folders.
+// names begin with a dot (but not .ci), the file .git of a work tree, what is not
+// text, and, as Go code but not as texts, testdata folders.
 func Load(fsys fs.FS) (*Tree, error) {
 	t := &Tree{Texts: map[string]string{}, Others: map[string]bool{}, fset: token.NewFileSet()}
 	packages := map[string]*Package{}
@@ -56,7 +56,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 			return err
 		case d.IsDir() && hidden(p):
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular() || p == ".git": // a file in a work tree of git worktree
 			return nil
 		}
 		text, err := readText(fsys, p, d)
