@@ -5,7 +5,7 @@ BENCH    ?= .
 PKG      ?= ./...
 ARGS     ?=
 COMMIT   ?= HEAD~1
-RACE      = cd bench && GOWORK=off go run .
+RACE      = go -C bench run .
 RESULTS   = ../bench-results.json
 SCALE     = ../bench-scale.json
 BASELINE  = ../bench-baseline.json
@@ -84,8 +84,8 @@ benchmark-since: ## race this tree against COMMIT (HEAD~1), in turns
 generate: ## write the generated code again
 	go generate ./...
 
-build: ## build the program to bin/mainstem
-	go build -o bin/ ./cmd/mainstem
+build: ## build the program to bin/mainstem, without the tables for debuggers
+	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/mainstem
 
 run: ## run the program, with ARGS: make run ARGS='serve --help'
 	go run ./cmd/mainstem $(ARGS)

@@ -37,6 +37,12 @@ func moduleRules() []Rule {
 			Instead: "the same command, letter by letter, in README.md, in the test target of the Makefile and in readme_test of .ci/run",
 			find:    findDifferentTestCommands,
 		},
+		{
+			Name:    "workspace",
+			Because: "what tests and benchmarks of the nested modules ask for would decide what the program is built with",
+			Instead: "no go.work in the repository: go -C bench run ., or GOWORK set to a file outside of it",
+			find:    findWorkspaces,
+		},
 	}
 }
 
@@ -130,6 +136,14 @@ func findDifferentTestCommands(t *Tree, report reporter) {
 	}
 	if !strings.Contains("\n"+t.Texts[makeFile], "\n\t"+command+"\n") {
 		report(place{path: makeFile}, "no target runs the command %q that %s runs", command, checkFile)
+	}
+}
+
+func findWorkspaces(t *Tree, report reporter) {
+	for _, p := range slices.Sorted(maps.Keys(t.Texts)) {
+		if base := path.Base(p); (base == "go.work" || base == "go.work.sum") && written(p) {
+			report(place{path: p}, "is a workspace")
+		}
 	}
 }
 

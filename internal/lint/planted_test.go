@@ -184,6 +184,8 @@ var plants = []plant{
 	{"test-command", map[string]string{"Makefile": "test:\n\tgo test -short ./...\n"}, "Makefile: no target runs the command"},
 	{"test-command", map[string]string{".ci/run": "go test ./...\n"}, ".ci/run: has no line readme_test="},
 
+	{"workspace", map[string]string{"go.work": "go 1.26\n\nuse .\n"}, "go.work: is a workspace"},
+	{"workspace", map[string]string{"interop/go.work.sum": "example.org/a v1.0.0 h1:x=\n"}, "interop/go.work.sum: is a workspace"},
 }
 
 func check(t *testing.T, files map[string]string, exceptions ...Exception) (findings []Finding, stale []Exception) {
