@@ -8,15 +8,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// ApiVersions, versions 0 to 4.
+//
+//	v3  name and version of the client (KIP-511); features (KIP-584)
+//	v4  features whose minimum is 0 are listed as supported (KAFKA-17011)
+//
+// Java clients 3.3 to 3.7 refuse an answer with a supported feature whose minimum is 0,
+// so version 3 leaves these out, as Kafka does since KAFKA-17492. The finalized
+// features are in both versions.
+
 // features are the finalized features of the cluster: clients switch to the newer
 // group protocol (KIP-848) and to the second version of transactions (KIP-890) when
-// they see them. Both older forms are served beside them.
+// they see them. Both older forms are served beside them, hence the minimum.
 var features = []struct {
-	name string
-	max  int16
+	name     string
+	min, max int16
 }{
-	{"group.version", 1},
-	{"transaction.version", 2},
+	{"group.version", 0, 1},
+	{"transaction.version", 0, 2},
 }
 
 // softwareName is what KIP-511 allows for the name and version of a client.
@@ -31,11 +40,13 @@ func (s *Server) apiVersions(_ context.Context, _ *conn, req *kmsg.ApiVersionsRe
 	}
 	resp.ApiKeys = apiKeys()
 	for _, f := range features {
-		supported := kmsg.NewApiVersionsResponseSupportedFeature()
-		supported.Name, supported.MaxVersion = f.name, f.max
+		if req.Version >= 4 || f.min > 0 {
+			supported := kmsg.NewApiVersionsResponseSupportedFeature()
+			supported.Name, supported.MinVersion, supported.MaxVersion = f.name, f.min, f.max
+			resp.SupportedFeatures = append(resp.SupportedFeatures, supported)
+		}
 		finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
 		finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = f.name, f.max, f.max
-		resp.SupportedFeatures = append(resp.SupportedFeatures, supported)
 		resp.FinalizedFeatures = append(resp.FinalizedFeatures, finalized)
 	}
 	resp.FinalizedFeaturesEpoch = 1

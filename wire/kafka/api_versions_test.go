@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -22,6 +23,30 @@ func TestApiVersionsInEveryVersion(t *testing.T) {
 		}
 		if v >= 3 && len(resp.FinalizedFeatures) == 0 {
 			t.Errorf("version %d: no features", v)
+		}
+	}
+}
+
+// Java clients 3.3 to 3.7 refuse to connect where a supported feature has the minimum
+// 0 (KAFKA-17011): version 3, which they send, leaves it out, and version 4 has it.
+func TestApiVersionsLeavesOutFeaturesWithMinimumZero(t *testing.T) {
+	c := start(t, nil, nil).raw(t)
+	for v, want := range map[int16][]string{3: nil, 4: {"group.version", "transaction.version"}} {
+		resp := ask[*kmsg.ApiVersionsResponse](c, apiVersions(), v)
+		var supported []string
+		for _, f := range resp.SupportedFeatures {
+			supported = append(supported, f.Name)
+			if v < 4 && f.MinVersion < 1 {
+				t.Errorf("version %d: %s is supported from %d on", v, f.Name, f.MinVersion)
+			}
+		}
+		if !slices.Equal(supported, want) {
+			t.Errorf("version %d supports %v, want %v", v, supported, want)
+		}
+		for _, f := range resp.FinalizedFeatures {
+			if f.MinVersionLevel < 1 || f.MaxVersionLevel < f.MinVersionLevel {
+				t.Errorf("version %d: %s is finalized at %d to %d", v, f.Name, f.MinVersionLevel, f.MaxVersionLevel)
+			}
 		}
 	}
 }
