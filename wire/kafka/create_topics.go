@@ -24,6 +24,7 @@ func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopi
 		asked := &req.Topics[i]
 		out := kmsg.NewCreateTopicsResponseTopic()
 		out.Topic, out.NumPartitions, out.ReplicationFactor = asked.Topic, -1, -1
+		out.Configs = []kmsg.CreateTopicsResponseTopicConfig{} // never null, as of Kafka's brokers
 		err := error(nil)
 		if double {
 			err = refuse(kerr.InvalidRequest, "the request names the topic %q more than once", asked.Topic)

@@ -14,6 +14,13 @@ import (
 // max.request.partition.size.limit: the client goes on at the answer's cursor.
 const maxDescribedPartitions = 2000
 
+// DescribeTopicPartitions, version 0 (KIP-966). Java's Admin.describeTopics sends it
+// from version 3.8 on, instead of Metadata.
+//
+// There are no eligible leader replicas and none that were last known: these lists are
+// empty, as of a broker that does not keep them. They are never null, which the schema
+// allows and Java's client does not expect.
+
 // describeTopicPartitions answers page by page, in the order of names, what the
 // topics asked for are like; none asked for means all.
 func (s *Server) describeTopicPartitions(ctx context.Context, c *conn, req *kmsg.DescribeTopicPartitionsRequest) *kmsg.DescribeTopicPartitionsResponse {
@@ -21,7 +28,7 @@ func (s *Server) describeTopicPartitions(ctx context.Context, c *conn, req *kmsg
 	names, err := s.describedNames(ctx, req)
 	if err != nil {
 		out := kmsg.NewDescribeTopicPartitionsResponseTopic()
-		out.ErrorCode = s.outcomeOf(c, "DescribeTopicPartitions", err)
+		out.Topic, out.ErrorCode = new(string), s.outcomeOf(c, "DescribeTopicPartitions", err)
 		resp.Topics = append(resp.Topics, out)
 		return resp
 	}
@@ -89,7 +96,7 @@ func (s *Server) describePartitions(ctx context.Context, c *conn, name string, f
 		return out, -1
 	}
 	out.TopicID = src.ID()
-	self := []int32{s.o.NodeID}
+	self, none := []int32{s.o.NodeID}, []int32{}
 	for num := from; num < src.Partitions(); num++ {
 		if num-from == limit {
 			return out, num
@@ -97,6 +104,7 @@ func (s *Server) describePartitions(ctx context.Context, c *conn, name string, f
 		p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 		p.Partition, p.LeaderID, p.LeaderEpoch = num, s.o.NodeID, leaderEpoch
 		p.Replicas, p.ISR = self, self
+		p.EligibleLeaderReplicas, p.LastKnownELR = none, none
 		out.Partitions = append(out.Partitions, p)
 	}
 	return out, -1

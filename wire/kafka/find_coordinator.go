@@ -19,6 +19,7 @@ func (s *Server) findCoordinator(_ context.Context, c *conn, req *kmsg.FindCoord
 	host, port := c.advertised()
 	known := req.CoordinatorType == coordinatorGroup || req.CoordinatorType == coordinatorTransaction
 	if req.Version < 4 {
+		resp.ErrorMessage = new(string) // never null, as of Kafka's brokers
 		resp.NodeID, resp.Host, resp.Port = s.o.NodeID, host, port
 		if !known {
 			resp.NodeID, resp.Host, resp.Port = -1, "", -1
@@ -29,6 +30,7 @@ func (s *Server) findCoordinator(_ context.Context, c *conn, req *kmsg.FindCoord
 	for _, key := range req.CoordinatorKeys {
 		one := kmsg.NewFindCoordinatorResponseCoordinator()
 		one.Key, one.NodeID, one.Host, one.Port = key, s.o.NodeID, host, port
+		one.ErrorMessage = new(string)
 		if !known {
 			one.NodeID, one.Host, one.Port = -1, "", -1
 			one.ErrorCode, one.ErrorMessage = kerr.InvalidRequest.Code, kmsg.StringPtr("unknown kind of coordinator")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
 )
 
 // raw is a connection on which requests are sent as they are.
@@ -52,7 +54,8 @@ func (c *raw) receive() (int32, []byte) {
 	return int32(binary.BigEndian.Uint32(frame)), frame[4:]
 }
 
-// ask sends a request and returns its answer.
+// ask sends a request and returns its answer, which must not have nulls that clients
+// do not expect.
 func ask[R kmsg.Response](c *raw, req kmsg.Request, version int16) R {
 	c.t.Helper()
 	id := c.send(req, version)
@@ -66,6 +69,9 @@ func ask[R kmsg.Response](c *raw, req kmsg.Request, version int16) R {
 	}
 	if err := resp.ReadFrom(body); err != nil {
 		c.t.Fatalf("answer to %s version %d: %v", kmsg.NameForKey(req.Key()), version, err)
+	}
+	if err := answertest.Check(resp); err != nil {
+		c.t.Error(err)
 	}
 	return resp.(R)
 }

@@ -147,6 +147,7 @@ var errBroken = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Ou
 // failer is a test, or a program of rapid's.
 type failer interface {
 	Helper()
+	Error(args ...any)
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 	Cleanup(f func())
