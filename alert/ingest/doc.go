@@ -37,6 +37,8 @@
 //   - A webhook answers 200 when all its alerts are written as durably as the sink does it.
 //   - What is waiting becomes one insert, so that many senders share a commit; a sink
 //     that fails is tried again, and senders that can wait do.
+//   - A receiver that closes takes what senders over TCP and UDP have sent by then, also on
+//     connections that are established and not yet accepted.
 //   - A row that the sink refuses costs no other row.
 //   - Everything may come twice: alerts deduplicate. With a sink that treats the sender as a
 //     probe ([App]), what has a time is not even counted twice.

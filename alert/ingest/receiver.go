@@ -54,29 +54,19 @@ func OpenSyslog(sink Sink, o *SyslogOptions) (*SyslogReceiver, error) {
 // Counters returns what the receiver has done so far.
 func (r *SyslogReceiver) Counters() Counters { return r.count.read() }
 
-// drain is how long a receiver that is closed reads what the system has received
-// already.
-const drain = 50 * time.Millisecond
-
-// end makes the reader of c come to its end.
-func (r *SyslogReceiver) end(c io.Closer) {
-	if d, ok := c.(interface{ SetReadDeadline(time.Time) error }); ok {
-		if d.SetReadDeadline(time.Now().Add(drain)) == nil {
-			return
-		}
-	}
-	_ = c.Close() // its reader sees that
-}
-
-// Close stops reading, writes every message that was read, and returns. When ctx is
+// Close stops listening, takes what had come to the system by then, writes it, and
+// returns: connections that were established and not yet accepted, and what was sent on
+// all of them. A sender that does not pause is cut off after drainLimit. When ctx is
 // done what could not be written until then is given up, which is an error. Closing
 // twice is allowed.
 func (r *SyslogReceiver) Close(ctx context.Context) error {
-	r.stop()
 	r.mu.Lock()
-	r.mu.closed = true
+	if !r.mu.closed {
+		r.mu.closed = true
+		r.stop() // before readers are woken: they look at it
+	}
 	for c := range r.mu.open {
-		r.end(c)
+		wake(c)
 	}
 	r.mu.Unlock()
 	// Readers that wait for room in the queue go on while it is emptied.
@@ -86,7 +76,7 @@ func (r *SyslogReceiver) Close(ctx context.Context) error {
 	return r.w.close(ctx)
 }
 
-// own notes something to close; false if the receiver is closed already.
+// own notes a socket to close; false if the receiver is closed already.
 func (r *SyslogReceiver) own(c io.Closer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,6 +86,15 @@ func (r *SyslogReceiver) own(c io.Closer) bool {
 	r.mu.open[c] = struct{}{}
 	r.wg.Add(1)
 	return true
+}
+
+// adopt notes a connection to close, also while the receiver drains: its listener is
+// still owned, so that Close waits.
+func (r *SyslogReceiver) adopt(c net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.open[c] = struct{}{}
+	r.wg.Add(1)
 }
 
 func (r *SyslogReceiver) disown(c io.Closer) {
@@ -119,8 +118,13 @@ func (r *SyslogReceiver) ServeUDP(conn net.PacketConn) error {
 		_ = u.SetReadBuffer(r.o.ReadBuffer) // as much as the system gives
 	}
 	buf := make([]byte, r.o.MaxMessage+1)
+	d := r.newDrain()
 	for {
-		n, from, err := conn.ReadFrom(buf)
+		var from net.Addr
+		n, err := d.do(conn.SetReadDeadline, func() (n int, err error) {
+			n, from, err = conn.ReadFrom(buf)
+			return n, err
+		})
 		if err != nil {
 			if r.ctx.Err() != nil {
 				return nil
@@ -153,34 +157,34 @@ func passing(err error) bool {
 
 // ServeTCP accepts connections from l and takes messages from them until l fails or the
 // receiver is closed; then it returns nil. The listener belongs to the receiver from now
-// on. For TLS give it one of package crypto/tls.
+// on. For TLS give it one of package crypto/tls. A listener without SetDeadline loses the
+// connections that it has not yet accepted when the receiver closes.
 func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
 	if !r.own(l) {
 		_ = l.Close()
 		return closed()
 	}
 	defer r.disown(l)
+	d := r.newDrain()
 	for {
-		conn, err := l.Accept()
-		if r.ctx.Err() != nil {
-			if err == nil {
-				_ = conn.Close()
-			}
-			return nil
-		}
+		conn, err := d.accept(l)
 		if err != nil {
+			if r.ctx.Err() != nil {
+				return nil
+			}
 			if retry, wait := r.exhausted(err); retry {
 				<-wait
 				continue
 			}
 			return err
 		}
-		if r.count.connections.Add(1) > int64(r.o.MaxConnections) || !r.own(conn) {
+		if r.count.connections.Add(1) > int64(r.o.MaxConnections) {
 			r.count.connections.Add(-1)
 			r.count.connectionsRefused.Add(1)
 			_ = conn.Close()
 			continue
 		}
+		r.adopt(conn)
 		go r.connection(conn)
 	}
 }
@@ -200,7 +204,7 @@ func (r *SyslogReceiver) exhausted(err error) (bool, <-chan time.Time) {
 func (r *SyslogReceiver) connection(conn net.Conn) {
 	defer r.disown(conn)
 	defer r.count.connections.Add(-1)
-	in := syslog.NewReader(conn, r.o.MaxMessage, func(partly bool) { r.deadline(conn, partly) })
+	in := syslog.NewReader(&drainedConn{conn, r.newDrain()}, r.o.MaxMessage, func(partly bool) { r.deadline(conn, partly) })
 	for {
 		message, cut, err := in.Next()
 		if err != nil {
@@ -236,10 +240,9 @@ func (r *SyslogReceiver) deadline(conn net.Conn, partly bool) {
 	if limit > 0 {
 		at = time.Now().Add(limit)
 	}
-	_ = conn.SetReadDeadline(at) // on a connection that is closed the read fails
-	if r.ctx.Err() != nil {      // Close may have set its own before
-		r.end(conn)
-	}
+	// On a connection that is closed the read fails. This may undo the wake of Close: the
+	// read that follows looks whether the receiver closes.
+	_ = conn.SetReadDeadline(at)
 }
 
 // row makes a message a row; nil if it becomes none.

@@ -1,0 +1,58 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+)
+
+// TestDrainReadsAfterItWasWoken: a reader that Close has woken, whose deadline is over when
+// it runs, takes what is there; then it ends.
+func TestDrainReadsAfterItWasWoken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	sender, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := sender.Write([]byte("sent")); err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []bool{false, true} { // Close comes before the reader looks, or after
+		closing, stop := context.WithCancel(t.Context())
+		if !late {
+			stop()
+		}
+		d := drain{closing: closing, givenUp: t.Context()}
+		b, calls := make([]byte, 2), 0
+		read := func() (int, error) {
+			if calls++; calls == 1 {
+				stop()
+				wake(conn)
+			}
+			return conn.Read(b)
+		}
+		if n, err := d.do(conn.SetReadDeadline, read); n != 2 || err != nil {
+			t.Errorf("late %v: read %d bytes: %v", late, n, err)
+		}
+		stop()
+	}
+	closing, stop := context.WithCancel(t.Context())
+	stop()
+	d := drain{closing: closing, givenUp: t.Context()}
+	n, err := d.do(conn.SetReadDeadline, func() (int, error) { return conn.Read(make([]byte, 1)) })
+	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %d bytes of an empty connection: %v", n, err)
+	}
+}
