@@ -10,5 +10,6 @@
 // gRPC's authors, grpc-go, against package wire/rpc in the process of the test.
 // Folder kafka holds four libraries for Kafka against the program itself, and the
 // program speed, which measures it; folder librdkafka, a module of its own, an old
-// version of one of them. They need cgo and a C compiler.
+// version of one of them. They need cgo and a C compiler. Folder java holds Kafka's own
+// Java clients and programs; it needs a JDK and Maven.
 package interop

@@ -50,41 +50,32 @@ func (e *StatusError) Error() string {
 func (c *Client) failed(resp *httpconn.Response, o mainstem.Outcome) error {
 	defer func() { _ = resp.Close() }() // the answer says enough
 	e := &StatusError{Status: resp.Status}
-	var x exception
+	code, own := "", false
 	body, err := unpack(resp)
 	if err == nil {
-		x = readException(body)
+		e.Message, code, own = exception(body)
 	}
-	e.Message = x.message
 	kind, known := kinds[resp.Status]
 	switch {
-	case !known && resp.Status == http.StatusInternalServerError && x.own && x.code == "":
+	case !known && resp.Status == http.StatusInternalServerError && own && code == "":
 		kind = mainstem.KindInvalid // so may IBM's server answer a statement that it refuses
 	case !known:
 		kind = mainstem.KindInternal
 	}
-	if k, ok := mainstem.ParseKind(x.code); ok && (kind != mainstem.KindNotFound || k == mainstem.KindNotFound) {
+	if k, ok := mainstem.ParseKind(code); ok && (kind != mainstem.KindNotFound || k == mainstem.KindNotFound) {
 		kind = k
 	}
 	if kind == mainstem.KindCanceled { // the server's wait, not the caller's
 		kind = mainstem.KindUnavailable
 	}
-	return &mainstem.Error{Kind: kind, Op: "omnirest", Outcome: x.outcomeOf(resp.Status, o), Err: e}
+	return &mainstem.Error{Kind: kind, Op: "omnirest", Outcome: outcome(resp.Status, o), Err: e}
 }
 
-// outcomeOf says what became of a request that was answered with an error. Mainstem
-// says it; of other servers, some statuses are given before anything is tried.
-func (x *exception) outcomeOf(status int, o mainstem.Outcome) mainstem.Outcome {
+// outcome says what became of a request that was answered with an error: some
+// statuses are given before anything is tried.
+func outcome(status int, o mainstem.Outcome) mainstem.Outcome {
 	if o == mainstem.NoOutcome {
 		return o
-	}
-	switch x.outcome {
-	case "not written":
-		return mainstem.NotWritten
-	case "in part":
-		return mainstem.NoOutcome // it is certain: the message says what was done
-	case "unknown":
-		return mainstem.Unknown
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
@@ -96,22 +87,13 @@ func (x *exception) outcomeOf(status int, o mainstem.Outcome) mainstem.Outcome {
 	return mainstem.Unknown
 }
 
-// exception is the body of an answer that is an error.
-type exception struct {
-	message string
-	code    string // of Mainstem: a kind
-	outcome string // of Mainstem: what became of what was asked
-	own     bool   // it is the object server's own, not that of something before it
-}
-
-// readException reads the body of an error: {"exception": {"message": "…"}}; if it is not
+// exception reads the body of an error: {"exception": {"message": "…"}}; if it is not
 // the server's own, its text if it is short.
-func readException(body io.Reader) exception {
+func exception(body io.Reader) (message, code string, own bool) {
 	raw, err := io.ReadAll(io.LimitReader(body, maxException))
 	if err != nil {
-		return exception{}
+		return "", "", false
 	}
-	var x exception
 	r := rowjson.NewReader(bytes.NewReader(raw), nil)
 	err = r.Object(func(key string) error {
 		if key != "exception" {
@@ -120,27 +102,24 @@ func readException(body io.Reader) exception {
 		return r.Object(func(key string) (err error) {
 			switch key {
 			case "message":
-				x.message, err = r.Text()
+				message, err = r.Text()
 			case "code":
-				x.code, err = r.Text()
-			case "outcome":
-				x.outcome, err = r.Text()
+				code, err = r.Text()
 			default:
 				err = r.Skip()
 			}
 			return err
 		})
 	})
-	if err == nil && x.message != "" {
-		x.own = true
-		return x
+	if err == nil && message != "" {
+		return message, code, true
 	}
 	const most = 200
 	text := strings.Join(strings.Fields(string(raw)), " ")
 	if len(text) > most || strings.HasPrefix(text, "<") {
-		return exception{}
+		return "", "", false
 	}
-	return exception{message: text}
+	return text, "", false
 }
 
 // withOutcome says in an error what became of what was asked.

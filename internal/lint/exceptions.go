@@ -45,5 +45,6 @@ var Exceptions = []Exception{
 	{"skip", "actor/cluster/clustertest/namespace_linux_test.go:needed", "network namespaces need root on Linux; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "bench/suite/bench.go:BenchScale", "a benchmark that takes minutes, and was asked to be short"},
 	{"skip", "bench/suite/bench.go:benchEntry", "a contender that cannot run here is a skipped benchmark with its reason; the tests of contenders fail instead"},
+	{"skip", "interop/java/main_test.go:needed", "Java clients need a JDK and Maven; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
 }

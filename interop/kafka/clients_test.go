@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mainstemdev/mainstem/interop/java"
 	"github.com/mainstemdev/mainstem/interop/kafka"
 	"github.com/mainstemdev/mainstem/interop/kafka/confluent"
 	"github.com/mainstemdev/mainstem/interop/kafka/franz"
@@ -24,9 +25,14 @@ var patient = flag.Bool("patient", false, "with another -target: wait a minute f
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/kafka.md")
 
-// libraries are the columns of the table.
+// libraries are those whose scenarios run here.
 func libraries() []kafka.Library {
 	return []kafka.Library{franz.Library(), sarama.Library(), segmentio.Library(), confluent.Library()}
+}
+
+// columns are those of the table: the scenarios of the Java clients run in package java.
+func columns() []kafka.Library {
+	return append(libraries(), java.New(java.Kafka36).Library(), java.New(java.Kafka41).Library())
 }
 
 func TestMain(m *testing.M) {
@@ -60,7 +66,7 @@ func TestClients(t *testing.T) {
 const document = "../../docs/kafka.md"
 
 func TestTableOfClients(t *testing.T) {
-	kafka.CheckDocument(t, document, "clients", kafka.ClientsTable(libraries()), *rewrite)
+	kafka.CheckDocument(t, document, "clients", kafka.ClientsTable(columns()), *rewrite)
 }
 
 func TestTableOfVersions(t *testing.T) {

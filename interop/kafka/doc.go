@@ -1,6 +1,7 @@
 // Package kafka holds what every Kafka client library has to do against a broker,
 // written once: a [Scenario] speaks to a library through the small interface
-// [Client], and each library has an adapter in a folder of its own.
+// [Client], and each library has an adapter in a folder of its own, the Java clients in
+// interop/java.
 //
 //	cd interop && go test ./kafka                          # against mainstem serve
 //	cd interop && go test ./kafka -target=kfake            # against franz-go's fake, to compare

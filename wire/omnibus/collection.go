@@ -34,7 +34,7 @@ func (x *exchange) parameters(strict bool, known ...string) (map[string]string, 
 		switch {
 		case !slices.Contains(known, name):
 			if strict {
-				return nil, badRequest("the parameter %.60q is not known: %s", name, parameterList(known))
+				return nil, badRequest("the parameter %.60q is not known: there is %s", name, strings.Join(known, ", "))
 			}
 			continue
 		case len(v) > 1:
@@ -45,13 +45,6 @@ func (x *exchange) parameters(strict bool, known ...string) (map[string]string, 
 		}
 	}
 	return out, nil
-}
-
-func parameterList(known []string) string {
-	if len(known) == 0 {
-		return "this request takes none"
-	}
-	return "this request takes " + strings.Join(known, ", ")
 }
 
 // table returns the table that the path names.

@@ -7,15 +7,13 @@ import (
 	"github.com/mainstemdev/mainstem/alert"
 )
 
-// insert adds the rows of the body to a table. Some clients send the parameters of
-// their last GET along (node-omnibus does): an INSERT selects nothing, so they are
-// read and not used.
+// insert adds the rows of the body to a table.
 func (x *exchange) insert() error {
 	t, err := x.table()
 	if err != nil {
 		return err
 	}
-	if _, err := x.parameters(true, paramFilter, paramCollist, paramOrder); err != nil {
+	if _, err := x.parameters(true); err != nil {
 		return err
 	}
 	buf, err := x.body()
@@ -132,19 +130,16 @@ func (x *exchange) delete() error {
 	return x.change("delete from "+t.Database+"."+t.Name, where, nil)
 }
 
-// writeCondition returns which rows a PATCH or DELETE is for. Columns and an order make
-// no difference to that, so they are read and not used; a filter below the path of a
-// row would, and is refused.
 func (x *exchange) writeCondition(t *alert.TableInfo) (condition, error) {
-	p, err := x.parameters(true, paramFilter, paramCollist, paramOrder)
-	if err != nil {
-		return condition{}, err
-	}
 	if x.route.kind == rowRoute {
-		if p[paramFilter] != "" {
-			return condition{}, badRequest("the path names one row: the parameter filter has no meaning there")
+		if _, err := x.parameters(true); err != nil {
+			return condition{}, err
 		}
 		return x.rowCondition(t)
+	}
+	p, err := x.parameters(true, paramFilter)
+	if err != nil {
+		return condition{}, err
 	}
 	where, err := parseFilter(p[paramFilter])
 	if err == nil && where.order != "" {
