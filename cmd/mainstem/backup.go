@@ -24,7 +24,7 @@ func (m *Main) backup() *cobra.Command {
 		Short: "Copy a log while it serves",
 		Long: `Write a consistent copy of a log: to a file whose name ends in .tar, to a directory
 (which then is a log), or with - as a tar stream to standard output. A file appears
-under its name only when it is whole.`,
+under its name only when it is whole, and only its owner may read it.`,
 		Example: `  mainstem backup --log http://127.0.0.1:8080 --to monday.tar
   mainstem backup --log ./mainstem-data --to /mnt/copy
   mainstem backup --to - | ssh other 'mainstem restore --from - --to mainstem-data'`,
@@ -89,7 +89,7 @@ func backupFile(ctx context.Context, b mainstem.Backuper, path string, force boo
 	if err := b.Backup(ctx, c); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

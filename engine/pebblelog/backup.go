@@ -93,7 +93,7 @@ func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 }
 
 func tarHeader(name string, size int64) *tar.Header {
-	return &tar.Header{Name: name, Mode: 0o644, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	return &tar.Header{Name: name, Mode: privateFile, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
 }
 
 func (l *Log) tarFile(ctx context.Context, t *tar.Writer, s sums, from, name string) error {
@@ -128,7 +128,10 @@ func (l *Log) BackupTo(ctx context.Context, path string) error {
 		w.CloseWithError(err)
 		done <- err
 	}()
-	err := restore(ctx, vfs.Default, r, path)
+	err := restore(ctx, systemFS, r, path)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r) // the padding at the end of a tar stream
+	}
 	r.CloseWithError(errors.New("the copy failed"))
 	if berr := <-done; berr != nil && (err == nil || mainstem.KindOf(berr) != mainstem.KindInternal) {
 		err = berr
@@ -140,7 +143,7 @@ func (l *Log) BackupTo(ctx context.Context, path string) error {
 // must be empty or not exist. A stream that ends early, or is not what Backup wrote,
 // is an error of kind Corrupt and leaves no log behind.
 func Restore(ctx context.Context, r io.Reader, path string) error {
-	return restore(ctx, vfs.Default, r, path)
+	return restore(ctx, systemFS, r, path)
 }
 
 func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {

@@ -60,7 +60,7 @@ func openDirectory(fsys vfs.FS, path string, mustExist bool) (d *directory, fres
 		return nil, false, mapError("open "+path, err)
 	}
 	if d.lock, err = fsys.Lock(d.join(lockName)); err != nil {
-		return nil, false, d.heldError(err)
+		return nil, false, d.lockError(err)
 	}
 	if fresh, err = d.inspect(); err != nil {
 		d.lock.Close()
@@ -150,7 +150,7 @@ func (d *directory) make(name string) error {
 		}
 		grown, p = append(grown, parent), parent
 	}
-	if err := d.fs.MkdirAll(path, 0o755); err != nil {
+	if err := d.fs.MkdirAll(path, privateDir); err != nil {
 		return err
 	}
 	for _, parent := range grown {
@@ -174,6 +174,16 @@ func (d *directory) establish(now time.Time) error {
 		return err
 	}
 	return d.removeFile(creatingName)
+}
+
+// lockError tells a lock that another process holds from one that cannot be taken.
+func (d *directory) lockError(err error) error {
+	var own *mainstem.Error
+	var path *fs.PathError
+	if errors.As(err, &own) || errors.As(err, &path) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return mapError("open "+d.path, err)
+	}
+	return d.heldError(err)
 }
 
 func (d *directory) heldError(err error) error {

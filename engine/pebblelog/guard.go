@@ -64,7 +64,7 @@ var errTripped = errors.New("nothing is written after a failed write")
 func newGuardFS(fs vfs.FS, dir string, relaxed func() error, failed func(error)) *guardFS {
 	g := &guardFS{FS: fs, dir: dir, relaxed: relaxed, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{})}
 	g.mu.open = map[*guardFile]struct{}{}
-	_ = g.memory.MkdirAll(dir, 0o755)
+	_ = g.memory.MkdirAll(dir, privateDir)
 	return g
 }
 

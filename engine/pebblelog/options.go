@@ -38,7 +38,8 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives what an operator should know. Default: discards.
 	Logger *slog.Logger
-	// FS is the file system. Default: the operating system's. Tests inject faults here.
+	// FS is the file system. Default: the operating system's, where only the owner of
+	// the process may read what the log creates. Tests inject faults here.
 	FS vfs.FS
 	// MustExist makes Open fail with NotFound instead of creating a new log.
 	MustExist bool
@@ -76,7 +77,7 @@ func (o *Options) withDefaults() Options {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.FS == nil {
-		c.FS = vfs.Default
+		c.FS = systemFS
 	}
 	return c
 }

@@ -39,7 +39,7 @@ func main() {
 
 // run serves until ctx ends, and then lets the counters save themselves.
 func run(ctx context.Context, listen, dir string, idle time.Duration) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", listen)
@@ -138,7 +138,7 @@ func (c *counter) Receive(_ *actor.Context[add], m add) error {
 
 // Stop saves the count.
 func (c *counter) Stop(ctx *actor.Context[add], _ error) {
-	if err := os.WriteFile(c.file, []byte(strconv.Itoa(c.n)+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(c.file, []byte(strconv.Itoa(c.n)+"\n"), 0o600); err != nil {
 		ctx.Log().Error("a count is lost", "file", c.file, "err", err)
 	}
 }
