@@ -31,10 +31,11 @@ type guardFS struct {
 	relaxed func() error // called before the first lazy group; see markRelaxed
 	failed  func(error)  // called with the error that trips the guard
 
-	lazy    atomic.Bool
-	tripped atomic.Bool
-	once    sync.Once
-	memory  *vfs.MemFS // what Pebble writes after the guard has tripped
+	replaying atomic.Bool // Pebble is being opened: the write-ahead logs it reads are checked first
+	lazy      atomic.Bool
+	tripped   atomic.Bool
+	once      sync.Once
+	memory    *vfs.MemFS // what Pebble writes after the guard has tripped
 
 	// While a flush of a memtable fails it is tried again, slowly, and commits are
 	// refused; unless somebody waits for the flush inside Pebble, which would be for ever.
@@ -228,6 +229,11 @@ func (g *guardFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	if g.tripped.Load() {
 		if f, err := g.memory.Open(name, o...); err == nil {
 			return f, nil
+		}
+	}
+	if g.replaying.Load() && g.PathDir(name) == g.dir && strings.HasSuffix(name, ".log") {
+		if err := checkWAL(g.FS, name); err != nil {
+			return nil, err
 		}
 	}
 	return g.FS.Open(name, o...)

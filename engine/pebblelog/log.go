@@ -163,11 +163,8 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 	}()
 	path := l.dir.join(dbDir)
 	relaxed := l.dir.exists(relaxedName)
-	if !fresh && !relaxed {
-		if err := checkTail(l.opts.FS, path); err != nil {
-			return nil, err
-		}
-	}
+	l.fs.replaying.Store(!fresh && !relaxed)
+	defer l.fs.replaying.Store(false)
 	db, err = pebble.Open(path, l.pebbleOptions(fresh))
 	if pebble.IsCorruptionError(err) && relaxed {
 		cut, serr := salvage(l.opts.FS, path)
@@ -176,6 +173,11 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 		}
 		l.opts.Logger.Warn("the log's tail was lost in a crash: commits at durability os or interval since the last sync are gone", "dir", l.dir.path)
 		db, err = pebble.Open(path, l.pebbleOptions(fresh))
+	}
+	if fresh && err == nil {
+		// Pebble creates the first write-ahead log before it has the newest format, and its
+		// chunks do not say what was synced. No record is ever written to it.
+		return db, db.Flush()
 	}
 	if !fresh && damaged(err) {
 		err = fmt.Errorf("%w: %w", format.ErrCorrupt, err)

@@ -14,73 +14,74 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// A write-ahead log of Pebble is a row of blocks, and each block a row of chunks:
+// A write-ahead log of Pebble is a row of blocks, and each block a row of chunks. A
+// record is one full chunk, or a first one, any number of middle ones and a last one.
+// All numbers are little-endian, and the checksum covers everything from the type on:
 //
 //	| checksum 4 | length 2 | type 1 | log number 4 | synced 8 | length bytes |
 //
-// all little-endian. The checksum covers everything from the type on; synced is how
-// many bytes of the file were on stable storage when the chunk was made.
+// synced is how many bytes of the file were on stable storage when the chunk was made.
+// Types 5 to 8 have no such field. Pebble writes them until a new directory has reached
+// its newest format, which is after it has created the first log.
 const (
-	walBlock  = 32 << 10
-	walHeader = 19
-	// Types of chunks with all these fields.
-	firstWALChunk, lastWALChunk = 9, 12
+	walBlock       = 32 << 10
+	walSyncHeader  = 19 // bytes before the content, types 9 to 12
+	walPlainHeader = 11 // types 5 to 8
+
+	walPlainFull, walPlainFirst, walPlainLast = 5, 6, 8
+	walSyncFull, walSyncFirst, walSyncLast    = 9, 10, 12
 )
 
 var walTable = crc32.MakeTable(crc32.Castagnoli)
 
-// checkTail returns an error if the newest write-ahead log in dir is damaged where
-// Pebble would take it for one that a crash cut short. Pebble looks for a chunk
-// that promises more than the log holds from the next block on; here the rest of
-// the block is searched. Not for a log with lazy groups: their promises are too large.
-func checkTail(fs vfs.FS, dir string) error {
-	logs, err := walFiles(fs, dir)
-	if err != nil || len(logs) == 0 {
-		return err
-	}
-	name := logs[len(logs)-1]
+// checkWAL returns an error of kind Corrupt if the write-ahead log at path, which Pebble
+// is about to replay, is damaged where Pebble would take the damage for its end: a
+// record in the middle of a block, a header that looks like the mark of the end, any
+// record in a log whose chunks do not say what was synced.
+//
+// A process that was killed and a power cut both leave a log that ends anywhere. So what
+// cannot be read is damage only if something behind it proves that it was on stable
+// storage: see [walChunk.proves]. The newest record of the log has nothing behind it.
+//
+// It is not for logs with lazy groups: they are not synced, whatever their chunks say.
+func checkWAL(fs vfs.FS, path string) error {
+	name := fs.PathBase(path)
 	num, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
 	if err != nil {
 		return nil // not a name of Pebble's today: it decides
-	}
-	path := fs.PathJoin(dir, name)
-	good, whole, err := readableLength(fs, path, num)
-	if err != nil || whole {
-		return err
 	}
 	f, err := fs.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	at, broken, err := brokenPromise(f, uint32(num), good)
-	if err == nil && broken {
+	at, damaged, err := damagedChunk(f, uint32(num))
+	if err == nil && damaged {
 		err = fmt.Errorf("write-ahead log %s, damaged at byte %d, was on stable storage beyond it: %w", name, at, format.ErrCorrupt)
 	}
 	return err
 }
 
-// brokenPromise goes on from the record at good, which cannot be read, to the chunk
-// that is damaged. It returns where that is, and whether a chunk after it in its
-// block says that it was on stable storage.
-func brokenPromise(f io.ReaderAt, num uint32, good int64) (at int64, broken bool, err error) {
+// damagedChunk walks over the chunks of log num to the first that is not whole, at at,
+// and reports whether a later one proves that it was. The rest of its block is searched
+// byte by byte; further blocks begin with a chunk again.
+func damagedChunk(f io.ReaderAt, num uint32) (at int64, damaged bool, err error) {
 	buf := make([]byte, walBlock)
-	for start := good - good%walBlock; ; start += walBlock {
+	broken := false
+	for start := int64(0); ; start += walBlock {
 		n, err := f.ReadAt(buf, start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, false, err
 		}
-		block := buf[:n]
-		i := int(max(good-start, 0))
-		for {
-			size, _ := walChunk(block[min(i, n):], num)
-			if size == 0 {
-				break
-			}
-			i += size
+		i, proven := 0, false
+		if i, proven = walkChunks(buf[:n], num, at, broken); proven {
+			return at, true, nil
 		}
-		if i+walHeader <= n {
-			return start + int64(i), promises(block[i+1:], num, uint64(start)+uint64(i)), nil
+		if !broken && (i < n) && !(n == walBlock && padding(buf[i:n])) {
+			at, broken = start+int64(i), true
+			if searchChunks(buf[i+1:n], num, at) {
+				return at, true, nil
+			}
 		}
 		if n < walBlock {
 			return 0, false, nil
@@ -88,30 +89,78 @@ func brokenPromise(f io.ReaderAt, num uint32, good int64) (at int64, broken bool
 	}
 }
 
-// promises reports whether p holds a chunk that says that more than so many bytes
-// of its file were on stable storage.
-func promises(p []byte, num uint32, bytes uint64) bool {
+// walkChunks walks over the whole chunks that block begins with and returns where they
+// end, and whether one of them proves that the chunk at at was whole, if it is broken.
+func walkChunks(block []byte, num uint32, at int64, broken bool) (end int, proven bool) {
+	for {
+		c := parseChunk(block[end:], num)
+		if c.size == 0 || broken && c.proves(at) {
+			return end, c.size > 0
+		}
+		end += c.size
+	}
+}
+
+// searchChunks reports whether p holds, anywhere, a chunk that proves that the one at at
+// was whole.
+func searchChunks(p []byte, num uint32, at int64) bool {
 	for i := range p {
-		if size, synced := walChunk(p[i:], num); size > 0 && synced > bytes {
+		if c := parseChunk(p[i:], num); c.size > 0 && c.proves(at) {
 			return true
 		}
 	}
 	return false
 }
 
-// walChunk returns the size of the chunk of log num that p begins with, 0 if there
-// is no whole one, and what it says of the file.
-func walChunk(p []byte, num uint32) (size int, synced uint64) {
-	if len(p) < walHeader || p[6] < firstWALChunk || p[6] > lastWALChunk || binary.LittleEndian.Uint32(p[7:]) != num {
-		return 0, 0
+// padding reports whether p, the end of a block, is what Pebble leaves where no chunk
+// fits any more.
+func padding(p []byte) bool {
+	for _, b := range p {
+		if b != 0 {
+			return false
+		}
 	}
-	size = walHeader + int(binary.LittleEndian.Uint16(p[4:]))
+	return len(p) < walSyncHeader
+}
+
+// walChunk is what the header of a whole chunk says. A size of 0 means that there is none.
+type walChunk struct {
+	size   int // bytes, header included
+	kind   byte
+	synced uint64 // 0 for types 5 to 8
+}
+
+// proves reports whether this chunk, which stands behind the one at at, was made when
+// that one was on stable storage: because it says so, or because it begins a record.
+// Every record is synced before the next one is begun.
+func (c walChunk) proves(at int64) bool {
+	switch c.kind {
+	case walPlainFull, walPlainFirst, walSyncFull, walSyncFirst:
+		return true
+	}
+	return c.synced > uint64(at)
+}
+
+// parseChunk returns the chunk of log num that p begins with.
+func parseChunk(p []byte, num uint32) (c walChunk) {
+	if len(p) < walPlainHeader || p[6] < walPlainFull || p[6] > walSyncLast || binary.LittleEndian.Uint32(p[7:]) != num {
+		return walChunk{}
+	}
+	header := walSyncHeader
+	if p[6] <= walPlainLast {
+		header = walPlainHeader
+	}
+	size := header + int(binary.LittleEndian.Uint16(p[4:]))
 	if size > len(p) {
-		return 0, 0
+		return walChunk{}
 	}
 	sum := crc32.Checksum(p[6:size], walTable)
 	if binary.LittleEndian.Uint32(p) != (sum>>15|sum<<17)+0xa282ead8 {
-		return 0, 0
+		return walChunk{}
 	}
-	return size, binary.LittleEndian.Uint64(p[11:])
+	c = walChunk{size: size, kind: p[6]}
+	if c.kind >= walSyncFull {
+		c.synced = binary.LittleEndian.Uint64(p[11:])
+	}
+	return c
 }

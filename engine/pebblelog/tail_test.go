@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -16,11 +18,21 @@ const walPath = "/db/000007.log"
 
 // appendWALChunk appends a chunk of log 7 that is a whole record.
 func appendWALChunk(p []byte, synced int, content string) []byte {
-	c := make([]byte, walHeader, walHeader+len(content))
-	binary.LittleEndian.PutUint16(c[4:], uint16(len(content)))
-	c[6] = firstWALChunk
-	binary.LittleEndian.PutUint32(c[7:], 7)
+	c := make([]byte, walSyncHeader, walSyncHeader+len(content))
 	binary.LittleEndian.PutUint64(c[11:], uint64(synced))
+	return sealWALChunk(p, c, walSyncFull, content)
+}
+
+// appendPlainChunk appends a chunk of log 7 that is a whole record and does not say what
+// was synced.
+func appendPlainChunk(p []byte, content string) []byte {
+	return sealWALChunk(p, make([]byte, walPlainHeader, walPlainHeader+len(content)), walPlainFull, content)
+}
+
+func sealWALChunk(p, c []byte, kind byte, content string) []byte {
+	binary.LittleEndian.PutUint16(c[4:], uint16(len(content)))
+	c[6] = kind
+	binary.LittleEndian.PutUint32(c[7:], 7)
 	c = append(c, content...)
 	sum := crc32.Checksum(c[6:], walTable)
 	binary.LittleEndian.PutUint32(c, (sum>>15|sum<<17)+0xa282ead8)
@@ -46,18 +58,34 @@ func walFS(t testing.TB, content []byte) vfs.FS {
 	return fs
 }
 
-func TestCheckTail(t *testing.T) {
-	var synced, lazy []byte
-	var ends []int
+func TestCheckWAL(t *testing.T) {
+	var synced, unsaid, plain []byte
+	var ends, plainEnds []int
 	for _, content := range []string{"first", "second", "third"} {
 		synced = appendWALChunk(synced, len(synced), content)
-		lazy = appendWALChunk(lazy, 0, content)
-		ends = append(ends, len(synced))
+		unsaid = appendWALChunk(unsaid, 0, content)
+		plain = appendPlainChunk(plain, content)
+		ends, plainEnds = append(ends, len(synced)), append(plainEnds, len(plain))
 	}
 	flip := func(p []byte, i int) []byte {
 		p = bytes.Clone(p)
 		p[i] ^= 4
 		return p
+	}
+	// A header with the number of the next log is the mark of the end.
+	ending := func(p []byte, i int) []byte {
+		p = bytes.Clone(p)
+		p[i+7]++
+		return p
+	}
+	block := func(synced int) []byte { // one chunk and padding
+		p := appendWALChunk(nil, synced, strings.Repeat("x", walBlock-walSyncHeader-walSyncHeader+1))
+		return append(p, make([]byte, walBlock-len(p))...)
+	}
+	last := func(synced int) []byte { // chunk of a record that began before it
+		c := make([]byte, walSyncHeader)
+		binary.LittleEndian.PutUint64(c[11:], uint64(synced))
+		return sealWALChunk(nil, c, walSyncLast, "x")
 	}
 	for _, test := range []struct {
 		name    string
@@ -70,36 +98,85 @@ func TestCheckTail(t *testing.T) {
 		{"second record damaged", flip(synced, ends[1]-1), true},
 		{"length of the second record damaged", flip(synced, ends[0]+4), true},
 		{"third record damaged: nothing tells", flip(synced, ends[2]-1), false},
-		{"second record damaged, nothing promised", flip(lazy, ends[1]-1), false},
+		{"second record damaged, and another one follows", flip(unsaid, ends[1]-1), true},
 		{"cut short", synced[:ends[1]+3], false},
 		{"another log's", flip(synced, 7), true}, // by its first chunk only
+		{"second record looks like the end", ending(synced, ends[0]), true},
+		{"the end", append(bytes.Clone(synced), ending(synced, 0)[:walSyncHeader]...), false},
+		{"plain and whole", plain, false},
+		{"first plain record damaged", flip(plain, 2), true},
+		{"second plain record damaged", flip(plain, plainEnds[1]-1), true},
+		{"second plain record looks like the end", ending(plain, plainEnds[0]), true},
+		{"third plain record damaged: nothing tells", flip(plain, plainEnds[2]-1), false},
+		{"damaged, and two blocks follow", append(flip(block(0), 2), block(walBlock)...), true},
+		{"damaged, and what follows belongs to it", append(flip(block(0), 2), last(walBlock-1)...), true},
+		{"torn, and what follows belongs to it", append(flip(block(0), 2), last(0)...), false},
 	} {
-		good, whole, err := readableLength(walFS(t, test.log), walPath, 7)
-		if err != nil || whole && good != int64(len(test.log)) {
-			t.Fatalf("%s: Pebble reads %d of %d bytes, %v", test.name, good, len(test.log), err)
-		}
-		err = checkTail(walFS(t, test.log), "/db")
+		err := checkWAL(walFS(t, test.log), walPath)
 		if mapped := mapError("open", err); errors.Is(mapped, mainstem.ErrCorrupt) != test.corrupt || !test.corrupt && err != nil {
 			t.Errorf("%s: %v, want corrupt %t", test.name, err, test.corrupt)
 		}
 	}
 }
 
-// FuzzCheckTail puts anything in place of a write-ahead log.
-func FuzzCheckTail(f *testing.F) {
+// TestNewLogSaysWhatIsSynced looks at the chunks that the first commits of a new log are
+// written to: without what was synced, damage among them could look like a torn end.
+func TestNewLogSaysWhatIsSynced(t *testing.T) {
+	fs := vfs.NewMem()
+	l, err := Open("/new", &Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b := mainstem.NewBatch()
+	b.Ensure("s", mainstem.Policy{})
+	b.Put("s", []byte("key"), []byte("value"))
+	if _, err := l.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := walFiles(fs, "/new/db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range logs {
+		num, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := (&directory{fs: fs, path: "/new/db"}).readFile(name, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(content) > 0 {
+			c := parseChunk(content, uint32(num))
+			if c.size == 0 {
+				break
+			}
+			if content = content[c.size:]; c.kind < walSyncFull {
+				t.Errorf("%s holds a chunk of type %d", name, c.kind)
+			}
+			found++
+		}
+	}
+	if found == 0 {
+		t.Errorf("no chunk in %v", logs)
+	}
+}
+
+// FuzzCheckWAL puts anything in place of a write-ahead log.
+func FuzzCheckWAL(f *testing.F) {
 	seed := appendWALChunk(appendWALChunk(nil, 0, "first"), 24, "second")
-	f.Add(seed, 0)
-	f.Add(append(make([]byte, 3), seed...), 3)
-	f.Add(make([]byte, walBlock+walHeader), walBlock)
-	f.Fuzz(func(t *testing.T, log []byte, good int) {
-		if good < 0 || good > len(log) {
-			return
+	f.Add(seed)
+	f.Add(append(make([]byte, 3), seed...))
+	f.Add(appendPlainChunk(make([]byte, 5), "plain"))
+	f.Add(make([]byte, walBlock+walSyncHeader))
+	f.Fuzz(func(t *testing.T, log []byte) {
+		at, damaged, err := damagedChunk(bytes.NewReader(log), 7)
+		if err != nil || at > int64(len(log)) {
+			t.Errorf("damagedChunk of %x: %d, %t, %v", log, at, damaged, err)
 		}
-		at, broken, err := brokenPromise(bytes.NewReader(log), 7, int64(good))
-		if err != nil || at > int64(len(log)) || broken && at < int64(good) {
-			t.Errorf("brokenPromise of %x from %d: %d, %t, %v", log, good, at, broken, err)
-		}
-		if err := checkTail(walFS(t, log), "/db"); err != nil && !errors.Is(mapError("open", err), mainstem.ErrCorrupt) {
+		if err := checkWAL(walFS(t, log), walPath); errors.Is(mapError("open", err), mainstem.ErrCorrupt) != damaged {
 			t.Error(err)
 		}
 	})

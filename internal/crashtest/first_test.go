@@ -1,0 +1,128 @@
+package crashtest_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
+)
+
+// firstCommits is how many commits a new log takes before its process is killed.
+const firstCommits = 300
+
+// roomy are options under which no commit of these tests leaves the write-ahead log.
+func roomy(fs vfs.FS) *pebblelog.Options {
+	o := options(fs, new(crashtest.Clock), mainstem.Fsync)
+	o.MemTableBytes = 8 << 20
+	return o
+}
+
+// killedNew returns the files of a new log whose process was killed after firstCommits
+// commits at fsync, and the path of the write-ahead log that holds them.
+func killedNew(t *testing.T) (crashtest.Image, string) {
+	t.Helper()
+	fs := vfs.NewCrashableMem()
+	l, err := pebblelog.Open(dir, roomy(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range firstCommits {
+		if err := put(l, fmt.Sprintf("key-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	im, err := crashtest.ReadImage(after, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := ""
+	for name, content := range im {
+		if strings.HasSuffix(name, ".log") && len(content) > len(im[largest]) {
+			largest = name
+		}
+	}
+	delete(im, dir+"/OWNER") // rewritten by whichever process opens the directory
+	if largest == "" {
+		t.Fatalf("no write-ahead log: %v", im.Paths())
+	}
+	return im, largest
+}
+
+// TestDamageToFirstLog flips bits all over the write-ahead log of a new directory. Each
+// is an error of kind Corrupt and leaves the files as they are, or changes nothing that
+// is read. Only the newest record may look as if it had never been written whole.
+func TestDamageToFirstLog(t *testing.T) {
+	im, name := killedNew(t)
+	damages := crashtest.Damages(name, len(im[name]), 37)
+	corrupt := 0
+	for _, d := range damages {
+		if !d.Flips {
+			continue
+		}
+		n, err := openDamaged(t, im.Apply(d))
+		switch {
+		case errors.Is(err, mainstem.ErrCorrupt):
+			corrupt++
+		case err != nil:
+			t.Errorf("%s: %v, want an error of kind corrupt", d, err)
+		case n < firstCommits-1:
+			t.Errorf("%s: %d of %d records, and no error", d, n, firstCommits)
+		}
+	}
+	t.Logf("%d bytes: %d of %d damages found", len(im[name]), corrupt, len(damages))
+	if corrupt < len(damages)/2 {
+		t.Error("hardly any damage was found: the write-ahead log does not hold the commits")
+	}
+}
+
+// openDamaged returns how many records a damaged log shows, or the error of opening it.
+func openDamaged(t *testing.T, im crashtest.Image) (int, error) {
+	t.Helper()
+	fs, err := im.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := pebblelog.Open(dir, roomy(fs))
+	if err != nil {
+		wantUnchanged(t, fs, im)
+		return 0, err
+	}
+	defer l.Close()
+	if err := crashtest.Check(t.Context(), l); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, err := range l.Feed(t.Context(), mainstem.Filter{}) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// wantUnchanged fails the test unless all files of im are still in fs as they were.
+func wantUnchanged(t *testing.T, fs vfs.FS, im crashtest.Image) {
+	t.Helper()
+	after, err := crashtest.ReadImage(fs, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range im {
+		if !bytes.Equal(after[path], content) {
+			t.Errorf("opening a damaged log changed or deleted %s", path)
+		}
+	}
+}
