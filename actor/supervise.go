@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -13,6 +14,7 @@ type supervisor struct {
 	byCore   map[*core]*entry
 	byName   map[string]*entry
 	restarts []time.Time // of children without a limit of their own, within the window
+	failure  error       // of the first significant child that failed and is not restarted
 	self     *Context[command]
 }
 
@@ -176,7 +178,8 @@ func (c *core) endedWith(inc uint32) bool {
 }
 
 // retire lets a child go that is not restarted, and the supervisor with it if
-// that was what it was for.
+// that was what it was for: with the failure of a significant child, so that what
+// depends on the supervisor does not take it for a stop that was asked for.
 func (s *supervisor) retire(e *entry, reason error) error {
 	e.core.ops.bury(reason)
 	s.detach(e, ended)
@@ -186,12 +189,18 @@ func (s *supervisor) retire(e *entry, reason error) error {
 	if !e.child.opts.Significant || s.opts.AutoStop == Never {
 		return nil
 	}
+	if s.failure == nil && IsCrash(reason) {
+		s.failure = fmt.Errorf("significant child %s failed: %w", e.label(), reason)
+	}
 	if s.opts.AutoStop == AllSignificant {
 		for _, other := range s.order {
 			if other.child.opts.Significant && other.core != nil {
 				return nil
 			}
 		}
+	}
+	if s.failure != nil {
+		return s.failure
 	}
 	return Shutdown
 }

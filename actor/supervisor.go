@@ -19,7 +19,8 @@ const (
 )
 
 // AutoStop says when a supervisor stops because significant children have ended
-// and are not restarted.
+// and are not restarted. Its reason is [Shutdown], or an error that wraps the reason of
+// the first of them that failed (see [IsCrash]): a transient supervisor is restarted then.
 type AutoStop uint8
 
 // When it stops.

@@ -17,7 +17,7 @@ type Mode uint8
 // The modes.
 const (
 	Permanent Mode = iota // whatever the reason, all apps stop
-	Transient             // if it failed, all apps stop
+	Transient             // if it failed, or a significant child did, all apps stop
 	Temporary             // the others go on
 )
 

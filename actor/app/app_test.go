@@ -206,6 +206,52 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// A significant child that is not restarted ends its app. If it failed, the app has.
+func TestFailureOfASignificantChildIsThatOfTheApp(t *testing.T) {
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		stop   actor.AutoStop
+		failed bool
+	}{{actor.AnySignificant, true}, {actor.AnySignificant, false}, {actor.AllSignificant, true}, {actor.AllSignificant, false}} {
+		actortest.Run(t, func(t *testing.T, node *actor.Node) {
+			var j journal
+			significant := func(name string) actor.Child {
+				return child(&j, name, &actor.ChildOptions{Options: actor.Options{Name: name}, Restart: actor.Temporary, Significant: true})
+			}
+			weak := app.App{
+				Name: "weak", Mode: app.Transient, Supervisor: actor.SupervisorOptions{AutoStop: c.stop},
+				Children: []actor.Child{significant("first"), significant("last")},
+			}
+			set := start(t, node, nil, simple(&j, "rest"), weak)
+			down := actortest.Watch(t, node, set.Ref())
+			end := func(name string, reason error) {
+				r, err := actor.Lookup[order](node, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				actortest.Send(t, r, func(*actor.Context[order]) error { return reason })
+				synctest.Wait()
+			}
+			reason := actor.Normal
+			if c.failed {
+				reason = boom
+			}
+			end("first", reason)
+			if c.stop == actor.AllSignificant {
+				expect(t, "running", running(t, set), "rest weak")
+				end("last", actor.Normal)
+			}
+			if !c.failed {
+				expect(t, "running", running(t, set), "rest")
+				return
+			}
+			if d := down.Next(); !errors.Is(d.Reason, boom) || !strings.Contains(d.Reason.Error(), "significant child first") {
+				t.Errorf("AutoStop %d: all apps ended for %v, want the failure of first", c.stop, d.Reason)
+			}
+		})
+	}
+}
+
 // What went on without an app that it needs is restarted with it, so that it
 // stops before it.
 func TestStartOfWhatHadEndedRestartsThoseThatNeedIt(t *testing.T) {
