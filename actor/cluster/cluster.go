@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -34,6 +35,7 @@ type Cluster struct {
 	mu       sync.Mutex
 
 	watchers watchers
+	down     downNodes
 	offers   offers // what other nodes may start here
 	mirrors  mirrors
 
@@ -267,7 +269,7 @@ func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 // unreachable is the error of a node that cannot be reached. It keeps the kind of
 // the cause, if that says more than Unavailable.
 func unreachable(node string, cause error) error {
-	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "reach node " + node, Err: errors.Join(actor.ErrUnreachable, cause)}
+	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "reach node " + node, Err: fmt.Errorf("%w: %w", actor.ErrUnreachable, cause)}
 	if k := mainstem.KindOf(cause); k == mainstem.KindDenied || k == mainstem.KindNotFound {
 		e.Kind = k
 	}

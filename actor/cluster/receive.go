@@ -25,6 +25,7 @@ func (h handler) Up(p *link.Peer) {
 	c.log.Info("node is up", "node", s.name, "start", s.start)
 	c.watchers.notify(s.arrival, func() {
 		c.change(func(t *sessions) { t.byName[s.name], t.byPeer[p] = s, s })
+		c.down.remove(s.name)
 	}, NodeEvent{NodeInfo: s.info(), Up: true})
 	// What is registered from here on is announced to s too.
 	s.announce(c.kinds.table.Load().byNumber)
@@ -39,6 +40,7 @@ func (h handler) Down(p *link.Peer, reason error) {
 	}
 	c.log.Info("node is down", "node", s.name, "start", s.start, "reason", reason)
 	c.watchers.notify(c.in.Arriving(c.life), func() {
+		c.down.put(s.info(), reason)
 		c.change(func(t *sessions) {
 			delete(t.byPeer, p)
 			if t.byName[s.name] == s {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +58,12 @@ func (m *Main) actorNodes() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes of a cluster",
-		Long:  "List the nodes that a node sees, itself first." + actorHelp,
+		Long: `List the nodes that a node knows of, itself first, with their state:
+
+  up          connected
+  suspect     the connection is lost; messages wait for another
+  down        it has left, or was out of reach for too long
+  never seen  it is in --cluster-peers, and was never connected` + actorHelp,
 		Example: `  mainstem actor nodes
   mainstem actor nodes --node shop --json`,
 		Args: args(0, 0),
@@ -88,15 +94,16 @@ func (m *Main) printNodes(all []inspect.Node) error {
 	w := tabwriter.NewWriter(m.out, 0, 0, 2, ' ', 0)
 	for _, n := range all {
 		if !m.flags.json {
-			self := ""
-			if n.Self {
-				self = fmt.Sprintf("(asked) %d actors", n.Actors)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", printable([]byte(n.Name)), n.Address, self)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable([]byte(n.Name)), n.Address, n.State, nodeNote(&n))
 			continue
 		}
 		f := new(fields).text("name", n.Name).add("start", n.Start)
 		opt(f, "address", n.Address)
+		opt(f, "state", n.State)
+		if !n.Since.IsZero() {
+			f.add("since", n.Since.UTC())
+		}
+		opt(f, "reason", n.Reason)
 		if n.Self {
 			f.add("self", true).add("actors", n.Actors).add("dead_letters", n.Dead)
 		}
@@ -105,6 +112,21 @@ func (m *Main) printNodes(all []inspect.Node) error {
 		}
 	}
 	return w.Flush()
+}
+
+// nodeNote is what stands beside the state of a node.
+func nodeNote(n *inspect.Node) string {
+	switch {
+	case n.Self:
+		return fmt.Sprintf("(asked) %d actors", n.Actors)
+	case n.Since.IsZero():
+		return ""
+	}
+	note := "since " + n.Since.Local().Format(time.DateTime)
+	if n.Reason != "" {
+		note += ": " + printable([]byte(n.Reason))
+	}
+	return note
 }
 
 func (m *Main) actorTree() *cobra.Command {

@@ -51,7 +51,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   kafka user set, list   user, mechanisms
   kafka user delete   user, deleted
   actor ca       node, directory, authority
-  actor nodes    name, start, address, self, actors, dead_letters
+  actor nodes    name, start, address, state, since, reason, self, actors, dead_letters
   actor tree, inspect   address, number, depth, names, parent, behaviour, messages, state,
     waiting, handled, incarnation, links, monitors, children, reason, shown
   alerts sql     the columns of the row; of a statement without rows: affected

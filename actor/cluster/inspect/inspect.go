@@ -31,6 +31,11 @@ type Node struct {
 	Self    bool   `json:"self,omitempty" bin:"4"` // it is the node that was asked
 	Actors  int    `json:"actors,omitempty" bin:"5"`
 	Dead    uint64 `json:"dead_letters,omitempty" bin:"6"` // of the node that was asked
+	// State is how the node stands: "up", "suspect" (out of reach, and not yet given up),
+	// "down" or "never seen". A node of an earlier version leaves it empty.
+	State  string    `json:"state,omitempty" bin:"7"`
+	Since  time.Time `json:"since,omitzero" bin:"8"`   // when it came into that state
+	Reason string    `json:"reason,omitempty" bin:"9"` // why it is down
 }
 
 // Actor is what a node knows of an actor.
@@ -125,9 +130,13 @@ func (t answering) Receive(c *actor.Context[question], q question) error {
 
 func nodes(c *cluster.Cluster) []Node {
 	n := c.Node()
-	all := []Node{{Name: n.Name(), Start: n.Start(), Address: c.Addr(), Self: true, Actors: n.Len(), Dead: n.DeadLetters()}}
-	for _, o := range c.Nodes() {
-		all = append(all, Node{Name: o.Name, Start: o.Start, Address: o.Addr})
+	all := []Node{{Name: n.Name(), Start: n.Start(), Address: c.Addr(), Self: true, Actors: n.Len(), Dead: n.DeadLetters(), State: cluster.Up.String()}}
+	for _, o := range c.States() {
+		shown := Node{Name: o.Name, Start: o.Start, Address: o.Addr, State: o.State.String(), Since: o.Since}
+		if o.Reason != nil {
+			shown.Reason = o.Reason.Error()
+		}
+		all = append(all, shown)
 	}
 	return all
 }
@@ -189,7 +198,11 @@ func describe(depth int, i *actor.Info) Actor {
 	return a
 }
 
-// Nodes returns the nodes that a node of the cluster sees, itself first.
+// Nodes returns the nodes that a node of the cluster knows of, itself first: those
+// that are up, and those that are suspect, down or never seen. See [cluster.Cluster.States].
+//
+// This and the other questions fail with Unavailable, without waiting, if the node that
+// is to answer is suspect, or is not connected and refuses to be.
 func (i *Inspector) Nodes(ctx context.Context, node string) ([]Node, error) {
 	a, err := i.ask(ctx, node, question{What: askNodes})
 	return a.Nodes, err
@@ -219,7 +232,36 @@ func (i *Inspector) Actor(ctx context.Context, at actor.Address) (Actor, error) 
 	return a.Actors[0], nil
 }
 
+// reach returns an error if a node cannot answer now. A question to one that is suspect
+// would wait until the node is back or given up.
+func (i *Inspector) reach(ctx context.Context, node string) error {
+	if node == i.c.Node().Name() {
+		return nil
+	}
+	s := i.c.State(node)
+	switch s.State {
+	case cluster.Up:
+		return nil
+	case cluster.Suspect:
+		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "ask node " + node, Err: fmt.Errorf("it is suspect: out of reach since %s", clock(s.Since))}
+	}
+	err := i.c.Connect(ctx, node)
+	switch {
+	case err == nil:
+		return nil
+	case s.State == cluster.Down:
+		return fmt.Errorf("node %s is down since %s (%w): %w", node, clock(s.Since), s.Reason, err)
+	}
+	return fmt.Errorf("node %s was never seen: %w", node, err)
+}
+
+// clock prints a time for a person who reads an error within the day.
+func clock(t time.Time) string { return t.Format("15:04:05") }
+
 func (i *Inspector) ask(ctx context.Context, node string, q question) (answer, error) {
+	if err := i.reach(ctx, node); err != nil {
+		return answer{}, err
+	}
 	to, err := actor.At[question](i.c.Node(), actor.Address{Node: node, Name: Name})
 	if err != nil {
 		return answer{}, err

@@ -125,7 +125,7 @@ func (c *conn) fail(err error) {
 		c.work.Broadcast()
 		current := s.conn == c
 		if current {
-			s.conn = nil
+			s.conn, s.lostAt = nil, time.Now()
 		}
 		live := current && s.ended == nil
 		if live {

@@ -27,6 +27,28 @@ func (p *Peer) Stats() Stats {
 	return t
 }
 
+// Connected reports whether there is any connection now, and since when there is or is not.
+func (p *Peer) Connected() (connected bool, since time.Time) {
+	var lost time.Time
+	for _, s := range p.streams {
+		s.mu.Lock()
+		if s.conn != nil && (!connected || s.began.Before(since)) {
+			connected, since = true, s.began
+		}
+		if s.lostAt.After(lost) {
+			lost = s.lostAt
+		}
+		s.mu.Unlock()
+	}
+	switch {
+	case connected:
+		return true, since
+	case lost.IsZero(): // the first connection is being made
+		return false, p.since
+	}
+	return false, lost
+}
+
 func (s *stream) addTo(t *Stats) {
 	t.TakenMessages += s.takenMessages.Load()
 	t.TakenBytes += s.takenBytes.Load()

@@ -43,6 +43,7 @@ type stream struct {
 	waiters []chan struct{}
 	drained chan struct{} // closed when out is empty, if somebody waits for that
 	began   time.Time     // when conn, or the last one, was attached
+	lostAt  time.Time     // when the last one failed; zero until then
 	giveUp  *time.Timer   // ends the session, while conn is nil
 
 	blocked    uint64
