@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,31 @@ func TestConformanceCluster(t *testing.T) {
 	open, reopen := streams(cluster.URL(), natslog.Options{Now: clock.Now, Limits: small, SweepEvery: -1, Replicas: 3})
 	f.Reopen = reopen
 	again(t, f, open)
+}
+
+// A cluster that is not complete yet is waited for; when it stays so, that is no fault
+// of the configuration.
+func TestOpenWaitsForServers(t *testing.T) {
+	t.Parallel()
+	cluster := testnats.NewCluster(t, 2, nil)
+	url := cluster.URL()
+	_, err := natslog.Open(url, &natslog.Options{Stream: "LOG", Replicas: 3, Timeout: time.Second})
+	var e *mainstem.Error
+	if !errors.As(err, &e) || e.Kind != mainstem.KindUnavailable || e.Hint == "" || !strings.Contains(err.Error(), "no suitable peers") {
+		t.Fatalf("open with two of three servers: %v, want Unavailable, why, and a hint", err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		log, err := natslog.Open(url, &natslog.Options{Stream: "LOG", Replicas: 3, Timeout: patience})
+		if err == nil {
+			err = log.Close()
+		}
+		opened <- err
+	}()
+	cluster.Join(nil)
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // load is writers that commit batches, each with an ID, and try again with the same ID

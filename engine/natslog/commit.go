@@ -307,7 +307,11 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 			outcome = mainstem.Unknown
 		}
 		if outcome == mainstem.Unknown {
-			if done, ours := l.resolve(f.nonce, last); done && ours {
+			done, ours := l.resolve(f.nonce, last)
+			if !done && v == passed {
+				done, ours = l.inspect(f, parts, last)
+			}
+			if done && ours {
 				return nil
 			} else if done {
 				return errAgain
@@ -339,6 +343,40 @@ func (l *Log) resolve(nonce, last uint64) (done, ours bool) {
 	}
 	u := l.st.units[last+1]
 	return true, u != nil && u.nonce == nonce
+}
+
+// inspect finds out the same when the server says that the place is taken and the tail
+// has not yet seen by which frame: it asks the leader for the messages there. A frame is
+// there only if all of its messages are. One that the leader does not show, because it
+// is on its way or deleted already, says nothing: the tail has to show it.
+func (l *Log) inspect(f *frame, parts []part, last uint64) (done, ours bool) {
+	for i := range parts {
+		if i > 0 && i < len(parts)-1 {
+			continue // the stream takes messages in order
+		}
+		p, err := l.pieceAt(last + 1 + uint64(i))
+		if err != nil {
+			return false, false
+		}
+		if p.nonce != f.nonce || int(p.part) != i {
+			return i == 0, false
+		}
+	}
+	l.settle(f, parts, last)
+	return true, true
+}
+
+// pieceAt asks the leader once for the facts of a message.
+func (l *Log) pieceAt(seq uint64) (piece, error) {
+	msg, err := l.askLeader(l.root, seq)
+	if err != nil {
+		return piece{}, err
+	}
+	head, err := msg.header()
+	if err != nil {
+		return piece{}, err
+	}
+	return decodeHeader(head.Get(header))
 }
 
 // settle makes a frame true that the stream has taken.

@@ -41,13 +41,22 @@
 //     together. With sync_interval: always every commit is synced first, which is
 //     [mainstem.Fsync]. Package embedded does so by default.
 //   - Law 5. When no answer comes, the engine asks again until [Options.Timeout]: the place
-//     of a frame can be taken only once, so what happened to it can be found out. Only
-//     if the servers stay silent for that long the outcome is unknown.
+//     of a frame can be taken only once, so what happened to it can be found out: the tail
+//     shows it, and the leader when it says that the place is taken. Only if the servers
+//     stay silent for that long the outcome is unknown.
 //   - Law 6. Batch IDs are remembered for [Options.BatchIDAge]. Their receipts are in the
 //     same message as what the batch wrote.
 //
 // It does not offer [mainstem.Snapshotter] and [mainstem.Backuper]: copies of a stream
 // are the business of the nats tool, and of mainstem copy.
+//
+// # Servers that are slow or not all there
+//
+// A request that is not answered within two seconds is sent again, and later ones wait
+// longer, up to eight, as long as answers come late. What can pass by itself (an
+// election, a cluster that has just started and has too few servers yet, lack of
+// resources) is tried again until [Options.Timeout] and then Unavailable. Invalid is only
+// what the servers would refuse at any time.
 //
 // # Concurrency and ownership
 //

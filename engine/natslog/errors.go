@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -63,10 +64,50 @@ func mapError(op string, err error) *mainstem.Error {
 		e.Kind = mainstem.KindDenied
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		e.Hint = "is JetStream enabled on the server and for the account, and does the stream have a leader?"
-	case errors.As(err, &api) && api.Code >= 400 && api.Code < 500:
-		e.Kind = mainstem.KindInvalid
+	case errors.As(err, &api):
+		if isInvalid(api.Code, int(api.ErrorCode)) {
+			e.Kind = mainstem.KindInvalid
+		}
+		e.Hint = hintFor(int(api.ErrorCode))
 	}
 	return e
+}
+
+// Errors of the server that its status alone classifies wrongly, by their codes in
+// errors.json of nats-server.
+const (
+	codeNoPeers       = 10005 // 400: too few servers for a stream, for example while a cluster starts
+	codeMemberChange  = 10202 // 400: servers join or leave the cluster just now
+	codeInvalidStream = 10052 // 500: the configuration of a stream
+	codeNoReplicas    = 10074 // 500: replicas without a cluster
+)
+
+// isInvalid reports whether the server refused a request for what it says, so that it is
+// of no use to send it again. Everything else may pass: elections, servers that have not
+// yet joined, lack of resources (10008, 10009, 10023 and others), too many requests.
+func isInvalid(status, code int) bool {
+	switch code {
+	case codeNoPeers, codeMemberChange:
+		return false
+	case codeInvalidStream, codeNoReplicas:
+		return true
+	}
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// hintFor returns what an operator can do about an error of the server, or "".
+func hintFor(code int) string {
+	switch code {
+	case codeNoPeers:
+		return "too few servers can keep the stream: are enough of them running for its replicas, and do they have room and match the cluster and the tags of its placement?"
+	case codeNoReplicas:
+		return "replicas need servers that form a cluster"
+	}
+	return ""
 }
 
 // ended is the error of a call whose context, or else whose log, ended.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -215,7 +216,7 @@ func (l *Log) get(ctx context.Context, seq uint64) ([]byte, error) {
 				l.cache.put(seq, p)
 				return p, nil
 			case "404":
-				return l.getFromLeader(ctx, seq, request)
+				return l.getFromLeader(ctx, seq)
 			default:
 				return nil, fmt.Errorf("direct get of message %d: status %s %s", seq, status, reply.Header.Get("Description"))
 			}
@@ -235,43 +236,88 @@ func payloadOf(msg *nats.Msg) []byte {
 }
 
 // getFromLeader reads one message from the leader of the stream, which knows.
-func (l *Log) getFromLeader(ctx context.Context, seq uint64, request []byte) ([]byte, error) {
+func (l *Log) getFromLeader(ctx context.Context, seq uint64) ([]byte, error) {
 	for {
-		try, cancel := l.try(ctx)
-		reply, err := l.conn.RequestWithContext(try, l.api+"STREAM.MSG.GET."+l.opts.Stream, request)
-		cancel()
+		msg, err := l.askLeader(ctx, seq)
 		if err == nil {
-			var answer struct {
-				Error *struct {
-					Code        int    `json:"code"`
-					Description string `json:"description"`
-				} `json:"error"`
-				Message struct {
-					Data string `json:"data"`
-				} `json:"message"`
-			}
-			if err := json.Unmarshal(reply.Data, &answer); err != nil {
-				return nil, fmt.Errorf("get of message %d: %w", seq, err)
-			}
-			if answer.Error == nil {
-				p, err := base64.StdEncoding.DecodeString(answer.Message.Data)
-				if err != nil {
-					return nil, fmt.Errorf("get of message %d: %w", seq, err)
-				}
+			p, err := msg.payload()
+			if err == nil {
 				l.cache.put(seq, p)
-				return p, nil
 			}
-			if answer.Error.Code == 404 {
-				return nil, errGone
-			}
-			err = fmt.Errorf("get of message %d: %s", seq, answer.Error.Description)
-			if answer.Error.Code < 500 {
-				return nil, err
-			}
+			return p, err
+		}
+		var refusal *messageError
+		if errors.Is(err, errGone) || errors.As(err, &refusal) && isInvalid(refusal.status, refusal.code) {
+			return nil, err
 		}
 		if ctx.Err() != nil || !l.pause(retryPause) {
 			return nil, err
 		}
+	}
+}
+
+// storedMessage is how the leader answers a request for a message.
+type storedMessage struct {
+	seq  uint64
+	Head string `json:"hdrs"` // in base64, as Data
+	Data string `json:"data"`
+}
+
+func (m *storedMessage) payload() ([]byte, error) {
+	p, err := base64.StdEncoding.DecodeString(m.Data)
+	if err != nil {
+		return nil, fmt.Errorf("get of message %d: %w", m.seq, err)
+	}
+	return p, nil
+}
+
+func (m *storedMessage) header() (nats.Header, error) {
+	raw, err := base64.StdEncoding.DecodeString(m.Head)
+	if err != nil {
+		return nil, fmt.Errorf("get of message %d: %w", m.seq, err)
+	}
+	return nats.DecodeHeadersMsg(raw)
+}
+
+// messageError is an answer of the leader that is no message.
+type messageError struct {
+	seq          uint64
+	status, code int
+	text         string
+}
+
+func (e *messageError) Error() string {
+	return fmt.Sprintf("get of message %d: %s (%d)", e.seq, e.text, e.code)
+}
+
+// askLeader asks the leader of the stream once for a message. It returns errGone if it
+// is not there.
+func (l *Log) askLeader(ctx context.Context, seq uint64) (*storedMessage, error) {
+	ctx, cancel := l.try(ctx)
+	defer cancel()
+	reply, err := l.conn.RequestWithContext(ctx, l.api+"STREAM.MSG.GET."+l.opts.Stream, fmt.Appendf(nil, `{"seq":%d}`, seq))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Error *struct {
+			Code        int    `json:"code"`
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+		Message storedMessage `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return nil, fmt.Errorf("get of message %d: %w", seq, err)
+	}
+	switch e := answer.Error; {
+	case e == nil:
+		answer.Message.seq = seq
+		return &answer.Message, nil
+	case e.Code == http.StatusNotFound:
+		return nil, errGone
+	default:
+		return nil, &messageError{seq, e.Code, e.ErrCode, e.Description}
 	}
 }
 

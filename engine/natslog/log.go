@@ -34,6 +34,7 @@ type Log struct {
 	queue     queue
 	cache     *cache
 	followers followers
+	pace      pace
 	readers   readers
 
 	mu       sync.RWMutex
@@ -44,9 +45,17 @@ type Log struct {
 	wrote    time.Time          // when this process has last written; under mu
 	session  context.Context    // ends when the connection has been lost and is back; under mu
 	renew    context.CancelFunc // begins a new session; under mu
+	stall    stall              // under mu
 	damage   error              // what makes the log unusable; under mu
 	hurry    chan struct{}      // capacity 1: somebody waits for what others wrote
 	sweeping sync.Mutex
+}
+
+// stall is what [Log.stalled] knows.
+type stall struct {
+	session time.Time     // when the session began
+	seq     uint64        // beyond which the state did not come
+	after   time.Duration // how old a session is that is ended for that
 }
 
 // waiter waits until the state has seen a sequence.
@@ -182,7 +191,7 @@ func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) erro
 			return fmt.Errorf("the stream has message %d, but none after %d arrived", seq, now)
 		}
 		if now == seen {
-			l.newSession() // the tail waits for what was lost
+			l.stalled(now)
 		}
 		seen = now
 	}

@@ -79,34 +79,10 @@ func OpenConn(conn *nats.Conn, o *Options) (*Log, error) {
 
 // openOn opens a log with valid options.
 func openOn(conn *nats.Conn, o *Options) (*Log, error) {
-	opts := o.withDefaults()
-	if err := checkServer(conn.ConnectedServerVersion()); err != nil {
+	l, last, err := newLog(conn, o)
+	if err != nil {
 		return nil, err
 	}
-	l := &Log{
-		opts: opts, conn: conn, subject: "mainstem." + opts.Stream, api: "$JS.API.", stopping: make(chan struct{}),
-		limit: int(conn.MaxPayload()), cache: newCache(opts.CacheBytes), st: newState(),
-	}
-	l.queue.wake, l.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
-	l.root, l.end = context.WithCancel(context.Background())
-	l.ctx, l.cancel = context.WithCancel(l.root)
-	js, err := jetstream.New(conn)
-	if opts.Domain != "" {
-		l.api = "$JS." + opts.Domain + ".API."
-		js, err = jetstream.NewWithDomain(conn, opts.Domain)
-	}
-	if err != nil {
-		return nil, mapError("open", err)
-	}
-	l.js = js
-	ctx, cancel := context.WithTimeout(l.ctx, opts.Timeout)
-	defer cancel()
-	last, err := l.ensureStream(ctx)
-	if err != nil {
-		l.end()
-		return nil, err
-	}
-	l.newSession()
 	l.running.Add(3)
 	go l.watch(conn.StatusChanged(nats.CONNECTED))
 	go l.follow()
@@ -115,11 +91,43 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	if opts.SweepEvery > 0 {
+	if l.opts.SweepEvery > 0 {
 		l.running.Add(1)
 		go l.sweeps()
 	}
 	return l, nil
+}
+
+// newLog returns a log without its goroutines, and the sequence of the newest message of
+// its stream, which it creates unless it exists.
+func newLog(conn *nats.Conn, o *Options) (l *Log, last uint64, err error) {
+	opts := o.withDefaults()
+	if err := checkServer(conn.ConnectedServerVersion()); err != nil {
+		return nil, 0, err
+	}
+	l = &Log{
+		opts: opts, conn: conn, subject: "mainstem." + opts.Stream, api: "$JS.API.", stopping: make(chan struct{}),
+		limit: int(conn.MaxPayload()), cache: newCache(opts.CacheBytes), st: newState(),
+	}
+	l.queue.wake, l.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
+	l.root, l.end = context.WithCancel(context.Background())
+	l.ctx, l.cancel = context.WithCancel(l.root)
+	l.js, err = jetstream.New(conn)
+	if opts.Domain != "" {
+		l.api = "$JS." + opts.Domain + ".API."
+		l.js, err = jetstream.NewWithDomain(conn, opts.Domain)
+	}
+	if err != nil {
+		return nil, 0, mapError("open", err)
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, opts.Timeout)
+	defer cancel()
+	l.newSession()
+	if last, err = l.ensureStream(ctx); err != nil {
+		l.end()
+		return nil, 0, err
+	}
+	return l, last, nil
 }
 
 // checkServer returns an error if a server of this version lacks what is needed.
@@ -142,34 +150,53 @@ func checkServer(version string) error {
 	return nil
 }
 
+// maxOpenPause bounds the pause between two attempts to create the stream.
+const maxOpenPause = time.Second
+
 // ensureStream creates the stream unless it exists, checks that it can carry a log,
-// and returns the sequence of its newest message.
+// and returns the sequence of its newest message. Servers that have just started may
+// not know each other yet: it tries again until ctx is done.
 func (l *Log) ensureStream(ctx context.Context) (last uint64, err error) {
-	for {
-		var s jetstream.Stream
-		s, err = l.js.Stream(ctx, l.opts.Stream)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if l.opts.MustExist {
-				return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("there is no stream %s", l.opts.Stream)}
-			}
-			if s, err = l.js.CreateStream(ctx, l.streamConfig()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-				continue // another process has just done so
-			}
+	var refusal error // the newest answer of a server
+	for pause := retryPause; ; {
+		s, err := l.findStream(ctx)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			continue // another process has just created it
 		}
 		if err == nil {
 			info := s.CachedInfo()
 			return info.State.LastSeq, checkStream(&info.Config, l.subject)
 		}
 		var api *jetstream.APIError
-		permanent := errors.As(err, &api) && (api.Code >= 400 && api.Code < 500 || api.ErrorCode == codeNoReplicas)
-		if permanent || ctx.Err() != nil || !l.pause(retryPause) {
-			e := mapError("open stream "+l.opts.Stream, err)
-			if api != nil && api.ErrorCode == codeNoReplicas {
-				e.Kind, e.Hint = mainstem.KindInvalid, "replicas need servers that form a cluster"
+		if errors.As(err, &api) {
+			refusal = err // says more than the timeout that may follow
+		}
+		e := mapError("open stream "+l.opts.Stream, err)
+		if e.Kind == mainstem.KindInvalid || e.Kind == mainstem.KindNotFound || e.Kind == mainstem.KindDenied {
+			return 0, e
+		}
+		if ctx.Err() != nil || !l.pause(pause) {
+			if refusal != nil {
+				e = mapError("open stream "+l.opts.Stream, refusal)
 			}
 			return 0, e
 		}
+		pause = min(2*pause, maxOpenPause)
 	}
+}
+
+// findStream returns the stream, which it creates unless it exists: one attempt.
+func (l *Log) findStream(ctx context.Context) (jetstream.Stream, error) {
+	ctx, cancel := l.try(ctx)
+	defer cancel()
+	s, err := l.js.Stream(ctx, l.opts.Stream)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s, err
+	}
+	if l.opts.MustExist {
+		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("there is no stream %s", l.opts.Stream)}
+	}
+	return l.js.CreateStream(ctx, l.streamConfig())
 }
 
 func (l *Log) streamConfig() jetstream.StreamConfig {
@@ -255,14 +282,11 @@ func (l *Log) deleteMessage(ctx context.Context, seq uint64, erase bool) error {
 	if a.Error == nil || a.Error.ErrCode == codeNoSequence {
 		return nil
 	}
-	if _, err := l.getFromLeader(ctx, seq, fmt.Appendf(nil, `{"seq":%d}`, seq)); errors.Is(err, errGone) {
+	if _, err := l.getFromLeader(ctx, seq); errors.Is(err, errGone) {
 		return nil // however the server says so
 	}
 	return fmt.Errorf("delete message %d: %s (%d)", seq, a.Error.Description, a.Error.ErrCode)
 }
-
-// codeNoReplicas is the server's error for replicas without a cluster.
-const codeNoReplicas = 10074
 
 // codeNoSequence is the server's error for the deletion of a message that is not there.
 const codeNoSequence = 10043

@@ -112,6 +112,35 @@ func TestShortLossIsResolved(t *testing.T) {
 	}
 }
 
+// A commit whose answer was lost finds its frame in the stream, also while the tail is
+// behind, as it is where the machine has no time for it.
+func TestLostAnswerIsResolvedWithoutTheTail(t *testing.T) {
+	t.Parallel()
+	srv := testnats.NewServer(t, nil)
+	p := newProxy(t, srv.URL())
+	o := direct(natslog.Options{Timeout: 10 * time.Second, SweepEvery: -1})
+	log, err := natslog.OpenWithoutTail(p.url(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	mustCommit(t, log, one("", "1"))
+	large := mainstem.NewBatch() // of several messages
+	for range 3 {
+		large.Put("s", []byte("k"), make([]byte, 900<<10))
+	}
+	for i, b := range []*mainstem.Batch{one("", "2"), large} {
+		p.dropAnswers.Store(true)
+		timer := time.AfterFunc(200*time.Millisecond, p.heal) // the requests have passed by then, or are sent again
+		mustCommit(t, log, b)
+		timer.Stop()
+		p.heal()
+		if head, err := log.Head(t.Context()); err != nil || int(head) != []int{2, 5}[i] {
+			t.Fatalf("batch %d: the head is %d: %v", i, head, err)
+		}
+	}
+}
+
 // Without a server nothing is written, and the error says so.
 func TestNoServer(t *testing.T) {
 	t.Parallel()

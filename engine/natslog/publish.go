@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -31,10 +30,6 @@ const (
 	codeTooManyInflight   = 10210
 	codeMaxPayload        = 10054
 )
-
-// tryTimeout is how long one request waits for its answer before it is sent again. For
-// a publish that is safe: the sequence it expects can be taken only once.
-const tryTimeout = 2 * time.Second
 
 // verdict is what became of one publish.
 type verdict int
@@ -141,13 +136,9 @@ func judge(data []byte, want uint64) (verdict, error) {
 	if a.Error.Code >= 500 {
 		return unsure, err // it may have been on its way when the server failed
 	}
-	return refused, mapRefusal(a.Error.Code, err)
-}
-
-func mapRefusal(code int, err error) error {
-	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Err: err}
-	if code == 400 {
+	e := unavailable("commit", err)
+	if isInvalid(a.Error.Code, a.Error.ErrCode) {
 		e.Kind = mainstem.KindInvalid
 	}
-	return e
+	return refused, e
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -13,10 +14,9 @@ import (
 
 // How the tail reads the stream.
 const (
-	tailHeartbeat = time.Second // a server that is silent for twice as long is given up
-	tailWait      = 30 * time.Second
-	tailMessages  = 1000
-	tailInactive  = time.Minute // then servers forget a consumer that nobody reads
+	tailWait     = 30 * time.Second
+	tailMessages = 1000
+	tailInactive = time.Minute // then servers forget a consumer that nobody reads
 
 	// tailQuiet is how long this process must not have written before the tail waits for
 	// messages again: until then it would only bring back what the process itself writes.
@@ -74,8 +74,11 @@ func (l *Log) tail() error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(life, tailWait)
-		_, err = c.read(c.consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(tailHeartbeat)))
+		_, err = c.read(c.consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(l.heartbeat())))
 		cancel()
+		if errors.Is(err, nats.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrNoHeartbeat) {
+			l.pace.note(l.pace.limit(), true)
+		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
@@ -83,6 +86,10 @@ func (l *Log) tail() error {
 	}
 	return nil
 }
+
+// heartbeat is how often a server says that it is there while it has nothing to send: a
+// second unless the servers are slow. One that is silent for twice as long is given up.
+func (l *Log) heartbeat() time.Duration { return l.pace.limit() / 2 }
 
 // quiet waits until this process has not written for a while, or somebody waits for
 // what others wrote.
@@ -117,8 +124,10 @@ type tailConsumer struct {
 // begin makes a consumer that begins with the message from.
 func (c *tailConsumer) begin(ctx context.Context, from uint64) error {
 	c.end()
-	ctx, cancel := context.WithTimeout(ctx, 2*tryTimeout)
+	limit := c.l.pace.limit()
+	ctx, cancel := context.WithTimeout(ctx, 2*limit)
 	defer cancel()
+	defer func() { c.l.pace.note(limit, errors.Is(ctx.Err(), context.DeadlineExceeded)) }()
 	consumer, err := c.l.js.CreateConsumer(ctx, c.l.opts.Stream, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, AckPolicy: jetstream.AckNonePolicy,
 		HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: tailInactive,

@@ -21,7 +21,7 @@ var Exceptions = []Exception{
 
 	{"background", "alert/coordinator/coordinator.go:New", "what watches the servers outlives the call of New; Close cancels it"},
 	{"background", "alert/ingest/writer.go:newWriter", "one commit carries what many callers sent: none of them may cancel it for the others"},
-	{"background", "engine/natslog/open.go:openOn", "goroutines and commits outlive the call of Open; Close ends them"},
+	{"background", "engine/natslog/open.go:newLog", "goroutines and commits outlive the call of Open; Close ends them"},
 	{"background", "engine/pebblelog/sweep.go:startSweeper", "the sweeper outlives the call of Open; Close cancels it"},
 	{"background", "engine/remotelog/log.go:Open", "followers and calls end with the log; Close cancels them"},
 	{"background", "engine/remotelog/snapshot.go:snapshot.Close", "Close has no ctx by contract; closeGrace bounds it"},

@@ -19,7 +19,8 @@ const account = "$G"
 type Cluster struct {
 	Nodes []*Server
 
-	t testing.TB
+	t      testing.TB
+	routes []*url.URL
 }
 
 // NewCluster starts n servers that form one JetStream cluster and waits until
@@ -27,15 +28,11 @@ type Cluster struct {
 func NewCluster(t testing.TB, n int, o *Options) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
-	var routes []*url.URL
-	for i := range n {
-		s := newServer(t, fmt.Sprintf("node%d", i+1), o)
-		s.opts.Cluster = server.ClusterOpts{Name: "testnats", Host: "127.0.0.1", Port: freePort(t), PoolSize: -1}
-		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", s.opts.Cluster.Port)})
-		c.Nodes = append(c.Nodes, s)
+	for range n {
+		c.add(o)
 	}
 	for _, s := range c.Nodes {
-		s.opts.Routes = routes
+		s.opts.Routes = c.routes
 	}
 	for _, s := range c.Nodes { // all of them, before the first can be ready
 		s.mu.Lock()
@@ -44,6 +41,25 @@ func NewCluster(t testing.TB, n int, o *Options) *Cluster {
 	}
 	c.WaitHealthy()
 	return c
+}
+
+// add prepares one more node.
+func (c *Cluster) add(o *Options) *Server {
+	c.t.Helper()
+	s := newServer(c.t, fmt.Sprintf("node%d", len(c.Nodes)+1), o)
+	s.opts.Cluster = server.ClusterOpts{Name: "testnats", Host: "127.0.0.1", Port: freePort(c.t), PoolSize: -1}
+	c.routes = append(c.routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", s.opts.Cluster.Port)})
+	c.Nodes = append(c.Nodes, s)
+	return s
+}
+
+// Join starts one more server, which joins the cluster a moment later, and returns it.
+func (c *Cluster) Join(o *Options) *Server {
+	c.t.Helper()
+	s := c.add(o)
+	s.opts.Routes = c.routes
+	s.Start()
+	return s
 }
 
 // URL returns the addresses of all nodes, separated by commas, as nats.Connect takes them.
@@ -102,7 +118,7 @@ func (c *Cluster) StepDown(stream string) {
 func (c *Cluster) WaitHealthy(streams ...string) {
 	c.t.Helper()
 	c.eventually("the cluster is healthy", func() bool {
-		leaders := 0
+		leaders, running, known := 0, 0, 0
 		for _, s := range c.Nodes {
 			srv := s.Running()
 			if srv == nil {
@@ -111,11 +127,14 @@ func (c *Cluster) WaitHealthy(streams ...string) {
 			if !srv.ReadyForConnections(time.Millisecond) || !srv.JetStreamIsCurrent() {
 				return false
 			}
+			running++
 			if srv.JetStreamIsLeader() {
 				leaders++
+				known = len(srv.JetStreamClusterPeers())
 			}
 		}
-		return leaders == 1
+		// The leader places streams on servers only of which it has heard.
+		return leaders == 1 && known >= running
 	})
 	for _, stream := range streams {
 		c.Leader(stream)
