@@ -1,9 +1,11 @@
 package topic
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Names of the configurations that have an effect. [ConfigKeys] describes all.
+// Names of configurations: all that have an effect, and some that are often set.
+// [ConfigKeys] describes all.
 const (
 	RetentionMs       = "retention.ms"
 	RetentionBytes    = "retention.bytes"
@@ -26,6 +29,9 @@ const (
 	MinDirtyRatio     = "min.cleanable.dirty.ratio"
 	CompressionType   = "compression.type"
 	MinInsyncReplicas = "min.insync.replicas"
+	// TimestampDifference is what TimestampBefore and TimestampAfter are where they are
+	// not set.
+	TimestampDifference = "message.timestamp.difference.max.ms"
 )
 
 // Config holds the configurations of a topic that differ from the defaults, by
@@ -39,13 +45,14 @@ type ConfigKey struct {
 	Default string
 	Doc     string
 	// Inert configurations are checked, stored and shown, because tools set them,
-	// and have no effect: they tune files that this log does not have.
+	// and have no effect: they tune files and replicas that this log does not have.
 	Inert bool
 
 	set func(*settings, string) error // checks the value, and takes it over unless inert
 }
 
-// ConfigKeys returns all configurations, by name.
+// ConfigKeys returns all configurations, by name: those of Kafka 3.6 to 4.1, as its
+// LogConfig defines them, but for the internal ones.
 func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
 
 // settings are the parsed configurations of a topic. Times are milliseconds;
@@ -55,7 +62,7 @@ type settings struct {
 	delete, compact             bool
 	maxMessage                  int64
 	logAppendTime               bool
-	before, after               int64
+	before, after, difference   int64
 	minLag, maxLag              int64
 	deleteRetention             int64
 	dirtyRatio                  float64
@@ -64,14 +71,15 @@ type settings struct {
 var configKeys = buildConfigKeys()
 
 func buildConfigKeys() []ConfigKey {
+	keys := append(effectiveKeys(), inertKeys()...)
+	slices.SortFunc(keys, func(a, b ConfigKey) int { return strings.Compare(a.Name, b.Name) })
+	return keys
+}
+
+// effectiveKeys are the configurations that are obeyed.
+func effectiveKeys() []ConfigKey {
 	const forever = math.MaxInt64
-	long := func(name string, def int64, low int64, field func(*settings) *int64, doc string) ConfigKey {
-		return ConfigKey{Name: name, Type: kmsg.ConfigTypeLong, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, forever)}
-	}
-	number := func(name string, def, low int64, field func(*settings) *int64, doc string) ConfigKey {
-		return ConfigKey{Name: name, Type: kmsg.ConfigTypeInt, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, math.MaxInt32)}
-	}
-	keys := []ConfigKey{
+	return []ConfigKey{
 		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1 for ever"),
 		long(RetentionBytes, -1, -1, func(s *settings) *int64 { return &s.retentionBytes }, "bytes that each partition keeps at least, before older batches go; -1 for no limit"),
 		{Name: CleanupPolicy, Type: kmsg.ConfigTypeList, Default: "delete", Doc: "delete, compact, or both", set: setCleanup},
@@ -83,9 +91,42 @@ func buildConfigKeys() []ConfigKey {
 		long(MaxCompactionLag, forever, 1, func(s *settings) *int64 { return &s.maxLag }, "milliseconds after which a record is compacted whatever the dirty ratio"),
 		long(DeleteRetention, 86400000, 0, func(s *settings) *int64 { return &s.deleteRetention }, "milliseconds that compaction keeps a tombstone after it first met it"),
 		{Name: MinDirtyRatio, Type: kmsg.ConfigTypeDouble, Default: "0.5", Doc: "share of not yet compacted bytes at which a partition is compacted", set: setRatio},
-		{Name: CompressionType, Type: kmsg.ConfigTypeString, Default: "producer", Doc: "batches keep the producer's compression: nothing else is offered", set: only("producer")},
-		{Name: MinInsyncReplicas, Type: kmsg.ConfigTypeInt, Default: "1", Doc: "always 1: durability is the log's", set: only("1")},
+		long(TimestampDifference, forever, 0, func(s *settings) *int64 { return &s.difference }, "Kafka's older name, until 3.9, of "+TimestampBefore+" and "+TimestampAfter+": it holds where these are not set"),
+	}
+}
 
+// inertKeys are the configurations that are stored and shown and have no effect.
+func inertKeys() []ConfigKey {
+	const forever = math.MaxInt64
+	text := func(name, def, doc string, check func(string) error) ConfigKey {
+		return ConfigKey{Name: name, Type: kmsg.ConfigTypeString, Default: def, Doc: doc, Inert: true, set: func(_ *settings, v string) error { return check(v) }}
+	}
+	level := func(codec string, def, low, high int64) ConfigKey {
+		k := number("compression."+codec+".level", def, low, nil, "Kafka's compression by the broker")
+		k.set = integer(nil, low, high)
+		return k
+	}
+	throttled := func(name string) ConfigKey {
+		k := text(name, "", "Kafka's replication", checkThrottled)
+		k.Type = kmsg.ConfigTypeList
+		return k
+	}
+	return []ConfigKey{
+		text(CompressionType, "producer", "batches keep the producer's compression, whatever is set", oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+		level("gzip", -1, -1, 9),
+		level("lz4", 9, 1, 17),
+		level("zstd", 3, -131072, 22),
+		number(MinInsyncReplicas, 1, 1, nil, "Kafka's replication: durability is the log's"),
+		throttled("leader.replication.throttled.replicas"),
+		throttled("follower.replication.throttled.replicas"),
+		boolean("unclean.leader.election.enable", "false", "Kafka's replication"),
+		boolean("remote.storage.enable", "false", "Kafka's tiered storage: all records are in the log"),
+		boolean("remote.log.copy.disable", "false", "Kafka's tiered storage"),
+		boolean("remote.log.delete.on.disable", "false", "Kafka's tiered storage"),
+		long("local.retention.ms", -2, -2, nil, "Kafka's tiered storage: "+RetentionMs+" holds"),
+		long("local.retention.bytes", -2, -2, nil, "Kafka's tiered storage: "+RetentionBytes+" holds"),
+		boolean("message.downconversion.enable", "true", "Kafka's older message formats, until 3.9"),
+		text("message.format.version", "3.0-IV1", "Kafka's older message formats, until 3.9", checkFormatVersion),
 		number("segment.bytes", 1073741824, 14, nil, "Kafka's file size"),
 		long("segment.ms", 604800000, 1, nil, "Kafka's age of a file"),
 		long("segment.jitter.ms", 0, 0, nil, "Kafka's spread of file ages"),
@@ -94,15 +135,22 @@ func buildConfigKeys() []ConfigKey {
 		long("file.delete.delay.ms", 60000, 0, nil, "Kafka's delay before files go"),
 		long("flush.messages", forever, 1, nil, "Kafka's fsync interval: durability is the log's"),
 		long("flush.ms", forever, 0, nil, "Kafka's fsync interval: durability is the log's"),
-		boolean("preallocate", "Kafka's file allocation"),
-		boolean("unclean.leader.election.enable", "Kafka's replication"),
+		boolean("preallocate", "false", "Kafka's file allocation"),
 	}
-	slices.SortFunc(keys, func(a, b ConfigKey) int { return strings.Compare(a.Name, b.Name) })
-	return keys
 }
 
-func boolean(name, doc string) ConfigKey {
-	return ConfigKey{Name: name, Type: kmsg.ConfigTypeBoolean, Default: "false", Doc: doc, Inert: true, set: func(_ *settings, v string) error {
+// long is a configuration of 64 bits, number one of 32, with the least value that is
+// allowed. Without a field of the settings they are inert.
+func long(name string, def, low int64, field func(*settings) *int64, doc string) ConfigKey {
+	return ConfigKey{Name: name, Type: kmsg.ConfigTypeLong, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, math.MaxInt64)}
+}
+
+func number(name string, def, low int64, field func(*settings) *int64, doc string) ConfigKey {
+	return ConfigKey{Name: name, Type: kmsg.ConfigTypeInt, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, math.MaxInt32)}
+}
+
+func boolean(name, def, doc string) ConfigKey {
+	return ConfigKey{Name: name, Type: kmsg.ConfigTypeBoolean, Default: def, Doc: doc, Inert: true, set: func(_ *settings, v string) error {
 		if !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
 			return fmt.Errorf("want true or false")
 		}
@@ -123,13 +171,38 @@ func integer(field func(*settings) *int64, low, high int64) func(*settings, stri
 	}
 }
 
-func only(want string) func(*settings, string) error {
-	return func(_ *settings, v string) error {
-		if v != want {
-			return fmt.Errorf("only %q is offered", want)
+func oneOf(allowed ...string) func(string) error {
+	return func(v string) error {
+		if !slices.Contains(allowed, v) {
+			return fmt.Errorf("want one of %s", strings.Join(allowed, ", "))
 		}
 		return nil
 	}
+}
+
+// throttledReplica is a partition and a broker.
+var throttledReplica = regexp.MustCompile(`^[0-9]+:[0-9]+$`)
+
+func checkThrottled(v string) error {
+	if v == "" || v == "*" || v == "none" {
+		return nil
+	}
+	for part := range strings.SplitSeq(v, ",") {
+		if !throttledReplica.MatchString(strings.TrimSpace(part)) {
+			return errors.New("want *, none, or a list of partition:broker")
+		}
+	}
+	return nil
+}
+
+// formatVersion is a release of Kafka, with or without the step within it.
+var formatVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){1,3}(-IV[0-9]+)?$`)
+
+func checkFormatVersion(v string) error {
+	if !formatVersion.MatchString(v) {
+		return errors.New("want a version of Kafka, such as 3.0-IV1")
+	}
+	return nil
 }
 
 func setCleanup(s *settings, v string) error {
@@ -202,6 +275,12 @@ func (c Config) parse() (settings, error) {
 		if err := k.set(&s, v); err != nil {
 			return s, invalid("topic config", "%s is %q: %w", k.Name, v, err)
 		}
+	}
+	if _, ok := c[TimestampBefore]; !ok {
+		s.before = s.difference
+	}
+	if _, ok := c[TimestampAfter]; !ok && c[TimestampDifference] != "" {
+		s.after = s.difference
 	}
 	if s.minLag > s.maxLag {
 		return s, invalid("topic config", "%s is %d, more than %s, which is %d", MinCompactionLag, s.minLag, MaxCompactionLag, s.maxLag)

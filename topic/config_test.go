@@ -2,11 +2,33 @@ package topic
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
 )
+
+// kafkaNames are the topic configurations of Kafka 3.6 to 4.1, as LogConfig of each
+// release defines them.
+const kafkaNames = `cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+	delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
+	index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
+	max.compaction.lag.ms max.message.bytes message.downconversion.enable message.format.version
+	message.timestamp.after.max.ms message.timestamp.before.max.ms message.timestamp.difference.max.ms
+	message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
+	remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable retention.bytes retention.ms
+	segment.bytes segment.index.bytes segment.jitter.ms segment.ms unclean.leader.election.enable`
+
+func TestConfigKeysAreThoseOfKafka(t *testing.T) {
+	var got []string
+	for _, k := range ConfigKeys() {
+		got = append(got, k.Name)
+	}
+	if want := strings.Fields(kafkaNames); !slices.Equal(got, want) {
+		t.Errorf("configurations\n%v, want\n%v", got, want)
+	}
+}
 
 // Every default is a value that is allowed, and Kafka's.
 func TestConfigDefaults(t *testing.T) {
@@ -27,7 +49,7 @@ func TestConfigDefaults(t *testing.T) {
 	}
 	want := settings{
 		retentionMs: 7 * 24 * 3600 * 1000, retentionBytes: -1, delete: true, maxMessage: 1048588,
-		before: 1<<63 - 1, after: 3600 * 1000, maxLag: 1<<63 - 1, deleteRetention: 24 * 3600 * 1000, dirtyRatio: 0.5,
+		before: 1<<63 - 1, after: 3600 * 1000, difference: 1<<63 - 1, maxLag: 1<<63 - 1, deleteRetention: 24 * 3600 * 1000, dirtyRatio: 0.5,
 	}
 	if s != want {
 		t.Errorf("defaults\n%+v, want\n%+v", s, want)
@@ -54,8 +76,19 @@ func TestConfigValues(t *testing.T) {
 		{MinDirtyRatio, "1.1", "0 to 1"},
 		{MinDirtyRatio, "NaN", "0 to 1"},
 		{CompressionType, "producer", ""},
-		{CompressionType, "lz4", `only "producer"`},
-		{MinInsyncReplicas, "2", `only "1"`},
+		{CompressionType, "zstd", ""},
+		{CompressionType, "zip", "want one of producer, "},
+		{"compression.gzip.level", "10", "from -1 to 9"},
+		{MinInsyncReplicas, "2", ""},
+		{MinInsyncReplicas, "0", "from 1"},
+		{"leader.replication.throttled.replicas", "", ""},
+		{"leader.replication.throttled.replicas", "*", ""},
+		{"follower.replication.throttled.replicas", "0:1, 12:3", ""},
+		{"follower.replication.throttled.replicas", "0:1,x", "partition:broker"},
+		{"remote.storage.enable", "true", ""},
+		{"local.retention.ms", "-3", "from -2"},
+		{"message.format.version", "2.8", ""},
+		{"message.format.version", "new", "3.0-IV1"},
 		{"segment.bytes", "50000000", ""},
 		{"segment.bytes", "x", "number"},
 		{"preallocate", "TRUE", ""},
@@ -73,7 +106,12 @@ func TestConfigValues(t *testing.T) {
 			t.Errorf("%s=%s: %v, want it to say %q", c.key, c.value, err, c.text)
 		}
 	}
-	err := Config{"bogus": "1"}.Validate()
+	// The older name of both bounds of timestamps holds where these are not set.
+	s, err := Config{TimestampDifference: "5", TimestampAfter: "7"}.parse()
+	if err != nil || s.before != 5 || s.after != 7 {
+		t.Errorf("a difference of 5 means %d before and %d after, %v; want 5, and 7 as set", s.before, s.after, err)
+	}
+	err = Config{"bogus": "1"}.Validate()
 	for _, k := range ConfigKeys() {
 		if !strings.Contains(err.Error(), k.Name) {
 			t.Errorf("the error for an unknown configuration does not list %s", k.Name)

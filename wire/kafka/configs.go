@@ -22,11 +22,12 @@ type configEntry struct {
 	source      kmsg.ConfigSource
 	readOnly    bool
 	doc         string
-	synonym     string // the broker's name for the default; empty: none
+	synonym     string // the broker's name for the default; empty: the same name
 }
 
 // brokerNames are Kafka's names for the broker's defaults of topic configurations,
-// where they are not the topic's with "log." before it.
+// where they are not the topic's with "log." before it. Those without one, "", are of
+// topics only.
 var brokerNames = map[string]string{
 	topic.MaxMessageBytes:            "message.max.bytes",
 	topic.CompressionType:            "compression.type",
@@ -43,6 +44,15 @@ var brokerNames = map[string]string{
 	"segment.jitter.ms":              "log.roll.jitter.ms",
 	"segment.index.bytes":            "log.index.size.max.bytes",
 	"unclean.leader.election.enable": "unclean.leader.election.enable",
+	"compression.gzip.level":         "compression.gzip.level",
+	"compression.lz4.level":          "compression.lz4.level",
+	"compression.zstd.level":         "compression.zstd.level",
+
+	"leader.replication.throttled.replicas":   "",
+	"follower.replication.throttled.replicas": "",
+	"remote.storage.enable":                   "",
+	"remote.log.copy.disable":                 "",
+	"remote.log.delete.on.disable":            "",
 }
 
 func brokerName(topicName string) string {
@@ -101,7 +111,9 @@ func (s *Server) brokerEntries() []configEntry {
 		number("group.consumer.heartbeat.interval.ms", o.GroupHeartbeat.Milliseconds(), DefaultGroupHeartbeat.Milliseconds(), kmsg.ConfigTypeInt, "milliseconds between two reports of a member of a consumer group"),
 	}
 	for _, k := range topic.ConfigKeys() {
-		out = append(out, static(brokerName(k.Name), k.Default, k.Default, k.Type, k.Doc))
+		if name := brokerName(k.Name); name != "" {
+			out = append(out, static(name, k.Default, k.Default, k.Type, k.Doc))
+		}
 	}
 	slices.SortFunc(out, func(a, b configEntry) int { return strings.Compare(a.name, b.name) })
 	return out

@@ -86,6 +86,8 @@ func TestDescribeBrokerConfigs(t *testing.T) {
 		"log.retention.ms":          "604800000 DEFAULT_CONFIG",
 		"message.max.bytes":         "1048588 DEFAULT_CONFIG",
 		"min.insync.replicas":       "1 DEFAULT_CONFIG",
+		"remote.storage.enable":     "", // of topics only
+		"":                          "",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)
@@ -140,7 +142,9 @@ func TestIncrementalAlterConfigs(t *testing.T) {
 		{[]change{{topic.CleanupPolicy, sub, "delete"}}, nil, "", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
 		{[]change{{topic.CleanupPolicy, sub, "compact"}}, kerr.InvalidConfig, topic.CleanupPolicy, topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
 		{[]change{{topic.RetentionMs, set, "6000"}, {"no.such", set, "1"}}, kerr.InvalidConfig, "no.such", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
-		{[]change{{"no.such", del, ""}}, kerr.InvalidConfig, "no.such", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
+		{[]change{{"no.such", add, "1"}}, kerr.InvalidConfig, "no.such", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
+		{[]change{{"no.such", del, ""}}, nil, "", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
+		{[]change{{"segment.bytes", del, ""}}, nil, "", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
 		{[]change{{topic.RetentionMs, set, "soon"}}, kerr.InvalidConfig, "soon", topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
 		{[]change{{topic.RetentionMs, set, "null"}}, kerr.InvalidConfig, topic.RetentionMs, topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
 		{[]change{{topic.RetentionMs, add, "1"}}, kerr.InvalidConfig, topic.RetentionMs, topic.Config{topic.RetentionMs: "5000", topic.CleanupPolicy: "compact"}},
@@ -173,6 +177,48 @@ func TestIncrementalAlterConfigs(t *testing.T) {
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidRequest)
 	got = alter(c, 1, false, kmsg.ConfigResourceTypeBrokerLogger, "1", change{"x", set, "1"})
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidRequest)
+}
+
+// What MirrorMaker asks for when it copies a topic: every configuration of the source
+// that is not the default is set, all others are deleted.
+func TestMirroredTopicConfigs(t *testing.T) {
+	b := start(t, nil, nil)
+	c := b.raw(t)
+	want := map[string]string{
+		"compression.type": "zstd", "compression.zstd.level": "6", "min.insync.replicas": "2", "remote.storage.enable": "true",
+		"local.retention.ms": "3600000", "leader.replication.throttled.replicas": "0:1,1:2", "follower.replication.throttled.replicas": "*",
+		"message.format.version": "3.0-IV1", "message.downconversion.enable": "false", "unclean.leader.election.enable": "true",
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	one := kmsg.NewCreateTopicsRequestTopic()
+	one.Topic, one.NumPartitions, one.ReplicationFactor = "source.t", 2, -1
+	for name, value := range want {
+		one.Configs = append(one.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: name, Value: &value})
+	}
+	req.Topics = append(req.Topics, one)
+	created := ask[*kmsg.CreateTopicsResponse](c, req, 7).Topics[0]
+	coded(t, created.ErrorCode, created.ErrorMessage, nil)
+
+	var changes []change
+	for _, k := range topic.ConfigKeys() {
+		if v, ok := want[k.Name]; ok {
+			changes = append(changes, change{k.Name, kmsg.IncrementalAlterConfigOpSet, v})
+		} else {
+			changes = append(changes, change{k.Name, kmsg.IncrementalAlterConfigOpDelete, ""})
+		}
+	}
+	altered := alter(c, 1, false, kmsg.ConfigResourceTypeTopic, "source.t", changes...)
+	coded(t, altered.ErrorCode, altered.ErrorMessage, nil)
+
+	got := map[string]string{}
+	for _, one := range describe(c, 4, kmsg.ConfigResourceTypeTopic, "source.t").Configs {
+		if one.Source == kmsg.ConfigSourceDynamicTopicConfig {
+			got[one.Name] = deref(one.Value)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the topic shows other configurations than were asked for: %s", diff)
+	}
 }
 
 func TestAlterConfigsReplacesAll(t *testing.T) {

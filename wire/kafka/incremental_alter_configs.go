@@ -11,6 +11,12 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// IncrementalAlterConfigs, versions 0 and 1 (KIP-339).
+//
+// As with Kafka, a configuration that is not set can be deleted, also one of a name
+// that is not known: tools that copy topics, as MirrorMaker does, delete whatever has
+// its default at the source.
+
 // incrementalAlterConfigs changes single configurations of topics. Each topic is
 // altered wholly or not at all.
 func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
@@ -42,7 +48,7 @@ func applyAll(cfg topic.Config, changes []kmsg.IncrementalAlterConfigsRequestRes
 		change := &changes[i]
 		kind, ok := known[change.Name]
 		switch {
-		case !ok:
+		case !ok && change.Op != kmsg.IncrementalAlterConfigOpDelete:
 			return refuse(kerr.InvalidConfig, "unknown configuration %q", change.Name)
 		case seen[change.Name]:
 			return refuse(kerr.InvalidRequest, "configuration %q is changed more than once", change.Name)
