@@ -19,6 +19,10 @@ import (
 //	v7   static members
 //	v9   members of consumer groups (KIP-848), STALE_MEMBER_EPOCH
 //	v10  topics by ID
+//
+// A negative offset means that the group has none in the partition, and removes the one
+// that is stored. kafkajs resets offsets that way. Kafka stores the number and returns
+// it; clients take every negative offset for none, and begin as they are configured.
 
 // OffsetCommit stores offsets. When it returns they have reached the durability
 // of the coordinator, all of the request together.
@@ -118,7 +122,8 @@ func putOffset(b *mainstem.Batch, t Topic, offsets *topic.Offsets, p *kmsg.Offse
 	case len(off.Metadata) > topic.MaxOffsetMetadata:
 		return kerr.OffsetMetadataTooLarge.Code
 	case off.Next < 0:
-		return kerr.InvalidRequest.Code
+		offsets.Forget(b, p.Partition)
+		return 0
 	}
 	offsets.CommitOffset(b, p.Partition, off)
 	return 0

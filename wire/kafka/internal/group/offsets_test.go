@@ -1,6 +1,8 @@
 package group
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -86,7 +88,7 @@ func TestCommitRefusals(t *testing.T) {
 		"unknown id":         {func(r *kmsg.OffsetCommitRequest) { r.Version, r.Topics[0].TopicID = 10, topic.ID{99} }, kerr.UnknownTopicID},
 		"unknown partition":  {func(r *kmsg.OffsetCommitRequest) { r.Topics[0].Partitions[0].Partition = 1 }, kerr.UnknownTopicOrPartition},
 		"negative partition": {func(r *kmsg.OffsetCommitRequest) { r.Topics[0].Partitions[0].Partition = -1 }, kerr.UnknownTopicOrPartition},
-		"negative offset":    {func(r *kmsg.OffsetCommitRequest) { r.Topics[0].Partitions[0].Offset = -2 }, kerr.InvalidRequest},
+		"negative offset":    {func(r *kmsg.OffsetCommitRequest) { r.Topics[0].Partitions[0].Offset = -2 }, nil},
 		"null metadata":      {func(r *kmsg.OffsetCommitRequest) { r.Topics[0].Partitions[0].Metadata = nil }, nil},
 		"long metadata": {func(r *kmsg.OffsetCommitRequest) {
 			r.Topics[0].Partitions[0].Metadata = text(string(make([]byte, 4097)))
@@ -110,6 +112,27 @@ func TestCommitRefusals(t *testing.T) {
 	resp := w.OffsetCommit(ctx, Client{}, req)
 	if p := resp.Topics[0].Partitions; p[0].ErrorCode == 0 || p[1].ErrorCode != 0 || w.fetch("g", "t", 0) != 6 {
 		t.Errorf("%+v", resp)
+	}
+}
+
+// kafkajs resets the offsets of a group by committing -1 or -2: after that the group
+// has none, and other partitions keep theirs.
+func TestNegativeOffsetMeansNone(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.topics.create("t", 2)
+	for _, offset := range []int64{-1, -2, math.MinInt64} {
+		for partition := range int32(2) {
+			wantCode(t, "commit", w.commit(commitRequest("g", "t", partition, 7)), nil)
+		}
+		wantCode(t, fmt.Sprint("commit ", offset), w.commit(commitRequest("g", "t", 0, offset)), nil)
+		if got, other := w.fetch("g", "t", 0), w.fetch("g", "t", 1); got != -1 || other != 7 {
+			t.Errorf("after %d the offsets are %d and %d, want -1 and 7", offset, got, other)
+		}
+		wantCode(t, "again", w.commit(commitRequest("g", "t", 0, offset)), nil)
+	}
+	w.reopen()
+	if got := w.fetch("g", "t", 0); got != -1 {
+		t.Errorf("after a restart the offset is %d, want -1", got)
 	}
 }
 

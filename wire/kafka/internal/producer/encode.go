@@ -187,6 +187,8 @@ func decodeTransaction(b []byte) (*txnState, error) {
 //
 //	format (1) number of the transaction (8), then for each:
 //	topic ID (16) topic (2 + …) partition (4) offset (8) leader epoch (4) metadata (2 + …)
+//
+// The offset is noOffset if the transaction removes that of the group.
 func encodeOffsets(serial int64, offsets map[place]txnOffset) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{format}, uint64(serial))
 	for _, p := range slices.SortedFunc(maps.Keys(offsets), place.compare) {
@@ -209,8 +211,8 @@ func decodeOffsets(b []byte) (serial int64, _ map[place]txnOffset, _ error) {
 		var o txnOffset
 		o.name, p.num = d.text(), d.int32()
 		o.Next, o.LeaderEpoch, o.Metadata = d.int64(), d.int32(), d.text()
-		if _, twice := offsets[p]; twice || p.num < 0 || o.Next < 0 {
-			d.fail(fmt.Errorf("offset %d of partition %d, twice or negative", o.Next, p.num))
+		if _, twice := offsets[p]; twice || p.num < 0 || o.Next < noOffset {
+			d.fail(fmt.Errorf("offset %d of partition %d, twice or out of range", o.Next, p.num))
 		}
 		offsets[p] = o
 	}

@@ -16,6 +16,10 @@ type groupPlace struct {
 	place
 }
 
+// noOffset is the offset by which a client says that a group has none, as it may with
+// OffsetCommit.
+const noOffset = -1
+
 // Pending reports whether an open transaction has an offset for a group in a
 // partition, so that what the group has stored there may be about to change.
 func (m *Manager) Pending(group string, id topic.ID, partition int32) bool {
@@ -81,7 +85,11 @@ func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) erro
 					return err
 				}
 			}
-			if tp := found[at.id]; tp != nil {
+			switch tp := found[at.id]; {
+			case tp == nil:
+			case of[at].Next == noOffset:
+				tp.Offsets(group).Forget(b, at.num)
+			default:
 				tp.Offsets(group).CommitOffset(b, at.num, of[at].Offset)
 			}
 		}

@@ -76,9 +76,8 @@ func (m *Manager) examine(ctx context.Context, t *kmsg.TxnOffsetCommitRequestTop
 			to.ErrorCode = kerr.UnknownTopicOrPartition.Code
 		case len(o.Metadata) > topic.MaxOffsetMetadata:
 			to.ErrorCode = kerr.OffsetMetadataTooLarge.Code
-		case p.Offset < 0:
-			to.ErrorCode = kerr.OffsetOutOfRange.Code
 		default:
+			o.Next = max(o.Next, noOffset) // all negative offsets mean none
 			accepted[place{tp.ID, p.Partition}] = o
 		}
 	}

@@ -445,7 +445,6 @@ func TestOffsetsInTransactions(t *testing.T) {
 	f.wantCode("fenced", f.offset("x", p, 5, "g", "t", 1, 9), kerr.InvalidProducerEpoch)
 	f.wantCode("unknown topic", f.offset("x", q, 5, "g", "u", 1, 9), kerr.UnknownTopicOrPartition)
 	f.wantCode("unknown partition", f.offset("x", q, 5, "g", "t", 2, 9), kerr.UnknownTopicOrPartition)
-	f.wantCode("negative", f.offset("x", q, 5, "g", "t", 1, -1), kerr.OffsetOutOfRange)
 	f.wantCode("group", f.offset("x", q, 5, "", "t", 1, 1), kerr.InvalidGroupID)
 	f.wantCode("group", f.addGroup("x", q, ""), kerr.InvalidGroupID)
 	f.wantCode("fenced", f.addGroup("x", p, "g"), kerr.ProducerFenced)
@@ -453,4 +452,30 @@ func TestOffsetsInTransactions(t *testing.T) {
 	f.m.SetGroups(groups{"": kerr.FencedMemberEpoch})
 	f.wantCode("member", f.offset("x", q, 5, "g", "t", 1, 9), kerr.FencedMemberEpoch)
 	check(false, 6)
+}
+
+// A negative offset in a transaction removes that of the group, as OffsetCommit does:
+// when the transaction is committed, and only then.
+func TestNegativeOffsetInTransaction(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	p := f.init("x")
+	check := func(want int) {
+		t.Helper()
+		if all, err := tp.Offsets("g").Load(t.Context()); err != nil || len(all) != want {
+			t.Errorf("%d offsets are stored, %v; want %d", len(all), err, want)
+		}
+	}
+	f.wantCode("offset", f.offset("x", p, 5, "g", "t", 0, 7), nil)
+	p = f.ended("x", p, true, 5)
+	check(1)
+	f.wantCode("negative", f.offset("x", p, 5, "g", "t", 0, -2), nil)
+	f.reopen(false)
+	tp, _ = f.catalog.Topic(t.Context(), "t")
+	check(1)
+	p = f.ended("x", p, false, 5)
+	check(1)
+	f.wantCode("negative", f.offset("x", p, 5, "g", "t", 0, -2), nil)
+	f.ended("x", p, true, 5)
+	check(0)
 }
