@@ -10,13 +10,26 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// ListOffsets, versions 1 to 11.
+//
+//	v2   isolation level
+//	v4   leader epochs
+//	v7   -3, the newest timestamp (KIP-734)
+//	v8   -4, the earliest offset that is local (KIP-405)
+//	v9   -5, the latest that is tiered (KIP-1005)
+//	v11  -6, the earliest that will be tiered (KIP-1023)
+//
+// There are no tiers: everything is local, and -5 and -6 find nothing, as with a broker
+// of Kafka whose tiered storage is off. The special times are known in every version.
+
 // Timestamps with a meaning of their own, see ListOffsetsRequest in Kafka's protocol.
 const (
-	latestOffset        = -1
-	earliestOffset      = -2
-	maxTimestampOffset  = -3 // KIP-734
-	earliestLocalOffset = -4 // KIP-405
-	latestTieredOffset  = -5 // KIP-1005
+	latestOffset          = -1
+	earliestOffset        = -2
+	maxTimestampOffset    = -3 // KIP-734
+	earliestLocalOffset   = -4 // KIP-405
+	latestTieredOffset    = -5 // KIP-1005
+	earliestPendingUpload = -6 // KIP-1023
 )
 
 // isolation levels.
@@ -67,14 +80,14 @@ func (s *Server) findOffset(ctx context.Context, src source, partition int32, ti
 			found.Offset, err = s.stableEnd(ctx, src, partition, found.Offset)
 		}
 		return found, err
-	case latestTieredOffset:
-		_, err = src.End(ctx, partition) // nothing is tiered, but the partition must exist
+	case latestTieredOffset, earliestPendingUpload:
+		_, err = src.End(ctx, partition) // nothing is tiered or will be, but the partition must exist
 		return topic.Found{Offset: -1}, err
 	case maxTimestampOffset:
 		found, ok, err = src.MaxTimestamp(ctx, partition)
 	default:
 		if timestamp < 0 {
-			return found, invalid("timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, latestTieredOffset, latestOffset)
+			return found, invalid("timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, earliestPendingUpload, latestOffset)
 		}
 		found, ok, err = src.OffsetForTime(ctx, partition, time.UnixMilli(timestamp))
 	}

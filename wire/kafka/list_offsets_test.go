@@ -42,7 +42,7 @@ func TestListOffsets(t *testing.T) {
 		ask           int64
 		offset, stamp int64
 	}{
-		{"latest", -1, 4, -1}, {"earliest", -2, 1, -1}, {"newest by time", -3, 2, at(30)}, {"earliest local", -4, 1, -1}, {"tiered", -5, -1, -1},
+		{"latest", -1, 4, -1}, {"earliest", -2, 1, -1}, {"newest by time", -3, 2, at(30)}, {"earliest local", -4, 1, -1}, {"tiered", -5, -1, -1}, {"to be tiered", -6, -1, -1},
 		{"before all", at(-5), 1, at(10)}, {"between", at(11), 2, at(30)}, {"exact", at(30), 2, at(30)}, {"after all", at(31), -1, -1},
 	} {
 		for v := int16(1); v <= 11; v++ {
@@ -57,7 +57,7 @@ func TestListOffsets(t *testing.T) {
 		want *kerr.Error
 	}{
 		{listOffsetsOf("none", 0, -1), kerr.UnknownTopicOrPartition}, {listOffsetsOf("t", 7, -1), kerr.UnknownTopicOrPartition},
-		{listOffsetsOf("t", 7, -2), kerr.UnknownTopicOrPartition}, {listOffsetsOf("t", 0, -9), kerr.InvalidRequest},
+		{listOffsetsOf("t", 7, -2), kerr.UnknownTopicOrPartition}, {listOffsetsOf("t", 7, -6), kerr.UnknownTopicOrPartition}, {listOffsetsOf("t", 0, -7), kerr.InvalidRequest},
 	} {
 		if got := ask[*kmsg.ListOffsetsResponse](c, test.req, 7).Topics[0].Partitions[0]; got.ErrorCode != test.want.Code {
 			t.Errorf("%+v: %v, want %v", test.req.Topics, kerr.ErrorForCode(got.ErrorCode), test.want)
