@@ -50,6 +50,10 @@ var Rules = []Rule{
 	{kmsg.CreateTopics, "Topics.Configs.Value", 5, Maybe},
 	{kmsg.DeleteTopics, "Topics.ErrorMessage", 5, Maybe},
 	{kmsg.DeleteTopics, "Topics.Topic", 6, Failed}, // asked for by an ID that is not known
+	{kmsg.DescribeACLs, "ErrorMessage", 0, Maybe},
+	{kmsg.CreateACLs, "Results.ErrorMessage", 0, Maybe},
+	{kmsg.DeleteACLs, "Results.ErrorMessage", 0, Maybe},
+	{kmsg.DeleteACLs, "Results.MatchingACLs.ErrorMessage", 0, Maybe},
 	{kmsg.DescribeConfigs, "Resources.ErrorMessage", 0, Maybe},
 	{kmsg.DescribeConfigs, "Resources.Configs.Value", 0, Maybe},
 	{kmsg.DescribeConfigs, "Resources.Configs.ConfigSynonyms.Value", 1, Maybe},
@@ -62,6 +66,11 @@ var Rules = []Rule{
 	{kmsg.AlterPartitionAssignments, "ErrorMessage", 0, Maybe},
 	{kmsg.AlterPartitionAssignments, "Topics.Partitions.ErrorMessage", 0, Maybe},
 	{kmsg.ListPartitionReassignments, "ErrorMessage", 0, Maybe},
+	{kmsg.DescribeClientQuotas, "ErrorMessage", 0, Maybe},
+	{kmsg.DescribeClientQuotas, "Entries", 0, Failed},
+	{kmsg.DescribeClientQuotas, "Entries.Entity.Name", 0, Maybe}, // the default of all of a kind
+	{kmsg.AlterClientQuotas, "Entries.ErrorMessage", 0, Maybe},
+	{kmsg.AlterClientQuotas, "Entries.Entity.Name", 0, Maybe},
 	{kmsg.DescribeUserSCRAMCredentials, "ErrorMessage", 0, Maybe},
 	{kmsg.DescribeUserSCRAMCredentials, "Results.ErrorMessage", 0, Maybe},
 	{kmsg.AlterUserSCRAMCredentials, "Results.ErrorMessage", 0, Maybe},
