@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ var policyCases = []testCase{
 		promise: "Lowering a bounded history keeps the newest records that are held, whatever was removed before, and counts exactly."},
 	{name: "max age", needs: needMaxAge, run: maxAge,
 		promise: "Records older than MaxAge disappear from every read at once, and from the statistics later."},
+	{name: "largest limits", needs: needMaxAge | needMaxBytes | needExpiry, run: largestLimits,
+		promise: "The largest ages, sizes and times to live are no limit at all, of a new space and of one that is altered; negative ones are Invalid."},
 	{name: "max bytes", needs: needMaxBytes, run: maxBytes,
 		promise: "A space above MaxBytes loses its oldest records in the background, and no others."},
 	{name: "tombstone age", needs: needClock, run: tombstoneAge,
@@ -151,6 +154,50 @@ func maxAge(e *env) {
 		if v := e.put(s, "old", "again").Versions[0]; v < 2 {
 			e.Fatalf("a key repeats version %d after its record was too old", v)
 		}
+	}
+}
+
+// largestLimits puts into every field of a policy what a sum with the time of a record
+// overflows with.
+func largestLimits(e *env) {
+	for _, most := range []int64{math.MaxInt64, math.MaxInt64 - 1} {
+		age := time.Duration(most)
+		for _, history := range []int{0, 1, mainstem.MaxHistory} {
+			for _, noFeed := range []bool{false, true} {
+				first := mainstem.Policy{History: history, NoFeed: noFeed}
+				p := mainstem.Policy{History: history, NoFeed: noFeed, MaxAge: age, MaxBytes: most, TombstoneAge: age}
+				s := fmt.Sprintf("most-%d-%d-%v", most, history, noFeed)
+				e.space(s+"-new", p)
+				e.space(s+"-altered", first)
+				for _, s := range []string{s + "-new", s + "-altered"} {
+					e.apply(s, "long", mainstem.Write{Value: []byte("v"), TTL: age})
+					e.put(s, "gone", "v")
+					e.apply(s, "gone", mainstem.Write{Op: mainstem.OpDelete})
+				}
+				if err := e.log.AlterSpace(e.ctx, s+"-altered", p); err != nil {
+					e.Fatalf("alter to %+v: %v", p, err)
+				}
+				for _, s := range []string{s + "-new", s + "-altered"} {
+					e.put(s, "k", "v")
+					e.sweep()
+					e.holds(s, "k", "v")
+					e.holds(s, "long", "v")
+					e.same("a scan", briefs(e.scan(s, mainstem.Range{})), s+"/k@1=v", s+"/long@1=v")
+					e.same("a read", briefs(e.read(s, "long", mainstem.Versions{})), s+"/long@1=v")
+					if in := e.info(s); in.Keys != 3 {
+						e.Fatalf("space %s holds %d keys, want 3: %+v", s, in.Keys, in)
+					}
+				}
+			}
+		}
+	}
+	e.space("least", mainstem.Policy{})
+	for _, p := range []mainstem.Policy{
+		{MaxAge: -1}, {MaxAge: math.MinInt64}, {MaxBytes: -1}, {MaxBytes: math.MinInt64},
+		{History: -1}, {History: math.MinInt64}, {History: mainstem.MaxHistory + 1}, {History: math.MaxInt64},
+	} {
+		e.kind("create a space with a limit out of range", e.log.CreateSpace(e.ctx, "impossible", p), mainstem.KindInvalid)
+		e.kind("alter a limit out of range", e.log.AlterSpace(e.ctx, "least", p), mainstem.KindInvalid)
 	}
 }
 

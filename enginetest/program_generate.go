@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -78,14 +79,31 @@ func (g *generator) step() step {
 		return createStep{g.space()}
 	case n < 92:
 		return dropStep{g.space()}
-	case n < 93:
-		return alterStep{g.space(), []string{"x", "y"}[g.IntN(2)], g.chance(30)}
+	case n < 94:
+		return g.alter()
 	case n < 95 && g.f.Reopen != nil:
 		return restartStep{}
 	case n < 98 && g.time:
 		return passStep{time.Duration(g.IntN(6)+1) * 10 * time.Second}
 	}
 	return snapshotStep{}
+}
+
+// alter prefers extremes, where the engine offers all that they limit.
+func (g *generator) alter() step {
+	s := alterStep{space: g.space(), mark: []string{"x", "y"}[g.IntN(2)], flip: g.chance(20)}
+	if g.time && g.f.MaxBytes && g.chance(70) {
+		s.extreme = g.IntN(len(extremes))
+	}
+	return s
+}
+
+// ttl returns a time to live, now and then the shortest or one of the longest.
+func (g *generator) ttl() time.Duration {
+	if g.chance(25) {
+		return []time.Duration{1, math.MaxInt64, math.MaxInt64 - 1}[g.IntN(3)]
+	}
+	return time.Duration(g.IntN(5)*10+5) * time.Second
 }
 
 // few returns 0 half of the time, else a small number.
@@ -157,7 +175,7 @@ func (g *generator) write() plannedWrite {
 		}
 		// Where MaxAge may remove a record first, whether its expiry is told is not said.
 		if g.time && universe[w.space].policy.MaxAge == 0 && g.chance(25) {
-			w.ttl = time.Duration(g.IntN(5)*10+5) * time.Second
+			w.ttl = g.ttl()
 		}
 	case mainstem.OpTruncate:
 		w.delta = -g.IntN(5)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -225,13 +226,40 @@ func (s dropStep) run(m *machine) error {
 }
 
 type alterStep struct {
-	space int
-	mark  string
-	flip  bool // try to change what may not change
+	space   int
+	mark    string
+	flip    bool // try to change what may not change
+	extreme int  // index of extremes
+}
+
+// extremes are ends of the ranges of a policy's fields, and what is beyond them. None
+// removes a record while a program runs.
+var extremes = []struct {
+	name string
+	set  func(*mainstem.Policy)
+}{
+	{"none", func(*mainstem.Policy) {}},
+	{"MaxAge largest", func(p *mainstem.Policy) { p.MaxAge = math.MaxInt64 }},
+	{"MaxAge nearly largest", func(p *mainstem.Policy) { p.MaxAge = math.MaxInt64 - 1 }},
+	{"MaxAge negative", func(p *mainstem.Policy) { p.MaxAge = -1 }},
+	{"MaxAge smallest", func(p *mainstem.Policy) { p.MaxAge = math.MinInt64 }},
+	{"MaxBytes largest", func(p *mainstem.Policy) { p.MaxBytes = math.MaxInt64 }},
+	{"MaxBytes nearly largest", func(p *mainstem.Policy) { p.MaxBytes = math.MaxInt64 - 1 }},
+	{"MaxBytes negative", func(p *mainstem.Policy) { p.MaxBytes = -1 }},
+	{"MaxBytes smallest", func(p *mainstem.Policy) { p.MaxBytes = math.MinInt64 }},
+	{"TombstoneAge largest", func(p *mainstem.Policy) { p.TombstoneAge = math.MaxInt64 }},
+	{"TombstoneAge nearly largest", func(p *mainstem.Policy) { p.TombstoneAge = math.MaxInt64 - 1 }},
+	{"TombstoneAge smallest", func(p *mainstem.Policy) { p.TombstoneAge = math.MinInt64 }},
+	{"History negative", func(p *mainstem.Policy) { p.History = -1 }},
+	{"History beyond its limit", func(p *mainstem.Policy) { p.History = mainstem.MaxHistory + 1 }},
+	{"History largest int", func(p *mainstem.Policy) { p.History = math.MaxInt }},
+	{"all largest", func(p *mainstem.Policy) {
+		p.MaxAge, p.MaxBytes, p.TombstoneAge = math.MaxInt64, math.MaxInt64, math.MaxInt64
+	}},
 }
 
 func (s alterStep) String() string {
-	return fmt.Sprintf("alter space %s, mark %q, impossibly %v", universe[s.space].name, s.mark, s.flip)
+	return fmt.Sprintf("alter space %s, mark %q, impossibly %v, extreme %s", universe[s.space].name, s.mark, s.flip, extremes[s.extreme].name)
 }
 func (s alterStep) smaller() []step { return nil }
 func (s alterStep) run(m *machine) error {
@@ -241,6 +269,7 @@ func (s alterStep) run(m *machine) error {
 	if s.flip {
 		p.NoFeed = !p.NoFeed
 	}
+	extremes[s.extreme].set(&p)
 	return sameError(m.env.log.AlterSpace(m.ctx, u.name, p), m.model.AlterSpace(m.ctx, u.name, p))
 }
 

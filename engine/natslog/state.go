@@ -1,11 +1,11 @@
 package natslog
 
 import (
-	"math"
 	"sort"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // state is everything about the log but the bytes of its records: what replaying
@@ -312,7 +312,7 @@ func (s *state) remove(k *key, v uint64, u *unit) {
 
 // hidden reports whether r is no longer to be seen at time now.
 func (sp *space) hidden(r *record, now int64) bool {
-	return r.expired(now) || sp.policy.MaxAge > 0 && now-r.time > int64(sp.policy.MaxAge)
+	return r.expired(now) || format.TooOld(r.time, now, int64(sp.policy.MaxAge))
 }
 
 func (r *record) expired(now int64) bool { return r.expires != 0 && now >= r.expires }
@@ -324,14 +324,6 @@ func (k *key) newest(now int64) *record {
 		return nil
 	}
 	return k.recs[n-1]
-}
-
-// expiry returns when something that lives d from now on expires.
-func expiry(now int64, d time.Duration) int64 {
-	if int64(d) > math.MaxInt64-now {
-		return math.MaxInt64
-	}
-	return now + int64(d)
 }
 
 // expiring is a heap of the records that expire, the next one first. Dead ones

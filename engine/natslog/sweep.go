@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // sweepKeys is how many keys, or records, one request of a sweep works on, so that
@@ -97,7 +98,7 @@ func (s *state) overdue(now int64) (keys []*key) {
 	for _, sp := range s.spaces {
 		if age := int64(sp.policy.MaxAge); age > 0 {
 			for _, r := range sp.order {
-				if now-r.time <= age {
+				if !format.TooOld(r.time, now, age) {
 					break
 				}
 				if !r.dead {
@@ -135,7 +136,7 @@ func (h expiring) due(i int, now int64, keys []*key) []*key {
 // forgets reports whether r is a tombstone that has been kept long enough.
 func forgets(p *mainstem.Policy, r *record, now int64) bool {
 	age := cmp.Or(p.TombstoneAge, mainstem.DefaultTombstoneAge)
-	return p.History > 0 && r.tomb != mainstem.Live && age > 0 && now-r.time > int64(age)
+	return p.History > 0 && r.tomb != mainstem.Live && format.TooOld(r.time, now, int64(age))
 }
 
 // sweepKey removes the records of one key whose time is over.

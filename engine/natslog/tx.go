@@ -274,7 +274,7 @@ func (t *tx) write(w *mainstem.Write) (uint64, error) {
 	case mainstem.OpPut:
 		expires := int64(0)
 		if w.TTL > 0 {
-			expires = expiry(t.now, w.TTL)
+			expires = format.ExpiresAt(t.now, int64(w.TTL))
 		}
 		return t.put(v, &record{count: max(w.Count, 1), expires: expires, size: int64(w.Size())}, w.Value, w.Headers)
 	case mainstem.OpDelete, mainstem.OpPurge:
@@ -386,5 +386,5 @@ func (t *tx) removeAt(v *view, i int) {
 
 // hidden reports whether r is no longer to be seen at time now.
 func (sp *txSpace) hidden(r *record, now int64) bool {
-	return r.expired(now) || sp.policy.MaxAge > 0 && now-r.time > int64(sp.policy.MaxAge)
+	return r.expired(now) || format.TooOld(r.time, now, int64(sp.policy.MaxAge))
 }

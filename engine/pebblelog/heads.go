@@ -1,6 +1,9 @@
 package pebblelog
 
-import "github.com/mainstemdev/mainstem"
+import (
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
 
 // head is what the committer must know of a key to write it: its newest version,
 // and whether that is a live value.
@@ -19,7 +22,7 @@ type head struct {
 // records live for maxAge ns (0: for ever).
 func (h *head) live(now, maxAge int64) bool {
 	return h.held && !h.ghost && h.tomb == mainstem.Live &&
-		(h.expires == 0 || h.expires > now) && (maxAge == 0 || h.time+maxAge > now)
+		(h.expires == 0 || h.expires > now) && !format.TooOld(h.time, now, maxAge)
 }
 
 // headCache remembers the heads of the keys written or asked for lately, by

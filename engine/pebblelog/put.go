@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -212,10 +211,7 @@ func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone
 	if ttl <= 0 {
 		return 0
 	}
-	if ttl > math.MaxInt64-t.now {
-		return math.MaxInt64
-	}
-	return t.now + ttl
+	return format.ExpiresAt(t.now, ttl)
 }
 
 // tombstoneAge returns for how many ns tombstones stay; 0 means for ever.

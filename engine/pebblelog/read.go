@@ -26,7 +26,7 @@ func (l *Log) view() view { return view{l: l, db: l.db} }
 // visible reports whether a reader sees the record at now (unix ns) in a space
 // whose records live for maxAge ns (0: for ever).
 func visible(b *format.Body, now, maxAge int64) bool {
-	return !b.Ghost && (b.Expires == 0 || b.Expires > now) && (maxAge == 0 || b.Time+maxAge > now)
+	return !b.Ghost && (b.Expires == 0 || b.Expires > now) && !format.TooOld(b.Time, now, maxAge)
 }
 
 // read is one read under way in one space.

@@ -269,7 +269,7 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 		}
 		n := 0
 		err := t.eachOldest(ts, func(key []byte, b *format.Body) error {
-			old := ts.maxAge > 0 && b.Time+ts.maxAge <= t.now
+			old := format.TooOld(b.Time, t.now, ts.maxAge)
 			big := ts.policy.MaxBytes > 0 && ts.totals.Bytes > ts.policy.MaxBytes
 			if n == sweepChunk {
 				return errEnough
@@ -321,7 +321,7 @@ func (l *Log) overLimits(s *space) bool {
 		return true
 	}
 	b, err := format.DecodeBody(body)
-	return err != nil || b.Time+int64(p.MaxAge) <= l.opts.Now().UnixNano()
+	return err != nil || format.TooOld(b.Time, l.opts.Now().UnixNano(), int64(p.MaxAge))
 }
 
 // evict removes one record because of a limit, without a tombstone. In a slot the

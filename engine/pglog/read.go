@@ -182,7 +182,7 @@ func (r *keyReader) statement(limit int, exact bool) (string, []any) {
 		extra = ""
 	}
 	s.text.WriteString(" FROM {schema}.record r WHERE r.key = " + key + " AND (r.expires IS NULL OR r.expires > " + now + ")" +
-		" AND (" + oldest + " = 0 OR r.time + " + oldest + " >= " + now + ")")
+		" AND (" + oldest + " = 0 OR r.time >= " + now + " - " + oldest + ")")
 	r.between(&s, key)
 	order := "i.version"
 	if r.vs.Reverse {

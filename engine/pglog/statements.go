@@ -22,7 +22,7 @@ type statements struct {
 // a key t) of space s at the time in now.
 func alive(t, now string) string {
 	return strings.NewReplacer("{t}", t, "{now}", now).Replace(
-		"({t}.expires IS NULL OR {t}.expires > {now}) AND (s.max_age = 0 OR {t}.time + s.max_age >= {now})")
+		"({t}.expires IS NULL OR {t}.expires > {now}) AND (s.max_age = 0 OR {t}.time >= {now} - s.max_age)")
 }
 
 func newStatements(d dialect) statements {

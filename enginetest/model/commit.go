@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -143,6 +144,9 @@ func (t *tx) apply(w mainstem.Write) (mainstem.Version, error) {
 	return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Err: fmt.Errorf("unknown operation %d", w.Op)}
 }
 
+// lastTime is the last that can be said in nanoseconds: nothing expires later.
+var lastTime = time.Unix(0, math.MaxInt64)
+
 // save makes the change of k that follows undoable.
 func (t *tx) save(k *key) {
 	before := *k
@@ -160,7 +164,9 @@ func (t *tx) put(sp *space, w mainstem.Write) mainstem.Version {
 	t.save(k)
 	r := mainstem.Record{Count: max(w.Count, 1), Headers: w.Headers.Clone(), Value: bytes.Clone(w.Value)}
 	if w.TTL > 0 {
-		r.Expires = t.now.Add(w.TTL)
+		if r.Expires = t.now.Add(w.TTL); r.Expires.After(lastTime) {
+			r.Expires = lastTime
+		}
 	}
 	return t.write(sp, k, w.Key, r)
 }

@@ -2,7 +2,7 @@
 -- the server more than the rows that it writes.
 
 -- Reports whether conditions hold. Spaces are given by name.
-CREATE FUNCTION {schema}.holds(p_now bigint, c_space text[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.holds(p_now bigint, c_space text[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN NOT EXISTS (
@@ -13,7 +13,7 @@ BEGIN
 		) k ON true
 		WHERE CASE WHEN c_test[u.i] = 0 THEN k.version IS DISTINCT FROM c_version[u.i] ELSE (c_test[u.i] = 1) =
 			(k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-				AND (s.max_age = 0 OR k.time + s.max_age >= p_now)) IS TRUE END);
+				AND (s.max_age = 0 OR k.time >= p_now - s.max_age)) IS TRUE END);
 END $$;
 
 -- Commits puts to one key, in a transaction of its own. p_n records carry p_items items and
@@ -25,7 +25,7 @@ END $$;
 -- item. Returns null, and has written nothing, if the call must be made in the general way,
 -- with the function commit: because a condition does not hold, the space does not exist, or
 -- the key gets more records than its space keeps.
-CREATE FUNCTION {schema}.append(p_now bigint, p_given bigint, p_sync text,
+CREATE OR REPLACE FUNCTION {schema}.append(p_now bigint, p_given bigint, p_sync text,
 	c_space text[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[],
 	p_space text, p_name bytea, p_mark bytea, p_rest bytea,
 	p_n integer, p_items bigint, p_bytes bigint, p_ttl bigint, p_headers bytea, p_value bytea,

@@ -1,12 +1,12 @@
 -- Time of the log: p_now, or that of the server.
-CREATE FUNCTION {schema}.tick(p_now bigint) RETURNS bigint LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION {schema}.tick(p_now bigint) RETURNS bigint LANGUAGE sql AS $$
 	SELECT coalesce(p_now, (date_part('epoch', clock_timestamp()) * 1000000)::bigint * 1000)
 $$;
 
 -- Takes the place at the end of the order: until the transaction ends, nobody else
 -- gets one. Only then is anything read, so that it is the state before the batch.
 -- The time is that of the clock, or p_given if it is earlier, but never decreases.
-CREATE FUNCTION {schema}.enter(p_now bigint, p_given bigint, OUT o_base bigint, OUT o_time bigint)
+CREATE OR REPLACE FUNCTION {schema}.enter(p_now bigint, p_given bigint, OUT o_base bigint, OUT o_time bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_advisory_xact_lock({order});
@@ -19,7 +19,7 @@ END $$;
 
 -- Tells listeners, if there are any, that spaces have records up to p_last. Whoever
 -- listens holds a lock that this cannot get; whoever begins to listen waits for it.
-CREATE FUNCTION {schema}.announce(p_last bigint, p_spaces integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.announce(p_last bigint, p_spaces integer[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
 	names text;
@@ -48,7 +48,7 @@ END $$;
 -- heads, o_heads, plus w_upto, and positions p_base plus the place. Spaces are given by
 -- name. Does nothing, and returns no o_last, if one does not exist or a key gets more
 -- records than its space keeps.
-CREATE FUNCTION {schema}.puts(p_base bigint, p_now bigint, p_spaces text[],
+CREATE OR REPLACE FUNCTION {schema}.puts(p_base bigint, p_now bigint, p_spaces text[],
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	k_n integer[], k_bytes bigint[], k_count bigint[], k_last integer[], k_ttl bigint[],
 	w_key integer[], w_upto bigint[], w_count bigint[], w_ttl bigint[], w_size integer[], w_headers bytea[], w_value bytea[],
@@ -126,7 +126,7 @@ END $$;
 -- Returns the version that each wrote, 0 for none. Everything happens in one statement:
 -- w finds the heads of the keys, e says which writes make a record, v gives versions and
 -- positions, x says what is newest, and the rest changes the tables.
-CREATE FUNCTION {schema}.apply(p_base bigint, p_now bigint, p_ids integer[], p_skip integer[],
+CREATE OR REPLACE FUNCTION {schema}.apply(p_base bigint, p_now bigint, p_ids integer[], p_skip integer[],
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	w_batch integer[], w_key integer[], w_op smallint[], w_count bigint[], w_ttl bigint[], w_size integer[], w_headers bytea[], w_value bytea[],
 	OUT o_versions bigint[], OUT o_last bigint, OUT o_spaces integer[])
@@ -139,7 +139,7 @@ BEGIN
 			CASE WHEN u.ttl > 0 THEN p_now + least(u.ttl, far) END AS expires,
 			k.id, coalesce(k.version, t.floor) AS head, coalesce(k.held, 0) AS held,
 			k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-				AND (s.max_age = 0 OR k.time + s.max_age >= p_now) AS live
+				AND (s.max_age = 0 OR k.time >= p_now - s.max_age) AS live
 		FROM unnest(w_batch, w_key, w_op, w_count, w_ttl, w_size) WITH ORDINALITY AS u(batch, key, op, count, ttl, size, ord)
 		JOIN {schema}.space s ON s.id = p_ids[k_space[u.key]]
 		JOIN {schema}.total t ON t.space = s.id
@@ -203,7 +203,7 @@ BEGIN
 END $$;
 
 -- Removes the records of a key whose versions are from p_from to p_to.
-CREATE FUNCTION {schema}.cut(p_key bigint, p_from bigint, p_to bigint, p_now bigint) RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.cut(p_key bigint, p_from bigint, p_to bigint, p_now bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
 	n bigint;

@@ -1,7 +1,7 @@
 -- Applies one write that edits history: purge 2, forget 3, truncate 4, rewrite 5,
 -- remove 6. o_version is what it wrote, o_fault what is wrong: a version that is not
 -- there, with o_got the newest of the key.
-CREATE FUNCTION {schema}.edit(p_base bigint, p_now bigint, p_space integer, p_name bytea, p_mark bytea, p_op smallint,
+CREATE OR REPLACE FUNCTION {schema}.edit(p_base bigint, p_now bigint, p_space integer, p_name bytea, p_mark bytea, p_op smallint,
 	p_version bigint, p_size integer, p_headers bytea, p_value bytea,
 	OUT o_version bigint, OUT o_fault boolean, OUT o_got bigint)
 LANGUAGE plpgsql AS $$
@@ -31,7 +31,7 @@ BEGIN
 	ELSE
 		SELECT h.tomb, h.size INTO r FROM {schema}.record h JOIN {schema}.space s ON s.id = h.space
 		WHERE h.key = k.id AND h.version = p_version AND (h.expires IS NULL OR h.expires > p_now)
-			AND (s.max_age = 0 OR h.time + s.max_age >= p_now);
+			AND (s.max_age = 0 OR h.time >= p_now - s.max_age);
 		IF NOT FOUND THEN
 			o_fault := true;
 		ELSIF p_op = 6 THEN
@@ -51,7 +51,7 @@ END $$;
 
 -- Applies the writes of one batch, some of which edit history. Runs of others are
 -- applied together.
-CREATE FUNCTION {schema}.edits(p_base bigint, p_now bigint, p_ids integer[],
+CREATE OR REPLACE FUNCTION {schema}.edits(p_base bigint, p_now bigint, p_ids integer[],
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	w_key integer[], w_op smallint[], w_count bigint[], w_ttl bigint[], w_version bigint[], w_size integer[], w_headers bytea[], w_value bytea[],
 	OUT o_versions bigint[], OUT o_last bigint, OUT o_spaces integer[], OUT o_fault integer, OUT o_got bigint)
@@ -97,14 +97,14 @@ BEGIN
 END $$;
 
 -- The numbers of spaces by name, null for those that do not exist.
-CREATE FUNCTION {schema}.numbers(p_names text[]) RETURNS integer[] LANGUAGE plpgsql STRICT AS $$
+CREATE OR REPLACE FUNCTION {schema}.numbers(p_names text[]) RETURNS integer[] LANGUAGE plpgsql STRICT AS $$
 BEGIN
 	RETURN (SELECT array_agg(s.id ORDER BY n.ord) FROM unnest(p_names) WITH ORDINALITY AS n(name, ord)
 		LEFT JOIN {schema}.space s ON s.name = n.name);
 END $$;
 
 -- Creates the spaces described in p_spaces that do not exist; returns how many.
-CREATE FUNCTION {schema}.ensure(p_spaces json, p_now bigint) RETURNS bigint LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION {schema}.ensure(p_spaces json, p_now bigint) RETURNS bigint LANGUAGE sql AS $$
 	WITH made AS (
 		INSERT INTO {schema}.space (name, created, history, max_age, max_bytes, tombstone_age, no_feed, metadata)
 		SELECT e.name, p_now, e.history, e.max_age, e.max_bytes, e.tombstone_age, e.no_feed, e.metadata
@@ -118,7 +118,7 @@ $$;
 
 -- Tests the conditions of batches against the state before them. Returns for each
 -- batch with one that does not hold which it is, and what was found.
-CREATE FUNCTION {schema}.test(p_now bigint, p_ids integer[], p_skip integer[],
+CREATE OR REPLACE FUNCTION {schema}.test(p_now bigint, p_ids integer[], p_skip integer[],
 	c_batch integer[], c_space integer[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[],
 	OUT o_batches integer[], OUT o_found jsonb)
 LANGUAGE plpgsql AS $$
@@ -133,7 +133,7 @@ BEGIN
 		) k ON true
 		LEFT JOIN {schema}.space s ON s.id = k.space
 		CROSS JOIN LATERAL (SELECT (k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-			AND (s.max_age = 0 OR k.time + s.max_age >= p_now)) IS TRUE) AS l(live)
+			AND (s.max_age = 0 OR k.time >= p_now - s.max_age)) IS TRUE) AS l(live)
 		WHERE c.batch <> ALL (p_skip)
 			AND CASE c.test WHEN 0 THEN k.version IS DISTINCT FROM c.version WHEN 1 THEN l.live ELSE NOT l.live END
 		ORDER BY c.batch, c.ord
@@ -142,7 +142,7 @@ END $$;
 
 -- Applies the one batch that creates spaces or edits history. What it changed before it
 -- failed is undone, and what is wrong is returned, so that a transaction around it goes on.
-CREATE FUNCTION {schema}.alone(p_base bigint, p_now bigint, p_spaces text[], p_ensures json,
+CREATE OR REPLACE FUNCTION {schema}.alone(p_base bigint, p_now bigint, p_spaces text[], p_ensures json,
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	w_key integer[], w_op smallint[], w_count bigint[], w_ttl bigint[], w_version bigint[], w_size integer[], w_headers bytea[], w_value bytea[],
 	OUT o_versions bigint[], OUT o_last bigint, OUT o_spaces integer[], OUT o_failure jsonb)
@@ -179,7 +179,7 @@ EXCEPTION WHEN SQLSTATE 'MS000' THEN
 END $$;
 
 -- Remembers the receipts of the batches with IDs.
-CREATE FUNCTION {schema}.remember(p_base bigint, p_time bigint, p_ids bytea[], p_skip integer[], w_batch integer[], p_versions bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.remember(p_base bigint, p_time bigint, p_ids bytea[], p_skip integer[], w_batch integer[], p_versions bigint[]) RETURNS void
 LANGUAGE sql AS $$
 	WITH z AS (
 		SELECT b.batch, b.ord, p_versions[b.ord] AS version,
@@ -207,7 +207,7 @@ $$;
 -- o_versions has an entry for each write of the batches that are neither in
 -- o_failures nor in o_duplicates; their records have the positions after o_base. If it is
 -- null, o_heads has one for each key; see puts.
-CREATE FUNCTION {schema}.commit(p_now bigint, p_given bigint, p_sync text, p_spaces text[], p_ids bytea[], p_ensures json, p_edits boolean,
+CREATE OR REPLACE FUNCTION {schema}.commit(p_now bigint, p_given bigint, p_sync text, p_spaces text[], p_ids bytea[], p_ensures json, p_edits boolean,
 	c_batch integer[], c_space integer[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[],
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	k_n integer[], k_bytes bigint[], k_count bigint[], k_last integer[], k_ttl bigint[],
@@ -292,7 +292,7 @@ BEGIN
 END $$;
 
 -- The same for a transaction of others, whose session plans as it likes.
-CREATE FUNCTION {schema}.commit_inside(p_now bigint, p_given bigint, p_sync text, p_spaces text[], p_ids bytea[], p_ensures json, p_edits boolean,
+CREATE OR REPLACE FUNCTION {schema}.commit_inside(p_now bigint, p_given bigint, p_sync text, p_spaces text[], p_ids bytea[], p_ensures json, p_edits boolean,
 	c_batch integer[], c_space integer[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[],
 	k_space integer[], k_name bytea[], k_mark bytea[], k_rest bytea[],
 	k_n integer[], k_bytes bigint[], k_count bigint[], k_last integer[], k_ttl bigint[],

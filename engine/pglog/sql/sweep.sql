@@ -1,6 +1,6 @@
 -- Removes up to p_limit records whose time to live is over. If one was the newest of its
 -- key, and the space has a feed, a tombstone follows it so that followers hear of it.
-CREATE FUNCTION {schema}.sweep_expired(p_now bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_expired(p_now bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	base bigint;
@@ -43,7 +43,7 @@ END $$;
 -- Removes up to p_limit traces of ended keys of a space with bounded history: tombstones
 -- from before p_before, and keys of which nothing is held since then. The space's floor
 -- remembers their versions.
-CREATE FUNCTION {schema}.sweep_ended(p_space integer, p_before bigint, p_now bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_ended(p_space integer, p_before bigint, p_now bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
 	n integer := 0;
@@ -81,7 +81,7 @@ END $$;
 
 -- Removes up to p_limit of the oldest records of a space: those written before p_before,
 -- and as many as are needed to free p_excess bytes.
-CREATE FUNCTION {schema}.sweep_oldest(p_space integer, p_before bigint, p_excess bigint, p_now bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_oldest(p_space integer, p_before bigint, p_excess bigint, p_now bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
 	n integer := 0;
@@ -101,7 +101,7 @@ END $$;
 
 -- Enforces what the policies of the spaces say about age and size, up to p_limit
 -- records of each. Returns how many it removed.
-CREATE FUNCTION {schema}.sweep_spaces(p_now bigint, p_default_age bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_spaces(p_now bigint, p_default_age bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	now bigint;
@@ -129,7 +129,7 @@ END $$;
 
 -- Removes up to p_limit rows that no reader sees: receipts from before their age, and
 -- what dropped spaces left behind.
-CREATE FUNCTION {schema}.sweep_remains(p_now bigint, p_id_age bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_remains(p_now bigint, p_id_age bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	n integer;

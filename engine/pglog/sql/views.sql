@@ -1,7 +1,7 @@
 -- Views for people: nothing in Mainstem reads them.
 
 -- Bytes as text if they are text, else in hexadecimal.
-CREATE FUNCTION {schema}.readable(p bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION {schema}.readable(p bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
 	RETURN convert_from(p, 'UTF8');
 EXCEPTION WHEN OTHERS THEN
@@ -9,7 +9,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Headers as an object; of those with the same name the first. See headers.go.
-CREATE FUNCTION {schema}.headers(p bytea) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION {schema}.headers(p bytea) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
 	at integer := 2;
 	n integer;
@@ -35,7 +35,7 @@ BEGIN
 END $$;
 
 -- Every record that is held, tombstones included.
-CREATE VIEW {schema}.records AS
+CREATE OR REPLACE VIEW {schema}.records AS
 SELECT s.name AS space, {schema}.readable(k.name || k.rest) AS key, r.version, r.count AS items, r.position,
 	to_timestamp(r.time / 1e9) AS time, to_timestamp(r.expires / 1e9) AS expires,
 	(ARRAY['value', 'deleted', 'purged', 'expired'])[r.tomb + 1] AS kind,
@@ -43,16 +43,16 @@ SELECT s.name AS space, {schema}.readable(k.name || k.rest) AS key, r.version, r
 FROM {schema}.record r JOIN {schema}.key k ON k.id = r.key JOIN {schema}.space s ON s.id = r.space;
 
 -- The newest value of every key that has one, in all spaces.
-CREATE VIEW {schema}.buckets AS
+CREATE OR REPLACE VIEW {schema}.buckets AS
 SELECT s.name AS space, {schema}.readable(k.name || k.rest) AS key, r.version AS revision,
 	to_timestamp(r.time / 1e9) AS time, to_timestamp(r.expires / 1e9) AS expires,
 	{schema}.headers(r.headers) AS headers, r.value AS bytes, {schema}.readable(r.value) AS value
 FROM {schema}.space s JOIN {schema}.key k ON k.space = s.id JOIN {schema}.record r ON r.key = k.id AND r.version = k.version
 WHERE k.position IS NOT NULL AND k.tomb = 0
-	AND (k.expires IS NULL OR k.expires > {schema}.tick(NULL)) AND (s.max_age = 0 OR k.time + s.max_age >= {schema}.tick(NULL));
+	AND (k.expires IS NULL OR k.expires > {schema}.tick(NULL)) AND (s.max_age = 0 OR k.time >= {schema}.tick(NULL) - s.max_age);
 
 -- The events of event stores: spaces named event/ and the name of the store.
-CREATE VIEW {schema}.events AS
+CREATE OR REPLACE VIEW {schema}.events AS
 SELECT substr(s.name, 7) AS store, {schema}.readable(k.name || k.rest) AS stream, r.version, r.position,
 	to_timestamp(r.time / 1e9) AS time, {schema}.headers(r.headers) ->> '$type' AS type,
 	{schema}.headers(r.headers) AS headers, r.value AS bytes, {schema}.readable(r.value) AS data
@@ -60,7 +60,7 @@ FROM {schema}.record r JOIN {schema}.key k ON k.id = r.key JOIN {schema}.space s
 WHERE s.name LIKE 'event/%' AND r.tomb = 0;
 
 -- The spaces and what they hold.
-CREATE VIEW {schema}.spaces AS
+CREATE OR REPLACE VIEW {schema}.spaces AS
 SELECT s.name, s.history, s.max_age / 1e9 * interval '1 second' AS max_age, s.max_bytes, s.no_feed, s.metadata,
 	to_timestamp(s.created / 1e9) AS created, t.keys, t.records, t.bytes, t.last AS last_position, to_timestamp(nullif(t.updated, 0) / 1e9) AS updated
 FROM {schema}.space s JOIN {schema}.total t ON t.space = s.id;
