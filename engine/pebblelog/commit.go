@@ -37,6 +37,7 @@ type waiter struct {
 	batch *mainstem.Batch
 	job   func(*tx) error // instead of a batch
 	reads bool            // job only reads: it runs even when nothing can be written
+	frees bool            // job writes next to nothing and removes: it runs on a nearly full disk
 	op    string
 
 	receipt mainstem.Receipt
@@ -62,6 +63,11 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		return mainstem.Receipt{}, err
 	}
 	return r, nil
+}
+
+// removal is exclusive for jobs that free disk space: see removalFloor.
+func (l *Log) removal(ctx context.Context, op string, job func(*tx) error) error {
+	return l.enqueue(ctx, &waiter{job: job, frees: true, op: op, wake: make(chan struct{}, 1)})
 }
 
 // exclusive runs job alone in an indexed tx, in its place in the order of commits.
@@ -205,7 +211,7 @@ func (c *committer) take(group []*waiter) []*waiter {
 // Pebble batch, at least one, and returns how many. Their outcomes are set.
 func (l *Log) commitRun(group []*waiter) int {
 	n := 0
-	for n < len(group) && l.isPlain(group[n]) {
+	for n < len(group) && l.isPlain(group[n]) && (!l.disk.short || group[n].removes() == group[0].removes()) {
 		n++
 	}
 	indexed := n == 0
@@ -347,7 +353,7 @@ func (l *Log) lazy(run []*waiter) bool {
 
 // write hands the tx to Pebble and waits until it is as durable as asked.
 func (l *Log) write(t *tx, run []*waiter) (err error) {
-	if err := l.checkSpace(t.pb.Len()); err != nil {
+	if err := l.checkSpace(t.pb.Len(), removesAll(run)); err != nil {
 		return err
 	}
 	lazy := l.lazy(run)

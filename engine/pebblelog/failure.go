@@ -111,11 +111,42 @@ type diskCheck struct {
 const (
 	diskCheckEvery = time.Second
 	diskCheckShare = 8 // look again after MinFree/8 bytes
+	removalShare   = 16
 )
 
-// checkSpace refuses a commit of n bytes if the disk is nearly full. Only the
-// leader calls it.
-func (l *Log) checkSpace(n int) error {
+// removalFloor is the free space below which not even removals are taken: they make room,
+// but are written themselves first, and so are the sorted files without what they removed.
+func (l *Log) removalFloor() int64 { return l.opts.MinFree / removalShare }
+
+// removes reports whether w adds nothing but small marks of what it removes.
+func (w *waiter) removes() bool {
+	if w.batch == nil {
+		return w.frees
+	}
+	if len(w.batch.Ensures()) > 0 {
+		return false
+	}
+	for i := range w.batch.Writes() {
+		wr := &w.batch.Writes()[i]
+		if wr.Op == mainstem.OpPut || wr.Op == mainstem.OpRewrite || len(wr.Headers) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func removesAll(run []*waiter) bool {
+	for _, w := range run {
+		if !w.removes() {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSpace refuses a commit of n bytes if the disk is nearly full: removals have a lower
+// limit than other commits. Only the leader calls it.
+func (l *Log) checkSpace(n int, removes bool) error {
 	if l.opts.MinFree < 0 {
 		return nil
 	}
@@ -130,13 +161,17 @@ func (l *Log) checkSpace(n int) error {
 		return nil // memory, or a file system that cannot say
 	}
 	d.short = usage.AvailBytes < uint64(l.opts.MinFree)+uint64(n)
-	if !d.short {
+	limit := l.opts.MinFree
+	if removes {
+		limit = l.removalFloor()
+	}
+	if usage.AvailBytes >= uint64(limit)+uint64(n) {
 		return nil
 	}
 	return &mainstem.Error{
 		Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten,
-		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d", usage.AvailBytes, l.opts.MinFree),
-		Hint: "free disk space; commits go on by themselves",
+		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d, removals below %d", usage.AvailBytes, l.opts.MinFree, l.removalFloor()),
+		Hint: "free disk space, or delete, forget, truncate or drop what is not needed; commits go on by themselves",
 	}
 }
 

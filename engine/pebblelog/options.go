@@ -28,8 +28,10 @@ type Options struct {
 	// HeadCache is how many keys' newest versions the committer remembers. Default 65,536.
 	HeadCache int
 	// MinFree is the free disk space, in bytes, below which commits fail with
-	// Unavailable, so that the disk never fills in the middle of one. Default 64 MiB;
-	// negative turns the check off.
+	// Unavailable, so that the disk never fills in the middle of one. What only removes
+	// goes on down to a sixteenth of it: deletes without headers, forget, truncate,
+	// dropping and altering spaces, and the enforcement of ages, sizes and times to live.
+	// Default 64 MiB; negative turns the check off.
 	MinFree int64
 	// SweepEvery is how often age and size limits of spaces are enforced on disk.
 	// Default 10s. Times to live are enforced when they end, whatever this is.

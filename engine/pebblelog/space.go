@@ -116,7 +116,7 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 // the records beyond it in the same commit: it takes time and memory in
 // proportion to them.
 func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
-	return l.exclusive(ctx, "alter space", func(t *tx) error {
+	return l.removal(ctx, "alter space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
 			return notFound("alter space", name, nil)
@@ -138,7 +138,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 
 // DropSpace implements [mainstem.SpaceManager].
 func (l *Log) DropSpace(ctx context.Context, name string) error {
-	return l.exclusive(ctx, "drop space", func(t *tx) error {
+	return l.removal(ctx, "drop space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
 			return notFound("drop space", name, nil)

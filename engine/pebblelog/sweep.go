@@ -152,7 +152,7 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	if len(due) == 0 {
 		return 0, nil
 	}
-	err = l.exclusive(ctx, "sweep", func(t *tx) error {
+	err = l.removal(ctx, "sweep", func(t *tx) error {
 		byID := map[uint32]string{}
 		for name, s := range l.spaces.Load().byName {
 			byID[s.id] = name
@@ -262,7 +262,7 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 	if s == nil || !l.overLimits(s) {
 		return false, nil
 	}
-	err = l.exclusive(ctx, "sweep", func(t *tx) error {
+	err = l.removal(ctx, "sweep", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
 			return nil
@@ -444,7 +444,7 @@ func (l *Log) sweepIDs(ctx context.Context) error {
 		if err != nil || len(old) == 0 {
 			return mapError("sweep", err)
 		}
-		err = l.exclusive(ctx, "sweep", func(t *tx) error {
+		err = l.removal(ctx, "sweep", func(t *tx) error {
 			for _, k := range old {
 				_, id, err := format.DecodeIDOrderKey(k)
 				if err != nil {
