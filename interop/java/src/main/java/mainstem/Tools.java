@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
@@ -14,13 +15,27 @@ import org.apache.kafka.common.utils.Exit;
  * they do. A tool runs alone: standard output and the exit procedure are those of the process.
  */
 final class Tools implements Agent.Client {
-    /** Exited ends a tool where it would end the JVM. */
-    private static final class Exited extends Error {
-        final int status;
+    /** Exited unwinds a tool where it would end the JVM. */
+    private static final class Exited extends Error {}
 
-        Exited(int status) {
-            super("exit " + status, null, false, false);
-            this.status = status;
+    /** Ending is how a tool ended. Some catch and print everything, Exited too, and exit again: only the first exit counts. */
+    private static final class Ending extends OutputStream implements Exit.Procedure {
+        final ByteArrayOutputStream output = new ByteArrayOutputStream();
+        int status = -1; // -1 while it runs
+
+        @Override
+        public synchronized void execute(int code, String message) {
+            if (status < 0) {
+                status = code;
+            }
+            throw new Exited();
+        }
+
+        @Override
+        public synchronized void write(int b) {
+            if (status < 0) {
+                output.write(b);
+            }
         }
     }
 
@@ -34,25 +49,19 @@ final class Tools implements Agent.Client {
     }
 
     private static synchronized Object run(String name, String[] args, String input) throws Exception {
-        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        Ending ending = new Ending();
         PrintStream stdout = System.out;
         PrintStream stderr = System.err;
         InputStream stdin = System.in;
-        int[] status = {0};
-        Exit.Procedure exit = (code, message) -> {
-            throw new Exited(code);
-        };
-        Exit.setExitProcedure(exit);
-        Exit.setHaltProcedure(exit);
-        try (PrintStream to = new PrintStream(out, true, StandardCharsets.UTF_8)) {
+        Exit.setExitProcedure(ending);
+        Exit.setHaltProcedure(ending);
+        try (PrintStream to = new PrintStream(ending, true, StandardCharsets.UTF_8)) {
             System.setOut(to);
             System.setErr(to);
             System.setIn(new ByteArrayInputStream(input.getBytes(StandardCharsets.UTF_8)));
             Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) args);
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof Exited ended) {
-                status[0] = ended.status;
-            } else {
+            if (!(e.getCause() instanceof Exited)) {
                 throw e;
             }
         } finally {
@@ -62,6 +71,6 @@ final class Tools implements Agent.Client {
             Exit.resetExitProcedure();
             Exit.resetHaltProcedure();
         }
-        return Agent.object("status", status[0], "output", out.toString(StandardCharsets.UTF_8));
+        return Agent.object("status", Math.max(0, ending.status), "output", ending.output.toString(StandardCharsets.UTF_8));
     }
 }
