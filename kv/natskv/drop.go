@@ -128,6 +128,9 @@ func (s *stream) mismatch(op string, have, want map[string]string) error {
 		Hint: "names that differ only in where an underline stands share a bucket"}
 }
 
+// errNoTables has the text of go-orb's plug-in, which services look for.
+var errNoTables = errors.New("can't drop table when bucket per table is disabled")
+
 // DropTable removes exactly one table with all it holds. A bucket that does not
 // exist is NotFound; one that is recorded under other names of the same spelling is
 // Exists and stays. In a bucket with many tables, it purges the keys whose envelopes say
@@ -143,7 +146,7 @@ func (s *Store) DropTable(ctx context.Context, database, table string) error {
 		return s.drop(ctx, st, want)
 	case s.layout.kind == kindOrb:
 		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "drop table", Space: st.bucket, Outcome: mainstem.NotWritten,
-			Err: errors.New("the layout has no tables: all of them are one"), Hint: "drop the database, or use the layout Shared"}
+			Err: errNoTables, Hint: "all tables of this layout are one: drop the database, or use the layout Shared"}
 	case table == "":
 		return invalid("drop table", "the empty table has no keys of its own in the layout %s: drop the database", s.layout)
 	}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem/internal/testnats"
@@ -96,7 +98,41 @@ func TestDropTableInASharedBucket(t *testing.T) {
 		wantError(t, s.DropDatabase(ctx, "app"), errNotFound)
 	}
 	s := open(t, testnats.NewServer(t, nil).URL(), &natskv.Options{Layout: orb(t, natskv.OrbOptions{})})
-	wantError(t, s.DropTable(t.Context(), "app", "t"), errUnsupported)
+	err := s.DropTable(t.Context(), "app", "t")
+	wantError(t, err, errUnsupported)
+	if text := "can't drop table when bucket per table is disabled"; !strings.Contains(err.Error(), text) {
+		t.Errorf("DropTable without a bucket for each table: %v, want the text of go-orb's plug-in: %s", err, text)
+	}
+}
+
+// What others have written under subjects that are no keys of a layout is in no list:
+// Get would refuse it.
+func TestKeysAreThoseThatGetTakes(t *testing.T) {
+	eachLayout(t, natskv.Options{}, func(t *testing.T, url string, s *natskv.Store) {
+		ctx := t.Context()
+		b := table[string](t, s, "app/t", nil)
+		must[kv.Revision](t)(b.Put(ctx, "ours", "v"))
+		nc := connect(t, url)
+		streams := js(t, url)
+		for name := range streams.StreamNames(ctx).Name() {
+			bucket, ok := strings.CutPrefix(name, "KV_")
+			if !ok {
+				continue
+			}
+			for _, token := range []string{"t_a%b", "t_a@b", "t_", "t_caf\u00e9", "a!b", "MFRGG=", strings.Repeat("k", natskv.MaxToken+1)} {
+				must[*nats.Msg](t)(nc.Request("$KV."+bucket+"."+token, []byte(`{"key":"k","data":"MQ=="}`), time.Minute))
+			}
+		}
+		noError(t, b.Sync(ctx))
+		for _, key := range keysOf(t, b, nil) {
+			if _, err := b.Get(ctx, key); errors.Is(err, errInvalid) {
+				t.Errorf("Keys has %q: Get: %v", key, err)
+			}
+		}
+		if n := must[int64](t)(b.Count(ctx, &kv.Query{Prefix: "ours"})); n != 1 {
+			t.Errorf("%d of our keys are listed, want 1", n)
+		}
+	})
 }
 
 // Keys that an operator has purged from the stream, without a message, go from lists.

@@ -212,10 +212,14 @@ func (l Layout) token(full string) (string, error) {
 // that a reader of this layout could not ask for.
 func (l Layout) full(token string) (string, bool) {
 	if !l.encoded {
-		return token, token != ""
+		if token == "" {
+			return "", false
+		}
+		_, err := l.token(token)
+		return token, err == nil
 	}
 	key, err := b32.DecodeString(token)
-	if err != nil || len(key) == 0 {
+	if err != nil || len(key) == 0 || len(token) > MaxToken {
 		return "", false
 	}
 	return string(key), b32.EncodeToString(key) == token

@@ -1,6 +1,7 @@
 package gomicro
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,9 @@ import (
 // bucket: its option DeleteBucket sets it, and the key is then the bucket's name.
 const deleteBucket = "DELETE_BUCKET"
 
+// DefaultDescription is the description of buckets that go-micro's plug-in creates.
+const DefaultDescription = "KeyValue storage administered by go-micro store plugin"
+
 // Config configures an adapter. Nil and zero fields mean the defaults.
 type Config struct {
 	// Database and Table are those of calls that do not say. Defaults: "default" and
@@ -28,6 +32,15 @@ type Config struct {
 	// DefaultTTL is the time after which everything in a bucket that this adapter
 	// creates is removed. Default 0: never.
 	DefaultTTL time.Duration
+	// Memory keeps the buckets that this adapter creates in the memory of the servers, as
+	// the plug-in's option DefaultMemory does. Default: in files.
+	Memory bool
+	// Replicas is how many servers of a cluster hold a bucket that this adapter creates:
+	// 1 to 5. Default 1.
+	Replicas int
+	// Description is that of the buckets that this adapter creates, as of the plug-in's
+	// option DefaultDescription. Default: [DefaultDescription].
+	Description string
 	// IgnoreExpiry writes records without their Expiry, and ignores WriteTTL and
 	// WriteExpiry, as go-micro's own plug-in does.
 	IgnoreExpiry bool
@@ -126,7 +139,8 @@ func (s *Store[Record, Options, ReadOptions, WriteOptions, DeleteOptions, ListOp
 	}
 	var err error
 	c.bucket, err = natskv.OpenTable[natskv.Envelope](s.kv, c.database, c.table, &natskv.TableOptions{
-		MaxAge: s.config.DefaultTTL, Description: "KeyValue storage administered by go-micro store plugin",
+		MaxAge: s.config.DefaultTTL, Memory: s.config.Memory, Replicas: s.config.Replicas,
+		Description: cmp.Or(s.config.Description, DefaultDescription),
 	})
 	return c, err
 }

@@ -209,6 +209,36 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+func TestBucketsAreMadeAsConfigured(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	nc, err := nats.Connect(srv.URL())
+	noError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	noError(t, err)
+	for bucket, c := range map[string]gomicro.Config{
+		"plain":  {},
+		"chosen": {Memory: true, Description: "sessions", Replicas: 1},
+	} {
+		c.Database = bucket
+		noError(t, open(t, srv.URL(), natskv.GoMicro(true), c).Write(&Record{Key: "k"}))
+		stream, err := js.Stream(t.Context(), "KV_"+bucket)
+		noError(t, err)
+		want := jetstream.StreamConfig{Description: gomicro.DefaultDescription, Storage: jetstream.FileStorage, Replicas: 1}
+		if c.Memory {
+			want.Description, want.Storage = "sessions", jetstream.MemoryStorage
+		}
+		got := stream.CachedInfo().Config
+		if got.Description != want.Description || got.Storage != want.Storage || got.Replicas != want.Replicas {
+			t.Errorf("%s: %q, %s, %d replicas; want %q, %s, %d", bucket, got.Description, got.Storage, got.Replicas, want.Description, want.Storage, want.Replicas)
+		}
+	}
+	// One server cannot hold two copies: the number reaches it.
+	if err := open(t, srv.URL(), natskv.GoMicro(true), gomicro.Config{Database: "two", Replicas: 2}).Write(&Record{Key: "k"}); err == nil {
+		t.Error("one server took a bucket of two replicas")
+	}
+}
+
 func TestTypesThatDoNotFit(t *testing.T) {
 	type wrong struct{ Nothing int }
 	_, err := gomicro.New[wrong, Options, ReadOptions, WriteOptions, DeleteOptions, ListOptions,
