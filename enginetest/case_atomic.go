@@ -145,6 +145,7 @@ func (e *env) whileWriting(fill func(b *mainstem.Batch, n int), look func() erro
 				if err := look(); err != nil || last {
 					return err
 				}
+				e.progress.moved()
 				last = done.Load()
 			}
 		}
@@ -152,7 +153,7 @@ func (e *env) whileWriting(fill func(b *mainstem.Batch, n int), look func() erro
 		for n := 1; n <= busy(); n++ {
 			b := mainstem.NewBatch()
 			fill(b, n)
-			if _, err := e.log.Commit(e.ctx, b); err != nil {
+			if _, err := e.attempt(b); err != nil {
 				return fmt.Errorf("commit %d: %w", n, err)
 			}
 		}

@@ -51,7 +51,7 @@ func (e *env) conditions(list []condition) {
 		if c.holds {
 			b := mainstem.NewBatch()
 			b.If(cond)
-			if _, err := e.log.Commit(e.ctx, b); err != nil {
+			if _, err := e.attempt(b); err != nil {
 				e.Fatalf("%+v on %s: %v, want it to hold", cond, c.state, err)
 			}
 			continue
@@ -141,7 +141,7 @@ func conditionsAfterExpiry(e *env) {
 		e.pass(2 * shortly)
 		b := mainstem.NewBatch()
 		b.IfExists(s, []byte("k"))
-		_, err := e.log.Commit(e.ctx, b)
+		_, err := e.attempt(b)
 		if c := e.kind("commit if an expired key exists", err, mainstem.KindConflict); c.GotLive || c.Got < 2 {
 			e.Fatalf("%v: got version %d, live %v, want one of at least 2 that is not live", err, c.Got, c.GotLive)
 		}
@@ -265,7 +265,7 @@ func (e *env) increment(space, key string) error {
 		b := mainstem.NewBatch()
 		b.IfVersion(space, []byte(key), r.Version)
 		b.Put(space, []byte(key), []byte(strconv.Itoa(n+1)))
-		if _, err = e.log.Commit(e.ctx, b); err == nil || !errors.Is(err, mainstem.ErrConflict) {
+		if _, err = e.attempt(b); err == nil || !errors.Is(err, mainstem.ErrConflict) {
 			return err
 		}
 	}
@@ -280,7 +280,7 @@ func oneWinner(e *env) {
 			b := mainstem.NewBatch()
 			b.IfAbsent("b", key)
 			b.Put("b", key, []byte{byte(i)})
-			_, err := e.log.Commit(e.ctx, b)
+			_, err := e.attempt(b)
 			if errors.Is(err, mainstem.ErrConflict) {
 				return nil
 			}
@@ -357,7 +357,7 @@ func (e *env) transfer(space, from, to string) error {
 			b.IfVersion(space, []byte(key), r.Version)
 			b.Put(space, []byte(key), []byte(strconv.Itoa(n+change)))
 		}
-		if _, err := e.log.Commit(e.ctx, b); err == nil || !errors.Is(err, mainstem.ErrConflict) {
+		if _, err := e.attempt(b); err == nil || !errors.Is(err, mainstem.ErrConflict) {
 			return err
 		}
 	}

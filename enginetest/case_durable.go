@@ -171,7 +171,7 @@ func closeKeepsAcknowledged(e *env) {
 			name := fmt.Sprintf("%d.%d", w, n)
 			b := mainstem.NewBatch()
 			b.Put("s", []byte("k"), []byte(name))
-			_, err := e.log.Commit(e.ctx, b)
+			_, err := e.attempt(b)
 			mu.Lock()
 			switch {
 			case err == nil:

@@ -223,7 +223,7 @@ func commitCopies(e *env) {
 		b.Add(mainstem.Write{Space: space, Key: key, Value: value, Headers: h})
 		b.IfAbsent(space, key)
 		fl := e.follow(mainstem.Filter{Spaces: []string{space}, After: e.head()})
-		if _, err := e.log.Commit(e.ctx, b); err != nil {
+		if _, err := e.attempt(b); err != nil {
 			e.Fatalf("commit: %v", err)
 		}
 		for _, s := range [][]byte{key, value, name} {
@@ -306,7 +306,7 @@ func batchCommittedAgain(e *env) {
 	b.Add(mainstem.Write{Space: "new", Key: []byte("k"), Count: 2, Headers: mainstem.Headers{{Name: "h"}}})
 	shape := describe(b)
 	for n := range 3 {
-		r, err := e.log.Commit(e.ctx, b)
+		r, err := e.attempt(b)
 		if err != nil {
 			e.Fatalf("commit %d of the same batch: %v", n+1, err)
 		}

@@ -196,7 +196,7 @@ func opsOnExpired(e *env) {
 		}
 		b := mainstem.NewBatch()
 		b.Rewrite(s, []byte("k"), 1, []byte("x"), nil)
-		_, err := e.log.Commit(e.ctx, b)
+		_, err := e.attempt(b)
 		e.kind("rewrite of an expired record", err, mainstem.KindNotFound)
 		r := e.commit(func(b *mainstem.Batch) { b.IfAbsent(s, []byte("new")); b.Put(s, []byte("new"), []byte("v")) })
 		e.sweep()

@@ -33,6 +33,7 @@ func historyOfClients(impatience int) func(e *env) {
 				if err := w.step(); err != nil {
 					return err
 				}
+				e.progress.moved()
 			}
 			return nil
 		})

@@ -120,7 +120,7 @@ func limitsAreExact(e *env) {
 
 	full := mainstem.NewBatch()
 	fillBatch(full, lim, lim.MaxBatchBytes)
-	if _, err := e.log.Commit(e.ctx, full); err != nil {
+	if _, err := e.attempt(full); err != nil {
 		e.Fatalf("a batch of exactly %d bytes: %v", lim.MaxBatchBytes, err)
 	}
 	many, tests := mainstem.NewBatch(), mainstem.NewBatch()
@@ -129,14 +129,14 @@ func limitsAreExact(e *env) {
 		tests.IfAbsent("s", []byte("nothing"))
 	}
 	for what, b := range map[string]*mainstem.Batch{"writes": many, "conditions": tests} {
-		if _, err := e.log.Commit(e.ctx, b); err != nil {
+		if _, err := e.attempt(b); err != nil {
 			e.Fatalf("a batch of exactly %d %s: %v", lim.MaxBatchWrites, what, err)
 		}
 	}
 	many.Delete("s", []byte("nothing"))
 	tests.IfAbsent("s", []byte("nothing"))
 	for what, b := range map[string]*mainstem.Batch{"writes": many, "conditions": tests} {
-		_, err := e.log.Commit(e.ctx, b)
+		_, err := e.attempt(b)
 		e.kind(fmt.Sprintf("a batch of %d %s", lim.MaxBatchWrites+1, what), err, mainstem.KindInvalid)
 	}
 }
@@ -148,7 +148,7 @@ func failedBatches(e *env) {
 	b := mainstem.NewBatch()
 	muchWork(b)
 	b.Fail(mine)
-	if _, err := e.log.Commit(e.ctx, b); !errors.Is(err, mine) {
+	if _, err := e.attempt(b); !errors.Is(err, mine) {
 		e.Fatalf("a batch failed with %q is committed with %v", mine, err)
 	}
 	e.unchanged(before, "after a failed batch")
@@ -279,7 +279,7 @@ func closedLog(e *env) {
 	e.kind("a follower of a closed log", fl.ended(), mainstem.KindClosed)
 	b := mainstem.NewBatch()
 	b.Put("s", []byte("k"), nil)
-	_, err := e.log.Commit(e.ctx, b)
+	_, err := e.attempt(b)
 	if failure := e.kind("commit", err, mainstem.KindClosed); failure.Outcome != mainstem.NotWritten {
 		e.Fatalf("the outcome of %q is %q, want %q", err, failure.Outcome, mainstem.NotWritten)
 	}

@@ -30,7 +30,7 @@ var idempotentCases = []testCase{
 func (e *env) again(b *mainstem.Batch, first mainstem.Receipt) {
 	e.Helper()
 	before := e.dump(e.log)
-	r, err := e.log.Commit(e.ctx, b)
+	r, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit of a duplicate of %q: %v", b.ID, err)
 	}
@@ -50,7 +50,7 @@ func secondCommitWritesNothing(e *env) {
 	b.ID = "once"
 	muchWork(b)
 	b.Delete("s", []byte("nothing")) // writes no record: version 0
-	first, err := e.log.Commit(e.ctx, b)
+	first, err := e.attempt(b)
 	if err != nil || first.Duplicate || len(first.Versions) != b.Len() {
 		e.Fatalf("first commit: %+v, %v", first, err)
 	}
@@ -75,7 +75,7 @@ func duplicateDespiteConditions(e *env) {
 	b.ID = "create"
 	b.IfAbsent("s", []byte("k"))
 	b.Put("s", []byte("k"), []byte("v"))
-	first, err := e.log.Commit(e.ctx, b)
+	first, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit: %v", err)
 	}
@@ -130,7 +130,7 @@ func oneOfManyWrites(e *env) {
 			b.ID = fmt.Sprint("round ", round)
 			b.Put("s", []byte("k"), []byte{byte(i)})
 			b.Put("s", []byte("l"), []byte{byte(i)})
-			r, err := e.log.Commit(e.ctx, b)
+			r, err := e.attempt(b)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, r)
@@ -159,7 +159,7 @@ func duplicateAfterReopen(e *env) {
 	b := mainstem.NewBatch()
 	b.ID = "before"
 	muchWork(b)
-	first, err := e.log.Commit(e.ctx, b)
+	first, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit: %v", err)
 	}
@@ -174,7 +174,7 @@ func emptyBatchWithID(e *env) {
 	b := mainstem.NewBatch()
 	b.ID = "check"
 	b.IfAbsent("s", []byte("k"))
-	first, err := e.log.Commit(e.ctx, b)
+	first, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit: %v", err)
 	}

@@ -271,7 +271,7 @@ func manyFollowers(e *env) {
 			for n := range records {
 				b := mainstem.NewBatch()
 				b.Put("s", []byte("k"), fmt.Append(nil, n))
-				if _, err := e.log.Commit(e.ctx, b); err != nil {
+				if _, err := e.attempt(b); err != nil {
 					return err
 				}
 			}

@@ -132,7 +132,7 @@ func (e *env) manyWrite(done *atomic.Bool) error {
 			for i := range (w+n)%3 + 1 {
 				b.Put([]string{"even", "odd"}[(n+i)%2], []byte{byte('a' + w)}, fmt.Appendf(nil, "%d.%d.%d", w, n, i))
 			}
-			if _, err := e.log.Commit(e.ctx, b); err != nil {
+			if _, err := e.attempt(b); err != nil {
 				return err
 			}
 			runtime.Gosched() // readers shall see every state of a quick log too
@@ -286,7 +286,7 @@ func committedIsReadable(e *env) {
 			b := mainstem.NewBatch()
 			b.Put("s", key, []byte{byte(n)})
 			b.Put("b", key, []byte{byte(n)})
-			r, err := e.log.Commit(e.ctx, b)
+			r, err := e.attempt(b)
 			if err != nil {
 				return err
 			}
@@ -333,7 +333,7 @@ func versionsAreConsecutive(e *env) {
 		for n := range writerWork {
 			b := mainstem.NewBatch()
 			b.Add(mainstem.Write{Space: "s", Key: []byte("k"), Count: uint32(n%3 + 1)})
-			r, err := e.log.Commit(e.ctx, b)
+			r, err := e.attempt(b)
 			if err != nil {
 				return err
 			}
@@ -369,7 +369,7 @@ func timeNeverDecreases(e *env) {
 		for range writerWork {
 			b := mainstem.NewBatch()
 			b.Put("s", []byte{byte('a' + w)}, nil)
-			r, err := e.log.Commit(e.ctx, b)
+			r, err := e.attempt(b)
 			if err != nil {
 				return err
 			}

@@ -247,7 +247,7 @@ func backupAndRestore(e *env) {
 	b := mainstem.NewBatch()
 	b.ID = "before"
 	muchWork(b)
-	first, err := e.log.Commit(e.ctx, b)
+	first, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit: %v", err)
 	}
@@ -282,7 +282,7 @@ func backupWhileWriting(e *env) {
 				b := mainstem.NewBatch()
 				b.Put("s", []byte("a"), fmt.Append(nil, n))
 				b.Put("s", []byte("b"), fmt.Append(nil, n))
-				if _, err := e.log.Commit(e.ctx, b); err != nil {
+				if _, err := e.attempt(b); err != nil {
 					return err
 				}
 				acknowledged <- n

@@ -303,7 +303,7 @@ func spacesAtOnce(e *env) {
 				b := mainstem.NewBatch()
 				b.Ensure(name+"-ensured", mainstem.Policy{History: 1})
 				b.Put(name+"-ensured", []byte{byte(i)}, nil)
-				_, err := e.log.Commit(e.ctx, b)
+				_, err := e.attempt(b)
 				return err
 			}
 			err := e.log.CreateSpace(e.ctx, name, mainstem.Policy{})

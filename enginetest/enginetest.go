@@ -81,13 +81,13 @@ func storeOf(t *testing.T, f Features, open func(t *testing.T) mainstem.Log) sto
 // check runs the case on a new log and says on failure what was promised.
 func (c testCase) check(r reporter, f Features, s store) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 12*f.Patience)
-	e := &env{reporter: r, ctx: ctx, f: f, store: s, law: c.law}
+	p := newProgress(12 * f.Patience)
+	e := &env{reporter: r, ctx: p, progress: p, f: f, store: s, law: c.law}
 	defer func() {
 		if e.log != nil {
 			e.finish()
 		}
-		cancel()
+		p.stop()
 		if r.Failed() {
 			r.Logf("%s breaks %s: %s", c.title(), e.law, c.promise)
 		}
@@ -102,11 +102,12 @@ func (c testCase) check(r reporter, f Features, s store) {
 // at once; they may be called by the goroutine of the case only.
 type env struct {
 	reporter
-	ctx context.Context // ends long after the case should have
+	ctx context.Context // of progress: ends when the case stands still
 	log mainstem.Log
 	f   Features
 	law Law // what a failure breaks; that of the case unless the case knows better
 	store
+	progress *progress
 }
 
 // finish checks and closes the log of the case. A case that failed may leave a

@@ -25,7 +25,7 @@ func (e *env) commit(fill func(b *mainstem.Batch)) mainstem.Receipt {
 	e.Helper()
 	b := mainstem.NewBatch()
 	fill(b)
-	r, err := e.log.Commit(e.ctx, b)
+	r, err := e.attempt(b)
 	if err != nil {
 		e.Fatalf("commit %s: %v", describe(b), err)
 	}
@@ -59,7 +59,7 @@ func (e *env) refused(kind mainstem.Kind, fill func(b *mainstem.Batch)) *mainste
 	before := e.dump(e.log)
 	b := mainstem.NewBatch()
 	fill(b)
-	r, err := e.log.Commit(e.ctx, b)
+	r, err := e.attempt(b)
 	if err == nil {
 		e.Fatalf("commit %s succeeded with %+v, want %s", describe(b), r, kind)
 	}

@@ -15,10 +15,9 @@ import (
 
 // machine runs the steps of one program on an engine and on the model.
 type machine struct {
-	env    *env // for the engine's log and how to reopen it; it reports nothing
-	model  *model.Log
-	ctx    context.Context
-	cancel context.CancelFunc
+	env   *env // for the engine's log and how to reopen it; it reports nothing
+	model *model.Log
+	ctx   context.Context
 
 	// at maps positions of the model to those of the engine. Positions may differ,
 	// their order may not.
@@ -36,13 +35,13 @@ func (loud) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args.
 func (loud) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 func newMachine(f Features, s store) *machine {
-	ctx, cancel := context.WithTimeout(context.Background(), 12*f.Patience)
+	p := newProgress(12 * f.Patience)
 	o := &model.Options{Limits: f.Limits}
 	if f.Clock != nil {
 		o.Now = f.Clock.Now
 	}
-	e := &env{reporter: loud{}, ctx: ctx, f: f, store: s, log: s.open()}
-	return &machine{env: e, model: model.New(o), ctx: ctx, cancel: cancel, at: map[mainstem.Position]mainstem.Position{}}
+	e := &env{reporter: loud{}, ctx: p, progress: p, f: f, store: s, log: s.open()}
+	return &machine{env: e, model: model.New(o), ctx: p, at: map[mainstem.Position]mainstem.Position{}}
 }
 
 // finish compares all that is left, if thorough also after a restart, and checks
@@ -60,6 +59,7 @@ func (m *machine) finish(thorough bool) error {
 	}
 	for range 2 {
 		for _, st := range steps {
+			m.env.progress.moved()
 			if err := st.run(m); err != nil {
 				return fmt.Errorf("in the end, %s: %w", st, err)
 			}
@@ -85,7 +85,7 @@ func (m *machine) finish(thorough bool) error {
 
 // close releases everything, also after a failure.
 func (m *machine) close() error {
-	defer m.cancel()
+	defer m.env.progress.stop()
 	if s := m.snapshots.engine; s != nil {
 		_ = guarded(s.Close)
 	}

@@ -76,6 +76,7 @@ func (p program) run(f Features, s store, thorough bool) (ran program, err error
 	m := newMachine(f, s)
 	err = guarded(func() error {
 		for i, st := range p {
+			m.env.progress.moved()
 			if err := st.run(m); err != nil {
 				p = p[:i+1] // the rest did not run
 				return fmt.Errorf("step %d, %s: %w", i+1, st, err)
