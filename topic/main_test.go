@@ -176,7 +176,7 @@ func all(t testing.TB, tp *Topic, o *ConsumeOptions) map[int32][]Record {
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !f() {
 		select {

@@ -9,6 +9,15 @@ var Exceptions = []Exception{
 
 	{"sleep-in-test", "enginetest/mutant_list_test.go", "the mutant leaves a gap that a lock should have covered, for the suite to find"},
 
+	{"pause-in-test", "actor/actor_test.go:slowStop.Stop", "the actor runs in a bubble of synctest, where a minute costs nothing"},
+	{"pause-in-test", "actor/actorprom/metrics_test.go:sleeper.Receive", "the actor runs in a bubble of synctest"},
+	{"pause-in-test", "actor/cluster/clustertest/namespace_linux_test.go:hold", "how long a network is cut is what these tests are about; nothing is expected to have happened after it"},
+	{"pause-in-test", "actor/cluster/lease/harness_test.go:pass", "every test that calls it runs in a bubble of synctest"},
+	{"pause-in-test", "actor/cluster/link/proxy_test.go:plan.do", "a proxy that delays what goes through it, by random, for the link to bear"},
+	{"pause-in-test", "actor/cluster/shard/harness_test.go:pass", "every test that calls it runs in a bubble of synctest"},
+	{"pause-in-test", "engine/remotelog/bench_test.go:followerLatency", "a benchmark of a follower that rests between commits"},
+	{"pause-in-test", "wire/kafka/internal/group/program_test.go:pass", "every test that calls it runs in a bubble of synctest"},
+
 	{"panic", "cmd/mainstem/app.go:required", "the flag's name is a constant of the program; every run of it would panic, so none is released"},
 	{"panic", "engine/pebblelog/failure.go:logger.Fatalf", "Pebble's contract for Fatalf is not to return; Log.write recovers and fails the commit"},
 	{"panic", "enginetest/history/check.go:checker.collect", "a history in which values do not identify their writes is a mistake in a test, and would be judged wrongly"},

@@ -95,6 +95,15 @@ var plants = []plant{
 	{"sleep-in-test", map[string]string{"kv/a_test.go": bucket("func TestA(t *testing.T) { time.Sleep(1) }", "time", "testing")}, "kv/a_test.go:6: in TestA: uses time.Sleep"},
 	{"sleep-in-test", map[string]string{"kv/a_test.go": bucket("func TestA(t *testing.T) {\n\tsynctest.Test(t, func(t *testing.T) { time.Sleep(1) })\n}\nfunc eventually() { time.Sleep(1) }", "time", "testing", "testing/synctest")}, ""},
 
+	{"pause-in-test", map[string]string{"kv/a_test.go": bucket("func pass() { <-time.After(1) }", "time")}, "kv/a_test.go:5: in pass: waits for a timer"},
+	{"pause-in-test", map[string]string{"kv/a_test.go": bucket("func f(t *time.Ticker) { now := <-t.C; _ = now }", "time")}, "kv/a_test.go:5: in f: waits for a timer"},
+	{"pause-in-test", map[string]string{"kv/a_test.go": bucket("func f() {\n\tselect {\n\tcase <-clock.Tick(1):\n\t}\n}", `time"; import clock "time`)}, "kv/a_test.go:7: in f: waits for a timer"},
+	{"pause-in-test", map[string]string{"kv/a_test.go": bucket("func f(c chan int) {\n\tselect {\n\tcase <-c:\n\t\t<-time.After(1)\n\tcase c <- 1:\n\t}\n}", "time")}, "kv/a_test.go:8: in f: waits for a timer"},
+	{"pause-in-test", map[string]string{"kv/a_test.go": bucket("func f(c chan int) {\n\tselect {\n\tcase <-c:\n\tcase <-time.After(1):\n\t}\n}\nfunc g() { synctest.Test(nil, func() { <-time.After(1) }) }", "time", "testing/synctest"), "kv/b.go": bucket("func f() { <-time.After(1) }", "time")}, ""},
+
+	{"eventually-loops", map[string]string{"kv/a_test.go": bucket("func eventually() { time.Sleep(1) }", "time")}, "kv/a_test.go:5: in eventually: sleeps once"},
+	{"eventually-loops", map[string]string{"kv/a_test.go": bucket("func eventually() { for { time.Sleep(1) } }", "time")}, ""},
+
 	{"print", map[string]string{"kv/a.go": bucket("func f() { fmt.Printf(``) }", "fmt")}, "kv/a.go:5: in f: uses fmt.Printf"},
 	{"print", map[string]string{"kv/a_test.go": bucket("func f() { fmt.Println(1) }", "fmt")}, "kv/a_test.go:5: in f: uses fmt.Println"},
 	{"print", map[string]string{"cmd/mainstem/a.go": source("main", "func f() { fmt.Println(1) }", "fmt"), "kv/a_test.go": bucket("func ExampleA() { fmt.Println(1) }", "fmt")}, ""},

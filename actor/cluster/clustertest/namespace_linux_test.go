@@ -182,7 +182,7 @@ func (s *trio) told(killed, rest string) {
 		return ""
 	}
 	problem := ""
-	for begin := time.Now(); time.Since(begin) < 10*time.Second; hold(50 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < time.Minute; hold(50 * time.Millisecond) {
 		if problem = want(); problem == "" {
 			return
 		}
