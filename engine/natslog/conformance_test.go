@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -67,10 +68,11 @@ func TestConformance(t *testing.T) {
 	enginetest.Run(t, f, open)
 }
 
-// again runs the suite once more, on other servers or with other options; under -short
-// only its random programs. CI asks for that with the race detector.
+// again runs the suite once more, on other servers or with other options. Without
+// testengines.Servers, and under -short, which CI asks for with the race detector, it
+// runs only the random programs.
 func again(t *testing.T, f enginetest.Features, open func(t *testing.T) mainstem.Log) {
-	if testing.Short() {
+	if testing.Short() || !testengines.WithServers(t, "the cases of the suite") {
 		enginetest.RunPrograms(t, f, open)
 		return
 	}

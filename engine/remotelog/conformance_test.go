@@ -11,15 +11,17 @@ import (
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
-// again runs the suite once more, over another log or another protocol; under -short
-// only its random programs. CI asks for that with the race detector: which goroutines
-// there are depends neither on the log behind the server nor on how messages are
-// written, and the tests of followers run over every protocol anyway.
+// again runs the suite once more, over another log or another protocol. Without
+// testengines.Servers, and under -short, it runs only the random programs. CI asks for
+// -short with the race detector: which goroutines there are depends neither on the log
+// behind the server nor on how messages are written, and the tests of followers run over
+// every protocol anyway.
 func again(t *testing.T, f enginetest.Features, open func(t *testing.T) mainstem.Log) {
-	if testing.Short() {
+	if testing.Short() || !testengines.WithServers(t, "the cases of the suite") {
 		enginetest.RunPrograms(t, f, open)
 		return
 	}

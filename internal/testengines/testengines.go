@@ -21,6 +21,8 @@
 //
 //	MAINSTEM_TEST_SERVERS=1 go test ./kv ./event ./topic
 //
+// Other tests that need several servers or minutes ask [WithServers].
+//
 // # Guarantees
 //
 // Each body has an empty log of its own. When the body ends, the log is checked
@@ -43,6 +45,17 @@ import (
 
 // Servers is the environment variable that adds the engines on servers of others.
 const Servers = "MAINSTEM_TEST_SERVERS"
+
+// WithServers reports whether the tests that need several servers, or minutes, run whole.
+// If not it says in the log of the test what is left out.
+func WithServers(t testing.TB, leftOut string) bool {
+	t.Helper()
+	if os.Getenv(Servers) != "" {
+		return true
+	}
+	t.Logf("left out: %s; %s=1 runs it, as step engines of .ci/run does", leftOut, Servers)
+	return false
+}
 
 // engine is one way to open a log.
 type engine struct {
