@@ -139,7 +139,7 @@ func TestKafkaAddressTaken(t *testing.T) {
 func TestKafkaStops(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *node.Node {
-		return start(t, func(c *node.Config) { c.Log, c.Kafka = dir, "127.0.0.1:0" })
+		return start(t, func(c *node.Config) { c.Log, c.Kafka, c.StopTimeout = dir, "127.0.0.1:0", stopTimeout })
 	}
 	n := open()
 	cl := kafkaClient(t, n, kgo.ConsumeTopics("t"), kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation(), kgo.FetchMaxWait(time.Minute))
@@ -150,7 +150,7 @@ func TestKafkaStops(t *testing.T) {
 	if err := n.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took >= node.DefaultStopTimeout {
+	if took := time.Since(begin); took >= stopTimeout {
 		t.Errorf("stopping took %v: it waited for a client", took)
 	}
 	cl.Close()

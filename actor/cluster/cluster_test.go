@@ -101,7 +101,7 @@ func certified(t testing.TB, name string) *link.TLS {
 }
 
 func (m *member) leave(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := m.Leave(ctx); err != nil && ctx.Err() != nil {
 		t.Errorf("Leave of %s: %v", m.node.Name(), err)

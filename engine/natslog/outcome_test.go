@@ -31,6 +31,31 @@ func one(id, value string) *mainstem.Batch {
 	return b
 }
 
+// openHasty opens a log whose timeout is too short to count on.
+func openHasty(t *testing.T, url string, o natslog.Options) *natslog.Log {
+	t.Helper()
+	var log *natslog.Log
+	eventually(t, "the log opens", func() (err error) {
+		log, err = natslog.Open(url, &o)
+		return err
+	})
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
+
+// commitAtLast commits a batch with an ID on such a log.
+func commitAtLast(t *testing.T, log mainstem.Log, b *mainstem.Batch) {
+	t.Helper()
+	eventually(t, "the batch is committed", func() error {
+		_, err := log.Commit(t.Context(), b)
+		return err
+	})
+}
+
 func mustCommit(t *testing.T, log mainstem.Log, b *mainstem.Batch) mainstem.Receipt {
 	t.Helper()
 	r, err := log.Commit(t.Context(), b)
@@ -59,14 +84,21 @@ func TestLostAnswerIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	srv := testnats.NewServer(t, nil)
 	p := newProxy(t, srv.URL())
-	log := open(t, p.url(), direct(natslog.Options{Timeout: 300 * time.Millisecond}))
-	mustCommit(t, log, one("first", "1"))
+	log := openHasty(t, p.url(), direct(natslog.Options{Timeout: 300 * time.Millisecond}))
+	commitAtLast(t, log, one("first", "1"))
+	direct := open(t, srv.URL(), natslog.Options{})
 
 	p.dropAnswers.Store(true)
 	_, err := log.Commit(t.Context(), one("second", "2"))
 	if !errors.Is(err, mainstem.ErrUnknownOutcome) || !errors.Is(err, mainstem.ErrUnavailable) {
 		t.Fatalf("commit without an answer: %v, want Unavailable with an unknown outcome", err)
 	}
+	eventually(t, "what was sent has arrived", func() error {
+		if got := values(t, direct); got != "1 2" {
+			return fmt.Errorf("the key holds %q", got)
+		}
+		return nil
+	})
 	p.heal()
 	eventually(t, "the connection is back", func() error {
 		r, err := log.Commit(t.Context(), one("second", "2"))
@@ -145,8 +177,8 @@ func TestLostAnswerIsResolvedWithoutTheTail(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	srv := testnats.NewServer(t, nil)
-	log := open(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond})
-	mustCommit(t, log, one("", "1"))
+	log := openHasty(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond})
+	commitAtLast(t, log, one("first", "1"))
 	srv.Stop()
 	eventually(t, "the client has noticed", func() error {
 		_, err := log.Commit(t.Context(), one("", "2"))

@@ -46,7 +46,7 @@ func serve(t testing.TB, log mainstem.Log, o *kafka.Options, as *kafka.Listener)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l, as) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)

@@ -209,7 +209,7 @@ func (p *program) do(q *request) (response, error) {
 		runtime.ReadMemStats(&m)
 		r.Heap, r.Routine = m.HeapAlloc, runtime.NumGoroutine()
 	case "leave":
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		return r, errors.Join(p.cluster.Leave(ctx), p.node.Stop(ctx))
 	default:

@@ -82,7 +82,7 @@ func serve(t *testing.T) string {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l, nil) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
