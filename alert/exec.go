@@ -144,17 +144,6 @@ func (ss *Session) change(ctx context.Context, st *osql.Statement) (Result, erro
 	}
 }
 
-// partial says that a statement was carried out in part.
-func partial(err error, n int64) error {
-	e := &mainstem.Error{Kind: mainstem.KindOf(err), Op: "alert", Outcome: mainstem.Unknown,
-		Err: fmt.Errorf("after %d rows, which are changed: %w", n, err)}
-	var cause *mainstem.Error
-	if errors.As(err, &cause) {
-		e.Want, e.Got, e.GotLive = cause.Want, cause.Got, cause.GotLive
-	}
-	return e
-}
-
 // target returns the plan of st for the transaction, and its table.
 func (ss *Session) target(t *tx, st *osql.Statement) (*osql.Plan, *table, error) {
 	p, err := ss.plan(t.schema, st)

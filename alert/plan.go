@@ -49,28 +49,38 @@ func (p *planned) header(literals []osql.Literal) *header {
 // maxPlans bounds the plans that are kept; when it is reached, they are forgotten.
 const maxPlans = 2000
 
-// plan translates st for the tables of sc.
-func (ss *Session) plan(sc *schema, st *osql.Statement) (*planned, error) {
-	key, database := st.Key, ""
+// planKey returns the key of the plan of st, and the database that USE has chosen.
+func (ss *Session) planKey(st *osql.Statement) (key, database string) {
 	if d := ss.database.Load(); d != nil {
-		database = *d
-		key = database + "\x00" + key
+		return *d + "\x00" + st.Key, *d
 	}
+	return st.Key, ""
+}
+
+// cached returns the plan of st for the tables of sc if it is known, else nil.
+func (ss *Session) cached(sc *schema, st *osql.Statement) *planned {
+	key, _ := ss.planKey(st)
 	c := &ss.s.plans
 	c.RLock()
-	var p *planned
-	if c.generation == sc.generation {
-		p = c.byKey[key]
+	defer c.RUnlock()
+	if c.generation != sc.generation {
+		return nil
 	}
-	c.RUnlock()
-	if p != nil {
+	return c.byKey[key]
+}
+
+// plan translates st for the tables of sc.
+func (ss *Session) plan(sc *schema, st *osql.Statement) (*planned, error) {
+	if p := ss.cached(sc, st); p != nil {
 		return p, nil
 	}
+	key, database := ss.planKey(st)
+	c := &ss.s.plans
 	translated, err := osql.Translate(st, sc, database)
 	if err != nil {
 		return nil, err
 	}
-	p = newPlanned(translated)
+	p := newPlanned(translated)
 	c.Lock()
 	defer c.Unlock()
 	switch {

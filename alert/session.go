@@ -143,11 +143,12 @@ func (s *Server) Query(ctx context.Context, text string, args ...any) (*Rows, er
 
 // Exec runs the statements of text, one after the other, each in a commit of its
 // own; args are the values of the "?" in it. It returns what they changed, and the
-// first error, after which no statement is tried. When it returns, the changes
-// are visible to every query and have the durability of the server.
+// first error, after which no statement is tried; see [StatementError]. When it
+// returns, the changes are visible to every query and have the durability of the server.
 //
-// A statement that changes more than [Options.BatchRows] rows is several commits:
-// if it fails, the error says how many rows it had changed.
+// All statements are parsed before the first one runs. A statement that changes more
+// than [Options.BatchRows] rows is several commits: if it fails, the error says how many
+// rows it had changed.
 func (ss *Session) Exec(ctx context.Context, text string, args ...any) (Result, error) {
 	var total Result
 	err := ss.Each(ctx, func(r *Rows) error {
@@ -161,20 +162,23 @@ func (ss *Session) Exec(ctx context.Context, text string, args ...any) (Result, 
 
 // Query runs the statements of text and returns the result of the last one,
 // which need not be a SELECT. Rows are read as they are needed, and show one moment:
-// not before every change that had returned when Query was called.
+// not before every change that had returned when Query was called. Errors are those of
+// [Session.Exec].
 func (ss *Session) Query(ctx context.Context, text string, args ...any) (*Rows, error) {
-	statements, err := split(text, args)
+	statements, err := ss.parse(text, args)
 	if err != nil {
 		return nil, err
 	}
+	p := progress{of: len(statements)}
 	for i := range statements {
 		r, err := ss.run(ctx, &statements[i])
 		if err != nil {
-			return nil, err
+			return nil, p.failed(err)
 		}
-		if i == len(statements)-1 {
+		if p.of == i+1 {
 			return r, nil
 		}
+		p.done(r)
 		if err := r.Close(); err != nil {
 			return nil, err
 		}
@@ -183,24 +187,27 @@ func (ss *Session) Query(ctx context.Context, text string, args ...any) (*Rows, 
 }
 
 // Each runs the statements of text and calls do with the result of each, which
-// it closes afterwards. The first error ends it.
+// it closes afterwards. The first error ends it: that of a statement says which one it
+// was (see [StatementError]), that of do is returned as it is.
 func (ss *Session) Each(ctx context.Context, do func(*Rows) error, text string, args ...any) error {
-	statements, err := split(text, args)
+	statements, err := ss.parse(text, args)
 	if err != nil {
 		return err
 	}
+	p := progress{of: len(statements)}
 	for i := range statements {
 		r, err := ss.run(ctx, &statements[i])
 		if err != nil {
-			return err
+			return p.failed(err)
 		}
 		err = do(r)
-		if cerr := r.Close(); err == nil {
-			err = cerr
+		if cerr := r.Close(); cerr != nil {
+			return p.failed(cerr)
 		}
 		if err != nil {
 			return err
 		}
+		p.done(r)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 	"github.com/mainstemdev/mainstem/alert/osql"
@@ -106,10 +105,7 @@ func (c *serverConn) script(ctx context.Context, sql string, row func([]byte) er
 		}
 		return err
 	}, sql)
-	if err != nil && done > 0 && len(statements) > 1 {
-		return 0, &mainstem.Error{Kind: mainstem.KindOf(err), Op: "coordinator", Outcome: mainstem.Unknown, Err: err}
-	}
-	return affected, err
+	return affected, err // it says which statement failed, and what those before it did
 }
 
 // emit gives each row to row, as JSON.

@@ -2,6 +2,7 @@ package omnirest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -208,6 +209,16 @@ func (e *Entry) read(r *rowjson.Reader, key string) (err error) {
 	return err
 }
 
+// afterSome returns the error of an insert after n rows were inserted. Its outcome is
+// unknown only if that of the request that failed is.
+func afterSome(err error, n int64) error {
+	out := &mainstem.Error{Kind: mainstem.KindOf(err), Op: "omnirest", Err: fmt.Errorf("after %d rows were inserted: %w", n, err)}
+	if errors.Is(err, mainstem.ErrUnknownOutcome) {
+		out.Outcome = mainstem.Unknown
+	}
+	return out
+}
+
 // bulkRows is how many rows are sent in one request.
 const bulkRows = 1000
 
@@ -231,7 +242,7 @@ func (c *Client) InsertMany(ctx context.Context, table string, columns []string,
 		e, err := c.insert(ctx, table, columns, rows[:n])
 		if err != nil {
 			if done > 0 {
-				return done, &mainstem.Error{Kind: mainstem.KindOf(err), Op: "omnirest", Outcome: mainstem.Unknown, Err: fmt.Errorf("after %d rows were inserted: %w", done, err)}
+				return done, afterSome(err, done)
 			}
 			return done, err
 		}

@@ -50,32 +50,41 @@ func (e *StatusError) Error() string {
 func (c *Client) failed(resp *httpconn.Response, o mainstem.Outcome) error {
 	defer func() { _ = resp.Close() }() // the answer says enough
 	e := &StatusError{Status: resp.Status}
-	code, own := "", false
+	var x exception
 	body, err := unpack(resp)
 	if err == nil {
-		e.Message, code, own = exception(body)
+		x = readException(body)
 	}
+	e.Message = x.message
 	kind, known := kinds[resp.Status]
 	switch {
-	case !known && resp.Status == http.StatusInternalServerError && own && code == "":
+	case !known && resp.Status == http.StatusInternalServerError && x.own && x.code == "":
 		kind = mainstem.KindInvalid // so may IBM's server answer a statement that it refuses
 	case !known:
 		kind = mainstem.KindInternal
 	}
-	if k, ok := mainstem.ParseKind(code); ok && (kind != mainstem.KindNotFound || k == mainstem.KindNotFound) {
+	if k, ok := mainstem.ParseKind(x.code); ok && (kind != mainstem.KindNotFound || k == mainstem.KindNotFound) {
 		kind = k
 	}
 	if kind == mainstem.KindCanceled { // the server's wait, not the caller's
 		kind = mainstem.KindUnavailable
 	}
-	return &mainstem.Error{Kind: kind, Op: "omnirest", Outcome: outcome(resp.Status, o), Err: e}
+	return &mainstem.Error{Kind: kind, Op: "omnirest", Outcome: x.outcomeOf(resp.Status, o), Err: e}
 }
 
-// outcome says what became of a request that was answered with an error: some
-// statuses are given before anything is tried.
-func outcome(status int, o mainstem.Outcome) mainstem.Outcome {
+// outcomeOf says what became of a request that was answered with an error. Mainstem
+// says it; of other servers, some statuses are given before anything is tried.
+func (x *exception) outcomeOf(status int, o mainstem.Outcome) mainstem.Outcome {
 	if o == mainstem.NoOutcome {
 		return o
+	}
+	switch x.outcome {
+	case "not written":
+		return mainstem.NotWritten
+	case "in part":
+		return mainstem.NoOutcome // it is certain: the message says what was done
+	case "unknown":
+		return mainstem.Unknown
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
@@ -87,13 +96,22 @@ func outcome(status int, o mainstem.Outcome) mainstem.Outcome {
 	return mainstem.Unknown
 }
 
-// exception reads the body of an error: {"exception": {"message": "…"}}; if it is not
+// exception is the body of an answer that is an error.
+type exception struct {
+	message string
+	code    string // of Mainstem: a kind
+	outcome string // of Mainstem: what became of what was asked
+	own     bool   // it is the object server's own, not that of something before it
+}
+
+// readException reads the body of an error: {"exception": {"message": "…"}}; if it is not
 // the server's own, its text if it is short.
-func exception(body io.Reader) (message, code string, own bool) {
+func readException(body io.Reader) exception {
 	raw, err := io.ReadAll(io.LimitReader(body, maxException))
 	if err != nil {
-		return "", "", false
+		return exception{}
 	}
+	var x exception
 	r := rowjson.NewReader(bytes.NewReader(raw), nil)
 	err = r.Object(func(key string) error {
 		if key != "exception" {
@@ -102,24 +120,27 @@ func exception(body io.Reader) (message, code string, own bool) {
 		return r.Object(func(key string) (err error) {
 			switch key {
 			case "message":
-				message, err = r.Text()
+				x.message, err = r.Text()
 			case "code":
-				code, err = r.Text()
+				x.code, err = r.Text()
+			case "outcome":
+				x.outcome, err = r.Text()
 			default:
 				err = r.Skip()
 			}
 			return err
 		})
 	})
-	if err == nil && message != "" {
-		return message, code, true
+	if err == nil && x.message != "" {
+		x.own = true
+		return x
 	}
 	const most = 200
 	text := strings.Join(strings.Fields(string(raw)), " ")
 	if len(text) > most || strings.HasPrefix(text, "<") {
-		return "", "", false
+		return exception{}
 	}
-	return text, "", false
+	return exception{message: text}
 }
 
 // withOutcome says in an error what became of what was asked.

@@ -27,6 +27,7 @@ type Statement struct {
 	first string // see scanner
 
 	tokens []lexer.Token // once it is parsed
+	tree   *statement    // the same
 }
 
 // Verb returns the first word of the statement in capitals.
@@ -88,9 +89,21 @@ var parser = sync.OnceValues(func() (*participle.Parser[statement], error) {
 	)
 })
 
+// Parse returns the error that [Translate] would return for any tables: of what is no
+// statement, or one that is not supported. A Translate after it does not parse again.
+// It changes s, which one goroutine at a time may use.
+func (s *Statement) Parse() error {
+	tree, err := s.parse()
+	s.tree = tree
+	return err
+}
+
 // parse returns the tree of s. What is no statement, or one that is not
 // supported, is named in the error.
 func (s *Statement) parse() (tree *statement, err error) {
+	if s.tree != nil {
+		return s.tree, nil
+	}
 	// The grammar is ours and the tokens are a user's: should they meet a case in
 	// which the parser's library gives up with a panic, only this statement fails.
 	defer func() {

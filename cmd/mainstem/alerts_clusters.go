@@ -58,9 +58,13 @@ func (t *clusterTables) checkNames(ctx context.Context) error {
 		return err
 	}
 	slices.Sort(names)
+	known := "the coordinator has no clusters"
+	if len(names) > 0 {
+		known = "there are " + strings.Join(names, ", ")
+	}
 	for _, name := range t.clusters {
 		if !slices.Contains(names, name) {
-			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts", Err: fmt.Errorf("no cluster is called %s: there are %s", name, strings.Join(names, ", "))}
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts", Err: fmt.Errorf("no cluster is called %s: %s", name, known)}
 		}
 	}
 	return nil

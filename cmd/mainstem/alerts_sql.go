@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,9 @@ func (m *Main) alertsSQL() *cobra.Command {
 		Short: "Run ObjectServer SQL",
 		Long: `Run ObjectServer SQL: the statements of the argument, or else those of standard input.
 They are separated by ; or by lines with go. The first that fails ends it; those before
-it are done. On a terminal it asks for statements and shows mistakes; quit ends it.
+it are done. The statements of an argument for a log are all parsed before the first one
+runs. On a terminal it asks for statements and shows mistakes. quit or exit ends it, in
+scripts too, with the exit status of what ran before.
 
 Results are aligned columns on a terminal, elsewhere columns separated by tabs below a
 line with their names; --format chooses: table, tabs, or vertical for one line per value.
@@ -62,18 +65,33 @@ standard error, and the exit status is 1.` + alertsHelp + coordinatorHelp,
 }
 
 // runStatements runs the statements of an argument. Those that only read do not make
-// tables where there are none.
+// tables where there are none. A log is given all of them at once, so that none runs if one
+// cannot be parsed; servers get one at a time, as IBM's may know more than we can parse.
 func (m *Main) runStatements(cmd *cobra.Command, where *alertFlags, text string, p *resultPrinter) error {
-	statements, err := cut(text)
-	if err == nil && len(statements) == 0 {
+	all, err := cut(text)
+	if err == nil && len(all) == 0 {
 		err = errors.New("the argument holds no statement")
 	}
 	if err != nil {
 		return usageError{cmd, err}
 	}
+	var statements []string                                           // up to a quit
+	_ = eachStatement(strings.NewReader(text), func(s string) error { // cut has returned its errors
+		statements = append(statements, s)
+		return nil
+	})
+	switch {
+	case len(statements) == 0:
+		return nil
+	case len(statements) < len(all):
+		text = strings.Join(statements, "\n;\n") // a statement may end with a comment
+	}
 	as := writing
 	if where.readOnly || readsOnly(statements) {
 		as = reading
+	}
+	if where.url == "" && where.coordinator == "" {
+		statements = []string{text}
 	}
 	return m.withAlerts(cmd, as, where, func(ctx context.Context, t alertTables) error {
 		for _, s := range statements {

@@ -69,6 +69,11 @@ func (c *statementCutter) end() []string { return c.take(nil) }
 // open reports whether a statement has begun.
 func (c *statementCutter) open() bool { return strings.TrimSpace(c.text.String()) != "" }
 
+// between reports whether no statement has begun, nor a comment of several lines.
+func (c *statementCutter) between() bool {
+	return c.quote == 0 && !c.comment && empty(c.text.String())
+}
+
 // take appends the statement that is held, unless it is empty, and forgets it.
 func (c *statementCutter) take(complete []string) []string {
 	text := c.text.String()
@@ -116,14 +121,21 @@ func cut(text string) ([]string, error) {
 }
 
 // eachStatement calls do with the statements of a stream, each as soon as it is complete.
+// It ends at a line, or a statement, that is quit or exit, and reads no further.
 func eachStatement(in io.Reader, do func(statement string) error) error {
 	var c statementCutter
 	r := bufio.NewReader(in)
 	for {
 		line, err := r.ReadString('\n')
+		if c.between() && isQuit(strings.TrimRight(line, "\r\n")) {
+			return nil
+		}
 		if line != "" {
 			complete, cerr := c.add(strings.TrimRight(line, "\r\n"))
 			for _, s := range complete {
+				if isQuit(s) {
+					return nil
+				}
 				if err := do(s); err != nil {
 					return err
 				}
@@ -140,6 +152,9 @@ func eachStatement(in io.Reader, do func(statement string) error) error {
 		}
 	}
 	for _, s := range c.end() {
+		if isQuit(s) {
+			return nil
+		}
 		if err := do(s); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (x *exchange) parameters(strict bool, known ...string) (map[string]string, 
 		switch {
 		case !slices.Contains(known, name):
 			if strict {
-				return nil, badRequest("the parameter %.60q is not known: there is %s", name, strings.Join(known, ", "))
+				return nil, badRequest("the parameter %.60q is not known: %s", name, parameterList(known))
 			}
 			continue
 		case len(v) > 1:
@@ -45,6 +45,13 @@ func (x *exchange) parameters(strict bool, known ...string) (map[string]string, 
 		}
 	}
 	return out, nil
+}
+
+func parameterList(known []string) string {
+	if len(known) == 0 {
+		return "this request takes none"
+	}
+	return "this request takes " + strings.Join(known, ", ")
 }
 
 // table returns the table that the path names.

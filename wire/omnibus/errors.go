@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert"
 )
 
 // statusError is an error that says how it is answered.
@@ -40,6 +41,33 @@ func denied(format string, a ...any) error {
 
 func unavailable(format string, a ...any) error {
 	return failed(http.StatusServiceUnavailable, mainstem.KindUnavailable, format, a...)
+}
+
+// The outcomes that an exception names: what became of what a request asked for.
+const (
+	outcomeNone    = "not written" // certainly nothing was changed
+	outcomeUnknown = "unknown"     // it may have been carried out
+	outcomePart    = "in part"     // the message says what was carried out
+)
+
+// outcomeFor returns what became of a request that failed with err, "" if it did not
+// want to change anything.
+func outcomeFor(err error) string {
+	var e *mainstem.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	var statement *alert.StatementError
+	var part *alert.PartialError
+	switch {
+	case e.Outcome == mainstem.Unknown:
+		return outcomeUnknown
+	case e.Outcome == mainstem.NotWritten:
+		return outcomeNone
+	case errors.As(err, &part), errors.As(err, &statement) && statement.Changed > 0:
+		return outcomePart
+	}
+	return ""
 }
 
 // statusFor returns the status that answers err.

@@ -1,11 +1,9 @@
 package omnibus
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 )
 
@@ -36,10 +34,11 @@ func (x *exchange) factory() error {
 	return x.result(rows, rows.Result().Affected)
 }
 
-// script runs several statements.
+// script runs several statements. An error says which one failed, and what those before
+// it did: see [alert.StatementError].
 func (x *exchange) script(session *alert.Session, text string, count int) error {
 	done, affected := 0, int64(0)
-	err := session.Each(x.ctx, func(rows *alert.Rows) error {
+	return session.Each(x.ctx, func(rows *alert.Rows) error {
 		done++
 		affected += rows.Result().Affected
 		if done < count {
@@ -47,11 +46,6 @@ func (x *exchange) script(session *alert.Session, text string, count int) error 
 		}
 		return x.result(rows, affected)
 	}, text)
-	if err != nil && count > 1 && !x.out.sent {
-		return &mainstem.Error{Kind: mainstem.KindOf(err), Op: "omnibus", Outcome: mainstem.Unknown,
-			Err: fmt.Errorf("statement %d of %d, after those before it were carried out: %w", min(done+1, count), count, err)}
-	}
-	return err
 }
 
 // result writes the result of a statement; affected is what counts if it has no rows.

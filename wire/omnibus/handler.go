@@ -265,7 +265,7 @@ func (x *exchange) fail(err error) {
 	if x.out.status == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", `Basic realm="`+x.h.o.Realm+`", charset="UTF-8"`)
 	}
-	*x.out.buf = appendException((*x.out.buf)[:0], x.out.status, mainstem.KindOf(err).String(), err.Error())
+	*x.out.buf = appendException((*x.out.buf)[:0], x.out.status, mainstem.KindOf(err).String(), outcomeFor(err), err.Error())
 	x.out.compressFrom = -1
 	_ = x.out.finish() // nobody is left to tell
 }

@@ -158,6 +158,53 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// TestParametersThatSelectNothing: node-omnibus sends the parameters of its last GET
+// with each insert.
+func TestParametersThatSelectNothing(t *testing.T) {
+	s := serve(t, nil)
+	const rest = "?filter=AlertGroup%3D%27%23SYNCREQUEST+FROM+NODE-OMNIBUS%27&collist=&orderby="
+	body := `{"rowset":{"coldesc":[{"name":"Identifier","type":"string"}],"rows":[{"Identifier":"a","Severity":5}],"affectedRows":0}}`
+	if r := s.read(s.want(201, "POST", collection+rest, body)); r.Entry.AffectedRows != 1 {
+		t.Errorf("an insert affected %d rows", r.Entry.AffectedRows)
+	}
+	s.want(201, "POST", collection+"?filter=nothing&orderby=nothing&collist=nothing", body)
+	patch := `{"rowset":{"rows":[{"Severity":3}]}}`
+	s.want(200, "PATCH", "alerts/status/1?collist=&orderby=&filter=", patch)
+	if r := s.read(s.want(200, "PATCH", collection+"?filter=Severity%3D5&orderby=Serial&collist=Node", patch)); r.Entry.AffectedRows != 0 {
+		t.Errorf("a PATCH changed %d rows", r.Entry.AffectedRows)
+	}
+	for _, path := range []string{"alerts/status/1?filter=Severity%3D5", "alerts/status/1?limit=1", collection + "?limit=1"} {
+		body := s.want(400, "PATCH", path, patch)
+		if m := s.read(body).Exception.Message; !strings.Contains(m, "filter") {
+			t.Errorf("%s: %s", path, m)
+		}
+	}
+	if m := s.read(s.want(400, "POST", collection+"?fitler=x", body)).Exception.Message; !strings.HasSuffix(m, "this request takes filter, collist, orderby") {
+		t.Errorf("an unknown parameter: %s", m)
+	}
+	s.want(200, "DELETE", "alerts/status/1?orderby=&collist=", "")
+}
+
+// TestScriptSaysWhatRan: an error of several statements names the one that failed, what
+// was done, and only an unknown outcome unknown.
+func TestScriptSaysWhatRan(t *testing.T) {
+	s := serve(t, nil)
+	const insert = "insert into alerts.status (Identifier) values ('a'); "
+	for _, c := range []struct{ sql, message, outcome string }{
+		{"selekt 1; " + insert, "statement 1 of 2", "not written"},
+		{insert + "selekt 1", "statement 2 of 2", "not written"},
+		{insert + "delete from alerts.nothing; select 1", "statement 1 was carried out (rows changed: 1)", "in part"},
+	} {
+		e := s.read(s.want(400, "POST", "sql/factory", sqlBody(c.sql))).Exception
+		if !strings.Contains(e.Message, c.message) || e.Outcome != c.outcome || strings.Contains(e.Message, "unknown") {
+			t.Errorf("%s: %+v", c.sql, e)
+		}
+	}
+	if r := s.read(s.sql("select Tally from alerts.status")); fmt.Sprint(r.column("Tally")) != "[1]" {
+		t.Errorf("the table has %v", r.Rowset.Rows)
+	}
+}
+
 func TestOrder(t *testing.T) {
 	s := serve(t, nil)
 	s.rows(6)

@@ -173,6 +173,7 @@ type result struct {
 		URI          string `json:"uri"`
 	} `json:"entry"`
 	Exception struct {
+		Outcome string
 		Status  int    `json:"status"`
 		Code    string `json:"code"`
 		Message string `json:"message"`

@@ -45,12 +45,16 @@ var statusOf = map[mainstem.Kind]int{
 }
 
 // appendException appends the body of an answer that is an error. Clients read
-// exception.message.
-func appendException(b []byte, status int, code, message string) []byte {
+// exception.message; outcome is left out if it is empty.
+func appendException(b []byte, status int, code, outcome, message string) []byte {
 	b = append(b, `{"exception":{"status":`...)
 	b = appendInt(b, int64(status))
 	b = append(b, `,"code":`...)
 	b = appendString(b, code)
+	if outcome != "" {
+		b = append(b, `,"outcome":`...)
+		b = appendString(b, outcome)
+	}
 	b = append(b, `,"message":`...)
 	b = appendString(b, message)
 	return append(b, "}}\n"...)

@@ -7,13 +7,15 @@ import (
 	"github.com/mainstemdev/mainstem/alert"
 )
 
-// insert adds the rows of the body to a table.
+// insert adds the rows of the body to a table. Some clients send the parameters of
+// their last GET along (node-omnibus does): an INSERT selects nothing, so they are
+// read and not used.
 func (x *exchange) insert() error {
 	t, err := x.table()
 	if err != nil {
 		return err
 	}
-	if _, err := x.parameters(true); err != nil {
+	if _, err := x.parameters(true, paramFilter, paramCollist, paramOrder); err != nil {
 		return err
 	}
 	buf, err := x.body()
@@ -130,16 +132,19 @@ func (x *exchange) delete() error {
 	return x.change("delete from "+t.Database+"."+t.Name, where, nil)
 }
 
+// writeCondition returns which rows a PATCH or DELETE is for. Columns and an order make
+// no difference to that, so they are read and not used; a filter below the path of a
+// row would, and is refused.
 func (x *exchange) writeCondition(t *alert.TableInfo) (condition, error) {
-	if x.route.kind == rowRoute {
-		if _, err := x.parameters(true); err != nil {
-			return condition{}, err
-		}
-		return x.rowCondition(t)
-	}
-	p, err := x.parameters(true, paramFilter)
+	p, err := x.parameters(true, paramFilter, paramCollist, paramOrder)
 	if err != nil {
 		return condition{}, err
+	}
+	if x.route.kind == rowRoute {
+		if p[paramFilter] != "" {
+			return condition{}, badRequest("the path names one row: the parameter filter has no meaning there")
+		}
+		return x.rowCondition(t)
 	}
 	where, err := parseFilter(p[paramFilter])
 	if err == nil && where.order != "" {

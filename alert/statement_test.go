@@ -1,0 +1,93 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+)
+
+// TestNoStatementRunsIfOneCannotBeParsed: a mistake anywhere in a text is found before
+// anything is changed.
+func TestNoStatementRunsIfOneCannotBeParsed(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	const insert = "insert into alerts.status (Identifier) values ('a'); "
+	exec(t, s, "select 1") // known statements are not parsed again
+	for _, text := range []string{
+		insert + "update alerts.status set Severity = where 1 = 1",
+		insert + "select 1; selekt 2",
+		insert + "grant x to y",
+		"select 1; " + insert + "delete alerts.status",
+	} {
+		for name, run := range map[string]func() error{
+			"Exec":  func() error { _, err := s.Exec(t.Context(), text); return err },
+			"Query": func() error { _, err := s.Query(t.Context(), text); return err },
+		} {
+			err := run()
+			var e *mainstem.Error
+			var at *StatementError
+			if !errors.As(err, &e) || e.Outcome != mainstem.NotWritten || !errors.As(err, &at) || at.Ran != 0 || at.Statement != at.Of {
+				t.Errorf("%s %q: %v (%v, %+v)", name, text, err, e.Outcome, at)
+			}
+			if want := fmt.Sprintf("statement %d of %[1]d: ", at.Of); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "none was carried out") {
+				t.Errorf("%s %q: %v, want %s", name, text, err, want)
+			}
+		}
+	}
+	want(t, s, "[[0]]", "select count(*) from alerts.status")
+}
+
+// TestErrorSaysWhichStatementsRan: the outcome of a text is unknown only if that of a
+// statement is.
+func TestErrorSaysWhichStatementsRan(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	for i, c := range []struct {
+		text    string
+		want    string
+		outcome mainstem.Outcome
+		at      StatementError
+	}{
+		{"update alerts.status set Nothing = 1; delete from alerts.status", "statement 1 of 2: ", mainstem.NotWritten, StatementError{Statement: 1, Of: 2}},
+		{"select 1; delete from alerts.nothing", "statement 1 was carried out (rows changed: 0)", mainstem.NotWritten, StatementError{Statement: 2, Of: 2, Ran: 1}},
+		{"insert into alerts.status (Identifier) values ('a'), ('b'); select 1; delete from alerts.nothing; select 2",
+			"statement 3 of 4: there is no table alerts.nothing; statements 1 to 2 were carried out (rows changed: 2)",
+			mainstem.NoOutcome, StatementError{Statement: 3, Of: 4, Ran: 2, Changed: 2}},
+	} {
+		_, err := s.Exec(t.Context(), c.text)
+		var e *mainstem.Error
+		var at *StatementError
+		if !errors.As(err, &e) || e.Outcome != c.outcome || !errors.As(err, &at) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d: %v (outcome %v), want %q", i, err, e.Outcome, c.want)
+			continue
+		}
+		if got := *at; got.Statement != c.at.Statement || got.Of != c.at.Of || got.Ran != c.at.Ran || got.Changed != c.at.Changed {
+			t.Errorf("%d: %+v, want %+v", i, got, c.at)
+		}
+		if errors.Is(err, mainstem.ErrUnknownOutcome) || strings.Contains(err.Error(), "unknown") {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	want(t, s, "[[2]]", "select count(*) from alerts.status")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Exec(ctx, "delete from alerts.status; delete from alerts.status"); !errors.Is(err, mainstem.ErrCanceled) || errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Errorf("of a context that had ended: %v", err)
+	}
+}
+
+// TestPartOfAStatement: of a statement that is several commits, those before the one that
+// fails are certainly made.
+func TestPartOfAStatement(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{BatchRows: 2})
+	exec(t, s, "create table alerts.numbers persistent (N integer primary key, M integer)")
+	_, err := s.Exec(t.Context(), "insert into alerts.numbers (N) values (1), (2), (3), (4), (4), (5)")
+	var part *PartialError
+	if !errors.As(err, &part) || part.Rows != 4 || errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Errorf("%v", err)
+	}
+	want(t, s, "[[4]]", "select count(*) from alerts.numbers")
+}
