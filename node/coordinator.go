@@ -67,7 +67,7 @@ func OpenCoordinator(ctx context.Context, c *coordinator.Config, o *CoordinatorO
 	}
 	p.address = l.Addr()
 	p.server = asker.Server()
-	p.server.Handler, p.server.TLSConfig, p.server.MaxHeaderBytes = p.routes(listen, o.Insecure), own, maxHeaderBytes
+	p.server.Handler, p.server.TLSConfig, p.server.MaxHeaderBytes = guard{listen: listen, anyName: o.Insecure}.handler(p.routes()), own, maxHeaderBytes
 	go p.serve(l)
 	if host, _, _ := net.SplitHostPort(listen); o.Logger != nil && !isLoopback(host) && !p.secure {
 		o.Logger.Warn("passwords reach this coordinator without TLS", "listen", listen)
@@ -131,25 +131,20 @@ func (o *CoordinatorOptions) check(c *coordinator.Config) (own, out *tls.Config,
 	return own, out, nil
 }
 
-// routes adds /metrics to what the coordinator answers. On a loopback listener, only
-// requests by names of this machine are answered: object servers that ask for no
-// password would otherwise obey any web page that a browser here shows.
-func (p *Coordinator) routes(listen string, insecure bool) http.Handler {
+// routes adds /metrics to what the coordinator answers. It asks object servers with the
+// names and passwords of its clients, but those may ask for none: so a [guard] for
+// requests that nobody has authenticated belongs before it.
+func (p *Coordinator) routes() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.asker.Collectors()...)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	figures, api := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), p.asker.Handler()
-	host, _, _ := net.SplitHostPort(listen)
-	anyName := insecure || !isLoopback(host)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !anyName && foreignName(r.Host):
-			http.Error(w, "this coordinator answers only to localhost and IP addresses; set insecure", http.StatusForbidden)
-		case r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			figures.ServeHTTP(w, r)
-		default:
-			api.ServeHTTP(w, r)
+			return
 		}
+		api.ServeHTTP(w, r)
 	})
 }
 

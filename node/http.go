@@ -53,7 +53,7 @@ func (n *Node) startHTTP(ctx context.Context) error {
 		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
 		SnapshotLease: c.SnapshotLease, BodyTimeout: c.BodyTimeout, StallTimeout: c.StallTimeout,
 	})
-	n.http = httpPart{server: n.newServer(n.routes(path, handler)), log: handler, finished: make(chan struct{})}
+	n.http = httpPart{server: n.newServer(c.Listen, n.token != "", n.routes(path, handler)), log: handler, finished: make(chan struct{})}
 	go func() {
 		defer close(n.http.finished)
 		if err := n.serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -70,9 +70,11 @@ func (n *Node) serve(l net.Listener) error {
 	return n.http.server.Serve(l)
 }
 
-// newServer returns a server of h. It has a TLS configuration of its own, because
-// net/http changes what it is given.
-func (n *Node) newServer(h http.Handler) *http.Server {
+// newServer returns a server of h behind a [guard], for the listener at the address
+// listen; authenticated says that h asks for a token or a password. It has a TLS
+// configuration of its own, because net/http changes what it is given.
+func (n *Node) newServer(listen string, authenticated bool, h http.Handler) *http.Server {
+	h = guard{listen, authenticated, n.config.Insecure}.handler(h)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -112,7 +114,7 @@ func (n *Node) routes(path string, log http.Handler) http.Handler {
 	mux.Handle("GET /metrics", n.authorized(promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle(path, n.counted(path, log))
 	n.actorRoutes(mux)
-	return n.localOnly(mux)
+	return mux
 }
 
 // authorized lets requests through that carry the token, if there is one.
@@ -139,37 +141,6 @@ func (n *Node) carriesToken(r *http.Request) bool {
 	// Of equal lengths: the comparison takes the same time for all.
 	want, got := sha256.Sum256([]byte(n.token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// localOnly refuses requests that a web page could make a browser on this
-// machine send: without a token, a loopback listener answers only to names of
-// this machine.
-func (n *Node) localOnly(next http.Handler) http.Handler {
-	return n.localNames(n.config.Listen, n.token != "", next)
-}
-
-// localNames does it for any listener; authenticated ones need it not.
-func (n *Node) localNames(listen string, authenticated bool, next http.Handler) http.Handler {
-	host, _, _ := net.SplitHostPort(listen)
-	if authenticated || n.config.Insecure || !isLoopback(host) {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if foreignName(r.Host) {
-			http.Error(w, "a server without a token answers only to localhost and IP addresses; set token-file, or insecure", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// foreignName reports whether a request was sent to a name that is none of this machine.
-func foreignName(name string) bool {
-	if h, _, err := net.SplitHostPort(name); err == nil {
-		name = h
-	}
-	name = strings.Trim(name, "[]")
-	return name != "" && name != "localhost" && net.ParseIP(name) == nil
 }
 
 // procedures are the methods of the RPC service.

@@ -106,7 +106,7 @@ func (n *Node) startOmnibus(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("start the OMNIbus server: %w", err), l.Close())
 	}
 	p.address, p.finished = l.Addr(), make(chan struct{})
-	p.server = n.newServer(n.localNames(c.Omnibus, p.users != nil, p.handler))
+	p.server = n.newServer(c.Omnibus, p.users != nil, p.handler)
 	serve := func() error { return p.server.Serve(l) }
 	if n.tls != nil {
 		serve = func() error { return p.server.ServeTLS(l, "", "") }

@@ -122,7 +122,7 @@ func openServer(ctx context.Context, name, dir string) (s *objectServer, err err
 	if s.handler, err = omnibus.New(s.tables, &omnibus.Options{Users: users}); err != nil {
 		return s, err
 	}
-	if s.web, err = listen(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: timeout}); err != nil {
+	if s.web, err = listen(ctx, &http.Server{Handler: http.NewCrossOriginProtection().Handler(s.handler), ReadHeaderTimeout: timeout}); err != nil {
 		return s, err
 	}
 	s.url = "http://" + s.web.address()
