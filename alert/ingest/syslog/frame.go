@@ -28,6 +28,7 @@ type Reader struct {
 	buf     []byte
 	cut     bool
 	told    bool // waiting knows that a message has begun
+	known   bool // the first message was one of syslog
 }
 
 // NewReader returns a reader of messages of at most limit bytes, 0 means
@@ -64,7 +65,8 @@ func (n *notifier) Read(p []byte) (int, error) {
 // Next returns the next message, and whether its end was cut off because it is too
 // long. It is good until Next is called again. At the end of the stream it is io.EOF; a
 // last message without a line feed counts. A message that is not complete is
-// io.ErrUnexpectedEOF, a length that cannot be is [ErrFraming].
+// io.ErrUnexpectedEOF; a length that cannot be is [ErrFraming], and so is a stream that
+// begins as an HTTP request or as TLS does.
 func (s *Reader) Next() (message []byte, cut bool, err error) {
 	for {
 		s.buf, s.cut, s.told = nil, false, false
@@ -73,9 +75,12 @@ func (s *Reader) Next() (message []byte, cut bool, err error) {
 			return nil, false, err
 		}
 		s.buf = []byte{}
+		counted := first >= '1' && first <= '9'
 		switch {
-		case first >= '1' && first <= '9':
+		case counted:
 			err = s.counted(int(first - '0'))
+		case first == handshake && !s.known:
+			err = fmt.Errorf("%w: it begins as TLS does", ErrFraming)
 		case first == '\n' || first == 0 || first == '\r' || first == ' ':
 			continue
 		default:
@@ -85,7 +90,13 @@ func (s *Reader) Next() (message []byte, cut bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
+		if !s.known {
+			if err := foreign(s.buf, counted, s.cut); err != nil {
+				return nil, false, err
+			}
+		}
 		if len(s.buf) > 0 {
+			s.known = true
 			return s.buf, s.cut, nil
 		}
 	}
