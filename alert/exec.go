@@ -14,6 +14,15 @@ import (
 
 // run runs one statement.
 func (ss *Session) run(ctx context.Context, st *osql.Statement) (*Rows, error) {
+	r, err := ss.runPlain(ctx, st)
+	if err != nil {
+		return nil, ss.explain(ctx, err)
+	}
+	return r, nil
+}
+
+// runPlain is run without hints in its errors.
+func (ss *Session) runPlain(ctx context.Context, st *osql.Statement) (*Rows, error) {
 	if ss.s.ctx.Err() != nil {
 		return nil, closed()
 	}
@@ -94,6 +103,9 @@ func (ss *Session) query(ctx context.Context, st *osql.Statement, sc *schema, p 
 
 // bind returns the values of a query's parameters.
 func (ss *Session) bind(q *osql.Query, literals []osql.Literal, now time.Time, after int64, limit int) ([]driver.Value, error) {
+	if err := q.Check(literals); err != nil {
+		return nil, invalid("%w", err)
+	}
 	args := make([]driver.Value, len(q.Params))
 	for i, p := range q.Params {
 		switch p.Source {

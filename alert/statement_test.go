@@ -91,3 +91,77 @@ func TestPartOfAStatement(t *testing.T) {
 	}
 	want(t, s, "[[4]]", "select count(*) from alerts.numbers")
 }
+
+// TestTextsAreNoNumbers: what SQLite would find unequal, in silence, is an error that
+// names the column, its type and the value.
+func TestTextsAreNoNumbers(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	exec(t, s, "insert into alerts.status (Identifier, Serial, Severity, Node, Type) values ('a', 1, 5, '5', 1)")
+	const critical = "\"Critical\" is no number, and the column Severity is of type integer"
+	for text, wanted := range map[string]string{
+		"select * from alerts.status where Severity = 'Critical'":                                             critical + "; Critical is 5, as alerts.conversions says",
+		"select * from alerts.status where 'critical' <> Severity":                                            "critical is 5",
+		"select * from alerts.status where Severity %= 'Critical'":                                            critical,
+		"select * from alerts.status where (Severity) > ('Critical')":                                         critical,
+		"select * from alerts.status where Severity in (1, 'Critical')":                                       critical,
+		"select * from alerts.status where Severity not in ('Critical')":                                      critical,
+		"select * from alerts.status where Severity = any ('Critical', '5')":                                  critical,
+		"select * from alerts.status where Severity between 1 and 'Critical'":                                 critical,
+		"select case Severity when 'Critical' then 1 else 0 end from alerts.status":                           critical,
+		"select dist(Severity, 'Critical') from alerts.status":                                                critical,
+		"select Node, max(Severity) as m from alerts.status group by Node having m = 'high'":                  "\"high\" is no number, where one of type integer is wanted",
+		"select * from alerts.status s where Node in (select Node from alerts.status where Type = 'Problem')": "Problem is 1",
+		"select * from alerts.status where Severity = 'awful'":                                                "select Value, Conversion from alerts.conversions where Colname = 'Severity'",
+		"select * from alerts.status where LastOccurrence > '2026-01-01'":                                     "to_time",
+		"select * from catalog.tables where IsSystem = 'yes'":                                                 "TRUE or FALSE",
+		"select * from alerts.status where Severity = ''":                                                     "\"\" is no number",
+		"select * from alerts.status where Severity = 'Infinity'":                                             "no number",
+		"update alerts.status set Severity = 0 where Type = 'Problem'":                                        "Problem is 1",
+		"update alerts.status set Severity = 'Critical'":                                                      "Critical is 5",
+		"insert into alerts.status (Identifier, Severity) values ('b', 'Critical')":                           "Critical is 5",
+		"delete from alerts.status where Severity <> 'Critical'":                                              critical,
+		"delete from alerts.status via Identifier = 'a'":                                                      "column Identifier, of type varchar",
+		"select * from alerts.status via Identifier <> 'b'":                                                   "write VIA 'value'",
+	} {
+		r, err := s.Exec(t.Context(), text)
+		if !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%s: %+v, %v; want %s", text, r, err, wanted)
+		}
+	}
+	if _, err := s.Exec(t.Context(), "select * from alerts.status where Severity = ?", "Critical"); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("an argument: %v", err)
+	}
+	for _, condition := range []string{
+		"Severity = '5'", "Severity = ' 5.0 '", "'5' = Severity + 0", "Severity + 0 in ('5')", "Severity in ('4', '5')", "Severity between '1' and '9'",
+		"Node = 5", "Node = '5'", "Severity > '-1e3'", "Severity like '5'", "Node <> 'Critical'", "Severity = to_int(Node)",
+	} {
+		want(t, s, "[[1]]", "select count(*) from alerts.status where "+condition)
+	}
+	want(t, s, "[[1]]", "select count(*) from alerts.status via 'a'")
+	want(t, s, "[[Critical]]", "select Conversion from alerts.conversions where Value = '5'")
+}
+
+// TestColumnInParentheses: distinct(Severity) is no function.
+func TestColumnInParentheses(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	for text, name := range map[string]string{
+		"select distinct(Severity) from alerts.status":   "Severity",
+		"select distinct (Severity) as S from status":    "S",
+		"select ((Node)), Serial from alerts.status":     "Node",
+		"select (Severity + 1) from alerts.status":       "(Severity + 1)",
+		"select count(*) from alerts.status":             "count(*)",
+		"select max(Severity) from alerts.status":        "max(Severity)",
+		"select count(distinct Node) from alerts.status": "count(distinct Node)",
+	} {
+		rows, err := s.Query(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rows.Columns()[0].Name; got != name {
+			t.Errorf("%s: the column is called %s, want %s", text, got, name)
+		}
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -177,7 +177,7 @@ func fit(v Value, c *osql.Column) (Value, error) {
 		if v.kind == textValue {
 			f, err := strconv.ParseFloat(strings.TrimSpace(v.s), 64)
 			if err != nil && v.s != "" {
-				return v, invalid("%.40q is no real number, as the column %s wants", v.s, c.Name)
+				return v, invalid("%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
 			}
 			return Real(f), nil
 		}
@@ -201,7 +201,7 @@ func whole(v Value, c *osql.Column) (int64, error) {
 		s := strings.TrimSpace(v.s)
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil && s != "" {
-			return 0, invalid("%.40q is no whole number, as the column %s wants", v.s, c.Name)
+			return 0, invalid("%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
 		}
 		return n, nil
 	case realValue:

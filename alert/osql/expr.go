@@ -6,9 +6,11 @@ import (
 
 // value is a translated expression.
 type value struct {
-	sql    string
-	typ    Type
-	column *Column // if it is nothing but a column
+	sql     string
+	typ     Type
+	column  *Column // if it is nothing but a column
+	of      *Column // the same, also in parentheses
+	literal *slot   // if it is nothing but a literal, also in parentheses
 }
 
 // terms translates the parts of a chain of operators and joins them.
@@ -70,7 +72,7 @@ func (t *translator) compare(c *comparison, sc *scope) (value, error) {
 	case tail.Op != "":
 		var right value
 		right, err = t.sum(tail.Right, sc)
-		sql = operation(left.sql, tail.Op, right.sql)
+		sql = t.operation(left, tail.Op, right)
 	case tail.Like != nil:
 		sql, err = t.like(left, tail.Like, sc)
 	case tail.In != nil:
@@ -85,9 +87,13 @@ func (t *translator) compare(c *comparison, sc *scope) (value, error) {
 }
 
 // operation writes a comparison. Those with % do not look at the case.
-func operation(left, op, right string) string {
-	if op[0] == '%' {
+func (t *translator) operation(a value, op string, b value) string {
+	left, right := a.sql, b.sql
+	x, y := t.comparable(a, b)
+	if op[0] == '%' { // compares texts
 		left, right, op = "lower("+left+")", "lower("+right+")", op[1:]
+	} else {
+		left, right = x.sql, y.sql
 	}
 	switch op {
 	case "==":
@@ -112,7 +118,7 @@ func (t *translator) anyOf(left value, op string, q *quantified, sc *scope) (str
 		}
 		return "", unsupported("%s %s with a SELECT is not supported", op, q.Quantifier)
 	}
-	return t.each(q, sc, func(right value) string { return "(" + operation(left.sql, op, right.sql) + ")" })
+	return t.each(q, sc, func(right value) string { return "(" + t.operation(left, op, right) + ")" })
 }
 
 // each joins what make returns for each value of a quantified list.
@@ -176,7 +182,7 @@ func (t *translator) in(left value, s *set, sc *scope) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		parts = append(parts, x.sql)
+		parts = append(parts, t.against(x, left).sql)
 	}
 	return left.sql + " IN (" + strings.Join(parts, ", ") + ")", nil
 }
@@ -187,7 +193,7 @@ func (t *translator) between(left value, b *between, sc *scope) (string, error) 
 		return "", err
 	}
 	high, err := t.sum(b.High, sc)
-	return left.sql + " BETWEEN " + low.sql + " AND " + high.sql, err
+	return left.sql + " BETWEEN " + t.against(low, left).sql + " AND " + t.against(high, left).sql, err
 }
 
 // sum translates + and -; + between texts, or a text and anything, joins them.
@@ -251,7 +257,7 @@ func (t *translator) unary(u *unary, sc *scope) (value, error) {
 		if v.typ.Text() && negative {
 			return v, invalid("a minus before a text has no meaning")
 		}
-		v.column = nil
+		v.column, v.of, v.literal = nil, nil, nil
 		if negative {
 			v.sql = "(- " + v.sql + ")"
 		} else {
@@ -264,7 +270,7 @@ func (t *translator) unary(u *unary, sc *scope) (value, error) {
 func (t *translator) primary(p *primary, sc *scope) (value, error) {
 	switch {
 	case p.Slot != nil:
-		return value{sql: t.param(Param{Slot: p.Slot.Index}), typ: p.Slot.Kind.typ()}, nil
+		return value{sql: t.param(Param{Slot: p.Slot.Index}), typ: p.Slot.Kind.typ(), literal: p.Slot}, nil
 	case p.Bool != "":
 		return value{sql: strings.ToUpper(p.Bool), typ: Boolean}, nil
 	case p.Case != nil:
@@ -331,17 +337,22 @@ func (t *translator) caseWhen(c *caseExpr, sc *scope) (value, error) {
 	var b strings.Builder
 	b.WriteString("CASE")
 	out := value{}
+	var operand *value
 	if c.Operand != nil {
 		x, err := t.expr(c.Operand, sc)
 		if err != nil {
 			return out, err
 		}
+		operand = &x
 		b.WriteString(" " + x.sql)
 	}
 	for i, w := range c.Whens {
 		when, err := t.expr(w.When, sc)
 		if err != nil {
 			return out, err
+		}
+		if operand != nil {
+			when = t.against(when, *operand)
 		}
 		then, err := t.expr(w.Then, sc)
 		if err != nil {

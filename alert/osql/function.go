@@ -90,7 +90,7 @@ func init() {
 		"get_prop_value": {min: 1, max: 1}, // see property: its argument is needed before the statement runs
 
 		"count": aggregate(text(1, Integer, "count(%[1]s)")),
-		"dist":  aggregate(text(2, Integer, "total(%[1]s = %[2]s)")),
+		"dist":  {min: 2, max: 2, aggregate: true, translate: dist},
 		"sum":   same("sum(%[1]s)", true), "min": same("min(%[1]s)", true), "max": same("max(%[1]s)", true),
 		"avg": aggregate(text(1, Real, "avg(%[1]s)")),
 	}
@@ -102,6 +102,11 @@ func number(typ Type) function {
 		as = "REAL"
 	}
 	return text(1, typ, "CAST(%[1]s AS "+as+")")
+}
+
+func dist(t *translator, args []value) (value, error) {
+	x, y := t.comparable(args[0], args[1])
+	return value{sql: fill("total(%[1]s = %[2]s)", []value{x, y}), typ: Integer}, nil
 }
 
 func toTime(_ *translator, args []value) (value, error) {

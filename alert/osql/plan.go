@@ -43,6 +43,7 @@ type Plan struct {
 type Query struct {
 	SQL    string
 	Params []Param // of ?1, ?2 and so on
+	Checks []Check // of the literals, before the query runs
 }
 
 // Param says what a parameter of a [Query] is given.

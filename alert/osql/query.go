@@ -58,10 +58,11 @@ func (s *scope) find(parts []string) (value, bool) {
 			}
 			if c := b.table.Column(last); c >= 0 {
 				col := &b.table.Columns[c]
-				return value{b.column(c), col.Type, col}, true
+				return value{sql: b.column(c), typ: col.Type, column: col, of: col}, true
 			}
 			if last == RowSerial {
-				return value{b.alias + "." + RowID, Integer, &Column{Name: RowSerial, Type: Integer, Size: 4}}, true
+				col := &Column{Name: RowSerial, Type: Integer, Size: 4}
+				return value{sql: b.alias + "." + RowID, typ: Integer, column: col, of: col}, true
 			}
 		}
 	}
@@ -203,8 +204,8 @@ func (t *translator) items(items []*item, sc *scope) (string, []ResultName, erro
 		out = append(out, x.sql)
 		n := ResultName{Column: Column{Name: it.Alias, Type: x.typ, Size: width(x.typ)}}
 		switch {
-		case x.column != nil:
-			n.Column = *x.column
+		case x.of != nil: // distinct(Severity) reads as a column in parentheses
+			n.Column = *x.of
 			if it.Alias != "" {
 				n.Name = it.Alias
 			}

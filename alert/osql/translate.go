@@ -317,6 +317,12 @@ func (t *translator) conditions(sc *scope, v *via, where *expr) ([]string, error
 			if err != nil {
 				return nil, err
 			}
+			if x.typ == Boolean && c.Type != Boolean {
+				e := invalid("VIA has a condition where the value of the column %s, of type %s, is wanted", c.Name, c.Type)
+				e.Hint = "write VIA 'value', or WHERE with the condition"
+				return nil, e
+			}
+			x = t.against(x, value{typ: c.Type, of: c})
 			out = append(out, fmt.Sprintf("%s.%s = %s", table.alias, MirrorColumn(c), x.sql))
 		}
 		if keys != len(v.Keys) {
