@@ -88,7 +88,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, c := range []struct{ column, rule, want string }{
 		{"Severity", `"${host}"`, "is not in the table severity"},
-		{"Tally", `"${host}"`, "no whole number"},
+		{"Tally", `"${host}"`, "is no number"},
 		{"LastOccurrence", `"${host}"`, "no time"},
 		{"Tally", `"${ms}"`, "out of range"},
 	} {

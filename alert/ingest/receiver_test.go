@@ -171,6 +171,66 @@ func TestHostileSenders(t *testing.T) {
 	eventually(t, "connections are refused", func() bool { return r.Counters().ConnectionsRefused > 0 })
 }
 
+// TestRelaysAndSendersAreOneAlert sends one message in the forms in which logger, rsyslog
+// and syslog-ng send it: with and without the blank before the text, with a byte order
+// mark, with structured data.
+func TestRelaysAndSendersAreOneAlert(t *testing.T) {
+	s, sink := server(t, time.Now)
+	r := receive(t, sink, nil)
+	forms := []string{
+		"<11>Nov 22 17:00:00 web1 nginx[7]: worker 12 died",                                                    // logger, syslog-ng
+		"<11>Nov 22 17:00:00 web1 nginx: worker 13 died",                                                       // without a process
+		"<11>2026-11-22T17:00:00.123456+00:00 web1 nginx[7]: worker 14 died",                                   // RSYSLOG_ForwardFormat
+		"<11>1 2026-11-22T17:00:00.123456+00:00 web1 nginx - - -  worker 15 died\n",                            // RSYSLOG_SyslogProtocol23Format, of logger
+		"<11>1 2026-11-22T17:00:00.123456+00:00 web1 nginx 7 - -  worker 16 died\n",                            // the same, with a process
+		"<11>1 2026-11-22T17:00:00+00:00 web1 nginx 7 - - \xef\xbb\xbfworker 17 died",                          // syslog-ng
+		"<11>1 2026-11-22T17:00:00+00:00 web1 nginx 7 - - \xef\xbb\xbf worker 18 died \r",                      // with blanks
+		`<11>1 2026-11-22T17:00:00+00:00 web1 nginx 7 - [timeQuality tzKnown="1" isSynced="0"] worker 19 died`, // logger --rfc5424
+	}
+	conn := dial(t, "tcp", r.tcp)
+	for i, text := range forms {
+		if i%2 == 0 {
+			text = fmt.Sprintf("%d %s", len(text), text)
+		} else {
+			text = strings.TrimSuffix(text, "\n") + "\n"
+		}
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all are written", func() bool { return r.Counters().Written == int64(len(forms)) })
+	want(t, query(t, s, "select Identifier, Summary, Tally from alerts.status"),
+		fmt.Sprintf("syslog:web1:nginx:worker # died:err|worker 19 died|%d", len(forms)))
+}
+
+// TestNoHTTP: what a web page makes a browser send to the port for syslog becomes no alert.
+func TestNoHTTP(t *testing.T) {
+	sink := &memory{}
+	r := receive(t, sink, nil)
+	streams := []string{
+		"POST / HTTP/1.1\r\nHost: localhost:514\r\nContent-Type: text/plain\r\n\r\n<11>Nov 22 17:00:00 web1 app: forged\n",
+		"GET /" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nX: y\r\n\r\n<11>Nov 22 17:00:00 web1 app: forged\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"100 / HTTP/1.1\r\nHost: " + strings.Repeat("x", 100) + "\r\n\r\n<11>forged\n",
+		"OPTIONS http://localhost:514/ HTTP/1.1\r\n\r\n",
+		"\x16\x03\x01\x02\x00\n<11>forged\n",
+	}
+	for i, text := range streams {
+		conn := dial(t, "tcp", r.tcp)
+		_, _ = conn.Write([]byte(text)) // the receiver may have closed it already
+		eventually(t, "the connection is closed", func() bool { return r.Counters().ConnectionsBroken == int64(i+1) })
+	}
+	conn := dial(t, "tcp", r.tcp)
+	if _, err := conn.Write([]byte("<11>Nov 22 17:00:00 web1 httpd: GET / HTTP/1.1\nGET / HTTP/1.1\nfoo /bar done\n")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "messages about HTTP are written", func() bool { return r.Counters().Written == 3 })
+	want(t, sink.all("Summary"), "GET / HTTP/1.1", "GET / HTTP/1.1", "foo /bar done")
+	if n := r.Counters().Received; n != 3 {
+		t.Errorf("%d messages were received", n)
+	}
+}
+
 // TestASinkThatFails holds TCP senders up, costs datagrams when the queue is full, and
 // loses nothing that was taken.
 func TestASinkThatFails(t *testing.T) {
