@@ -85,6 +85,7 @@ type RowEvent struct {
 	Old, New Row
 
 	canceled bool
+	journal  []string // OnUpdate: texts for one row of alerts.journal
 }
 
 // Cancel leaves everything as it is: the row is not written. Triggers that would

@@ -261,7 +261,10 @@ func (ss *Session) updateRow(t *tx, tab *table, old *stored, columns []int, valu
 		}
 	}
 	ss.s.counts.note(tab, OnUpdate)
-	return true, t.replace(tab, old, next)
+	if err := t.replace(tab, old, next); err != nil || e.journal == nil {
+		return true, err
+	}
+	return true, ss.note(t, e)
 }
 
 // replace updates a row, whose key and serial have to stay.

@@ -36,6 +36,8 @@ func standardAutomations() []Automation {
 			Description: "leaves details that came again as they are"},
 		{Name: "state_change", Group: GroupDefault, On: OnUpdate, Table: "alerts.status", Priority: 1, Row: stateChange,
 			Description: "notes when an alert was changed"},
+		{Name: "journal_changes", Group: GroupDefault, On: OnUpdate, Table: "alerts.status", Priority: 20, Row: journalChanges,
+			Description: "writes into the journal who acknowledged, took or escalated an alert, or took that back"},
 		{Name: "generic_clear", Group: GroupPrimary, Every: genericEvery, Run: genericClear,
 			Description: "clears problems, and the resolutions that came after them"},
 		interval("expire", GroupPrimary, expireEvery, "clears alerts whose ExpireTime has run out",

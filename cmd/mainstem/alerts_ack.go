@@ -21,8 +21,9 @@ func (m *Main) alertsAck() *cobra.Command {
 		Use:   "ack [SERIAL...]",
 		Short: "Acknowledge alerts",
 		Long: `Acknowledge alerts: those with the serials given, or those that --where describes, a
-condition of SQL on alerts.status. Alerts that are acknowledged already stay as they are.
-It shows how many have changed; if there is no such alert at all, that is not found.` + alertsHelp + coordinatorHelp,
+condition of SQL on alerts.status. Alerts that are acknowledged already stay as they are,
+but for the owner that --owner names. It shows how many have changed; if there is no such
+alert at all, that is not found. A Mainstem server notes each change in alerts.journal.` + alertsHelp + coordinatorHelp,
 		Example: `  mainstem alerts ack 12 13
   mainstem alerts ack --where "Node = 'web1' and Severity < 4" --owner 42
   mainstem alerts ack 12 --undo`,
@@ -35,14 +36,15 @@ It shows how many have changed; if there is no such alert at all, that is not fo
 			if err != nil {
 				return usageError{cmd, err}
 			}
-			set, state := "Acknowledged = 1", 0
+			set, need := "Acknowledged = 1", "Acknowledged = 0"
 			if undo {
-				set, state = "Acknowledged = 0", 1
+				set, need = need, set
 			}
 			if cmd.Flags().Changed("owner") {
 				set += fmt.Sprintf(", OwnerUID = %d", owner)
+				need += fmt.Sprintf(" or OwnerUID <> %d", owner)
 			}
-			statement := fmt.Sprintf("update alerts.status set %s where (%s\n) and Acknowledged = %d", set, which, state)
+			statement := fmt.Sprintf("update alerts.status set %s where (%s\n) and (%s)", set, which, need)
 			return m.withAlerts(cmd, writing, &at, func(ctx context.Context, t alertTables) error {
 				return m.acknowledge(ctx, t, statement, which)
 			})
