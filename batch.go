@@ -1,6 +1,8 @@
 package mainstem
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -69,6 +71,16 @@ const (
 	// TestExists holds if the key has a live value.
 	TestExists
 )
+
+var testNames = [...]string{"version", "absent", "exists"}
+
+// String returns "version", "absent" or "exists".
+func (t Test) String() string {
+	if int(t) < len(testNames) {
+		return testNames[t]
+	}
+	return "unknown test"
+}
 
 // Condition must hold at the batch's place in the order, or Commit fails with
 // Conflict and writes nothing (law 4). Conditions are tested against the state
@@ -164,7 +176,17 @@ type Batch struct {
 	writes     []Write
 	conditions []Condition
 	ensures    []Ensure
+	explainers []Explainer
 	err        error
+}
+
+// Explainer knows what the keys of some spaces mean. A view adds itself to the batches
+// it writes into, so that a conflict names what the caller knows, such as a stream.
+type Explainer interface {
+	// ExplainConflict returns an error that says more than conflict, the error of b's
+	// Commit, and has it in its chain; or nil if conflict is not about keys of its own.
+	// It may read, as long as ctx lasts.
+	ExplainConflict(ctx context.Context, b *Batch, conflict *Error) error
 }
 
 // Ensure is a space that a batch creates, with the policy given, unless it exists.
@@ -229,6 +251,36 @@ func (b *Batch) Ensure(space string, p Policy) {
 	b.ensures = append(b.ensures, Ensure{space, p})
 }
 
+// ExplainWith has x explain a conflict of the batch; see [Explainer]. Adding the same one
+// again does nothing. Reset forgets it.
+func (b *Batch) ExplainWith(x Explainer) {
+	for _, known := range b.explainers {
+		if known == x {
+			return
+		}
+	}
+	b.explainers = append(b.explainers, x)
+}
+
+// Explained returns the error of a Commit of b as Commit returns it: a Conflict as the
+// first [Explainer] puts it that knows its key, every other error as it is. Engines call
+// it last, with what Commit would return without it; it does not allocate without an error.
+func (b *Batch) Explained(ctx context.Context, err error) error {
+	if err == nil || len(b.explainers) == 0 {
+		return err
+	}
+	conflict, ok := err.(*Error)
+	if !ok || conflict.Kind != KindConflict {
+		return err
+	}
+	for _, x := range b.explainers {
+		if said := x.ExplainConflict(ctx, b, conflict); said != nil && errors.Is(said, ErrConflict) {
+			return said
+		}
+	}
+	return err
+}
+
 // Fail makes Commit return err instead of writing: a view that cannot encode a
 // value says so here. The first error stays.
 func (b *Batch) Fail(err error) {
@@ -257,7 +309,8 @@ func (b *Batch) Reset() {
 	clear(b.writes)
 	clear(b.conditions)
 	clear(b.ensures)
-	*b = Batch{writes: b.writes[:0], conditions: b.conditions[:0], ensures: b.ensures[:0]}
+	clear(b.explainers)
+	*b = Batch{writes: b.writes[:0], conditions: b.conditions[:0], ensures: b.ensures[:0], explainers: b.explainers[:0]}
 }
 
 // Limits bounds what one batch may hold.

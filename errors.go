@@ -18,7 +18,7 @@ const (
 	KindConflict                // a condition of a batch did not hold; see Error.Want and Error.Got
 	KindInvalid                 // the request can never succeed as it is: a limit, a malformed argument
 	KindDenied                  // authentication or authorisation failed
-	KindCanceled                // the context was cancelled or its deadline passed
+	KindCanceled                // the context was cancelled or its deadline passed; see Ended
 	KindClosed                  // the log, snapshot or handle was closed
 	KindCorrupt                 // stored bytes are not what was written
 	KindUnavailable             // it may succeed later: a full disk, a lost connection, a log that went read-only
@@ -122,6 +122,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Kind == KindConflict:
 		fmt.Fprintf(&s, "conflict: want %s, got %s", e.Want.want(), gotString(e.Got, e.GotLive))
+	case e.Err != nil && e.Kind == KindCanceled:
+		s.WriteString(canceledText(e.Err))
 	case e.Err != nil && e.Kind == KindInternal:
 		s.WriteString(e.Err.Error())
 	case e.Err != nil:

@@ -16,7 +16,9 @@ type Log interface {
 	// returns when the durability asked for is reached. It fails with Conflict if a
 	// condition does not hold, NotFound for a space that does not exist (see
 	// [Batch.Ensure]), Invalid for what can never be committed. An error says by its
-	// Outcome whether the batch is certainly not written. Cancelling ctx takes the
+	// Outcome whether the batch is certainly not written. The views that wrote into b
+	// explain a Conflict (see [Batch.Explained]): errors.As still finds the [*Error] in it.
+	// Cancelling ctx takes the
 	// batch back only while it has not been taken into the order.
 	//
 	// A batch without writes, whose conditions hold, succeeds with an empty receipt.

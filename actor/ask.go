@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"github.com/mainstemdev/mainstem"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -166,11 +167,12 @@ func Ask[R, M any](ctx context.Context, to Ref[M], ask func(Reply[R]) M) (R, err
 	if done := ctx.Done(); done == nil {
 		<-q.wake
 	} else {
+		began := start(ctx)
 		select {
 		case <-q.wake:
 		case <-done:
 			if q.close(ticket) {
-				return none, fault("ask", to.Address(), context.Cause(ctx))
+				return none, fault("ask", to.Address(), endOf(ctx, began, "the reply"))
 			}
 			<-q.wake
 		}
@@ -213,7 +215,7 @@ func AskThen[R, M, C any](c *Context[C], to Ref[M], timeout time.Duration, ask f
 	if timeout > 0 {
 		timer = time.AfterFunc(timeout, func() {
 			var none R
-			_ = q.answer(0, none, fault("ask", to.Address(), context.DeadlineExceeded))
+			_ = q.answer(0, none, fault("ask", to.Address(), &mainstem.DeadlineError{After: timeout, Waiting: "the reply"}))
 		})
 	}
 	if err := to.put(c, User, envelope[M]{m: ask(Reply[R]{q, 0}), x: &q.x}); err != nil {

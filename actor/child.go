@@ -16,6 +16,16 @@ const (
 	Temporary                // never
 )
 
+var restartNames = [...]string{"permanent", "transient", "temporary"}
+
+// String returns "permanent", "transient" or "temporary".
+func (r Restart) String() string {
+	if int(r) < len(restartNames) {
+		return restartNames[r]
+	}
+	return "unknown restart type"
+}
+
 // Exceed says what happens when a child has been restarted too often.
 type Exceed uint8
 
@@ -24,6 +34,16 @@ const (
 	StopSupervisor Exceed = iota // the supervisor ends with Exceeded
 	DisableChild                 // the child stays down until Supervisor.Enable; the others go on
 )
+
+var exceedNames = [...]string{"stop supervisor", "disable child"}
+
+// String returns "stop supervisor" or "disable child".
+func (e Exceed) String() string {
+	if int(e) < len(exceedNames) {
+		return exceedNames[e]
+	}
+	return "unknown exceed"
+}
 
 // Limit bounds restarts: more than Intensity within Window is too often.
 type Limit struct {

@@ -357,7 +357,7 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	left := p.bounded.leave(s)
 	p.mu.Unlock()
 	if left {
-		return p.refuse(e, context.Cause(ctx))
+		return p.refuse(e, endOf(ctx, time.Time{}, "room in the mailbox"))
 	}
 	if err := <-s.done; err != nil {
 		return p.refuse(e, err)

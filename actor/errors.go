@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -53,6 +54,20 @@ func fault(op string, to Address, cause error) error {
 		}
 	}
 	return e
+}
+
+// endOf returns why a call that waited since began, zero if unknown, gave up: the end of ctx.
+func endOf(ctx context.Context, began time.Time, waiting string) error {
+	return mainstem.Ended(ctx, "", began, waiting).Err
+}
+
+// start returns the time if ctx has a deadline, of which an error will say how long the
+// call waited; else it does not ask the clock.
+func start(ctx context.Context) (began time.Time) {
+	if _, ok := ctx.Deadline(); ok {
+		began = time.Now()
+	}
+	return began
 }
 
 func invalidf(format string, args ...any) error {

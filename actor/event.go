@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -248,7 +249,7 @@ func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 	case e.publishing <- struct{}{}:
 		defer func() { <-e.publishing }()
 	case <-cancelled:
-		return 0, fault("publish", Address{Node: e.node.name, Name: e.name}, context.Cause(ctx))
+		return 0, fault("publish", Address{Node: e.node.name, Name: e.name}, endOf(ctx, time.Time{}, "other calls of Publish"))
 	}
 	e.mu.Lock()
 	if e.ended {

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Group is a set of actors that take the same messages: whoever has the group can
@@ -112,7 +113,7 @@ func (g *Group[M]) Len() int {
 // fails with Canceled if ctx had ended before.
 func (g *Group[M]) Broadcast(ctx context.Context, m M) (int, error) {
 	if ctx.Err() != nil {
-		return 0, fault("broadcast to", Address{Node: g.node.name, Name: g.name}, context.Cause(ctx))
+		return 0, fault("broadcast to", Address{Node: g.node.name, Name: g.name}, endOf(ctx, time.Time{}, ""))
 	}
 	g.mu.Lock()
 	g.lent = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"time"
 )
 
 // Info describes an actor at one moment.
@@ -75,14 +76,14 @@ func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, 
 	if !c.ops.post(Urgent, &extra{task: func() error { shown <- c.ops.show(); return nil }}) {
 		return nil, fault("inspect", a, ErrStopped)
 	}
-	ended := c.ending()
+	ended, began := c.ending(), time.Now()
 	select {
 	case m := <-shown:
 		return m, nil
 	case <-ended:
 		return nil, fault("inspect", a, ErrStopped)
 	case <-ctx.Done():
-		return nil, fault("inspect", a, context.Cause(ctx))
+		return nil, fault("inspect", a, endOf(ctx, began, "the actor to show its state"))
 	}
 }
 

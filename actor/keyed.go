@@ -198,7 +198,7 @@ func (t *keyedTarget[K, M]) outlive(ctx context.Context, p *process[M]) error {
 		select {
 		case <-ended:
 		case <-cancelled:
-			return fault("send to", t.address(), context.Cause(ctx))
+			return fault("send to", t.address(), endOf(ctx, time.Time{}, "the actor before it to stop"))
 		}
 	}
 	t.k.actors.CompareAndDelete(t.key, p)

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Down says that a monitored actor has ended.
@@ -123,12 +124,13 @@ func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 	} else {
 		w.begin(ref.core())
 	}
+	began := time.Now()
 	select {
 	case reason = <-done:
 		return reason, nil
 	case <-ctx.Done():
 		w.forget()
-		return nil, fault("wait for", ref.Address(), context.Cause(ctx))
+		return nil, fault("wait for", ref.Address(), endOf(ctx, began, "the actor to stop"))
 	}
 }
 

@@ -149,14 +149,15 @@ func (e *StopError) Is(target error) bool { return target == mainstem.ErrUnavail
 //
 // The first call decides; others wait for it, each as long as its ctx allows.
 func (n *Node) Stop(ctx context.Context) error {
-	return n.stop(ctx.Done(), func() error { return context.Cause(ctx) })
+	began := time.Now()
+	return n.stop(ctx.Done(), func() error { return endOf(ctx, began, "actors to stop") })
 }
 
 // Close stops the node and waits [DefaultGrace] for its actors. Closing twice is allowed.
 func (n *Node) Close() error {
 	done := make(chan struct{})
 	defer time.AfterFunc(DefaultGrace, func() { close(done) }).Stop()
-	return n.stop(done, func() error { return context.DeadlineExceeded })
+	return n.stop(done, func() error { return &mainstem.DeadlineError{After: DefaultGrace, Waiting: "actors to stop"} })
 }
 
 func (n *Node) stop(done <-chan struct{}, cause func() error) error {

@@ -47,6 +47,16 @@ const (
 	Divert                     // the message goes to Options.Fallback
 )
 
+var overflowNames = [...]string{"reject", "block", "drop newest", "drop oldest", "divert"}
+
+// String returns "reject", "block", "drop newest", "drop oldest" or "divert".
+func (o Overflow) String() string {
+	if int(o) < len(overflowNames) {
+		return overflowNames[o]
+	}
+	return "unknown overflow policy"
+}
+
 // Options say how an actor runs; nil means the defaults. They are copied.
 type Options struct {
 	// Name registers the actor under a name that is unique on its node. Default: none.

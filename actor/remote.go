@@ -64,6 +64,16 @@ const (
 	OrderKill
 )
 
+var orderNames = [...]string{"stop", "drain", "kill"}
+
+// String returns "stop", "drain" or "kill".
+func (o Order) String() string {
+	if int(o) < len(orderNames) {
+		return orderNames[o]
+	}
+	return "unknown order"
+}
+
 // Connect gives the node its transport. It fails with Exists if it has one.
 func (n *Node) Connect(t Transport) error {
 	if !n.transport.CompareAndSwap(nil, &t) {

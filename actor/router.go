@@ -23,6 +23,16 @@ const (
 	ByKey
 )
 
+var routingNames = [...]string{"round robin", "least loaded", "by key"}
+
+// String returns "round robin", "least loaded" or "by key".
+func (r Routing) String() string {
+	if int(r) < len(routingNames) {
+		return routingNames[r]
+	}
+	return "unknown routing"
+}
+
 // Router gives each message to one of its actors, its routes. The sender does
 // the routing: there is no actor in between, and messages of one sender to one route
 // keep their order. It is safe for concurrent use.

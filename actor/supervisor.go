@@ -18,6 +18,16 @@ const (
 	Dynamic                    // that child; any number of children, added by StartChild, without an order among them
 )
 
+var strategyNames = [...]string{"one for one", "all for one", "rest for one", "dynamic"}
+
+// String returns "one for one", "all for one", "rest for one" or "dynamic".
+func (s Strategy) String() string {
+	if int(s) < len(strategyNames) {
+		return strategyNames[s]
+	}
+	return "unknown strategy"
+}
+
 // AutoStop says when a supervisor stops because significant children have ended
 // and are not restarted. Its reason is [Shutdown], or an error that wraps the reason of
 // the first of them that failed (see [IsCrash]): a transient supervisor is restarted then.
@@ -29,6 +39,16 @@ const (
 	AnySignificant
 	AllSignificant
 )
+
+var autoStopNames = [...]string{"never", "any significant", "all significant"}
+
+// String returns "never", "any significant" or "all significant".
+func (a AutoStop) String() string {
+	if int(a) < len(autoStopNames) {
+		return autoStopNames[a]
+	}
+	return "unknown auto stop"
+}
 
 // SupervisorOptions say what a supervisor does; nil means the defaults.
 type SupervisorOptions struct {

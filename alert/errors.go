@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -35,5 +36,7 @@ func retriable(err error) bool {
 }
 
 func canceled(ctx context.Context) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "alert", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+	e := mainstem.Ended(ctx, "alert", time.Time{}, "")
+	e.Outcome = mainstem.NotWritten
+	return e
 }

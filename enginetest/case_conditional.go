@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,12 +26,57 @@ var conditionalCases = []testCase{
 		promise: "Conditions may be on keys and spaces that the batch does not write."},
 	{law: Conditional, name: "conditions alone", run: conditionsAlone,
 		promise: "A batch of conditions only succeeds with an empty receipt if they hold, else fails with Conflict."},
+	{law: Conditional, name: "views explain conflicts", run: viewsExplain,
+		promise: "Commit returns a Conflict as the views put it that wrote the batch, and every other error as it is."},
 	{law: Conditional, name: "compare and set counts exactly", run: compareAndSetCounts,
 		promise: "Increments by compare-and-set from many clients lose none."},
 	{law: Conditional, name: "create if absent has one winner", run: oneWinner,
 		promise: "Of many clients that create the same absent key, exactly one succeeds."},
 	{law: Conditional, name: "transfers keep the sum", run: transfersKeepTheSum,
 		promise: "Batches that change two keys under conditions on both keep what they keep invariant, for every reader."},
+}
+
+// spaceExplainer explains conflicts of one space.
+type spaceExplainer struct{ space string }
+
+type plainError struct{ cause *mainstem.Error }
+
+func (p plainError) Error() string { return "in plain words: " + p.cause.Error() }
+func (p plainError) Unwrap() error { return p.cause }
+
+func (p spaceExplainer) ExplainConflict(_ context.Context, _ *mainstem.Batch, e *mainstem.Error) error {
+	if e.Space != p.space {
+		return nil
+	}
+	return plainError{e}
+}
+
+func viewsExplain(e *env) {
+	e.space("s", mainstem.Policy{})
+	e.space("t", mainstem.Policy{})
+	e.put("s", "k", "v")
+	e.put("t", "k", "v")
+	for _, space := range []string{"s", "t"} {
+		b := mainstem.NewBatch()
+		b.ExplainWith(spaceExplainer{"other"})
+		b.ExplainWith(spaceExplainer{"s"})
+		b.IfVersion(space, []byte("k"), 7)
+		b.Put(space, []byte("k"), nil)
+		_, err := e.log.Commit(e.ctx, b)
+		failure := e.kind("commit", err, mainstem.KindConflict)
+		var said plainError
+		if errors.As(err, &said) != (space == "s") || failure.Space != space || failure.Got != 1 || failure.Outcome != mainstem.NotWritten {
+			e.Fatalf("a conflict in space %s, which s explains, is %v", space, err)
+		}
+	}
+	b := mainstem.NewBatch()
+	b.ExplainWith(spaceExplainer{"nowhere"})
+	b.Put("nowhere", []byte("k"), nil)
+	_, err := e.log.Commit(e.ctx, b)
+	e.kind("commit to an unknown space", err, mainstem.KindNotFound)
+	if said := (plainError{}); errors.As(err, &said) {
+		e.Fatalf("an error that is no conflict was explained: %v", err)
+	}
 }
 
 // condition is a test on a key with what must come of it.

@@ -208,7 +208,14 @@ func canceledBefore(e *env) {
 	cancel()
 	late, cancel := context.WithDeadline(e.ctx, time.Now().Add(-time.Second))
 	defer cancel()
-	for ctx, cause := range map[context.Context]error{canceled: context.Canceled, late: context.DeadlineExceeded} {
+	because := errors.New("the caller's own cause")
+	aborted, abort := context.WithCancelCause(e.ctx)
+	abort(because)
+	expired, cancel := context.WithDeadlineCause(e.ctx, time.Now().Add(-time.Second), because)
+	defer cancel()
+	for ctx, cause := range map[context.Context]error{
+		canceled: context.Canceled, late: context.DeadlineExceeded, aborted: context.Canceled, expired: context.DeadlineExceeded,
+	} {
 		b := mainstem.NewBatch()
 		muchWork(b)
 		_, err := e.log.Commit(ctx, b)
@@ -219,6 +226,14 @@ func canceledBefore(e *env) {
 		if !errors.Is(err, cause) {
 			e.Fatalf("commit: %v does not wrap %v", err, cause)
 		}
+		_, getErr := e.log.Get(ctx, "s", []byte("live"))
+		for doing, err := range map[string]error{"commit": err, "get": getErr} {
+			if cause == context.DeadlineExceeded {
+				e.deadline(doing, err)
+			} else if errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, context.Canceled) {
+				e.Fatalf("%s: %v, want %v and no deadline", doing, err, cause)
+			}
+		}
 		for _, f := range []mainstem.Filter{{Follow: true}, {Follow: true, After: 1 << 60}} {
 			_, err = collect(e.log.Feed(ctx, f))
 			e.kind("follow", err, mainstem.KindCanceled)
@@ -227,6 +242,19 @@ func canceledBefore(e *env) {
 		e.kind("follow a key", err, mainstem.KindCanceled)
 	}
 	e.unchanged(before, "after commits that were canceled")
+}
+
+// deadline fails unless err says that a deadline passed, and not that the call was
+// canceled: to errors.Is and to who reads it.
+func (e *env) deadline(doing string, err error) {
+	e.Helper()
+	e.kind(doing, err, mainstem.KindCanceled)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		e.Fatalf("%s: %v, want %v and not %v", doing, err, context.DeadlineExceeded, context.Canceled)
+	}
+	if text := err.Error(); !strings.Contains(text, "deadline exceeded") || strings.Contains(text, "canceled") {
+		e.Fatalf("%s: the error reads %q, want it to say deadline exceeded", doing, text)
+	}
 }
 
 func canceledMeanwhile(e *env) {

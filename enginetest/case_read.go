@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/mainstemdev/mainstem"
@@ -14,6 +15,8 @@ var readCases = []testCase{
 		promise: "Reading a key without records yields nothing and is no error."},
 	{name: "read a long stream", run: readLongStream,
 		promise: "A stream of many records is read whole, from any version, in both directions."},
+	{name: "largest limit", run: largestLimit,
+		promise: "A limit of the largest number there is selects everything, in scans, reads and feeds."},
 	{name: "read keys apart", run: readKeysApart,
 		promise: "Reading one key never yields records of a key that begins with the same bytes."},
 }
@@ -55,6 +58,22 @@ func readVersions(e *env) {
 				n++
 			}
 		}
+	}
+}
+
+func largestLimit(e *env) {
+	e.space("s", policies["all"])
+	for _, key := range []string{"a", "b", "k", "k"} {
+		e.put("s", key, "v")
+	}
+	for _, reverse := range []bool{false, true} {
+		r, v := mainstem.Range{Limit: math.MaxInt, Reverse: reverse}, mainstem.Versions{Limit: math.MaxInt, Reverse: reverse}
+		if scanned, read := len(e.scan("s", r)), len(e.read("s", "k", v)); scanned != 3 || read != 2 {
+			e.Fatalf("scan %+v: %d records, want 3; read %+v: %d records, want 2", r, scanned, v, read)
+		}
+	}
+	if n := len(e.feed(mainstem.Filter{Limit: math.MaxInt})); n != 4 {
+		e.Fatalf("the feed has %d records, want 4", n)
 	}
 }
 

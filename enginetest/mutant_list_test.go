@@ -296,6 +296,25 @@ var mutants = []struct {
 			return r, err
 		}}
 	}},
+	{name: "leaves conflicts unexplained", law: Conditional, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			r, err := l.Commit(ctx, b)
+			var e *mainstem.Error
+			if errors.As(err, &e) {
+				err = e
+			}
+			return r, err
+		}}
+	}},
+	{name: "says canceled of a deadline", law: Honest, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			r, err := l.Commit(ctx, b)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = &mainstem.Error{Kind: mainstem.KindCanceled, Op: "commit", Outcome: mainstem.NotWritten, Err: context.Canceled}
+			}
+			return r, err
+		}}
+	}},
 	{name: "returns errors without kinds", law: Honest, lines: 2, spoil: func(l *model.Log) *mutant {
 		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 			r, err := l.Commit(ctx, b)

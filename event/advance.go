@@ -30,7 +30,7 @@ func (sub *Subscription) load(ctx context.Context) error {
 		var cp Checkpoint
 		var saved []byte
 		cp, saved, err = decodeCheckpoint(&rec)
-		sub.record, position = rec.Version, cp.Position
+		sub.record, position, sub.owner = rec.Version, cp.Position, cp.Owner
 		if err == nil && bytes.Equal(saved, sub.saved) {
 			sub.moved(position)
 			return nil
@@ -44,7 +44,7 @@ func (sub *Subscription) load(ctx context.Context) error {
 	sub.addCheckpoint(b, position)
 	r, err := s.log.Commit(ctx, b)
 	if err != nil {
-		if sub.overtaken(err) && ctx.Err() == nil {
+		if sub.isMoved(err) && ctx.Err() == nil {
 			return sub.load(ctx) // another instance was first
 		}
 		return err
@@ -71,11 +71,11 @@ func (sub *Subscription) condition() mainstem.Condition {
 // addCheckpoint makes b move the checkpoint from where this instance knows it to p.
 func (sub *Subscription) addCheckpoint(b *mainstem.Batch, p mainstem.Position) {
 	b.If(sub.condition())
-	sub.store.writeCheckpoint(b, sub.name, p, sub.saved)
+	sub.store.writeCheckpoint(b, sub.name, p, sub.saved, sub.self)
 }
 
-// overtaken reports whether err is the conflict of addCheckpoint.
-func (sub *Subscription) overtaken(err error) bool {
+// isMoved reports whether err is the conflict of addCheckpoint.
+func (sub *Subscription) isMoved(err error) bool {
 	var e *mainstem.Error
 	return errors.As(err, &e) && e.Kind == mainstem.KindConflict &&
 		e.Space == sub.store.spaces.checkpoints && bytes.Equal(e.Key, sub.name)
@@ -107,8 +107,8 @@ func (sub *Subscription) commit(b *mainstem.Batch, p mainstem.Position) error {
 			return errClosing
 		case undecided, isUnavailable(err), errors.Is(err, mainstem.ErrUnknownOutcome):
 			// try again
-		case sub.overtaken(err):
-			return sub.overtakenError(err)
+		case sub.isMoved(err):
+			return sub.movedError(err)
 		case errors.Is(err, mainstem.ErrClosed), errors.Is(err, mainstem.ErrCorrupt), errors.Is(err, mainstem.ErrCanceled):
 			return fatalError{err}
 		default:
@@ -129,14 +129,14 @@ func (sub *Subscription) checkMoved() error {
 		return nil
 	}
 	c := sub.condition()
-	return sub.overtakenError(&mainstem.Error{
+	return sub.movedError(&mainstem.Error{
 		Kind: mainstem.KindConflict, Op: "read checkpoint", Space: c.Space, Key: c.Key, Outcome: mainstem.NotWritten,
 		Want: c, Got: rec.Version, GotLive: err == nil,
 	})
 }
 
-func (sub *Subscription) overtakenError(cause error) error {
-	return fatalError{fmt.Errorf("subscription %s: %w: %w", sub.name, ErrOvertaken, cause)}
+func (sub *Subscription) movedError(cause error) error {
+	return fatalError{fmt.Errorf("subscription %s: %w: %w", sub.name, ErrCheckpointMoved, cause)}
 }
 
 // settle finds out whether a commit that moved the checkpoint to p was written.

@@ -10,8 +10,7 @@ import (
 // Append adds events to the end of stream as part of b, in their order. The
 // stream must meet the expectation at the batch's place in the order, before
 // anything that the batch itself writes; otherwise nothing of the batch is
-// written, and [Store.Explain] turns the error of Commit into a [*ConflictError] or
-// [*SealedError]. A stream may be appended to several times in one batch: every
+// written, and the error of Commit is a [*ConflictError] or [*SealedError]. A stream may be appended to several times in one batch: every
 // expectation is then about the version before the batch.
 //
 // The batch keeps the events' Data, which must not change until Commit has
@@ -36,6 +35,7 @@ func (s *Store) Expect(b *mainstem.Batch, stream string, expected Expected) {
 		b.Fail(err)
 		return
 	}
+	b.ExplainWith(s)
 	expected.demand(b, s.spaces.events, []byte(stream))
 }
 
@@ -67,6 +67,7 @@ func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected 
 	enc.reserve(events, len(stream))
 	key := enc.keep(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
+	b.ExplainWith(s)
 	b.IfAbsent(s.spaces.seals, key)
 	expected.demand(b, s.spaces.events, key)
 	identified = true

@@ -177,12 +177,24 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 		s.Expect(b, "order-1", event.AtVersion(2))
 		_, err = log.Commit(t.Context(), b)
 		var conflict *event.ConflictError
-		if !errors.As(s.Explain(t.Context(), err), &conflict) || conflict.Stream != "order-1" || conflict.Actual != 3 {
+		if !errors.As(err, &conflict) || conflict.Stream != "order-1" || conflict.Expected != 2 || conflict.Actual != 3 || !errors.Is(err, mainstem.ErrConflict) {
 			t.Fatalf("conflict %v", err)
 		}
 		if evs := load(t, s, "order-3", nil); len(evs) > 0 {
 			t.Fatalf("a batch that failed wrote %d events", len(evs))
 		}
+		if again := s.Explain(t.Context(), err); again != err {
+			t.Fatalf("explained again, %v reads %v", err, again)
+		}
+
+		// The log's Commit returns a Conflict for StreamExists too; Write and Do return NotFound.
+		b.Reset()
+		s.Append(b, "order-3", event.StreamExists, some("A", 1))
+		_, err = log.Commit(t.Context(), b)
+		if !errors.As(err, &conflict) || conflict.Stream != "order-3" || conflict.Expected != event.StreamExists {
+			t.Fatalf("conflict %v", err)
+		}
+		wantKind(t, s.Explain(t.Context(), err), mainstem.ErrNotFound)
 	})
 }
 

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -20,13 +23,30 @@ type Checkpoint struct {
 	Name     string
 	Position mainstem.Position
 	Updated  time.Time
+	// Owner is the instance that wrote the checkpoint, such as "web-1 pid 4711 #2": host,
+	// process, and which subscription of the process. Empty after [Store.SetCheckpoint].
+	Owner string
 }
 
 // A checkpoint is one record of the space event.checkpoint/<store>: the key is the
 // name of the subscription, the value the position in decimal. The header $filter
 // holds what the subscription selects, as JSON; it is left out if it is everything,
-// or too large.
-const headerFilter = "$filter"
+// or too large. The header $owner says which instance of the subscription wrote it.
+const (
+	headerFilter = "$filter"
+	headerOwner  = "$owner"
+)
+
+var owners atomic.Uint64 // subscriptions of this process so far
+
+// newOwner names one instance of a subscription for people who look for it.
+func newOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%.64s pid %d #%d", host, os.Getpid(), owners.Add(1))
+}
 
 // maxFilterBytes is the largest filter that is saved with a checkpoint.
 const maxFilterBytes = 64 << 10
@@ -57,7 +77,8 @@ func decodeCheckpoint(rec *mainstem.Record) (Checkpoint, []byte, error) {
 		return Checkpoint{}, nil, corrupt(rec.Space, rec.Key, "checkpoint: %w", err)
 	}
 	filter, _ := rec.Headers.Get(headerFilter)
-	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time}, filter, nil
+	owner, _ := rec.Headers.Get(headerOwner)
+	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time, Owner: string(owner)}, filter, nil
 }
 
 func decodeFilter(rec *mainstem.Record, saved []byte) (*FeedOptions, error) {
@@ -113,14 +134,14 @@ func (s *Store) Checkpoints(ctx context.Context) iter.Seq2[Checkpoint, error] {
 // SetCheckpoint moves the checkpoint of the subscription called name, as part of
 // b: back to 0 to handle everything again, in the same batch that empties what was
 // built, or forward to pass over what cannot be handled. A running instance notices
-// at its next commit, whose batch is then not written: it ends with [ErrOvertaken], or
-// goes on from the new position if it competes (see [SubscribeOptions]).
+// at its next commit, whose batch is then not written: it goes on from the new position,
+// or ends with [ErrCheckpointMoved] if it is exclusive (see [SubscribeOptions]).
 func (s *Store) SetCheckpoint(b *mainstem.Batch, name string, position mainstem.Position) {
 	if err := checkSubscription("set checkpoint", name); err != nil {
 		b.Fail(err)
 		return
 	}
-	s.writeCheckpoint(b, []byte(name), position, nil)
+	s.writeCheckpoint(b, []byte(name), position, nil, "")
 }
 
 // DeleteCheckpoint removes the checkpoint of the subscription called name, as part
@@ -134,10 +155,13 @@ func (s *Store) DeleteCheckpoint(b *mainstem.Batch, name string) {
 	b.Delete(s.spaces.checkpoints, []byte(name))
 }
 
-func (s *Store) writeCheckpoint(b *mainstem.Batch, name []byte, p mainstem.Position, filter []byte) {
+func (s *Store) writeCheckpoint(b *mainstem.Batch, name []byte, p mainstem.Position, filter []byte, owner string) {
 	w := mainstem.Write{Space: s.spaces.checkpoints, Key: name, Value: strconv.AppendUint(nil, uint64(p), 10)}
 	if filter != nil {
 		w.Headers = mainstem.Headers{{Name: headerFilter, Value: filter}}
+	}
+	if owner != "" {
+		w.Headers = append(w.Headers, mainstem.Header{Name: headerOwner, Value: []byte(owner)})
 	}
 	b.Ensure(s.spaces.checkpoints, checkpointPolicy)
 	b.Add(w)

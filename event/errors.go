@@ -12,9 +12,10 @@ var (
 	// ErrTooLarge is in the chain of the Invalid error for an event whose data is
 	// over [Options.MaxEventBytes].
 	ErrTooLarge = errors.New("event too large")
-	// ErrOvertaken is in the chain of the Conflict error with which a subscription
-	// ends when somebody else moved its checkpoint; see [SubscribeOptions].
-	ErrOvertaken = errors.New("the checkpoint was moved by another instance of the subscription")
+	// ErrCheckpointMoved is in the chain of the Conflict error with which an exclusive
+	// subscription ends when its checkpoint was moved, by another instance or by
+	// [Store.SetCheckpoint]; see [SubscribeOptions.Exclusive].
+	ErrCheckpointMoved = errors.New("the checkpoint was moved by another instance of the subscription")
 )
 
 // ConflictError says that a stream was not what an append expected. It is a
@@ -26,6 +27,7 @@ type ConflictError struct {
 	Actual   mainstem.Version // newest version of the stream, 0 if it was never written
 	Deleted  bool             // the stream has a version and no events
 
+	hint  string // what the caller can do, or ""
 	cause *mainstem.Error
 }
 
@@ -38,7 +40,14 @@ func (e *ConflictError) Error() string {
 	case e.Deleted:
 		got += ", deleted"
 	}
-	return fmt.Sprintf("event store %s: stream %.64q: conflict: expected %s, but %s", e.Store, e.Stream, e.Expected, got)
+	return fmt.Sprintf("event store %s: stream %.64q: conflict: expected %s, but %s%s", e.Store, e.Stream, e.Expected, got, after(e.hint))
+}
+
+func after(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
 }
 
 // Unwrap returns the error of the log.
@@ -70,28 +79,56 @@ func (e *SealedError) Error() string {
 func (e *SealedError) Unwrap() error { return e.cause }
 
 // Explain turns the error of a Commit of a batch that this store wrote into the
-// error that [Store.Write] would return: a [*ConflictError], a [*SealedError], or
-// NotFound for a stream that [StreamExists] did not find. Every other error, and
-// nil, is returned as it is.
+// error that [Store.Write] and [Store.Do] return: NotFound for a stream that
+// [StreamExists] did not find, and otherwise what Commit itself returns on every engine
+// (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], or the error as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
 		return err
 	}
+	var sealed *SealedError
+	if errors.As(err, &sealed) {
+		return err
+	}
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) { // the log does not explain, or the batch was written for another store
+		switch said := s.ExplainConflict(ctx, nil, e).(type) {
+		case nil:
+			return err
+		case *ConflictError:
+			conflict, err = said, said
+		default:
+			return said
+		}
+	}
+	if conflict.Expected == StreamExists && conflict.Store == s.name {
+		missing := s.streamNotFound("commit", conflict.Stream, mainstem.NotWritten)
+		missing.Hint = conflict.hint
+		return missing
+	}
+	return err
+}
+
+// ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError] or a
+// [*SealedError].
+func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	stream := string(e.Key)
-	switch {
-	case e.Space == s.spaces.seals:
+	switch e.Space {
+	case s.spaces.seals:
 		seal, _, _ := s.seal(ctx, stream) // best effort: the seal may be gone by now
 		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: e}
-	case e.Space != s.spaces.events:
-		return err
-	case e.Want.Test == mainstem.TestExists:
-		return s.streamNotFound("commit", stream, mainstem.NotWritten)
+	case s.spaces.events:
+		c := &ConflictError{
+			Store: s.name, Stream: stream, Expected: expectedOf(e.Want),
+			Actual: e.Got, Deleted: e.Got > 0 && !e.GotLive, cause: e,
+		}
+		if c.Expected == StreamExists && b != nil && s.onlySnapshot(b, stream) {
+			c.hint = "a snapshot is of events: append some before it, or in the same batch"
+		}
+		return c
 	}
-	return &ConflictError{
-		Store: s.name, Stream: stream, Expected: expectedOf(e.Want),
-		Actual: e.Got, Deleted: e.Got > 0 && !e.GotLive, cause: e,
-	}
+	return nil
 }
 
 func (s *Store) streamNotFound(op, stream string, o mainstem.Outcome) *mainstem.Error {

@@ -19,6 +19,9 @@ func dump(rec *mainstem.Record) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s %q\n", rec.Space, rec.Key)
 	for _, h := range rec.Headers {
+		if h.Name == headerOwner {
+			h.Value = []byte("host pid n") // another on each machine
+		}
 		fmt.Fprintf(&s, "  %s %q\n", h.Name, h.Value)
 	}
 	fmt.Fprintf(&s, "  = %q\n", rec.Value)
@@ -41,7 +44,7 @@ func TestPersistedBytes(t *testing.T) {
 		})
 		s.SaveSnapshot(b, Snapshot{Stream: "order-1", Version: 2, Type: "state/1", Data: []byte("state")})
 		s.SetSettings(b, "order-1", Settings{MaxCount: 10, MaxAge: time.Hour, Custom: map[string]string{"k": "v"}})
-		s.writeCheckpoint(b, []byte("sub"), 17, (&FeedOptions{Category: "order", Types: []string{"A", "B"}, Streams: []string{"s"}, Archived: true, Deletions: true}).save())
+		s.writeCheckpoint(b, []byte("sub"), 17, (&FeedOptions{Category: "order", Types: []string{"A", "B"}, Streams: []string{"s"}, Archived: true, Deletions: true}).save(), "host pid 1 #1")
 		s.SetCheckpoint(b, "plain", 18)
 		s.park(b, Parked{Subscription: "sub", Stream: "order-1", Version: 2, Position: 258, Attempts: 5, Reason: "no"})
 	})
@@ -75,6 +78,7 @@ event.checkpoint/orders "plain"
   = "18"
 event.checkpoint/orders "sub"
   $filter "{\"category\":\"order\",\"types\":[\"A\",\"B\"],\"streams\":[\"s\"],\"archived\":true,\"deletions\":true}"
+  $owner "host pid n"
   = "17"
 space event.parked/orders: history 1, in feeds false
 event.parked/orders "sub\x00\x00\x00\x00\x00\x00\x00\x01\x02"

@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -131,7 +132,10 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 func (o *LoadOptions) versions() mainstem.Versions {
 	v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward, Follow: o.Follow}
 	if o.Limit > 0 && !o.Follow && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
-		v.Limit = o.Limit + 1
+		v.Limit = o.Limit
+		if v.Limit < math.MaxInt {
+			v.Limit++
+		}
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package event_test
 import (
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -266,4 +267,28 @@ func open2(t *testing.T, log mainstem.Log) *event.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// The largest limit is one like any other: the one record more that is read for a
+// tombstone does not overflow.
+func TestLargestLimit(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		for _, o := range []event.LoadOptions{{Limit: math.MaxInt}, {Limit: math.MaxInt, Backward: true}, {Limit: math.MaxInt - 1}} {
+			if evs, err := s.Load(t.Context(), "order-1", &o); err != nil || len(evs) != 3 {
+				t.Errorf("load of %+v: %d events, %v", o, len(evs), err)
+			}
+		}
+		if evs, err := s.Page(t.Context(), &event.FeedOptions{Limit: math.MaxInt}); err != nil || len(evs) != 3 {
+			t.Errorf("page: %d events, %v", len(evs), err)
+		}
+		n := 0
+		for _, err := range s.Streams(t.Context(), &event.ListOptions{Limit: math.MaxInt}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		wantEqual(t, "streams", n, 1)
+	})
 }

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -56,6 +55,7 @@ func (sub *Subscription) run() {
 	defer sub.stop()
 	defer close(sub.done)
 	sub.err = sub.end(errors.New("the handler ended its goroutine")) // if it does, this stays
+	defer sub.logEnd()
 	failures := 0
 	for {
 		before := sub.Position()
@@ -69,9 +69,16 @@ func (sub *Subscription) run() {
 			return
 		case sub.survives(err):
 			failures++
-			sub.opts.Logger.Info("event subscription goes back to its checkpoint", "subscription", string(sub.name), "error", err)
+			moved := errors.Is(err, ErrCheckpointMoved)
+			if !moved {
+				sub.opts.Logger.Warn("event subscription goes back to its checkpoint", "store", sub.store.name, "subscription", string(sub.name), "error", err)
+			}
 			sub.pause(failures)
-			if err = sub.load(sub.soft); err == nil || isUnavailable(err) || sub.soft.Err() != nil {
+			err = sub.load(sub.soft)
+			if err == nil && moved {
+				sub.logMoved()
+			}
+			if err == nil || isUnavailable(err) || sub.soft.Err() != nil {
 				continue
 			}
 		}
@@ -80,12 +87,36 @@ func (sub *Subscription) run() {
 	}
 }
 
+// logMoved says, once for each, which other instance handles the events now.
+func (sub *Subscription) logMoved() {
+	if sub.owner == sub.rival && sub.owner != "" || sub.owner == sub.self {
+		return
+	}
+	sub.rival = sub.owner
+	owner := sub.owner
+	if owner == "" {
+		owner = "SetCheckpoint or an instance of an earlier version"
+	}
+	sub.opts.Logger.Info("another instance has moved the checkpoint of this event subscription, which goes on from there",
+		"store", sub.store.name, "subscription", string(sub.name), "owner", owner, "position", sub.Position())
+}
+
+// logEnd says why the subscription has ended.
+func (sub *Subscription) logEnd() {
+	fields := []any{"store", sub.store.name, "subscription", string(sub.name), "position", sub.Position()}
+	if sub.err == nil || sub.hard.Err() != nil {
+		sub.opts.Logger.Debug("event subscription has ended", fields...)
+		return
+	}
+	sub.opts.Logger.Error("event subscription has ended: its events are no longer handled by this instance", append(fields, "error", sub.err)...)
+}
+
 // end returns what Err shall say about err: nothing after Close, Canceled if the
 // caller's context ended.
 func (sub *Subscription) end(err error) error {
 	switch {
 	case sub.hard.Err() != nil:
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "subscription " + string(sub.name), Err: context.Cause(sub.hard)}
+		return mainstem.Ended(sub.hard, "subscription "+string(sub.name), time.Time{}, "events")
 	case sub.soft.Err() != nil && (errors.Is(err, errClosing) || errors.Is(err, mainstem.ErrCanceled) || sub.survives(err)):
 		return nil
 	}
@@ -98,7 +129,7 @@ func (sub *Subscription) end(err error) error {
 
 // survives reports whether the subscription goes on after err, from its checkpoint.
 func (sub *Subscription) survives(err error) bool {
-	return isUnavailable(err) || errors.Is(err, ErrOvertaken) && sub.opts.Compete
+	return isUnavailable(err) || errors.Is(err, ErrCheckpointMoved) && !sub.opts.Exclusive
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, mainstem.ErrUnavailable) }

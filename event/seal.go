@@ -86,6 +86,7 @@ func (s *Store) Tombstone(b *mainstem.Batch, stream string, expected Expected) {
 	}
 	key := []byte(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
+	b.ExplainWith(s)
 	expected.demand(b, s.spaces.events, key)
 	s.purge(b, key)
 	s.forgetSettings(b, key)
@@ -196,6 +197,7 @@ func (s *Store) edit(b *mainstem.Batch, op, stream string, expected Expected) bo
 	}
 	key := []byte(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
+	b.ExplainWith(s)
 	b.IfAbsent(s.spaces.seals, key)
 	expected.demand(b, s.spaces.events, key)
 	return true

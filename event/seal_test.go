@@ -29,7 +29,7 @@ func refused(t *testing.T, s *event.Store, log mainstem.Log, stream string, seal
 	s.Append(b, "free-1", event.AnyVersion, some("A", 1))
 	s.Append(b, stream, event.AnyVersion, some("A", 1))
 	_, err = log.Commit(t.Context(), b)
-	check("append", s.Explain(t.Context(), err))
+	check("append", err)
 	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, stream, event.AnyVersion) })
 	check("delete", err)
 	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, stream, 1) })

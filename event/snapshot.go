@@ -25,8 +25,9 @@ const headerVersion = "$version"
 // SaveSnapshot saves a snapshot as part of b, so that it can be committed together
 // with the events that led to it. It is a hint for [Store.LoadState], never needed:
 // an older snapshot saved after a newer one only makes loading slower. The stream
-// must have events, before b or through an Append in b; else the batch fails, and
-// [Store.Explain] says NotFound. The batch keeps Data until Commit has returned.
+// must have events, before b or through an Append in b: a snapshot is the state that events
+// add up to. Else the batch fails with a [*ConflictError] that says so. What has state and
+// no events belongs into a bucket of package kv. The batch keeps Data until Commit has returned.
 func (s *Store) SaveSnapshot(b *mainstem.Batch, snap Snapshot) {
 	err := checkStream("save snapshot", snap.Stream)
 	switch {
@@ -42,6 +43,7 @@ func (s *Store) SaveSnapshot(b *mainstem.Batch, snap Snapshot) {
 	}
 	key := []byte(snap.Stream)
 	if !s.appends(b, snap.Stream) {
+		b.ExplainWith(s)
 		b.IfExists(s.spaces.events, key)
 	}
 	headers := mainstem.Headers{{Name: headerVersion, Value: strconv.AppendUint(nil, uint64(snap.Version), 10)}}
@@ -63,6 +65,21 @@ func (s *Store) appends(b *mainstem.Batch, stream string) bool {
 		}
 	}
 	return false
+}
+
+// onlySnapshot reports whether b writes a snapshot of stream and none of its events.
+func (s *Store) onlySnapshot(b *mainstem.Batch, stream string) bool {
+	snapshot := false
+	writes := b.Writes()
+	for i := range writes {
+		if w := &writes[i]; w.Op == mainstem.OpPut && string(w.Key) == stream {
+			snapshot = snapshot || w.Space == s.spaces.snapshots
+			if w.Space == s.spaces.events {
+				return false
+			}
+		}
+	}
+	return snapshot
 }
 
 // DeleteSnapshots removes the snapshots of stream as part of b.

@@ -2,9 +2,11 @@ package event_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -281,4 +283,35 @@ func TestLoadStateInBetween(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A snapshot is of events: saving one of a stream without any says so, to those who
+// commit and to those who call Do.
+func TestSnapshotWithoutEvents(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		save := func(b *mainstem.Batch) {
+			s.SaveSnapshot(b, event.Snapshot{Stream: "cart-1", Version: 3, Data: []byte("x")})
+		}
+		b := mainstem.NewBatch()
+		save(b)
+		_, err := log.Commit(t.Context(), b)
+		var conflict *event.ConflictError
+		if !errors.As(err, &conflict) || conflict.Stream != "cart-1" || conflict.Expected != event.StreamExists {
+			t.Fatalf("commit: %v", err)
+		}
+		_, doErr := s.Do(t.Context(), save)
+		wantKind(t, doErr, mainstem.ErrNotFound)
+		for _, err := range []error{err, doErr} {
+			if !strings.Contains(err.Error(), "a snapshot is of events: append some before it, or in the same batch") {
+				t.Errorf("%v does not say what to do", err)
+			}
+		}
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) {
+			s.Append(b, "cart-1", event.NoStream, some("A", 3))
+			save(b)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -39,6 +39,16 @@ const (
 	ParkPoison
 )
 
+var poisonNames = [...]string{"stop", "park"}
+
+// String returns "stop" or "park".
+func (p PoisonPolicy) String() string {
+	if int(p) < len(poisonNames) {
+		return poisonNames[p]
+	}
+	return "unknown poison policy"
+}
+
 // SubscribeOptions tune a subscription. Nil and zero fields mean the defaults.
 type SubscribeOptions struct {
 	// What to select, as in [FeedOptions].
@@ -71,15 +81,19 @@ type SubscribeOptions struct {
 	// OnPoison says what to do with an event that failed that often.
 	OnPoison PoisonPolicy
 
-	// Compete allows several instances of the subscription at a time: the one whose
-	// commit comes first wins, the others step back and go on from its checkpoint.
-	// Without it, an instance that finds its checkpoint moved ends with [ErrOvertaken].
-	Compete bool
+	// Exclusive ends an instance that finds its checkpoint moved, with
+	// [ErrCheckpointMoved]. Without it, several instances of the subscription may run, in
+	// this process or in others: the one whose commit comes first wins; the others pause
+	// and go on from its checkpoint, so one takes over when another ends. Each event takes
+	// effect once either way.
+	Exclusive bool
 
 	// OnCaughtUp is called, from the subscription's goroutine, when everything that
 	// was there when the subscription started is handled. See [Subscription.CaughtUp].
 	OnCaughtUp func(mainstem.Position)
-	// Logger receives failures that are tried again. Default: discards.
+	// Logger receives, as Error, why the subscription ended (but not after Close or when
+	// ctx ends, which is Debug), as Warn, failures that are tried again, and, as Info,
+	// that another instance has moved the checkpoint, and which. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -124,6 +138,7 @@ type Subscription struct {
 	opts   SubscribeOptions
 	feed   FeedOptions
 	saved  []byte // the filter as it is saved with the checkpoint
+	self   string // what this instance is called in the checkpoints that it writes
 	handle BatchHandler
 
 	hard context.Context // of handlers and commits: ends with the caller's
@@ -141,6 +156,8 @@ type Subscription struct {
 	sel     *selector
 	record  mainstem.Version  // version of the checkpoint's record, 0 if there is none
 	written mainstem.Position // position in that record
+	owner   string            // instance that wrote that record, "" if it does not say
+	rival   string            // the other instance that was logged last
 	batch   mainstem.Batch
 }
 
@@ -151,8 +168,9 @@ type Subscription struct {
 // is guaranteed.
 //
 // The subscription owns one goroutine. It ends, with an error in
-// [Subscription.Err], when ctx does, when the log is closed, when an event is poison
-// or when another instance takes over; errors of kind Unavailable it sits out.
+// [Subscription.Err], when ctx does, when the log is closed, when an event is poison,
+// or, if it is exclusive, when another instance handles its events. The end is logged, and
+// a program should watch [Subscription.Done]. After errors of kind Unavailable it goes on.
 func (s *Store) Subscribe(ctx context.Context, name string, o *SubscribeOptions, handler Handler) (*Subscription, error) {
 	if handler == nil {
 		return nil, invalid("subscribe", "subscription %.60q has no handler", name)
@@ -192,6 +210,7 @@ func (s *Store) subscribe(ctx context.Context, name string, o *SubscribeOptions,
 	sub.opts.setDefaults(maxBatch)
 	sub.feed = sub.opts.feed()
 	sub.saved = sub.feed.save()
+	sub.self = newOwner()
 	var err error
 	if sub.sel, err = newSelector(&sub.feed); err != nil {
 		return nil, err
@@ -219,7 +238,7 @@ func (o *SubscribeOptions) setDefaults(maxBatch int) {
 		o.MaxBackoff = DefaultMaxBackoff
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 }
 

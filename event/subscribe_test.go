@@ -268,14 +268,15 @@ func TestSubscriptionParksPoison(t *testing.T) {
 	})
 }
 
-// Two instances of one subscription never both advance: one goes on, the other
-// says so and ends.
-func TestSubscriptionIsOvertaken(t *testing.T) {
+// Two exclusive instances of one subscription never both advance: one goes on, the
+// other says so, also in the log, and ends.
+func TestExclusiveSubscriptionEnds(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		hold := make(chan struct{})
 		entered := make(chan struct{}, 1)
 		count := counter(log)
-		slow := subscribe(t, s, nil, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		var logged logs
+		slow := subscribe(t, s, &event.SubscribeOptions{Exclusive: true, Logger: logged.logger()}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			err := count(ctx, b, ev)
 			select {
 			case entered <- struct{}{}:
@@ -290,9 +291,10 @@ func TestSubscriptionIsOvertaken(t *testing.T) {
 		waitFor(t, fast, a.LastPosition)
 		close(hold)
 		<-slow.Done()
-		if err := slow.Err(); !errors.Is(err, event.ErrOvertaken) || !errors.Is(err, mainstem.ErrConflict) {
+		if err := slow.Err(); !errors.Is(err, event.ErrCheckpointMoved) || !errors.Is(err, mainstem.ErrConflict) {
 			t.Fatalf("the slow instance ended with %v", err)
 		}
+		logged.wants(t, "level=ERROR", "subscription has ended", "subscription=count", "moved by another instance")
 		a = write(t, s, "order-1", 1, some("A", 3))
 		waitFor(t, fast, a.LastPosition)
 		counted(t, log, s)
@@ -306,7 +308,7 @@ func TestSubscriptionsCompete(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		var subs []*event.Subscription
 		for range 3 {
-			subs = append(subs, subscribe(t, s, quick(event.SubscribeOptions{Compete: true, Attempts: -1}), counter(log)))
+			subs = append(subs, subscribe(t, s, quick(event.SubscribeOptions{}), counter(log)))
 		}
 		var last mainstem.Position
 		for i := range 200 {
@@ -336,7 +338,7 @@ func TestCheckpointsCanBeMoved(t *testing.T) {
 		}
 		last, _ := s.LastPosition(t.Context())
 		var handled atomic.Int32
-		sub := subscribe(t, s, quick(event.SubscribeOptions{Compete: true}), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		sub := subscribe(t, s, quick(event.SubscribeOptions{}), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			handled.Add(1)
 			return nil
 		})
@@ -360,12 +362,12 @@ func TestCheckpointsCanBeMoved(t *testing.T) {
 		_, err := s.Checkpoint(t.Context(), "count")
 		wantKind(t, err, mainstem.ErrNotFound)
 
-		strict := subscribe(t, s, nil, counter(log))
+		strict := subscribe(t, s, &event.SubscribeOptions{Exclusive: true}, counter(log))
 		<-strict.CaughtUp()
 		do(t, s, func(b *mainstem.Batch) { s.SetCheckpoint(b, "count", 0) })
 		write(t, s, "order-9", event.AnyVersion, some("A", 1))
 		<-strict.Done()
-		if err := strict.Err(); !errors.Is(err, event.ErrOvertaken) || !errors.Is(err, mainstem.ErrConflict) {
+		if err := strict.Err(); !errors.Is(err, event.ErrCheckpointMoved) || !errors.Is(err, mainstem.ErrConflict) {
 			t.Fatalf("ended with %v", err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -122,7 +123,7 @@ func (b *Bucket[T]) Page(ctx context.Context, q *Query) (entries []Entry[T], nex
 		one.Limit = DefaultPage
 	}
 	limit := one.Limit
-	if limit > 0 {
+	if limit > 0 && limit < math.MaxInt {
 		one.Limit++ // the one too many tells whether there are more
 	}
 	for e, err := range b.List(ctx, &one) {

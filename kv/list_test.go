@@ -3,6 +3,7 @@ package kv_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -189,6 +190,25 @@ func TestPageEndsExactly(t *testing.T) {
 		check(t, err)
 		if len(page) != 50 || next != "" {
 			t.Fatalf("the last page has %d entries, cursor %q: want 50 and none", len(page), next)
+		}
+	})
+}
+
+// The largest limit is one like any other: what is asked for beyond it does not overflow.
+func TestLargestLimit(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log) {
+		b := open[string](t, log, "t", nil)
+		for i := range 3 {
+			put(t, b, fmt.Sprint("k", i), "v")
+		}
+		for _, q := range []kv.Query{{Limit: math.MaxInt}, {Limit: math.MaxInt - 1}, {Limit: math.MaxInt, Offset: 1}, {Limit: 5, Offset: math.MaxInt}} {
+			entries, next, err := b.Page(t.Context(), &q)
+			if want := max(0, 3-q.Offset); err != nil || len(entries) != want || next != "" {
+				t.Errorf("page of %+v: %d entries, next %q, %v: want %d", q, len(entries), next, err, want)
+			}
+			if n, err := b.Count(t.Context(), &q); err != nil || n != int64(max(0, 3-q.Offset)) {
+				t.Errorf("count of %+v: %d, %v", q, n, err)
+			}
 		}
 	})
 }

@@ -74,11 +74,14 @@ func pause(ctx context.Context, attempt int) error {
 	}
 	t := time.NewTimer(rand.N(limit))
 	defer t.Stop()
+	began := time.Now()
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "modify", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+		e := mainstem.Ended(ctx, "modify", began, "other writers of the key")
+		e.Outcome = mainstem.NotWritten
+		return e
 	}
 }
 

@@ -112,7 +112,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	check(c.Log != "", "log is empty: name a directory, memory:, or a server's URL")
-	check(!isRemote(c.Log), "log is %q: serve needs a log that is not served already: a directory, memory:, nats: or postgres:", c.Log)
+	check(!isRemote(c.Log), "log is %q: serve needs a log that is not served already: a directory, memory:, nats: or postgres:", Redacted(c.Log))
 	check(c.Durability >= mainstem.OS, "durability %d is unknown", int64(c.Durability))
 	check(c.Limits.MaxValue >= 0, "max-value is %d: want more than 0", c.Limits.MaxValue)
 	check(c.Limits.MaxBatchBytes >= 0, "max-batch-bytes is %d: want more than 0", c.Limits.MaxBatchBytes)

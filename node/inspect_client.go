@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // maxInspected bounds what is read of an answer about actors, in bytes.
@@ -21,11 +23,11 @@ const maxInspected = 64 << 20
 // server; Unavailable if it cannot be reached.
 func AskActors(ctx context.Context, base, path string, query url.Values, o *LogOptions, v any) error {
 	fail := func(kind mainstem.Kind, err error) error {
-		return &mainstem.Error{Kind: kind, Op: "ask " + base, Err: err}
+		return &mainstem.Error{Kind: kind, Op: "ask " + Redacted(base), Err: redact.Error(err, base)}
 	}
 	u, err := url.Parse(base)
 	if err != nil || !isRemote(base) {
-		return fail(mainstem.KindInvalid, fmt.Errorf("%q is no running server: want http://HOST:PORT or https://HOST:PORT", base))
+		return fail(mainstem.KindInvalid, fmt.Errorf("%q is no running server: want http://HOST:PORT or https://HOST:PORT", Redacted(base)))
 	}
 	if o.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !o.Insecure {
 		return fail(mainstem.KindInvalid, fmt.Errorf("the token would travel to %s in clear text: use https, or set insecure", u.Hostname()))
@@ -42,10 +44,11 @@ func AskActors(ctx context.Context, base, path string, query url.Values, o *LogO
 		req.Header.Set("Authorization", "Bearer "+o.Token)
 	}
 	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	began := time.Now()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return fail(mainstem.KindCanceled, context.Cause(ctx))
+			return fail(mainstem.KindCanceled, mainstem.Ended(ctx, "", began, "the node's answer").Err)
 		}
 		return fail(mainstem.KindUnavailable, err)
 	}

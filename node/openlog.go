@@ -20,6 +20,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // Memory is the target of [OpenLog] for a new log in memory.
@@ -88,17 +89,14 @@ func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, e
 		}
 		return nil, &mainstem.Error{
 			Kind: mainstem.KindInvalid, Op: "open",
-			Err: fmt.Errorf("%q names no log: want %s", target, strings.Join(forms, ", ")),
+			Err: fmt.Errorf("%q names no log: want %s", redact.Address(target), strings.Join(forms, ", ")),
 		}
 	}
 	return openDirectory(target, o)
 }
 
-// password matches the user and password in a URL, of which a target may have several.
-var password = regexp.MustCompile(`(://[^:/@,]*):[^@/,]*@`)
-
-// Redacted returns a target of [OpenLog] without the passwords in it.
-func Redacted(target string) string { return password.ReplaceAllString(target, "$1:xxxxx@") }
+// Redacted returns a target of [OpenLog] without the passwords and tokens in it.
+func Redacted(target string) string { return redact.Address(target) }
 
 // isRemote reports whether target is served by another process.
 func isRemote(target string) bool {

@@ -163,7 +163,7 @@ func (c *consumer) begin(ctx context.Context, nums []int32, from From) ([]*curso
 // woken returns the cursors that may have more, those of new partitions included.
 func (c *consumer) woken(ctx context.Context) ([]*cursor, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "consume", Err: context.Cause(ctx)}
+		return nil, mainstem.Ended(ctx, "consume", time.Time{}, "")
 	}
 	var out []*cursor
 	for _, tp := range c.waiter.Take() {
@@ -231,7 +231,7 @@ func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield 
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "consume", Err: context.Cause(ctx)}
+			return mainstem.Ended(ctx, "consume", time.Time{}, "")
 		}
 	}
 	return nil

@@ -205,10 +205,11 @@ func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 		freed := p.mu.freed
 		p.mu.Unlock()
 		var err error
+		began := time.Now()
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			err = &mainstem.Error{Kind: mainstem.KindCanceled, Op: "produce", Space: p.t.space, Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+			err = p.ended(ctx, "produce", began, mainstem.NotWritten, "room in the buffer")
 		}
 		p.mu.Lock()
 		if err != nil {
@@ -316,10 +317,11 @@ func (p *Producer) ProduceSync(ctx context.Context, records ...Record) ([]Sent, 
 	p.mu.Lock()
 	p.sealAllLocked()
 	p.mu.Unlock()
+	began := time.Now()
 	select {
 	case <-all:
 	case <-ctx.Done():
-		return nil, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "produce", Space: p.t.space, Outcome: mainstem.Unknown, Err: context.Cause(ctx)}
+		return nil, p.ended(ctx, "produce", began, mainstem.Unknown, "records to be committed")
 	}
 	return out, errors.Join(errs...)
 }
@@ -339,11 +341,12 @@ func (p *Producer) Flush(ctx context.Context) error {
 		}
 	}
 	p.mu.Unlock()
+	began := time.Now()
 	for _, done := range waits {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "flush", Space: p.t.space, Outcome: mainstem.Unknown, Err: context.Cause(ctx)}
+			return p.ended(ctx, "flush", began, mainstem.Unknown, "records to be committed")
 		}
 	}
 	p.mu.Lock()
@@ -371,4 +374,11 @@ func (p *Producer) Close() error {
 	err := p.mu.failed
 	p.mu.failed = nil
 	return err
+}
+
+// ended is the error of a call whose ctx ended while it waited since began.
+func (p *Producer) ended(ctx context.Context, op string, began time.Time, o mainstem.Outcome, waiting string) error {
+	e := mainstem.Ended(ctx, op, began, waiting)
+	e.Space, e.Outcome = p.t.space, o
+	return e
 }

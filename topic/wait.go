@@ -93,13 +93,14 @@ func (w *Waiter) C() <-chan struct{} { return w.wake }
 // Wait waits until a partition of the set grows. It returns Canceled when ctx
 // ends, and Closed when the catalog is closed.
 func (w *Waiter) Wait(ctx context.Context) error {
+	began := time.Now()
 	select {
 	case <-w.wake:
 		return nil
 	case <-w.c.ctx.Done():
 		return closed("wait")
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "wait", began, "records")
 	}
 }
 

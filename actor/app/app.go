@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -291,11 +292,12 @@ const running = "running"
 
 // inTurn calls f, alone, with the states of the apps that have ever been started.
 func (s *Set) inTurn(ctx context.Context, f func(states map[string]string) error) error {
+	began := time.Now()
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait for another start or stop of apps", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "start or stop apps", began, "another start or stop of apps")
 	}
 	kids, err := s.sup.Children(ctx)
 	if err != nil {

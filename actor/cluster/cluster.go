@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -100,6 +101,7 @@ func (g *group) close(ctx context.Context) error {
 		g.wg.Wait()
 		close(done)
 	}()
+	began := time.Now()
 	select {
 	case <-done:
 		return nil
@@ -109,7 +111,7 @@ func (g *group) close(ctx context.Context) error {
 	case <-done:
 		return nil
 	default:
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait for what other nodes have asked for", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "drain the cluster", began, "what other nodes have asked for")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -87,11 +88,12 @@ func (e *Event[E]) Subscribe(ctx context.Context, r actor.Ref[E]) error {
 		}
 		return local.Subscribe(r)
 	}
+	began := time.Now()
 	select {
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "subscribe to " + e.node + "/" + e.name, Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "subscribe to "+e.node+"/"+e.name, began, "another call that subscribes to it")
 	}
 	if f := e.current(); f != nil {
 		return f.local.Subscribe(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -51,11 +52,12 @@ func (s *session) request(ctx context.Context, from uint64, q frames.Request, va
 	if err != nil {
 		return nil, sendFailed(s.there(frames.Target{Name: q.Name}), err)
 	}
+	began := time.Now()
 	select {
 	case o := <-done:
 		return o.numbers, o.err
 	case <-ctx.Done():
-		return nil, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait for node " + s.name, Err: context.Cause(ctx)}
+		return nil, mainstem.Ended(ctx, "ask node "+s.name, began, "its answer")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -181,12 +182,13 @@ func (s *session) judged(ctx context.Context, k *kind, v any) error {
 			}
 			return nil
 		}
+		began := time.Now()
 		select {
 		case <-j.changed:
 		case <-s.life.Done():
 			return s.lost(context.Cause(s.life))
 		case <-ctx.Done():
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "wait for node " + s.name, Err: context.Cause(ctx)}
+			return mainstem.Ended(ctx, "send to node "+s.name, began, "its answer about the types of messages")
 		}
 	}
 }

@@ -173,6 +173,7 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 		if err != nil {
 			return err
 		}
+		began := time.Now()
 		out.affected, err = conn.conn.Query(ctx, sql, out.row)
 		if err == nil {
 			c.pool.release(conn, false)
@@ -186,7 +187,9 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 		c.pool.release(conn, gone || wrong || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "coordinator", Outcome: outcomeOf(err), Err: context.Cause(ctx)}
+			e := mainstem.Ended(ctx, "coordinator", began, "the answer of "+c.servers[conn.server].address)
+			e.Outcome = outcomeOf(err)
+			return e
 		case wrong:
 			return &connectError{fmt.Errorf("%s: %w", c.servers[conn.server].address, err)}
 		case !gone:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
@@ -113,7 +114,9 @@ func fail(k mainstem.Kind, format string, a ...any) *mainstem.Error {
 func invalid(format string, a ...any) error { return fail(mainstem.KindInvalid, format, a...) }
 
 func canceled(ctx context.Context) error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "coordinator", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+	e := mainstem.Ended(ctx, "coordinator", time.Time{}, "a connection to a server")
+	e.Outcome = mainstem.NotWritten
+	return e
 }
 
 func unavailable(format string, a ...any) error {

@@ -73,6 +73,7 @@ func (r *idleReader) wait() error {
 	}
 	timer := time.NewTimer(r.after)
 	defer timer.Stop()
+	began := time.Now()
 	for {
 		select {
 		case r.rest = <-r.chunks:
@@ -82,7 +83,7 @@ func (r *idleReader) wait() error {
 				return r.failed
 			}
 		case <-r.ctx.Done():
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "import", Err: context.Cause(r.ctx)}
+			return mainstem.Ended(r.ctx, "import", began, "the input")
 		}
 	}
 }

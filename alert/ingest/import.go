@@ -179,7 +179,7 @@ func (im *importer) run(ctx context.Context, r io.Reader) error {
 	}
 	for {
 		if err := ctx.Err(); err != nil {
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "import", Err: context.Cause(ctx)}
+			return mainstem.Ended(ctx, "import", time.Time{}, "the input")
 		}
 		e := NewEvent(im.o.Format)
 		from, to, err := next(e)
@@ -190,7 +190,7 @@ func (im *importer) run(ctx context.Context, r io.Reader) error {
 			return im.idle.failed
 		}
 		if readFailed(err) && ctx.Err() != nil {
-			return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "import", Err: context.Cause(ctx)}
+			return mainstem.Ended(ctx, "import", time.Time{}, "the input")
 		}
 		if readFailed(err) {
 			err = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "import", Err: fmt.Errorf("reading %s: %w", im.o.File, err)}

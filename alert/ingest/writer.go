@@ -78,12 +78,15 @@ func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
 	if w.mu.closed {
 		return closed()
 	}
+	began := time.Now()
 	select {
 	case w.queue <- job{row, done}:
 		w.count.waiting.Add(1)
 		return nil
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "ingest", Outcome: mainstem.NotWritten, Err: context.Cause(ctx)}
+		e := mainstem.Ended(ctx, "ingest", began, "room in the queue")
+		e.Outcome = mainstem.NotWritten
+		return e
 	case <-w.ctx.Done():
 		return closed()
 	}

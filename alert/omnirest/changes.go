@@ -139,7 +139,7 @@ func (o *ChangeOptions) query(q url.Values) url.Values {
 func feedFailed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "omnirest", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "omnirest", time.Time{}, "changes")
 	case errors.Is(err, io.EOF):
 		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "omnirest", Err: errors.New("the server has ended the feed")}
 	}

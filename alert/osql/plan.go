@@ -22,6 +22,16 @@ const (
 	ServiceUpdate
 )
 
+var verbNames = [...]string{"select", "insert", "update", "delete", "describe", "create database", "create table", "create index", "alter table", "alter trigger", "drop database", "drop table", "drop index", "use", "service update"}
+
+// String returns the name of the verb.
+func (v Verb) String() string {
+	if int(v) < len(verbNames) {
+		return verbNames[v]
+	}
+	return "unknown verb"
+}
+
 // Plan is a translated statement. It does not depend on the literals: one plan
 // serves all statements with the same [Statement.Key], as long as the tables are as
 // they were. It is read-only and may be shared.
@@ -64,6 +74,16 @@ const (
 	FromAfter           // Update, Delete: the row after which to go on
 	FromLimit           // Update, Delete: how many rows at most
 )
+
+var sourceNames = [...]string{"literal", "now", "server", "property", "after", "limit"}
+
+// String returns "literal", "now", "server", "property", "after" or "limit".
+func (s Source) String() string {
+	if int(s) < len(sourceNames) {
+		return sourceNames[s]
+	}
+	return "unknown source"
+}
 
 // Value is a value of an INSERT: a literal, possibly with a sign before it, or
 // a query that computes it.

@@ -55,7 +55,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "alerts", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "alerts", time.Time{}, "the next poll")
 	}
 }
 

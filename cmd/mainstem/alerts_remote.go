@@ -111,7 +111,7 @@ func (m *Main) alertsPassword(file string) (string, error) {
 func (a *alertFlags) secure(m *Main, given string) (*tls.Config, error) {
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no URL: want http://HOST:PORT or https://HOST:PORT", given)
+		return nil, fmt.Errorf("%q is no URL: want http://HOST:PORT or https://HOST:PORT", node.Redacted(given))
 	}
 	if u.User != nil {
 		return nil, errors.New("a URL must not hold a password: everybody sees it in the list of processes; use --user and --password-file")
@@ -119,7 +119,7 @@ func (a *alertFlags) secure(m *Main, given string) (*tls.Config, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme == "http" && a.user != "" && !here && !m.flags.insecure {
-		return nil, fmt.Errorf("%s shows the password to everybody between here and there: use https, or set --insecure", given)
+		return nil, fmt.Errorf("%s shows the password to everybody between here and there: use https, or set --insecure", node.Redacted(given))
 	}
 	return node.ClientTLS(first(m.flags.tlsCA, m.variable("MAINSTEM_TLS_CA")))
 }

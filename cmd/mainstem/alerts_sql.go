@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -128,7 +129,7 @@ func (m *Main) sqlLoop(ctx context.Context, t alertTables, p *resultPrinter) err
 func untilDone(ctx context.Context, in io.Reader) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() {
-		_ = w.CloseWithError(&mainstem.Error{Kind: mainstem.KindCanceled, Op: "alerts sql", Err: context.Cause(ctx)})
+		_ = w.CloseWithError(mainstem.Ended(ctx, "alerts sql", time.Time{}, "the input"))
 	})
 	go func() {
 		_, err := io.Copy(w, in)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -131,6 +132,6 @@ func (e *editor) readLine(ctx context.Context, prompt string) (string, error) {
 	case a := <-answered:
 		return a.line, a.err
 	case <-ctx.Done():
-		return "", &mainstem.Error{Kind: mainstem.KindCanceled, Op: "sql", Err: context.Cause(ctx)}
+		return "", mainstem.Ended(ctx, "sql", time.Time{}, "a line of input")
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,7 @@ output) gives the cursor of the next page, if there is one.`,
 
 func (m *Main) printStreams(ctx context.Context, s *event.Store, o event.ListOptions) error {
 	limit := o.Limit
-	if limit > 0 {
+	if limit > 0 && limit < math.MaxInt {
 		o.Limit++ // the one too many tells that there are more
 	}
 	n, last := 0, ""

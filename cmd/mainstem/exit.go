@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // Exit statuses. They are part of the interface: scripts test them.
@@ -89,16 +91,20 @@ func (m *Main) status(err error) int {
 	return exitFailed
 }
 
-func (m *Main) text(err error) string {
+// text returns what is said of err. Whatever command it comes from, it shows no
+// credentials of addresses.
+func (m *Main) text(err error) string { return redact.Error(m.said(err), m.flags.log).Error() }
+
+func (m *Main) said(err error) error {
 	var stopped *stoppedError
 	switch {
 	case !errors.Is(err, mainstem.ErrCanceled), errors.As(err, &stopped):
 	case errors.Is(m.ctxErr, errInterrupted):
-		return errInterrupted.Error()
-	case m.flags.timeout > 0:
-		return fmt.Sprintf("gave up after %v (--timeout)", m.flags.timeout)
+		return errInterrupted
+	case m.flags.timeout > 0 && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w (--timeout)", err)
 	}
-	return err.Error()
+	return err
 }
 
 // errorLine is an error as --json shows it.

@@ -214,9 +214,5 @@ func blamesContent(err error) bool {
 
 // stopped is the error of an import that was interrupted or ran out of time.
 func (im *importer[T]) stopped(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.DeadlineExceeded) {
-		cause = errors.New("--timeout has passed")
-	}
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "import", Err: cause}
+	return mainstem.Ended(ctx, "import", time.Time{}, "the import to end")
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -218,7 +219,7 @@ func kafkaError(ctx context.Context, err error) error {
 	case err == nil, errors.As(err, &e), errors.As(err, &u), errors.As(err, &f):
 		return err
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed)):
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "kafka", Err: context.Cause(ctx)}
+		return mainstem.Ended(ctx, "kafka", time.Time{}, "the Kafka server")
 	}
 	for _, k := range kafkaKinds {
 		for _, known := range k.errs {

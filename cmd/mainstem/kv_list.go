@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ gives the cursor of the next page, if there is one.`,
 
 func (m *Main) list(ctx context.Context, b *bucket, q kv.Query) error {
 	limit := q.Limit
-	if limit > 0 {
+	if limit > 0 && limit < math.MaxInt {
 		q.Limit++ // the one too many tells that there are more
 	}
 	n, last := 0, ""

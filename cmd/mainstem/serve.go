@@ -185,7 +185,7 @@ func (m *Main) announce(n *node.Node, c *node.Config) error {
 		}
 		return m.flush()
 	}
-	text := fmt.Sprintf("mainstem: serving %s on %s", c.Log, n.URL())
+	text := fmt.Sprintf("mainstem: serving %s on %s", node.Redacted(c.Log), n.URL())
 	for _, l := range []struct {
 		who string
 		at  net.Addr

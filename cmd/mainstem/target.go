@@ -68,7 +68,7 @@ func (m *Main) context(parent context.Context) (context.Context, context.CancelF
 		ctx, cancel := context.WithCancel(parent)
 		return ctx, cancel, nil
 	}
-	ctx, cancel := context.WithTimeout(parent, g.timeout)
+	ctx, cancel := context.WithTimeoutCause(parent, g.timeout, &mainstem.DeadlineError{After: g.timeout})
 	return ctx, cancel, nil
 }
 

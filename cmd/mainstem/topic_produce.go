@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -285,7 +286,7 @@ func (m *Main) sendLines(ctx context.Context, p sender, in io.Reader, r *recordM
 	for {
 		select {
 		case <-ctx.Done():
-			return m.ended(ctx, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "topic produce", Err: context.Cause(ctx)})
+			return m.ended(ctx, mainstem.Ended(ctx, "topic produce", time.Time{}, "the input"))
 		case in := <-input:
 			var bad *rows.LineError
 			switch {

@@ -28,7 +28,9 @@ type request struct {
 	ctx  context.Context
 	op   string
 	size int
-	time int64 // of a batch that has one of its own, else 0
+	// began is when the caller began to wait.
+	began time.Time
+	time  int64 // of a batch that has one of its own, else 0
 	// run evaluates the request. It may be called again, on a later state. sure means
 	// that its answer does not depend on what other processes may have written just now.
 	run  func(t *tx) (sure bool, err error)
@@ -118,7 +120,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		r.time = b.Time.UnixNano()
 	}
 	if err := l.request(r); err != nil {
-		return mainstem.Receipt{}, err
+		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
 	return receipt, nil
 }
@@ -133,8 +135,9 @@ func (l *Log) do(ctx context.Context, op string, size int, run func(t *tx) (bool
 func (l *Log) request(r *request) error {
 	ctx, op := r.ctx, r.op
 	if l.ctx.Err() != nil || ctx.Err() != nil {
-		return notWritten(l.ended(ctx, op))
+		return notWritten(l.ended(ctx, op, time.Time{}, ""))
 	}
+	r.began = time.Now()
 	if err := l.broken(); err != nil {
 		return notWritten(err)
 	}
@@ -145,7 +148,7 @@ func (l *Log) request(r *request) error {
 	case <-r.done:
 	case <-ctx.Done():
 		if l.queue.withdraw(r) {
-			return notWritten(l.ended(ctx, op))
+			return notWritten(l.ended(ctx, op, r.began, "the commits before it"))
 		}
 		<-r.done
 	}
@@ -235,7 +238,7 @@ func (l *Log) fail(r *request, err error) {
 			c.Outcome = mainstem.NotWritten
 		}
 		if r.ctx.Err() != nil && c.Kind == mainstem.KindUnavailable {
-			c.Kind, c.Err = mainstem.KindCanceled, context.Cause(r.ctx)
+			c.Kind, c.Err = mainstem.KindCanceled, mainstem.Ended(r.ctx, r.op, r.began, "the stream to take the commit").Err
 		}
 		err = &c
 	}
@@ -262,7 +265,7 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 	t := newTx(&l.st, now, l.limit)
 	for _, r := range group {
 		if r.ctx.Err() != nil {
-			r.sure, r.err = true, notWritten(l.ended(r.ctx, r.op))
+			r.sure, r.err = true, notWritten(l.ended(r.ctx, r.op, r.began, "the commits before it"))
 			continue
 		}
 		t.begin()

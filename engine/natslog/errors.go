@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // errClosed ends what a closed log was doing.
@@ -31,20 +31,7 @@ func unavailable(op string, err error) *mainstem.Error {
 }
 
 func openInvalid(address, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open " + redacted(address), Err: fmt.Errorf(format, args...)}
-}
-
-// redacted is an address without passwords, fit for an error.
-func redacted(address string) string {
-	parts := strings.Split(address, ",")
-	for i, p := range parts {
-		if u, err := url.Parse(p); err == nil {
-			parts[i] = u.Redacted()
-		} else if at := strings.LastIndexByte(p, '@'); at >= 0 {
-			parts[i] = "..." + p[at:]
-		}
-	}
-	return strings.Join(parts, ",")
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open " + redact.Address(address), Err: redact.Error(fmt.Errorf(format, args...), address)}
 }
 
 // mapError turns an error of the client or the server into one of the contract.
@@ -110,21 +97,24 @@ func hintFor(code int) string {
 	return ""
 }
 
-// ended is the error of a call whose context, or else whose log, ended.
-func (l *Log) ended(ctx context.Context, op string) *mainstem.Error {
+// ended is the error of a call whose context, or else whose log, ended while it waited.
+func (l *Log) ended(ctx context.Context, op string, began time.Time, waiting string) *mainstem.Error {
 	if l.ctx.Err() != nil {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errClosed}
 	}
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: context.Cause(ctx)}
+	return mainstem.Ended(ctx, op, began, waiting)
 }
 
 // explain is the error of a read that failed with err under ctx.
 func (l *Log) explain(ctx context.Context, op, space string, key []byte, err error) *mainstem.Error {
 	var e mainstem.Error
 	if l.ctx.Err() != nil || ctx.Err() != nil {
-		e = *l.ended(ctx, op)
+		e = *l.ended(ctx, op, time.Time{}, "an answer of NATS")
 	} else {
 		e = *mapError(op, err)
+		if errors.Is(err, context.DeadlineExceeded) { // the engine's, not the caller's
+			e.Err = &mainstem.DeadlineError{After: l.opts.Timeout, Waiting: "an answer of NATS"}
+		}
 	}
 	e.Op, e.Space, e.Key = op, space, bytes.Clone(key)
 	return &e

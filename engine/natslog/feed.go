@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -48,7 +49,7 @@ func distinct(names []string) []string {
 func (l *Log) feedOn(ctx context.Context, f mainstem.Filter, w *follower, yield func(mainstem.Record, error) bool) {
 	for {
 		if l.ctx.Err() != nil || ctx.Err() != nil {
-			yield(mainstem.Record{}, l.ended(ctx, "feed"))
+			yield(mainstem.Record{}, l.ended(ctx, "feed", time.Time{}, "records"))
 			return
 		}
 		leave := l.readers.enter()

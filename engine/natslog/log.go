@@ -100,7 +100,7 @@ func (l *Log) broken() error {
 // the state holds everything that was committed anywhere before.
 func (l *Log) ready(ctx context.Context, op string) error {
 	if l.ctx.Err() != nil || ctx.Err() != nil {
-		return l.ended(ctx, op)
+		return l.ended(ctx, op, time.Time{}, "")
 	}
 	if err := l.broken(); err != nil {
 		return err
@@ -108,9 +108,9 @@ func (l *Log) ready(ctx context.Context, op string) error {
 	if !l.opts.Latest {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 	defer cancel()
-	if err := l.catchUp(ctx); err != nil {
+	if err := l.catchUp(limited); err != nil {
 		return l.explain(ctx, op, "", nil, err)
 	}
 	return nil

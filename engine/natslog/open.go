@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // MinServer is the oldest NATS server with all that the engine needs: atomic batch
@@ -53,7 +54,7 @@ func Open(address string, o *Options) (*Log, error) {
 	)
 	conn, err := nats.Connect(servers, append(options, c.Connect...)...)
 	if err != nil {
-		e := mapError("open "+redacted(servers), err)
+		e := mapError("open "+redact.Address(servers), redact.Error(err, servers))
 		if e.Hint == "" {
 			e.Hint = "is a NATS server running there?"
 		}

@@ -391,15 +391,16 @@ func (l *Log) versions(space string, name []byte, v mainstem.Versions) ([]*recor
 
 // wait waits until w is woken.
 func (l *Log) wait(ctx context.Context, op string, w *follower) error {
+	began := time.Now()
 	select {
 	case <-w.wake:
 		if l.ctx.Err() != nil {
-			return l.ended(ctx, op)
+			return l.ended(ctx, op, began, "records")
 		}
 		return l.broken()
 	case <-ctx.Done():
-		return l.ended(ctx, op)
+		return l.ended(ctx, op, began, "records")
 	case <-l.ctx.Done():
-		return l.ended(ctx, op)
+		return l.ended(ctx, op, began, "records")
 	}
 }

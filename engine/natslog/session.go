@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // A session lasts from one loss of the connection to the next: an answer that has not
@@ -140,7 +142,7 @@ func (o *Options) report() []nats.Option {
 			}
 		}),
 		nats.ReconnectHandler(func(conn *nats.Conn) {
-			log.Info("connection is back", "server", conn.ConnectedUrlRedacted())
+			log.Info("connection is back", "server", redact.Address(conn.ConnectedUrl()))
 		}),
 	}
 }

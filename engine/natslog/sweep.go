@@ -35,7 +35,7 @@ func (l *Log) Sweep(ctx context.Context) error {
 	for _, work := range []func(t *tx) bool{(*tx).sweep, (*tx).shrink} {
 		for more := true; more; {
 			if l.ctx.Err() != nil || ctx.Err() != nil {
-				return l.ended(ctx, "sweep")
+				return l.ended(ctx, "sweep", time.Time{}, "")
 			}
 			more = false
 			if !l.due(work) {

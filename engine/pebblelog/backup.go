@@ -98,7 +98,7 @@ func tarHeader(name string, size int64) *tar.Header {
 
 func (l *Log) tarFile(ctx context.Context, t *tar.Writer, s sums, from, name string) error {
 	if err := ctx.Err(); err != nil {
-		return canceled("backup", err)
+		return mainstem.Ended(ctx, "backup", time.Time{}, "")
 	}
 	f, err := l.opts.FS.Open(from)
 	if err != nil {
@@ -174,7 +174,7 @@ func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
 	u := unpacking{d: d, sums: sums{}}
 	for {
 		if err := ctx.Err(); err != nil {
-			return canceled("restore to "+d.path, err)
+			return mainstem.Ended(ctx, "restore to "+d.path, time.Time{}, "")
 		}
 		h, err := t.Next()
 		if err == nil {

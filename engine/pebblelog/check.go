@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -60,7 +61,7 @@ func (c *check) problem(where, format string, args ...any) {
 func (c *check) spaces() error {
 	for _, name := range c.s.spaces.names {
 		if err := c.ctx.Err(); err != nil {
-			return canceled("check", err)
+			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
 		}
 		if err := c.space(c.s.spaces.byName[name]); err != nil {
 			return err
@@ -280,7 +281,7 @@ func (c *check) walk(prefix []byte, f func(k, v []byte) error) error {
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n%1024 == 0 && c.ctx.Err() != nil {
 			it.Close()
-			return canceled("check", c.ctx.Err())
+			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
 		}
 		v, err := it.ValueAndErr()
 		if err != nil {

@@ -60,7 +60,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	w.batch, w.receipt, w.err = nil, mainstem.Receipt{}, nil
 	waiters.Put(w)
 	if err != nil {
-		return mainstem.Receipt{}, err
+		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
 	return r, nil
 }
@@ -84,7 +84,7 @@ func (l *Log) between(ctx context.Context, op string, job func()) error {
 
 func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
-		e := canceled(w.op, err)
+		e := mainstem.Ended(ctx, w.op, time.Time{}, "")
 		e.Outcome = mainstem.NotWritten
 		return e
 	}
@@ -121,11 +121,12 @@ func (l *Log) usableLocked(w *waiter) error {
 
 // await waits until w is done (true), or until it is w's turn to lead (false).
 func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
+	began := time.Now()
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
 		if l.committer.withdraw(w) {
-			e := canceled(w.op, ctx.Err())
+			e := mainstem.Ended(ctx, w.op, began, "the commits before it")
 			e.Outcome = mainstem.NotWritten
 			return true, e
 		}

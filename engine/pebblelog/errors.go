@@ -17,10 +17,6 @@ func notFound(op, space string, key []byte) *mainstem.Error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
 }
 
-func canceled(op string, cause error) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: cause}
-}
-
 // mapError turns an error of Pebble or the file system into one of the contract.
 func mapError(op string, err error) error {
 	if err == nil {

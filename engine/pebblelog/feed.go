@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -79,7 +80,7 @@ func (c *feedCursor) run(ctx context.Context) error {
 // catchUp yields what is committed after c.after and not yet yielded.
 func (c *feedCursor) catchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return canceled("feed", err)
+		return mainstem.Ended(ctx, "feed", time.Time{}, "")
 	}
 	if !c.readers().begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "feed"}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -43,7 +44,7 @@ type read struct {
 // begin starts a read; end must be called if it succeeds.
 func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
 	if err := ctx.Err(); err != nil {
-		return read{}, canceled(op, err)
+		return read{}, mainstem.Ended(ctx, op, time.Time{}, "")
 	}
 	if !v.readers().begin() {
 		return read{}, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
@@ -108,8 +109,9 @@ func (v view) settle(ctx context.Context, op string) error {
 	if v.snap != nil {
 		return nil
 	}
+	began := time.Now()
 	if err := v.l.flight.wait(ctx); err != nil {
-		return canceled(op, err)
+		return mainstem.Ended(ctx, op, began, "what was read to be durable")
 	}
 	return nil
 }
@@ -295,11 +297,12 @@ func (v view) followKey(ctx context.Context, space string, key []byte, sel mains
 
 // sleep waits for f's wake-up, the end of ctx or of the log.
 func (l *Log) sleep(ctx context.Context, f *follower, op string) error {
+	began := time.Now()
 	select {
 	case <-f.wake:
 		return nil
 	case <-ctx.Done():
-		return canceled(op, ctx.Err())
+		return mainstem.Ended(ctx, op, began, "records")
 	case <-l.followers.done:
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
@@ -475,7 +478,7 @@ func (r *read) step(ctx context.Context) error {
 	}
 	if ctx.Done() != nil {
 		if err := ctx.Err(); err != nil {
-			return canceled(r.op, err)
+			return mainstem.Ended(ctx, r.op, time.Time{}, "")
 		}
 	}
 	return nil

@@ -173,7 +173,7 @@ func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.Spac
 				return
 			}
 			if err := ctx.Err(); err != nil {
-				yield(mainstem.SpaceInfo{}, canceled("spaces", err))
+				yield(mainstem.SpaceInfo{}, mainstem.Ended(ctx, "spaces", time.Time{}, ""))
 				return
 			}
 			if !yield(r.byName[name].info(), nil) {

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -41,6 +42,7 @@ const (
 // waiter is a batch that somebody waits for.
 type waiter struct {
 	batch   *mainstem.Batch
+	began   time.Time // when the caller began to wait
 	receipt mainstem.Receipt
 	err     error
 	done    chan struct{}
@@ -85,11 +87,11 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		return mainstem.Receipt{}, err
 	}
 	if ctx.Err() != nil {
-		e := canceled("commit", context.Cause(ctx))
+		e := mainstem.Ended(ctx, "commit", time.Time{}, "")
 		e.Outcome = mainstem.NotWritten
 		return mainstem.Receipt{}, e
 	}
-	w := &waiter{batch: b, done: make(chan struct{}), writes: b.Len(), conditions: len(b.Conditions()), bytes: sizeOf(b), id: b.ID}
+	w := &waiter{began: time.Now(), batch: b, done: make(chan struct{}), writes: b.Len(), conditions: len(b.Conditions()), bytes: sizeOf(b), id: b.ID}
 	w.ensure = l.known.lacks(b)
 	w.alone = w.ensure || edits(b) || !b.Time.IsZero()
 	if !l.committer.enqueue(w) {
@@ -104,7 +106,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 			return mainstem.Receipt{}, err
 		}
 	}
-	return w.receipt, w.err
+	return w.receipt, b.Explained(ctx, w.err)
 }
 
 func edits(b *mainstem.Batch) bool {
@@ -138,7 +140,7 @@ func (c *committer) leave(ctx context.Context, w *waiter) error {
 	if w.stage == finished {
 		return nil
 	}
-	e := canceled("commit", context.Cause(ctx))
+	e := mainstem.Ended(ctx, "commit", w.began, "PostgreSQL to commit")
 	e.Outcome = mainstem.NotWritten
 	if w.stage == sent || w.doubt {
 		e.Outcome = mainstem.Unknown

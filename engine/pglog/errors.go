@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -13,10 +14,6 @@ import (
 
 func notFound(op, space string, key []byte) *mainstem.Error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
-}
-
-func canceled(op string, cause error) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: cause}
 }
 
 func closed(op string) *mainstem.Error {
@@ -60,7 +57,7 @@ func (l *Log) mapError(ctx context.Context, op string, err error) error {
 		if l.life.Err() != nil {
 			return closed(op)
 		}
-		return canceled(op, context.Cause(ctx))
+		return mainstem.Ended(ctx, op, time.Time{}, "an answer of PostgreSQL")
 	}
 	if l.closing.Load() {
 		return closed(op)

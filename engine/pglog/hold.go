@@ -85,7 +85,7 @@ func (h *holder) view() view { return view{l: h.l, on: h, frozen: true} }
 // next from starting: it would end the transaction, and what others read with it.
 func (h *holder) query(ctx context.Context, op string, fill func(pgx.Rows) error, sql string, args ...any) error {
 	if ctx.Err() != nil {
-		return canceled(op, context.Cause(ctx))
+		return mainstem.Ended(ctx, op, time.Time{}, "")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -73,12 +73,13 @@ func (h *hub) subscribe(ctx context.Context, op string, spaces []string) (*follo
 	}
 	tried := h.mu.tried
 	h.mu.Unlock()
+	began := time.Now()
 	select {
 	case <-tried:
 		return f, nil
 	case <-ctx.Done():
 		h.unsubscribe(f)
-		return nil, canceled(op, context.Cause(ctx))
+		return nil, mainstem.Ended(ctx, op, began, "PostgreSQL to notify of commits")
 	case <-h.ctx.Done():
 		h.unsubscribe(f)
 		return nil, closed(op)
@@ -146,11 +147,12 @@ func (f *follower) saw(position int64) {
 // wait returns when there may be news.
 func (f *follower) wait(ctx context.Context, op string) error {
 	f.calm, f.tries = true, 0
+	began := time.Now()
 	select {
 	case <-f.wake:
 		return nil
 	case <-ctx.Done():
-		return canceled(op, context.Cause(ctx))
+		return mainstem.Ended(ctx, op, began, "records")
 	case <-f.h.ctx.Done():
 		return closed(op)
 	}

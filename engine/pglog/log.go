@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // Log is a log in a PostgreSQL database. It implements [mainstem.Log],
@@ -72,13 +73,14 @@ func Open(ctx context.Context, url string, o *Options) (*Log, error) {
 	l.life, l.kill = context.WithCancel(context.WithoutCancel(ctx))
 	l.calls.idle = make(chan struct{})
 	l.view = view{l: l, on: poolSource{l}}
+	began := time.Now()
 	if err := l.open(ctx, url); err != nil {
 		l.kill()
 		l.closePools()
 		if ctx.Err() != nil {
-			return nil, canceled("open", context.Cause(ctx))
+			return nil, mainstem.Ended(ctx, "open", began, "an answer of PostgreSQL")
 		}
-		return nil, l.mapError(ctx, "open", err)
+		return nil, l.mapError(ctx, "open", redact.Error(err, url))
 	}
 	l.hub = newHub(l)
 	startSweeper(l)
@@ -89,7 +91,7 @@ func Open(ctx context.Context, url string, o *Options) (*Log, error) {
 func (l *Log) open(ctx context.Context, url string) error {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: err}
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: redact.Error(err, url)}
 	}
 	config.AfterConnect = l.afterConnect
 	for _, p := range []struct {
@@ -165,7 +167,7 @@ func (l *Log) begin(ctx context.Context, op string) (_ context.Context, end func
 	}
 	if ctx.Err() != nil {
 		l.calls.end()
-		return nil, nil, canceled(op, context.Cause(ctx))
+		return nil, nil, mainstem.Ended(ctx, op, time.Time{}, "")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.life, func() { cancel(errClosed) })

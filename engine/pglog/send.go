@@ -162,7 +162,7 @@ func (l *Log) BatchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 		if errors.As(err, &own) {
 			own.Outcome = mainstem.NotWritten
 		}
-		return mainstem.Receipt{}, err
+		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
 	return receipt, nil
 }

@@ -3,6 +3,7 @@ package remotelog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -16,6 +17,7 @@ func ask[Req, Res any](ctx context.Context, l *Log, c call, f rpc[Req, Res], in 
 	if ctx.Err() != nil {
 		return nil, c.ended(ctx, mainstem.NotWritten)
 	}
+	c.began = time.Now()
 	ctx, end, ok := l.begin(ctx)
 	if !ok {
 		return nil, c.closed(mainstem.NotWritten)

@@ -31,7 +31,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	c := call{op: "commit", writes: true}
 	out, err := ask(ctx, l, c, l.client.Commit, in, again)
 	if err != nil {
-		return mainstem.Receipt{}, err
+		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
 	receipt, err := message.DecodeReceipt(out)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptrace"
 	"sync/atomic"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
@@ -18,6 +19,7 @@ type call struct {
 	space  string
 	key    []byte
 	writes bool // its errors have an outcome
+	began  time.Time
 }
 
 func (c call) fail(kind mainstem.Kind, outcome mainstem.Outcome, cause error) *mainstem.Error {
@@ -52,6 +54,10 @@ func (c call) explain(ctx context.Context, t *try, err error) *mainstem.Error {
 	if ctx.Err() != nil {
 		return c.ended(ctx, outcome)
 	}
+	if _, limited := ctx.Deadline(); limited && connect.IsWireError(err) && connect.CodeOf(err) == connect.CodeDeadlineExceeded {
+		// The server was told of the deadline, and its clock was the first.
+		return c.fail(mainstem.KindCanceled, outcome, &mainstem.DeadlineError{After: time.Since(c.began), Waiting: "the server's answer"})
+	}
 	if connect.IsWireError(err) || connect.CodeOf(err) == connect.CodeUnimplemented {
 		return c.refused(err, outcome)
 	}
@@ -73,7 +79,7 @@ func (c call) ended(ctx context.Context, outcome mainstem.Outcome) *mainstem.Err
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errClosed) {
 		return c.closed(outcome)
 	}
-	return c.fail(mainstem.KindCanceled, outcome, context.Cause(ctx))
+	return c.fail(mainstem.KindCanceled, outcome, mainstem.Ended(ctx, c.op, c.began, "the server's answer").Err)
 }
 
 func (c call) closed(outcome mainstem.Outcome) *mainstem.Error {

@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
@@ -61,11 +62,11 @@ var (
 func Open(url string, o *Options) (*Log, error) {
 	u, err := parseURL(url)
 	if err != nil {
-		return nil, openError(err)
+		return nil, openError(redact.Error(err, url))
 	}
 	l := &Log{o: o.withDefaults(), grace: closeGrace, lastRunning: make(chan struct{})}
 	if err := l.o.validate(u); err != nil {
-		return nil, openError(err)
+		return nil, openError(redact.Error(err, url))
 	}
 	l.reader.l = l
 	l.batches.New = func() any { return new(message.Batch) }

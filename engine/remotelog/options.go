@@ -25,6 +25,16 @@ const (
 	GRPCWeb                 // works over HTTP/1.1 and HTTP/2
 )
 
+var protocolNames = [...]string{"connect", "grpc", "grpc-web"}
+
+// String returns "connect", "grpc" or "grpc-web".
+func (p Protocol) String() string {
+	if int(p) < len(protocolNames) {
+		return protocolNames[p]
+	}
+	return "unknown protocol"
+}
+
 // Options configures [Open]. Nil and zero fields mean the defaults.
 type Options struct {
 	// Token is presented to the server as a bearer token.

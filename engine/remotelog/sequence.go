@@ -35,6 +35,7 @@ func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, 
 	// A closed log closes connections, perhaps before contexts have ended.
 	over := func() bool { return ctx.Err() != nil || l.closing.Err() != nil }
 	served, failures := false, 0
+	s.began = time.Now()
 	for {
 		if over() {
 			yield(mainstem.Record{}, s.ended(ctx, mainstem.NoOutcome))

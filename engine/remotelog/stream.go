@@ -3,6 +3,7 @@ package remotelog
 import (
 	"context"
 	"errors"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
@@ -19,6 +20,7 @@ func receive[M any](ctx context.Context, l *Log, c call, open func(context.Conte
 	if ctx.Err() != nil {
 		return c.ended(ctx, mainstem.NoOutcome)
 	}
+	c.began = time.Now()
 	t := new(try)
 	stream, err := open(t.watch(ctx))
 	if err != nil {

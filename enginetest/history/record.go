@@ -21,6 +21,16 @@ const (
 	Feed        // every record of the log after position After
 )
 
+var kindNames = [...]string{"commit", "get", "scan", "feed"}
+
+// String returns "commit", "get", "scan" or "feed".
+func (k Kind) String() string {
+	if k >= 0 && int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown kind"
+}
+
 // Outcome is what the client of a commit was told.
 type Outcome int
 
@@ -31,6 +41,16 @@ const (
 	NotWritten                // any other error that says so
 	Unknown                   // the error leaves it open
 )
+
+var outcomeNames = [...]string{"written", "conflict", "not written", "unknown"}
+
+// String returns "written", "conflict", "not written" or "unknown".
+func (o Outcome) String() string {
+	if o >= 0 && int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return "unknown outcome"
+}
 
 // Operation is one call of one client.
 type Operation struct {

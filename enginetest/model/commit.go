@@ -13,6 +13,11 @@ import (
 
 // Commit makes every write of b true, or none.
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.commit(ctx, b)
+	return r, b.Explained(ctx, err)
+}
+
+func (l *Log) commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.limits); err != nil {
 		return mainstem.Receipt{}, err
 	}

@@ -128,7 +128,7 @@ func closedError(op string) *mainstem.Error {
 }
 
 func canceledError(op string, ctx context.Context) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: context.Cause(ctx)}
+	return mainstem.Ended(ctx, op, time.Time{}, "")
 }
 
 func unknownSpace(op, space string) *mainstem.Error {

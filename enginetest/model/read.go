@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -114,11 +115,12 @@ func (l *Log) feedOnce(ctx context.Context, f mainstem.Filter) ([]mainstem.Recor
 
 // wait returns nil when changed is closed, else why waiting makes no sense.
 func (l *Log) wait(ctx context.Context, op string, changed <-chan struct{}) error {
+	began := time.Now()
 	select {
 	case <-changed:
 		return nil
 	case <-ctx.Done():
-		return canceledError(op, ctx)
+		return mainstem.Ended(ctx, op, began, "records")
 	case <-l.done:
 		return closedError(op)
 	}

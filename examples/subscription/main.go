@@ -58,6 +58,15 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer sub.Close()
+	// A subscription that ends by itself (its handler fails for good, the log is closed) ends
+	// the program: else events would wait, unseen. A second instance may run beside this one:
+	// one of them handles an event, and the other goes on when that one is gone.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		<-sub.Done()
+		stop(sub.Err())
+	}()
 
 	var last mainstem.Position
 	for i := range int64(10) {

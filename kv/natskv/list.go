@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -137,7 +138,7 @@ func (b *Bucket[T]) Page(ctx context.Context, q *kv.Query) (entries []kv.Entry[T
 		one.Limit = kv.DefaultPage
 	}
 	limit := one.Limit
-	if limit > 0 {
+	if limit > 0 && limit < math.MaxInt {
 		one.Limit++ // the one too many tells whether there are more
 	}
 	keys, err := b.collect(ctx, "page", &one)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // Defaults and limits of [Options].
@@ -158,14 +159,14 @@ func OpenStore(ctx context.Context, nc *nats.Conn, o *Options) (*Store, error) {
 // probe asks whether the server is one that the package works with.
 func (s *Store) probe(ctx context.Context) error {
 	if _, err := s.ask(ctx, "INFO", nil, nil); err != nil {
-		e := &mainstem.Error{Kind: kindOf(err), Op: "open " + s.nc.ConnectedUrlRedacted(), Err: err}
+		e := &mainstem.Error{Kind: kindOf(err), Op: "open " + redact.Address(s.nc.ConnectedUrl()), Err: err}
 		if errors.Is(err, errNoResponders) || e.Kind == mainstem.KindUnsupported {
 			e.Kind, e.Hint = mainstem.KindUnsupported, "start the server with JetStream (-js), and give the account access to it"
 		}
 		return e
 	}
 	if v := s.nc.ConnectedServerVersion(); !atLeast(v, MinServer) {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open " + s.nc.ConnectedUrlRedacted(),
+		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open " + redact.Address(s.nc.ConnectedUrl()),
 			Err: fmt.Errorf("the server has version %s: want %s or newer", v, MinServer), Hint: "upgrade nats-server"}
 	}
 	return nil

@@ -34,6 +34,16 @@ const (
 	LargeObjects
 )
 
+var largeNames = [...]string{"refuse", "objects"}
+
+// String returns "refuse" or "objects".
+func (l Large) String() string {
+	if int(l) < len(largeNames) {
+		return largeNames[l]
+	}
+	return "unknown choice for large values"
+}
+
 // TableOptions configures a handle on a table. Nil and zero fields mean the
 // defaults. History to MarkerTTL belong to the bucket: they take hold when the
 // first write creates it. A bucket that exists keeps its own.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -169,10 +170,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		close(done)
 	}()
 	var err error
+	began := time.Now()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = &mainstem.Error{Kind: mainstem.KindCanceled, Op: "kafka", Err: context.Cause(ctx)}
+		err = mainstem.Ended(ctx, "stop the Kafka server", began, "requests under way")
 		s.mu.Lock()
 		for c := range s.mu.conns {
 			c.kill()

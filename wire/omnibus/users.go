@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -175,11 +176,12 @@ func (u *Users) Authenticate(ctx context.Context, name, password string) (Identi
 	if wrong && entry == found {
 		return Identity{}, wrongPassword()
 	}
+	began := time.Now()
 	select {
 	case u.hashing <- struct{}{}:
 		defer func() { <-u.hashing }()
 	case <-ctx.Done():
-		return Identity{}, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "omnibus users", Err: context.Cause(ctx)}
+		return Identity{}, mainstem.Ended(ctx, "omnibus users", began, "the check of other passwords")
 	}
 	if found.check(password) {
 		found.remember(&d)

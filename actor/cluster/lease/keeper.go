@@ -285,5 +285,5 @@ func backoff(attempt int, ttl time.Duration) time.Duration {
 }
 
 func canceled(op string, ctx context.Context) error {
-	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: context.Cause(ctx)}
+	return mainstem.Ended(ctx, op, time.Time{}, "the log that holds the leases")
 }

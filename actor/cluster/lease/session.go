@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -266,7 +267,9 @@ func (k *Keeper) retry(ctx context.Context, op string, attempt int, err error) e
 		return err
 	}
 	if werr := wait(ctx, backoff(attempt, k.ttl)); werr != nil {
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: op, Err: errors.Join(context.Cause(ctx), err)}
+		e := mainstem.Ended(ctx, op, time.Time{}, "the log that holds the leases")
+		e.Err = fmt.Errorf("%w: %w", e.Err, err)
+		return e
 	}
 	return nil
 }

@@ -66,11 +66,12 @@ func await(ctx context.Context, op string, ready <-chan struct{}) error {
 		return nil
 	default:
 	}
+	began := time.Now()
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return fault(mainstem.KindCanceled, op, context.Cause(ctx))
+		return mainstem.Ended(ctx, op, began, "the link to be ready")
 	}
 }
 

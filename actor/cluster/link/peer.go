@@ -25,6 +25,16 @@ const (
 	AtMostOnce
 )
 
+var modeNames = [...]string{"exactly once", "at most once"}
+
+// String returns "exactly once" or "at most once".
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return "unknown mode"
+}
+
 // Peer is a session with one incarnation of another node. When it has ended,
 // [Endpoint.Peer] returns another. Its methods may be called by many goroutines.
 type Peer struct {

@@ -260,7 +260,9 @@ func (s *stream) noCredit() error {
 }
 
 func (s *stream) tooLate(ctx context.Context) error {
-	return fault(mainstem.KindCanceled, "send to "+s.p.name, fmt.Errorf("%w: %w", ErrWindow, context.Cause(ctx)))
+	e := mainstem.Ended(ctx, "send to "+s.p.name, time.Time{}, "room in the window")
+	e.Err = fmt.Errorf("%w: %w", e.Err, ErrWindow)
+	return e
 }
 
 // settled is called with the lock when frames may have been acknowledged or forgotten.

@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // Target is a server. It is read-only and may be shared.
@@ -26,10 +28,10 @@ type Target struct {
 func ParseTarget(baseURL string, config *tls.Config) (*Target, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
-		return nil, invalid("%q is no URL: %w", baseURL, err)
+		return nil, invalid("%q is no URL: %w", redact.Address(baseURL), redact.Error(err, baseURL))
 	}
 	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, invalid("%q: want http://host:port/path or https://host:port/path, and nothing else", u.Redacted())
+		return nil, invalid("%q: want http://host:port/path or https://host:port/path, and nothing else", redact.Address(baseURL))
 	}
 	t := &Target{host: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
 	port := "80"
@@ -85,7 +87,9 @@ func (t *Target) Dial(ctx context.Context) (*Conn, error) {
 // failure is an error of the network, or of ctx if it is done.
 func failure(ctx context.Context, o mainstem.Outcome, err error) error {
 	if ctx.Err() != nil {
-		return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "http", Outcome: o, Err: context.Cause(ctx)}
+		e := mainstem.Ended(ctx, "http", time.Time{}, "the server's answer")
+		e.Outcome = o
+		return e
 	}
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "http", Outcome: o, Err: err}
 }
