@@ -61,6 +61,9 @@ type feedEntry struct {
 	start, end int // key and body in the arena, as an encoded entry
 }
 
+// keepValue is the size up to which a feed that waits keeps memory for large records.
+const keepValue = 64 << 10
+
 func (c *feedCursor) run(ctx context.Context) error {
 	var f *follower
 	if c.filter.Follow {
@@ -70,6 +73,9 @@ func (c *feedCursor) run(ctx context.Context) error {
 	for {
 		if err := c.catchUp(ctx); err != nil || c.over || !c.filter.Follow {
 			return err
+		}
+		if cap(c.value) > keepValue { // or each follower would keep the last large value
+			c.value, c.body, c.lender = nil, format.Body{}, format.Lender{}
 		}
 		if err := c.l.sleep(ctx, f, "feed"); err != nil {
 			return err

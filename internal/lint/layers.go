@@ -84,7 +84,7 @@ var Layers = []Layer{
 	{
 		Name: "the topic view",
 		Dirs: []string{"topic"},
-		May:  []string{".", "codec", "internal/format", "internal/invariants"},
+		May:  []string{".", "codec", "internal/budget", "internal/format", "internal/invariants"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/klauspost/compress", "github.com/pierrec/lz4/v4",
@@ -163,14 +163,14 @@ var Layers = []Layer{
 	{
 		Name:    "a protocol server",
 		Dirs:    []string{"wire"},
-		May:     []string{".", "codec", "kv", "event", "topic", "internal/format", "internal/invariants"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net", "golang.org/x/sync"},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
 	},
 	{
 		Name: "the Kafka server",
 		Dirs: []string{"wire/kafka"},
-		May:  []string{".", "alert", "event", "topic", "internal/format", "internal/invariants"},
+		May:  []string{".", "alert", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/xdg-go/scram", "golang.org/x/sync",
@@ -180,7 +180,7 @@ var Layers = []Layer{
 	{
 		Name:    "the OMNIbus server",
 		Dirs:    []string{"wire/omnibus"},
-		May:     []string{".", "alert", "internal/invariants"},
+		May:     []string{".", "alert", "internal/budget", "internal/invariants"},
 		Libs:    []string{"github.com/prometheus/client_golang", "github.com/klauspost/compress"},
 		Because: "a server speaks a protocol over a view; which engine is below is for the node to choose",
 	},
@@ -193,14 +193,14 @@ var Layers = []Layer{
 	{
 		Name:    "the node",
 		Dirs:    []string{"node"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/format", "internal/invariants", "internal/redact"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
 		Name: "the command line",
 		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/logcopy", "internal/redact"},
+		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/budget", "internal/logcopy", "internal/redact"},
 		Libs: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
 			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
@@ -217,6 +217,11 @@ var Layers = []Layer{
 		Name:    "hiding credentials",
 		Dirs:    []string{"internal/redact"},
 		Because: "whatever prints an address uses it, engines and commands alike, so this one can import none",
+	},
+	{
+		Name:    "the memory budget",
+		Dirs:    []string{"internal/budget"},
+		Because: "whatever takes memory for a client draws from it, so it can import none of them",
 	},
 	{
 		Name:    "the invariants",

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
@@ -21,7 +23,12 @@ type exchange struct {
 	http.ResponseWriter
 	h    *Handler
 	body io.ReadCloser
-	read int64 // bytes of the body that may be in memory, also counted in h.pending
+	read int64 // bytes of the body that may be in memory
+
+	ctx     context.Context // of the request
+	header  http.Header     // of the request
+	request budget.Hold     // for read
+	answer  budget.Hold     // for a large answer that is not a stream; empty for others
 
 	http1 bool // the connection carries one request at a time
 
@@ -35,7 +42,10 @@ type exchange struct {
 }
 
 func newExchange(h *Handler, w http.ResponseWriter, r *http.Request) *exchange {
-	return &exchange{ResponseWriter: w, h: h, body: r.Body, http1: r.ProtoMajor == 1}
+	return &exchange{
+		ResponseWriter: w, h: h, body: r.Body, http1: r.ProtoMajor == 1,
+		ctx: r.Context(), header: r.Header, request: h.memory.requests.Hold(), answer: h.memory.answers.Hold(),
+	}
 }
 
 // Unwrap is for [http.ResponseController].
@@ -50,8 +60,8 @@ func (x *exchange) Read(p []byte) (int, error) {
 	// What is beyond every limit is read to its end, to answer, but not kept.
 	count := min(int64(n), max(int64(x.h.o.MaxCommit), int64(x.h.o.MaxRequest))-x.read)
 	x.read += count
-	if x.h.pending.Add(count) > x.h.o.MaxPending {
-		return 0, message.EncodeError(x.unavailable(fmt.Errorf("requests of more than %d bytes are being served", x.h.o.MaxPending), "try again later"), mainstem.NotWritten)
+	if err := x.hold(count); err != nil {
+		return 0, message.EncodeError(err, mainstem.NotWritten)
 	}
 	if err != nil && x.late != nil {
 		x.late.Stop()
@@ -60,13 +70,9 @@ func (x *exchange) Read(p []byte) (int, error) {
 		if x.http1 {
 			x.Header().Set("Connection", "close") // what comes later is not the next request
 		}
-		return n, message.EncodeError(x.unavailable(fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout), ""), mainstem.NotWritten)
+		return n, message.EncodeError(x.unread(fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout), ""), mainstem.NotWritten)
 	}
 	return n, err
-}
-
-func (x *exchange) unavailable(cause error, hint string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "rpc", Outcome: mainstem.NotWritten, Err: cause, Hint: hint}
 }
 
 // Close closes the request body.
@@ -129,7 +135,8 @@ func (x *exchange) finish() {
 	if x.late != nil {
 		x.late.Stop()
 	}
-	x.h.pending.Add(-x.read)
+	x.request.Release()
+	x.answer.Release()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.mu.finished = true

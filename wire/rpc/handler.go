@@ -36,7 +36,7 @@ type Handler struct {
 	errors    *connect.ErrorWriter
 	tokenHash *[sha256.Size]byte // nil: no token is needed
 
-	pending   atomic.Int64 // bytes of requests being read or served
+	memory    memory
 	streams   atomic.Int64 // streams being served
 	snapshots *snapshots
 
@@ -56,6 +56,7 @@ type Handler struct {
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
 	h = &Handler{o: o.withDefaults()}
 	h.stopping, h.stop = context.WithCancel(context.Background())
+	h.memory = newMemory(&h.o)
 	h.mu.exchanges = map[*exchange]struct{}{}
 	h.snapshots = newSnapshots(log, h.o.MaxSnapshots, h.o.SnapshotLease)
 	if h.o.Token != "" {
@@ -122,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.end(x)
 	r.Body = x
-	h.inner.ServeHTTP(x, r)
+	h.inner.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 }
 
 // authorized compares in constant time, and hashes so that not even the length of

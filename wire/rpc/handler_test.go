@@ -202,13 +202,13 @@ func (g *gated) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt
 
 func TestBytesOfAllRequestsAreLimited(t *testing.T) {
 	g := gate(model.New(nil))
-	s := serve(t, g, &rpc.Options{MaxPending: 1000})
+	s := serve(t, g, &rpc.Options{MaxPending: 1000, BodyTimeout: 50 * time.Millisecond})
 	request := `{"ensures":[{"space":"s"}],"writes":[{"space":"s","key":"aw==","value":"` + strings.Repeat("A", 600) + `"}]}`
 	done := make(chan answer)
 	go func() { done <- s.json(t, "Commit", request) }()
 	<-g.entered
 	a := s.json(t, "Commit", request)
-	if a.code() != "unavailable" || !strings.Contains(string(a.body), "1000 bytes") || !strings.Contains(string(a.body), "OUTCOME_NOT_WRITTEN") {
+	if a.code() != "unavailable" || !strings.Contains(string(a.body), "of 2000 bytes are in use (waited 50ms)") || !strings.Contains(string(a.body), "OUTCOME_NOT_WRITTEN") {
 		t.Errorf("with another one: %d %s", a.status, a.body)
 	}
 	close(g.leave)

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // Defaults of [Options].
@@ -13,6 +14,7 @@ const (
 	DefaultMaxRequest    = 4 << 20          // bytes in any request but Commit
 	DefaultMaxParts      = 2_000_000        // writes, conditions, spaces and headers in one request
 	DefaultMaxPending    = 512 << 20        // bytes of all requests that are being read or served
+	DefaultMaxAnswers    = 512 << 20        // bytes of large records on their way to clients
 	DefaultMaxStreams    = 1024             // streams at one time
 	DefaultMaxSnapshots  = 64               // snapshots held at one time
 	DefaultSnapshotLease = time.Minute      // how long an unused snapshot is held
@@ -39,15 +41,27 @@ type Options struct {
 	// MaxParts bounds how many writes, conditions, spaces and headers one request may
 	// hold, which would take far more memory than bytes; 0 means [DefaultMaxParts].
 	MaxParts int
-	// MaxPending bounds the bytes of all requests that are being read or served;
-	// what comes on top is Unavailable. 0 means [DefaultMaxPending].
+	// MaxPending bounds the bytes of all requests that are being read or served. What
+	// comes on top waits, up to its deadline and to BodyTimeout, and then is Unavailable.
+	// 0 means [DefaultMaxPending].
 	MaxPending int64
+	// MaxAnswers bounds the memory of large records (64 KiB and more in a stream, 4 KiB and
+	// more in an answer of its own) on their way to clients, which is three times their
+	// size. Beyond it calls wait, up to their deadlines. A stream that waits keeps nothing
+	// in memory; scans that wait are Unavailable if there are many. 0 means
+	// [DefaultMaxAnswers].
+	MaxAnswers int64
 	// MaxStreams bounds the scans, reads, feeds, lists, backups and checks at one
 	// time; what comes on top is Unavailable. 0 means [DefaultMaxStreams].
 	MaxStreams int
 	// MaxSnapshots bounds the snapshots held at one time; what comes on top is
 	// Unavailable. 0 means [DefaultMaxSnapshots].
 	MaxSnapshots int
+
+	// Memory is what MaxPending, MaxAnswers and the memory of streams, 256 KiB each, are
+	// taken from, so that a process that serves several protocols has one limit. Nil means
+	// one of the handler's own that is as large as all of them.
+	Memory *budget.Budget
 
 	// SnapshotLease is how long a snapshot is held that nobody uses; 0 means
 	// [DefaultSnapshotLease].
@@ -82,6 +96,7 @@ func (o *Options) withDefaults() Options {
 	orDefault(&c.MaxRequest, DefaultMaxRequest)
 	orDefault(&c.MaxParts, DefaultMaxParts)
 	orDefault(&c.MaxPending, DefaultMaxPending)
+	orDefault(&c.MaxAnswers, DefaultMaxAnswers)
 	orDefault(&c.MaxStreams, DefaultMaxStreams)
 	orDefault(&c.MaxSnapshots, DefaultMaxSnapshots)
 	orDefault(&c.SnapshotLease, DefaultSnapshotLease)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
@@ -19,11 +20,21 @@ const linger = 2 * time.Millisecond
 // pool keeps the memory of messages from stream to stream.
 var pool = sync.Pool{New: func() any { return new(message.Records) }}
 
+// copies is how often the bytes of a large record are in memory while it is on its way:
+// as the engine has read it, in the message, and as the message is encoded.
+const copies = 3
+
 // outbox moves records from a sequence to a stream. The sequence cannot say that it
 // is about to wait, so a second goroutine sends: whatever has come while the message
 // before was being sent is the next message. A follower that keeps up gets each
 // record at once, one that lags gets full messages, and a slow client stops the
 // sequence when one message is full behind the one being sent.
+//
+// A large record is given memory from a budget before it is copied. If there is none, the
+// sequence is left, so that the engine lets go of the record too, the stream waits its
+// turn with nothing in hand, and opens the sequence anew where it was. A sequence that
+// cannot be opened anew is not left: the record in the engine's hand comes from a second
+// budget, and a stream for which that has no bytes ends with Unavailable.
 type outbox struct {
 	send   func(*pb.Records) error
 	linger time.Duration
@@ -31,41 +42,137 @@ type outbox struct {
 	wake   chan struct{}           // to the sender: there is a first record, or a full message, or the end
 	room   chan struct{}           // to the sequence: the message was taken, or sending failed
 
+	memory *memory
+	next   budget.Hold // the sequence's: for the next large record
+	want   int64       // the sequence's: bytes that next must have before it is opened anew; 0: none
+
 	mu struct {
 		sync.Mutex
-		filling *message.Records
+		filling parcel
 		ended   bool  // no record will be added
 		err     error // of sending: nothing more can be sent
 	}
-	spare *message.Records // the sender's: the message that was sent last
-	done  chan struct{}    // closed when the sender has returned
+	spare parcel        // the sender's: the message that was sent last
+	done  chan struct{} // closed when the sender has returned
 }
 
-// pump sends the records of the sequence that open returns until it ends, and
-// returns its error, or that of send. When sending fails, the context of the
-// sequence ends, so that it does not wait for records that nobody can get.
-func pump(ctx context.Context, wait time.Duration, send func(*pb.Records) error, open func(context.Context) records) error {
+// parcel is a message and the memory of its large record, of which it has at most one: a
+// message with a large record is full.
+type parcel struct {
+	*message.Records
+	hold *budget.Hold // nil: it has none
+}
+
+func (p *parcel) reset() {
+	p.Reset()
+	if p.hold != nil {
+		p.hold.Release()
+		p.hold = nil
+	}
+}
+
+// pump sends the records of a sequence until it ends, and returns its error, or that of
+// send. When sending fails, the context of the sequence ends, so that it does not wait
+// for records that nobody can get.
+func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Records) error, from source) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := &outbox{
-		send: send, linger: wait, failed: cancel, spare: pool.Get().(*message.Records),
+		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	o.mu.filling = pool.Get().(*message.Records)
+	o.spare.Records, o.mu.filling.Records = pool.Get().(*message.Records), pool.Get().(*message.Records)
 	go o.run()
+	defer o.release()
 	defer o.end() // also when the sequence panics
-	var ended error
-	for r, err := range open(ctx) {
-		if ended = err; err != nil || !o.add(r) {
-			break
-		}
-	}
+	ended := o.drain(ctx, from)
 	if err := o.end(); err != nil {
 		return err
 	}
-	pool.Put(o.mu.filling) // both empty: the sender is gone
-	pool.Put(o.spare)
+	pool.Put(o.mu.filling.Records) // both empty: the sender is gone
+	pool.Put(o.spare.Records)
 	return ended
+}
+
+// drain adds the records of the sequence, which it opens as often as it has to leave it.
+func (o *outbox) drain(ctx context.Context, from source) error {
+	for follow := from.follows; ; {
+		more, err := o.addAll(ctx, from, follow)
+		o.next.Release()
+		switch {
+		case err != nil || !more:
+			return err
+		case o.want > 0:
+			want := o.want
+			o.want = 0
+			if err := o.next.Acquire(ctx, want); err != nil {
+				return exhausted(err)
+			}
+			follow = false // or next would keep its memory while it waits for a record
+		case follow == from.follows:
+			return nil
+		default:
+			follow = true // what was there has been sent
+		}
+	}
+}
+
+// addAll adds records of the sequence until it ends or has to be left, which is when
+// o.want is set. More is false when nothing is left to add.
+func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more bool, err error) {
+	for r, err := range from.open(ctx, follow) {
+		if err != nil {
+			return false, err
+		}
+		if ok, err := o.afford(ctx, &r, from.passed != nil); !ok {
+			return err == nil, err
+		}
+		if !o.add(r) {
+			return false, nil // end knows the error
+		}
+		if from.passed != nil && !from.passed(r) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// afford sees to it that next has memory for r if that is large. False: there is none
+// yet, and the sequence is to be left until there are o.want bytes.
+func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bool, error) {
+	size := sizeOf(r)
+	if size < message.FullBytes {
+		return true, nil
+	}
+	cost := copies * size
+	if more := cost - o.next.Size(); more <= 0 {
+		o.next.Shrink(-more)
+		return true, nil
+	} else if o.next.Try(more) {
+		return true, nil
+	}
+	if again {
+		o.want = cost
+		return false, nil
+	}
+	hand := o.memory.waiting.Hold()
+	defer hand.Release()
+	if !hand.Try(size) {
+		return false, unavailable("scan", errManyWait, "read faster, or ask for less at a time")
+	}
+	if err := o.next.Acquire(ctx, cost); err != nil {
+		return false, exhausted(err)
+	}
+	return true, nil
+}
+
+// sizeOf returns about how many bytes r takes in a message.
+func sizeOf(r *mainstem.Record) int64 {
+	n := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Name) + len(r.Headers[i].Value)
+	}
+	return int64(n)
 }
 
 // add copies r into the message being filled, when there is room, and reports
@@ -77,8 +184,11 @@ func (o *outbox) add(r mainstem.Record) bool {
 			o.mu.Unlock()
 			return false
 		}
-		if m := o.mu.filling; !m.Full() {
+		if m := &o.mu.filling; !m.Full() {
 			m.Add(r)
+			if sizeOf(&r) >= message.FullBytes {
+				m.hold = o.next.Move()
+			}
 			urgent := m.Len() == 1 || m.Full()
 			o.mu.Unlock()
 			if urgent {
@@ -88,6 +198,16 @@ func (o *outbox) add(r mainstem.Record) bool {
 		}
 		o.mu.Unlock()
 		<-o.room
+	}
+}
+
+// release gives all memory back, once the sender has returned.
+func (o *outbox) release() {
+	o.next.Release()
+	for _, p := range []*parcel{&o.mu.filling, &o.spare} {
+		if p.Records != nil {
+			p.reset()
+		}
 	}
 }
 
@@ -114,11 +234,12 @@ func (o *outbox) run() {
 		m, ended := o.take()
 		if m.Len() > 0 {
 			if err := o.send(m.Message()); err != nil {
+				m.reset()
 				o.fail(err)
 				return
 			}
 		}
-		m.Reset()
+		m.reset()
 		o.spare = m
 		if ended {
 			return
@@ -151,10 +272,10 @@ func (o *outbox) await() {
 }
 
 // take exchanges the message being filled for an empty one.
-func (o *outbox) take() (m *message.Records, ended bool) {
+func (o *outbox) take() (m parcel, ended bool) {
 	o.mu.Lock()
 	m, ended = o.mu.filling, o.mu.ended
-	o.mu.filling, o.spare = o.spare, nil
+	o.mu.filling, o.spare = o.spare, parcel{}
 	o.mu.Unlock()
 	notify(o.room)
 	return m, ended

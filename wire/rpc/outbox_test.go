@@ -23,6 +23,11 @@ func numbered(i, size int) mainstem.Record {
 	return mainstem.Record{Space: "s", Key: []byte("k"), Version: mainstem.Version(i), Count: 1, Value: value[:max(size, len(value))]}
 }
 
+// once is a source that cannot be opened anew.
+func once(open func(context.Context) records) source {
+	return source{open: func(ctx context.Context, _ bool) records { return open(ctx) }}
+}
+
 // tally remembers how many records each message had.
 type tally struct {
 	mu    sync.Mutex
@@ -56,7 +61,7 @@ func TestPumpSendsEverythingInOrder(t *testing.T) {
 		}
 		fail := errors.New("the end")
 		next, messages := 1, 0
-		err := pump(context.Background(), wait, func(m *pb.Records) error {
+		err := pump(context.Background(), &memory{}, wait, func(m *pb.Records) error {
 			if messages++; len(m.Records) == 0 {
 				return errors.New("an empty message")
 			}
@@ -68,7 +73,7 @@ func TestPumpSendsEverythingInOrder(t *testing.T) {
 				next++
 			}
 			return nil
-		}, func(context.Context) records {
+		}, once(func(context.Context) records {
 			return func(yield func(mainstem.Record, error) bool) {
 				for i := 1; i <= total; i++ {
 					pause(i)
@@ -79,7 +84,7 @@ func TestPumpSendsEverythingInOrder(t *testing.T) {
 				}
 				yield(mainstem.Record{}, fail)
 			}
-		})
+		}))
 		if !errors.Is(err, fail) || next != total+1 {
 			t.Fatalf("%d of %d records, %v", next-1, total, err)
 		}
@@ -91,7 +96,7 @@ func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var sent tally
-		_ = pump(t.Context(), 0, sent.send, func(context.Context) records {
+		_ = pump(t.Context(), &memory{}, 0, sent.send, once(func(context.Context) records {
 			return func(yield func(mainstem.Record, error) bool) {
 				for i := 1; i <= 3; i++ {
 					yield(numbered(i, 1), nil)
@@ -101,7 +106,7 @@ func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 					}
 				}
 			}
-		})
+		}))
 		if time.Since(began) != 0 {
 			t.Errorf("it took %v", time.Since(began))
 		}
@@ -112,7 +117,7 @@ func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 func TestPumpFillsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent tally
-		_ = pump(t.Context(), linger, sent.send, func(context.Context) records {
+		_ = pump(t.Context(), &memory{}, linger, sent.send, once(func(context.Context) records {
 			return func(yield func(mainstem.Record, error) bool) {
 				for i := 1; i <= message.FullRecords+1; i++ {
 					yield(numbered(i, 1), nil)
@@ -127,7 +132,7 @@ func TestPumpFillsMessages(t *testing.T) {
 					t.Errorf("messages of %v: the last record is held back", sizes)
 				}
 			}
-		})
+		}))
 		if sizes := sent.messages(); len(sizes) != 2 || sizes[0] != message.FullRecords {
 			t.Errorf("messages of %v", sizes)
 		}
@@ -141,13 +146,13 @@ func TestPumpHoldsTwoMessages(t *testing.T) {
 		var given atomic.Int64
 		done := make(chan error)
 		go func() {
-			done <- pump(ctx, 0, func(*pb.Records) error { <-ctx.Done(); return ctx.Err() }, func(context.Context) records {
+			done <- pump(ctx, &memory{}, 0, func(*pb.Records) error { <-ctx.Done(); return ctx.Err() }, once(func(context.Context) records {
 				return func(yield func(mainstem.Record, error) bool) {
 					for yield(numbered(1, 1), nil) {
 						given.Add(1)
 					}
 				}
-			})
+			}))
 		}()
 		synctest.Wait()
 		if n := given.Load(); n < message.FullRecords || n > 2*message.FullRecords {
@@ -168,13 +173,13 @@ func TestPumpEndsSequenceWhenSendingFails(t *testing.T) {
 			"error": func(*pb.Records) error { return fail },
 			"panic": func(*pb.Records) error { panic(fail) },
 		} {
-			err := pump(t.Context(), 0, send, func(ctx context.Context) records {
+			err := pump(t.Context(), &memory{}, 0, send, once(func(ctx context.Context) records {
 				return func(yield func(mainstem.Record, error) bool) {
 					yield(numbered(1, 1), nil)
 					<-ctx.Done()
 					yield(mainstem.Record{}, ctx.Err())
 				}
-			})
+			}))
 			if err == nil || err.Error() == context.Canceled.Error() {
 				t.Errorf("%s: ended with %v", name, err)
 			}
@@ -189,10 +194,10 @@ func TestPumpLetsPanicsPass(t *testing.T) {
 			t.Errorf("recovered %v, messages of %v sent", v, sent.messages())
 		}
 	}()
-	_ = pump(t.Context(), linger, sent.send, func(context.Context) records {
+	_ = pump(t.Context(), &memory{}, linger, sent.send, once(func(context.Context) records {
 		return func(yield func(mainstem.Record, error) bool) {
 			yield(numbered(1, 1), nil)
 			panic("bug")
 		}
-	})
+	}))
 }

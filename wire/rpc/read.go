@@ -39,7 +39,7 @@ func (s *service) Get(ctx context.Context, in *pb.GetRequest) (*pb.GetResponse, 
 		return nil, failed(err)
 	}
 	defer release()
-	record, err := r.Get(ctx, in.Space, in.Key)
+	record, err := s.h.get(ctx, func(ctx context.Context) (mainstem.Record, error) { return r.Get(ctx, in.Space, in.Key) })
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -70,7 +70,9 @@ func (s *service) Scan(ctx context.Context, in *pb.ScanRequest, out *recordStrea
 			return err
 		}
 		defer release()
-		return pump(ctx, linger, out.Send, func(ctx context.Context) records { return r.Scan(ctx, in.Space, rng) })
+		return pump(ctx, &s.h.memory, linger, out.Send, source{
+			open: func(ctx context.Context, _ bool) records { return r.Scan(ctx, in.Space, rng) },
+		})
 	})
 }
 
@@ -93,7 +95,7 @@ func (s *service) Read(ctx context.Context, in *pb.ReadRequest, out *recordStrea
 				return err
 			}
 		}
-		return pump(ctx, lingerOf(v.Follow), out.Send, func(ctx context.Context) records { return r.Read(ctx, in.Space, in.Key, v) })
+		return pump(ctx, &s.h.memory, lingerOf(v.Follow), out.Send, s.versions(r, in, v))
 	})
 }
 
@@ -116,7 +118,7 @@ func (s *service) Feed(ctx context.Context, in *pb.FeedRequest, out *recordStrea
 				return err
 			}
 		}
-		return pump(ctx, lingerOf(f.Follow), out.Send, func(ctx context.Context) records { return r.Feed(ctx, f) })
+		return pump(ctx, &s.h.memory, lingerOf(f.Follow), out.Send, feed(r, f))
 	})
 }
 
@@ -156,7 +158,14 @@ func (s *service) stream(ctx context.Context, op string, f func(context.Context)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.h.stopping, func() { cancel(errStopping) })()
-	err := f(ctx)
+	hold := s.h.memory.streams.Hold()
+	defer hold.Release()
+	err := hold.Acquire(ctx, streamMemory)
+	if err != nil {
+		err = exhausted(err)
+	} else {
+		err = f(ctx)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return failed(stoppingError(op))
 	}

@@ -1,0 +1,155 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
+)
+
+const (
+	// streamMemory is what a stream of small records takes: two messages.
+	streamMemory = 256 << 10
+	// smallAnswer is the size of a record up to which the answer to Get is not counted.
+	smallAnswer = 4 << 10
+	// requestCopies is how often a request is in memory: as it came and as it was decoded.
+	requestCopies = 2
+)
+
+// memory are the budgets of a handler, in the order in which one call may wait for them:
+// who holds bytes of one waits for those after it only.
+type memory struct {
+	requests *budget.Budget // bytes of requests that are being read or served
+	streams  *budget.Budget // streamMemory for each stream
+	waiting  *budget.Budget // records of sequences that wait for answers and cannot be left; nobody waits for it
+	answers  *budget.Budget // large records on their way to clients
+}
+
+func newMemory(o *Options) memory {
+	of := o.Memory
+	if of == nil {
+		of = budget.New("rpc", requestCopies*o.MaxPending+o.MaxAnswers+int64(o.MaxStreams)*streamMemory)
+	}
+	return memory{
+		requests: of.Child("rpc requests", requestCopies*o.MaxPending),
+		streams:  of.Child("rpc streams", int64(o.MaxStreams)*streamMemory),
+		waiting:  of.Child("rpc scans that wait", o.MaxAnswers/8),
+		answers:  of.Child("rpc answers", o.MaxAnswers),
+	}
+}
+
+var errManyWait = errors.New("many scans of large records wait for memory")
+
+func unavailable(op string, cause error, hint string) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: cause, Hint: hint}
+}
+
+// exhausted makes an error for clients of one of a budget. An answer has no outcome.
+func exhausted(err error) error {
+	var e *budget.ExhaustedError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if cause := e.Cause; errors.Is(cause, errStopping) {
+		return unavailable("rpc", cause, "")
+	}
+	return unavailable("rpc", err, "clients read too slowly, or the server has too little memory (memory-budget): try again later")
+}
+
+// get reads a record for an answer of its own, which counts until the call has ended. If
+// there is no memory for it, it is read again when there is.
+func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.Record, error)) (mainstem.Record, error) {
+	ctx, stop := h.untilStopped(ctx)
+	defer stop()
+	for {
+		r, err := read(ctx)
+		size := sizeOf(&r)
+		x, ok := ctx.Value(exchangeKey{}).(*exchange)
+		if err != nil || size <= smallAnswer || !ok {
+			return r, err
+		}
+		more := copies*size - x.answer.Size()
+		if more <= 0 || x.answer.Try(more) {
+			return r, nil
+		}
+		r = mainstem.Record{}
+		x.answer.Release()
+		if err := x.answer.Acquire(ctx, copies*size); err != nil {
+			return r, exhausted(err)
+		}
+	}
+}
+
+// untilStopped returns a context that also ends when the handler is closed.
+func (h *Handler) untilStopped(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.stopping, func() { cancel(errStopping) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// exchangeKey is for the exchange of a call in its context.
+type exchangeKey struct{}
+
+// hold counts n more bytes of the request's body, and waits for their memory as long as
+// the client does, but no longer than a request may take to arrive.
+func (x *exchange) hold(n int64) error {
+	if x.request.Try(requestCopies * n) {
+		return nil
+	}
+	ctx, stop := x.h.untilStopped(x.ctx)
+	defer stop()
+	if x.late != nil && x.late.Stop() { // the client is not the slow one
+		defer x.late.Reset(x.h.o.BodyTimeout)
+	}
+	if d := x.patience(); d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("waited %v", d))
+		defer cancel()
+	}
+	if err := x.request.Acquire(ctx, requestCopies*n); err != nil {
+		return x.unread(err, "try again later")
+	}
+	return nil
+}
+
+// unread is the error of a request that was not read to its end.
+func (x *exchange) unread(cause error, hint string) *mainstem.Error {
+	e := unavailable("rpc", cause, hint)
+	e.Outcome = mainstem.NotWritten
+	return e
+}
+
+// patience is how long the request may wait for memory: until its deadline if it has one.
+func (x *exchange) patience() time.Duration {
+	d := x.h.o.BodyTimeout
+	if own := timeoutOf(x.header); own > 0 && (d <= 0 || own < d) {
+		d = own
+	}
+	return d
+}
+
+// timeoutOf returns what a client says about how long it waits, in Connect's header or in
+// that of gRPC; 0 if it does not.
+func timeoutOf(h http.Header) time.Duration {
+	if ms, err := strconv.ParseUint(h.Get("Connect-Timeout-Ms"), 10, 40); err == nil {
+		return time.Duration(ms) * time.Millisecond
+	}
+	text := h.Get("Grpc-Timeout")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text[:len(text)-1], 10, 27)
+	if err != nil {
+		return 0
+	}
+	units := map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond, 'u': time.Microsecond, 'n': 1}
+	return time.Duration(n) * units[text[len(text)-1]]
+}

@@ -1,0 +1,82 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+)
+
+// source is a sequence of records that a stream sends, and how to go on with it after the
+// stream has left it.
+type source struct {
+	// open begins the sequence after the last record for which passed was called. With
+	// follow it then waits for more records.
+	open func(ctx context.Context, follow bool) records
+	// follows says that the client wants to wait for more records.
+	follows bool
+	// passed notes that a record was taken, and returns whether there may be more. Nil: the
+	// sequence shows one moment and cannot be opened anew.
+	passed func(mainstem.Record) bool
+}
+
+// feed is the source of a feed.
+func feed(r mainstem.Reader, f mainstem.Filter) source {
+	limited := f.Limit > 0
+	return source{
+		follows: f.Follow,
+		open: func(ctx context.Context, follow bool) records {
+			f := f
+			f.Follow = follow
+			return r.Feed(ctx, f)
+		},
+		passed: func(r mainstem.Record) bool {
+			f.After = r.Position
+			f.Limit = max(f.Limit-1, 0)
+			return !limited || f.Limit > 0
+		},
+	}
+}
+
+// versions is the source of the records of one key.
+func (s *service) versions(r mainstem.Reader, in *pb.ReadRequest, v mainstem.Versions) source {
+	limited := v.Limit > 0
+	var last time.Time // of the last record that was passed
+	return source{
+		follows: v.Follow,
+		open: func(ctx context.Context, follow bool) records {
+			if err := s.sameSpace(ctx, in, last); err != nil {
+				return func(yield func(mainstem.Record, error) bool) { yield(mainstem.Record{}, err) }
+			}
+			v := v
+			v.Follow = follow
+			return r.Read(ctx, in.Space, in.Key, v)
+		},
+		passed: func(r mainstem.Record) bool {
+			last = r.Time
+			v.Limit = max(v.Limit-1, 0)
+			more := !limited || v.Limit > 0
+			if v.Reverse {
+				v.To = r.First() - 1
+				return more && v.To > 0 // 0 would mean no bound
+			}
+			v.From = r.Version + 1
+			return more
+		},
+	}
+}
+
+// sameSpace fails if the space of a read was created after the record that was read last,
+// committed at time last: then its versions are those of other records.
+func (s *service) sameSpace(ctx context.Context, in *pb.ReadRequest, last time.Time) error {
+	if last.IsZero() || len(in.Snapshot) > 0 {
+		return nil
+	}
+	info, err := s.log.Space(ctx, in.Space)
+	if err == nil && info.Created.After(last) {
+		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: in.Space, Err: errors.New("the space was dropped while it was read")}
+	}
+	return err
+}
