@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
@@ -15,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
 // clusterPart is the server as a node of a cluster of actors.
@@ -93,7 +93,7 @@ func (c *Config) clusterOptions() (*cluster.Options, string, error) {
 		return nil, "", err
 	}
 	if c.ClusterSecretFile != "" {
-		secret, err := os.ReadFile(c.ClusterSecretFile)
+		secret, err := readfile.All(c.ClusterSecretFile, readfile.Secret)
 		if err != nil {
 			return nil, "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "cluster-secret-file", Err: err}
 		}

@@ -7,11 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
 // The defaults of [Config].
@@ -36,9 +36,14 @@ type Config struct {
 	UpkeepEvery time.Duration // of topics: retention and compaction
 	Compaction  int64         // memory for the keys of a topic that is compacted
 
+	// Memory, see docs/memory.md.
+	MemoryLimit  int64 // bytes that the process should take; 0 is derived, see [Config.MemoryBytes]
+	MemoryBudget int64 // bytes that all clients share; 0 is half of that, at most [DefaultMemoryBudget]
+
 	// Limits of the RPC handler; see [rpc.Options].
 	MaxRequest    int
 	MaxPending    int64
+	MaxAnswers    int64
 	MaxStreams    int
 	MaxSnapshots  int
 	SnapshotLease time.Duration
@@ -119,6 +124,9 @@ func (c *Config) Validate() error {
 	check(c.Limits.MaxBatchWrites >= 0, "max-batch-writes is %d: want more than 0", c.Limits.MaxBatchWrites)
 	l := c.Limits.WithDefaults()
 	check(l.MaxValue <= l.MaxBatchBytes, "max-value (%d) is more than max-batch-bytes (%d): a value must fit into a batch", l.MaxValue, l.MaxBatchBytes)
+	check(c.MemoryLimit >= 0, "memory-limit is %d: want more than 0", c.MemoryLimit)
+	check(c.MemoryBudget >= 0, "memory-budget is %d: want more than 0", c.MemoryBudget)
+	check(c.MemoryBudget == 0 || c.MemoryLimit == 0 || c.MemoryBudget <= c.MemoryLimit, "memory-budget (%d) is more than memory-limit (%d)", c.MemoryBudget, c.MemoryLimit)
 	check((c.TLSCert == "") == (c.TLSKey == ""), "tls-cert and tls-key belong together: only one is set")
 	check(c.Token == "" || c.TokenFile == "", "token and token-file are both set: choose one")
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
@@ -169,7 +177,7 @@ func (c *Config) token() (string, error) {
 
 // ReadToken returns the token in a file: its one line, without the blanks around it.
 func ReadToken(file string) (string, error) {
-	b, err := os.ReadFile(file)
+	b, err := readfile.All(file, readfile.Secret)
 	if err != nil {
 		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: err}
 	}
@@ -185,7 +193,15 @@ func (c *Config) tls() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	cert, err := readfile.All(c.TLSCert, readfile.Text)
+	if err != nil {
+		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert", Err: err}
+	}
+	key, err := readfile.All(c.TLSKey, readfile.Text)
+	if err != nil {
+		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-key", Err: err}
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert " + c.TLSCert, Err: err}
 	}

@@ -115,7 +115,7 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		"cluster": "a@127.0.0.1:9", "cluster-advertise": "h:2", "cluster-peers": "b=h:3", "cluster-certs": "certs", "cluster-secret-file": "s",
 		"token-file": "f", "insecure": "true", "max-value": "1024", "max-batch-bytes": "2048", "max-batch-writes": "7",
 		"cache": "8388608", "memtable": "4194304", "min-free": "1000", "batch-id-age": "1h0m0s", "sweep-every": "1s",
-		"upkeep-every": "2s", "compaction-memory": "131072", "max-request": "100000", "max-pending": "200000", "max-streams": "8",
+		"upkeep-every": "2s", "compaction-memory": "131072", "max-request": "100000", "max-pending": "200000", "max-answers": "300001", "memory-limit": "900000", "memory-budget": "800000", "max-streams": "8",
 		"max-snapshots": "9", "snapshot-lease": "4s", "body-timeout": "5s", "stall-timeout": "6s", "stop-timeout": "3s", "log-format": "json", "log-level": "debug",
 	}
 	c := DefaultConfig()

@@ -50,7 +50,7 @@ func (n *Node) startHTTP(ctx context.Context) error {
 	c := &n.config
 	path, handler := rpc.NewHandler(n.log, &rpc.Options{
 		Token: n.token, Limits: c.Limits, Version: Version(), Engine: n.engineName(), Logger: n.logger,
-		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
+		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxAnswers: c.MaxAnswers, Memory: n.memory, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
 		SnapshotLease: c.SnapshotLease, BodyTimeout: c.BodyTimeout, StallTimeout: c.StallTimeout,
 	})
 	n.http = httpPart{server: n.newServer(c.Listen, n.token != "", n.routes(path, handler)), log: handler, finished: make(chan struct{})}

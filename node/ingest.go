@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"syscall"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/wire/omnibus"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
@@ -150,7 +150,7 @@ func (n *Node) syslogTLS() (*tls.Config, error) {
 	if file == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(file)
+	pem, err := readfile.All(file, readfile.Text)
 	if err != nil {
 		return nil, &FileError{"alert-syslog-ca", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "syslog", Err: err}}
 	}

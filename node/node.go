@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -20,8 +21,9 @@ type Node struct {
 	config   Config
 	logger   *slog.Logger
 	metrics  *metrics
-	engine   mainstem.Log // as it was opened
-	log      mainstem.Log // the same, measured
+	memory   *budget.Budget // that all clients share
+	engine   mainstem.Log   // as it was opened
+	log      mainstem.Log   // the same, measured
 	token    string
 	tls      *tls.Config
 	parts    []part
@@ -76,6 +78,8 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	n.log = measure(n.engine, n.metrics)
+	n.memory = budget.New("process", c.memoryBudget())
+	n.metrics.registry.MustRegister(memoryFigures{n.memory})
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
 	n.parts = []part{
 		{"background", n.startBackground, n.stopBackground},

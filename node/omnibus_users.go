@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
@@ -62,15 +64,16 @@ func openUsers(file string, logger *slog.Logger) (*usersFile, error) {
 
 // load reads the file.
 func (u *usersFile) load() error {
-	f, err := os.Open(u.file)
+	info, err := os.Stat(u.file) // before it is read: a change meanwhile is seen the next time
 	if err != nil {
 		return usersError(err)
 	}
-	defer f.Close()
-	if u.read, err = f.Stat(); err != nil {
+	u.read = info
+	text, err := readfile.All(u.file, readfile.Users)
+	if err != nil {
 		return usersError(err)
 	}
-	users, err := omnibus.ReadUsers(f)
+	users, err := omnibus.ReadUsers(bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", u.file, err)
 	}
@@ -217,7 +220,7 @@ func (u *AlertUsers) missing(name string) error {
 
 // lines returns the lines of the file, after a look whether they are in order.
 func (u *AlertUsers) lines() ([]string, error) {
-	text, err := os.ReadFile(u.file)
+	text, err := readfile.All(u.file, readfile.Users)
 	if err != nil {
 		kind := mainstem.KindUnavailable
 		if errors.Is(err, fs.ErrNotExist) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
@@ -190,7 +190,7 @@ func ClientTLS(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(ca)
+	pem, err := readfile.All(ca, readfile.Text)
 	if err != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-ca", Err: err}
 	}

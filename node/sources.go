@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
 // envPrefix begins the name of every variable that Mainstem reads.
@@ -26,7 +26,7 @@ func envName(setting string) string {
 // in [Settings]. Every mistake is reported, each with its line; what was read
 // before it has been set.
 func (c *Config) LoadFile(path string) error {
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.Text)
 	if err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

@@ -101,7 +101,12 @@ func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot
 		return Slot{}, err
 	}
 	s := &t.now().settings
-	h, err := recordbatch.Verify(batch, recordbatch.Check{MaxBytes: int(s.maxMessage), Keys: s.compact})
+	u := t.c.unpack(t.c.ctx)
+	defer u.release()
+	h, err := recordbatch.Verify(batch, recordbatch.Check{MaxBytes: int(s.maxMessage), Keys: s.compact, Room: u.room})
+	if noRoom(err) {
+		return Slot{}, err
+	}
 	if err != nil {
 		return Slot{}, t.refuse(op, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // Options configures [Open]. Zero fields mean the defaults.
@@ -24,6 +25,10 @@ type Options struct {
 	// CompactionBytes bounds the memory for the keys of the partition that is being
 	// compacted: 24 bytes hold one key. Default [DefaultCompactionBytes].
 	CompactionBytes int
+	// Memory is what decompressing batches takes memory from, to check them, to find times
+	// in them and to compact them; not in [Topic.Consume]. Whoever finds none waits some
+	// seconds and then fails with Unavailable. Nil: each may take 128 MiB and more.
+	Memory *budget.Budget
 	// Now is the clock for timestamps, retention and compaction. Default [time.Now].
 	Now func() time.Time
 	// Logger receives what retention and compaction could not do. Default: discards.
@@ -89,6 +94,9 @@ type Catalog struct {
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
 	wg   sync.WaitGroup // the upkeep loop and the followers
+
+	// glancing is held while a batch is decompressed for which memory is not waited for.
+	glancing sync.Mutex
 
 	// admin serialises what creates, changes and deletes topics. It is taken before mu.
 	admin sync.Mutex

@@ -24,12 +24,14 @@ type cleaning struct {
 	largest   int   // bytes that a batch may have
 
 	earliest int64 // ms: the earliest delete horizon met or set
-	decoder  recordbatch.Decoder
 	rewrite  recordbatch.Rewriter
 }
 
 // clean runs the pass.
 func (p *partition) clean(ctx context.Context, c *cleaning) error {
+	u := p.t.c.unpack(ctx)
+	defer u.release()
+	c.rewrite.Room = u.room
 	c.earliest = noHorizon
 	for cursor := int64(0); cursor < c.limit; {
 		next, err := p.cleanStep(ctx, c, cursor)
@@ -122,6 +124,8 @@ func (p *partition) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Ba
 		if base < c.limit {
 			v, err := c.verdict(rec.Value, &h, base)
 			switch {
+			case noRoom(err):
+				return e, err
 			case err != nil:
 				p.unreadable(base, err)
 			case v.remove:
@@ -132,7 +136,7 @@ func (p *partition) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Ba
 				rec.Value, h = v.batch, v.header
 			}
 		}
-		e.add(glanceAt(&rec, &h, p.index.state.start))
+		e.add(p.t.c.glanceAt(&rec, &h, p.index.state.start))
 	}
 	return e, nil
 }
@@ -157,7 +161,7 @@ func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdi
 		return r.Key != nil && c.keys.newest(r.Key) <= r.Offset && (r.Value != nil || !has || c.now < horizon)
 	}
 	gone, tombstones := 0, 0
-	for r, err := range c.decoder.Records(data, base) {
+	for r, err := range c.rewrite.Records(data, base) {
 		switch {
 		case err != nil:
 			return verdict{}, err

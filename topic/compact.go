@@ -91,7 +91,7 @@ func (p *partition) compactionDue(ctx context.Context, s *settings, now int64) (
 		if err != nil {
 			return false, p.corrupt(&rec, err)
 		}
-		return now-glanceAt(&rec, &h, 0).time > s.maxLag, nil
+		return now-p.t.c.glanceAt(&rec, &h, 0).time > s.maxLag, nil
 	}
 	return false, nil
 }
@@ -146,7 +146,7 @@ func (p *partition) findDirt(ctx context.Context, s *settings, now int64) (dirt,
 		if err != nil {
 			return d, p.corrupt(&rec, err)
 		}
-		g := glanceAt(&rec, &h, 0)
+		g := p.t.c.glanceAt(&rec, &h, 0)
 		newest = max(g.base, d.from) // a batch may begin before from: see DeleteRecords
 		if s.minLag > 0 && young == math.MaxInt64 && now-g.time < s.minLag {
 			if young = newest; young == d.from {
@@ -204,7 +204,9 @@ func (d *dirt) follow(h *recordbatch.Batch, base int64, open map[int64]int64) {
 func (p *partition) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, error) {
 	most := int64(p.t.c.o.CompactionBytes / slotBytes / 4 * 3)
 	m := newOffsetMap(int(min(d.records, most)))
-	var dec recordbatch.Decoder
+	u := p.t.c.unpack(ctx)
+	defer u.release()
+	dec := recordbatch.Decoder{Room: u.room}
 	for rec, err := range p.batches(ctx, d.from) {
 		if err != nil {
 			return nil, false, p.t.seen(err)
@@ -225,6 +227,9 @@ func (p *partition) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, err
 			return m, true, nil
 		}
 		for r, err := range dec.Records(rec.Value, base) {
+			if noRoom(err) {
+				return nil, false, err
+			}
 			if err != nil {
 				p.unreadable(base, err)
 				break

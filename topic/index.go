@@ -72,22 +72,28 @@ type glance struct {
 
 // glanceAt looks at a record's batch. Records below offset start do not count for
 // the stamp.
-func glanceAt(rec *mainstem.Record, h *recordbatch.Batch, start int64) glance {
+func (c *Catalog) glanceAt(rec *mainstem.Record, h *recordbatch.Batch, start int64) glance {
 	g := glance{base: int64(rec.First()) - 1, next: int64(rec.Version), bytes: int64(len(rec.Value)), time: h.MaxTimestamp, stamp: h.MaxTimestamp}
 	if g.stamp == recordbatch.NoTimestamp {
 		g.time = rec.Time.UnixMilli()
 	}
 	if g.base < start && start < g.next {
-		g.stamp = newestFrom(rec.Value, g.base, start, g.stamp)
+		g.stamp = c.newestFrom(rec.Value, g.base, start, g.stamp)
 	}
 	return g
 }
 
 // newestFrom returns the newest timestamp of the records of a batch from offset
 // start on; otherwise if they cannot be decoded.
-func newestFrom(data []byte, base, start, otherwise int64) int64 {
+func (c *Catalog) newestFrom(data []byte, base, start, otherwise int64) int64 {
 	newest := int64(recordbatch.NoTimestamp)
-	var d recordbatch.Decoder
+	// Who asks may have memory for decompressing already, and so must not wait for more:
+	// this takes it in any case, one batch at a time.
+	c.glancing.Lock()
+	defer c.glancing.Unlock()
+	hold := c.o.Memory.Hold()
+	defer hold.Release()
+	d := recordbatch.Decoder{Room: func(n int) error { hold.Take(int64(n) - hold.Size()); return nil }}
 	for r, err := range d.Records(data, base) {
 		if err != nil {
 			return otherwise
@@ -186,7 +192,7 @@ func (p *partition) extendLocked(ctx context.Context, budget int64) (bool, error
 		if err != nil {
 			return false, p.corrupt(&rec, err)
 		}
-		g := glanceAt(&rec, &h, p.index.state.start)
+		g := p.t.c.glanceAt(&rec, &h, p.index.state.start)
 		p.index.append(g)
 		if budget -= g.bytes; budget <= 0 {
 			return false, nil

@@ -55,7 +55,9 @@ func (p *partition) firstAt(ctx context.Context, ms int64) (Found, bool, error) 
 
 // firstIn is firstAt for the offsets from from on, below to.
 func (p *partition) firstIn(ctx context.Context, from, to, ms int64) (Found, bool, error) {
-	var d recordbatch.Decoder
+	u := p.t.c.unpack(ctx)
+	defer u.release()
+	d := recordbatch.Decoder{Room: u.room}
 	for rec, err := range p.batches(ctx, from) {
 		if err != nil {
 			return Found{}, false, p.t.seen(err)
@@ -87,6 +89,9 @@ func (p *partition) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Record, h
 		return Found{}, false, p.corrupt(rec, errChecksum)
 	}
 	for r, err := range d.Records(rec.Value, base) {
+		if noRoom(err) {
+			return Found{}, false, err
+		}
 		if err != nil {
 			return Found{Offset: max(base, from), Time: time.UnixMilli(h.MaxTimestamp).UTC()}, true, nil
 		}

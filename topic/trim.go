@@ -147,7 +147,7 @@ func (p *partition) summarize(ctx context.Context, base, next int64) (extent, er
 		if err != nil {
 			return e, p.corrupt(&rec, err)
 		}
-		e.add(glanceAt(&rec, &h, base))
+		e.add(p.t.c.glanceAt(&rec, &h, base))
 	}
 	return e, nil
 }
@@ -202,7 +202,7 @@ func (p *partition) expiredInLocked(ctx context.Context, e *extent, start, oldes
 		if err != nil {
 			return 0, p.corrupt(&rec, err)
 		}
-		g := glanceAt(&rec, &h, start)
+		g := p.t.c.glanceAt(&rec, &h, start)
 		if g.time >= oldest && g.bytes > excess {
 			p.index.front = g
 			break

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
 // MaxMappingFile bounds the bytes of a mapping file.
@@ -55,14 +55,7 @@ func ServerColumns(server *alert.Server) func(table string) []alert.Column {
 
 // LoadMappings reads a mapping file.
 func LoadMappings(file string, o *MappingOptions) (*Mappings, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, mappingError(err)
-	}
-	if info.Size() > MaxMappingFile {
-		return nil, mappingError(fmt.Errorf("%s has %d bytes: the limit is %d", file, info.Size(), MaxMappingFile))
-	}
-	text, err := os.ReadFile(file)
+	text, err := readfile.All(file, MaxMappingFile)
 	if err != nil {
 		return nil, mappingError(err)
 	}

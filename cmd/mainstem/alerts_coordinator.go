@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/node"
 )
 
@@ -91,15 +92,7 @@ func (m *Main) coordinatorConfig(cmd *cobra.Command, f *coordinatorFlags) (*coor
 	if err := new(node.Config).LoadEnv(m.Env, clientVariables...); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(f.config)
-	if err != nil {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxCoordinatorConfig+1))
-	if err == nil && len(text) > maxCoordinatorConfig {
-		err = fmt.Errorf("%s has more than %d bytes: is it a configuration?", f.config, maxCoordinatorConfig)
-	}
+	text, err := readfile.All(f.config, maxCoordinatorConfig)
 	if err != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/node"
 )
 
@@ -96,7 +96,7 @@ func (m *Main) alertsPassword(file string) (string, error) {
 	if file == "" {
 		return m.variable(alertsPasswordVariable), nil
 	}
-	b, err := os.ReadFile(file)
+	b, err := readfile.All(file, readfile.Secret)
 	if err != nil {
 		return "", fmt.Errorf("password file: %w", err)
 	}

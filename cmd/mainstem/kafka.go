@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/node"
 )
 
@@ -125,7 +125,7 @@ func (k *kafkaFlags) tlsConfig(m *Main) (*tls.Config, error) {
 // the list of processes would show.
 func (k *kafkaFlags) password(m *Main) (string, error) {
 	if file := first(k.passwordFile, m.variable(passwordFileVariable)); file != "" {
-		b, err := os.ReadFile(file)
+		b, err := readfile.All(file, readfile.Secret)
 		if err != nil {
 			return "", fmt.Errorf("password file: %w", err)
 		}

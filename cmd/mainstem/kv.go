@@ -104,7 +104,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 
 // maxInput bounds a value that is read whole from standard input, in bytes. The
 // log has a limit of its own, which is lower unless it was raised.
-const maxInput = 1 << 30
+const maxInput = 256 << 20
 
 // input returns the argument at position i, or standard input if it is "-" or
 // not there.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,6 +43,9 @@ a token, for Kafka clients --kafka-sasl and users (mainstem kafka user), for ale
 --omnibus-users (mainstem alerts user); it refuses anything less unless --insecure says
 that the network is trusted. Kafka clients connect anew to the address that the server
 tells them: --kafka-advertise says which.
+
+--memory-limit and --memory-budget bound the memory that the server takes, and what all
+clients share of it: the rest waits. docs/memory.md says how it divides.
 
 SIGTERM or SIGINT stops it: followers end, running requests may finish within
 --stop-timeout. A second signal ends it at once; nothing acknowledged is lost.`,
@@ -130,6 +134,9 @@ func (m *Main) applyFlag(c *node.Config, s node.Setting, f *pflag.Flag) error {
 
 func (m *Main) runServer(ctx context.Context, c node.Config) error {
 	c.Logger = c.NewLogger(m.Stderr)
+	if limit := c.MemoryBytes(); limit > 0 {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
+	}
 	n, err := node.Open(ctx, c)
 	if err != nil {
 		return err

@@ -288,7 +288,7 @@ func climb(t *testing.T, r *rand.Rand, ranks []*budget.Budget) {
 				if want := before + n; err == nil && h.Size() != want || err != nil && h.Size() != before {
 					t.Errorf("the hold has %d bytes: %v", h.Size(), err)
 				}
-				time.Sleep(time.Duration(r.IntN(1000)))
+				<-time.After(time.Duration(r.IntN(1000))) // of the bubble
 			}
 			if r.IntN(3) == 0 {
 				h.Shrink(r.Int64N(50))

@@ -38,12 +38,13 @@
 //
 // # Who may wait
 //
-// A goroutine that holds bytes of a budget may wait for more of the same budget, by the
-// second exception, and for a budget that was made later. It must not wait for a budget
-// that was made earlier, nor for anyone who does. Then the holders of the budget that was
-// made last always go on, give their bytes back, and so does, in turn, everyone: no cycle
-// is possible. Where that order cannot be kept, use [Hold.Try] and do without, or release
-// first and acquire again.
+// The budgets of a tree have an order, on which their users agree; docs/memory.md has that
+// of the server. A goroutine that holds bytes of a budget may wait for more of the same
+// hold, by the second exception, and for a budget that is later in the order. It must not
+// wait for an earlier one, nor for another hold of the same one. Then the holders of the
+// last budget always go on, give their bytes back, and so does, in turn, everyone: no cycle
+// is possible. Where that cannot be kept, use [Hold.Try] and do without, or release first
+// and acquire again.
 //
 // # Concurrency
 //

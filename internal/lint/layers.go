@@ -57,7 +57,7 @@ var Layers = []Layer{
 	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
-		May:     []string{".", "internal/invariants"},
+		May:     []string{".", "internal/invariants", "internal/readfile"},
 		Libs:    []string{"github.com/klauspost/compress", "github.com/pierrec/lz4/v4"},
 		Because: "it carries bytes between named nodes and knows nothing of actors",
 	},
@@ -114,14 +114,14 @@ var Layers = []Layer{
 	{
 		Name:    "ways into the alert table",
 		Dirs:    []string{"alert/ingest"},
-		May:     []string{".", "alert"},
+		May:     []string{".", "alert", "internal/readfile"},
 		Libs:    []string{"gopkg.in/yaml.v3"},
 		Because: "what comes in becomes rows, over a connection or in the same process",
 	},
 	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
-		May:     []string{".", "internal/format", "internal/invariants"},
+		May:     []string{".", "internal/format", "internal/invariants", "internal/readfile"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2", "github.com/google/uuid", "golang.org/x/sys"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
@@ -193,14 +193,14 @@ var Layers = []Layer{
 	{
 		Name:    "the node",
 		Dirs:    []string{"node"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/redact"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
 		Name: "the command line",
 		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/budget", "internal/logcopy", "internal/redact"},
+		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact"},
 		Libs: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
 			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
@@ -222,6 +222,11 @@ var Layers = []Layer{
 		Name:    "the memory budget",
 		Dirs:    []string{"internal/budget"},
 		Because: "whatever takes memory for a client draws from it, so it can import none of them",
+	},
+	{
+		Name:    "files that are read whole",
+		Dirs:    []string{"internal/readfile"},
+		Because: "it bounds what is read, for every package that reads a file",
 	},
 	{
 		Name:    "the invariants",

@@ -131,9 +131,35 @@ func deflate(dst, src []byte, w io.WriteCloser, reset func(io.Writer)) ([]byte, 
 	return out.Bytes(), nil
 }
 
+// room is asked before memory is taken for n bytes in all; an error is passed on as it is.
+type room func(n int) error
+
+// roomError is an error of room on its way through code whose other errors mean that the
+// data is corrupt.
+type roomError struct{ error }
+
+func (r room) ask(n int) error {
+	if r == nil {
+		return nil
+	}
+	if err := r(n); err != nil {
+		return roomError{err}
+	}
+	return nil
+}
+
+// undecodable returns the error for records that cannot be decompressed, or that of room.
+func undecodable(c Codec, err error) error {
+	var full roomError
+	if errors.As(err, &full) {
+		return full.error
+	}
+	return errorf(Corrupt, "the records cannot be decompressed (%s): %v", c, err)
+}
+
 // decompress appends the decompressed src to dst, which is empty but for its
-// capacity. More than limit bytes are an error.
-func decompress(dst, src []byte, c Codec, limit int) ([]byte, error) {
+// capacity. More than limit bytes are an error. Before it takes memory it asks for it.
+func decompress(dst, src []byte, c Codec, limit int, ask room) ([]byte, error) {
 	switch c {
 	case None:
 		return append(dst, src...), nil
@@ -144,28 +170,48 @@ func decompress(dst, src []byte, c Codec, limit int) ([]byte, error) {
 		if err := r.Reset(&r.src); err != nil {
 			return nil, err
 		}
-		return inflate(dst, r, limit)
+		return inflate(dst, r, 4*len(src), limit, ask)
 	case LZ4:
 		r := lz4Readers.Get().(*lz4Reader)
 		defer lz4Readers.Put(r)
 		r.src.Reset(src)
 		r.Reset(&r.src)
-		return inflate(dst, r, limit)
+		return inflate(dst, r, 4*len(src), limit, ask)
 	case Snappy:
-		return unsnap(dst, src, limit)
+		return unsnap(dst, src, limit, ask)
 	case Zstd:
-		return unzstd(dst, src, limit)
+		return unzstd(dst, src, limit, ask)
 	}
 	return nil, fmt.Errorf("unknown %v", c)
 }
 
-func inflate(dst []byte, r io.Reader, limit int) ([]byte, error) {
-	out := bytes.NewBuffer(dst)
-	n, err := out.ReadFrom(io.LimitReader(r, int64(limit)+1))
-	if err == nil && n > int64(limit) {
-		err = errTooLong
+// inflate appends what r yields to dst, which is empty but for its capacity; there are
+// perhaps expect bytes. Its memory doubles as it fills: there is never much more than what
+// was decompressed.
+func inflate(dst []byte, r io.Reader, expect, limit int, ask room) ([]byte, error) {
+	const least = 4 << 10
+	if err := ask.ask(cap(dst)); err != nil {
+		return nil, err
 	}
-	return out.Bytes(), err
+	for {
+		if len(dst) == cap(dst) {
+			size := min(max(2*cap(dst), expect, least), limit+1)
+			if err := ask.ask(size + cap(dst)); err != nil {
+				return nil, err
+			}
+			dst = append(make([]byte, 0, size), dst...)
+		}
+		n, err := r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		switch {
+		case len(dst) > limit:
+			return nil, errTooLong
+		case errors.Is(err, io.EOF):
+			return dst, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 // zstdBlock is the most that one block of zstd holds; it takes at least 4 bytes.
@@ -173,7 +219,7 @@ const zstdBlock = 128 << 10
 
 // unzstd gives the decoder only as much room as src can honestly need, because
 // the sizes that frames declare are not to be trusted.
-func unzstd(dst, src []byte, limit int) ([]byte, error) {
+func unzstd(dst, src []byte, limit int, ask room) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(src); err != nil {
 		return nil, err
@@ -185,6 +231,9 @@ func unzstd(dst, src []byte, limit int) ([]byte, error) {
 	}
 	for {
 		size = min(size, limit)
+		if err := ask.ask(max(size, cap(dst))); err != nil {
+			return nil, err
+		}
 		dst = slices.Grow(dst[:0], size)
 		out, err := zstdDecoder().DecodeAll(src, dst[:0:min(cap(dst), limit)])
 		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
@@ -205,9 +254,9 @@ const xerialHeader = 16
 
 var errXerial = errors.New("malformed snappy framing")
 
-func unsnap(dst, src []byte, limit int) ([]byte, error) {
+func unsnap(dst, src []byte, limit int, ask room) ([]byte, error) {
 	if !bytes.HasPrefix(src, xerialMagic) {
-		return unsnapBlock(dst, src, limit)
+		return unsnapBlock(dst, src, limit, ask)
 	}
 	if len(src) < xerialHeader {
 		return nil, errXerial
@@ -222,7 +271,7 @@ func unsnap(dst, src []byte, limit int) ([]byte, error) {
 			return nil, errXerial
 		}
 		var err error
-		if dst, err = unsnapBlock(dst, src[:size], limit); err != nil {
+		if dst, err = unsnapBlock(dst, src[:size], limit, ask); err != nil {
 			return nil, err
 		}
 		src = src[size:]
@@ -233,7 +282,7 @@ func unsnap(dst, src []byte, limit int) ([]byte, error) {
 // snappyRatio is more than snappy can achieve: 3 bytes stand for at most 64.
 const snappyRatio = 32
 
-func unsnapBlock(dst, src []byte, limit int) ([]byte, error) {
+func unsnapBlock(dst, src []byte, limit int, ask room) ([]byte, error) {
 	n, err := s2.DecodedLen(src)
 	if err != nil {
 		return nil, err
@@ -243,6 +292,14 @@ func unsnapBlock(dst, src []byte, limit int) ([]byte, error) {
 	}
 	if n > snappyRatio*len(src) {
 		return nil, errors.New("the block declares more bytes than it can hold")
+	}
+	if size := len(dst) + n; size > cap(dst) { // then it grows to a half more at least
+		size += cap(dst) + cap(dst)/2
+		if err := ask.ask(size); err != nil {
+			return nil, err
+		}
+	} else if err := ask.ask(cap(dst)); err != nil {
+		return nil, err
 	}
 	dst = slices.Grow(dst, n)
 	if _, err := s2.Decode(dst[len(dst):len(dst)+n], src); err != nil {

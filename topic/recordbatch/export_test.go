@@ -1,7 +1,9 @@
 package recordbatch
 
 // Compress and Decompress are tested with other limits than [MaxUncompressed].
-var (
-	Compress   = compress
-	Decompress = decompress
-)
+var Compress = compress
+
+// Decompress is decompress for who has room.
+func Decompress(dst, src []byte, c Codec, limit int) ([]byte, error) {
+	return decompress(dst, src, c, limit, nil)
+}

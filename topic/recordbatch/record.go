@@ -107,6 +107,11 @@ func (r *raw) appendHeaders(dst []Header) []Header {
 // Decoder yields the records of batches and keeps its buffers from one batch to
 // the next. The zero Decoder is ready.
 type Decoder struct {
+	// Room is called before the decoder takes memory for n bytes of decompressed records in
+	// all; an error, which is then that of the call as it is, says that it may not. The
+	// memory is kept for the next batch until Reset. Nil: it may, up to [MaxUncompressed].
+	Room func(n int) error
+
 	buf     []byte
 	headers []Header
 }
@@ -202,9 +207,14 @@ func (d *Decoder) open(data []byte) (Batch, []byte, error) {
 	if b.Codec() > Zstd {
 		return b, nil, errorf(UnknownCodec, "codec %d", b.Codec())
 	}
-	d.buf, err = decompress(d.buf[:0], b.Records, b.Codec(), MaxUncompressed)
+	body, err := decompress(d.buf[:0], b.Records, b.Codec(), MaxUncompressed, d.Room)
 	if err != nil {
-		return b, nil, errorf(Corrupt, "the records cannot be decompressed (%s): %v", b.Codec(), err)
+		d.buf = nil
+		return b, nil, undecodable(b.Codec(), err)
 	}
-	return b, d.buf, nil
+	d.buf = body
+	return b, body, nil
 }
+
+// Reset gives up the memory that the decoder keeps. Room is not called.
+func (d *Decoder) Reset() { *d = Decoder{Room: d.Room} }

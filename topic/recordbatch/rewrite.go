@@ -9,8 +9,15 @@ import (
 // Rewriter removes records from batches, as compaction does. The zero Rewriter is
 // ready; it keeps its buffers from one batch to the next.
 type Rewriter struct {
-	d    Decoder
+	// Decoder decodes the batches. Its Room is asked for what the rewriter takes too.
+	Decoder
 	body []byte
+}
+
+// Reset gives up the memory that the rewriter keeps. Room is not called.
+func (w *Rewriter) Reset() {
+	w.Decoder.Reset()
+	w.body = nil
 }
 
 // Rewritten is what [Rewriter.Rewrite] made of a batch.
@@ -29,9 +36,14 @@ type Rewritten struct {
 // milliseconds, as Kafka marks batches whose tombstones may go after it. The
 // record given to keep is lent. The errors are those of [Decoder.Records].
 func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) bool) (Rewritten, error) {
-	b, body, err := w.d.open(data)
+	b, body, err := w.open(data)
 	if err != nil {
 		return Rewritten{}, err
+	}
+	if b.Codec() != None { // the records as they were, those that stay, and what they are compressed to
+		if err := room(w.Room).ask(cap(w.buf) + 3*len(body)); err != nil {
+			return Rewritten{}, undecodable(b.Codec(), err)
+		}
 	}
 	origin := b.FirstTimestamp
 	if horizon >= 0 {
@@ -44,7 +56,7 @@ func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) b
 		if err != nil {
 			return Rewritten{}, err
 		}
-		rec := w.d.record(&b, r)
+		rec := w.record(&b, r)
 		rec.Offset = base + int64(r.offsetDelta)
 		if !keep(rec) {
 			out.Removed++

@@ -3,6 +3,9 @@ package recordbatch
 // Check says what [Verify] demands beyond a well-formed batch. The zero Check is
 // what a broker demands of a client's batch, without a limit of size.
 type Check struct {
+	// Room is as that of [Decoder]. What it allowed is free when Verify returns.
+	Room func(n int) error
+
 	MaxBytes int  // bytes of the whole batch; 0 means no limit
 	Keys     bool // every record must have a key; compressed batches are opened to see
 	Open     bool // open compressed batches and check their records too
@@ -61,8 +64,8 @@ func (b *Batch) verifyRecords(c Check) error {
 			return nil
 		}
 		var err error
-		if body, err = decompress(nil, body, b.Codec(), MaxUncompressed); err != nil {
-			return errorf(Corrupt, "the records cannot be decompressed (%s): %v", b.Codec(), err)
+		if body, err = decompress(nil, body, b.Codec(), MaxUncompressed, c.Room); err != nil {
+			return undecodable(b.Codec(), err)
 		}
 	}
 	var r raw

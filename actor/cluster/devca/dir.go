@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
 // Create makes an authority in a directory, and certificates for nodes. An authority
@@ -138,7 +139,7 @@ func read(certFile, keyFile string) (tls.Certificate, error) {
 }
 
 func readFile(name string) ([]byte, error) {
-	text, err := os.ReadFile(name)
+	text, err := readfile.All(name, readfile.Text)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read certificate", Err: err, Hint: "Create makes it"}

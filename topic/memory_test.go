@@ -1,0 +1,93 @@
+package topic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
+)
+
+// bombSize is what the batches of these tests decompress to, about.
+const bombSize = 8 << 20
+
+// bomb returns a batch of a few kilobytes that decompresses to bombSize.
+func bomb(t *testing.T, key string, c recordbatch.Codec) []byte {
+	t.Helper()
+	var b recordbatch.Builder
+	for i := range 8 {
+		b.Append(&recordbatch.Record{Timestamp: int64(1000 + i), Key: []byte(key), Value: make([]byte, bombSize/8)})
+	}
+	batch, err := b.Finish(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c != recordbatch.Snappy && len(batch) > bombSize/64 {
+		t.Fatalf("%d bytes are no bomb", len(batch))
+	}
+	return batch
+}
+
+// bombed returns a compacted topic that takes memory from the budget, with some bombs.
+func bombed(t *testing.T, memory *budget.Budget, c recordbatch.Codec) *topic.Topic {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topics, err := topic.Open(log, &topic.Options{Every: -1, Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(topics.Close(), log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	compacted, err := topics.Create(t.Context(), "t", topic.Spec{Config: map[string]string{topic.CleanupPolicy: "compact"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := compacted.Append(t.Context(), 0, bomb(t, fmt.Sprint("k", i%2), c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return compacted
+}
+
+// Checking, finding times and compacting take their memory from the budget, and give it back.
+func TestDecompressionDrawsFromTheBudget(t *testing.T) {
+	for _, c := range []recordbatch.Codec{recordbatch.Gzip, recordbatch.Snappy, recordbatch.LZ4, recordbatch.Zstd} {
+		t.Run(c.String(), func(t *testing.T) {
+			memory := budget.New("decompression", 64<<20)
+			compacted := bombed(t, memory, c)
+			full := memory.Hold()
+			full.Take(64 << 20)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, _, err := compacted.OffsetForTime(ctx, 0, time.UnixMilli(1003)); !errors.Is(err, mainstem.ErrUnavailable) {
+				t.Errorf("a time was looked for without memory: %v", err)
+			}
+			if err := compacted.Compact(ctx); err == nil {
+				t.Error("compacted without memory")
+			}
+			full.Release()
+			if f, ok, err := compacted.OffsetForTime(t.Context(), 0, time.UnixMilli(1003)); f.Offset != 3 || !ok || err != nil {
+				t.Errorf("offset %d, %t: %v", f.Offset, ok, err)
+			}
+			if err := compacted.Compact(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if s := memory.Stats()[0]; s.Used != 0 || s.Waited == 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
