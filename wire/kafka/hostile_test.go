@@ -330,12 +330,13 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 }
 
-// What is not enforced is not offered.
+// What is not served is not offered. Requests of ACLs and quotas are, to be refused:
+// see TestACLs and TestClientQuotas.
 func TestNotOffered(t *testing.T) {
 	c := start(t, nil, nil).raw(t)
 	for _, k := range ask[*kmsg.ApiVersionsResponse](c, apiVersions(), 3).ApiKeys {
 		switch kmsg.Key(k.ApiKey) {
-		case kmsg.DescribeACLs, kmsg.CreateACLs, kmsg.DeleteACLs, kmsg.DescribeClientQuotas, kmsg.AlterClientQuotas, kmsg.CreateDelegationToken:
+		case kmsg.CreateDelegationToken, kmsg.DescribeDelegationToken, kmsg.ShareFetch, kmsg.ShareGroupHeartbeat, kmsg.PushTelemetry:
 			t.Errorf("%s is offered", kmsg.Key(k.ApiKey).Name())
 		}
 	}
