@@ -56,6 +56,8 @@ type Config struct {
 	KafkaSASL            string // mechanisms, separated by commas, or "" for no authentication
 	KafkaAutoCreate      bool   // create a topic that a client names
 	KafkaPartitions      int
+	KafkaAutoCreateRate  int // topics a minute
+	KafkaAutoCreateTotal int // topics from which on none is created that way
 	KafkaMaxRequest      int
 	KafkaMaxPending      int
 	KafkaMaxConnections  int

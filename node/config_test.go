@@ -108,6 +108,7 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 	values := map[string]string{
 		"log": "data", "listen": "127.0.0.1:9", "durability": "interval=50ms", "tls-cert": "c", "tls-key": "k", "token": "t",
 		"kafka": "127.0.0.1:9", "kafka-advertise": "h:1", "kafka-sasl": "plain", "kafka-auto-create": "false", "kafka-partitions": "3",
+		"kafka-auto-create-rate": "12", "kafka-auto-create-topics": "13",
 		"kafka-max-request": "300000", "kafka-max-pending": "400000", "kafka-max-fetch": "500000", "kafka-max-connections": "11",
 		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s",
 		"omnibus": "127.0.0.1:9", "alert-server-name": "AGG1", "alert-automations": "false",

@@ -44,6 +44,7 @@ func (n *Node) startKafka(ctx context.Context) error {
 	figures := newKafkaFigures()
 	s, err := kafka.New(ctx, n.topics, &kafka.Options{
 		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
+		AutoCreateRate: c.KafkaAutoCreateRate, AutoCreateTopics: c.KafkaAutoCreateTotal,
 		MaxInFlight: c.KafkaMaxPending, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
 		WriteTimeout: c.KafkaWriteTimeout, IdleTimeout: c.KafkaIdleTimeout, OffsetRetention: c.KafkaOffsetRetention,
 		GroupSession: c.KafkaGroupSession, GroupHeartbeat: c.KafkaGroupHeartbeat,

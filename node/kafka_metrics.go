@@ -22,6 +22,7 @@ type kafkaFigures struct {
 	connections     prometheus.Gauge
 	accepted        prometheus.Counter
 	refused         prometheus.Counter
+	notCreated      prometheus.Counter
 	requests        *prometheus.HistogramVec
 	in, out         prometheus.Counter
 	records, stored prometheus.Counter
@@ -35,6 +36,7 @@ func newKafkaFigures() *kafkaFigures {
 		connections: prometheus.NewGauge(prometheus.GaugeOpts{Name: "mainstem_kafka_connections", Help: "Connections of Kafka clients now."}),
 		accepted:    counter("mainstem_kafka_connections_total", "Connections of Kafka clients accepted."),
 		refused:     counter("mainstem_kafka_connections_refused_total", "Connections closed at once because there were too many."),
+		notCreated:  counter("mainstem_kafka_topics_not_created_total", "Topics that Kafka clients named and that were not created because of kafka-auto-create-rate, kafka-auto-create-topics or the limit of one request."),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mainstem_kafka_request_seconds", Help: "Time to serve a request of the Kafka protocol by API, waiting for records or members included.", Buckets: secondsBuckets,
 		}, []string{"api"}),
@@ -45,7 +47,7 @@ func newKafkaFigures() *kafkaFigures {
 	}
 }
 
-// Connected implements kafka.Metrics, as the three that follow.
+// Connected implements kafka.Metrics, as the four that follow.
 func (f *kafkaFigures) Connected(change int) {
 	f.connections.Add(float64(change))
 	if change > 0 {
@@ -55,6 +57,9 @@ func (f *kafkaFigures) Connected(change int) {
 
 // Refused counts a connection that was closed.
 func (f *kafkaFigures) Refused() { f.refused.Inc() }
+
+// NotCreated counts a topic that was not created.
+func (f *kafkaFigures) NotCreated() { f.notCreated.Inc() }
 
 // Served counts a request.
 func (f *kafkaFigures) Served(api string, took time.Duration, in, out int) {
@@ -70,7 +75,7 @@ func (f *kafkaFigures) Produced(records, bytes int) {
 }
 
 func (f *kafkaFigures) collectors() []prometheus.Collector {
-	return []prometheus.Collector{f.connections, f.accepted, f.refused, f.requests, f.in, f.out, f.records, f.stored}
+	return []prometheus.Collector{f.connections, f.accepted, f.refused, f.notCreated, f.requests, f.in, f.out, f.records, f.stored}
 }
 
 // Describe implements prometheus.Collector.

@@ -97,7 +97,7 @@ func TestKafka(t *testing.T) {
 		t.Errorf("clients are told to connect to %+v, want localhost:%s", meta.Brokers, port)
 	}
 	awaitFigures(t, n,
-		"mainstem_kafka_connections ", "mainstem_kafka_connections_total ", "mainstem_kafka_connections_refused_total 0",
+		"mainstem_kafka_connections ", "mainstem_kafka_connections_total ", "mainstem_kafka_connections_refused_total 0", "mainstem_kafka_topics_not_created_total 0",
 		`mainstem_kafka_request_seconds_count{api="Produce"} 3`, `mainstem_kafka_request_seconds_count{api="OffsetCommit"} 1`,
 		"mainstem_kafka_produced_records_total 3", "mainstem_kafka_received_bytes_total ", "mainstem_kafka_sent_bytes_total ",
 		`mainstem_kafka_group_lag{group="billing",partition="1",topic="orders"} 2`,

@@ -43,6 +43,8 @@ func Settings() []Setting {
 		text("kafka-advertise", "host:port", "address that Kafka clients are told to connect to (default the listener's)", func(c *Config) *string { return &c.KafkaAdvertise }),
 		text("kafka-sasl", "mechanisms", "plain, scram-sha-256, scram-sha-512: Kafka clients must authenticate by one of these, separated by commas (default none)", func(c *Config) *string { return &c.KafkaSASL }),
 		flag("kafka-auto-create", "create a topic that a Kafka client produces to or asks for", func(c *Config) *bool { return &c.KafkaAutoCreate }),
+		count("kafka-auto-create-rate", "most topics in a minute that are created because Kafka clients name them; clients ask again for others (default 300)", func(c *Config) *int { return &c.KafkaAutoCreateRate }),
+		count("kafka-auto-create-topics", "number of topics from which on none is created because a Kafka client names it (default 10000)", func(c *Config) *int { return &c.KafkaAutoCreateTotal }),
 		count("kafka-partitions", "partitions of a topic whose creator does not say (default 1)", func(c *Config) *int { return &c.KafkaPartitions }),
 		text("omnibus", "host:port", "address of the HTTP listener for clients of OMNIbus; with it the server keeps alert tables (default not)", func(c *Config) *string { return &c.Omnibus }),
 		text("omnibus-users", "file", "file of the users of alerts, with roles and hashes of passwords, as mainstem alerts user set makes it; it is read again when it changes (default nobody is asked for a password)", func(c *Config) *string { return &c.OmnibusUsers }),

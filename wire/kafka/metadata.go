@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
 )
 
 // metadata answers which topics there are, and that this server leads all of them.
@@ -38,6 +37,7 @@ func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataReques
 		return resp
 	}
 	create := req.Version < 4 || req.AllowAutoTopicCreation
+	created := 0
 	done := make(map[topicKey]bool, len(req.Topics))
 	for _, asked := range req.Topics {
 		k := topicKey{id: asked.TopicID}
@@ -48,20 +48,21 @@ func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataReques
 			continue // a small request that repeats a large topic must not get a huge answer
 		}
 		done[k] = true
-		resp.Topics = append(resp.Topics, s.metadataOf(ctx, c, asked, create))
+		resp.Topics = append(resp.Topics, s.metadataOf(ctx, c, asked, create, &created))
 	}
 	return resp
 }
 
-// metadataOf answers for one topic, which is created if there is none and that is allowed.
-func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataRequestTopic, create bool) kmsg.MetadataResponseTopic {
+// metadataOf answers for one topic, which is created if there is none and that is
+// allowed. created counts those that the request has created.
+func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataRequestTopic, create bool, created *int) kmsg.MetadataResponseTopic {
 	var name string
 	if asked.Topic != nil {
 		name = *asked.Topic
 	}
 	t, err := s.source(ctx, name, asked.TopicID)
 	if name != "" && errors.Is(err, mainstem.ErrNotFound) && create {
-		t, err = s.autoCreate(ctx, name, err)
+		t, err = s.autoCreate(ctx, name, created, err)
 	}
 	if err == nil {
 		return s.topicMetadata(t)
@@ -74,27 +75,9 @@ func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataReq
 	case kind == mainstem.KindInvalid:
 		out.ErrorCode = kerr.InvalidTopicException.Code
 	default:
-		out.ErrorCode = s.failure(c, "Metadata", err)
+		out.ErrorCode = s.outcomeOf(c, "Metadata", err)
 	}
 	return out
-}
-
-// autoCreate creates a topic because a client asked for it, unless that is not
-// allowed: then it returns the error given, for a name that could be a topic's.
-func (s *Server) autoCreate(ctx context.Context, name string, otherwise error) (source, error) {
-	if err := topic.ValidateName(name); err != nil {
-		return nil, err
-	}
-	if s.o.NoAutoCreate || shownUnder(name) != "" { // what is shown there may come to be
-		return nil, otherwise
-	}
-	t, err := s.topics.Ensure(ctx, name, topic.Spec{Partitions: s.o.Partitions})
-	s.groups.TopicsChanged()
-	if err != nil {
-		return nil, err
-	}
-	s.o.Logger.Info("kafka topic created because a client asked for it", "topic", name, "partitions", s.o.Partitions)
-	return t, nil
 }
 
 // sources returns all topics in the order of their names.

@@ -17,6 +17,9 @@ type Metrics interface {
 	Connected(change int)
 	// Refused is called when a connection is closed because there are too many.
 	Refused()
+	// NotCreated is called when a topic that a client named is not created because of
+	// the limits of [Options].AutoCreateRate and AutoCreateTopics, or of one request.
+	NotCreated()
 	// Served is called when a request was answered: its API as Kafka calls it, how long
 	// that took from its last byte read to the last of the answer written, waiting
 	// included, and the bytes of both.
@@ -31,6 +34,7 @@ type noMetrics struct{}
 
 func (noMetrics) Connected(int)                          {}
 func (noMetrics) Refused()                               {}
+func (noMetrics) NotCreated()                            {}
 func (noMetrics) Served(string, time.Duration, int, int) {}
 func (noMetrics) Produced(int, int)                      {}
 

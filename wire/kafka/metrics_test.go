@@ -17,6 +17,7 @@ import (
 type counted struct {
 	sync.Mutex
 	connections, refused, records, bytes int
+	notCreated                           int
 	served                               map[string]int
 	in, out                              int
 }
@@ -25,6 +26,12 @@ func (c *counted) Connected(n int) {
 	c.Lock()
 	defer c.Unlock()
 	c.connections += n
+}
+
+func (c *counted) NotCreated() {
+	c.Lock()
+	defer c.Unlock()
+	c.notCreated++
 }
 
 func (c *counted) Refused() {

@@ -25,6 +25,8 @@ const (
 	DefaultIdleTimeout     = 10 * time.Minute // as Kafka's connections.max.idle.ms
 	DefaultAuthTimeout     = 30 * time.Second
 	DefaultPartitions      = 1
+	DefaultAutoCreateRate  = 300
+	DefaultAutoCreateTotal = 10_000
 	DefaultOffsetRetention = 7 * 24 * time.Hour // as Kafka's offsets.retention.minutes
 	DefaultGroupSession    = 45 * time.Second   // as Kafka's group.consumer.session.timeout.ms
 	DefaultGroupHeartbeat  = 5 * time.Second    // as Kafka's group.consumer.heartbeat.interval.ms
@@ -39,6 +41,13 @@ type Options struct {
 	// for it. By default such a topic is created, as with Kafka's
 	// auto.create.topics.enable.
 	NoAutoCreate bool
+	// AutoCreateRate is how many such topics are created in a minute, by all clients
+	// together; so many may also come at once. Clients ask again for those beyond.
+	// Default [DefaultAutoCreateRate].
+	AutoCreateRate int
+	// AutoCreateTopics is the number of topics from which on none is created because a
+	// client asks for it. Default [DefaultAutoCreateTotal].
+	AutoCreateTopics int
 	// Partitions is how many partitions a topic gets whose creator does not say.
 	// Default [DefaultPartitions].
 	Partitions int32
@@ -90,7 +99,7 @@ func (o *Options) Validate() error {
 		name string
 		v    int64
 	}{
-		{"NodeID", int64(o.NodeID)}, {"Partitions", int64(o.Partitions)}, {"MaxRequest", int64(o.MaxRequest)},
+		{"NodeID", int64(o.NodeID)}, {"Partitions", int64(o.Partitions)}, {"AutoCreateRate", int64(o.AutoCreateRate)}, {"AutoCreateTopics", int64(o.AutoCreateTopics)}, {"MaxRequest", int64(o.MaxRequest)},
 		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxConnections", int64(o.MaxConnections)}, {"MaxFetch", int64(o.MaxFetch)},
 		{"WriteTimeout", int64(o.WriteTimeout)}, {"IdleTimeout", int64(o.IdleTimeout)}, {"AuthTimeout", int64(o.AuthTimeout)}, {"OffsetRetention", int64(o.OffsetRetention)},
 		{"GroupSession", int64(o.GroupSession)}, {"GroupHeartbeat", int64(o.GroupHeartbeat)},
@@ -119,6 +128,8 @@ func (o *Options) withDefaults() Options {
 	}
 	out.NodeID = cmp.Or(out.NodeID, DefaultNodeID)
 	out.Partitions = cmp.Or(out.Partitions, DefaultPartitions)
+	out.AutoCreateRate = cmp.Or(out.AutoCreateRate, DefaultAutoCreateRate)
+	out.AutoCreateTopics = cmp.Or(out.AutoCreateTopics, DefaultAutoCreateTotal)
 	out.MaxRequest = cmp.Or(out.MaxRequest, DefaultMaxRequest)
 	out.MaxInFlight = cmp.Or(out.MaxInFlight, max(DefaultMaxInFlight, out.MaxRequest))
 	out.MaxConnections = cmp.Or(out.MaxConnections, DefaultMaxConnections)

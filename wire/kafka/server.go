@@ -39,6 +39,8 @@ type Server struct {
 	stable   wakers              // read-committed fetches that wait
 	recent   recent              // topics
 
+	autoCreation autoCreation
+
 	mu struct {
 		sync.Mutex
 		closing   bool

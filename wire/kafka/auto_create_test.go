@@ -1,0 +1,84 @@
+package kafka_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka"
+)
+
+// handClock is a clock that a test moves.
+type handClock struct {
+	sync.Mutex
+	now time.Time
+}
+
+func (c *handClock) Now() time.Time {
+	c.Lock()
+	defer c.Unlock()
+	return c.now
+}
+
+func (c *handClock) add(d time.Duration) {
+	c.Lock()
+	defer c.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// named asks for n topics that are not there in one request, and counts the answers by
+// their codes.
+func named(t *testing.T, c *raw, prefix string, n int) map[int16]int {
+	t.Helper()
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint(prefix, i))
+	}
+	req := metadataOf(names...)
+	req.AllowAutoTopicCreation = true
+	got := map[int16]int{}
+	for _, topic := range ask[*kmsg.MetadataResponse](c, req, 12).Topics {
+		got[topic.ErrorCode]++
+	}
+	return got
+}
+
+// A client that names topics by the thousand gets as many a minute as is allowed, and
+// is told to ask again for the others.
+func TestAutoCreationIsBounded(t *testing.T) {
+	again, over := kerr.LeaderNotAvailable.Code, kerr.PolicyViolation.Code
+	clock := &handClock{now: time.UnixMilli(1_700_000_000_000)}
+	m := &counted{served: map[string]int{}}
+	b := start(t, &kafka.Options{AutoCreateRate: 120, AutoCreateTopics: 170, Now: clock.Now, Metrics: m}, nil)
+	c := b.raw(t)
+	check := func(what string, got map[int16]int, created int, otherwise int16, refused int) {
+		t.Helper()
+		if got[0] != created || got[otherwise] != refused {
+			t.Errorf("%s: answers by code %v, want %d created and %d with code %d", what, got, created, refused, otherwise)
+		}
+	}
+	check("one request", named(t, c, "a", 1000), 100, again, 900)
+	check("the rest of the first minute", named(t, c, "b", 100), 20, again, 80)
+	check("nothing is left", named(t, c, "b", 21), 20, again, 1) // those of before are there
+	clock.add(15 * time.Second)
+	check("a quarter of a minute later", named(t, c, "c", 50), 30, again, 20)
+	clock.add(-time.Hour)
+	check("the clock is set back", named(t, c, "d", 1), 0, again, 1)
+	clock.add(10 * time.Minute)
+	check("up to the number of topics", named(t, c, "e", 50), 20, over, 30)
+	if m.Lock(); m.notCreated != 900+80+1+20+1+30 {
+		t.Errorf("the metric counts %d topics that were not created", m.notCreated)
+	}
+	m.Unlock()
+
+	req := kmsg.NewPtrCreateTopicsRequest()
+	one := kmsg.NewCreateTopicsRequestTopic()
+	one.Topic, one.NumPartitions, one.ReplicationFactor = "wanted", 1, -1
+	req.Topics = append(req.Topics, one)
+	created := ask[*kmsg.CreateTopicsResponse](c, req, 7).Topics[0]
+	coded(t, created.ErrorCode, created.ErrorMessage, nil) // who asks for a topic gets it
+}
