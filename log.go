@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"time"
 )
 
 // Log is one open store. Engines implement it; views are built on it. All
@@ -176,4 +177,27 @@ type Problem struct {
 // CheckStats counts what [Checker] walked.
 type CheckStats struct {
 	Spaces, Keys, Records, Bytes int64
+}
+
+// ClockKeeper is a [Log] that watches the clock by which records expire. A clock that
+// jumps forward by more than a minute beyond what the monotonic clock of its process
+// went, while the log is open, is not believed: nothing expires by the jump, for readers,
+// conditions and sweeps, until AcceptClock or until the log is opened again. A clock that
+// goes back is believed at once: what was written while it was ahead then expires as if
+// it had been written when it went back. Times of records never decrease.
+type ClockKeeper interface {
+	// Clock describes the clock as it is now.
+	Clock(ctx context.Context) (ClockState, error)
+	// AcceptClock makes the log believe its clock as it is. It returns the state before.
+	// Without a jump it does nothing.
+	AcceptClock(ctx context.Context) (ClockState, error)
+}
+
+// ClockState describes the clock of a log; see [ClockKeeper].
+type ClockState struct {
+	Now        time.Time     // what it shows
+	Held       time.Duration // by how much it jumped forward, which is not accepted; 0: it is believed
+	TimesAhead time.Duration // how far the time of the newest record is ahead of it: it was ahead when that was written
+	Jumps      uint64        // forward, noticed since the log was opened
+	SetBacks   uint64        // found behind what was written, since the log was opened
 }

@@ -68,7 +68,7 @@ func (c *check) spaces() error {
 		}
 		c.stats.Spaces++
 	}
-	for _, tag := range []byte{format.TagExpiry, format.TagReceipt, format.TagIDOrder} {
+	for _, tag := range []byte{format.TagExpiry, format.TagReceipt, format.TagIDOrder, format.TagClock} {
 		if err := c.walk([]byte{tag}, c.index); err != nil {
 			return err
 		}
@@ -263,6 +263,10 @@ func (c *check) index(k, v []byte) error {
 		_, err = format.DecodeReceipt(v)
 	case format.TagIDOrder:
 		_, _, err = format.DecodeIDOrderKey(k)
+	case format.TagClock:
+		if len(k) > 1 {
+			_, err = format.DecodeClockMark(k, v)
+		}
 	}
 	if err != nil {
 		c.problem("index entry "+hex.EncodeToString(k), "malformed")

@@ -38,6 +38,7 @@ type waiter struct {
 	job   func(*tx) error // instead of a batch
 	reads bool            // job only reads: it runs even when nothing can be written
 	frees bool            // job writes next to nothing and removes: it runs on a nearly full disk
+	clock bool            // job is there to note what the clock shows
 	op    string
 
 	receipt mainstem.Receipt
@@ -225,7 +226,7 @@ func (l *Log) commitRun(group []*waiter) int {
 		return n
 	}
 	t := &l.tx
-	t.begin(indexed, givenTime(run[0].batch))
+	t.begin(indexed, givenTime(run[0].batch), run[0].batch != nil || run[0].clock)
 	for _, w := range run {
 		if w.job != nil {
 			w.err = w.job(t)
@@ -393,15 +394,17 @@ func (t *tx) finish(run []*waiter) {
 	l := t.l
 	for _, w := range run {
 		if w.err == nil && w.batch != nil && !w.receipt.Duplicate {
-			w.receipt.Time = time.Unix(0, t.now)
+			w.receipt.Time = time.Unix(0, t.time)
 		}
 		l.metrics.outcome(w)
 	}
-	if t.next > t.undo.next {
-		t.clock = t.now
-	}
 	for _, f := range t.publish {
 		f()
+	}
+	if t.next > t.undo.next {
+		t.last = t.time
+		l.newest.Store(t.time)
+		l.latest.Store(max(t.latest, t.now))
 	}
 	t.show()
 	l.flight.end()
@@ -441,7 +444,7 @@ func (t *tx) show() {
 func (t *tx) duplicate(w *waiter) (bool, error) {
 	if first := t.ids[w.batch.ID]; first != nil {
 		w.receipt = first.receipt
-		w.receipt.Time = time.Unix(0, t.now)
+		w.receipt.Time = time.Unix(0, t.time)
 		w.receipt.Versions = append([]mainstem.Version(nil), first.receipt.Versions...)
 		w.receipt.Duplicate = true
 		return true, nil
@@ -464,7 +467,7 @@ func (t *tx) duplicate(w *waiter) (bool, error) {
 
 // remember keeps the receipt of a batch with an ID.
 func (t *tx) remember(w *waiter) {
-	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.now, Versions: w.receipt.Versions}
+	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.time, Versions: w.receipt.Versions}
 	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
 	t.body = format.AppendReceipt(t.body[:0], &r)
 	t.set(t.key, t.body)

@@ -38,6 +38,8 @@ type directory struct {
 	path string
 	lock io.Closer
 	id   format.Identity
+
+	format int // of the identity file now; the leader of the committer owns it
 }
 
 func (d *directory) join(name string) string { return d.fs.PathJoin(d.path, name) }
@@ -132,6 +134,7 @@ func (d *directory) inspect() (fresh bool, err error) {
 	case err != nil:
 		return false, d.corrupt(fmt.Errorf("file %s: %w: %w", format.IdentityName, format.ErrCorrupt, err))
 	}
+	d.format = d.id.Format
 	if !d.exists(dbDir) {
 		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", dbDir, format.ErrCorrupt))
 	}
@@ -169,10 +172,11 @@ func (d *directory) establish(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	d.id = format.Identity{Format: format.Version, ID: id.String(), Created: now.UTC().Truncate(time.Second)}
+	d.id = format.Identity{Format: format.First, ID: id.String(), Created: now.UTC().Truncate(time.Second)}
 	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, d.id)); err != nil {
 		return err
 	}
+	d.format = d.id.Format
 	return d.removeFile(creatingName)
 }
 
@@ -184,6 +188,17 @@ func (d *directory) lockError(err error) error {
 		return mapError("open "+d.path, err)
 	}
 	return d.heldError(err)
+}
+
+// upgrade raises the format of the log, durably.
+func (d *directory) upgrade(version int) error {
+	id := d.id
+	id.Format = version
+	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, id)); err != nil {
+		return err
+	}
+	d.format = version
+	return nil
 }
 
 func (d *directory) heldError(err error) error {

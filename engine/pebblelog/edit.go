@@ -40,6 +40,7 @@ func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) 
 	if err != nil || b.Ghost || b.Version > limit {
 		return err
 	}
+	t.rebase(&b)
 	return f(held{slot, b})
 }
 
@@ -64,6 +65,7 @@ func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) erro
 		if b.Ghost {
 			continue
 		}
+		t.rebase(&b)
 		if err := f(held{it.Key(), b}); err != nil {
 			return err
 		}
@@ -112,7 +114,7 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 // leaveGhost writes a ghost as the newest record of key. In a slot it goes away
 // when a tombstone would, and the space's floor rises instead.
 func (t *tx) leaveGhost(ts *stagedSpace, key []byte, version uint64) {
-	b := format.Body{Version: version, Time: t.now, Count: 1, Ghost: true}
+	b := format.Body{Version: version, Position: t.ghostPosition(), Time: t.time, Clock: t.keptClock(), Count: 1, Ghost: true}
 	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.now {
 		b.Expires = t.now + age
 		t.indexExpiry(ts, key, &b)
@@ -198,7 +200,7 @@ func (t *tx) findRecord(ts *stagedSpace, key []byte, version uint64) ([]byte, *f
 			return nil, nil, err
 		}
 		if b != nil && b.Version == version {
-			return k, b.visible(t.now, ts.maxAge), nil
+			return k, b.visible(&t.moment, ts.maxAge), nil
 		}
 		k = format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
 	} else {
@@ -209,14 +211,14 @@ func (t *tx) findRecord(ts *stagedSpace, key []byte, version uint64) ([]byte, *f
 	if err != nil || b == nil {
 		return nil, nil, err
 	}
-	return k, b.visible(t.now, ts.maxAge), nil
+	return k, b.visible(&t.moment, ts.maxAge), nil
 }
 
 type ownedBody struct{ format.Body }
 
-// visible returns the body if a reader would see it at now, else nil.
-func (b *ownedBody) visible(now, maxAge int64) *format.Body {
-	if !visible(&b.Body, now, maxAge) {
+// visible returns the body if a reader would see it at m, else nil.
+func (b *ownedBody) visible(m *moment, maxAge int64) *format.Body {
+	if !m.visible(&b.Body, maxAge) {
 		return nil
 	}
 	return &b.Body
@@ -228,6 +230,7 @@ func (t *tx) readBody(k []byte) (*ownedBody, error) {
 		return nil, err
 	}
 	b, err := format.DecodeBody(v)
+	t.rebase(&b)
 	return &ownedBody{b}, err
 }
 

@@ -212,6 +212,7 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 		if !found || err != nil {
 			return err == nil, err
 		}
+		r.at.rebase(b)
 	}
 	c.lender.Record.Space = r.s.name
 	c.lender.Fill(key, b)
@@ -285,13 +286,13 @@ func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*s
 			}
 			return 1
 		})
-		now := c.clock()
+		at := c.moment()
 		for _, e := range c.entries {
 			key, body, _, err := format.NextFeedEntry(c.arena[e.start:e.end])
 			if err != nil {
 				return err
 			}
-			r := read{view: c.view, op: "feed", s: e.s, now: now, maxAge: int64(e.s.policy.Load().MaxAge)}
+			r := read{view: c.view, op: "feed", s: e.s, at: at, maxAge: int64(e.s.policy.Load().MaxAge)}
 			if more, err := c.emit(&r, key, body); !more || err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // head is what the committer must know of a key to write it: its newest version,
@@ -10,7 +9,7 @@ import (
 type head struct {
 	version  uint64 // newest version ever given; 0: never written, or forgotten
 	position uint64 // of the newest record held; 0 if none is held
-	time     int64  // of the newest record held, unix ns
+	clock    int64  // reading of the clock at the newest record held, unix ns
 	expires  int64  // of the newest record held, unix ns; 0: never
 	size     int64  // bytes of the newest record held, key included
 	tomb     mainstem.Tombstone
@@ -18,11 +17,10 @@ type head struct {
 	ghost    bool // the newest record was removed; a ghost remembers its version
 }
 
-// live reports whether the key has a value at now (unix ns) in a space whose
-// records live for maxAge ns (0: for ever).
-func (h *head) live(now, maxAge int64) bool {
-	return h.held && !h.ghost && h.tomb == mainstem.Live &&
-		(h.expires == 0 || h.expires > now) && !format.TooOld(h.time, now, maxAge)
+// live reports whether the key has a value at m in a space whose records live for
+// maxAge ns (0: for ever).
+func (h *head) live(m *moment, maxAge int64) bool {
+	return h.held && !h.ghost && h.tomb == mainstem.Live && !m.over(h.clock, h.expires, maxAge)
 }
 
 // headCache remembers the heads of the keys written or asked for lately, by

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // Log is a log in a directory. It implements [mainstem.Log],
@@ -33,6 +34,15 @@ type Log struct {
 	heads *headCache
 	group []*waiter
 	disk  diskCheck
+
+	clock         *wallclock.Clock
+	marks         atomic.Pointer[[]format.ClockMark]
+	latest        atomic.Int64 // reading of the clock, unix ns, that records may be as late as; see clock.go
+	newest        atomic.Int64 // time of the newest record, unix ns
+	setBacks      atomic.Uint64
+	unmoved       atomic.Bool // moving.pending, for all to read
+	moving        moving      // of the leader, as is the next
+	upgradeFailed bool
 
 	spaces    atomic.Pointer[registry]
 	position  atomic.Uint64 // of the newest record that is durable and published
@@ -105,6 +115,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 	l.readers.last = make(chan struct{}, 1)
 	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
+	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func() error { return d.writeFile(relaxedName, nil) }, func(err error) { _ = l.fail(err) })
 	l.fs.hurry.Add(1)
 	defer l.fs.hurry.Add(-1)

@@ -33,11 +33,16 @@ type Options struct {
 	// dropping and altering spaces, and the enforcement of ages, sizes and times to live.
 	// Default 64 MiB; negative turns the check off.
 	MinFree int64
-	// SweepEvery is how often age and size limits of spaces are enforced on disk.
+	// SweepEvery is how often age and size limits of spaces are enforced on disk, and how
+	// often it is looked whether the clock was set back, which commits notice at once.
 	// Default 10s. Times to live are enforced when they end, whatever this is.
 	SweepEvery time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
+	// Monotonic is the time since some fixed moment by a clock that nobody sets; jumps of
+	// Now are noticed by it. Default: the monotonic readings of Now's times; if they have
+	// none, Now is always believed.
+	Monotonic func() time.Duration
 	// Logger receives what an operator should know. Default: discards.
 	Logger *slog.Logger
 	// FS is the file system. Default: the operating system's, where only the owner of

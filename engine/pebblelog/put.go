@@ -88,7 +88,7 @@ func (t *tx) checkConditions(b *mainstem.Batch) error {
 			if err != nil {
 				return err
 			}
-			h, live = *p, p.live(t.now, ts.maxAge)
+			h, live = *p, p.live(&t.moment, ts.maxAge)
 		}
 		ok := false
 		switch c.Test {
@@ -150,7 +150,7 @@ func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombsto
 	if err != nil {
 		return 0, err
 	}
-	if !h.live(t.now, ts.maxAge) {
+	if !h.live(&t.moment, ts.maxAge) {
 		return 0, nil
 	}
 	return t.put(ts, w, kind)
@@ -163,7 +163,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		return 0, err
 	}
 	hk := t.key
-	body := format.Body{Position: t.next, Time: t.now, Count: 1, Tombstone: kind, Expires: t.expires(ts, w, kind)}
+	body := format.Body{Position: t.next, Time: t.time, Clock: t.keptClock(), Count: 1, Tombstone: kind, Expires: t.expires(ts, w, kind)}
 	if kind == mainstem.Live {
 		body.Count, body.Value = max(w.Count, 1), w.Value
 	}
@@ -191,7 +191,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		size -= int64(len(w.Value))
 	}
 	t.count(ts, h, size)
-	*h = head{version: body.Version, position: body.Position, time: t.now, expires: body.Expires, size: size, tomb: kind, held: true}
+	*h = head{version: body.Version, position: body.Position, clock: t.now, expires: body.Expires, size: size, tomb: kind, held: true}
 	if body.Expires != 0 {
 		t.indexExpiry(ts, w.Key, &body)
 	}
@@ -227,7 +227,7 @@ func tombstoneAge(p *mainstem.Policy) int64 {
 
 func (t *tx) count(ts *stagedSpace, h *head, size int64) {
 	ts.dirty = true
-	ts.totals.Last, ts.totals.Updated = t.next-1, t.now
+	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.keptClock()
 	ts.totals.Records++
 	ts.totals.Bytes += size
 	if !h.held {
@@ -281,7 +281,7 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 		if err != nil {
 			return err
 		}
-		h, err := headOf(v, keyLen)
+		h, err := t.headOf(v, keyLen)
 		if err != nil {
 			return err
 		}

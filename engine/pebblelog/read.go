@@ -24,10 +24,10 @@ type view struct {
 
 func (l *Log) view() view { return view{l: l, db: l.db} }
 
-// visible reports whether a reader sees the record at now (unix ns) in a space
+// visible reports whether a reader sees the record, which was rebased, at m in a space
 // whose records live for maxAge ns (0: for ever).
-func visible(b *format.Body, now, maxAge int64) bool {
-	return !b.Ghost && (b.Expires == 0 || b.Expires > now) && !format.TooOld(b.Time, now, maxAge)
+func (m *moment) visible(b *format.Body, maxAge int64) bool {
+	return !b.Ghost && !m.over(b.Clock, b.Expires, maxAge)
 }
 
 // read is one read under way in one space.
@@ -36,7 +36,7 @@ type read struct {
 	op     string
 	s      *space
 	slots  bool
-	now    int64 // unix ns, 0 until it is needed: reading the clock takes as long as a lookup
+	at     moment // zero until it is needed: reading the clock takes as long as a lookup
 	maxAge int64
 	steps  int
 }
@@ -68,12 +68,12 @@ func (v view) find(op, name string) (*space, error) {
 	return nil, notFound(op, name, nil)
 }
 
-// clock returns the time of the view, unix ns.
-func (v view) clock() int64 {
+// moment returns the time of the view.
+func (v view) moment() moment {
 	if v.snap != nil {
-		return v.snap.now
+		return v.snap.at
 	}
-	return v.l.opts.Now().UnixNano()
+	return v.l.moment()
 }
 
 // readers counts the reads of the log, or of the snapshot.
@@ -90,10 +90,11 @@ func (r *read) visible(b *format.Body) bool {
 	if b.Expires == 0 && r.maxAge == 0 {
 		return !b.Ghost
 	}
-	if r.now == 0 {
-		r.now = r.clock()
+	if r.at.now == 0 {
+		r.at = r.moment()
 	}
-	return visible(b, r.now, r.maxAge)
+	r.at.rebase(b)
+	return r.at.visible(b, r.maxAge)
 }
 
 // head returns the position up to which the view shows what was committed.

@@ -21,7 +21,7 @@ type Snapshot struct {
 	db       *pebble.Snapshot
 	spaces   *registry
 	position uint64
-	now      int64
+	at       moment
 	readers  readers
 	close    sync.Once
 	err      error
@@ -37,7 +37,7 @@ type snapshots struct {
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
 	err := l.between(ctx, "snapshot", func() {
-		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), now: l.opts.Now().UnixNano()}
+		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), at: l.moment()}
 		s.readers.last = make(chan struct{}, 1)
 		l.snapshots.Lock()
 		defer l.snapshots.Unlock()

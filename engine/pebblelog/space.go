@@ -202,7 +202,7 @@ func (l *Log) loadSpaces() error {
 		return err
 	}
 	var last uint64
-	var clock int64
+	var newest, latest int64 // time of the newest record, and the clock then
 	err = l.walk(format.TagTotals, func(k, v []byte) error {
 		id, err := format.KeySpace(k)
 		t, err2 := format.DecodeTotals(v)
@@ -212,7 +212,10 @@ func (l *Log) loadSpaces() error {
 		s := byID[id]
 		s.mu.totals = t
 		s.last.Store(t.Last)
-		last, clock = max(last, t.Last), max(clock, t.Updated)
+		if t.Last >= last {
+			last, latest = t.Last, t.Clock
+		}
+		newest = max(newest, t.Updated)
 		return nil
 	})
 	if err != nil {
@@ -226,14 +229,18 @@ func (l *Log) loadSpaces() error {
 		if derr != nil {
 			return fmt.Errorf("counters: %w", derr)
 		}
-		last, next, clock = max(last, c.Last), max(next, c.NextSpace), max(clock, c.Time)
+		if c.Last >= last {
+			last, latest = c.Last, c.Clock
+		}
+		next, newest = max(next, c.NextSpace), max(newest, c.Time)
 	case err != pebble.ErrNotFound:
 		return err
 	}
 	l.spaces.Store(newRegistry(byName))
 	l.position.Store(last)
-	l.tx.next, l.tx.nextSpace, l.tx.clock = last+1, next, clock
-	return nil
+	l.tx.next, l.tx.nextSpace, l.tx.last = last+1, next, newest
+	l.newest.Store(newest)
+	return l.loadClock(latest)
 }
 
 // walk calls f for every key with tag. It is used for small sets at open.

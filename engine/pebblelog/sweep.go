@@ -23,18 +23,23 @@ type sweeper struct {
 	wake   chan struct{} // capacity 1
 	cancel context.CancelFunc
 	done   chan struct{}
+	looked time.Time // at the clock; of run
 	mu     struct {
 		sync.Mutex
 		next int64 // earliest expiry known, unix ns; 0: none
 	}
 }
 
+// lookEvery is how long the sweeper sleeps at most while something will expire: clocks
+// that are set are noticed, and timers do not follow them.
+const lookEvery = 30 * time.Second
+
 // sweepChunk is how many records one sweeping commit removes.
 const sweepChunk = 256
 
 func startSweeper(l *Log) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	s := &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}), looked: time.Now()}
 	l.sweeper = s
 	s.poke()
 	go s.run(ctx)
@@ -71,13 +76,24 @@ func (s *sweeper) run(ctx context.Context) {
 		case <-s.wake:
 		case <-timer.C:
 		}
-		if err := s.l.Sweep(ctx); err != nil && ctx.Err() == nil && s.l.failure.Load() == nil {
+		if err := s.once(ctx); err != nil && ctx.Err() == nil && s.l.failure.Load() == nil {
 			s.l.opts.Logger.Warn("removing expired records failed; it will be tried again", "error", err)
 		}
 		if wait := s.wait(); wait > 0 {
 			timer.Reset(wait)
 		}
 	}
+}
+
+// once sweeps, and looks at the clock if it has not done so lately.
+func (s *sweeper) once(ctx context.Context) error {
+	if time.Since(s.looked) >= s.l.opts.SweepEvery {
+		s.looked = time.Now()
+		if err := s.l.mindClock(ctx); err != nil {
+			return err
+		}
+	}
+	return s.l.sweep(ctx)
 }
 
 // wait returns how long the sweeper may sleep, 0 for until it is woken.
@@ -90,9 +106,13 @@ func (s *sweeper) wait() time.Duration {
 	}
 	s.mu.Lock()
 	if s.mu.next != 0 && s.mu.next != math.MaxInt64 {
-		sooner(time.Duration(s.mu.next - s.l.opts.Now().UnixNano()))
+		m := s.l.moment()
+		sooner(min(time.Duration(s.mu.next-m.due()), lookEvery))
 	}
 	s.mu.Unlock()
+	if s.l.minding() {
+		sooner(s.l.opts.SweepEvery - time.Since(s.looked))
+	}
 	if s.l.hasIDs.Load() {
 		sooner(s.l.opts.BatchIDAge / 16)
 	}
@@ -113,6 +133,22 @@ func (s *sweeper) stop() {
 // Sweep removes now what has expired or exceeds the limits of its space. The
 // engine does so by itself; tests and operators call it to be sure.
 func (l *Log) Sweep(ctx context.Context) error {
+	if err := l.mindClock(ctx); err != nil {
+		return err
+	}
+	return l.sweep(ctx)
+}
+
+// sweep is Sweep without a look at the clock.
+func (l *Log) sweep(ctx context.Context) error {
+	if m := l.moment(); len(m.marks) < len(l.clockMarks()) {
+		if err := l.mindClock(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.moveAll(ctx); err != nil {
+		return err
+	}
 	for {
 		n, err := l.sweepExpired(ctx)
 		if err != nil {
@@ -158,8 +194,14 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 			byID[s.id] = name
 		}
 		for _, e := range due {
-			if e.At > t.now {
+			if e.At > t.due() {
 				continue // the clock was set back meanwhile
+			}
+			if later, err := t.expiresLater(byID, e); later || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
 			}
 			t.del(format.AppendExpiryKey(nil, e.At, e.Space, e.Key, e.Version))
 			name, ok := byID[e.Space]
@@ -186,13 +228,13 @@ func (l *Log) dueEntries() (due []format.Expiry, next int64, err error) {
 		return nil, 0, err
 	}
 	defer it.Close()
-	now := l.opts.Now().UnixNano()
+	m := l.moment()
 	for ok := it.First(); ok; ok = it.Next() {
 		e, err := format.DecodeExpiryKey(it.Key())
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.At > now || len(due) == sweepChunk {
+		if e.At > m.due() || len(due) == sweepChunk {
 			return due, e.At, nil
 		}
 		e.Key = bytes.Clone(e.Key)
@@ -212,7 +254,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	newest := h.version == version
 	if newest && slots(ts.policy) {
 		slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
-		if err != nil || slot == nil || slot.Expires == 0 || slot.Expires > t.now {
+		if err != nil || slot == nil || !t.over(slot.Clock, slot.Expires, 0) {
 			return err
 		}
 		if slot.Ghost || slot.Tombstone != mainstem.Live {
@@ -221,7 +263,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	}
 	records := ts.totals.Records
 	err = t.removeWhere(ts, key, version, func(b *format.Body) bool {
-		return b.Version == version && b.Expires != 0 && b.Expires <= t.now
+		return b.Version == version && t.over(b.Clock, b.Expires, 0)
 	})
 	if err != nil || !newest || records == ts.totals.Records || ts.policy.NoFeed {
 		return err
@@ -269,7 +311,7 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 		}
 		n := 0
 		err := t.eachOldest(ts, func(key []byte, b *format.Body) error {
-			old := format.TooOld(b.Time, t.now, ts.maxAge)
+			old := t.over(b.Clock, 0, ts.maxAge)
 			big := ts.policy.MaxBytes > 0 && ts.totals.Bytes > ts.policy.MaxBytes
 			if n == sweepChunk {
 				return errEnough
@@ -321,7 +363,9 @@ func (l *Log) overLimits(s *space) bool {
 		return true
 	}
 	b, err := format.DecodeBody(body)
-	return err != nil || format.TooOld(b.Time, l.opts.Now().UnixNano(), int64(p.MaxAge))
+	m := l.moment()
+	m.rebase(&b)
+	return err != nil || m.over(b.Clock, 0, int64(p.MaxAge))
 }
 
 // evict removes one record because of a limit, without a tombstone. In a slot the
@@ -368,6 +412,7 @@ func (t *tx) eachOldest(ts *stagedSpace, f func(key []byte, b *format.Body) erro
 			if err != nil {
 				return err
 			}
+			t.rebase(&b)
 			if err := f(key, &b); err != nil {
 				return err
 			}
@@ -392,6 +437,7 @@ func (t *tx) eachByKey(ts *stagedSpace, f func(key []byte, b *format.Body) error
 			if err != nil || b.Ghost {
 				return err
 			}
+			t.rebase(b)
 			err = f(key, b)
 			if err == errYoung {
 				return nil // in this order older ones may follow
@@ -466,7 +512,8 @@ func (l *Log) oldIDs() (old [][]byte, err error) {
 		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
 	}
 	defer l.readers.end()
-	until := l.opts.Now().Add(-l.opts.BatchIDAge).UnixNano()
+	m := l.moment()
+	until := m.due() - int64(l.opts.BatchIDAge)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagIDOrder}, UpperBound: []byte{format.TagIDOrder + 1}})
 	if err != nil {
 		return nil, err

@@ -20,11 +20,14 @@ type tx struct {
 	l       *Log
 	pb      *pebble.Batch
 	indexed bool
-	now     int64 // commit time of the group
+	moment        // by which the group is judged
+	time    int64 // that its records get, unix ns: at least that of the newest record
 
 	next      uint64 // position of the next record
 	nextSpace uint32
-	clock     int64 // time of the newest record: time never runs backwards
+	last      int64 // time of the newest record: time never runs backwards
+	latest    int64 // latest reading of the clock that counts; see clock.go
+	remarked  bool  // the tx changes the marks of the clock
 
 	staged  []*stagedSpace // spaces touched, in order of first touch
 	spare   []*stagedSpace
@@ -58,18 +61,17 @@ type stagedSpace struct {
 // reader decodes from the start of a block.
 const feedBlockMax = 64 << 10
 
-// begin starts a tx at the time given, unix ns; 0 means the clock's.
-func (t *tx) begin(indexed bool, given int64) {
+// begin starts a tx at the time given, unix ns; 0 means the clock's. With marks, what
+// the clock shows may be noted in the log.
+func (t *tx) begin(indexed bool, given int64, marks bool) {
 	t.indexed = indexed
 	if indexed {
 		t.pb = t.l.db.NewIndexedBatch()
 	} else {
 		t.pb = t.l.db.NewBatch()
 	}
-	t.now = max(t.l.opts.Now().UnixNano(), t.clock)
-	if given != 0 {
-		t.now = max(min(given, t.now), t.clock)
-	}
+	t.remarked = false
+	t.readClock(given, marks)
 	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
 }
 
@@ -131,7 +133,7 @@ func (t *tx) stage(s *space) *stagedSpace {
 }
 
 func (t *tx) create(name string, p mainstem.Policy) *stagedSpace {
-	s := newSpace(t.nextSpace, name, t.now, p)
+	s := newSpace(t.nextSpace, name, t.time, p)
 	t.nextSpace++
 	t.created = append(t.created, s)
 	ts := t.stage(s)
@@ -237,7 +239,7 @@ func (t *tx) loadSlotHead(ts *stagedSpace, hk, key []byte) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	h, err := headOf(v, len(key))
+	h, err := t.headOf(v, len(key))
 	if err != nil || !h.ghost {
 		return h, err
 	}
@@ -257,7 +259,7 @@ func (t *tx) newestBehindGhost(prefix []byte, keyLen int, h head) (head, error) 
 		if err != nil {
 			return head{}, err
 		}
-		older, err := headOf(v, keyLen)
+		older, err := t.headOf(v, keyLen)
 		if err != nil {
 			return head{}, err
 		}
@@ -269,7 +271,7 @@ func (t *tx) newestBehindGhost(prefix []byte, keyLen int, h head) (head, error) 
 	return h, it.Error()
 }
 
-func headOf(v []byte, keyLen int) (head, error) {
+func (m *moment) headOf(v []byte, keyLen int) (head, error) {
 	b, err := format.DecodeBody(v)
 	if err != nil {
 		return head{}, err
@@ -277,8 +279,9 @@ func headOf(v []byte, keyLen int) (head, error) {
 	if b.Ghost {
 		return head{version: b.Version, ghost: true}, nil
 	}
+	m.rebase(&b)
 	return head{
-		version: b.Version, position: b.Position, time: b.Time, expires: b.Expires,
+		version: b.Version, position: b.Position, clock: b.Clock, expires: b.Expires,
 		size: b.Size() + int64(keyLen), tomb: b.Tombstone, held: true,
 	}, nil
 }
@@ -300,7 +303,7 @@ func (t *tx) loadStreamHead(prefix, key []byte) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	h, err := headOf(v, len(key))
+	h, err := t.headOf(v, len(key))
 	if err != nil || !h.ghost {
 		return h, err
 	}
@@ -320,7 +323,7 @@ func (t *tx) seal() {
 		t.set(t.key, t.body)
 	}
 	if t.dropped != "" {
-		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.now})
+		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.time, Clock: t.keptClock()})
 		t.set([]byte{format.TagLog}, t.body)
 	}
 }

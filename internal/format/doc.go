@@ -19,6 +19,8 @@
 //	'x' time(8) space(4) key version(8) expiry index
 //	'i' id                              receipt of a batch with an ID
 //	'j' time(8) id                      order in which batch IDs are forgotten
+//	'c' position(8)                     the clock was set back after position
+//	'c'                                 entries of 'x' and 'j' have yet to be moved
 //
 // escaped(key) replaces 0x00 by 0x00 0xff and ends with 0x00 0x01, so that no
 // escaped key is a prefix of another and order is kept.
@@ -26,8 +28,12 @@ package format
 
 import "errors"
 
-// Version is the format version that this package writes and the newest it reads.
-const Version = 1
+// The format versions. A log has the lowest that it can have: older programs open it.
+const (
+	First   = 1       // of every new log
+	Clocked = 2       // of a log whose clock was ahead once: it has 'c' keys, and clock readings apart from times
+	Version = Clocked // the newest that this package reads
+)
 
 // ErrCorrupt is what every decoder returns for bytes it cannot have written.
 var ErrCorrupt = errors.New("malformed bytes")

@@ -73,9 +73,38 @@ func TestGolden(t *testing.T) {
 	for _, g := range golden() {
 		fmt.Fprintf(&got, "%s: %s\n", g.name, hex.EncodeToString(g.bytes))
 	}
-	const file = "testdata/format1.golden"
+	compare(t, "testdata/format1.golden", got.String())
+}
+
+// TestGoldenClock pins what format 2 adds.
+func TestGoldenClock(t *testing.T) {
+	body := format.Body{Version: 1, Position: 70_000, Time: 1_700_000_000_000_000_000, Clock: 1_699_999_999_999_999_700, Count: 1, Value: []byte("value")}
+	full := format.Body{Version: 9, Position: 5, Time: 2000, Clock: 1000, Expires: 3, Count: 3, Value: []byte{}}
+	var got strings.Builder
+	for _, g := range []struct {
+		name  string
+		bytes []byte
+	}{
+		{"body behind its time", format.AppendBody(nil, &body, nil)},
+		{"body behind its time, with everything", format.AppendBody(nil, &full, mainstem.Headers{{Name: "a", Value: []byte("b")}})},
+		{"totals behind their time", format.AppendTotals(nil, &format.Totals{Last: 70_000, Keys: 1, Records: 2, Bytes: 300, Floor: 4, Updated: 5, Clock: 3})},
+		{"counters behind their time", format.AppendCounters(nil, format.Counters{Last: 70_000, NextSpace: 8, Time: 5, Clock: 3})},
+		{"clock key", format.AppendClockKey(nil, 70_000)},
+		{"clock mark", format.AppendClockMark(nil, format.ClockMark{High: 7, Clock: 6})},
+	} {
+		fmt.Fprintf(&got, "%s: %s\n", g.name, hex.EncodeToString(g.bytes))
+	}
+	compare(t, "testdata/format2.golden", got.String())
+	m, err := format.DecodeClockMark(format.AppendClockKey(nil, 70_000), format.AppendClockMark(nil, format.ClockMark{High: 7, Clock: 6}))
+	if want := (format.ClockMark{Position: 70_000, High: 7, Clock: 6}); err != nil || m != want {
+		t.Errorf("a mark came back as %+v, %v", m, err)
+	}
+}
+
+func compare(t *testing.T, file, got string) {
+	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +112,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("persisted bytes changed (-golden +now):\n%s", diff)
 	}
 }
@@ -94,9 +123,13 @@ func bodyGen(t *rapid.T) (format.Body, mainstem.Headers) {
 		Position:  rapid.Uint64().Draw(t, "position"),
 		Time:      rapid.Int64().Draw(t, "time"),
 		Expires:   rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "expires"),
-		Count:     rapid.OneOf(rapid.Just(uint32(1)), rapid.Uint32()).Draw(t, "count"),
+		Count:     rapid.OneOf(rapid.Just(uint32(1)), rapid.Uint32Min(1)).Draw(t, "count"),
 		Tombstone: mainstem.Tombstone(rapid.IntRange(0, 3).Draw(t, "tombstone")),
 		Ghost:     rapid.Bool().Draw(t, "ghost"),
+	}
+	b.Clock = b.Time
+	if lag := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Min(0)).Draw(t, "lag"); b.Time >= 0 && lag < b.Time {
+		b.Clock -= lag
 	}
 	b.Value = nilOr(t, "value")
 	var h mainstem.Headers
@@ -215,12 +248,12 @@ func TestSmallStructsRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(space, gotSpace); err != nil || diff != "" {
 		t.Errorf("space: %v\n%s", err, diff)
 	}
-	totals := format.Totals{Last: math.MaxUint64, Keys: 1, Records: 2, Bytes: math.MaxInt64, Floor: 4, Updated: -1}
+	totals := format.Totals{Last: math.MaxUint64, Keys: 1, Records: 2, Bytes: math.MaxInt64, Floor: 4, Updated: -1, Clock: -2}
 	gotTotals, err := format.DecodeTotals(format.AppendTotals(nil, &totals))
 	if err != nil || gotTotals != totals {
 		t.Errorf("totals: %+v, %v", gotTotals, err)
 	}
-	counters := format.Counters{Last: 1, NextSpace: math.MaxUint32, Time: 3}
+	counters := format.Counters{Last: 1, NextSpace: math.MaxUint32, Time: 3, Clock: 2}
 	gotCounters, err := format.DecodeCounters(format.AppendCounters(nil, counters))
 	if err != nil || gotCounters != counters {
 		t.Errorf("counters: %+v, %v", gotCounters, err)

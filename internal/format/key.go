@@ -17,6 +17,7 @@ const (
 	TagExpiry  = 'x'
 	TagReceipt = 'i'
 	TagIDOrder = 'j'
+	TagClock   = 'c'
 )
 
 const (

@@ -17,12 +17,16 @@ import (
 //
 // headers: uvarint n, then n times: uvarint length, name, uvarint length + 1 (0
 // stands for nil), value.
+//
+// A count of 0 is none: since format 2 it says that the record was written at a clock
+// reading before its time, and is followed by a uvarint, how long before in ns, and by
+// the count, also if that is 1.
 const (
 	flagTombstone = 0x03 // two bits: mainstem.Tombstone
 	flagNil       = 0x04 // the value is nil, not empty
 	flagHeaders   = 0x08
 	flagExpires   = 0x10
-	flagCount     = 0x20 // count is not 1
+	flagCount     = 0x20 // count is not 1, or a lag precedes it
 	flagGhost     = 0x40 // no record: only remembers the key's version
 	flagExternal  = 0x80 // in feed blocks: the value stands with the record, not here
 )
@@ -32,6 +36,7 @@ type Body struct {
 	Version   uint64
 	Position  uint64
 	Time      int64 // unix nanoseconds
+	Clock     int64 // what the clock showed at the commit, at most Time, unix nanoseconds; 0 stands for Time, and is never decoded
 	Expires   int64 // unix nanoseconds; 0 means never
 	Count     uint32
 	Tombstone mainstem.Tombstone
@@ -54,7 +59,8 @@ func AppendBody(dst []byte, b *Body, h mainstem.Headers) []byte {
 	if b.Expires != 0 {
 		flags |= flagExpires
 	}
-	if b.Count != 1 {
+	lag := b.lag()
+	if b.Count != 1 || lag != 0 {
 		flags |= flagCount
 	}
 	if b.Ghost {
@@ -70,7 +76,10 @@ func AppendBody(dst []byte, b *Body, h mainstem.Headers) []byte {
 	if b.Expires != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Expires))
 	}
-	if b.Count != 1 {
+	if lag != 0 {
+		dst = binary.AppendUvarint(append(dst, 0), lag)
+	}
+	if b.Count != 1 || lag != 0 {
 		dst = binary.AppendUvarint(dst, uint64(b.Count))
 	}
 	if len(h) > 0 {
@@ -80,6 +89,14 @@ func AppendBody(dst []byte, b *Body, h mainstem.Headers) []byte {
 		return dst
 	}
 	return append(dst, b.Value...)
+}
+
+// lag returns by how many ns the clock was behind the record's time.
+func (b *Body) lag() uint64 {
+	if b.Clock == 0 || b.Clock >= b.Time {
+		return 0
+	}
+	return uint64(b.Time) - uint64(b.Clock)
 }
 
 func appendHeaders(dst []byte, h mainstem.Headers) []byte {
@@ -133,7 +150,7 @@ func (b *Body) Decode(p []byte) error {
 	b.Tombstone = mainstem.Tombstone(flags & flagTombstone)
 	b.Ghost = flags&flagGhost != 0
 	b.External = flags&flagExternal != 0
-	b.Expires, b.Count, b.headers = 0, 1, nil
+	b.Clock, b.Expires, b.Count, b.headers = b.Time, 0, 1, nil
 	p = p[i+8:]
 	if flags&flagsOptional != 0 {
 		var err error
@@ -158,7 +175,11 @@ func (b *Body) decodeOptional(p []byte, flags byte) ([]byte, error) {
 	}
 	if flags&flagCount != 0 {
 		n := r.uvarint()
-		if n > math.MaxUint32 {
+		if n == 0 {
+			b.Clock = int64(uint64(b.Time) - r.uvarint())
+			n = r.uvarint()
+		}
+		if n == 0 || n > math.MaxUint32 || b.Clock > b.Time {
 			return nil, ErrCorrupt
 		}
 		b.Count = uint32(n)

@@ -89,7 +89,7 @@ func DecodeSpace(p []byte) (Space, error) {
 // commit that touches the space.
 //
 //	uvarint last position, uvarint keys, uvarint records, uvarint bytes,
-//	uvarint floor, 8 LE updated (unix ns)
+//	uvarint floor, 8 LE updated (unix ns), since format 2 [8 LE clock (unix ns)]
 type Totals struct {
 	Last    uint64 // position of the newest record ever committed
 	Keys    int64
@@ -97,6 +97,7 @@ type Totals struct {
 	Bytes   int64
 	Floor   uint64 // versions of forgotten keys are at most this: new keys begin above it
 	Updated int64  // time of the last commit
+	Clock   int64  // what the clock showed at the last commit; 0 stands for Updated, and is never decoded
 }
 
 // AppendTotals appends t.
@@ -106,13 +107,35 @@ func AppendTotals(dst []byte, t *Totals) []byte {
 	dst = binary.AppendUvarint(dst, uint64(t.Records))
 	dst = binary.AppendUvarint(dst, uint64(t.Bytes))
 	dst = binary.AppendUvarint(dst, t.Floor)
-	return binary.LittleEndian.AppendUint64(dst, uint64(t.Updated))
+	return appendTimes(dst, t.Updated, t.Clock)
+}
+
+// appendTimes appends a time and, if it is another, what the clock showed.
+func appendTimes(dst []byte, at, clock int64) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
+	if clock == 0 || clock == at {
+		return dst
+	}
+	return binary.LittleEndian.AppendUint64(dst, uint64(clock))
+}
+
+// times reads what appendTimes appended: the end of r.
+func (r *reader) times() (at, clock int64) {
+	at = int64(r.fixed64())
+	if len(r.p) == 0 {
+		return at, at
+	}
+	if clock = int64(r.fixed64()); clock == 0 || clock == at {
+		r.fail()
+	}
+	return at, clock
 }
 
 // DecodeTotals is the inverse of [AppendTotals].
 func DecodeTotals(p []byte) (Totals, error) {
 	r := reader{p: p}
-	t := Totals{Last: r.uvarint(), Keys: int64(r.uvarint()), Records: int64(r.uvarint()), Bytes: int64(r.uvarint()), Floor: r.uvarint(), Updated: int64(r.fixed64())}
+	t := Totals{Last: r.uvarint(), Keys: int64(r.uvarint()), Records: int64(r.uvarint()), Bytes: int64(r.uvarint()), Floor: r.uvarint()}
+	t.Updated, t.Clock = r.times()
 	if r.bad || len(r.p) != 0 {
 		return Totals{}, ErrCorrupt
 	}
@@ -121,25 +144,28 @@ func DecodeTotals(p []byte) (Totals, error) {
 
 // Counters is the value of the 'P' key: what dropping a space must not forget.
 //
-//	uvarint last position, uvarint next space id, 8 LE time (unix ns)
+//	uvarint last position, uvarint next space id, 8 LE time (unix ns),
+//	since format 2 [8 LE clock (unix ns)]
 type Counters struct {
 	Last      uint64
 	NextSpace uint32
 	Time      int64
+	Clock     int64 // as in [Totals]
 }
 
 // AppendCounters appends c.
 func AppendCounters(dst []byte, c Counters) []byte {
 	dst = binary.AppendUvarint(dst, c.Last)
 	dst = binary.AppendUvarint(dst, uint64(c.NextSpace))
-	return binary.LittleEndian.AppendUint64(dst, uint64(c.Time))
+	return appendTimes(dst, c.Time, c.Clock)
 }
 
 // DecodeCounters is the inverse of [AppendCounters].
 func DecodeCounters(p []byte) (Counters, error) {
 	r := reader{p: p}
 	last, next := r.uvarint(), r.uvarint()
-	c := Counters{Last: last, NextSpace: uint32(next), Time: int64(r.fixed64())}
+	c := Counters{Last: last, NextSpace: uint32(next)}
+	c.Time, c.Clock = r.times()
 	if r.bad || len(r.p) != 0 || next > math.MaxUint32 {
 		return Counters{}, ErrCorrupt
 	}

@@ -121,7 +121,7 @@ var Layers = []Layer{
 	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/readfile"},
+		May:     []string{".", "internal/format", "internal/invariants", "internal/readfile", "internal/wallclock"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2", "github.com/google/uuid", "golang.org/x/sys"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
@@ -135,7 +135,7 @@ var Layers = []Layer{
 	{
 		Name:    "the engine on JetStream",
 		Dirs:    []string{"engine/natslog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/redact"},
+		May:     []string{".", "internal/format", "internal/invariants", "internal/redact", "internal/wallclock"},
 		Libs:    []string{"github.com/nats-io/nats.go"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
@@ -232,6 +232,11 @@ var Layers = []Layer{
 		Name:    "the invariants",
 		Dirs:    []string{"internal/invariants"},
 		Because: "every package may check invariants, so this one can import none",
+	},
+	{
+		Name:    "the clock",
+		Dirs:    []string{"internal/wallclock"},
+		Because: "every engine may watch its clock, so this one can import none",
 	},
 	{
 		Name:    "the rules",

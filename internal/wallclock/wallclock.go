@@ -1,0 +1,196 @@
+// Package wallclock reads a wall clock and watches it against a monotonic one, for
+// engines that decide by it when records expire.
+//
+// A wall clock can be wrong for a moment: a wrong date set by hand, a faulty time
+// server, a virtual machine that was restored. Two rules keep such a moment from
+// doing damage:
+//
+//   - It jumps forward, by more than [MaxJump] between two readings beyond what the
+//     monotonic clock went: the jump is held. Records from before the jump are judged
+//     as if it had not happened (see [Hold.At]), so that it removes nothing, until
+//     [Clock.Accept] or until the clock comes back.
+//   - It goes back: that is believed at once, and ends a hold. Engines then see to
+//     records that were written at readings which are now in the future.
+//
+// Smaller steps forward are believed, as are times without a monotonic reading if no
+// monotonic clock is given. A Clock may be used from many goroutines.
+package wallclock
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The steps that count as events.
+const (
+	MaxJump = time.Minute // a larger step forward is held
+	MaxBack = time.Second // a larger step back is reported
+)
+
+// anchorAge is for how long readings are compared with the same earlier one: a clock
+// that is slewed must not add up to a jump.
+const anchorAge = time.Second
+
+// Options of a clock.
+type Options struct {
+	// Now is the wall clock. Default [time.Now].
+	Now func() time.Time
+	// Monotonic is the time since some fixed moment by a clock that nobody sets.
+	// Default: the monotonic readings of Now's times. A Now whose times have none is
+	// believed whatever it shows.
+	Monotonic func() time.Duration
+	// Logger receives one record for each event. Required.
+	Logger *slog.Logger
+	// Changed is called after each event, from the goroutine that read the clock. It
+	// must not block. Nil: nothing is called.
+	Changed func()
+}
+
+// Clock is a wall clock under watch.
+type Clock struct {
+	o      Options
+	base   time.Time
+	anchor atomic.Pointer[reading]
+	hold   atomic.Pointer[Hold] // nil: no jump is held
+	jumps  atomic.Uint64
+	backs  atomic.Uint64
+	mu     sync.Mutex // held while anchor and hold change
+}
+
+// reading is what both clocks showed at one moment, in ns.
+type reading struct{ wall, mono int64 }
+
+// Hold is a jump that was not accepted. A nil Hold is none. It does not change.
+type Hold struct {
+	// Boundary separates readings from before the jump from those after it, unix ns.
+	Boundary int64
+	// Ahead is by how much the clock jumped, ns.
+	Ahead int64
+}
+
+// At returns the time, unix ns, at which a record is judged that was written at the
+// reading written: now, but without the jump if it is older than that.
+func (h *Hold) At(now, written int64) int64 {
+	if h == nil || written >= h.Boundary || now < h.Boundary {
+		return now
+	}
+	return now - h.Ahead
+}
+
+// Trusted returns now, unix ns, without the jump.
+func (h *Hold) Trusted(now int64) int64 {
+	if h == nil {
+		return now
+	}
+	return now - h.Ahead
+}
+
+// New returns a clock. What it shows first is believed.
+func New(o Options) *Clock {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Clock{o: o, base: o.Now()}
+	c.anchor.Store(&reading{c.base.UnixNano(), c.mono(c.base)})
+	return c
+}
+
+func (c *Clock) mono(t time.Time) int64 {
+	if c.o.Monotonic != nil {
+		return int64(c.o.Monotonic())
+	}
+	return int64(t.Sub(c.base)) // by the wall clock if t has no monotonic reading
+}
+
+// Now reads the wall clock, unix ns, and notices steps. A hold that the reading leads
+// to is there when Now returns.
+func (c *Clock) Now() int64 {
+	t := c.o.Now()
+	r := reading{t.UnixNano(), c.mono(t)}
+	a := c.anchor.Load()
+	if d := r.drift(a); d < int64(MaxJump) && d > -int64(MaxBack) && r.mono-a.mono < int64(anchorAge) {
+		return r.wall
+	}
+	c.observe(r)
+	return r.wall
+}
+
+// drift returns by how much the wall clock went further than the monotonic one since a.
+func (r *reading) drift(a *reading) int64 { return (r.wall - a.wall) - (r.mono - a.mono) }
+
+// observe compares r with the anchor, which it becomes.
+func (c *Clock) observe(r reading) {
+	c.mu.Lock()
+	a := c.anchor.Load()
+	if r.mono < a.mono { // read before another goroutine's
+		c.mu.Unlock()
+		return
+	}
+	d := r.drift(a)
+	c.anchor.Store(&r)
+	event := d > int64(MaxJump) || d < -int64(MaxBack)
+	switch {
+	case d > int64(MaxJump):
+		c.jumpLocked(r, d)
+	case event:
+		c.backLocked(r, -d)
+	}
+	c.mu.Unlock()
+	if event && c.o.Changed != nil {
+		c.o.Changed()
+	}
+}
+
+func (c *Clock) jumpLocked(r reading, d int64) {
+	c.jumps.Add(1)
+	h := &Hold{Boundary: r.wall - d/2, Ahead: d}
+	if old := c.hold.Load(); old != nil {
+		h.Ahead += old.Ahead
+	}
+	c.hold.Store(h)
+	c.o.Logger.Warn("the clock jumped forward: nothing expires by the jump until it is accepted (mainstem clock accept) or the log is opened again",
+		"by", time.Duration(d), "held", time.Duration(h.Ahead), "now", time.Unix(0, r.wall).UTC())
+}
+
+func (c *Clock) backLocked(r reading, d int64) {
+	c.backs.Add(1)
+	h := c.hold.Load()
+	if h == nil {
+		return
+	}
+	left := h.Ahead - d
+	if left > int64(MaxJump) {
+		c.hold.Store(&Hold{Boundary: r.wall - left/2, Ahead: left})
+	} else {
+		left = 0
+		c.hold.Store(nil)
+	}
+	c.o.Logger.Warn("the clock that had jumped forward came back", "by", time.Duration(d), "held", time.Duration(left), "now", time.Unix(0, r.wall).UTC())
+}
+
+// Hold returns the jump that is held, nil if there is none. Ask for it after the
+// reading that it is used with.
+func (c *Clock) Hold() *Hold { return c.hold.Load() }
+
+// Accept ends a hold: the wall clock is believed. It returns by how much the clock had
+// jumped, 0 if nothing was held.
+func (c *Clock) Accept() time.Duration {
+	c.Now()
+	c.mu.Lock()
+	h := c.hold.Load()
+	c.hold.Store(nil)
+	c.mu.Unlock()
+	if h == nil {
+		return 0
+	}
+	c.o.Logger.Warn("the clock was accepted: what it says is over expires now", "held", time.Duration(h.Ahead))
+	if c.o.Changed != nil {
+		c.o.Changed()
+	}
+	return time.Duration(h.Ahead)
+}
+
+// Events returns how often the clock jumped forward and how often it went back.
+func (c *Clock) Events() (jumps, backs uint64) { return c.jumps.Load(), c.backs.Load() }

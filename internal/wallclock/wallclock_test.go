@@ -1,0 +1,100 @@
+package wallclock_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem/internal/wallclock"
+)
+
+// TestSteps drives a clock through steps and looks at what is held.
+func TestSteps(t *testing.T) {
+	const day = 24 * time.Hour
+	type step struct{ wall, mono, held time.Duration }
+	for name, steps := range map[string][]step{
+		"time passes":        {{day, day, 0}, {time.Second, time.Second, 0}},
+		"small steps":        {{time.Minute, 0, 0}, {time.Minute, 0, 0}, {-time.Minute, 0, 0}},
+		"a jump":             {{day, time.Hour, day - time.Hour}, {time.Hour, time.Hour, day - time.Hour}},
+		"two jumps":          {{day, 0, day}, {day, 0, 2 * day}},
+		"there and back":     {{day, 0, day}, {-day + time.Hour, time.Hour, 0}},
+		"half way back":      {{day, 0, day}, {-day / 2, 0, day / 2}, {-day / 2, 0, 0}},
+		"further back":       {{day, 0, day}, {-2 * day, 0, 0}, {day, 0, day}},
+		"back and there":     {{-day, 0, 0}, {day, 0, day}},
+		"after a long sleep": {{time.Hour, 0, time.Hour}, {time.Second, time.Second, time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wall, mono := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC), time.Duration(0)
+			var out bytes.Buffer
+			changes := 0
+			c := wallclock.New(wallclock.Options{
+				Now:       func() time.Time { return wall },
+				Monotonic: func() time.Duration { return mono },
+				Logger:    slog.New(slog.NewTextHandler(&out, nil)),
+				Changed:   func() { changes++ },
+			})
+			var held time.Duration
+			for i, s := range steps {
+				wall, mono = wall.Add(s.wall), mono+s.mono
+				for range 3 { // an event is noticed once
+					if got := c.Now(); got != wall.UnixNano() {
+						t.Fatalf("step %d: it shows %d, want %d", i, got, wall.UnixNano())
+					}
+				}
+				held = 0
+				if h := c.Hold(); h != nil {
+					held = time.Duration(h.Ahead)
+				}
+				if held != s.held {
+					t.Fatalf("step %d: %v is held, want %v\n%s", i, held, s.held, out.String())
+				}
+			}
+			jumps, backs := c.Events()
+			if uint64(changes) != jumps+backs || uint64(strings.Count(out.String(), "jumped forward:")) != jumps {
+				t.Fatalf("%d changes, %d jumps, %d steps back; logged:\n%s", changes, jumps, backs, out.String())
+			}
+			if got := c.Accept(); got != held || c.Hold() != nil {
+				t.Fatalf("accepting ended a hold of %v, want %v", got, held)
+			}
+		})
+	}
+}
+
+// TestHold checks the time by which records are judged.
+func TestHold(t *testing.T) {
+	h := &wallclock.Hold{Boundary: 1000, Ahead: 500}
+	for _, c := range []struct {
+		h                  *wallclock.Hold
+		now, written, want int64
+	}{
+		{nil, 1100, 10, 1100},
+		{h, 1100, 10, 600},
+		{h, 1100, 1000, 1100},
+		{h, 900, 10, 900}, // read before the jump
+	} {
+		if got := c.h.At(c.now, c.written); got != c.want {
+			t.Errorf("at %d what was written at %d is judged at %d, want %d", c.now, c.written, got, c.want)
+		}
+	}
+}
+
+// TestBelieved checks that times without a monotonic reading are believed.
+func TestBelieved(t *testing.T) {
+	wall := time.Unix(1_900_000_000, 0)
+	c := wallclock.New(wallclock.Options{Now: func() time.Time { return wall }, Logger: slog.New(slog.DiscardHandler)})
+	for _, d := range []time.Duration{time.Hour, -24 * time.Hour, 1000 * time.Hour} {
+		wall = wall.Add(d)
+		if c.Now(); c.Hold() != nil {
+			t.Fatalf("a step of %v is held", d)
+		}
+	}
+}
+
+func BenchmarkNow(b *testing.B) {
+	c := wallclock.New(wallclock.Options{Logger: slog.New(slog.DiscardHandler)})
+	for b.Loop() {
+		c.Now()
+	}
+}
