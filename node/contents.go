@@ -56,16 +56,21 @@ var (
 	bytesFigure   = gauge("mainstem_bytes", "Bytes of keys, headers and values held, before compression.")
 	headFigure    = gauge("mainstem_head_position", "Position of the newest record.")
 
-	diskFigure        = gauge("mainstem_disk_bytes", "Bytes of the log's files.")
-	readOnlyFigure    = gauge("mainstem_read_only", "1 if commits are refused after a failed write, else 0.")
-	memTableFigure    = gauge("mainstem_memtable_bytes", "Bytes in memory that are not yet in sorted files.")
-	cacheFigure       = gauge("mainstem_cache_bytes", "Bytes in the cache of uncompressed blocks.")
-	filesFigure       = gauge("mainstem_sorted_files", "Sorted files.")
-	debtFigure        = gauge("mainstem_compaction_debt_bytes", "Bytes that compactions have yet to rewrite, by estimate.")
-	hitsFigure        = total("mainstem_cache_hits_total", "Blocks found in the cache.")
-	missesFigure      = total("mainstem_cache_misses_total", "Blocks read from disk.")
-	compactionsFigure = total("mainstem_compactions_total", "Compactions done since the log was opened.")
-	groupsFigure      = total("mainstem_commit_groups_total", "Writes of the write-ahead log since the log was opened; each serves one or more commits.")
+	diskFigure         = gauge("mainstem_disk_bytes", "Bytes of the log's files.")
+	readOnlyFigure     = gauge("mainstem_read_only", "1 if commits are refused after a failed write, else 0.")
+	memTableFigure     = gauge("mainstem_memtable_bytes", "Bytes in memory that are not yet in sorted files.")
+	cacheFigure        = gauge("mainstem_cache_bytes", "Bytes in the cache of uncompressed blocks.")
+	filesFigure        = gauge("mainstem_sorted_files", "Sorted files.")
+	debtFigure         = gauge("mainstem_compaction_debt_bytes", "Bytes that compactions have yet to rewrite, by estimate.")
+	hitsFigure         = total("mainstem_cache_hits_total", "Blocks found in the cache.")
+	missesFigure       = total("mainstem_cache_misses_total", "Blocks read from disk.")
+	compactionsFigure  = total("mainstem_compactions_total", "Compactions done since the log was opened.")
+	clockHeldFigure    = gauge("mainstem_clock_held_seconds", "By how much the clock jumped forward, which is not accepted: nothing expires by the jump. 0: the clock is believed.")
+	clockAheadFigure   = gauge("mainstem_clock_times_ahead_seconds", "How far the time of the newest record is ahead of the clock.")
+	clockJumpsFigure   = total("mainstem_clock_jumps_total", "Jumps of the clock forward by more than a minute since the log was opened.")
+	clockSetBackFigure = total("mainstem_clock_set_backs_total", "How often the clock was found behind what was written since the log was opened.")
+
+	groupsFigure = total("mainstem_commit_groups_total", "Writes of the write-ahead log since the log was opened; each serves one or more commits.")
 )
 
 // Describe implements prometheus.Collector. It names one figure that is always
@@ -80,6 +85,14 @@ func (c *contents) Collect(ch chan<- prometheus.Metric) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
+	if k, ok := c.log.(mainstem.ClockKeeper); ok {
+		if s, err := k.Clock(ctx); err == nil {
+			send(clockHeldFigure, s.Held.Seconds())
+			send(clockAheadFigure, s.TimesAhead.Seconds())
+			send(clockJumpsFigure, float64(s.Jumps))
+			send(clockSetBackFigure, float64(s.SetBacks))
+		}
+	}
 	var sum mainstem.SpaceInfo
 	spaces := 0
 	for s, err := range c.log.Spaces(ctx, "") {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -121,4 +122,24 @@ func (l *measured) followed(follow bool, seq iter.Seq2[mainstem.Record, error]) 
 		defer l.metrics.followers.Dec()
 		seq(yield)
 	}
+}
+
+// Clock implements [mainstem.ClockKeeper] for a log that does.
+func (l *measured) Clock(ctx context.Context) (mainstem.ClockState, error) {
+	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
+		return k.Clock(ctx)
+	}
+	return mainstem.ClockState{}, noClock("clock")
+}
+
+// AcceptClock implements [mainstem.ClockKeeper] for a log that does.
+func (l *measured) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
+	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
+		return k.AcceptClock(ctx)
+	}
+	return mainstem.ClockState{}, noClock("accept clock")
+}
+
+func noClock(op string) error {
+	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("this log does not watch its clock")}
 }

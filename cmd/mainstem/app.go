@@ -128,7 +128,7 @@ mainstem help output.`,
 		c.GroupID = "views"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{m.serve(), m.kafka(), m.check(), m.backup(), m.restore(), m.copy(), m.stats(), m.version()} {
+	for _, c := range []*cobra.Command{m.serve(), m.kafka(), m.check(), m.clock(), m.backup(), m.restore(), m.copy(), m.stats(), m.version()} {
 		c.GroupID = "log"
 		root.AddCommand(c)
 	}

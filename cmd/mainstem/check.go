@@ -14,7 +14,9 @@ func (m *Main) check() *cobra.Command {
 		Use:   "check",
 		Short: "Verify everything that a log has stored",
 		Long: `Walk the whole log and verify that everything in it is as it was written. Problems
-are shown one a line; if there are any, the exit status is 1.`,
+are shown one a line; if there are any, the exit status is 1. A clock that is not
+believed, or behind the newest record, is shown too, but is no problem of the log: see
+mainstem clock.`,
 		Example: `  mainstem check --log ./mainstem-data
   mainstem check --log http://127.0.0.1:8080 --json`,
 		Args: args(0, 0),
@@ -24,7 +26,10 @@ are shown one a line; if there are any, the exit status is 1.`,
 				if !ok {
 					return unsupported("check", "this log cannot check itself")
 				}
-				return m.runCheck(ctx, c)
+				if err := m.runCheck(ctx, c); err != nil {
+					return err
+				}
+				return m.noteClock(ctx, log)
 			})
 		},
 	}

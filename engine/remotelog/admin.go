@@ -35,6 +35,18 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	}, nil
 }
 
+// Clock implements [mainstem.ClockKeeper]: it describes the server's clock.
+func (l *Log) Clock(ctx context.Context) (mainstem.ClockState, error) {
+	out, err := ask(ctx, l, call{op: "clock"}, l.client.Clock, &pb.ClockRequest{}, ifLost)
+	return message.DecodeClock(out), err
+}
+
+// AcceptClock implements [mainstem.ClockKeeper]: the server's log believes its clock.
+func (l *Log) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
+	out, err := ask(ctx, l, call{op: "accept clock"}, l.client.Clock, &pb.ClockRequest{Accept: true}, never)
+	return message.DecodeClock(out), err
+}
+
 // Backup writes a consistent copy of the server's log to w, which its engine's
 // Restore reads. If it fails, what was written to w is not a backup.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {

@@ -89,6 +89,22 @@ func (s *service) Check(ctx context.Context, _ *pb.CheckRequest, out *connect.Se
 	})
 }
 
+func (s *service) Clock(ctx context.Context, in *pb.ClockRequest) (*pb.ClockResponse, error) {
+	k, ok := s.log.(mainstem.ClockKeeper)
+	if !ok {
+		return nil, failed(unsupported("clock"))
+	}
+	ask := k.Clock
+	if in.Accept {
+		ask = k.AcceptClock
+	}
+	state, err := ask(ctx)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return message.EncodeClock(state), nil
+}
+
 func (s *service) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
 	_, snapshots := s.log.(mainstem.Snapshotter)
 	_, backup := s.log.(mainstem.Backuper)

@@ -2602,6 +2602,133 @@ func (x *CheckStats) GetBytes() int64 {
 	return 0
 }
 
+type ClockRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Believe the clock although it jumped.
+	Accept        bool `protobuf:"varint,1,opt,name=accept,proto3" json:"accept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockRequest) Reset() {
+	*x = ClockRequest{}
+	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockRequest) ProtoMessage() {}
+
+func (x *ClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
+func (*ClockRequest) Descriptor() ([]byte, []int) {
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ClockRequest) GetAccept() bool {
+	if x != nil {
+		return x.Accept
+	}
+	return false
+}
+
+// ClockResponse is the state of the clock, with accept that before it.
+type ClockResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the clock shows.
+	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	// By how much it jumped forward, which is not accepted.
+	Held *durationpb.Duration `protobuf:"bytes,2,opt,name=held,proto3" json:"held,omitempty"`
+	// How far the time of the newest record is ahead of it.
+	TimesAhead *durationpb.Duration `protobuf:"bytes,3,opt,name=times_ahead,json=timesAhead,proto3" json:"times_ahead,omitempty"`
+	// Jumps forward noticed since the log was opened.
+	Jumps uint64 `protobuf:"varint,4,opt,name=jumps,proto3" json:"jumps,omitempty"`
+	// How often it was found behind what was written, since the log was opened.
+	SetBacks      uint64 `protobuf:"varint,5,opt,name=set_backs,json=setBacks,proto3" json:"set_backs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockResponse) Reset() {
+	*x = ClockResponse{}
+	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockResponse) ProtoMessage() {}
+
+func (x *ClockResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
+func (*ClockResponse) Descriptor() ([]byte, []int) {
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ClockResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *ClockResponse) GetHeld() *durationpb.Duration {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *ClockResponse) GetTimesAhead() *durationpb.Duration {
+	if x != nil {
+		return x.TimesAhead
+	}
+	return nil
+}
+
+func (x *ClockResponse) GetJumps() uint64 {
+	if x != nil {
+		return x.Jumps
+	}
+	return 0
+}
+
+func (x *ClockResponse) GetSetBacks() uint64 {
+	if x != nil {
+		return x.SetBacks
+	}
+	return 0
+}
+
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2610,7 +2737,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	mi := &file_mainstem_v1_log_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2749,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	mi := &file_mainstem_v1_log_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2762,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{38}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{40}
 }
 
 type InfoResponse struct {
@@ -2654,7 +2781,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	mi := &file_mainstem_v1_log_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2793,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	mi := &file_mainstem_v1_log_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2806,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{39}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *InfoResponse) GetVersion() string {
@@ -2736,7 +2863,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[40]
+	mi := &file_mainstem_v1_log_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +2875,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[40]
+	mi := &file_mainstem_v1_log_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +2888,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{40}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Limits) GetMaxValue() int64 {
@@ -2807,7 +2934,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[41]
+	mi := &file_mainstem_v1_log_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +2946,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[41]
+	mi := &file_mainstem_v1_log_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +2959,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{41}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ErrorDetail) GetKind() Kind {
@@ -3072,7 +3199,16 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\x06spaces\x18\x01 \x01(\x03R\x06spaces\x12\x12\n" +
 	"\x04keys\x18\x02 \x01(\x03R\x04keys\x12\x18\n" +
 	"\arecords\x18\x03 \x01(\x03R\arecords\x12\x14\n" +
-	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\"\r\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\"&\n" +
+	"\fClockRequest\x12\x16\n" +
+	"\x06accept\x18\x01 \x01(\bR\x06accept\"\xdb\x01\n" +
+	"\rClockResponse\x12,\n" +
+	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12-\n" +
+	"\x04held\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04held\x12:\n" +
+	"\vtimes_ahead\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"timesAhead\x12\x14\n" +
+	"\x05jumps\x18\x04 \x01(\x04R\x05jumps\x12\x1b\n" +
+	"\tset_backs\x18\x05 \x01(\x04R\bsetBacks\"\r\n" +
 	"\vInfoRequest\"\xb9\x01\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
@@ -3132,7 +3268,7 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\aOutcome\x12\x10\n" +
 	"\fOUTCOME_NONE\x10\x00\x12\x17\n" +
 	"\x13OUTCOME_NOT_WRITTEN\x10\x01\x12\x13\n" +
-	"\x0fOUTCOME_UNKNOWN\x10\x022\xdf\b\n" +
+	"\x0fOUTCOME_UNKNOWN\x10\x022\x9f\t\n" +
 	"\n" +
 	"LogService\x12A\n" +
 	"\x06Commit\x12\x1a.mainstem.v1.CommitRequest\x1a\x1b.mainstem.v1.CommitResponse\x12=\n" +
@@ -3150,7 +3286,8 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\bSnapshot\x12\x1c.mainstem.v1.SnapshotRequest\x1a\x1d.mainstem.v1.SnapshotResponse\x12V\n" +
 	"\rCloseSnapshot\x12!.mainstem.v1.CloseSnapshotRequest\x1a\".mainstem.v1.CloseSnapshotResponse\x12C\n" +
 	"\x06Backup\x12\x1a.mainstem.v1.BackupRequest\x1a\x1b.mainstem.v1.BackupResponse0\x01\x12@\n" +
-	"\x05Check\x12\x19.mainstem.v1.CheckRequest\x1a\x1a.mainstem.v1.CheckResponse0\x01\x12@\n" +
+	"\x05Check\x12\x19.mainstem.v1.CheckRequest\x1a\x1a.mainstem.v1.CheckResponse0\x01\x12>\n" +
+	"\x05Clock\x12\x19.mainstem.v1.ClockRequest\x1a\x1a.mainstem.v1.ClockResponse\x12@\n" +
 	"\x04Info\x12\x18.mainstem.v1.InfoRequest\x1a\x19.mainstem.v1.InfoResponse\"\x03\x90\x02\x01BAZ?github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1;mainstemv1b\x06proto3"
 
 var (
@@ -3166,7 +3303,7 @@ func file_mainstem_v1_log_proto_rawDescGZIP() []byte {
 }
 
 var file_mainstem_v1_log_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_mainstem_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_mainstem_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_mainstem_v1_log_proto_goTypes = []any{
 	(Tombstone)(0),                // 0: mainstem.v1.Tombstone
 	(Op)(0),                       // 1: mainstem.v1.Op
@@ -3211,87 +3348,94 @@ var file_mainstem_v1_log_proto_goTypes = []any{
 	(*CheckResponse)(nil),         // 40: mainstem.v1.CheckResponse
 	(*Problem)(nil),               // 41: mainstem.v1.Problem
 	(*CheckStats)(nil),            // 42: mainstem.v1.CheckStats
-	(*InfoRequest)(nil),           // 43: mainstem.v1.InfoRequest
-	(*InfoResponse)(nil),          // 44: mainstem.v1.InfoResponse
-	(*Limits)(nil),                // 45: mainstem.v1.Limits
-	(*ErrorDetail)(nil),           // 46: mainstem.v1.ErrorDetail
-	nil,                           // 47: mainstem.v1.Policy.MetadataEntry
-	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
+	(*ClockRequest)(nil),          // 43: mainstem.v1.ClockRequest
+	(*ClockResponse)(nil),         // 44: mainstem.v1.ClockResponse
+	(*InfoRequest)(nil),           // 45: mainstem.v1.InfoRequest
+	(*InfoResponse)(nil),          // 46: mainstem.v1.InfoResponse
+	(*Limits)(nil),                // 47: mainstem.v1.Limits
+	(*ErrorDetail)(nil),           // 48: mainstem.v1.ErrorDetail
+	nil,                           // 49: mainstem.v1.Policy.MetadataEntry
+	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
 }
 var file_mainstem_v1_log_proto_depIdxs = []int32{
-	48, // 0: mainstem.v1.Record.time:type_name -> google.protobuf.Timestamp
-	48, // 1: mainstem.v1.Record.expires:type_name -> google.protobuf.Timestamp
+	50, // 0: mainstem.v1.Record.time:type_name -> google.protobuf.Timestamp
+	50, // 1: mainstem.v1.Record.expires:type_name -> google.protobuf.Timestamp
 	0,  // 2: mainstem.v1.Record.tombstone:type_name -> mainstem.v1.Tombstone
 	5,  // 3: mainstem.v1.Record.headers:type_name -> mainstem.v1.Header
 	6,  // 4: mainstem.v1.Records.records:type_name -> mainstem.v1.Record
 	8,  // 5: mainstem.v1.Records.following:type_name -> mainstem.v1.Following
-	48, // 6: mainstem.v1.Following.space_created:type_name -> google.protobuf.Timestamp
+	50, // 6: mainstem.v1.Following.space_created:type_name -> google.protobuf.Timestamp
 	1,  // 7: mainstem.v1.Write.op:type_name -> mainstem.v1.Op
 	5,  // 8: mainstem.v1.Write.headers:type_name -> mainstem.v1.Header
-	49, // 9: mainstem.v1.Write.ttl:type_name -> google.protobuf.Duration
+	51, // 9: mainstem.v1.Write.ttl:type_name -> google.protobuf.Duration
 	2,  // 10: mainstem.v1.Condition.test:type_name -> mainstem.v1.Test
-	49, // 11: mainstem.v1.Policy.max_age:type_name -> google.protobuf.Duration
-	49, // 12: mainstem.v1.Policy.tombstone_age:type_name -> google.protobuf.Duration
-	47, // 13: mainstem.v1.Policy.metadata:type_name -> mainstem.v1.Policy.MetadataEntry
+	51, // 11: mainstem.v1.Policy.max_age:type_name -> google.protobuf.Duration
+	51, // 12: mainstem.v1.Policy.tombstone_age:type_name -> google.protobuf.Duration
+	49, // 13: mainstem.v1.Policy.metadata:type_name -> mainstem.v1.Policy.MetadataEntry
 	11, // 14: mainstem.v1.Ensure.policy:type_name -> mainstem.v1.Policy
 	12, // 15: mainstem.v1.CommitRequest.ensures:type_name -> mainstem.v1.Ensure
 	10, // 16: mainstem.v1.CommitRequest.conditions:type_name -> mainstem.v1.Condition
 	9,  // 17: mainstem.v1.CommitRequest.writes:type_name -> mainstem.v1.Write
-	48, // 18: mainstem.v1.CommitRequest.time:type_name -> google.protobuf.Timestamp
-	48, // 19: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
+	50, // 18: mainstem.v1.CommitRequest.time:type_name -> google.protobuf.Timestamp
+	50, // 19: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
 	6,  // 20: mainstem.v1.GetResponse.record:type_name -> mainstem.v1.Record
 	11, // 21: mainstem.v1.CreateSpaceRequest.policy:type_name -> mainstem.v1.Policy
 	11, // 22: mainstem.v1.AlterSpaceRequest.policy:type_name -> mainstem.v1.Policy
 	11, // 23: mainstem.v1.SpaceInfo.policy:type_name -> mainstem.v1.Policy
-	48, // 24: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
-	48, // 25: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
+	50, // 24: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
+	50, // 25: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
 	28, // 26: mainstem.v1.SpaceResponse.space:type_name -> mainstem.v1.SpaceInfo
 	28, // 27: mainstem.v1.SpacesResponse.spaces:type_name -> mainstem.v1.SpaceInfo
-	49, // 28: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
+	51, // 28: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
 	41, // 29: mainstem.v1.CheckResponse.problem:type_name -> mainstem.v1.Problem
 	42, // 30: mainstem.v1.CheckResponse.stats:type_name -> mainstem.v1.CheckStats
-	45, // 31: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
-	3,  // 32: mainstem.v1.ErrorDetail.kind:type_name -> mainstem.v1.Kind
-	4,  // 33: mainstem.v1.ErrorDetail.outcome:type_name -> mainstem.v1.Outcome
-	10, // 34: mainstem.v1.ErrorDetail.want:type_name -> mainstem.v1.Condition
-	13, // 35: mainstem.v1.LogService.Commit:input_type -> mainstem.v1.CommitRequest
-	15, // 36: mainstem.v1.LogService.Get:input_type -> mainstem.v1.GetRequest
-	17, // 37: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
-	18, // 38: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
-	19, // 39: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
-	20, // 40: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
-	22, // 41: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
-	24, // 42: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
-	26, // 43: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
-	29, // 44: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
-	31, // 45: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
-	33, // 46: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
-	35, // 47: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
-	37, // 48: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
-	39, // 49: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
-	43, // 50: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
-	14, // 51: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
-	16, // 52: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
-	7,  // 53: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
-	7,  // 54: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
-	7,  // 55: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
-	21, // 56: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
-	23, // 57: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
-	25, // 58: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
-	27, // 59: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
-	30, // 60: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
-	32, // 61: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
-	34, // 62: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
-	36, // 63: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
-	38, // 64: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
-	40, // 65: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
-	44, // 66: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
-	51, // [51:67] is the sub-list for method output_type
-	35, // [35:51] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	50, // 31: mainstem.v1.ClockResponse.now:type_name -> google.protobuf.Timestamp
+	51, // 32: mainstem.v1.ClockResponse.held:type_name -> google.protobuf.Duration
+	51, // 33: mainstem.v1.ClockResponse.times_ahead:type_name -> google.protobuf.Duration
+	47, // 34: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
+	3,  // 35: mainstem.v1.ErrorDetail.kind:type_name -> mainstem.v1.Kind
+	4,  // 36: mainstem.v1.ErrorDetail.outcome:type_name -> mainstem.v1.Outcome
+	10, // 37: mainstem.v1.ErrorDetail.want:type_name -> mainstem.v1.Condition
+	13, // 38: mainstem.v1.LogService.Commit:input_type -> mainstem.v1.CommitRequest
+	15, // 39: mainstem.v1.LogService.Get:input_type -> mainstem.v1.GetRequest
+	17, // 40: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
+	18, // 41: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
+	19, // 42: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
+	20, // 43: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
+	22, // 44: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
+	24, // 45: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
+	26, // 46: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
+	29, // 47: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
+	31, // 48: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
+	33, // 49: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
+	35, // 50: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
+	37, // 51: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
+	39, // 52: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
+	43, // 53: mainstem.v1.LogService.Clock:input_type -> mainstem.v1.ClockRequest
+	45, // 54: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
+	14, // 55: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
+	16, // 56: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
+	7,  // 57: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
+	7,  // 58: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
+	7,  // 59: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
+	21, // 60: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
+	23, // 61: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
+	25, // 62: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
+	27, // 63: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
+	30, // 64: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
+	32, // 65: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
+	34, // 66: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
+	36, // 67: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
+	38, // 68: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
+	40, // 69: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
+	44, // 70: mainstem.v1.LogService.Clock:output_type -> mainstem.v1.ClockResponse
+	46, // 71: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
+	55, // [55:72] is the sub-list for method output_type
+	38, // [38:55] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_mainstem_v1_log_proto_init() }
@@ -3309,7 +3453,7 @@ func file_mainstem_v1_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mainstem_v1_log_proto_rawDesc), len(file_mainstem_v1_log_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   43,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

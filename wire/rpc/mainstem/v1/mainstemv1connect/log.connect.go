@@ -72,6 +72,8 @@ const (
 	LogServiceBackupProcedure = "/mainstem.v1.LogService/Backup"
 	// LogServiceCheckProcedure is the fully-qualified name of the LogService's Check RPC.
 	LogServiceCheckProcedure = "/mainstem.v1.LogService/Check"
+	// LogServiceClockProcedure is the fully-qualified name of the LogService's Clock RPC.
+	LogServiceClockProcedure = "/mainstem.v1.LogService/Clock"
 	// LogServiceInfoProcedure is the fully-qualified name of the LogService's Info RPC.
 	LogServiceInfoProcedure = "/mainstem.v1.LogService/Info"
 )
@@ -109,6 +111,9 @@ type LogServiceClient interface {
 	Backup(context.Context, *v1.BackupRequest) (*connect.ServerStreamForClient[v1.BackupResponse], error)
 	// Check verifies everything stored: problems as they are found, then counts.
 	Check(context.Context, *v1.CheckRequest) (*connect.ServerStreamForClient[v1.CheckResponse], error)
+	// Clock describes the clock by which the log's records expire; with accept it is
+	// believed afterwards, as it is.
+	Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error)
 	// Info describes the server: its version, what it offers and its limits.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -217,6 +222,12 @@ func NewLogServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithSchema(logServiceMethods.ByName("Check")),
 			connect.WithClientOptions(opts...),
 		),
+		clock: connect.NewClient[v1.ClockRequest, v1.ClockResponse](
+			httpClient,
+			baseURL+LogServiceClockProcedure,
+			connect.WithSchema(logServiceMethods.ByName("Clock")),
+			connect.WithClientOptions(opts...),
+		),
 		info: connect.NewClient[v1.InfoRequest, v1.InfoResponse](
 			httpClient,
 			baseURL+LogServiceInfoProcedure,
@@ -244,6 +255,7 @@ type logServiceClient struct {
 	closeSnapshot *connect.Client[v1.CloseSnapshotRequest, v1.CloseSnapshotResponse]
 	backup        *connect.Client[v1.BackupRequest, v1.BackupResponse]
 	check         *connect.Client[v1.CheckRequest, v1.CheckResponse]
+	clock         *connect.Client[v1.ClockRequest, v1.ClockResponse]
 	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
@@ -358,6 +370,15 @@ func (c *logServiceClient) Check(ctx context.Context, req *v1.CheckRequest) (*co
 	return c.check.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Clock calls mainstem.v1.LogService.Clock.
+func (c *logServiceClient) Clock(ctx context.Context, req *v1.ClockRequest) (*v1.ClockResponse, error) {
+	response, err := c.clock.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Info calls mainstem.v1.LogService.Info.
 func (c *logServiceClient) Info(ctx context.Context, req *v1.InfoRequest) (*v1.InfoResponse, error) {
 	response, err := c.info.CallUnary(ctx, connect.NewRequest(req))
@@ -400,6 +421,9 @@ type LogServiceHandler interface {
 	Backup(context.Context, *v1.BackupRequest, *connect.ServerStream[v1.BackupResponse]) error
 	// Check verifies everything stored: problems as they are found, then counts.
 	Check(context.Context, *v1.CheckRequest, *connect.ServerStream[v1.CheckResponse]) error
+	// Clock describes the clock by which the log's records expire; with accept it is
+	// believed afterwards, as it is.
+	Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error)
 	// Info describes the server: its version, what it offers and its limits.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -504,6 +528,12 @@ func NewLogServiceHandler(svc LogServiceHandler, opts ...connect.HandlerOption) 
 		connect.WithSchema(logServiceMethods.ByName("Check")),
 		connect.WithHandlerOptions(opts...),
 	)
+	logServiceClockHandler := connect.NewUnaryHandlerSimple(
+		LogServiceClockProcedure,
+		svc.Clock,
+		connect.WithSchema(logServiceMethods.ByName("Clock")),
+		connect.WithHandlerOptions(opts...),
+	)
 	logServiceInfoHandler := connect.NewUnaryHandlerSimple(
 		LogServiceInfoProcedure,
 		svc.Info,
@@ -543,6 +573,8 @@ func NewLogServiceHandler(svc LogServiceHandler, opts ...connect.HandlerOption) 
 			logServiceBackupHandler.ServeHTTP(w, r)
 		case LogServiceCheckProcedure:
 			logServiceCheckHandler.ServeHTTP(w, r)
+		case LogServiceClockProcedure:
+			logServiceClockHandler.ServeHTTP(w, r)
 		case LogServiceInfoProcedure:
 			logServiceInfoHandler.ServeHTTP(w, r)
 		default:
@@ -612,6 +644,10 @@ func (UnimplementedLogServiceHandler) Backup(context.Context, *v1.BackupRequest,
 
 func (UnimplementedLogServiceHandler) Check(context.Context, *v1.CheckRequest, *connect.ServerStream[v1.CheckResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("mainstem.v1.LogService.Check is not implemented"))
+}
+
+func (UnimplementedLogServiceHandler) Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("mainstem.v1.LogService.Clock is not implemented"))
 }
 
 func (UnimplementedLogServiceHandler) Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error) {
