@@ -9,6 +9,7 @@ var Exceptions = []Exception{
 
 	{"sleep-in-test", "enginetest/mutant_list_test.go", "the mutant leaves a gap that a lock should have covered, for the suite to find"},
 
+	{"pause-in-test", "internal/budget/budget_test.go:climb", "it runs in a bubble of synctest, where pauses cost nothing"},
 	{"pause-in-test", "actor/actor_test.go:slowStop.Stop", "the actor runs in a bubble of synctest, where a minute costs nothing"},
 	{"pause-in-test", "actor/actorprom/metrics_test.go:sleeper.Receive", "the actor runs in a bubble of synctest"},
 	{"pause-in-test", "actor/cluster/clustertest/namespace_linux_test.go:hold", "how long a network is cut is what these tests are about; nothing is expected to have happened after it"},
