@@ -50,6 +50,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic delete   topic, deleted
   kafka user set, list   user, mechanisms
   kafka user delete   user, deleted
+  clock          now, held_seconds, times_ahead_seconds, jumps, set_backs
   actor ca       node, directory, authority
   actor nodes    name, start, address, state, since, reason, self, actors, dead_letters
   actor tree, inspect   address, number, depth, names, parent, behaviour, messages, state,
