@@ -5,8 +5,9 @@
 // rely on brokers: Java's Admin.describeTopics throws if the eligible leader replicas
 // of a partition are null. So the schema is not enough. [Rules] lists every nullable
 // field of every answer that is served, by API and first version, with what Kafka's
-// brokers do. Sources: the message schemas of Apache Kafka 4.1 and the code of the
-// broker that fills them.
+// brokers do. The rules of DescribeTopicPartitions were compared with the message
+// schema of Apache Kafka; the others follow the protocol library's schema and what
+// clients were seen to take.
 //
 //	err := answertest.Check(resp) // names the first field that must not be null
 //
