@@ -79,7 +79,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := jetstream.StreamConfig{
-		Name: "S", Subjects: []string{"mainstem.S"}, AllowAtomicPublish: true, AllowDirect: true,
+		AllowAtomicPublish: true, AllowDirect: true,
 		Metadata: map[string]string{"mainstem.format": "1"}, Discard: jetstream.DiscardNew,
 	}
 	for word, spoil := range map[string]func(c *jetstream.StreamConfig){
@@ -91,18 +91,23 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"denies":         func(c *jetstream.StreamConfig) { c.DenyDelete = true },
 		"":               func(*jetstream.StreamConfig) {},
 	} {
+		// A name of its own for each: the server removes the files of a deleted stream in
+		// the background, and cannot make another of that name meanwhile.
 		c := good
+		c.Name = "S" + strings.ReplaceAll(word, " ", "-")
+		subject := "mainstem." + c.Name
+		c.Subjects = []string{subject}
 		spoil(&c)
 		if _, err := js.CreateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		log, err := natslog.Open(srv.URL(), &natslog.Options{Stream: "S"})
+		log, err := natslog.Open(srv.URL(), &natslog.Options{Stream: c.Name})
 		if word == "" {
 			if err != nil {
 				t.Fatalf("a stream that is right is refused: %v", err)
 			}
 			mustCommit(t, log, one("", "1"))
-			if _, err := js.Publish(t.Context(), "mainstem.S", nil); err != nil {
+			if _, err := js.Publish(t.Context(), subject, nil); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "a message that is not ours is damage", func() error {
@@ -119,7 +124,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := js.DeleteStream(t.Context(), "S"); err != nil {
+		if err := js.DeleteStream(t.Context(), c.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
