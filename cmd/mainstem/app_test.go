@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -226,6 +227,15 @@ func TestClosedPipeIsQuiet(t *testing.T) {
 	}
 	if r := run(t.Context(), nil, "check", "--log", dir); r.status != exitOK {
 		t.Errorf("the log was not closed properly: %+v", r)
+	}
+}
+
+// A server that hangs up is no reader of the output that has gone.
+func TestBrokenConnectionIsReported(t *testing.T) {
+	m := &Main{}
+	err := fmt.Errorf("put: %w", &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)})
+	if got := m.status(err); got != exitFailed {
+		t.Errorf("status %d, want %d", got, exitFailed)
 	}
 }
 

@@ -69,7 +69,9 @@ func TestClockOfAServer(t *testing.T) {
 
 func TestClockOfALogThatDoesNotWatchIt(t *testing.T) {
 	_, h := rpc.NewHandler(struct{ mainstem.Log }{startNode(t).Log()}, nil)
-	srv := httptest.NewServer(h)
+	srv := httptest.NewUnstartedServer(h)
+	rpc.ConfigureServer(srv.Config)
+	srv.Start()
 	defer srv.Close()
 	if r := run(t.Context(), nil, "clock", "accept", "--log", srv.URL); r.status != exitFailed || !strings.Contains(r.errors, "clock") {
 		t.Errorf("%+v", r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"syscall"
 
@@ -77,7 +78,7 @@ func (m *Main) status(err error) int {
 		return exitOK
 	case errors.As(err, &f):
 		return f.status
-	case errors.Is(err, syscall.EPIPE):
+	case readerHasGone(err):
 		return exitBrokenPipe
 	case errors.As(err, &u), errors.As(err, &c):
 		return exitUsage
@@ -89,6 +90,13 @@ func (m *Main) status(err error) int {
 		return exitConflict
 	}
 	return exitFailed
+}
+
+// readerHasGone reports whether the output could not be written because nobody reads it
+// any more. A connection to a server that breaks fails with EPIPE, too.
+func readerHasGone(err error) bool {
+	var connection *net.OpError
+	return errors.Is(err, syscall.EPIPE) && !errors.As(err, &connection)
 }
 
 // text returns what is said of err. Whatever command it comes from, it shows no
