@@ -89,8 +89,10 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	if err := o.end(); err != nil {
 		return err
 	}
-	pool.Put(o.mu.filling.Records) // both empty: the sender is gone
-	pool.Put(o.spare.Records)
+	for _, p := range []*parcel{&o.mu.filling, &o.spare} {
+		pool.Put(p.Records) // empty: the sender is gone
+		p.Records = nil     // another stream may have it already: release must not touch it
+	}
 	return ended
 }
 
