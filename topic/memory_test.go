@@ -62,6 +62,24 @@ func bombed(t *testing.T, memory *budget.Budget, c recordbatch.Codec) *topic.Top
 	return compacted
 }
 
+// starved returns the error of f when it is canceled while it waits for memory.
+func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	eventually(func() bool { return memory.Stats()[0].Waiting > 0 || len(done) > 0 })
+	cancel()
+	return <-done
+}
+
+// eventually returns when f is true; the test's own deadline ends what hangs.
+func eventually(f func() bool) {
+	for !f() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // Checking, finding times and compacting take their memory from the budget, and give it back.
 func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 	for _, c := range []recordbatch.Codec{recordbatch.Gzip, recordbatch.Snappy, recordbatch.LZ4, recordbatch.Zstd} {
@@ -70,12 +88,14 @@ func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 			compacted := bombed(t, memory, c)
 			full := memory.Hold()
 			full.Take(64 << 20)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			if _, _, err := compacted.OffsetForTime(ctx, 0, time.UnixMilli(1003)); !errors.Is(err, mainstem.ErrUnavailable) {
+			err := starved(t, memory, func(ctx context.Context) error {
+				_, _, err := compacted.OffsetForTime(ctx, 0, time.UnixMilli(1003))
+				return err
+			})
+			if !errors.Is(err, mainstem.ErrUnavailable) {
 				t.Errorf("a time was looked for without memory: %v", err)
 			}
-			if err := compacted.Compact(ctx); err == nil {
+			if err := starved(t, memory, compacted.Compact); err == nil {
 				t.Error("compacted without memory")
 			}
 			full.Release()
