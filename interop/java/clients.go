@@ -143,15 +143,27 @@ func (l library) Consumer(ctx context.Context, o kafka.ConsumerOptions) (kafka.C
 
 type consumer struct{ c *client }
 
-// Poll asks again and again: a call waits a tenth of a second.
+// pollLimit is how long one call of poll may take, of which the consumer waits a tenth
+// of a second: longer means that the JVM has stopped.
+const pollLimit = time.Minute
+
+// Poll asks again and again. The end of ctx does not interrupt a call that was made: the
+// consumer's position would move past records that nobody got.
 func (c consumer) Poll(ctx context.Context) ([]kafka.Record, error) {
 	for ctx.Err() == nil {
-		var got []entry
-		if err := c.c.call(ctx, "poll", nil, &got); err != nil || len(got) > 0 {
+		got, err := c.poll()
+		if err != nil || len(got) > 0 {
 			return toRecords(got), err
 		}
 	}
 	return nil, ctx.Err()
+}
+
+func (c consumer) poll() (got []entry, err error) {
+	ctx, cancel := context.WithTimeout(c.c.life, pollLimit)
+	defer cancel()
+	err = c.c.call(ctx, "poll", nil, &got)
+	return got, err
 }
 
 func (c consumer) Commit(ctx context.Context) error { return c.c.call(ctx, "commit", nil, nil) }
