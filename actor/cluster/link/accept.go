@@ -124,10 +124,7 @@ func (e *Endpoint) joined(h *shake, hello frame.Hello, t frame.Terms) error {
 	if err := h.welcome(frame.Joined, e.terms(p, s)); err != nil {
 		return err
 	}
-	if err := h.done(); err != nil {
-		return err
-	}
-	return s.attach(h.net, h.raw, t.Taken)
+	return h.carry(s, t.Taken)
 }
 
 // found begins a session.
@@ -142,12 +139,10 @@ func (e *Endpoint) found(h *shake, hello frame.Hello, t frame.Terms) error {
 	err := h.welcome(frame.Joined, e.terms(p, p.streams[0]))
 	p.begin()
 	if err == nil {
-		if err = h.done(); err == nil {
-			err = p.streams[0].attach(h.net, h.raw, t.Taken)
-		}
+		err = h.carry(p.streams[0], t.Taken)
 	}
 	if err != nil {
-		p.end(fmt.Errorf("%w: %w", ErrLost, err)) // the dialer may not know that there is a session
+		p.notBegun(err) // the dialer may not know that there is a session
 	}
 	return err
 }

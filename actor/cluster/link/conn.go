@@ -95,6 +95,9 @@ func (s *stream) begin(c, past *conn, taken uint64) error {
 	if s.ended != nil {
 		return s.ended
 	}
+	if s.p.leaving.Load() { // sayBye has looked for a connection, and found none
+		return ErrClosed
+	}
 	if err := s.out.rewind(taken); err != nil {
 		return err
 	}

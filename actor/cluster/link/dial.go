@@ -244,11 +244,8 @@ func (e *Endpoint) establish(h *shake, k *known, c frame.Challenge, w frame.Welc
 		return err
 	}
 	p.begin()
-	if err = h.done(); err == nil {
-		err = p.streams[0].attach(h.net, h.raw, w.Taken)
-	}
-	if err != nil {
-		p.end(fmt.Errorf("%w: %w", ErrLost, err))
+	if err := h.carry(p.streams[0], w.Taken); err != nil {
+		p.notBegun(err)
 		return err
 	}
 	for _, s := range p.streams[1:] {
@@ -343,9 +340,7 @@ func (p *Peer) rejoin(s *stream, failures int) bool {
 		p.end(fmt.Errorf("%w: %s", ErrRestarted, w.Verdict))
 		err = ErrRestarted
 	default:
-		if err = h.done(); err == nil {
-			err = s.attach(h.net, h.raw, w.Taken)
-		}
+		err = h.carry(s, w.Taken)
 	}
 	if err != nil {
 		h.close()

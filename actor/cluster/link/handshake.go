@@ -55,6 +55,30 @@ func (h *shake) done() error {
 	return h.raw.SetDeadline(time.Time{})
 }
 
+// carry lets the connection carry a stream from now on, see [stream.attach]. If this end
+// is closed meanwhile it tells the peer, who would wait for another connection.
+func (h *shake) carry(s *stream, taken uint64) error {
+	err := h.done()
+	if err == nil {
+		err = s.attach(h.net, h.raw, taken)
+	}
+	if err != nil && s.p.leaving.Load() {
+		h.sayBye(s.handled.Load())
+	}
+	return err
+}
+
+// sayBye writes a farewell on a connection that carries no stream, and waits for the peer
+// to close it, as [conn.leave] does.
+func (h *shake) sayBye(ack uint64) {
+	if h.raw.SetDeadline(time.Now().Add(farewell)) != nil {
+		return
+	}
+	if _, err := h.net.Write(appendBye(nil, ack, frame.Farewell{})); err == nil {
+		_, _ = io.Copy(io.Discard, h.net)
+	}
+}
+
 // close gives the connection up.
 func (h *shake) close() {
 	if h.stop != nil {

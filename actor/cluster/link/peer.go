@@ -174,6 +174,15 @@ func (p *Peer) begin() {
 	close(p.up)
 }
 
+// notBegun ends a session whose first connection failed before it carried anything.
+func (p *Peer) notBegun(err error) {
+	if p.leaving.Load() {
+		p.end(ErrClosed)
+		return
+	}
+	p.end(fmt.Errorf("%w: %w", ErrLost, err))
+}
+
 // lostConnection is told why a stream has no connection any more.
 func (p *Peer) lostConnection(s *stream, err error) {
 	if p.leaving.Load() {

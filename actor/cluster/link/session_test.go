@@ -52,6 +52,27 @@ func TestCloseDeliversWhatWasTaken(t *testing.T) {
 	}
 }
 
+// closedInUp is a handler that returns from Up when the session has ended.
+type closedInUp struct{ hears }
+
+func (*closedInUp) Up(p *link.Peer) { <-p.Done() }
+
+// TestCloseWhileASessionBegins: the peer is told, although no connection carries the
+// session yet.
+func TestCloseWhileASessionBegins(t *testing.T) {
+	var atA hears
+	b := open(t, plain("b"), &closedInUp{})
+	o := plain("a")
+	o.Resolve = at(b)
+	a := open(t, o, &atA)
+	peer(t, a, "b")
+	shut(t, b)
+	eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+	if got := atA.downs()[0]; !errors.Is(got, link.ErrLeft) {
+		t.Errorf("the peer was told: %v", got)
+	}
+}
+
 func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 	var atA hears
 	hold := make(chan struct{})

@@ -85,9 +85,7 @@ func (c *conn) flush(ack uint64, alone bool, bye *frame.Farewell) (int64, error)
 		c.control = frame.Header{Type: frame.Ack, Ack: ack}.Append(c.control, nil)
 	}
 	if bye != nil {
-		payload := bye.Append(nil)
-		h := frame.Header{Type: frame.Bye, Ack: ack, Length: uint32(len(payload)), Size: uint32(len(payload))}
-		c.control = h.Append(c.control, payload)
+		c.control = appendBye(c.control, ack, *bye)
 	}
 	if len(c.control) > 0 {
 		c.bufs = append(c.bufs, c.control)
@@ -98,6 +96,13 @@ func (c *conn) flush(ack uint64, alone bool, bye *frame.Farewell) (int64, error)
 		return int64(n), err
 	}
 	return c.bufs.WriteTo(c.net)
+}
+
+// appendBye appends the frame of a farewell.
+func appendBye(dst []byte, ack uint64, f frame.Farewell) []byte {
+	payload := f.Append(nil)
+	h := frame.Header{Type: frame.Bye, Ack: ack, Length: uint32(len(payload)), Size: uint32(len(payload))}
+	return h.Append(dst, payload)
 }
 
 // add puts a frame's header in place and the frame behind the others.
