@@ -116,6 +116,9 @@ func TestClientsThatDoNotReadAreBounded(t *testing.T) {
 		{"Read", `{"space":"s","key":"aw==","reverse":true}`},
 		{"Scan", `{"space":"s"}`},
 	} {
+		if testing.Short() && !strings.Contains(tt.request, "follow") {
+			continue
+		}
 		t.Run(tt.method, func(t *testing.T) {
 			memory := budget.New("process", limit+streams<<20)
 			s := serve(t, log, &rpc.Options{Memory: memory, MaxAnswers: limit})

@@ -204,7 +204,11 @@ func TestLargeRequest(t *testing.T) {
 	tp := f.topic("t", 5, topic.MaxMessageBytes, "12000000")
 	p := f.init("")
 	value := strings.Repeat("x", 11_000_000)
-	for _, from := range []id{{-1, -1}, p} {
+	froms := []id{{-1, -1}, p}
+	if testing.Short() {
+		froms = froms[1:]
+	}
+	for _, from := range froms {
 		var a []Append
 		for num := range int32(5) {
 			a = append(a, Append{Topic: tp, Partition: num, Batch: batch(from, 0, false, value)})
