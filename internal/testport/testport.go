@@ -4,7 +4,8 @@
 // requests, and when it stops, the next one who asks, maybe the test of another
 // package, may get that port: the clients of the stopped server then talk to a
 // stranger. The ports of [Free] lie below that range, so that only another
-// call of Free can choose the same one.
+// call of Free can choose the same one, and it does not: a process keeps the UDP port of
+// the same number until it ends, which tells all others that the port is taken.
 //
 // # Testing
 //
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 )
 
 // The ports that Free chooses from lie between those of well-known services and
@@ -28,16 +30,40 @@ const (
 // attempts is how many ports Free tries before it gives up.
 const attempts = 100
 
-// Free returns a port of 127.0.0.1 that nobody listens on now. It is safe for
-// concurrent use.
+// Free returns a TCP port of 127.0.0.1 that nobody listens on now, and that no other call
+// of Free returns until this process ends. The UDP port of that number stays bound. It is
+// safe for concurrent use.
 func Free() (int, error) {
 	var err error
 	for range attempts {
 		port := first + rand.IntN(last-first)
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
+		if err = reserve(port); err == nil {
+			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("testport: none of %d ports between %d and %d is free: %w", attempts, first, last, err)
+}
+
+// reserve takes the port for this process if it is free.
+func reserve(port int) error {
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	reserved, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		_ = reserved.Close()
+		return err
+	}
+	kept.Lock()
+	kept.ports = append(kept.ports, reserved) // else the garbage collector would close it
+	kept.Unlock()
+	return l.Close()
+}
+
+// kept are the UDP ports of those that Free has returned.
+var kept struct {
+	sync.Mutex
+	ports []net.PacketConn
 }
