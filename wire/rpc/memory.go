@@ -28,6 +28,44 @@ type memory struct {
 	streams  *budget.Budget // streamMemory for each stream
 	waiting  *budget.Budget // records of sequences that wait for answers and cannot be left; nobody waits for it
 	answers  *budget.Budget // large records on their way to clients
+	readers  chan struct{}  // holds one element for each call that reads what is in the log; nil: no limit
+}
+
+// reader is a call's place among those that read. What a record takes is known when the
+// engine has read it, so that only a limit on calls bounds what engines read before
+// memory is asked for. Nobody waits for a client or for memory with a place, and
+// followers wait for new records without one.
+type reader struct {
+	places chan struct{}
+	placed bool
+}
+
+// enter waits for a place. If ctx ends first there is none, and reading will fail.
+func (r *reader) enter(ctx context.Context) {
+	if r.placed || r.places == nil {
+		return
+	}
+	select {
+	case r.places <- struct{}{}:
+		r.placed = true
+	case <-ctx.Done():
+	}
+}
+
+// leave gives the place to others. It returns whether there was one.
+func (r *reader) leave() bool {
+	had := r.placed
+	if had {
+		<-r.places
+		r.placed = false
+	}
+	return had
+}
+
+// readersFor returns how many calls may read at a time: as many as answers have memory for
+// records of the largest size, within bounds that keep engines busy.
+func readersFor(o *Options) int64 {
+	return max(4, min(64, o.MaxAnswers/(copies*int64(o.Limits.MaxValue))))
 }
 
 func newMemory(o *Options) memory {
@@ -40,6 +78,7 @@ func newMemory(o *Options) memory {
 		streams:  of.Child("rpc streams", int64(o.MaxStreams)*streamMemory),
 		waiting:  of.Child("rpc scans that wait", o.MaxAnswers/8),
 		answers:  of.Child("rpc answers", o.MaxAnswers),
+		readers:  make(chan struct{}, readersFor(o)),
 	}
 }
 
@@ -67,7 +106,7 @@ func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.
 	ctx, stop := h.untilStopped(ctx)
 	defer stop()
 	for {
-		r, err := read(ctx)
+		r, err := h.readInTurn(ctx, read)
 		size := sizeOf(&r)
 		x, ok := ctx.Value(exchangeKey{}).(*exchange)
 		if err != nil || size <= smallAnswer || !ok {
@@ -83,6 +122,13 @@ func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.
 			return r, exhausted(err)
 		}
 	}
+}
+
+func (h *Handler) readInTurn(ctx context.Context, read func(context.Context) (mainstem.Record, error)) (mainstem.Record, error) {
+	turn := reader{places: h.memory.readers}
+	turn.enter(ctx)
+	defer turn.leave()
+	return read(ctx)
 }
 
 // untilStopped returns a context that also ends when the handler is closed.

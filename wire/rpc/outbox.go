@@ -45,6 +45,7 @@ type outbox struct {
 	memory *memory
 	next   budget.Hold // the sequence's: for the next large record
 	want   int64       // the sequence's: bytes that next must have before it is opened anew; 0: none
+	turn   reader      // the sequence's, unless it follows
 
 	mu struct {
 		sync.Mutex
@@ -78,7 +79,7 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := &outbox{
-		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(),
+		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(), turn: reader{places: m.readers},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	o.spare.Records, o.mu.filling.Records = pool.Get().(*message.Records), pool.Get().(*message.Records)
@@ -122,6 +123,10 @@ func (o *outbox) drain(ctx context.Context, from source) error {
 // addAll adds records of the sequence until it ends or has to be left, which is when
 // o.want is set. More is false when nothing is left to add.
 func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more bool, err error) {
+	if !follow {
+		o.turn.enter(ctx)
+	}
+	defer o.turn.leave()
 	for r, err := range from.open(ctx, follow) {
 		if err != nil {
 			return false, err
@@ -129,7 +134,7 @@ func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more boo
 		if ok, err := o.afford(ctx, &r, from.passed != nil); !ok {
 			return err == nil, err
 		}
-		if !o.add(r) {
+		if !o.add(ctx, r) {
 			return false, nil // end knows the error
 		}
 		if from.passed != nil && !from.passed(r) {
@@ -162,6 +167,9 @@ func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bo
 	if !hand.Try(size) {
 		return false, unavailable("scan", errManyWait, "read faster, or ask for less at a time")
 	}
+	if o.turn.leave() {
+		defer o.turn.enter(ctx)
+	}
 	if err := o.next.Acquire(ctx, cost); err != nil {
 		return false, exhausted(err)
 	}
@@ -179,7 +187,7 @@ func sizeOf(r *mainstem.Record) int64 {
 
 // add copies r into the message being filled, when there is room, and reports
 // whether sending still works.
-func (o *outbox) add(r mainstem.Record) bool {
+func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 	for {
 		o.mu.Lock()
 		if o.mu.err != nil {
@@ -199,7 +207,11 @@ func (o *outbox) add(r mainstem.Record) bool {
 			return true
 		}
 		o.mu.Unlock()
+		reads := o.turn.leave()
 		<-o.room
+		if reads {
+			o.turn.enter(ctx)
+		}
 	}
 }
 

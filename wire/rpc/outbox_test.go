@@ -113,6 +113,51 @@ func TestPumpSendsAtOnceWhenFollowing(t *testing.T) {
 	})
 }
 
+// Few streams read at a time, and those that wait for their clients are not among them.
+func TestFewStreamsReadAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, places = 20, 3
+		m := &memory{readers: make(chan struct{}, places)}
+		var reading, most, sending atomic.Int64
+		clients := make(chan struct{})
+		send := func(*pb.Records) error {
+			sending.Add(1)
+			<-clients
+			return nil
+		}
+		several := once(func(context.Context) records {
+			return func(yield func(mainstem.Record, error) bool) {
+				for i := 1; i <= 3*message.FullRecords; i++ {
+					most.Store(max(most.Load(), reading.Add(1)))
+					time.Sleep(time.Millisecond)
+					reading.Add(-1)
+					yield(numbered(i, 1), nil)
+				}
+			}
+		})
+		var all sync.WaitGroup
+		for range streams {
+			all.Go(func() {
+				if err := pump(t.Context(), m, linger, send, several); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Hour)
+		if n := sending.Load(); n != streams {
+			t.Errorf("%d of %d streams have come to their clients", n, streams)
+		}
+		close(clients)
+		all.Wait()
+		if n := most.Load(); n != places {
+			t.Errorf("%d streams read at one time, want %d", n, places)
+		}
+		if n := len(m.readers); n != 0 {
+			t.Errorf("%d places are still taken", n)
+		}
+	})
+}
+
 // One that does not follow fills messages, but holds nothing back for long.
 func TestPumpFillsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
