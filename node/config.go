@@ -67,6 +67,7 @@ type Config struct {
 	KafkaOffsetRetention time.Duration
 	KafkaGroupSession    time.Duration
 	KafkaGroupHeartbeat  time.Duration
+	KafkaLease           time.Duration // TTL of the lease to serve Kafka; 0 means [lease.DefaultTTL]
 
 	// The alert tables, and the listener for clients of OMNIbus.
 	Omnibus          string // host:port, or "" for none

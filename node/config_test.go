@@ -88,6 +88,7 @@ func TestKafkaBeyondLoopback(t *testing.T) {
 		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaAdvertise = "broker" }, wantErr: "kafka-advertise is \"broker\""},
 		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaPartitions = 1 << 33 }, wantErr: "kafka-partitions"},
 		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaMaxPending = 1 << 20 }, wantErr: "kafka-max-pending is 1048576"},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaLease = 2 * time.Hour }, wantErr: "kafka-lease is 2h0m0s"},
 	} {
 		cfg := DefaultConfig()
 		cfg.Kafka = c.kafka
@@ -110,7 +111,7 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		"kafka": "127.0.0.1:9", "kafka-advertise": "h:1", "kafka-sasl": "plain", "kafka-auto-create": "false", "kafka-partitions": "3",
 		"kafka-auto-create-rate": "12", "kafka-auto-create-topics": "13",
 		"kafka-max-request": "300000", "kafka-max-pending": "400000", "kafka-max-fetch": "500000", "kafka-max-connections": "11",
-		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s",
+		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s", "kafka-lease": "20s",
 		"omnibus": "127.0.0.1:9", "alert-server-name": "AGG1", "alert-automations": "false",
 		"omnibus-users": "u", "alert-syslog": "127.0.0.1:1514", "alert-syslog-ca": "ca", "alert-webhook": "127.0.0.1:9099", "alert-mapping": "m",
 		"cluster": "a@127.0.0.1:9", "cluster-advertise": "h:2", "cluster-peers": "b=h:3", "cluster-certs": "certs", "cluster-secret-file": "s",

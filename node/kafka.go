@@ -7,62 +7,88 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
 // kafkaPart is the Kafka listener and its server.
 type kafkaPart struct {
-	server   *kafka.Server // nil if Kafka is off
-	address  net.Addr
+	address  net.Addr // nil if Kafka is off; the same whenever it listens again
 	figures  *kafkaFigures
+	lease    *lease.Keeper      // nil for a log that needs none, see kafka_lease.go
+	unwatch  context.CancelFunc // ends the goroutine that watches the lease
+	watching sync.WaitGroup     // that goroutine
+
+	// Start sets these, then the goroutine that watches the lease, and after it stopKafka.
+	server   *kafka.Server // nil while Kafka is not served
 	finished chan struct{} // closed when the listener's goroutine has ended
 }
 
-// startKafka begins to listen before it returns, so that a node that started can be
-// reached.
+// startKafka takes the lease, if the log needs one, and begins to listen before it
+// returns, so that a node that started can be reached.
 func (n *Node) startKafka(ctx context.Context) error {
-	c := &n.config
-	if c.Kafka == "" {
+	k := &n.kafka
+	if n.config.Kafka == "" {
 		return nil
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", c.Kafka)
-	if err != nil {
-		e := &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "listen for Kafka clients on " + c.Kafka, Err: err,
-			Hint: "choose another address with --kafka, or turn it off with --kafka ''",
-		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			e.Hint = "another server, perhaps a Kafka broker, has that address: " + e.Hint
-		}
-		return e
+	var err error
+	if k.lease, err = n.leaseKafka(ctx); err != nil {
+		return err
 	}
-	figures := newKafkaFigures()
+	k.figures = newKafkaFigures()
+	var session *lease.Session
+	if k.lease != nil {
+		session, err = k.lease.Session(ctx)
+	}
+	var l net.Listener
+	if err == nil {
+		l, err = listenKafka(ctx, n.config.Kafka)
+	}
+	if err == nil {
+		err = n.serveKafka(ctx, l)
+	}
+	if err != nil {
+		return errors.Join(err, k.releaseKafka(ctx))
+	}
+	k.address = l.Addr()
+	n.metrics.registry.MustRegister(k.figures)
+	if session != nil {
+		var watching context.Context
+		watching, k.unwatch = context.WithCancel(context.WithoutCancel(ctx))
+		k.watching.Go(func() { n.watchLease(watching, session) })
+	}
+	return nil
+}
+
+// serveKafka serves Kafka clients on l, which it closes in the end.
+func (n *Node) serveKafka(ctx context.Context, l net.Listener) error {
+	c, k := &n.config, &n.kafka
 	s, err := kafka.New(ctx, n.topics, &kafka.Options{
 		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
 		AutoCreateRate: c.KafkaAutoCreateRate, AutoCreateTopics: c.KafkaAutoCreateTotal,
 		MaxInFlight: c.KafkaMaxPending, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
 		WriteTimeout: c.KafkaWriteTimeout, IdleTimeout: c.KafkaIdleTimeout, OffsetRetention: c.KafkaOffsetRetention,
 		GroupSession: c.KafkaGroupSession, GroupHeartbeat: c.KafkaGroupHeartbeat,
-		Logger: n.logger, Metrics: figures,
+		Logger: n.logger, Metrics: k.figures,
 	})
 	if err != nil {
 		_ = l.Close()
 		return fmt.Errorf("start the Kafka server: %w", err)
 	}
-	figures.server = s
-	n.metrics.registry.MustRegister(figures)
-	n.kafka = kafkaPart{server: s, address: l.Addr(), figures: figures, finished: make(chan struct{})}
+	finished := make(chan struct{})
+	k.server, k.finished = s, finished
+	k.figures.server.Store(s)
 	as := &kafka.Listener{Advertise: c.KafkaAdvertise, Mechanisms: c.kafkaMechanisms()}
 	if n.tls != nil {
 		as.TLS = n.tls.Clone()
 	}
 	go func() {
-		defer close(n.kafka.finished)
+		defer close(finished)
 		if err := s.Serve(l, as); err != nil {
 			n.fail(fmt.Errorf("kafka listener: %w", err))
 		}
@@ -70,16 +96,47 @@ func (n *Node) startKafka(ctx context.Context) error {
 	return nil
 }
 
-// stopKafka stops listening, lets requests that are being served end until ctx does,
-// and cuts the rest.
-func (n *Node) stopKafka(ctx context.Context) error {
-	if n.kafka.server == nil {
+func listenKafka(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	e := &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: "listen for Kafka clients on " + address, Err: err,
+		Hint: "choose another address with --kafka, or turn it off with --kafka ''",
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		e.Hint = "another server, perhaps a Kafka broker, has that address: " + e.Hint
+	}
+	return nil, e
+}
+
+// close stops listening, lets requests that are being served end until ctx does, and
+// cuts the rest.
+func (k *kafkaPart) close(ctx context.Context) error {
+	if k.server == nil {
 		return nil
 	}
-	n.metrics.registry.Unregister(n.kafka.figures)
-	err := n.kafka.server.Shutdown(ctx)
-	<-n.kafka.finished
+	k.figures.server.Store(nil)
+	err := k.server.Shutdown(ctx)
+	<-k.finished
+	k.server = nil
 	return err
+}
+
+// stopKafka stops serving Kafka and gives the lease back.
+func (n *Node) stopKafka(ctx context.Context) error {
+	k := &n.kafka
+	if k.address == nil {
+		return nil
+	}
+	if k.lease != nil {
+		k.unwatch()
+		k.watching.Wait()
+	}
+	n.metrics.registry.Unregister(k.figures)
+	return errors.Join(k.close(ctx), k.releaseKafka(ctx))
 }
 
 // KafkaAddr returns the address that the node listens on for Kafka clients, nil before
@@ -119,6 +176,9 @@ func (c *Config) checkKafka() error {
 	}
 	if request := cmp.Or(c.KafkaMaxRequest, kafka.DefaultMaxRequest); c.KafkaMaxPending != 0 && c.KafkaMaxPending < request {
 		return fmt.Errorf("kafka-max-pending is %d, less than kafka-max-request, %d: a request must fit into it", c.KafkaMaxPending, request)
+	}
+	if c.KafkaLease != 0 && (c.KafkaLease < lease.MinTTL || c.KafkaLease > lease.MaxTTL) {
+		return fmt.Errorf("kafka-lease is %v: want %v to %v", c.KafkaLease, lease.MinTTL, lease.MaxTTL)
 	}
 	if c.KafkaAdvertise != "" {
 		if host, port, err := net.SplitHostPort(c.KafkaAdvertise); err != nil || host == "" || port == "" {

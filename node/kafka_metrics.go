@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +18,7 @@ const maxLagSeries = 10_000
 // kafkaFigures are what a Kafka server counts, and the lags of groups at the time of
 // the scrape. It is the server's kafka.Metrics.
 type kafkaFigures struct {
-	server *kafka.Server // set before anybody looks
+	server atomic.Pointer[kafka.Server] // nil while Kafka is not served
 
 	connections     prometheus.Gauge
 	accepted        prometheus.Counter
@@ -30,6 +31,9 @@ type kafkaFigures struct {
 
 var lagFigure = prometheus.NewDesc("mainstem_kafka_group_lag",
 	"Offsets between what a consumer group has committed and the end of the partition.", []string{"group", "topic", "partition"}, nil)
+
+var servingFigure = prometheus.NewDesc("mainstem_kafka_serving",
+	"1 while Kafka clients are served, 0 while the lease to serve Kafka is lost.", nil, nil)
 
 func newKafkaFigures() *kafkaFigures {
 	return &kafkaFigures{
@@ -84,6 +88,7 @@ func (f *kafkaFigures) Describe(ch chan<- *prometheus.Desc) {
 		c.Describe(ch)
 	}
 	ch <- lagFigure
+	ch <- servingFigure
 }
 
 // Collect implements prometheus.Collector.
@@ -91,10 +96,16 @@ func (f *kafkaFigures) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range f.collectors() {
 		c.Collect(ch)
 	}
+	server := f.server.Load()
+	if server == nil {
+		ch <- prometheus.MustNewConstMetric(servingFigure, prometheus.GaugeValue, 0)
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(servingFigure, prometheus.GaugeValue, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	n := 0
-	for lag, err := range f.server.Lags(ctx) {
+	for lag, err := range server.Lags(ctx) {
 		if err != nil {
 			ch <- prometheus.NewInvalidMetric(lagFigure, err)
 			return

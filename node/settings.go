@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 )
 
 // Setting is one field of [Config] as people write it: a flag --name, a key name
@@ -93,6 +94,7 @@ func Settings() []Setting {
 		duration("kafka-idle-timeout", "how long a connection of a Kafka client may be without a request (default 10m)", time.Second, func(c *Config) *time.Duration { return &c.KafkaIdleTimeout }),
 		duration("kafka-group-session", "after how long of silence a member of a KIP-848 consumer group is removed (default 45s)", 100*time.Millisecond, func(c *Config) *time.Duration { return &c.KafkaGroupSession }),
 		duration("kafka-group-heartbeat", "how often members of KIP-848 consumer groups are told to report (default 5s)", 100*time.Millisecond, func(c *Config) *time.Duration { return &c.KafkaGroupHeartbeat }),
+		duration("kafka-lease", "how long after its last sign of life a server on NATS or PostgreSQL keeps the lease to serve Kafka, of which a log has one (default 10s)", lease.MinTTL, func(c *Config) *time.Duration { return &c.KafkaLease }),
 		duration("kafka-offset-retention", "how long the offsets of a consumer group without members are kept (default 168h)", time.Second, func(c *Config) *time.Duration { return &c.KafkaOffsetRetention }),
 		duration("stop-timeout", "how long running requests may take to end when the server stops", 0, func(c *Config) *time.Duration { return &c.StopTimeout }),
 		text("log-format", "text|json", "how the server writes its own log, to standard error", func(c *Config) *string { return &c.LogFormat }),

@@ -27,7 +27,8 @@ func (m *Main) serve() *cobra.Command {
 of HTTP are the other commands (--log http://127.0.0.1:8080), Go programs, and anything
 that speaks Connect or gRPC. /healthz, /readyz and /metrics (Prometheus) are on the same
 address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
-and the event stores as topics event.STORE that can be read.
+and the event stores as topics event.STORE that can be read. Of several servers on one
+log, in NATS or PostgreSQL, one serves Kafka: give the others --kafka ''.
 
 With --omnibus it keeps alert tables, runs their automations, and serves them to clients
 of IBM's OMNIbus over HTTP (/objectserver/restapi/) at that address; --omnibus-users

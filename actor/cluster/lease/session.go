@@ -118,6 +118,9 @@ func (k *Keeper) join(ctx context.Context, past uint64) (*Session, error) {
 			if there != rival {
 				if rival.epoch == there.epoch {
 					signs++
+				} else {
+					k.logger.Info("another member has the name of this one: it may join when that one is silent for its TTL",
+						"name", k.self.Name, "holder", cur.Address, "until", time.Now().Add(cur.ttl()))
 				}
 				if past == 0 && signs >= signsOfLife {
 					return nil, held("join", "the name "+k.self.Name, "a node at "+cur.Address+", which lives")
