@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// alterConfigs replaces all configurations of topics: what is not named gets its
-// default. Each topic is altered wholly or not at all.
+// alterConfigs replaces all configurations of topics or groups: what is not named gets
+// its default. Each is altered wholly or not at all.
 func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
 	keys := make([]configResource, len(req.Resources))
@@ -30,7 +30,7 @@ func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfi
 	return resp
 }
 
-// replaceAll makes a topic's configurations those given and no others.
+// replaceAll makes the configurations of a topic or group those given and no others.
 func replaceAll(cfg topic.Config, configs []kmsg.AlterConfigsRequestResourceConfig) error {
 	clear(cfg)
 	for _, one := range configs {
@@ -52,6 +52,9 @@ func (s *Server) alter(ctx context.Context, r configResource, double, validateOn
 		if err := s.isBroker(r.name); err != nil {
 			return err
 		}
+	}
+	if r.kind == kmsg.ConfigResourceTypeGroupConfig {
+		return s.alterGroup(ctx, r.name, validateOnly, edit)
 	}
 	if r.kind != kmsg.ConfigResourceTypeTopic {
 		return unchangeable(r.kind)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
 
 // configEntry is one configuration of a topic or of the broker, as it is shown.
 type configEntry struct {
 	name, value string
+	started     string // what the broker was started with, "" if that is the default
 	fallback    string // what holds when it is not set
 	kind        kmsg.ConfigType
 	source      kmsg.ConfigSource
@@ -107,6 +110,10 @@ func (s *Server) brokerEntries() []configEntry {
 		number("fetch.max.bytes", int64(o.MaxFetch), DefaultMaxFetch, kmsg.ConfigTypeInt, "bytes of record batches in an answer"),
 		number("connections.max.idle.ms", o.IdleTimeout.Milliseconds(), DefaultIdleTimeout.Milliseconds(), kmsg.ConfigTypeLong, "milliseconds that a connection may be without a request"),
 		number("offsets.retention.minutes", int64(math.Ceil(o.OffsetRetention.Minutes())), int64(DefaultOffsetRetention.Minutes()), kmsg.ConfigTypeInt, "minutes that the offsets of an empty group are kept"),
+		number("group.consumer.min.session.timeout.ms", min(group.MinGroupSession, o.GroupSession).Milliseconds(), group.MinGroupSession.Milliseconds(), kmsg.ConfigTypeInt, "least consumer.session.timeout.ms of a group"),
+		number("group.consumer.max.session.timeout.ms", max(group.MaxGroupSession, o.GroupSession).Milliseconds(), group.MaxGroupSession.Milliseconds(), kmsg.ConfigTypeInt, "greatest consumer.session.timeout.ms of a group"),
+		number("group.consumer.min.heartbeat.interval.ms", min(group.MinGroupHeartbeat, o.GroupHeartbeat).Milliseconds(), group.MinGroupHeartbeat.Milliseconds(), kmsg.ConfigTypeInt, "least consumer.heartbeat.interval.ms of a group"),
+		number("group.consumer.max.heartbeat.interval.ms", max(group.MaxGroupHeartbeat, o.GroupHeartbeat).Milliseconds(), group.MaxGroupHeartbeat.Milliseconds(), kmsg.ConfigTypeInt, "greatest consumer.heartbeat.interval.ms of a group"),
 		number("group.consumer.session.timeout.ms", o.GroupSession.Milliseconds(), DefaultGroupSession.Milliseconds(), kmsg.ConfigTypeInt, "milliseconds of silence after which a member of a consumer group is removed"),
 		number("group.consumer.heartbeat.interval.ms", o.GroupHeartbeat.Milliseconds(), DefaultGroupHeartbeat.Milliseconds(), kmsg.ConfigTypeInt, "milliseconds between two reports of a member of a consumer group"),
 	}
@@ -123,7 +130,7 @@ func (s *Server) brokerEntries() []configEntry {
 func static(name, value, def string, kind kmsg.ConfigType, doc string) configEntry {
 	e := configEntry{name: name, value: value, fallback: def, kind: kind, source: kmsg.ConfigSourceDefaultConfig, readOnly: true, doc: doc}
 	if value != def {
-		e.source = kmsg.ConfigSourceStaticBrokerConfig
+		e.started, e.source = value, kmsg.ConfigSourceStaticBrokerConfig
 	}
 	return e
 }
@@ -136,12 +143,12 @@ func (e *configEntry) synonyms() []kmsg.DescribeConfigsResponseResourceConfigCon
 		one.Name, one.Value, one.Source = name, &value, source
 		out = append(out, one)
 	}
-	if e.source != kmsg.ConfigSourceDefaultConfig {
+	name := cmp.Or(e.synonym, e.name)
+	if e.source != kmsg.ConfigSourceDefaultConfig && e.source != kmsg.ConfigSourceStaticBrokerConfig {
 		add(e.name, e.value, e.source)
 	}
-	name := e.name
-	if e.synonym != "" {
-		name = e.synonym
+	if e.started != "" {
+		add(name, e.started, kmsg.ConfigSourceStaticBrokerConfig)
 	}
 	add(name, e.fallback, kmsg.ConfigSourceDefaultConfig)
 	return out
@@ -164,12 +171,17 @@ func configRefusal(err error) error {
 	return err
 }
 
-// unchangeable is the answer to who wants to change anything but topics.
+// unchangeable is the answer to who wants to change anything but topics and groups.
 func unchangeable(kind kmsg.ConfigResourceType) error {
 	if kind == kmsg.ConfigResourceTypeBroker {
 		return refuse(kerr.InvalidConfig, "the configurations of the broker are given when it is started and cannot be changed")
 	}
-	return refuse(kerr.InvalidRequest, "resources of kind %v have no configurations here: only topics and brokers have", kind)
+	return unconfigured(kind)
+}
+
+// unconfigured is the answer to who asks for a kind of resource without configurations.
+func unconfigured(kind kmsg.ConfigResourceType) error {
+	return refuse(kerr.InvalidRequest, "resources of kind %v have no configurations here: only topics, groups and brokers have", kind)
 }
 
 // resourceName names a resource in messages.

@@ -64,7 +64,7 @@ func TestDescribeTopicConfigs(t *testing.T) {
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.UnknownTopicOrPartition, "none")
 	got = describe(c, 4, kmsg.ConfigResourceTypeTopic, "a b")
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidTopicException)
-	got = describe(c, 4, kmsg.ConfigResourceTypeGroupConfig, "g")
+	got = describe(c, 4, kmsg.ConfigResourceTypeClientMetrics, "g")
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidRequest)
 }
 
@@ -264,6 +264,10 @@ func TestListConfigResources(t *testing.T) {
 	b.topic(t, "a", 1)
 	b.topic(t, "b", 1)
 	c := b.raw(t)
+	for _, name := range []string{"h", "gg"} {
+		got := alter(c, 1, false, kmsg.ConfigResourceTypeGroupConfig, name, change{groupSession, kmsg.IncrementalAlterConfigOpSet, "50000"})
+		coded(t, got.ErrorCode, got.ErrorMessage, nil)
+	}
 	list := func(version int16, kinds ...kmsg.ConfigResourceType) ([]string, int16) {
 		req := kmsg.NewPtrListConfigResourcesRequest()
 		for _, k := range kinds {
@@ -283,7 +287,8 @@ func TestListConfigResources(t *testing.T) {
 		code    int16
 	}{
 		{0, nil, nil, 0},
-		{1, nil, []string{"TOPIC a", "TOPIC b", "BROKER 1"}, 0},
+		{1, nil, []string{"TOPIC a", "TOPIC b", "BROKER 1", "GROUP_CONFIG gg", "GROUP_CONFIG h"}, 0},
+		{1, []kmsg.ConfigResourceType{kmsg.ConfigResourceTypeGroupConfig}, []string{"GROUP_CONFIG gg", "GROUP_CONFIG h"}, 0},
 		{1, []kmsg.ConfigResourceType{kmsg.ConfigResourceTypeBroker}, []string{"BROKER 1"}, 0},
 		{1, []kmsg.ConfigResourceType{kmsg.ConfigResourceTypeClientMetrics}, nil, 0},
 		{1, []kmsg.ConfigResourceType{77}, nil, kerr.UnsupportedVersion.Code},

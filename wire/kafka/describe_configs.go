@@ -4,13 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// describeConfigs answers how topics and the broker are configured, and where the
+// describeConfigs answers how topics, groups and the broker are configured, and where the
 // values come from.
 func (s *Server) describeConfigs(ctx context.Context, c *conn, req *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
@@ -65,8 +64,10 @@ func (s *Server) entriesOf(ctx context.Context, r configResource) ([]configEntry
 			return nil, nil
 		}
 		return s.brokerEntries(), nil
+	case kmsg.ConfigResourceTypeGroupConfig:
+		return s.groupEntries(ctx, r.name)
 	}
-	return nil, refuse(kerr.InvalidRequest, "resources of kind %v have no configurations here: only topics and brokers have", r.kind)
+	return nil, unconfigured(r.kind)
 }
 
 func (e *configEntry) describe(req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {

@@ -17,7 +17,7 @@ import (
 // that is not known: tools that copy topics, as MirrorMaker does, delete whatever has
 // its default at the source.
 
-// incrementalAlterConfigs changes single configurations of topics. Each topic is
+// incrementalAlterConfigs changes single configurations of topics and groups. Each is
 // altered wholly or not at all.
 func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
@@ -29,7 +29,7 @@ func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = keys[i].kind, keys[i].name
 		err := s.alter(ctx, keys[i], double, req.ValidateOnly, func(cfg topic.Config) error {
-			return applyAll(cfg, req.Resources[i].Configs)
+			return applyAll(cfg, keys[i].kind, req.Resources[i].Configs)
 		})
 		out.ErrorCode, out.ErrorMessage = s.outcome(c, "IncrementalAlterConfigs", err)
 		resp.Resources = append(resp.Resources, out)
@@ -37,17 +37,28 @@ func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg
 	return resp
 }
 
-// applyAll makes all changes to a topic's configurations.
-func applyAll(cfg topic.Config, changes []kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
-	known := map[string]kmsg.ConfigType{}
-	for _, k := range topic.ConfigKeys() {
-		known[k.Name] = k.Type
+// configTypes returns the configurations of a kind of resource that can be altered, with
+// their types.
+func configTypes(kind kmsg.ConfigResourceType) map[string]kmsg.ConfigType {
+	if kind == kmsg.ConfigResourceTypeGroupConfig {
+		return groupTypes()
 	}
-	seen := map[string]bool{}
+	types := map[string]kmsg.ConfigType{}
+	for _, k := range topic.ConfigKeys() {
+		types[k.Name] = k.Type
+	}
+	return types
+}
+
+// applyAll makes all changes to the configurations of a topic or group.
+func applyAll(cfg topic.Config, of kmsg.ConfigResourceType, changes []kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
+	known, seen := configTypes(of), map[string]bool{}
 	for i := range changes {
 		change := &changes[i]
 		kind, ok := known[change.Name]
 		switch {
+		case !ok && change.Op != kmsg.IncrementalAlterConfigOpDelete && of == kmsg.ConfigResourceTypeGroupConfig:
+			return unknownGroupConfig(change.Name)
 		case !ok && change.Op != kmsg.IncrementalAlterConfigOpDelete:
 			return refuse(kerr.InvalidConfig, "unknown configuration %q", change.Name)
 		case seen[change.Name]:

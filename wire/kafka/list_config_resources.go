@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// listConfigResources answers what has configurations: topics and the broker. Version
-// 0 asks for the metrics subscriptions of clients, of which there are none.
+// listConfigResources answers what has configurations: topics, the broker, and the
+// groups that have some of their own. Version 0 asks for the metrics subscriptions of
+// clients, of which there are none.
 func (s *Server) listConfigResources(ctx context.Context, c *conn, req *kmsg.ListConfigResourcesRequest) *kmsg.ListConfigResourcesResponse {
 	resp := req.ResponseKind().(*kmsg.ListConfigResourcesResponse)
 	if req.Version == 0 {
@@ -40,6 +41,15 @@ func (s *Server) listConfigResources(ctx context.Context, c *conn, req *kmsg.Lis
 	}
 	if len(wanted) == 0 || wanted[kmsg.ConfigResourceTypeBroker] {
 		add(kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(s.o.NodeID)))
+	}
+	if len(wanted) == 0 || wanted[kmsg.ConfigResourceTypeGroupConfig] {
+		names, err := s.groups.Configured(ctx)
+		if err != nil {
+			resp.ErrorCode = s.outcomeOf(c, "ListConfigResources", err)
+		}
+		for _, name := range names {
+			add(kmsg.ConfigResourceTypeGroupConfig, name)
+		}
 	}
 	return resp
 }

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -69,6 +70,7 @@ func (c *Coordinator) report(ctx context.Context, cl Client, req *kmsg.ConsumerG
 	}
 	if err == nil {
 		defer g.unlock()
+		resp.HeartbeatIntervalMillis = int32(cmp.Or(g.config.Heartbeat, c.o.Heartbeat).Milliseconds())
 		r, err = g.report(ctx, p, resp)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -30,6 +31,8 @@ type group struct {
 	loaded bool
 	gone   bool // it is no longer the coordinator's: ask again
 	used   bool // since the last sweep
+
+	config Config // as it is stored
 
 	header
 	version   mainstem.Version // of the stored header, 0 if it is not stored
@@ -128,6 +131,9 @@ func (g *group) discard() {
 
 // load reads the group from the log. Members get a new session.
 func (g *group) load(ctx context.Context) error {
+	if err := g.loadConfig(ctx); err != nil {
+		return err
+	}
 	rec, err := g.c.log.Get(ctx, topic.GroupSpace, groupKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
 		g.loaded = true
@@ -199,7 +205,7 @@ func (g *group) resume() {
 // session returns how long a member may be silent.
 func (g *group) session(m *member) time.Duration {
 	if m.consumer && len(m.protocols) == 0 {
-		return g.c.o.Session
+		return cmp.Or(g.config.Session, g.c.o.Session)
 	}
 	return m.session
 }

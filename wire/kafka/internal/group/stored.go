@@ -16,9 +16,11 @@ import (
 //
 //	'g'  length of group (2)  group                                 a group
 //	'm'  length of group (2)  group  length of member (2)  member   a member of it
+//	'c'  length of group (2)  group                                 its configuration
 const (
 	groupKind  = 'g'
 	memberKind = 'm'
+	configKind = 'c'
 )
 
 func appendText(dst []byte, s string) []byte {
@@ -26,6 +28,8 @@ func appendText(dst []byte, s string) []byte {
 }
 
 func groupKey(group string) []byte { return appendText([]byte{groupKind}, group) }
+
+func configKey(group string) []byte { return appendText([]byte{configKind}, group) }
 
 func memberPrefix(group string) []byte { return appendText([]byte{memberKind}, group) }
 

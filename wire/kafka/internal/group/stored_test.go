@@ -24,6 +24,8 @@ func TestStoredBytes(t *testing.T) {
 	}{
 		"group key":     {groupKey("g"), "67000167"},
 		"member key":    {memberKey("g", "mm"), "6d00016700026d6d"},
+		"config key":    {configKey("g"), "63000167"},
+		"config":        {Config{Session: 50 * time.Second, Heartbeat: time.Second}.encode(), "01d08603e807"},
 		"header":        {h.encode(), "010203ac02ab0280a0abfef96208636f6e73756d657207756e69666f726d016101020000000000000000000000000000"},
 		"simple header": {(&header{}).encode(), "01000000000000000000000000000000000000000000000000"},
 		"member": {m.encode(), "010301690163016801" + "72904ee0d4030105" + "72616e676501ab0101" + "0572616e676503782e2a" + "01017403080201" +
@@ -53,6 +55,10 @@ func TestStoredRoundTrip(t *testing.T) {
 			protocolType: s.Draw(t, "type"), protocol: s.Draw(t, "protocol"), leader: s.Draw(t, "leader"), topics: [16]byte{rapid.Byte().Draw(t, "topics")}}
 		if got, err := decodeHeader(h.encode()); err != nil || !reflect.DeepEqual(got, h) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, h)
+		}
+		cfg := Config{time.Duration(rapid.Int32Min(0).Draw(t, "session")) * time.Millisecond, time.Duration(rapid.Int32Min(0).Draw(t, "heartbeat")) * time.Millisecond}
+		if got, err := decodeConfig(cfg.encode()); err != nil || got != cfg {
+			t.Fatalf("got %+v, %v, want %+v", got, err, cfg)
 		}
 		m := identity{client: s.Draw(t, "client"), host: s.Draw(t, "host"), rack: s.Draw(t, "rack"), assignment: []byte(s.Draw(t, "assignment")),
 			session: time.Duration(rapid.Int32Min(0).Draw(t, "ms")) * time.Millisecond, consumer: rapid.Bool().Draw(t, "consumer")}
@@ -94,6 +100,19 @@ func FuzzDecodeHeader(f *testing.F) {
 		}
 		if again, err := decodeHeader(h.encode()); err != nil || !reflect.DeepEqual(again, h) {
 			t.Errorf("%+v becomes %+v, %v", h, again, err)
+		}
+	})
+}
+
+func FuzzDecodeConfig(f *testing.F) {
+	f.Add(Config{Session: time.Minute, Heartbeat: time.Second}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cfg, err := decodeConfig(b)
+		if err != nil {
+			return
+		}
+		if again, err := decodeConfig(cfg.encode()); err != nil || again != cfg {
+			t.Errorf("%+v becomes %+v, %v", cfg, again, err)
 		}
 	})
 }

@@ -1,0 +1,155 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Config is what a consumer group (KIP-848) has of its own instead of the settings of
+// the coordinator. Zero means that it has none. A group need not exist to be
+// configured, and its configuration outlives it, as in Kafka.
+type Config struct {
+	Session   time.Duration // consumer.session.timeout.ms, for [Options].Session
+	Heartbeat time.Duration // consumer.heartbeat.interval.ms, for [Options].Heartbeat
+}
+
+// Kafka's bounds of what a group may be configured to
+// (group.consumer.min.session.timeout.ms and so on). The coordinator's own settings are
+// always within: they widen the bounds if need be.
+const (
+	MinGroupSession   = 45 * time.Second
+	MaxGroupSession   = 60 * time.Second
+	MinGroupHeartbeat = 5 * time.Second
+	MaxGroupHeartbeat = 15 * time.Second
+)
+
+// validate returns an Invalid error if the coordinator does not let a group be configured so.
+func (cfg Config) validate(o *Options) error {
+	var errs []error
+	check := func(name string, set, least, most, own time.Duration) {
+		if least, most = min(least, own), max(most, own); set != 0 && (set < least || set > most) {
+			errs = append(errs, fmt.Errorf("%s is %d: want %d to %d", name, set.Milliseconds(), least.Milliseconds(), most.Milliseconds()))
+		}
+	}
+	check("consumer.session.timeout.ms", cfg.Session, MinGroupSession, MaxGroupSession, o.Session)
+	check("consumer.heartbeat.interval.ms", cfg.Heartbeat, MinGroupHeartbeat, MaxGroupHeartbeat, o.Heartbeat)
+	if session, beat := cmp.Or(cfg.Session, o.Session), cmp.Or(cfg.Heartbeat, o.Heartbeat); errs == nil && beat >= session {
+		errs = append(errs, fmt.Errorf("consumer.heartbeat.interval.ms is %d: want less than consumer.session.timeout.ms, which is %d", beat.Milliseconds(), session.Milliseconds()))
+	}
+	if errs == nil {
+		return nil
+	}
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configure group", Outcome: mainstem.NotWritten, Err: errors.Join(errs...)}
+}
+
+// Config returns what a group is configured to.
+func (c *Coordinator) Config(ctx context.Context, group string) (Config, error) {
+	var cfg Config
+	err := c.Configure(ctx, group, true, func(now Config) (Config, error) {
+		cfg = now
+		return now, nil
+	})
+	return cfg, err
+}
+
+// Configure changes the configuration of a group to what edit makes of it: members are
+// told the heartbeat interval with the next answer, and get the session timeout with
+// their next report. With validateOnly it only checks. It fails with Invalid for a name
+// or a value that no group can have, and with what edit fails with; edit is called with
+// the group locked and must not use the coordinator.
+func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly bool, edit func(Config) (Config, error)) error {
+	if !c.enter() {
+		return errClosed
+	}
+	defer c.wg.Done()
+	if err := topic.ValidateGroup(group); err != nil {
+		return err
+	}
+	g, err := c.acquire(ctx, group, true)
+	if err != nil {
+		return err
+	}
+	defer g.letGo()
+	cfg, err := edit(g.config)
+	if err != nil || cfg == g.config {
+		return err
+	}
+	if err := cfg.validate(&c.o); err != nil || validateOnly {
+		return err
+	}
+	b := mainstem.NewBatch()
+	b.Durability = c.o.Durability
+	topic.EnsureGroupSpace(b)
+	if cfg == (Config{}) {
+		b.Delete(topic.GroupSpace, configKey(group))
+	} else {
+		b.Put(topic.GroupSpace, configKey(group), cfg.encode())
+	}
+	if _, err := c.log.Commit(ctx, b); err != nil {
+		g.discard() // what the log holds is known when it is loaded again
+		c.missing()
+		return err
+	}
+	g.config = cfg
+	return nil
+}
+
+// Configured returns the names of the groups that have a configuration of their own, in
+// their order.
+func (c *Coordinator) Configured(ctx context.Context) ([]string, error) {
+	var names []string
+	for rec, err := range c.log.Scan(ctx, topic.GroupSpace, mainstem.Range{Prefix: []byte{configKind}, KeysOnly: true}) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, _, err := keyText(rec.Key[1:])
+		if err != nil {
+			return nil, corrupt(slices.Clone(rec.Key), err)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// loadConfig reads the configuration of the group.
+func (g *group) loadConfig(ctx context.Context) error {
+	rec, err := g.c.log.Get(ctx, topic.GroupSpace, configKey(g.name))
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if g.config, err = decodeConfig(rec.Value); err != nil {
+		return corrupt(rec.Key, err)
+	}
+	return nil
+}
+
+// encode returns what is stored of a configuration.
+//
+//	1 byte: format
+//	uvarint: session, heartbeat, in milliseconds, 0 for none
+func (cfg Config) encode() []byte {
+	b := binary.AppendUvarint([]byte{storedFormat}, uint64(cfg.Session.Milliseconds()))
+	return binary.AppendUvarint(b, uint64(cfg.Heartbeat.Milliseconds()))
+}
+
+func decodeConfig(b []byte) (Config, error) {
+	r := reader{b: b}
+	r.format()
+	cfg := Config{r.timeout(), r.timeout()}
+	return cfg, r.end("a group's configuration")
+}
