@@ -51,7 +51,7 @@ var tools = []tool{
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --list", want: []string{`readers`}},
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --list --state", want: []string{`readers\s+\S*\s*Stable`}},
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --group readers", want: []string{`readers\s+things\s+0\s+10\s+20\s+10`, `first`}},
-	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --group readers --members --verbose", want: []string{`readers\s+first-\S+\s+first\s+\S*127.0.0.1\s+\S+\s+2\s.*things:0,1`}},
+	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --group readers --members --verbose", want: []string{`readers\s+first-\S+\s+first\s+/127.0.0.1\s+\S+\s+2\s.*things:0,1`}},
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --group readers --state --verbose", want: []string{`readers.*range\s+Stable`}},
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --all-groups", want: []string{`readers\s+things`}},
 	{run: "consumer.group.ConsumerGroupCommand --bootstrap-server BROKER --describe --all-groups --members", want: []string{`readers\s`}},

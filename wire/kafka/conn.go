@@ -53,14 +53,15 @@ type conn struct {
 // client is who is at the other end of a connection.
 type client struct {
 	ID        string // as the last request said
-	Host      string
+	Host      string // its address with a slash before it
 	Principal string // "" without authentication
 }
 
 func newConn(s *Server, nc net.Conn, on net.Listener, as *Listener) *conn {
 	c := &conn{s: s, nc: nc, in: bufio.NewReaderSize(nc, readBuffer), on: on, as: as}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.client.Host, _, _ = net.SplitHostPort(nc.RemoteAddr().String())
+	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
+	c.client.Host = "/" + host // as Java writes an address without a name, and Kafka shows it
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Groups of both protocols share the work, and go on where they were.
@@ -82,4 +83,34 @@ func consumeAll(t *testing.T, n int, members ...*kgo.Client) map[string]bool {
 		t.Fatalf("%d records, want %d", len(seen), n)
 	}
 	return seen
+}
+
+// TestClientHost: the host of a member is shown as Kafka shows it, with the slash that
+// Java puts before an address.
+func TestClientHost(t *testing.T) {
+	b := start(t, nil, nil)
+	b.topic(t, "t", 1)
+	join := func(group string, opts ...kgo.Opt) {
+		t.Helper()
+		cl := b.client(t, append(opts, kgo.ConsumerGroup(group), kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("x")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.PollFetches(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join("classic")
+	join("consumer", kgo.ServerSideBalancer())
+	c := b.raw(t)
+	classic := kmsg.NewPtrDescribeGroupsRequest()
+	classic.Groups = []string{"classic"}
+	if g := ask[*kmsg.DescribeGroupsResponse](c, classic, 5).Groups[0]; len(g.Members) != 1 || g.Members[0].ClientHost != "/127.0.0.1" {
+		t.Errorf("%+v", g)
+	}
+	consumer := kmsg.NewPtrConsumerGroupDescribeRequest()
+	consumer.Groups = []string{"consumer"}
+	if g := ask[*kmsg.ConsumerGroupDescribeResponse](c, consumer, 1).Groups[0]; len(g.Members) != 1 || g.Members[0].ClientHost != "/127.0.0.1" {
+		t.Errorf("%+v", g)
+	}
 }
