@@ -47,12 +47,15 @@ type ConfigKey struct {
 	// Inert configurations are checked, stored and shown, because tools set them,
 	// and have no effect: they tune files and replicas that this log does not have.
 	Inert bool
+	// Internal configurations are shown only where they are set, as by Kafka.
+	Internal bool
 
 	set func(*settings, string) error // checks the value, and takes it over unless inert
 }
 
 // ConfigKeys returns all configurations, by name: those of Kafka 3.6 to 4.1, as its
-// LogConfig defines them, but for the internal ones.
+// LogConfig defines them. Of the internal ones only internal.segment.bytes is there,
+// which clients of 4.1 set where small files are wanted.
 func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
 
 // settings are the parsed configurations of a topic. Times are milliseconds;
@@ -111,7 +114,10 @@ func inertKeys() []ConfigKey {
 		k.Type = kmsg.ConfigTypeList
 		return k
 	}
+	internal := number("internal.segment.bytes", 1073741824, math.MinInt32, nil, "Kafka's file size in tests")
+	internal.Internal = true
 	return []ConfigKey{
+		internal,
 		text(CompressionType, "producer", "batches keep the producer's compression, whatever is set", oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
 		level("gzip", -1, -1, 9),
 		level("lz4", 9, 1, 17),

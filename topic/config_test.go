@@ -13,7 +13,7 @@ import (
 // release defines them.
 const kafkaNames = `cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
 	delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
-	index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
+	index.interval.bytes internal.segment.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
 	max.compaction.lag.ms max.message.bytes message.downconversion.enable message.format.version
 	message.timestamp.after.max.ms message.timestamp.before.max.ms message.timestamp.difference.max.ms
 	message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
@@ -91,6 +91,8 @@ func TestConfigValues(t *testing.T) {
 		{"message.format.version", "new", "3.0-IV1"},
 		{"segment.bytes", "50000000", ""},
 		{"segment.bytes", "x", "number"},
+		{"internal.segment.bytes", "1000", ""},
+		{"internal.segment.bytes", "x", "number"},
 		{"preallocate", "TRUE", ""},
 		{"preallocate", "yes", "true or false"},
 		{"retention.hours", "1", "unknown configuration"},

@@ -52,7 +52,9 @@ are held.`,
 func withDefaults(c topic.Config) topic.Config {
 	all := make(topic.Config)
 	for _, k := range topic.ConfigKeys() {
-		all[k.Name] = c.Get(k.Name)
+		if _, set := c[k.Name]; set || !k.Internal {
+			all[k.Name] = c.Get(k.Name)
+		}
 	}
 	return all
 }

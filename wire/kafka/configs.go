@@ -53,6 +53,7 @@ var brokerNames = map[string]string{
 
 	"leader.replication.throttled.replicas":   "",
 	"follower.replication.throttled.replicas": "",
+	"internal.segment.bytes":                  "",
 	"remote.storage.enable":                   "",
 	"remote.log.copy.disable":                 "",
 	"remote.log.delete.on.disable":            "",
@@ -65,11 +66,15 @@ func brokerName(topicName string) string {
 	return "log." + topicName
 }
 
-// topicEntries returns the configurations of a topic in the order of their names.
+// topicEntries returns the configurations of a topic in the order of their names, the
+// internal ones only if they are set.
 func topicEntries(cfg topic.Config, readOnly bool) []configEntry {
 	keys := topic.ConfigKeys()
 	out := make([]configEntry, 0, len(keys))
 	for _, k := range keys {
+		if _, set := cfg[k.Name]; k.Internal && !set {
+			continue
+		}
 		e := configEntry{
 			name: k.Name, value: k.Default, fallback: k.Default, kind: k.Type, source: kmsg.ConfigSourceDefaultConfig,
 			readOnly: readOnly, doc: k.Doc, synonym: brokerName(k.Name),

@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,8 +35,9 @@ func TestDescribeTopicConfigs(t *testing.T) {
 	c := b.raw(t)
 	for v := int16(1); v <= 4; v++ {
 		all := describe(c, v, kmsg.ConfigResourceTypeTopic, "t")
-		if len(all.Configs) != len(topic.ConfigKeys()) {
-			t.Errorf("version %d: %d configurations, want %d", v, len(all.Configs), len(topic.ConfigKeys()))
+		shown := slices.DeleteFunc(topic.ConfigKeys(), func(k topic.ConfigKey) bool { return k.Internal })
+		if len(all.Configs) != len(shown) {
+			t.Errorf("version %d: %d configurations, want %d", v, len(all.Configs), len(shown))
 		}
 		some := describe(c, v, kmsg.ConfigResourceTypeTopic, "t", topic.RetentionMs, topic.MaxMessageBytes, "none").Configs
 		if len(some) != 2 {
@@ -66,6 +68,23 @@ func TestDescribeTopicConfigs(t *testing.T) {
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidTopicException)
 	got = describe(c, 4, kmsg.ConfigResourceTypeClientMetrics, "g")
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidRequest)
+}
+
+// An internal configuration of Kafka can be set, and is shown from then on.
+func TestInternalTopicConfigs(t *testing.T) {
+	const name = "internal.segment.bytes"
+	b := start(t, nil, nil)
+	b.topic(t, "t", 1)
+	c := b.raw(t)
+	if got := describe(c, 4, kmsg.ConfigResourceTypeTopic, "t", name).Configs; len(got) != 0 {
+		t.Errorf("shown before it is set: %+v", got)
+	}
+	altered := alter(c, 1, false, kmsg.ConfigResourceTypeTopic, "t", change{name, kmsg.IncrementalAlterConfigOpSet, "1000"})
+	coded(t, altered.ErrorCode, altered.ErrorMessage, nil)
+	got := describe(c, 4, kmsg.ConfigResourceTypeTopic, "t", name).Configs
+	if len(got) != 1 || deref(got[0].Value) != "1000" || got[0].Source != kmsg.ConfigSourceDynamicTopicConfig {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestDescribeBrokerConfigs(t *testing.T) {
