@@ -124,6 +124,28 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
+// TestLeaseOfAnUnreachableLog: a server that cannot renew its lease disconnects its Kafka
+// clients, and serves them again when the log is back.
+func TestLeaseOfAnUnreachableLog(t *testing.T) {
+	server := testnats.NewServer(t, nil)
+	n := start(t, onNATS(server.URL(), "", time.Second))
+	accepts := func() bool {
+		c, err := net.Dial("tcp", n.KafkaAddr().String())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
+	server.Stop()
+	eventually(t, "the listener is closed", func() bool { return !accepts() })
+	server.Start()
+	eventually(t, "the listener is open", accepts)
+	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestNoLeaseOfALogOfOneProcess: a server that was killed serves Kafka again at once.
 func TestNoLeaseOfALogOfOneProcess(t *testing.T) {
 	for _, log := range []string{node.Memory, filepath.Join(t.TempDir(), "log"), "nats:embedded?durability=os&store=" + filepath.Join(t.TempDir(), "nats")} {
