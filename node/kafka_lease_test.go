@@ -40,11 +40,11 @@ func onNATS(url, advertise string, ttl time.Duration) func(*node.Config) {
 
 func TestSecondServerOfALogServesNoKafka(t *testing.T) {
 	url := testnats.NewServer(t, nil).URL()
-	start(t, onNATS(url, "first.example:9092", 5*time.Second))
+	start(t, onNATS(url, "first.example:9092", 20*time.Second))
 	start(t, func(c *node.Config) { c.Log = url }) // without Kafka there may be many
 	c := node.DefaultConfig()
 	c.Listen = "127.0.0.1:0"
-	onNATS(url, "second.example:9092", 5*time.Second)(&c)
+	onNATS(url, "second.example:9092", 20*time.Second)(&c)
 	second, err := node.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

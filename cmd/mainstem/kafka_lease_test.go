@@ -15,14 +15,14 @@ import (
 // refuses and names the first, follows one that was killed when its lease is over, and one
 // that was stopped without waiting.
 func TestServersOfOneLog(t *testing.T) {
-	t.Run("nats", func(t *testing.T) { serversOfOneLog(t, testnats.NewServer(t, nil).URL()) })
-	t.Run("postgres", func(t *testing.T) { serversOfOneLog(t, testpostgres.FastDB(t)) })
+	t.Run("nats", func(t *testing.T) { t.Parallel(); serversOfOneLog(t, testnats.NewServer(t, nil).URL()) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); serversOfOneLog(t, testpostgres.FastDB(t)) })
 }
 
 func serversOfOneLog(t *testing.T, log string) {
 	dir := t.TempDir()
 	serve := func() (*server, error) {
-		s, err := startServer(dir, os.Environ(), "--log", log, "--kafka-lease", "4s")
+		s, err := startServer(dir, os.Environ(), "--log", log, "--kafka-lease", "10s")
 		if err == nil {
 			t.Cleanup(s.kill)
 		}
