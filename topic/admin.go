@@ -19,7 +19,7 @@ type Spec struct {
 // with Invalid for a name, a number of partitions or a configuration that is not
 // allowed, or for a name that differs from another topic's only in '.' and '_'.
 // Space and description appear in one commit: after a crash there is all of the
-// topic or nothing.
+// topic or nothing. A program that needs a topic at each start calls [Catalog.Ensure].
 func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, error) {
 	if s.Partitions == 0 {
 		s.Partitions = 1
@@ -81,21 +81,6 @@ func (c *Catalog) checkCollision(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-// Ensure returns the topic called name, creating it first if there is none. A
-// topic that exists stays as it is.
-func (c *Catalog) Ensure(ctx context.Context, name string, s Spec) (*Topic, error) {
-	for {
-		t, err := c.Topic(ctx, name)
-		if !errors.Is(err, mainstem.ErrNotFound) {
-			return t, err
-		}
-		t, err = c.Create(ctx, name, s)
-		if !errors.Is(err, mainstem.ErrExists) {
-			return t, err
-		}
-	}
 }
 
 // Delete removes a topic with everything in it, at once. It fails with NotFound

@@ -263,17 +263,6 @@ func TestAdminIsSafeUnderConcurrency(t *testing.T) {
 	}
 }
 
-func TestEnsure(t *testing.T) {
-	c := open(t, testengines.Memory(t), nil)
-	first, err := c.Ensure(t.Context(), "x", Spec{Partitions: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := c.Ensure(t.Context(), "x", Spec{Partitions: 9}); err != nil || again != first || again.Partitions() != 3 {
-		t.Errorf("%v, %v", again, err)
-	}
-}
-
 // What a deleted topic has in the index goes with it, and if the process ended in
 // between, with the next upkeep; other topics keep theirs.
 func TestIndexOfDeletedTopics(t *testing.T) {

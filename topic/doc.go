@@ -11,7 +11,7 @@
 // [github.com/mainstemdev/mainstem/topic/recordbatch] is the format of a batch.
 //
 //	topics, err := topic.Open(log, nil)
-//	orders, err := topics.Create(ctx, "orders", topic.Spec{Partitions: 3})
+//	orders, err := topics.Ensure(ctx, "orders", topic.Spec{Partitions: 3}) // creates it at the first start
 //	orders.Publish(b, topic.Record{Key: id, Value: order}) // one commit with whatever else is in b
 //	for r, err := range orders.Consume(ctx, &topic.ConsumeOptions{Follow: true}) { … }
 //

@@ -30,8 +30,8 @@ func Example() {
 	topics := ok(topic.Open(log, nil))
 	defer topics.Close()
 
-	orders := ok(topics.Create(ctx, "orders", topic.Spec{Partitions: 3}))
-	bills := ok(topics.Create(ctx, "bills", topic.Spec{}))
+	orders := ok(topics.Ensure(ctx, "orders", topic.Spec{Partitions: 3}))
+	bills := ok(topics.Ensure(ctx, "bills", topic.Spec{}))
 
 	b := mainstem.NewBatch()
 	orders.Publish(b, topic.Record{Key: []byte("anna"), Value: []byte("3 apples")})
@@ -58,7 +58,7 @@ func ExampleProducer() {
 	defer log.Close()
 	topics := ok(topic.Open(log, nil))
 	defer topics.Close()
-	clicks := ok(topics.Create(ctx, "clicks", topic.Spec{Partitions: 2}))
+	clicks := ok(topics.Ensure(ctx, "clicks", topic.Spec{Partitions: 2}))
 
 	p := ok(clicks.Producer(&topic.ProducerOptions{Compression: topic.Zstd, Linger: 5 * time.Millisecond}))
 	for i := range 1000 {
@@ -78,7 +78,7 @@ func ExampleTopic_Consume() {
 	defer log.Close()
 	topics := ok(topic.Open(log, nil))
 	defer topics.Close()
-	t := ok(topics.Create(ctx, "greetings", topic.Spec{}))
+	t := ok(topics.Ensure(ctx, "greetings", topic.Spec{}))
 	p := ok(t.Producer(nil))
 	defer p.Close()
 	ok(p.ProduceSync(ctx, topic.Record{Value: []byte("hello")}, topic.Record{Value: []byte("goodbye")}))
@@ -127,7 +127,7 @@ func ExampleCatalog_Alter() {
 	defer log.Close()
 	topics := ok(topic.Open(log, nil))
 	defer topics.Close()
-	t := ok(topics.Create(ctx, "state", topic.Spec{Config: topic.Config{topic.CleanupPolicy: "compact"}}))
+	t := ok(topics.Ensure(ctx, "state", topic.Spec{Config: topic.Config{topic.CleanupPolicy: "compact"}}))
 
 	check(topics.Alter(ctx, "state", func(c topic.Config) error {
 		c[topic.MinCompactionLag] = "60000"

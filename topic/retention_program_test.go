@@ -105,7 +105,7 @@ func (p *retentionProgram) open(t *rapid.T) {
 		t.Fatal(err)
 	}
 	p.c.extents = extentLimits{bytes: 400, batches: 4}
-	if p.t, err = p.c.Ensure(context.Background(), "x", Spec{Config: Config{RetentionMs: "-1"}}); err != nil {
+	if p.t, err = p.c.Ensure(context.Background(), "x", Spec{Config: Config{RetentionMs: fmt.Sprint(p.ms)}}); err != nil {
 		t.Fatal(err)
 	}
 }

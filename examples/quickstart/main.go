@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer topics.Close()
-	parcels, err := topics.Create(ctx, "parcels", topic.Spec{Partitions: 3})
+	parcels, err := topics.Ensure(ctx, "parcels", topic.Spec{Partitions: 3}) // creates it at the first start
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -82,7 +84,10 @@ func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwi
 		return nil, err
 	}
 	*made++
-	t, err := s.topics.Ensure(ctx, name, topic.Spec{Partitions: s.o.Partitions})
+	t, err := s.topics.Create(ctx, name, topic.Spec{Partitions: s.o.Partitions})
+	if errors.Is(err, mainstem.ErrExists) { // created meanwhile by somebody else, however it is
+		t, err = s.topics.Topic(ctx, name)
+	}
 	s.groups.TopicsChanged()
 	if err != nil {
 		return nil, err

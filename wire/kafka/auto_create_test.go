@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
@@ -81,4 +83,28 @@ func TestAutoCreationIsBounded(t *testing.T) {
 	req.Topics = append(req.Topics, one)
 	created := ask[*kmsg.CreateTopicsResponse](c, req, 7).Topics[0]
 	coded(t, created.ErrorCode, created.ErrorMessage, nil) // who asks for a topic gets it
+}
+
+// A topic that a program creates while a client names it is found by the client, though
+// it has other partitions than the server would have given it.
+func TestAutoCreationFindsWhatOthersCreate(t *testing.T) {
+	b := start(t, &kafka.Options{AutoCreateRate: 1000, AutoCreateTopics: 1000, Partitions: 1}, nil)
+	c := b.raw(t)
+	for i := range 100 {
+		name := fmt.Sprint("t", i)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := b.topics.Create(t.Context(), name, spec(3)); err != nil && !errors.Is(err, mainstem.ErrExists) {
+				t.Error(err)
+			}
+		})
+		req := metadataOf(name)
+		req.AllowAutoTopicCreation = true
+		for _, got := range ask[*kmsg.MetadataResponse](c, req, 12).Topics {
+			if got.ErrorCode != 0 || len(got.Partitions) != 1 && len(got.Partitions) != 3 {
+				t.Errorf("%s: code %d, %d partitions", name, got.ErrorCode, len(got.Partitions))
+			}
+		}
+		wg.Wait()
+	}
 }

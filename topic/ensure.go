@@ -1,0 +1,92 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Ensure returns the topic called name, and creates it as s says if there is none:
+// what a program calls at each start. It may be called many times and by several
+// processes at once: one of them creates the topic, all return it.
+//
+// A topic that exists is not changed, and must be what s asks for: as many partitions,
+// unless s.Partitions is 0, and the value of each configuration that s.Config names,
+// written this way or another, set or by default. Configurations that s.Config does not
+// name may have any value. If something differs, Ensure fails with Exists, and the error
+// names each setting, its value and the one asked for. A name, a number or a
+// configuration that no topic may have is Invalid, as in [Catalog.Create].
+func (c *Catalog) Ensure(ctx context.Context, name string, s Spec) (*Topic, error) {
+	partitions := s.Partitions
+	if partitions == 0 {
+		partitions = 1
+	}
+	if err := c.validate(name, partitions, s.Config); err != nil {
+		return nil, err
+	}
+	for {
+		t, err := c.Topic(ctx, name)
+		if err == nil {
+			return t.as(s)
+		}
+		if !errors.Is(err, mainstem.ErrNotFound) {
+			return nil, err
+		}
+		t, err = c.Create(ctx, name, s)
+		if !errors.Is(err, mainstem.ErrExists) {
+			return t, err
+		}
+		// Another process was faster. If it deletes the topic before Topic looks, go on.
+	}
+}
+
+// as returns the topic if it is what s asks for, and an Exists error if not.
+func (t *Topic) as(s Spec) (*Topic, error) {
+	g := t.now()
+	var differ []string
+	if have := int32(len(g.parts)); s.Partitions != 0 && s.Partitions != have {
+		hint := "AddPartitions gives it more"
+		if s.Partitions < have {
+			hint = "partitions cannot be taken away"
+		}
+		differ = append(differ, fmt.Sprintf("it has %d partitions, %d were asked for (%s)", have, s.Partitions, hint))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Config)) {
+		if !g.config.means(key, s.Config[key]) {
+			differ = append(differ, fmt.Sprintf("%s is %q, %q was asked for (SetConfig changes it)", key, g.config.Get(key), s.Config[key]))
+		}
+	}
+	if len(differ) == 0 {
+		return t, nil
+	}
+	return nil, t.fail(mainstem.KindExists, "ensure topic",
+		fmt.Errorf("the topic exists with other settings: %s: change the topic, ask for what it has, or leave the setting out to take it as it is", strings.Join(differ, "; ")))
+}
+
+// means reports whether setting key to value would change nothing: value is what the
+// configuration has, by default or not, or another way to write it.
+func (c Config) means(key, value string) bool {
+	if c.Get(key) == value {
+		return true
+	}
+	i := findConfig(key)
+	if i < 0 || configKeys[i].Inert { // no effect to compare: only the text
+		return false
+	}
+	before, err := c.parse()
+	if err != nil {
+		return false
+	}
+	set := maps.Clone(c)
+	if set == nil {
+		set = Config{}
+	}
+	set[key] = value
+	after, err := set.parse()
+	return err == nil && before == after
+}
