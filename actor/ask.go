@@ -135,6 +135,10 @@ func (e *noReply) Unwrap() []error { return []error{ErrNoReply, e.cause} }
 // An actor that asks passes its own [Context]. It blocks no other actor, and when it
 // is told to end while it waits, Ask returns; use [AskThen] to handle other
 // messages meanwhile.
+//
+//snippet:type Message any
+//snippet:type Get struct{ actor.Reply[int] }
+//snippet:var counter actor.Ref[Message]
 func Ask[R, M any](ctx context.Context, to Ref[M], ask func(Reply[R]) M) (R, error) {
 	var none R
 	here, local := to.to.(*process[M])

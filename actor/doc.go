@@ -75,4 +75,8 @@
 // Actors work in testing/synctest bubbles, with their timers in virtual time. Package
 // actortest has probes and what else tests of actors need. The tests of this package
 // compare supervisors and mailboxes with models under random crashes.
+//
+//snippet:type message any
+//snippet:type add struct{ n int }
+//snippet:type get struct{ reply actor.Reply[int] }
 package actor

@@ -96,4 +96,6 @@
 //
 // The tests run on every engine that the machine can start; a random program of
 // inserts, updates, clears and restarts is compared with a model in Go.
+//
+//snippet:var id, host string
 package alert

@@ -41,4 +41,7 @@
 //
 // Each decoder but Gob's has a fuzz target: whatever it accepts must survive another
 // round.
+//
+//snippet:type User struct{ Name string }
+//snippet:var user User
 package codec

@@ -84,4 +84,6 @@
 // The suite passes on the model. Its own tests break the model in some thirty
 // ways (a record left out of a feed, a batch torn, a condition ignored, a
 // follower never woken ...) and require that a case of the right law fails.
+//
+//snippet:import myengine "github.com/mainstemdev/mainstem/engine/pebblelog"
 package enginetest

@@ -23,6 +23,9 @@ import (
 //
 // A program that fails is made as small as possible and printed with its seed;
 // Features{Seed: seed, Programs: 1} runs it again.
+//
+//snippet:var f enginetest.Features
+//snippet:var open func(*testing.T) mainstem.Log
 func RunPrograms(t *testing.T, f Features, open func(t *testing.T) mainstem.Log) {
 	t.Helper()
 	f = f.withDefaults()

@@ -76,4 +76,9 @@
 // package run on every engine, against a model by random programs, and through
 // injected faults and power cuts; its benchmarks report the time relative to the bare
 // log.
+//
+//snippet:type User struct{ Name string }
+//snippet:var users *kv.Bucket[User]
+//snippet:var user User
+//snippet:var evs []event.Event
 package event

@@ -119,6 +119,8 @@ func (s *Store) Space() string { return s.spaces.events }
 // short way to use the calls that write into a batch on their own:
 //
 //	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.Archive(b, "order-42") })
+//
+//snippet:var orders *event.Store
 func (s *Store) Do(ctx context.Context, fill func(b *mainstem.Batch)) (mainstem.Receipt, error) {
 	b := mainstem.NewBatch()
 	b.Durability = s.opts.Durability

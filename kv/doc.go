@@ -69,4 +69,6 @@
 //
 // The tests run on every engine that the machine can start, and compare random
 // programs with a Go map.
+//
+//snippet:type User struct{ Name string }
 package kv

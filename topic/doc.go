@@ -76,4 +76,6 @@
 // directions. Random programs of appends, upkeep, restarts and lookups are compared
 // with models of retention and of compaction, on the reference log and on the
 // embedded engine.
+//
+//snippet:var id, order []byte
 package topic

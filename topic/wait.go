@@ -22,6 +22,10 @@ import (
 //		…
 //		if err := w.Wait(ctx); err != nil { … }
 //	}
+//
+//snippet:var topics *topic.Catalog
+//snippet:var t *topic.Topic
+//snippet:var next int64
 type Waiter struct {
 	c    *Catalog
 	wake chan struct{} // capacity 1

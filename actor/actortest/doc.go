@@ -40,4 +40,8 @@
 // # Testing
 //
 // The package's tests run assertions that must fail against a testing.TB that notes it.
+//
+//snippet:type start struct{}
+//snippet:type clock struct{ to actor.Ref[string] }
+//snippet:func (*clock) Receive(*actor.Context[start], start) error { return nil }
 package actortest

@@ -34,4 +34,7 @@
 // # Testing
 //
 // The order of starts and stops is tested against random graphs of needs.
+//
+//snippet:var node *actor.Node
+//snippet:var store, server actor.Child
 package app

@@ -71,4 +71,8 @@
 //
 // All semantics on real nodes over the loopback, plain and with TLS; a random program
 // while connections are cut, compared with what must have arrived; a hostile peer; golden bytes and fuzzing of all frames.
+//
+//snippet:type Order struct{ ID int }
+//snippet:var node *actor.Node
+//snippet:var certificates *link.TLS
 package cluster

@@ -38,6 +38,15 @@
 // # Testing
 //
 // Timeouts are timers of the actor: in virtual time of testing/synctest they cost nothing.
+//
+//snippet:type state int
+//snippet:type message any
+//snippet:const locked, open state = 0, 1
+//snippet:type door struct{}
+//snippet:func (*door) whenLocked(*actor.Context[message], message) (state, error) { return open, nil }
+//snippet:func (*door) whenOpen(*actor.Context[message], message) (state, error) { return locked, nil }
+//snippet:func (*door) lock(*actor.Context[message]) (state, error) { return locked, nil }
+//snippet:var node *actor.Node
 package fsm
 
 import (

@@ -39,4 +39,7 @@
 //
 // Blocking input and output is real: it does not work in the virtual time of
 // testing/synctest.
+//
+//snippet:var dial func(context.Context) (net.Conn, error)
+//snippet:var ref actor.Ref[netio.Event]
 package netio

@@ -49,4 +49,6 @@
 //
 // The tests kill and start real servers under load, run random programs against a pool, and
 // compare every answer that the served OpenAPI page documents with its schema.
+//
+//snippet:var yaml []byte
 package coordinator

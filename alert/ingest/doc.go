@@ -63,4 +63,8 @@
 // # Testing
 //
 // Over real sockets into a real server. Every decoder is fuzzed.
+//
+//snippet:var server *alert.Server
+//snippet:var file io.Reader
+//snippet:var socket net.PacketConn
 package ingest

@@ -42,4 +42,6 @@
 //
 // The tests run against answers as IBM documents them, byte by byte, and against
 // package omnibus.
+//
+//snippet:var secret string
 package omnirest

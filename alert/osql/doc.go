@@ -49,4 +49,6 @@
 //
 // Translations are compared with golden files, and a fuzz test feeds whatever
 // translates to SQLite, which has to accept it.
+//
+//snippet:var catalog osql.Catalog
 package osql

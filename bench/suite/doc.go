@@ -17,7 +17,7 @@
 // (name, durability, transport, open and clean-up, a reason to skip) and makes entries of
 // factories:
 //
-//	func Entries(factories ...Factory) []suite.Entry
+//	func Entries(factories ...Factory) []suite.Entry  { … }
 //	func Run(b *testing.B, factories ...Factory)      { suite.Bench(b, Entries(factories...)) }
 //	func RunScale(b *testing.B, factories ...Factory) { suite.BenchScale(b, Entries(factories...)) }
 //
@@ -45,4 +45,6 @@
 // # Testing
 //
 // [Bench] runs entries as Go benchmarks, which `go test -bench` and benchstat know.
+//
+//snippet:type Factory struct{}
 package suite

@@ -59,4 +59,7 @@
 // all of it also under the race detector, which checks the pointers of memory.go,
 // the one file that takes addresses apart. The build tag purego leaves out what is
 // linked from the runtime; the tests run that way too.
+//
+//snippet:type Order struct{ ID int }
+//snippet:var order Order
 package binary

@@ -85,4 +85,6 @@
 //
 // The tests run the conformance suite on one server and on a cluster of three, stop
 // leaders and servers during load, and lose answers on the way.
+//
+//snippet:type User struct{ Name string }
 package natslog

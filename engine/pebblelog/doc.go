@@ -36,4 +36,6 @@
 //
 // [OpenMemory] is the same engine on Pebble's in-memory file system. [Options.FS]
 // takes a file system that injects faults.
+//
+//snippet:type User struct{ Name string }
 package pebblelog

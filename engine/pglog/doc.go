@@ -74,4 +74,6 @@
 //
 // The tests run on real servers; see package internal/testpostgres. The clock is the
 // server's unless [Options.Now] is set.
+//
+//snippet:type User struct{ Name string }
 package pglog

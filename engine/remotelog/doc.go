@@ -3,7 +3,7 @@
 //
 //	log, err := remotelog.Open("http://127.0.0.1:8080", nil)
 //	defer log.Close()
-//	users, err := kv.Open[User](log, "users")
+//	users, err := kv.Open[User](log, "app/users", nil)
 //
 // # Words
 //
@@ -57,4 +57,6 @@
 // The package passes the conformance suite of package enginetest over each protocol,
 // and tests with a proxy that cuts connections say what becomes of commits and
 // followers.
+//
+//snippet:type User struct{ Name string }
 package remotelog

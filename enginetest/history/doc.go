@@ -27,4 +27,6 @@
 //
 // The package's tests plant each kind of violation in a sound history and
 // require that Check finds it and names its law.
+//
+//snippet:var work func(*history.Client)
 package history

@@ -54,4 +54,6 @@
 // # Testing
 //
 // The tests run in a bubble of [testing/synctest], where a deadlock is found at once.
+//
+//snippet:var value []byte
 package budget

@@ -21,6 +21,8 @@
 //
 // All functions may be called from many goroutines. Mangle writes to its
 // argument: only the owner of the bytes may call it.
+//
+//snippet:var keys []string
 package invariants
 
 import (

@@ -244,6 +244,11 @@ var Layers = []Layer{
 		Because: "the rules must hold, and run, whatever the state of the packages that they judge",
 	},
 	{
+		Name:    "the code in documents",
+		Dirs:    []string{"internal/snippets"},
+		Because: "it compiles what documents show against all packages, and can belong to none of them",
+	},
+	{
 		Name:    "copying logs",
 		Dirs:    []string{"internal/logcopy"},
 		May:     []string{".", "internal/invariants"},

@@ -56,4 +56,6 @@
 //
 // Random logs are copied, interrupted at every commit and gone on with, edited and
 // copied again, and compared record by record with the source.
+//
+//snippet:var from, to mainstem.Log
 package logcopy

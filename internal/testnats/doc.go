@@ -10,7 +10,7 @@
 //	conn, err := nats.Connect(s.URL())
 //
 //	c := testnats.NewCluster(t, 3, nil)
-//	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1))
+//	conn, err = nats.Connect(c.URL(), nats.MaxReconnects(-1))
 //	leader := c.Leader("ORDERS")
 //	leader.Stop()  // the others elect a new leader; clients reconnect to them
 //	leader.Start() // on the same port and with the same store
@@ -35,4 +35,6 @@
 // # Testing
 //
 // The tests of this package write through a node that is then stopped.
+//
+//snippet:import "github.com/nats-io/nats.go"
 package testnats

@@ -37,4 +37,6 @@
 //
 // The tests of this package crash servers, start them again and kill a process that
 // started one.
+//
+//snippet:import "go.uber.org/goleak"
 package testpostgres

@@ -83,4 +83,8 @@
 //
 // The tests run against real servers, alone and as a cluster, that are stopped and
 // restarted under them. Golden vectors hold the bytes of each layout.
+//
+//snippet:import "github.com/nats-io/nats.go"
+//snippet:type User struct{ Name string }
+//snippet:var nc *nats.Conn
 package natskv

@@ -11,6 +11,8 @@
 //	handler, err := omnibus.New(server, &omnibus.Options{Users: users})
 //	http.Serve(listener, handler)
 //
+// Or from a shell:
+//
 //	curl -u root: http://localhost:8080/objectserver/restapi/alerts/status?filter=Severity%3E3
 //
 // Give the handler to an http.Server as it is: an http.ServeMux would redirect the
@@ -70,4 +72,8 @@
 // Tests send requests, also those of known clients byte by byte, to the real handler
 // on a real server; fuzz tests read everything that comes from outside.
 // BenchmarkScenarios has a handler that answers with a fixed body beside it.
+//
+//snippet:var server *alert.Server
+//snippet:var users *omnibus.Users
+//snippet:var listener net.Listener
 package omnibus

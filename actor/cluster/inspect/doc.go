@@ -22,4 +22,6 @@
 // # Limits
 //
 // [MaxActors], [MaxAsked]. Whoever belongs to the cluster may ask.
+//
+//snippet:var cluster *cluster.Cluster
 package inspect

@@ -58,4 +58,7 @@
 // The tests run in virtual time on the reference engine, with random cuts, delays
 // longer than the TTL and restarts, and check that epochs never go back; and on all
 // other engines in real time.
+//
+//snippet:var jobs *kv.Bucket[string]
+//snippet:var done string
 package lease

@@ -71,4 +71,9 @@
 // The tests put a proxy between two nodes that cuts, truncates, corrupts, silences and
 // delays connections at random bytes; -link.seed repeats a run. The sending half of a stream is
 // compared with a model, every decoder is fuzzed, every byte of the protocol is golden.
+//
+//snippet:var certificates *link.TLS
+//snippet:var addresses func(ctx context.Context, name string) (string, error)
+//snippet:var handler link.Handler
+//snippet:var lane uint32
 package link

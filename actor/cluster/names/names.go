@@ -1,7 +1,7 @@
 // Package names gives actors names that only one actor of a whole cluster has.
 //
 //	n, err := names.Register(ctx, keeper, "printer", ref) // on one node
-//	ref, err := names.Lookup[Job](keeper, node, "printer") // on any
+//	ref, err = names.Lookup[Job](keeper, node, "printer") // on any
 //
 // A name is a lease (see package lease): it is taken by the first, free again when it
 // is released, the actor ends, or its node is gone, and comes with an epoch that fences the writes of a
@@ -15,6 +15,11 @@
 // # Concurrency and ownership
 //
 // All functions may be called from many goroutines. A Name owns a goroutine until it is over.
+//
+//snippet:type Job struct{}
+//snippet:var keeper *lease.Keeper
+//snippet:var node *actor.Node
+//snippet:var ref actor.Ref[Job]
 package names
 
 import (

@@ -36,4 +36,6 @@
 // # Testing
 //
 // The tests of DNS ask a server of their own over UDP on loopback.
+//
+//snippet:var node *actor.Node
 package registrar

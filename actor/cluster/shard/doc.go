@@ -56,4 +56,11 @@
 //
 // The tests let senders on several nodes count while regions come and go, in virtual
 // time, and check that each message is handled once, in order, by one owner at a time.
+//
+//snippet:type Message = Add
+//snippet:type Add struct{ Cart, Item string }
+//snippet:type cart struct { id string; lease *lease.Lease }
+//snippet:func (*cart) Receive(*actor.Context[Message], Message) error { return nil }
+//snippet:var cluster *cluster.Cluster
+//snippet:var keeper *lease.Keeper
 package shard

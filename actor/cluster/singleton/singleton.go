@@ -22,6 +22,13 @@
 //
 // Messages of one sender are handled in order, as package shard says, of which this is
 // the case of one shard: its limits are the same.
+//
+//snippet:type Message = Bill
+//snippet:type Bill struct{ Order int }
+//snippet:type invoicing struct{ lease *lease.Lease }
+//snippet:func (*invoicing) Receive(*actor.Context[Message], Message) error { return nil }
+//snippet:var cluster *cluster.Cluster
+//snippet:var keeper *lease.Keeper
 package singleton
 
 import (

@@ -37,6 +37,8 @@
 // # Testing
 //
 // The tests run against package coordinator, and with answers that make no sense.
+//
+//snippet:var secret string
 package client
 
 import (

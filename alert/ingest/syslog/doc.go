@@ -30,4 +30,6 @@
 // # Testing
 //
 // The examples of the RFCs and lines of devices, and fuzzing of both decoders.
+//
+//snippet:var datagram []byte
 package syslog

@@ -40,4 +40,6 @@
 // # Testing
 //
 // A fuzz test compares the reader with encoding/json, on streams cut anywhere.
+//
+//snippet:var body io.Reader
 package rowjson

@@ -9,7 +9,7 @@
 // needs is one of [Servers], which a suite hands to whoever runs it.
 //
 //	for _, e := range engines.All() {
-//		factories = append(factories, kv.Factory{Name: e.Name, Durability: e.Durability, Skip: e.Skip, Open: ...})
+//		factories = append(factories, kv.Factory{Name: e.Name, Durability: e.Durability, Skip: e.Skip, Open: open})
 //	}
 //
 // # Guarantees
@@ -20,4 +20,8 @@
 // # Concurrency and ownership
 //
 // An engine may be opened any number of times; each log belongs to its caller.
+//
+//snippet:import "github.com/mainstemdev/mainstem/bench/suites/kv"
+//snippet:var factories []kv.Factory
+//snippet:var open = kv.Factory{}.Open
 package engines

@@ -38,4 +38,6 @@
 //
 // The tests have contenders that lose, repeat, reorder and invent, and expect that
 // each is caught.
+//
+//snippet:var openPing = actor.Factory{}.Ping
 package actor

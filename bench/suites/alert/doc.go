@@ -38,4 +38,6 @@
 // # Testing
 //
 // The tests have servers that cheat, and expect that each is caught.
+//
+//snippet:var open = alert.Factory{}.Open
 package alert

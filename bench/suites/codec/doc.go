@@ -34,4 +34,6 @@
 // # Testing
 //
 // The tests have lanes that cheat, and expect that each is caught.
+//
+//snippet:var open = codec.Factory{}.Open
 package codec

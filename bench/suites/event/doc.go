@@ -47,4 +47,6 @@
 // # Testing
 //
 // The tests have stores that cheat, and expect that each is caught.
+//
+//snippet:var open = event.Factory{}.Open
 package event

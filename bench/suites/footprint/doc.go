@@ -36,4 +36,6 @@
 //
 // The tests have servers that answer before they can, forget keys, and have fewer
 // partitions and connections than they say, and expect that each is caught.
+//
+//snippet:var build, start = footprint.Factory{}.Build, footprint.Factory{}.Start
 package footprint

@@ -42,4 +42,6 @@
 // # Testing
 //
 // The tests have stores that cheat, and expect that each is caught.
+//
+//snippet:var open = kv.Factory{}.Open
 package kv

@@ -42,4 +42,6 @@
 //
 // The tests have contenders that lose, repeat, reorder and change messages, return
 // nothing or what is old, and expect that each is caught.
+//
+//snippet:var open = stream.Factory{}.Client
 package stream

@@ -11,6 +11,8 @@
 //
 // The scenarios of package kafka, and once more in module interop/librdkafka, with
 // a librdkafka from before 2.11.
+//
+//snippet:var broker kafka.Broker
 package confluent
 
 import (

@@ -9,6 +9,8 @@
 // # Testing
 //
 // The scenarios of package kafka.
+//
+//snippet:var broker kafka.Broker
 package franz
 
 import (

@@ -20,6 +20,10 @@
 //
 // Frames up to [MaxFrame] bytes. A request with a key that package kmsg does not
 // know passes unread.
+//
+//snippet:import "math/rand/v2"
+//snippet:var broker string
+//snippet:var dial func(string) io.Closer
 package proxy
 
 import (

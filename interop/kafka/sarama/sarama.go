@@ -10,6 +10,8 @@
 // # Testing
 //
 // The scenarios of package kafka.
+//
+//snippet:var broker kafka.Broker
 package sarama
 
 import (

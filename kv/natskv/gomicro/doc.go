@@ -49,4 +49,6 @@
 // The tests use types of go-micro's shape against a real server, and compare what is
 // stored byte for byte. The module interop/frameworks has the types of go-micro 4 and 5
 // themselves, and the plug-in work on the same buckets.
+//
+//snippet:import "github.com/nats-io/nats.go"
 package gomicro

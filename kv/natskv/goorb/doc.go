@@ -22,9 +22,8 @@
 //	var _ kvstore.Watcher = natsStore{}
 //
 // and makes them with [New] and [NewWatcher] on a store of the layout
-// natskv.GoOrb(natskv.OrbDefaults()), or with the settings that the services share:
-//
-//	kvstore.Type{KVStore: natsStore{keys, watcher}}
+// natskv.GoOrb(natskv.OrbDefaults()), or with the settings that the services share. go-orb
+// takes the two as kvstore.Type{KVStore: natsStore{keys, watcher}}.
 //
 // # What is different from the plug-in
 //

@@ -8,6 +8,8 @@
 //
 // A field that a struct does not have reads as the zero value. The package
 // holds no state.
+//
+//snippet:var options struct{ Limit int }
 package fields
 
 import (

@@ -14,4 +14,7 @@
 // The test of this package compares the table with what the protocol library can
 // write as null in each version: a nullable field without a rule fails it. Tests of
 // the server, of groups and of transactions pass their answers to [Check].
+//
+//snippet:import "github.com/twmb/franz-go/pkg/kmsg"
+//snippet:var resp kmsg.Response
 package answertest

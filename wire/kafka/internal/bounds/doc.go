@@ -27,4 +27,7 @@
 //
 // Random requests of every kind and version are encoded by package kmsg and walked; a
 // fuzz test decodes what was passed and measures what that allocates.
+//
+//snippet:import "github.com/twmb/franz-go/pkg/kmsg"
+//snippet:var body []byte
 package bounds

@@ -63,4 +63,9 @@
 // of clients that come, leave, vanish and miss answers, with restarts and failing
 // commits between any two steps, must never see a partition with two members, and
 // must end in balance. The assignors are compared with exhaustive search.
+//
+//snippet:import "github.com/twmb/franz-go/pkg/kmsg"
+//snippet:var topics group.Topics
+//snippet:var host string
+//snippet:var req *kmsg.JoinGroupRequest
 package group

@@ -84,4 +84,13 @@
 // restarts, compared with what the clients were told; simulated power cuts in
 // front of every file operation of a workload (TestPowerCut, -power.seeds); many
 // clients at once on a log that fails; fuzzed decoders; golden bytes.
+//
+//snippet:import "github.com/twmb/franz-go/pkg/kmsg"
+//snippet:var topics *topic.Catalog
+//snippet:var appends []producer.Append
+//snippet:var client producer.Client
+//snippet:var req *kmsg.InitProducerIDRequest
+//snippet:var t *topic.Topic
+//snippet:var partition int32
+//snippet:var offset, end int64
 package producer
