@@ -103,10 +103,11 @@ type serversKey struct{}
 type server struct {
 	cmd    *exec.Cmd
 	url    string
-	kafka  string // address for Kafka clients
-	omni   string // address for OMNIbus clients
-	syslog string // address for senders of syslog
-	hook   string // address for Alertmanager
+	kafka  string          // address for Kafka clients
+	omni   string          // address for OMNIbus clients
+	syslog string          // address for senders of syslog
+	hook   string          // address for Alertmanager
+	stdout strings.Builder // complete once it has ended, as stderr is
 	stderr strings.Builder
 	exited chan error
 }
@@ -128,9 +129,11 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 		return nil, err
 	}
 	var ready struct{ Event, URL, Kafka, Omnibus, Syslog, Webhook string }
-	line, rerr := bufio.NewReader(out).ReadBytes('\n')
+	lines := bufio.NewReader(out)
+	line, rerr := lines.ReadBytes('\n')
+	s.stdout.Write(line)
 	go func() {
-		_, _ = io.Copy(io.Discard, out)
+		_, _ = io.Copy(&s.stdout, lines)
 		s.exited <- s.cmd.Wait()
 	}()
 	if rerr != nil || json.Unmarshal(line, &ready) != nil || ready.Event != "ready" {
