@@ -37,6 +37,9 @@
 //     follower on; if it loses that connection, its followers look every
 //     [Options.PollEvery] until it is back. They survive a restart of the server.
 //
+// Expiry goes by the clock of the server, which every process watches by its own monotonic
+// clock: docs/engines.md says what a wrong one can do, and file sql/clock.sql how.
+//
 // [Log.BatchInTx] makes a batch a part of a transaction of the program's own.
 //
 // # Looking at it with SQL

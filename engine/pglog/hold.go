@@ -67,7 +67,7 @@ func (l *Log) hold(ctx context.Context, op string) (*holder, error) {
 	h.mu.conn = conn
 	h.mu.tx, err = conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err == nil {
-		err = h.mu.tx.QueryRow(ctx, l.dialect.sql("SELECT greatest({schema}.tick($1), l.clock) FROM {schema}.log l"), poolSource{l}.moment()).Scan(&h.now)
+		err = h.mu.tx.QueryRow(ctx, l.dialect.sql("SELECT {schema}.tick($1)"), poolSource{l}.moment()).Scan(&h.now)
 	}
 	if err != nil {
 		conn.Release() // the pool drops a connection with an open transaction

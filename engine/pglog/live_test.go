@@ -105,10 +105,10 @@ func TestListenerComesBack(t *testing.T) {
 	commit(t, log, batch("k", "0"))
 	got := followed(t, other, mainstem.Filter{Spaces: []string{"s"}})
 	receive(t, got, "k@1=0")
-	const listeners = "SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock'"
+	const listeners = "SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1836253186"
 	for n := range 3 {
 		eventually(t, "somebody listens", func() bool { return value[int](t, c, listeners) == 1 })
-		execute(t, c, "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock'")
+		execute(t, c, "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1836253186")
 		commit(t, log, batch("k", fmt.Sprint(n)))
 		receive(t, got, fmt.Sprintf("k@%d=%d", n+2, n))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Log is a log in a PostgreSQL database. It implements [mainstem.Log],
-// [mainstem.Snapshotter] and [mainstem.Checker]. Open it with [Open].
+// [mainstem.Snapshotter], [mainstem.Checker] and [mainstem.ClockKeeper]. Open it with [Open].
 type Log struct {
 	view
 	opts    Options
@@ -27,6 +27,7 @@ type Log struct {
 	commits *pgxpool.Pool // one connection, so that readers cannot keep commits waiting
 	held    *pgxpool.Pool // for snapshots and long scans
 
+	clock     clock
 	committer committer
 	known     known
 	pace      pace
@@ -45,6 +46,7 @@ var (
 	_ mainstem.Log         = (*Log)(nil)
 	_ mainstem.Snapshotter = (*Log)(nil)
 	_ mainstem.Checker     = (*Log)(nil)
+	_ mainstem.ClockKeeper = (*Log)(nil)
 )
 
 // closeGrace is how long Close waits for running calls before it cuts their connections.
@@ -117,7 +119,7 @@ func (l *Log) open(ctx context.Context, url string) error {
 		return err
 	}
 	l.server.walDelay = time.Duration(ms * float64(time.Millisecond))
-	return nil
+	return l.openClock(ctx, c.Conn())
 }
 
 // afterConnect gives a connection the settings that the engine relies on. A default of
@@ -129,6 +131,7 @@ func (l *Log) afterConnect(ctx context.Context, c *pgx.Conn) error {
 	for _, s := range settings {
 		text += ", set_config('" + s[0] + "', '" + s[1] + "', false)"
 	}
+	text += ", pg_advisory_lock_shared(" + l.dialect.lock(lockPresent) + ")"
 	_, err := c.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }

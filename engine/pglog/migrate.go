@@ -20,11 +20,13 @@ var files embed.FS
 
 // migrations make format n of the schema from format n-1, each in one transaction.
 // Tables that were released never change: a new format is a new entry. Functions and views
-// replace those of their name; the format that changed one runs its file again.
+// replace those of their name: the newest format that changed a file runs it, and earlier
+// ones leave it out, because it may need tables that they do not have.
 var migrations = [][]string{
-	{"tables.sql", "apply.sql", "commit.sql", "sweep.sql", "views.sql"},
-	{"append.sql"},
-	{"apply.sql", "commit.sql", "views.sql", "append.sql"}, // the largest MaxAge is no overflow
+	{"tables.sql"},
+	{}, // puts to one key have a function of their own
+	{}, // the largest MaxAge is no overflow
+	{"clock.sql", "apply.sql", "commit.sql", "sweep.sql", "views.sql", "append.sql"}, // records keep what the clock showed
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.
@@ -32,6 +34,7 @@ const (
 	lockMigrate = 0x6d73_0000 + iota
 	lockOrder   // held by who has the end of the order
 	lockListen  // shared by those who listen for new records
+	lockPresent // shared by every connection of those who have the log open
 )
 
 // settings make PostgreSQL plan the statements of the engine the way they are meant:

@@ -42,6 +42,10 @@ type Options struct {
 	PollEvery time.Duration
 	// Now is the clock. Default: that of the server, one for all processes.
 	Now func() time.Time
+	// Monotonic is the time since some fixed moment by a clock that nobody sets; jumps of
+	// the clock are noticed by it. Default: this process's own; with Now, the monotonic
+	// readings of its times: if they have none, Now is always believed.
+	Monotonic func() time.Duration
 	// Logger receives what an operator should know. Default: discards.
 	Logger *slog.Logger
 	// MustExist makes Open fail with NotFound instead of creating the tables.

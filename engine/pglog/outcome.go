@@ -26,7 +26,6 @@ func (c *committer) commit(group []*waiter) {
 			return
 		}
 	}
-	call.params[paramNow] = c.l.now()
 	call.params[paramSync] = c.l.synchronous(batches)
 	c.release(group)
 	res, fate, err := c.l.send(c.l.life, call)
@@ -207,7 +206,7 @@ func (l *Log) published(call *call, res *result) {
 	if last > res.base {
 		l.hub.announce(last, call.touched)
 		if call.ttl > 0 {
-			l.sweeper.expiresAt(res.time + call.ttl)
+			l.sweeper.expiresAt(min(res.time, l.clock.now()) + call.ttl)
 		}
 	}
 	missing := map[string]bool{}

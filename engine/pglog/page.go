@@ -237,7 +237,7 @@ func integer(b []byte) (int64, error) {
 type source interface {
 	// query calls fill with the rows of a statement; the connection is free afterwards.
 	query(ctx context.Context, op string, fill func(pgx.Rows) error, sql string, args ...any) error
-	// moment returns the time that nothing of the read may exceed, unix ns: null if it is now.
+	// moment returns the reading of the clock that the read goes by, as the function tick takes it.
 	moment() *int64
 	// exact reports whether pages must not overrun, because the connection must not break.
 	exact() bool
@@ -271,9 +271,6 @@ func (s poolSource) query(ctx context.Context, op string, fill func(pgx.Rows) er
 func (s poolSource) exact() bool { return false }
 
 func (s poolSource) moment() *int64 {
-	if s.l.opts.Now == nil {
-		return nil
-	}
-	now := s.l.opts.Now().UnixNano()
+	now := s.l.clock.reading()
 	return &now
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -181,8 +182,8 @@ func (r *keyReader) statement(limit int, exact bool) (string, []any) {
 	} else {
 		extra = ""
 	}
-	s.text.WriteString(" FROM {schema}.record r WHERE r.key = " + key + " AND (r.expires IS NULL OR r.expires > " + now + ")" +
-		" AND (" + oldest + " = 0 OR r.time >= " + now + " - " + oldest + ")")
+	s.text.WriteString(" FROM {schema}.record r WHERE r.key = " + key + " AND " +
+		strings.ReplaceAll(alive("r", now), "s.max_age", oldest))
 	r.between(&s, key)
 	order := "i.version"
 	if r.vs.Reverse {

@@ -38,14 +38,6 @@ func placeholders(n int) string {
 	return "(" + strings.Join(args, ", ") + ")"
 }
 
-// now returns the time for the server: null if its own is the log's clock.
-func (l *Log) now() []byte {
-	if l.opts.Now == nil {
-		return nil
-	}
-	return bigint(l.opts.Now().UnixNano())
-}
-
 // Levels of synchronous_commit, from the least.
 var levels = []string{"off", "local", ""}
 
@@ -82,6 +74,10 @@ const asyncDelays = 3
 
 // send makes the call in a transaction of its own and says what became of it if it failed.
 func (l *Log) send(ctx context.Context, c *call) (*result, fate, error) {
+	if err := l.publishHold(ctx); err != nil {
+		return nil, again, err
+	}
+	c.params[paramNow] = bigint(l.clock.reading())
 	conn, err := l.commits.Acquire(ctx)
 	if err != nil {
 		return nil, again, err
@@ -181,7 +177,7 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 	if err != nil {
 		return mainstem.Receipt{}, err
 	}
-	c.params[paramNow] = l.now()
+	c.params[paramNow] = bigint(l.clock.reading()) // publishing a hold could wait for tx
 	started := false
 	res, err := l.execute(ctx, conn, commitStatement, l.sql.inside, c, &started)
 	if err != nil {
@@ -198,7 +194,7 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 		return mainstem.Receipt{}, f.explain(b, 0)
 	}
 	if c.ttl > 0 {
-		l.sweeper.expiresAt(res.time + c.ttl + int64(time.Second)) // unless it is committed later: then the next round finds it
+		l.sweeper.expiresAt(l.clock.now() + c.ttl + int64(time.Second)) // unless it is committed later: then the next round finds it
 	}
 	return res.receipt(b.Len())
 }

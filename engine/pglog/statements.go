@@ -21,8 +21,13 @@ type statements struct {
 // alive is the condition under which a reader sees a record t (or the newest record of
 // a key t) of space s at the time in now.
 func alive(t, now string) string {
+	key := "{t}.key"
+	if t == "k" {
+		key = "k.id"
+	}
 	return strings.NewReplacer("{t}", t, "{now}", now).Replace(
-		"({t}.expires IS NULL OR {t}.expires > {now}) AND (s.max_age = 0 OR {t}.time >= {now} - s.max_age)")
+		"(({t}.expires IS NULL OR {t}.expires > {now}) AND (s.max_age = 0 OR coalesce({t}.clock, {t}.time) >= {now} - s.max_age)" +
+			" OR {schema}.still({now}, " + key + ", {t}.version, coalesce({t}.clock, {t}.time), {t}.expires, s.max_age))")
 }
 
 func newStatements(d dialect) statements {

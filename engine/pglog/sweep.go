@@ -2,6 +2,7 @@ package pglog
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -84,25 +85,26 @@ func (s *sweeper) run(ctx context.Context) {
 
 // wait returns how long the sweeper may sleep.
 func (s *sweeper) wait() time.Duration {
+	now := s.l.clock.now() // may call expiresAt
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.next == 0 {
 		return s.l.opts.SweepEvery
 	}
-	now := time.Now()
-	if s.l.opts.Now != nil {
-		now = s.l.opts.Now()
-	}
-	return min(max(time.Duration(s.mu.next-now.UnixNano()), sweepPause), s.l.opts.SweepEvery)
+	return min(max(time.Duration(s.mu.next-now), sweepPause), s.l.opts.SweepEvery)
 }
 
 // Sweep removes now what has expired or exceeds the limits of its space. The engine does
 // so by itself; tests and operators call it to be sure.
 func (l *Log) Sweep(ctx context.Context) error {
+	if err := l.checkClock(ctx); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		sql  string
 		args []any
 	}{
+		{"SELECT {schema}.sweep_clock($1, $2)", []any{sweepChunk * 4}},
 		{"SELECT {schema}.sweep_expired($1, $2)", []any{sweepChunk}},
 		{"SELECT {schema}.sweep_spaces($1, $2, $3)", []any{int64(mainstem.DefaultTombstoneAge), sweepChunk}},
 		{"SELECT {schema}.sweep_remains($1, $2, $3)", []any{int64(l.opts.BatchIDAge), sweepChunk * 4}},
@@ -138,13 +140,17 @@ func (l *Log) sweepNext(ctx context.Context) error {
 	}
 	defer end()
 	var next *int64
-	if err := l.reads.QueryRow(ctx, l.dialect.sql("SELECT min(expires) FROM {schema}.record")).Scan(&next); err != nil {
+	var state clockRow
+	published := l.clock.published.Load()
+	const text = "SELECT l.clock, l.boundary, l.ahead, l.set_backs, (SELECT min(r.expires) FROM {schema}.record r) FROM {schema}.log l"
+	if err := l.reads.QueryRow(ctx, l.dialect.sql(text)).Scan(&state.newest, &state.boundary, &state.ahead, &state.setBacks, &next); err != nil {
 		return l.mapError(ctx, "sweep", err)
 	}
+	l.learn(state, published)
 	l.sweeper.mu.Lock()
 	defer l.sweeper.mu.Unlock()
 	if l.sweeper.mu.next = 0; next != nil {
-		l.sweeper.mu.next = *next
+		l.sweeper.mu.next = *next + min(state.ahead, math.MaxInt64-*next)
 	}
 	return nil
 }

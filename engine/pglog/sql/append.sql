@@ -12,8 +12,8 @@ BEGIN
 			SELECT * FROM {schema}.key o WHERE o.space = s.id AND o.name = c_name[u.i] AND o.mark = c_mark[u.i] OFFSET 0
 		) k ON true
 		WHERE CASE WHEN c_test[u.i] = 0 THEN k.version IS DISTINCT FROM c_version[u.i] ELSE (c_test[u.i] = 1) =
-			(k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-				AND (s.max_age = 0 OR k.time >= p_now - s.max_age)) IS TRUE END);
+			(k.position IS NOT NULL AND k.tomb = 0 AND ((k.expires IS NULL OR k.expires > p_now) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= p_now - s.max_age)
+				OR {schema}.still(p_now, k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age))) IS TRUE END);
 END $$;
 
 -- Commits puts to one key, in a transaction of its own. p_n records carry p_items items and
@@ -33,7 +33,9 @@ CREATE OR REPLACE FUNCTION {schema}.append(p_now bigint, p_given bigint, p_sync 
 LANGUAGE plpgsql AS $$
 DECLARE
 	base bigint;
-	now bigint;
+	now bigint; -- what the clock shows
+	at bigint;  -- the time of the records
+	latest bigint;
 	far bigint;
 	space_id integer;
 	keep integer;
@@ -52,13 +54,19 @@ BEGIN
 	IF pg_advisory_xact_lock({order}) IS NULL THEN
 		RETURN NULL;
 	END IF;
-	SELECT l.position, greatest(l.clock, least(p_given, {schema}.tick(p_now))), s.id, s.history, coalesce(k.version, t.floor), coalesce(k.held, 0), coalesce(k.id, l.position + p_n), k.id IS NULL
-	INTO base, now, space_id, keep, head, had, key_id, fresh
+	SELECT l.position, l.clock, l.reading, {schema}.tick(p_now), s.id, s.history, coalesce(k.version, t.floor), coalesce(k.held, 0), coalesce(k.id, l.position + p_n), k.id IS NULL
+	INTO base, at, latest, now, space_id, keep, head, had, key_id, fresh
 	FROM {schema}.space s JOIN {schema}.total t ON t.space = s.id CROSS JOIN {schema}.log l
 	LEFT JOIN LATERAL (
 		SELECT * FROM {schema}.key o WHERE o.space = s.id AND o.name = p_name AND o.mark = p_mark OFFSET 0
 	) k ON true
 	WHERE s.name = p_space;
+	IF p_given IS NOT NULL OR latest - now > 1000000000 THEN -- not so often
+		SELECT p.o_now, p.o_time INTO now, at FROM {schema}.present(p_now, p_given) p;
+	ELSE
+		now := greatest(now, latest);
+		at := greatest(at, now);
+	END IF;
 	IF space_id IS NULL OR keep > 0 AND p_n > keep OR c_test IS NOT NULL AND NOT {schema}.holds(now, c_space, c_name, c_mark, c_test, c_version) THEN
 		RETURN NULL;
 	END IF;
@@ -66,8 +74,8 @@ BEGIN
 		ends := now + least(p_ttl, 9223372036854775807 - now);
 	END IF;
 	IF fresh THEN
-		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, expires, tomb, held)
-		VALUES (key_id, space_id, p_name, p_mark, p_rest, head + p_items, key_id, now, ends, 0, p_n);
+		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, clock, expires, tomb, held)
+		VALUES (key_id, space_id, p_name, p_mark, p_rest, head + p_items, key_id, at, nullif(now, at), ends, 0, p_n);
 	ELSE
 		IF keep > 0 AND had + p_n > keep THEN
 			WITH d AS (
@@ -76,29 +84,29 @@ BEGIN
 				RETURNING r.size
 			) SELECT count(*), coalesce(sum(d.size), 0) INTO gone, freed FROM d;
 		END IF;
-		UPDATE {schema}.key k SET version = head + p_items, position = base + p_n, time = now, expires = ends, tomb = 0, held = had + p_n - gone
+		UPDATE {schema}.key k SET version = head + p_items, position = base + p_n, time = at, clock = nullif(now, at), expires = ends, tomb = 0, held = had + p_n - gone
 		WHERE k.id = key_id;
 	END IF;
 	IF p_n = 1 THEN
-		INSERT INTO {schema}.record (key, version, position, time, expires, count, space, size, tomb, headers, value)
-		VALUES (key_id, head + p_items, base + 1, now, ends, p_items, space_id, p_bytes, 0, p_headers, p_value);
+		INSERT INTO {schema}.record (key, version, position, time, clock, expires, count, space, size, tomb, headers, value)
+		VALUES (key_id, head + p_items, base + 1, at, nullif(now, at), ends, p_items, space_id, p_bytes, 0, p_headers, p_value);
 	ELSIF w_count IS NULL AND w_ttl IS NULL THEN
-		INSERT INTO {schema}.record (key, version, position, time, count, space, size, tomb, headers, value)
-		SELECT key_id, head + u.i, base + u.i, now, 1, space_id, w_size[u.i], 0, w_headers[u.i], w_value[u.i]
+		INSERT INTO {schema}.record (key, version, position, time, clock, count, space, size, tomb, headers, value)
+		SELECT key_id, head + u.i, base + u.i, at, nullif(now, at), 1, space_id, w_size[u.i], 0, w_headers[u.i], w_value[u.i]
 		FROM (SELECT generate_series(1, p_n) AS i) u;
 	ELSE
 		far := 9223372036854775807 - now;
-		INSERT INTO {schema}.record (key, version, position, time, expires, count, space, size, tomb, headers, value)
-		SELECT key_id, head + coalesce(w_upto[u.i], u.i), base + u.i, now, CASE WHEN w_ttl[u.i] > 0 THEN now + least(w_ttl[u.i], far) END,
+		INSERT INTO {schema}.record (key, version, position, time, clock, expires, count, space, size, tomb, headers, value)
+		SELECT key_id, head + coalesce(w_upto[u.i], u.i), base + u.i, at, nullif(now, at), CASE WHEN w_ttl[u.i] > 0 THEN now + least(w_ttl[u.i], far) END,
 			coalesce(w_count[u.i], 1), space_id, w_size[u.i], 0, w_headers[u.i], w_value[u.i]
 		FROM (SELECT generate_series(1, p_n) AS i) u;
 	END IF;
 	UPDATE {schema}.total t SET keys = t.keys + (had = 0)::integer, records = t.records + p_n - gone, bytes = t.bytes + p_bytes - freed,
-		last = base + p_n, updated = now
+		last = base + p_n, updated = at
 	WHERE t.space = space_id;
-	UPDATE {schema}.log SET position = base + p_n, clock = now;
+	UPDATE {schema}.log SET position = base + p_n, clock = at, reading = greatest(reading, now);
 	IF NOT pg_try_advisory_xact_lock({listen}) THEN
 		PERFORM {schema}.announce(base + p_n, ARRAY[space_id]);
 	END IF;
-	RETURN ARRAY[base, now, head];
+	RETURN ARRAY[base, at, head];
 END $$;

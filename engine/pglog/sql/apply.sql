@@ -1,11 +1,6 @@
--- Time of the log: p_now, or that of the server.
-CREATE OR REPLACE FUNCTION {schema}.tick(p_now bigint) RETURNS bigint LANGUAGE sql AS $$
-	SELECT coalesce(p_now, (date_part('epoch', clock_timestamp()) * 1000000)::bigint * 1000)
-$$;
-
 -- Takes the place at the end of the order: until the transaction ends, nobody else
 -- gets one. Only then is anything read, so that it is the state before the batch.
--- The time is that of the clock, or p_given if it is earlier, but never decreases.
+-- o_time is the reading of the clock, or p_given; see present.
 CREATE OR REPLACE FUNCTION {schema}.enter(p_now bigint, p_given bigint, OUT o_base bigint, OUT o_time bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -14,7 +9,7 @@ BEGIN
 		-- A snapshot from before the lock would show an older state: this fails then.
 		PERFORM 1 FROM {schema}.log FOR UPDATE;
 	END IF;
-	SELECT l.position, greatest(l.clock, least(p_given, {schema}.tick(p_now))) INTO o_base, o_time FROM {schema}.log l;
+	SELECT p.o_base, p.o_now INTO o_base, o_time FROM {schema}.present(p_now, p_given) p;
 END $$;
 
 -- Tells listeners, if there are any, that spaces have records up to p_last. Whoever
@@ -45,7 +40,8 @@ END $$;
 -- added up for each key: k_n and k_bytes, its records and their bytes; k_count, their
 -- items; k_last and k_ttl, the place of its last record and how long that lives; and for
 -- each record w_upto, the items of its key up to its end. So versions are those of the
--- heads, o_heads, plus w_upto, and positions p_base plus the place. Spaces are given by
+-- heads, o_heads, plus w_upto, and positions p_base plus the place. p_now is the reading of
+-- the clock; the time of the records is never before that of the newest. Spaces are given by
 -- name. Does nothing, and returns no o_last, if one does not exist or a key gets more
 -- records than its space keeps.
 CREATE OR REPLACE FUNCTION {schema}.puts(p_base bigint, p_now bigint, p_spaces text[],
@@ -57,6 +53,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	far bigint := 9223372036854775807 - p_now; -- a time to live beyond this is for ever
 	places integer := cardinality(k_space);
+	at bigint := (SELECT greatest(l.clock, p_now) FROM {schema}.log l);
 	ids bigint[];
 	held bigint[];
 	history integer[];
@@ -83,13 +80,13 @@ BEGIN
 		RETURN;
 	END IF;
 	IF fresh THEN
-		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, expires, tomb, held)
-		SELECT p_base + k_last[u.i], o_spaces[u.i], k_name[u.i], k_mark[u.i], coalesce(k_rest[u.i], ''), o_heads[u.i] + k_count[u.i], p_base + k_last[u.i], p_now,
+		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, clock, expires, tomb, held)
+		SELECT p_base + k_last[u.i], o_spaces[u.i], k_name[u.i], k_mark[u.i], coalesce(k_rest[u.i], ''), o_heads[u.i] + k_count[u.i], p_base + k_last[u.i], at, nullif(p_now, at),
 			CASE WHEN k_ttl[u.i] > 0 THEN p_now + least(k_ttl[u.i], far) END, 0, k_n[u.i]
 		FROM (SELECT generate_series(1, places) AS i) u WHERE ids[u.i] IS NULL;
 	END IF;
 	IF known THEN
-		UPDATE {schema}.key k SET version = o_heads[u.i] + k_count[u.i], position = p_base + k_last[u.i], time = p_now,
+		UPDATE {schema}.key k SET version = o_heads[u.i] + k_count[u.i], position = p_base + k_last[u.i], time = at, clock = nullif(p_now, at),
 			expires = CASE WHEN k_ttl[u.i] > 0 THEN p_now + least(k_ttl[u.i], far) END, tomb = 0,
 			held = CASE WHEN history[u.i] = 0 THEN k.held + k_n[u.i] ELSE least(k.held + k_n[u.i], history[u.i]) END
 		FROM (SELECT generate_series(1, places) AS i) u WHERE k.id = ids[u.i];
@@ -108,18 +105,18 @@ BEGIN
 		UPDATE {schema}.total t SET records = t.records - x.n, bytes = t.bytes - x.size
 		FROM (SELECT d.space, count(*) AS n, sum(d.size) AS size FROM d GROUP BY d.space) x WHERE t.space = x.space;
 	END IF;
-	INSERT INTO {schema}.record (key, version, position, time, expires, count, space, size, tomb, headers, value)
-	SELECT coalesce(ids[w_key[u.i]], p_base + k_last[w_key[u.i]]), o_heads[w_key[u.i]] + w_upto[u.i], p_base + u.i, p_now,
+	INSERT INTO {schema}.record (key, version, position, time, clock, expires, count, space, size, tomb, headers, value)
+	SELECT coalesce(ids[w_key[u.i]], p_base + k_last[w_key[u.i]]), o_heads[w_key[u.i]] + w_upto[u.i], p_base + u.i, at, nullif(p_now, at),
 		CASE WHEN w_ttl[u.i] > 0 THEN p_now + least(w_ttl[u.i], far) END, w_count[u.i], o_spaces[w_key[u.i]], w_size[u.i], 0, w_headers[u.i], w_value[u.i]
 	FROM (SELECT generate_series(1, cardinality(w_key)) AS i) u;
 	UPDATE {schema}.total t SET keys = t.keys + x.keys, records = t.records + x.n, bytes = t.bytes + x.bytes,
-		last = p_base + x.last, updated = p_now
+		last = p_base + x.last, updated = at
 	FROM (
 		SELECT o_spaces[u.i] AS space, sum((held[u.i] = 0)::integer) AS keys, sum(k_n[u.i]) AS n, sum(k_bytes[u.i]) AS bytes, max(k_last[u.i]) AS last
 		FROM (SELECT generate_series(1, places) AS i) u GROUP BY o_spaces[u.i]
 	) x WHERE t.space = x.space;
 	o_last := p_base + cardinality(w_key);
-	UPDATE {schema}.log SET position = o_last, clock = p_now;
+	UPDATE {schema}.log SET position = o_last, clock = at, reading = greatest(reading, p_now);
 END $$;
 
 -- Applies puts and tombstones, in their order, those of the batches in p_skip left out.
@@ -133,13 +130,14 @@ CREATE OR REPLACE FUNCTION {schema}.apply(p_base bigint, p_now bigint, p_ids int
 LANGUAGE plpgsql AS $$
 DECLARE
 	far bigint := 9223372036854775807 - p_now;
+	at bigint := (SELECT greatest(l.clock, p_now) FROM {schema}.log l);
 BEGIN
 	WITH w AS MATERIALIZED (
 		SELECT u.ord, u.key, s.id AS space, u.op, u.count, u.size, s.history,
 			CASE WHEN u.ttl > 0 THEN p_now + least(u.ttl, far) END AS expires,
 			k.id, coalesce(k.version, t.floor) AS head, coalesce(k.held, 0) AS held,
-			k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-				AND (s.max_age = 0 OR k.time >= p_now - s.max_age) AS live
+			k.position IS NOT NULL AND k.tomb = 0 AND ((k.expires IS NULL OR k.expires > p_now) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= p_now - s.max_age)
+				OR {schema}.still(p_now, k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age)) AS live
 		FROM unnest(w_batch, w_key, w_op, w_count, w_ttl, w_size) WITH ORDINALITY AS u(batch, key, op, count, ttl, size, ord)
 		JOIN {schema}.space s ON s.id = p_ids[k_space[u.key]]
 		JOIN {schema}.total t ON t.space = s.id
@@ -159,17 +157,17 @@ BEGIN
 			count(*) OVER same AS n, max(v.position) OVER same AS last
 		FROM v WHERE v.made WINDOW same AS (PARTITION BY v.key)
 	), known AS (
-		UPDATE {schema}.key k SET version = x.version, position = x.position, time = p_now, expires = x.expires, tomb = x.op,
+		UPDATE {schema}.key k SET version = x.version, position = x.position, time = at, clock = nullif(p_now, at), expires = x.expires, tomb = x.op,
 			held = CASE WHEN x.history = 0 THEN k.held + x.n ELSE least(k.held + x.n, x.history) END
 		FROM x WHERE x.age = 1 AND k.id = x.id
 	), fresh AS (
-		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, expires, tomb, held)
-		SELECT x.last, x.space, k_name[x.key], k_mark[x.key], coalesce(k_rest[x.key], ''), x.version, x.position, p_now, x.expires, x.op,
+		INSERT INTO {schema}.key (id, space, name, mark, rest, version, position, time, clock, expires, tomb, held)
+		SELECT x.last, x.space, k_name[x.key], k_mark[x.key], coalesce(k_rest[x.key], ''), x.version, x.position, at, nullif(p_now, at), x.expires, x.op,
 			CASE WHEN x.history = 0 THEN x.n ELSE least(x.n, x.history) END
 		FROM x WHERE x.age = 1 AND x.id IS NULL
 	), added AS (
-		INSERT INTO {schema}.record (key, version, position, time, expires, count, space, size, tomb, headers, value)
-		SELECT coalesce(x.id, x.last), x.version, x.position, p_now, x.expires, x.count, x.space, x.size, x.op,
+		INSERT INTO {schema}.record (key, version, position, time, clock, expires, count, space, size, tomb, headers, value)
+		SELECT coalesce(x.id, x.last), x.version, x.position, at, nullif(p_now, at), x.expires, x.count, x.space, x.size, x.op,
 			w_headers[x.ord], w_value[x.ord]
 		FROM x WHERE x.history = 0 OR x.age <= x.history
 	), trimmed AS (
@@ -191,14 +189,14 @@ BEGIN
 		) d GROUP BY d.space
 	), counted AS (
 		UPDATE {schema}.total t SET keys = t.keys + s.keys, records = t.records + s.records, bytes = t.bytes + s.bytes,
-			last = greatest(t.last, s.last), updated = p_now
+			last = greatest(t.last, s.last), updated = at
 		FROM sums s WHERE t.space = s.space RETURNING t.space
 	)
 	SELECT array_agg(CASE WHEN v.made THEN v.version ELSE 0 END ORDER BY v.ord), coalesce(max(v.position), p_base),
 		(SELECT array_agg(c.space) FROM counted c)
 	INTO o_versions, o_last, o_spaces FROM v;
 	IF o_last > p_base THEN
-		UPDATE {schema}.log SET position = o_last, clock = p_now;
+		UPDATE {schema}.log SET position = o_last, clock = at, reading = greatest(reading, p_now);
 	END IF;
 END $$;
 
@@ -218,7 +216,7 @@ BEGIN
 	END IF;
 	UPDATE {schema}.key SET held = held - n WHERE id = p_key RETURNING * INTO k;
 	IF k.version BETWEEN p_from AND p_to THEN
-		UPDATE {schema}.key SET position = NULL, time = p_now, expires = NULL, tomb = 0 WHERE id = p_key;
+		UPDATE {schema}.key SET position = NULL, time = p_now, clock = NULL, expires = NULL, tomb = 0 WHERE id = p_key;
 	END IF;
 	UPDATE {schema}.total SET keys = keys - (k.held = 0)::integer, records = records - n, bytes = bytes - b WHERE space = k.space;
 END $$;

@@ -30,8 +30,9 @@ BEGIN
 		END IF;
 	ELSE
 		SELECT h.tomb, h.size INTO r FROM {schema}.record h JOIN {schema}.space s ON s.id = h.space
-		WHERE h.key = k.id AND h.version = p_version AND (h.expires IS NULL OR h.expires > p_now)
-			AND (s.max_age = 0 OR h.time >= p_now - s.max_age);
+		WHERE h.key = k.id AND h.version = p_version AND ((h.expires IS NULL OR h.expires > p_now)
+			AND (s.max_age = 0 OR coalesce(h.clock, h.time) >= p_now - s.max_age)
+			OR {schema}.still(p_now, h.key, h.version, coalesce(h.clock, h.time), h.expires, s.max_age));
 		IF NOT FOUND THEN
 			o_fault := true;
 		ELSIF p_op = 6 THEN
@@ -132,8 +133,8 @@ BEGIN
 			SELECT * FROM {schema}.key i WHERE i.space = p_ids[c.space] AND i.name = c.name AND i.mark = c.mark OFFSET 0
 		) k ON true
 		LEFT JOIN {schema}.space s ON s.id = k.space
-		CROSS JOIN LATERAL (SELECT (k.position IS NOT NULL AND k.tomb = 0 AND (k.expires IS NULL OR k.expires > p_now)
-			AND (s.max_age = 0 OR k.time >= p_now - s.max_age)) IS TRUE) AS l(live)
+		CROSS JOIN LATERAL (SELECT (k.position IS NOT NULL AND k.tomb = 0 AND ((k.expires IS NULL OR k.expires > p_now) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= p_now - s.max_age)
+				OR {schema}.still(p_now, k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age))) IS TRUE) AS l(live)
 		WHERE c.batch <> ALL (p_skip)
 			AND CASE c.test WHEN 0 THEN k.version IS DISTINCT FROM c.version WHEN 1 THEN l.live ELSE NOT l.live END
 		ORDER BY c.batch, c.ord
@@ -222,6 +223,7 @@ DECLARE
 	found jsonb;
 	newest bigint;
 	touched integer[];
+	now bigint; -- what the clock shows; o_time is the time of the records
 BEGIN
 	IF p_sync IS NOT NULL THEN
 		PERFORM set_config('synchronous_commit', p_sync, true);
@@ -231,7 +233,7 @@ BEGIN
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		PERFORM 1 FROM {schema}.log FOR UPDATE;
 	END IF;
-	SELECT l.position, greatest(l.clock, least(p_given, {schema}.tick(p_now))) INTO o_base, o_time FROM {schema}.log l;
+	SELECT p.o_base, p.o_now, p.o_time INTO o_base, now, o_time FROM {schema}.present(p_now, p_given) p;
 	IF p_ids IS NOT NULL THEN
 		SELECT array_agg(u.i), jsonb_agg(jsonb_build_object('batch', u.i, 'first', b.first, 'last', b.last, 'time', b.time, 'versions', b.versions))
 		INTO list, o_duplicates FROM unnest(p_ids) WITH ORDINALITY AS u(id, i) JOIN {schema}.batch b ON b.id = u.id;
@@ -239,14 +241,14 @@ BEGIN
 	END IF;
 	IF c_batch IS NOT NULL THEN
 		ids := {schema}.numbers(p_spaces);
-		SELECT t.o_batches, t.o_found INTO list, o_failures FROM {schema}.test(o_time, ids, skip, c_batch, c_space, c_name, c_mark, c_test, c_version) t;
+		SELECT t.o_batches, t.o_found INTO list, o_failures FROM {schema}.test(now, ids, skip, c_batch, c_space, c_name, c_mark, c_test, c_version) t;
 		skip := skip || coalesce(list, '{}');
 	END IF;
 	IF p_ensures IS NOT NULL OR p_edits THEN
 		o_versions := '{}';
 		IF skip = '{}' THEN
 			SELECT a.o_versions, a.o_last, a.o_spaces, a.o_failure INTO o_versions, newest, touched, found
-			FROM {schema}.alone(o_base, o_time, p_spaces, p_ensures, k_space, k_name, k_mark, k_rest,
+			FROM {schema}.alone(o_base, now, p_spaces, p_ensures, k_space, k_name, k_mark, k_rest,
 				w_key, w_op, w_count, w_ttl, w_version, w_size, w_headers, w_value) a;
 			IF found IS NOT NULL THEN
 				o_failures := jsonb_build_array(found);
@@ -258,7 +260,7 @@ BEGIN
 	ELSE
 		IF k_n IS NOT NULL AND skip = '{}' THEN
 			SELECT p.o_heads, p.o_last, p.o_spaces INTO o_heads, newest, touched
-			FROM {schema}.puts(o_base, o_time, p_spaces, k_space, k_name, k_mark, k_rest, k_n, k_bytes, k_count, k_last, k_ttl,
+			FROM {schema}.puts(o_base, now, p_spaces, k_space, k_name, k_mark, k_rest, k_n, k_bytes, k_count, k_last, k_ttl,
 				w_key, w_upto, w_count, w_ttl, w_size, w_headers, w_value) p;
 		END IF;
 		IF newest IS NULL THEN
@@ -274,7 +276,7 @@ BEGIN
 				o_failures := coalesce(o_failures || found, o_failures, found);
 			END IF;
 			SELECT a.o_versions, a.o_last, a.o_spaces INTO o_versions, newest, touched
-			FROM {schema}.apply(o_base, o_time, ids, skip, k_space, k_name, k_mark, k_rest,
+			FROM {schema}.apply(o_base, now, ids, skip, k_space, k_name, k_mark, k_rest,
 				w_batch, w_key, w_op, w_count, w_ttl, w_size, w_headers, w_value) a;
 		END IF;
 	END IF;

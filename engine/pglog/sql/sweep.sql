@@ -5,21 +5,28 @@ LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	base bigint;
 	now bigint;
+	due bigint; -- now, without a jump of the clock that is held
 	newest bigint;
 	touched integer[] := '{}';
 	n integer := 0;
 	r record;
 BEGIN
 	-- Without the lock: a look that finds nothing must not wait for anybody.
-	IF NOT EXISTS (SELECT FROM {schema}.record WHERE expires <= {schema}.tick(p_now)) THEN
+	due := {schema}.due({schema}.tick(p_now));
+	IF NOT EXISTS (SELECT FROM {schema}.record WHERE expires <= due) THEN
 		RETURN 0;
 	END IF;
 	SELECT e.o_base, e.o_time INTO base, now FROM {schema}.enter(p_now, NULL) e;
+	due := {schema}.due(now);
 	newest := base;
 	FOR r IN
 		SELECT h.key, h.version, h.tomb, h.space, k.name, k.mark, s.no_feed,
 			k.version = h.version AS last, octet_length(k.name) + octet_length(k.rest) AS size
-		FROM (SELECT * FROM {schema}.record WHERE expires <= now ORDER BY expires LIMIT p_limit) h
+		FROM (
+			SELECT * FROM {schema}.record o WHERE o.expires <= due
+				AND NOT EXISTS (SELECT FROM {schema}.moved m WHERE m.key = o.key AND m.version = o.version AND m.was <= due)
+			ORDER BY o.expires LIMIT p_limit
+		) h
 		LEFT JOIN {schema}.key k ON k.id = h.key LEFT JOIN {schema}.space s ON s.id = h.space
 	LOOP
 		n := n + 1;
@@ -54,7 +61,7 @@ DECLARE
 BEGIN
 	FOR r IN
 		SELECT h.key, h.version, k.version AS newest, k.held
-		FROM (SELECT * FROM {schema}.record WHERE space = p_space AND tomb <> 0 AND time < p_before ORDER BY time LIMIT p_limit) h
+		FROM (SELECT * FROM {schema}.record WHERE space = p_space AND tomb <> 0 AND coalesce(clock, time) < p_before ORDER BY coalesce(clock, time) LIMIT p_limit) h
 		JOIN {schema}.key k ON k.id = h.key
 	LOOP
 		n := n + 1;
@@ -79,9 +86,11 @@ BEGIN
 	RETURN n;
 END $$;
 
+DROP FUNCTION IF EXISTS {schema}.sweep_oldest(integer, bigint, bigint, bigint, integer);
+
 -- Removes up to p_limit of the oldest records of a space: those written before p_before,
 -- and as many as are needed to free p_excess bytes.
-CREATE OR REPLACE FUNCTION {schema}.sweep_oldest(p_space integer, p_before bigint, p_excess bigint, p_now bigint, p_limit integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {schema}.sweep_oldest(p_space integer, p_before bigint, p_excess bigint, p_now bigint, p_due bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
 	n integer := 0;
@@ -89,9 +98,10 @@ DECLARE
 BEGIN
 	FOR r IN
 		SELECT o.key, o.version FROM (
-			SELECT h.key, h.version, h.time, sum(h.size) OVER (ORDER BY h.position) - h.size AS freed
+			SELECT h.key, h.version, coalesce(h.clock, h.time) AS clock, sum(h.size) OVER (ORDER BY h.position) - h.size AS freed
 			FROM (SELECT * FROM {schema}.record WHERE space = p_space ORDER BY position LIMIT p_limit) h
-		) o WHERE o.time < p_before OR o.freed < p_excess
+		) o WHERE o.freed < p_excess OR o.clock < p_before AND NOT EXISTS (
+			SELECT FROM {schema}.moved m WHERE m.key = o.key AND m.version = o.version AND m.was <= p_due)
 	LOOP
 		n := n + 1;
 		PERFORM {schema}.cut(r.key, r.version, r.version, p_now);
@@ -105,6 +115,7 @@ CREATE OR REPLACE FUNCTION {schema}.sweep_spaces(p_now bigint, p_default_age big
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	now bigint;
+	due bigint; -- now, without a jump of the clock that is held
 	n integer := 0;
 	s record;
 BEGIN
@@ -112,16 +123,17 @@ BEGIN
 		RETURN 0;
 	END IF;
 	SELECT e.o_time INTO now FROM {schema}.enter(p_now, NULL) e;
+	due := {schema}.due(now);
 	FOR s IN
 		SELECT p.*, t.bytes, CASE WHEN p.tombstone_age = 0 THEN p_default_age ELSE p.tombstone_age END AS age
 		FROM {schema}.space p JOIN {schema}.total t ON t.space = p.id
 	LOOP
 		IF s.history > 0 AND s.age > 0 THEN
-			n := n + {schema}.sweep_ended(s.id, now - s.age, now, p_limit);
+			n := n + {schema}.sweep_ended(s.id, due - s.age, now, p_limit);
 		END IF;
 		IF s.max_age > 0 OR s.max_bytes > 0 AND s.bytes > s.max_bytes THEN
-			n := n + {schema}.sweep_oldest(s.id, CASE WHEN s.max_age > 0 THEN now - s.max_age ELSE 0 END,
-				CASE WHEN s.max_bytes > 0 THEN s.bytes - s.max_bytes ELSE 0 END, now, p_limit);
+			n := n + {schema}.sweep_oldest(s.id, CASE WHEN s.max_age > 0 THEN due - s.max_age ELSE 0 END,
+				CASE WHEN s.max_bytes > 0 THEN s.bytes - s.max_bytes ELSE 0 END, now, due, p_limit);
 		END IF;
 	END LOOP;
 	RETURN n;
@@ -132,13 +144,19 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.sweep_remains(p_now bigint, p_id_age bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
+	now bigint := {schema}.tick(p_now);
+	due bigint := {schema}.due(now);
 	n integer;
 	more integer;
 	rest integer;
 	g record;
 BEGIN
+	IF now = due THEN -- those remembered while the clock was far ahead count as remembered now
+		UPDATE {schema}.batch SET stored = now WHERE id IN (
+			SELECT b.id FROM {schema}.batch b WHERE b.stored > now + least(greatest(p_id_age, 1000000000), 9223372036854775807 - now) ORDER BY b.stored DESC LIMIT p_limit FOR UPDATE SKIP LOCKED);
+	END IF;
 	DELETE FROM {schema}.batch WHERE id IN (
-		SELECT b.id FROM {schema}.batch b WHERE b.stored < {schema}.tick(p_now) - p_id_age ORDER BY b.stored LIMIT p_limit FOR UPDATE SKIP LOCKED);
+		SELECT b.id FROM {schema}.batch b WHERE b.stored < due - p_id_age ORDER BY b.stored LIMIT p_limit FOR UPDATE SKIP LOCKED);
 	GET DIAGNOSTICS n = ROW_COUNT;
 	FOR g IN SELECT space FROM {schema}.gone FOR UPDATE SKIP LOCKED LOOP
 		DELETE FROM {schema}.record WHERE (space, position) IN (

@@ -49,7 +49,8 @@ SELECT s.name AS space, {schema}.readable(k.name || k.rest) AS key, r.version AS
 	{schema}.headers(r.headers) AS headers, r.value AS bytes, {schema}.readable(r.value) AS value
 FROM {schema}.space s JOIN {schema}.key k ON k.space = s.id JOIN {schema}.record r ON r.key = k.id AND r.version = k.version
 WHERE k.position IS NOT NULL AND k.tomb = 0
-	AND (k.expires IS NULL OR k.expires > {schema}.tick(NULL)) AND (s.max_age = 0 OR k.time >= {schema}.tick(NULL) - s.max_age);
+	AND ((k.expires IS NULL OR k.expires > {schema}.tick(NULL)) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= {schema}.tick(NULL) - s.max_age)
+		OR {schema}.still({schema}.tick(NULL), k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age));
 
 -- The events of event stores: spaces named event/ and the name of the store.
 CREATE OR REPLACE VIEW {schema}.events AS
