@@ -1,12 +1,18 @@
 package natslog
 
-import "github.com/mainstemdev/mainstem"
+import (
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
+)
 
 // apply makes the facts of f true. They came with the unit u, whose messages are
 // the newest of the stream. It returns the spaces in which records appeared.
 func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	s.units[u.seq] = u
 	s.seq = u.seq + uint64(u.parts) - 1
+	if f.head > s.head {
+		s.observe(f)
+	}
 	s.head, s.time, s.nextID = max(s.head, f.head), max(s.time, f.time), max(s.nextID, f.nextID)
 	old := s.newest
 	s.newest = u.retain()
@@ -47,6 +53,10 @@ func (s *state) applyFact(ft *fact, f *frame, u *unit) *space {
 	case factDrop:
 		s.drop(s.spaceOf(ft.space), u)
 	case factReceipt:
+		ft.receipt.clock, ft.receipt.after = ft.receipt.time, f.head
+		if ft.receipt.time == f.time { // else its batch made no record, or it is stated again
+			ft.receipt.clock = f.clock
+		}
 		s.acknowledge(ft.receipt, u)
 	}
 	return nil
@@ -64,6 +74,7 @@ func (s *state) applyRecord(ft *fact, f *frame, u *unit) *space {
 	sp.phys++
 	u.holds = append(u.holds, k)
 	if ft.kind == factRestated {
+		s.clock.restated(r)
 		if old := k.at(r.version); old != nil && ft.erase {
 			old.unit.erase = true
 		}
@@ -152,11 +163,18 @@ func (s *state) acknowledge(r *receipt, u *unit) {
 	s.receiptOrder = append(s.receiptOrder, r)
 }
 
-// forgetReceipts forgets batches that were committed before a time.
-func (s *state) forgetReceipts(before int64) {
+// forgetReceipts forgets batches that were committed longer ago than age, ns.
+func (s *state) forgetReceipts(now *wallclock.Moment, age int64) {
 	n := 0
-	for n < len(s.receiptOrder) && s.receiptOrder[n].time < before {
+	for n < len(s.receiptOrder) {
 		r := s.receiptOrder[n]
+		clock, _ := now.Rebase(r.after, r.clock, 0)
+		if now.Hold == nil && clock > now.Now && clock-now.Now > age {
+			r.clock = now.Now // it was written by a clock far ahead
+		}
+		if !now.Over(clock, 0, age) {
+			break
+		}
 		s.release(r.unit)
 		delete(s.receipts, r.id)
 		s.receiptOrder[n] = nil

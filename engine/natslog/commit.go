@@ -258,9 +258,10 @@ var errAgain = errors.New("the log has moved on")
 func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.opts.Now().UnixNano()
+	l.mindClockLocked()
+	now := l.nowLocked()
 	if given := group[0].time; given != 0 {
-		now = min(now, given)
+		now.Now = min(max(given, l.st.clock.latest), now.Now)
 	}
 	t := newTx(&l.st, now, l.limit)
 	for _, r := range group {
@@ -274,11 +275,11 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 			t.rollback()
 		}
 	}
-	at := l.st.time
+	at, clock := l.st.time, l.st.time
 	if t.head > l.st.head {
-		at = t.now
+		at, clock = t.time, t.now.Now
 	}
-	return &frame{nonce: rand.Uint64(), time: at, head: t.head, nextID: t.nextID, facts: t.facts}, l.st.seq, l.st.head
+	return &frame{nonce: rand.Uint64(), time: at, clock: clock, head: t.head, nextID: t.nextID, facts: t.facts}, l.st.seq, l.st.head
 }
 
 // place has the stream take a frame directly after the message last. It returns
@@ -404,8 +405,12 @@ func (l *Log) settle(f *frame, parts []part, last uint64) {
 
 // applyLocked makes the facts of f true and wakes who waits for them.
 func (l *Log) applyLocked(f *frame, u *unit) {
+	before := l.st.clock.setBacks
 	for _, sp := range l.st.apply(f, u) {
 		l.followers.notify(sp.name)
+	}
+	if l.st.clock.setBacks != before && l.loaded {
+		l.warnSetBack()
 	}
 	l.seqLocked()
 }

@@ -32,13 +32,18 @@ func decodeHeader(value string) (piece, error) {
 // decodePart is the inverse of [frame.encode]. Keys alias meta.
 func decodePart(meta []byte) (piece, error) {
 	d := decoder{p: meta}
-	if v := d.byte(); v != frameVersion {
-		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d", errFrame, v, frameVersion)
+	version := d.byte()
+	if version != frameVersion && version != frameClocked {
+		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d and %d", errFrame, version, frameVersion, frameClocked)
 	}
 	var p piece
 	p.part, p.parts = d.uint32(), d.uint32()
 	p.nonce, p.time = d.fixed64(), int64(d.fixed64())
 	p.head, p.nextID = d.uvarint(), d.uint32()
+	p.clock = p.time
+	if version == frameClocked {
+		p.clock = d.earlier(p.time)
+	}
 	base := d.uvarint()
 	if d.bad || p.part >= p.parts {
 		return piece{}, errFrame
@@ -48,7 +53,7 @@ func decodePart(meta []byte) (piece, error) {
 	for len(d.p) > 0 && !d.bad {
 		p.facts = append(p.facts, fact{part: p.part})
 		ft := &p.facts[len(p.facts)-1]
-		d.fact(ft, prev, &p.frame, base)
+		d.fact(ft, prev, &p.frame, version, base)
 		if r := ft.rec; r != nil {
 			if r.off = off; math.MaxUint32-off < r.len {
 				return piece{}, errFrame
@@ -64,13 +69,13 @@ func decodePart(meta []byte) (piece, error) {
 }
 
 // fact reads one fact into ft.
-func (d *decoder) fact(ft, prev *fact, f *frame, base uint64) {
+func (d *decoder) fact(ft, prev *fact, f *frame, version byte, base uint64) {
 	kind := d.byte()
 	ft.kind, ft.erase = factKind(kind&^factErase), kind&factErase != 0
 	switch ft.kind {
 	case factRecord, factRestated:
 		d.key(ft, prev)
-		d.record(ft, f, base)
+		d.record(ft, f, version, base)
 	case factKey:
 		d.key(ft, prev)
 		ft.head, ft.floor = d.uvarint(), d.uvarint()
@@ -100,14 +105,14 @@ func (d *decoder) fact(ft, prev *fact, f *frame, base uint64) {
 }
 
 // record reads the fields of a record.
-func (d *decoder) record(ft *fact, f *frame, base uint64) {
+func (d *decoder) record(ft *fact, f *frame, version byte, base uint64) {
 	r := &record{version: d.uvarint(), pos: d.uvarint(), count: d.uint32()}
 	expires := d.uvarint()
 	if ft.kind == factRecord {
 		r.pos += base
-		r.time = f.time
+		r.time, r.clock = f.time, f.clock
 		if expires != 0 {
-			expires += uint64(f.time)
+			expires += uint64(f.clock)
 		}
 		below := d.uvarint()
 		ft.floor = r.version + 1 - below
@@ -116,12 +121,26 @@ func (d *decoder) record(ft *fact, f *frame, base uint64) {
 	size, length := d.uvarint(), d.uint32()
 	if ft.kind == factRestated {
 		r.time = int64(d.fixed64())
+		r.clock = r.time
+		if version == frameClocked {
+			r.clock = d.earlier(r.time)
+		}
 	}
 	r.expires, r.size, r.len = int64(expires), int64(size), length
 	r.tomb = mainstem.Tombstone(d.byte())
 	d.bad = d.bad || r.version == 0 || r.pos == 0 || r.count == 0 || uint64(r.count) > r.version ||
 		r.version == math.MaxUint64 || expires > math.MaxInt64 || size > math.MaxInt64 || r.tomb > mainstem.Expired
 	ft.rec = r
+}
+
+// earlier reads a lag and returns the moment that is earlier than time by that.
+func (d *decoder) earlier(time int64) int64 {
+	lag := d.uvarint()
+	if lag > math.MaxInt64 || time < math.MinInt64+int64(lag) {
+		d.bad = true
+		return time
+	}
+	return time - int64(lag)
 }
 
 // decoder walks bytes; whatever is malformed makes it bad.

@@ -64,7 +64,8 @@
 // frame. Processes that write at the same time compete: each commit of one makes the
 // others try again, so together they are not faster than one. Where many processes write
 // much, let one of them serve the log and the others open it with package remotelog.
-// Times to live go by the clock of the process that looks. Scan, Read and Feed lend bytes
+// Times to live go by the clock of the process that looks; docs/engines.md says what a
+// wrong one can do. Scan, Read and Feed lend bytes
 // until the loop body returns; Get gives them away.
 //
 // # Limits

@@ -96,7 +96,7 @@ func (l *Log) feedChunk(f mainstem.Filter) (out []*record, through mainstem.Posi
 			return out, mainstem.Position(l.st.head), false
 		}
 		through = mainstem.Position(r.pos)
-		if r.dead || r.key.space.hidden(r, now) || !strings.HasPrefix(r.key.name, prefix) {
+		if r.dead || r.key.space.hidden(r, &now) || !strings.HasPrefix(r.key.name, prefix) {
 			continue
 		}
 		if out = append(out, r); len(out) == limit {

@@ -3,6 +3,7 @@ package natslog
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
@@ -11,10 +12,10 @@ import (
 // A message of the stream is one part of a frame; nearly every frame has one part.
 // The header "Mainstem" holds what every process must know, in base64:
 //
-//	+-------+---------+---------+-------+---------+---------+------------+----------
-//	| 1     | part    | parts   | nonce | time    | head    | next space | facts ...
-//	| fixed | uvarint | uvarint | 8 LE  | 8 LE ns | uvarint | uvarint    |
-//	+-------+---------+---------+-------+---------+---------+------------+----------
+//	+--------+---------+---------+-------+---------+---------+------------+----------
+//	| 1 or 2 | part    | parts   | nonce | time    | head    | next space | facts ...
+//	| fixed  | uvarint | uvarint | 8 LE  | 8 LE ns | uvarint | uvarint    |
+//	+--------+---------+---------+-------+---------+---------+------------+----------
 //
 // The payload holds the bodies of the records among the facts, one after the other,
 // as package format writes them. A fact begins with one byte:
@@ -31,7 +32,15 @@ import (
 // next space and facts. A key ref is uvarint length of the key, the
 // key, uvarint space; length 0 stands for the key of the fact before. The bit 0x80 of
 // the first byte says that what the fact supersedes is to be overwritten on disk.
-const frameVersion = 1
+//
+// Version 2 is for frames with records that were written while the clock was behind their
+// time: by how much, the lag, is a uvarint between next space and head' for the records of
+// kind 1, and one after the 8 LE time of those of kind 2. Expiries of kind 1 count from
+// the clock. Older programs, which know version 1 alone, cannot read them.
+const (
+	frameVersion = 1
+	frameClocked = 2
+)
 
 // header is the name of the message header that holds the facts.
 const header = "Mainstem"
@@ -78,6 +87,7 @@ type fact struct {
 type frame struct {
 	nonce  uint64
 	time   int64  // of the newest record: that of its own records, if it has any
+	clock  int64  // what the clock showed when its records were written
 	head   uint64 // position of the newest record
 	nextID uint32
 	facts  []fact
@@ -101,7 +111,8 @@ const factRoom = 128
 // encode makes the messages of f, none of which is larger than limit. It sets the
 // parts of the facts and the offsets of their records.
 func (f *frame) encode(limit int, before uint64) []part {
-	cur := &building{base: before, time: f.time}
+	version := f.version()
+	cur := &building{version: version, base: before, clock: f.clock}
 	all := []*building{cur}
 	var prev *fact
 	for i := range f.facts {
@@ -110,7 +121,7 @@ func (f *frame) encode(limit int, before uint64) []part {
 		cur.append(ft, prev)
 		if n+m > 0 && encodedLen(len(cur.facts)+factRoom)+len(cur.payload)+envelope > limit {
 			cur.facts, cur.payload = cur.facts[:n], cur.payload[:m]
-			cur = &building{base: before, time: f.time}
+			cur = &building{version: version, base: before, clock: f.clock}
 			all = append(all, cur)
 			cur.append(ft, nil)
 		}
@@ -123,24 +134,37 @@ func (f *frame) encode(limit int, before uint64) []part {
 	parts := make([]part, len(all))
 	for i, b := range all {
 		meta := make([]byte, 0, len(b.facts)+64)
-		meta = append(meta, frameVersion)
+		meta = append(meta, version)
 		meta = binary.AppendUvarint(meta, uint64(i))
 		meta = binary.AppendUvarint(meta, uint64(len(all)))
 		meta = binary.LittleEndian.AppendUint64(meta, f.nonce)
 		meta = binary.LittleEndian.AppendUint64(meta, uint64(f.time))
 		meta = binary.AppendUvarint(meta, f.head)
 		meta = binary.AppendUvarint(meta, uint64(f.nextID))
+		if version == frameClocked {
+			meta = binary.AppendUvarint(meta, uint64(f.time-f.clock))
+		}
 		meta = binary.AppendUvarint(meta, b.base)
 		parts[i] = part{meta: append(meta, b.facts...), payload: b.payload}
 	}
 	return parts
 }
 
+// version returns the oldest version that can say what is in f.
+func (f *frame) version() byte {
+	lags := func(ft fact) bool { return ft.rec != nil && ft.rec.clock != ft.rec.time }
+	if f.clock != f.time || slices.ContainsFunc(f.facts, lags) {
+		return frameClocked
+	}
+	return frameVersion
+}
+
 // building is a part in the making.
 type building struct {
+	version        byte
 	facts, payload []byte
 	base           uint64 // position before its first record
-	time           int64  // of the frame
+	clock          int64  // of the frame
 }
 
 // append adds ft, which follows prev in the same part.
@@ -198,7 +222,7 @@ func (b *building) appendRecord(p []byte, ft *fact) []byte {
 	if ft.kind == factRecord {
 		left := uint64(0)
 		if r.expires != 0 {
-			left = uint64(r.expires - b.time)
+			left = uint64(r.expires - b.clock)
 		}
 		p = binary.AppendUvarint(p, left)
 		p = binary.AppendUvarint(p, r.version+1-ft.floor)
@@ -209,6 +233,9 @@ func (b *building) appendRecord(p []byte, ft *fact) []byte {
 	p = binary.AppendUvarint(p, uint64(r.len))
 	if ft.kind == factRestated {
 		p = binary.LittleEndian.AppendUint64(p, uint64(r.time))
+		if b.version == frameClocked {
+			p = binary.AppendUvarint(p, uint64(r.time-r.clock))
+		}
 	}
 	return append(p, byte(r.tomb))
 }

@@ -20,10 +20,10 @@ var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
 
 // example is a frame with every kind of fact.
 func example() *frame {
-	value := &record{version: 7, pos: 101, time: 5000, expires: 9000, count: 3, size: 9}
-	tombstone := &record{version: 8, pos: 102, time: 5000, count: 1, tomb: mainstem.Deleted, size: 5}
-	moved := &record{version: 2, pos: 55, time: 4000, count: 1, size: 3}
-	return &frame{nonce: 0x0102030405060708, time: 5000, head: 102, nextID: 4, facts: []fact{
+	value := &record{version: 7, pos: 101, time: 5000, clock: 5000, expires: 9000, count: 3, size: 9}
+	tombstone := &record{version: 8, pos: 102, time: 5000, clock: 5000, count: 1, tomb: mainstem.Deleted, size: 5}
+	moved := &record{version: 2, pos: 55, time: 4000, clock: 4000, count: 1, size: 3}
+	return &frame{nonce: 0x0102030405060708, time: 5000, clock: 5000, head: 102, nextID: 4, facts: []fact{
 		{kind: factSpace, space: 3, name: "orders", last: 90, floor: 2, updated: 4500,
 			def: format.Space{ID: 3, Created: 1000, Policy: mainstem.Policy{History: 2, MaxAge: time.Hour, TombstoneAge: -1, Metadata: map[string]string{"view": "kv"}}}},
 		{kind: factRecord, space: 3, key: []byte("k\x00"), rec: value, floor: 4, value: []byte("value"), headers: mainstem.Headers{{Name: "h", Value: []byte("1")}}},
@@ -34,6 +34,18 @@ func example() *frame {
 		{kind: factDrop, space: 2},
 		{kind: factReceipt, receipt: &receipt{id: "\xff", first: 101, last: 102, time: 5000, versions: []mainstem.Version{7, 8, 0}}},
 	}}
+}
+
+// clocked is the same frame, written while the clock was behind.
+func clocked() *frame {
+	f := example()
+	f.clock = 4000
+	for i := range f.facts {
+		if r := f.facts[i].rec; r != nil {
+			r.clock -= 1000
+		}
+	}
+	return f
 }
 
 // plain leaves of a fact what a message carries.
@@ -78,8 +90,11 @@ func decoded(t interface {
 }
 
 func TestFrameComesBack(t *testing.T) {
-	for _, limit := range []int{1 << 20, envelope + 300, 1} {
+	for n, limit := range []int{1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1} {
 		f := example()
+		if n > 2 {
+			f = clocked()
+		}
 		parts := f.encode(limit, 100)
 		if got, want := decoded(t, parts), plain(f); !reflect.DeepEqual(got, want) {
 			t.Errorf("in messages of %d bytes:\n got %+v\nwant %+v", limit, got, want)
@@ -92,9 +107,15 @@ func TestFrameComesBack(t *testing.T) {
 
 // What is written today must be readable for ever.
 func TestFrameGolden(t *testing.T) {
+	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked} {
+		t.Run(file, func(t *testing.T) { checkGolden(t, file, example) })
+	}
+}
+
+func checkGolden(t *testing.T, file string, example func() *frame) {
 	parts := example().encode(1<<20, 100)
 	got := hex.EncodeToString(parts[0].meta) + "\n" + hex.EncodeToString(parts[0].payload) + "\n"
-	path := filepath.Join("testdata", "frame1.hex")
+	path := filepath.Join("testdata", file)
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -128,6 +149,7 @@ func mustEncode(f *frame) *frame {
 func TestFramesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &frame{nonce: rapid.Uint64().Draw(t, "nonce"), time: rapid.Int64Range(1, 1<<62).Draw(t, "time"), nextID: rapid.Uint32().Draw(t, "next")}
+		f.clock = f.time - rapid.SampledFrom([]int64{0, 1, 1 << 60}).Draw(t, "lag")
 		before := rapid.Uint64Range(0, 1<<60).Draw(t, "head")
 		f.head = before
 		for range rapid.IntRange(0, 20).Draw(t, "facts") {
@@ -135,7 +157,7 @@ func TestFramesComeBack(t *testing.T) {
 			version := rapid.Uint64Range(1, maxVersion).Draw(t, "version")
 			switch ft.kind = rapid.SampledFrom([]factKind{factRecord, factRestated, factKey, factHole}).Draw(t, "kind"); ft.kind {
 			case factRecord, factRestated:
-				ft.rec = &record{version: version, count: uint32(min(version, rapid.Uint64Range(1, 9).Draw(t, "count"))), size: 1, time: f.time, pos: before}
+				ft.rec = &record{version: version, count: uint32(min(version, rapid.Uint64Range(1, 9).Draw(t, "count"))), size: 1, time: f.time, clock: f.clock, pos: before}
 				ft.value = rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "value")
 				if ft.kind == factRecord {
 					f.head++
@@ -168,7 +190,7 @@ func TestFramesComeBack(t *testing.T) {
 // Whatever a header holds, decoding it returns facts or an error.
 func FuzzDecodePart(f *testing.F) {
 	for _, limit := range []int{1 << 20, 1} {
-		for _, p := range example().encode(limit, 100) {
+		for _, p := range append(example().encode(limit, 100), clocked().encode(limit, 100)...) {
 			f.Add(p.meta)
 		}
 	}

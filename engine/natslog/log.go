@@ -11,9 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
-// Log is a [mainstem.Log] on a JetStream stream. Open returns it.
+// Log is a [mainstem.Log] on a JetStream stream, and a [mainstem.Checker] and
+// [mainstem.ClockKeeper]. Open returns it.
 type Log struct {
 	opts    Options
 	conn    *nats.Conn
@@ -31,6 +33,7 @@ type Log struct {
 	closing  sync.Once
 	running  sync.WaitGroup
 
+	clock     *wallclock.Clock
 	queue     queue
 	cache     *cache
 	followers followers
@@ -39,6 +42,8 @@ type Log struct {
 
 	mu       sync.RWMutex
 	st       state              // under mu
+	loaded   bool               // the state holds what the stream held at open; under mu
+	setBacks uint64             // of the clock, in what the stream held at open; under mu
 	pending  *pending           // the newest frame, as long as it is incomplete; under mu
 	torn     []uint64           // messages of frames that were never completed; under mu
 	waiters  []waiter           // for sequences; under mu

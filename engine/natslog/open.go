@@ -14,6 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/redact"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // MinServer is the oldest NATS server with all that the engine needs: atomic batch
@@ -92,6 +93,9 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 		_ = l.Close()
 		return nil, err
 	}
+	l.mu.Lock()
+	l.loaded, l.setBacks = true, l.st.clock.setBacks
+	l.mu.Unlock()
 	if l.opts.SweepEvery > 0 {
 		l.running.Add(1)
 		go l.sweeps()
@@ -110,6 +114,7 @@ func newLog(conn *nats.Conn, o *Options) (l *Log, last uint64, err error) {
 		opts: opts, conn: conn, subject: "mainstem." + opts.Stream, api: "$JS.API.", stopping: make(chan struct{}),
 		limit: int(conn.MaxPayload()), cache: newCache(opts.CacheBytes), st: newState(),
 	}
+	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger})
 	l.queue.wake, l.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
 	l.root, l.end = context.WithCancel(context.Background())
 	l.ctx, l.cancel = context.WithCancel(l.root)

@@ -59,6 +59,10 @@ type Options struct {
 	Grace time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
+	// Monotonic is the time since some fixed moment by a clock that nobody sets; jumps of
+	// Now are noticed by it. Default: the monotonic readings of Now's times; if they have
+	// none, Now is always believed.
+	Monotonic func() time.Duration
 	// MustExist makes opening fail with NotFound instead of creating a stream.
 	MustExist bool
 	// Logger receives what an operator should know. Default: discards.

@@ -17,9 +17,6 @@ const (
 	chunkBytes   = 1 << 20
 )
 
-// now returns the time that reads go by; it is never before that of the newest batch.
-func (l *Log) nowLocked() int64 { return max(l.opts.Now().UnixNano(), l.st.time) }
-
 func validateKey(op, space string, key []byte) error {
 	if err := mainstem.ValidateKey(key); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Space: space, Err: err}
@@ -71,7 +68,8 @@ func (l *Log) newest(space string, name []byte) (*record, error) {
 		return nil, err
 	}
 	if k := sp.keys[string(name)]; k != nil {
-		if r := k.newest(l.nowLocked()); r != nil && r.tomb == mainstem.Live {
+		now := l.nowLocked()
+		if r := k.newest(&now); r != nil && r.tomb == mainstem.Live {
 			return r, nil
 		}
 	}
@@ -264,7 +262,7 @@ func (l *Log) scan(name string, r mainstem.Range) ([]*record, error) {
 		if !r.Reverse && bounded && k.name >= end || r.Reverse && k.name < start {
 			return false
 		}
-		if rec := k.newest(now); rec != nil && (rec.tomb == mainstem.Live || r.Tombstones) {
+		if rec := k.newest(&now); rec != nil && (rec.tomb == mainstem.Live || r.Tombstones) {
 			out = append(out, rec)
 		}
 		return r.Limit == 0 || len(out) < r.Limit
@@ -372,7 +370,7 @@ func (l *Log) versions(space string, name []byte, v mainstem.Versions) ([]*recor
 	now := l.nowLocked()
 	var out []*record
 	take := func(r *record) bool { // reports whether to go on
-		if !sp.hidden(r, now) {
+		if !sp.hidden(r, &now) {
 			out = append(out, r)
 		}
 		return v.Limit == 0 || len(out) < v.Limit

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // state is everything about the log but the bytes of its records: what replaying
@@ -18,6 +18,7 @@ type state struct {
 	seq    uint64 // sequence of the newest message seen
 	head   uint64 // newest position
 	time   int64  // of the newest record, unix nanoseconds
+	clock  clockState
 	nextID uint32 // of the next space
 
 	spaces map[string]*space
@@ -77,6 +78,7 @@ type record struct {
 	version uint64
 	pos     uint64
 	time    int64
+	clock   int64 // what the clock showed at the commit; differs from time if that was behind
 	expires int64 // 0: never
 	count   uint32
 	tomb    mainstem.Tombstone
@@ -87,7 +89,8 @@ type record struct {
 	off  uint32 // in its payload
 	len  uint32
 
-	dead bool // under the lock of the log
+	dead bool  // under the lock of the log
+	due  int64 // when it expires, by the marks of the clock: its place in the heap; under the lock of the log
 }
 
 // unit is what one publish put into the stream: usually one message.
@@ -113,6 +116,8 @@ type receipt struct {
 	first    uint64
 	last     uint64
 	time     int64
+	clock    int64  // what the clock showed then, as far as it is known
+	after    uint64 // the newest position then
 	versions []mainstem.Version
 	unit     *unit
 }
@@ -208,6 +213,7 @@ func (s *state) insert(k *key, r *record) {
 		sp.live.keys++
 	}
 	if r.expires != 0 {
+		r.due = s.clock.due(r)
 		s.expiring.push(r)
 	}
 	if r.tomb != mainstem.Live && sp.policy.History != 0 {
@@ -310,15 +316,25 @@ func (s *state) remove(k *key, v uint64, u *unit) {
 	k.recs = append(append(recs, k.recs[:i]...), k.recs[i+1:]...)
 }
 
-// hidden reports whether r is no longer to be seen at time now.
-func (sp *space) hidden(r *record, now int64) bool {
-	return r.expired(now) || format.TooOld(r.time, now, int64(sp.policy.MaxAge))
+// hidden reports whether r is no longer to be seen at now.
+func (sp *space) hidden(r *record, now *wallclock.Moment) bool {
+	return r.over(now, int64(sp.policy.MaxAge))
 }
 
-func (r *record) expired(now int64) bool { return r.expires != 0 && now >= r.expires }
+// over reports whether the time to live of r is over, or r is older than maxAge (0: never).
+func (r *record) over(now *wallclock.Moment, maxAge int64) bool {
+	clock, expires := now.Rebase(r.pos, r.clock, r.expires)
+	return now.Over(clock, expires, maxAge)
+}
+
+// older reports whether r is older than age, 0 meaning never.
+func (r *record) older(now *wallclock.Moment, age int64) bool {
+	clock, _ := now.Rebase(r.pos, r.clock, 0)
+	return now.Over(clock, 0, age)
+}
 
 // newest returns the record at the newest version of k, nil if it is gone or hidden.
-func (k *key) newest(now int64) *record {
+func (k *key) newest(now *wallclock.Moment) *record {
 	n := len(k.recs)
 	if n == 0 || k.recs[n-1].version != k.head || k.space.hidden(k.recs[n-1], now) {
 		return nil
@@ -334,7 +350,7 @@ func (h *expiring) push(r *record) {
 	*h = append(*h, r)
 	for i := len(*h) - 1; i > 0; {
 		up := (i - 1) / 2
-		if (*h)[up].expires <= (*h)[i].expires {
+		if (*h)[up].due <= (*h)[i].due {
 			break
 		}
 		(*h)[up], (*h)[i] = (*h)[i], (*h)[up]
@@ -352,7 +368,7 @@ func (h *expiring) pop() *record {
 	for i := 0; ; {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
-			if old[c].expires < old[least].expires {
+			if old[c].due < old[least].due {
 				least = c
 			}
 		}

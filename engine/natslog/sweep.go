@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // sweepKeys is how many keys, or records, one request of a sweep works on, so that
@@ -50,7 +50,8 @@ func (l *Log) Sweep(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	l.st.forgetReceipts(l.opts.Now().Add(-l.opts.BatchIDAge).UnixNano())
+	now := l.nowLocked()
+	l.st.forgetReceipts(&now, int64(l.opts.BatchIDAge))
 	l.mu.Unlock()
 	if err := l.forgetKeys(ctx); err != nil {
 		return err
@@ -66,7 +67,8 @@ func (l *Log) Sweep(ctx context.Context) error {
 func (l *Log) due(work func(t *tx) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := newTx(&l.st, l.opts.Now().UnixNano(), l.limit)
+	l.mindClockLocked()
+	t := newTx(&l.st, l.nowLocked(), l.limit)
 	t.begin()
 	work(t)
 	return len(t.facts) > 0
@@ -90,7 +92,7 @@ func (t *tx) sweep() (more bool) {
 }
 
 // overdue returns the keys, not all different, that have records whose time is over.
-func (s *state) overdue(now int64) (keys []*key) {
+func (s *state) overdue(now *wallclock.Moment) (keys []*key) {
 	for len(s.expiring) > 0 && s.expiring[0].dead {
 		s.expiring.pop()
 	}
@@ -98,7 +100,7 @@ func (s *state) overdue(now int64) (keys []*key) {
 	for _, sp := range s.spaces {
 		if age := int64(sp.policy.MaxAge); age > 0 {
 			for _, r := range sp.order {
-				if !format.TooOld(r.time, now, age) {
+				if !r.older(now, age) {
 					break
 				}
 				if !r.dead {
@@ -123,20 +125,20 @@ func (s *state) overdue(now int64) (keys []*key) {
 }
 
 // due appends the keys of the records below the i-th of the heap that have expired.
-func (h expiring) due(i int, now int64, keys []*key) []*key {
-	if i >= len(h) || !h[i].expired(now) {
+func (h expiring) due(i int, now *wallclock.Moment, keys []*key) []*key {
+	if i >= len(h) || h[i].due > now.Due() {
 		return keys
 	}
-	if !h[i].dead {
+	if !h[i].dead && h[i].over(now, 0) {
 		keys = append(keys, h[i].key)
 	}
 	return h.due(2*i+2, now, h.due(2*i+1, now, keys))
 }
 
 // forgets reports whether r is a tombstone that has been kept long enough.
-func forgets(p *mainstem.Policy, r *record, now int64) bool {
+func forgets(p *mainstem.Policy, r *record, now *wallclock.Moment) bool {
 	age := cmp.Or(p.TombstoneAge, mainstem.DefaultTombstoneAge)
-	return p.History > 0 && r.tomb != mainstem.Live && format.TooOld(r.time, now, int64(age))
+	return p.History > 0 && r.tomb != mainstem.Live && r.older(now, int64(age))
 }
 
 // sweepKey removes the records of one key whose time is over.
@@ -158,7 +160,7 @@ func (t *tx) sweepKey(sp *txSpace, k *key) {
 		}
 		hidden := sp.hidden(r, t.now)
 		if hidden { // tell if the newest record is a value whose time to live ran out
-			tell = r.version == v.head && r.tomb == mainstem.Live && r.expired(t.now)
+			tell = r.version == v.head && r.tomb == mainstem.Live && r.over(t.now, 0)
 		}
 		switch {
 		case !hidden && !forgets(&sp.policy, r, t.now):

@@ -251,4 +251,7 @@ func (l *Log) breakDown(err error) {
 	l.followers.wakeAll()
 }
 
-var _ mainstem.Log = (*Log)(nil)
+var (
+	_ mainstem.Log         = (*Log)(nil)
+	_ mainstem.ClockKeeper = (*Log)(nil)
+)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // tx evaluates batches, one after the other, against the state and the batches
@@ -16,8 +17,9 @@ import (
 // held while it works.
 type tx struct {
 	s     *state
-	now   int64
-	limit int // bytes in one message
+	now   *wallclock.Moment // what batches are judged by, and times to live count from
+	time  int64             // of records
+	limit int               // bytes in one message
 
 	head     uint64
 	nextID   uint32
@@ -65,9 +67,9 @@ type txSpace struct {
 	epoch   int
 }
 
-func newTx(s *state, now int64, limit int) *tx {
+func newTx(s *state, now wallclock.Moment, limit int) *tx {
 	return &tx{
-		s: s, now: max(now, s.time), limit: limit, head: s.head, nextID: s.nextID,
+		s: s, now: &now, time: max(now.Now, s.time), limit: limit, head: s.head, nextID: s.nextID,
 		spaces: map[string]*txSpace{}, views: map[viewKey]*view{},
 	}
 }
@@ -112,7 +114,7 @@ func (t *tx) commit(b *mainstem.Batch) (mainstem.Receipt, error) {
 			t.create(e.Space, e.Policy)
 		}
 	}
-	r := &receipt{id: b.ID, time: t.now}
+	r := &receipt{id: b.ID, time: t.time}
 	if b.Len() > 0 {
 		before := t.head
 		r.versions = make([]mainstem.Version, b.Len())
@@ -234,7 +236,7 @@ func (t *tx) create(name string, p mainstem.Policy) {
 		saved.before = *before
 	}
 	t.saved.spaces = append(t.saved.spaces, saved)
-	sp := &txSpace{id: t.nextID, name: name, policy: clonePolicy(p), created: t.now, updated: t.now, epoch: t.epoch}
+	sp := &txSpace{id: t.nextID, name: name, policy: clonePolicy(p), created: t.time, updated: t.time, epoch: t.epoch}
 	t.nextID++
 	t.spaces[name] = sp
 	t.state(sp)
@@ -274,7 +276,7 @@ func (t *tx) write(w *mainstem.Write) (uint64, error) {
 	case mainstem.OpPut:
 		expires := int64(0)
 		if w.TTL > 0 {
-			expires = format.ExpiresAt(t.now, int64(w.TTL))
+			expires = wallclock.ExpiresAt(t.now.Now, int64(w.TTL))
 		}
 		return t.put(v, &record{count: max(w.Count, 1), expires: expires, size: int64(w.Size())}, w.Value, w.Headers)
 	case mainstem.OpDelete, mainstem.OpPurge:
@@ -304,11 +306,11 @@ func (t *tx) put(v *view, r *record, value []byte, headers mainstem.Headers) (ui
 	}
 	t.head++
 	v.head += uint64(r.count)
-	r.version, r.pos, r.time = v.head, t.head, t.now
+	r.version, r.pos, r.time, r.clock = v.head, t.head, t.time, t.now.Now
 	v.append(r, sp.policy.History)
 	t.facts = append(t.facts, fact{kind: factRecord, space: sp.id, key: v.name, rec: r, floor: v.floor, value: value, headers: headers})
 	t.change(sp)
-	sp.last, sp.updated = t.head, t.now
+	sp.last, sp.updated = t.head, t.time
 	return r.version, nil
 }
 
@@ -360,7 +362,7 @@ func (t *tx) amend(v *view, w *mainstem.Write) error {
 		return nil
 	}
 	old := v.rec(i)
-	r := &record{version: old.version, pos: old.pos, time: old.time, expires: old.expires, count: old.count, tomb: old.tomb, size: int64(w.Size())}
+	r := &record{version: old.version, pos: old.pos, time: old.time, clock: old.clock, expires: old.expires, count: old.count, tomb: old.tomb, size: int64(w.Size())}
 	value := w.Value
 	if r.tomb != mainstem.Live { // a tombstone has no value
 		r.size -= int64(len(value))
@@ -384,7 +386,7 @@ func (t *tx) removeAt(v *view, i int) {
 	t.facts = append(t.facts, fact{kind: factHole, space: v.sp.id, key: v.name, version: version})
 }
 
-// hidden reports whether r is no longer to be seen at time now.
-func (sp *txSpace) hidden(r *record, now int64) bool {
-	return r.expired(now) || format.TooOld(r.time, now, int64(sp.policy.MaxAge))
+// hidden reports whether r is no longer to be seen at now.
+func (sp *txSpace) hidden(r *record, now *wallclock.Moment) bool {
+	return r.over(now, int64(sp.policy.MaxAge))
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // view is one key as a transaction sees it: the records of the state from index lo
@@ -82,7 +83,7 @@ func (v *view) at(version uint64) int {
 }
 
 // newest returns the record at the head if it is held and not hidden.
-func (v *view) newest(now int64) *record {
+func (v *view) newest(now *wallclock.Moment) *record {
 	if v.n == 0 || v.raw(v.total()-1).version != v.head {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (v *view) newest(now int64) *record {
 	return r
 }
 
-func (v *view) live(now int64) bool {
+func (v *view) live(now *wallclock.Moment) bool {
 	r := v.newest(now)
 	return r != nil && r.tomb == mainstem.Live
 }

@@ -3,9 +3,7 @@ package pebblelog
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -13,36 +11,18 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
-// A log has two times. The time of a record never decreases with its position: while
-// the clock is behind the newest record, records get that record's time. What expires
-// is judged by the clock itself: a record's time to live and its age count from the
-// reading at its commit, which it keeps beside its time where the two differ.
-//
-// When the clock is found behind the latest reading that was written, records were
-// written while it was ahead. A mark is kept with the position and the reading then:
-// records up to there with later readings count as written at that reading, so their
-// times to live run out after it is known to be wrong, and not when the wrong reading
-// comes to pass. A mark is void once the clock has passed the latest reading again: the
-// clock had been right, or it no longer matters.
-//
-// A jump forward is not believed while the log is open; see package wallclock.
+// Expiry is judged by the clock, not by the times of records: see [wallclock.Moment]. A
+// record keeps the reading at its commit beside its time where the two differ. A mark is a
+// key; what it concerns in the indexes by time is moved in the background.
 
-// moment is the time of one read or one commit, with what it takes to compare records
-// with it. It does not change.
-type moment struct {
-	now   int64              // unix ns
-	marks []format.ClockMark // by position, and so by Clock
-	hold  *wallclock.Hold
-}
+// moment is the time of one read or one commit. It does not change.
+type moment struct{ wallclock.Moment }
 
 // moment returns the present. The marks are read first: those of a clock that went back
 // must not be applied to the reading before it did.
 func (l *Log) moment() moment {
-	m := moment{marks: l.clockMarks()}
-	m.now = l.clock.Now()
-	m.hold = l.clock.Hold()
-	m.leaveVoid()
-	if m.now < l.latest.Load()-int64(wallclock.MaxBack) {
+	m := moment{l.clock.Moment(l.clockMarks())}
+	if m.Now < l.latest.Load()-int64(wallclock.MaxBack) {
 		l.clockChanged()
 	}
 	return m
@@ -55,16 +35,7 @@ func (l *Log) clockChanged() {
 	}
 }
 
-// leaveVoid leaves out the marks whose latest reading the clock has passed, unless it did
-// so by a jump that nobody has accepted.
-func (m *moment) leaveVoid() {
-	void := func(mark format.ClockMark) bool { return mark.High <= m.now }
-	if m.hold == nil && slices.ContainsFunc(m.marks, void) {
-		m.marks = slices.DeleteFunc(slices.Clone(m.marks), void)
-	}
-}
-
-func (l *Log) clockMarks() []format.ClockMark {
+func (l *Log) clockMarks() []wallclock.Mark {
 	if p := l.marks.Load(); p != nil {
 		return *p
 	}
@@ -74,25 +45,8 @@ func (l *Log) clockMarks() []format.ClockMark {
 // rebase replaces the clock and the expiry of a record that was written while the clock
 // was ahead. Doing it twice changes nothing.
 func (m *moment) rebase(b *format.Body) {
-	i := sort.Search(len(m.marks), func(i int) bool { return m.marks[i].Position >= b.Position })
-	if i == len(m.marks) || b.Clock <= m.marks[i].Clock {
-		return
-	}
-	if b.Expires != 0 && b.Expires != math.MaxInt64 {
-		b.Expires -= b.Clock - m.marks[i].Clock
-	}
-	b.Clock = m.marks[i].Clock
+	b.Clock, b.Expires = m.Rebase(b.Position, b.Clock, b.Expires)
 }
-
-// over reports whether what was written at a reading of the clock, and expires at
-// expires (0: never) or when it is older than maxAge (0: never), is over. All in ns.
-func (m *moment) over(clock, expires, maxAge int64) bool {
-	now := m.hold.At(m.now, clock)
-	return expires != 0 && expires <= now || format.TooOld(clock, now, maxAge)
-}
-
-// due returns up to when, unix ns, entries of the indexes by time are due.
-func (m *moment) due() int64 { return m.hold.Trusted(m.now) }
 
 // readClock sets the times of a tx from the clock: now, by which it judges and from which
 // times to live count, and time, which its records get. given, unless 0, is the time
@@ -105,33 +59,31 @@ func (t *tx) readClock(given int64, marks bool) {
 		t.setBack()
 		t.setRight()
 	}
-	if behind := t.latest - t.now; behind > 0 && behind <= int64(wallclock.MaxBack) {
-		t.now = t.latest
+	if behind := t.latest - t.Now; behind > 0 && behind <= int64(wallclock.MaxBack) {
+		t.Now = t.latest
 	}
 	if given != 0 {
-		t.now = min(max(given, min(t.latest, t.now)), t.now)
+		t.Now = min(max(given, min(t.latest, t.Now)), t.Now)
 	}
-	t.time = max(t.now, t.last)
+	t.time = max(t.Now, t.last)
 }
 
 // setBack writes a mark if the clock is behind the latest reading that was written.
 // Marks with later readings are part of it.
 func (t *tx) setBack() {
-	if t.latest-t.now <= int64(wallclock.MaxBack) || t.l.upgrade() != nil {
+	if t.latest-t.Now <= int64(wallclock.MaxBack) || t.l.upgrade() != nil {
 		return
 	}
-	mark := format.ClockMark{Position: t.next - 1, High: t.latest, Clock: t.now}
-	var marks []format.ClockMark
-	for _, m := range t.l.clockMarks() {
-		if m.Clock < mark.Clock && m.Position < mark.Position {
-			marks = append(marks, m)
-			continue
+	all := t.l.clockMarks()
+	marks := wallclock.SetBack(all, wallclock.Mark{Position: t.next - 1, High: t.latest, Clock: t.Now})
+	mark := marks[len(marks)-1]
+	for _, m := range all {
+		if !slices.Contains(marks, m) {
+			t.del(format.AppendClockKey(nil, m.Position))
 		}
-		mark.High, mark.Clock = max(mark.High, m.High), min(mark.Clock, m.Clock)
-		t.del(format.AppendClockKey(nil, m.Position))
 	}
-	t.set(format.AppendClockKey(nil, mark.Position), format.AppendClockMark(nil, mark))
-	t.remark(append(marks, mark), t.now)
+	t.set(format.AppendClockKey(nil, mark.Position), format.AppendClockMark(nil, format.ClockMark(mark)))
+	t.remark(marks, t.Now)
 	t.onPublish(func() {
 		t.l.setBacks.Add(1)
 		t.l.opts.Logger.Warn("the clock was set back: records written while it was ahead expire as if they were written now",
@@ -142,24 +94,24 @@ func (t *tx) setBack() {
 // setRight removes the marks that are void.
 func (t *tx) setRight() {
 	all := t.l.clockMarks()
-	if t.remarked || len(t.marks) == len(all) {
+	if t.remarked || len(t.Marks) == len(all) {
 		return
 	}
 	latest := t.latest
 	for _, m := range all {
-		if !slices.Contains(t.marks, m) {
+		if !slices.Contains(t.Marks, m) {
 			latest = max(latest, m.High)
 			t.del(format.AppendClockKey(nil, m.Position))
 		}
 	}
-	t.remark(t.marks, latest)
+	t.remark(t.Marks, latest)
 }
 
 // remark makes marks the ones of the log, and latest the latest reading that counts
 // from now on. The indexes by time have to be looked through.
-func (t *tx) remark(marks []format.ClockMark, latest int64) {
-	t.marks, t.latest, t.remarked = marks, latest, true
-	t.leaveVoid()
+func (t *tx) remark(marks []wallclock.Mark, latest int64) {
+	t.Marks, t.latest, t.remarked = marks, latest, true
+	t.Marks = t.Valid()
 	t.set([]byte{format.TagClock}, nil)
 	t.l.heads.clear() // their expiries are others now
 	t.onPublish(func() {
@@ -190,13 +142,13 @@ func (t *tx) keptClock() int64 {
 	if t.l.dir.format < format.Clocked {
 		return 0
 	}
-	return t.now
+	return t.Now
 }
 
 // ghostPosition tells a ghost written since the marks from those before them. A ghost has
 // no position of its own.
 func (t *tx) ghostPosition() uint64 {
-	if len(t.marks) == 0 {
+	if len(t.Marks) == 0 {
 		return 0
 	}
 	return t.next
@@ -204,7 +156,7 @@ func (t *tx) ghostPosition() uint64 {
 
 // loadClock reads the marks at open. latest is the reading at the newest commit.
 func (l *Log) loadClock(latest int64) error {
-	var marks []format.ClockMark
+	var marks []wallclock.Mark
 	err := l.walk(format.TagClock, func(k, v []byte) error {
 		if len(k) == 1 {
 			l.moving.pending = true
@@ -215,7 +167,7 @@ func (l *Log) loadClock(latest int64) error {
 		if err != nil || len(marks) > 0 && m.Clock <= marks[len(marks)-1].Clock {
 			return fmt.Errorf("clock mark %x: %w", k, format.ErrCorrupt)
 		}
-		marks = append(marks, m)
+		marks = append(marks, wallclock.Mark(m))
 		return nil
 	})
 	switch n := len(marks); {
@@ -233,7 +185,7 @@ func (l *Log) loadClock(latest int64) error {
 // remove marks.
 func (l *Log) minding() bool {
 	m := l.moment()
-	return m.now < l.latest.Load()-int64(wallclock.MaxBack) || len(m.marks) < len(l.clockMarks())
+	return m.Now < l.latest.Load()-int64(wallclock.MaxBack) || len(m.Marks) < len(l.clockMarks())
 }
 
 // mindClock writes or removes marks if it is time.

@@ -88,7 +88,7 @@ func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error
 		return false, nil
 	}
 	b, err := t.bodyAt(t.space(name), e.Key, e.Version)
-	if err != nil || b == nil || t.over(b.Clock, b.Expires, 0) {
+	if err != nil || b == nil || t.Over(b.Clock, b.Expires, 0) {
 		return false, err
 	}
 	return true, t.moveExpiry(names, e)
@@ -143,14 +143,14 @@ func (t *tx) moveIDs() (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if at-t.now <= max(int64(t.l.opts.BatchIDAge), int64(wallclock.MaxBack)) {
+		if at-t.Now <= max(int64(t.l.opts.BatchIDAge), int64(wallclock.MaxBack)) {
 			break
 		}
 		if n++; n > moveChunk {
 			return true, nil
 		}
 		t.del(bytes.Clone(it.Key()))
-		t.set(format.AppendIDOrderKey(nil, t.now, id), nil)
+		t.set(format.AppendIDOrderKey(nil, t.Now, id), nil)
 	}
 	return false, it.Error()
 }

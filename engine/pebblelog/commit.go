@@ -404,7 +404,7 @@ func (t *tx) finish(run []*waiter) {
 	if t.next > t.undo.next {
 		t.last = t.time
 		l.newest.Store(t.time)
-		l.latest.Store(max(t.latest, t.now))
+		l.latest.Store(max(t.latest, t.Now))
 	}
 	t.show()
 	l.flight.end()
@@ -471,7 +471,7 @@ func (t *tx) remember(w *waiter) {
 	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
 	t.body = format.AppendReceipt(t.body[:0], &r)
 	t.set(t.key, t.body)
-	t.key = format.AppendIDOrderKey(t.key[:0], t.now, w.batch.ID)
+	t.key = format.AppendIDOrderKey(t.key[:0], t.Now, w.batch.ID)
 	t.set(t.key, nil)
 	if t.ids == nil {
 		t.ids = map[string]*waiter{}

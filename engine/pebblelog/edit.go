@@ -115,8 +115,8 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 // when a tombstone would, and the space's floor rises instead.
 func (t *tx) leaveGhost(ts *stagedSpace, key []byte, version uint64) {
 	b := format.Body{Version: version, Position: t.ghostPosition(), Time: t.time, Clock: t.keptClock(), Count: 1, Ghost: true}
-	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.now {
-		b.Expires = t.now + age
+	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.Now {
+		b.Expires = t.Now + age
 		t.indexExpiry(ts, key, &b)
 	}
 	hk := t.headKey(ts, key)

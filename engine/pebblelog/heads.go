@@ -20,7 +20,7 @@ type head struct {
 // live reports whether the key has a value at m in a space whose records live for
 // maxAge ns (0: for ever).
 func (h *head) live(m *moment, maxAge int64) bool {
-	return h.held && !h.ghost && h.tomb == mainstem.Live && !m.over(h.clock, h.expires, maxAge)
+	return h.held && !h.ghost && h.tomb == mainstem.Live && !m.Over(h.clock, h.expires, maxAge)
 }
 
 // headCache remembers the heads of the keys written or asked for lately, by

@@ -36,7 +36,7 @@ type Log struct {
 	disk  diskCheck
 
 	clock         *wallclock.Clock
-	marks         atomic.Pointer[[]format.ClockMark]
+	marks         atomic.Pointer[[]wallclock.Mark]
 	latest        atomic.Int64 // reading of the clock, unix ns, that records may be as late as; see clock.go
 	newest        atomic.Int64 // time of the newest record, unix ns
 	setBacks      atomic.Uint64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // apply puts one batch into the tx and fills in the waiter's receipt. If it
@@ -191,7 +192,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		size -= int64(len(w.Value))
 	}
 	t.count(ts, h, size)
-	*h = head{version: body.Version, position: body.Position, clock: t.now, expires: body.Expires, size: size, tomb: kind, held: true}
+	*h = head{version: body.Version, position: body.Position, clock: t.Now, expires: body.Expires, size: size, tomb: kind, held: true}
 	if body.Expires != 0 {
 		t.indexExpiry(ts, w.Key, &body)
 	}
@@ -211,7 +212,7 @@ func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone
 	if ttl <= 0 {
 		return 0
 	}
-	return format.ExpiresAt(t.now, ttl)
+	return wallclock.ExpiresAt(t.Now, ttl)
 }
 
 // tombstoneAge returns for how many ns tombstones stay; 0 means for ever.

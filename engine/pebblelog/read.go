@@ -27,7 +27,7 @@ func (l *Log) view() view { return view{l: l, db: l.db} }
 // visible reports whether a reader sees the record, which was rebased, at m in a space
 // whose records live for maxAge ns (0: for ever).
 func (m *moment) visible(b *format.Body, maxAge int64) bool {
-	return !b.Ghost && !m.over(b.Clock, b.Expires, maxAge)
+	return !b.Ghost && !m.Over(b.Clock, b.Expires, maxAge)
 }
 
 // read is one read under way in one space.
@@ -90,7 +90,7 @@ func (r *read) visible(b *format.Body) bool {
 	if b.Expires == 0 && r.maxAge == 0 {
 		return !b.Ghost
 	}
-	if r.at.now == 0 {
+	if r.at.Now == 0 {
 		r.at = r.moment()
 	}
 	r.at.rebase(b)

@@ -107,7 +107,7 @@ func (s *sweeper) wait() time.Duration {
 	s.mu.Lock()
 	if s.mu.next != 0 && s.mu.next != math.MaxInt64 {
 		m := s.l.moment()
-		sooner(min(time.Duration(s.mu.next-m.due()), lookEvery))
+		sooner(min(time.Duration(s.mu.next-m.Due()), lookEvery))
 	}
 	s.mu.Unlock()
 	if s.l.minding() {
@@ -141,7 +141,7 @@ func (l *Log) Sweep(ctx context.Context) error {
 
 // sweep is Sweep without a look at the clock.
 func (l *Log) sweep(ctx context.Context) error {
-	if m := l.moment(); len(m.marks) < len(l.clockMarks()) {
+	if m := l.moment(); len(m.Marks) < len(l.clockMarks()) {
 		if err := l.mindClock(ctx); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 			byID[s.id] = name
 		}
 		for _, e := range due {
-			if e.At > t.due() {
+			if e.At > t.Due() {
 				continue // the clock was set back meanwhile
 			}
 			if later, err := t.expiresLater(byID, e); later || err != nil {
@@ -234,7 +234,7 @@ func (l *Log) dueEntries() (due []format.Expiry, next int64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.At > m.due() || len(due) == sweepChunk {
+		if e.At > m.Due() || len(due) == sweepChunk {
 			return due, e.At, nil
 		}
 		e.Key = bytes.Clone(e.Key)
@@ -254,7 +254,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	newest := h.version == version
 	if newest && slots(ts.policy) {
 		slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
-		if err != nil || slot == nil || !t.over(slot.Clock, slot.Expires, 0) {
+		if err != nil || slot == nil || !t.Over(slot.Clock, slot.Expires, 0) {
 			return err
 		}
 		if slot.Ghost || slot.Tombstone != mainstem.Live {
@@ -263,7 +263,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	}
 	records := ts.totals.Records
 	err = t.removeWhere(ts, key, version, func(b *format.Body) bool {
-		return b.Version == version && t.over(b.Clock, b.Expires, 0)
+		return b.Version == version && t.Over(b.Clock, b.Expires, 0)
 	})
 	if err != nil || !newest || records == ts.totals.Records || ts.policy.NoFeed {
 		return err
@@ -311,7 +311,7 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 		}
 		n := 0
 		err := t.eachOldest(ts, func(key []byte, b *format.Body) error {
-			old := t.over(b.Clock, 0, ts.maxAge)
+			old := t.Over(b.Clock, 0, ts.maxAge)
 			big := ts.policy.MaxBytes > 0 && ts.totals.Bytes > ts.policy.MaxBytes
 			if n == sweepChunk {
 				return errEnough
@@ -365,7 +365,7 @@ func (l *Log) overLimits(s *space) bool {
 	b, err := format.DecodeBody(body)
 	m := l.moment()
 	m.rebase(&b)
-	return err != nil || m.over(b.Clock, 0, int64(p.MaxAge))
+	return err != nil || m.Over(b.Clock, 0, int64(p.MaxAge))
 }
 
 // evict removes one record because of a limit, without a tombstone. In a slot the
@@ -513,7 +513,7 @@ func (l *Log) oldIDs() (old [][]byte, err error) {
 	}
 	defer l.readers.end()
 	m := l.moment()
-	until := m.due() - int64(l.opts.BatchIDAge)
+	until := m.Due() - int64(l.opts.BatchIDAge)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagIDOrder}, UpperBound: []byte{format.TagIDOrder + 1}})
 	if err != nil {
 		return nil, err

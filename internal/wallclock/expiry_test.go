@@ -1,11 +1,11 @@
-package format_test
+package wallclock_test
 
 import (
 	"math"
 	"math/big"
 	"testing"
 
-	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // TestTimesDoNotOverflow compares with numbers that have no limit.
@@ -19,13 +19,13 @@ func TestTimesDoNotOverflow(t *testing.T) {
 			if end.Cmp(last) > 0 {
 				end = last
 			}
-			if got := format.ExpiresAt(now, age); got != end.Int64() {
+			if got := wallclock.ExpiresAt(now, age); got != end.Int64() {
 				t.Errorf("ExpiresAt(%d, %d) = %d, want %v", now, age, got, end)
 			}
 			for _, written := range times {
 				had := new(big.Int).Sub(big.NewInt(now), big.NewInt(written))
 				want := age > 0 && had.Cmp(big.NewInt(age)) > 0
-				if got := format.TooOld(written, now, age); got != want {
+				if got := wallclock.TooOld(written, now, age); got != want {
 					t.Errorf("TooOld(%d, %d, %d) = %t, want %t", written, now, age, got, want)
 				}
 			}
