@@ -14,7 +14,7 @@
 //		f.Clock = clock                                  // time passes at once
 //		f.Limits = mainstem.Limits{MaxValue: 256 << 10}  // small limits test faster
 //		open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
-//			log, err := myengine.Open(dir, &myengine.Options{Now: clock.Now, Limits: f.Limits})
+//			log, err := myengine.Open(dir, &myengine.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: f.Limits})
 //			if err != nil {
 //				t.Fatal(err)
 //			}

@@ -45,7 +45,7 @@ func (c testCase) title() string { return c.law.folder() + "/" + c.name }
 func allCases() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
-		opCases, getCases, scanCases, readCases, feedCases, spaceCases, policyCases, expiryCases, snapshotCases, refusalCases,
+		opCases, getCases, scanCases, readCases, feedCases, spaceCases, policyCases, expiryCases, clockCases, snapshotCases, refusalCases,
 		atomicCases, orderedCases, durableCases, conditionalCases, honestCases, idempotentCases, exactCases, liveCases, historyCases,
 	} {
 		all = append(all, group...)
@@ -155,12 +155,14 @@ func (e *env) declared() {
 	_, snapshot := e.log.(mainstem.Snapshotter)
 	_, check := e.log.(mainstem.Checker)
 	_, backup := e.log.(mainstem.Backuper)
+	_, keeper := e.log.(mainstem.ClockKeeper)
 	for _, d := range []struct {
 		name           string
 		declared, real bool
 	}{
 		{"Snapshot", e.f.Snapshot, snapshot},
 		{"Check", e.f.Check, check},
+		{"ClockKeeper", e.f.ClockKeeper, keeper},
 		{"Restore", e.f.Restore != nil, backup},
 	} {
 		if d.declared != d.real {

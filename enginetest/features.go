@@ -28,6 +28,9 @@ type Features struct {
 
 	Snapshot bool // the log is a [mainstem.Snapshotter]
 	Check    bool // the log is a [mainstem.Checker]; every case ends with a check
+	// ClockKeeper: the log is a [mainstem.ClockKeeper]. With a Clock, its Monotonic is what
+	// the log watches it by.
+	ClockKeeper bool
 
 	// Reopen opens again, after the suite has closed it, the store of log. Nil
 	// means that nothing outlives Close, and leaves out law 3. See [InDirectory].
@@ -59,7 +62,7 @@ func All() Features {
 	return Features{
 		Truncate: true, Rewrite: true, Remove: true, Forget: true,
 		Expiry: true, MaxAge: true, MaxBytes: true,
-		Snapshot: true, Check: true,
+		Snapshot: true, Check: true, ClockKeeper: true,
 	}
 }
 
@@ -93,9 +96,10 @@ const (
 	needReopen
 	needRestore
 	needClock
+	needClockKeeper
 )
 
-var needNames = [...]string{"Truncate", "Rewrite", "Remove", "Forget", "Expiry", "MaxAge", "MaxBytes", "Snapshot", "Check", "Reopen", "Restore", "Clock"}
+var needNames = [...]string{"Truncate", "Rewrite", "Remove", "Forget", "Expiry", "MaxAge", "MaxBytes", "Snapshot", "Check", "Reopen", "Restore", "Clock", "ClockKeeper"}
 
 func (n need) String() string {
 	var out []string
@@ -111,7 +115,7 @@ func (n need) String() string {
 func (f Features) has() need {
 	var n need
 	for i, on := range []bool{f.Truncate, f.Rewrite, f.Remove, f.Forget, f.Expiry, f.MaxAge, f.MaxBytes,
-		f.Snapshot, f.Check, f.Reopen != nil, f.Restore != nil, f.Clock != nil} {
+		f.Snapshot, f.Check, f.Reopen != nil, f.Restore != nil, f.Clock != nil, f.ClockKeeper} {
 		if on {
 			n |= 1 << i
 		}
@@ -119,12 +123,13 @@ func (f Features) has() need {
 	return n
 }
 
-// Clock is a clock that moves only when it is told to. Its zero value is not
-// useful: call [NewClock]. Many goroutines may use it.
+// Clock is a wall clock, and a monotonic one, that move only when they are told to. Its
+// zero value is not useful: call [NewClock]. Many goroutines may use it.
 type Clock struct {
 	mu struct {
 		sync.Mutex
-		now time.Time
+		now  time.Time
+		mono time.Duration
 	}
 }
 
@@ -142,8 +147,24 @@ func (c *Clock) Now() time.Time {
 	return c.mu.now
 }
 
-// Advance moves the clock forward.
+// Monotonic returns the time that has passed since NewClock, whatever the wall clock was
+// set to. Give it to the engine's options if the log is a [mainstem.ClockKeeper].
+func (c *Clock) Monotonic() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.mono
+}
+
+// Advance lets d go by on both clocks.
 func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.now = c.mu.now.Add(d)
+	c.mu.mono += d
+}
+
+// Set moves the wall clock by d, forward or back, while no time goes by.
+func (c *Clock) Set(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.now = c.mu.now.Add(d)

@@ -68,7 +68,7 @@ func take(f func(r reporter)) string {
 // features are those of the model behind a mutant, which hides what is optional.
 func features() Features {
 	f := All()
-	f.Snapshot, f.Check = false, false
+	f.Snapshot, f.Check, f.ClockKeeper = false, false, false
 	f.Clock = NewClock()
 	f.Limits = mainstem.Limits{MaxValue: 1 << 16, MaxBatchBytes: 1 << 18, MaxBatchWrites: 500}
 	f.Patience = 150 * time.Millisecond

@@ -38,7 +38,7 @@ func newMachine(f Features, s store) *machine {
 	p := newProgress(12 * f.Patience)
 	o := &model.Options{Limits: f.Limits}
 	if f.Clock != nil {
-		o.Now = f.Clock.Now
+		o.Now, o.Monotonic = f.Clock.Now, f.Clock.Monotonic
 	}
 	e := &env{reporter: loud{}, ctx: p, progress: p, f: f, store: s, log: s.open()}
 	return &machine{env: e, model: model.New(o), ctx: p, at: map[mainstem.Position]mainstem.Position{}}

@@ -18,7 +18,7 @@ func TestModel(t *testing.T) {
 	f.Clock, f.Limits, f.Reopen = enginetest.NewClock(), small, reopen
 	f.Programs = 200
 	enginetest.Run(t, f, func(*testing.T) mainstem.Log {
-		return model.New(&model.Options{Now: f.Clock.Now, Limits: f.Limits})
+		return model.New(&model.Options{Now: f.Clock.Now, Monotonic: f.Clock.Monotonic, Limits: f.Limits})
 	})
 }
 

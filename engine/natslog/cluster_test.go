@@ -23,7 +23,7 @@ func TestConformanceCluster(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := features(clock)
 	f.Programs = 5 + *more
-	open, reopen := streams(cluster.URL(), natslog.Options{Now: clock.Now, Limits: small, SweepEvery: -1, Replicas: 3})
+	open, reopen := streams(cluster.URL(), natslog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, SweepEvery: -1, Replicas: 3})
 	f.Reopen = reopen
 	again(t, f, open)
 }

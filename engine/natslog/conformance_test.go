@@ -63,7 +63,7 @@ func TestConformance(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := features(clock)
 	f.Programs = 15 + *more
-	open, reopen := streams(server.URL(), natslog.Options{Now: clock.Now, Limits: small, SweepEvery: -1})
+	open, reopen := streams(server.URL(), natslog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, SweepEvery: -1})
 	f.Reopen = reopen
 	enginetest.Run(t, f, open)
 }
@@ -88,7 +88,7 @@ func TestConformanceTidy(t *testing.T) {
 	f := features(clock)
 	f.Programs = 15 + *more
 	open, reopen := streams(server.URL(), natslog.Options{
-		Now: clock.Now, Limits: small, SweepEvery: -1, Grace: time.Nanosecond, CacheBytes: 1, Latest: true, Memory: true,
+		Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, SweepEvery: -1, Grace: time.Nanosecond, CacheBytes: 1, Latest: true, Memory: true,
 	})
 	f.Reopen = reopen
 	again(t, f, open)

@@ -14,7 +14,7 @@ var small = mainstem.Limits{MaxValue: 256 << 10, MaxBatchBytes: 1 << 20, MaxBatc
 
 func TestConformanceDirectory(t *testing.T) {
 	clock := enginetest.NewClock()
-	options := &pebblelog.Options{Now: clock.Now, Limits: small}
+	options := &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small}
 	f := enginetest.All()
 	f.Clock, f.Limits = clock, small
 	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
@@ -29,10 +29,10 @@ func TestConformanceMemory(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := enginetest.All()
 	f.Clock, f.Limits = clock, small
-	f.Restore = restore(&pebblelog.Options{Now: clock.Now, Limits: small})
+	f.Restore = restore(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})
 	enginetest.Run(t, f, func(t *testing.T) mainstem.Log {
 		// A tiny memtable and head cache: data moves to sorted files within a case.
-		return must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Limits: small, MemTableBytes: 256 << 10, HeadCache: 4}))
+		return must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, MemTableBytes: 256 << 10, HeadCache: 4}))
 	})
 }
 

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	var schemas sync.Map // mainstem.Log -> string
 	var last atomic.Int64
 	open := func(t *testing.T, schema string) mainstem.Log {
-		log := openLog(t, url, &pglog.Options{Schema: schema, Now: clock.Now, Limits: small})
+		log := openLog(t, url, &pglog.Options{Schema: schema, Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})
 		schemas.Store(mainstem.Log(log), schema)
 		return log
 	}

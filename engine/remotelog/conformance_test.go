@@ -35,7 +35,7 @@ var small = mainstem.Limits{MaxValue: 256 << 10, MaxBatchBytes: 1 << 20, MaxBatc
 // is stopped and started again with its log.
 func TestConformance(t *testing.T) {
 	clock := enginetest.NewClock()
-	options := &pebblelog.Options{Now: clock.Now, Limits: small}
+	options := &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small}
 	var restarts sync.Map // remote log -> func(*testing.T) mainstem.Log
 	var start func(t *testing.T, dir string) mainstem.Log
 	start = func(t *testing.T, dir string) mainstem.Log {
@@ -80,14 +80,15 @@ func TestConformanceOverModel(t *testing.T) {
 	f.Clock, f.Limits = enginetest.NewClock(), small
 	f.Programs = 12
 	again(t, f, func(t *testing.T) mainstem.Log {
-		behind := model.New(&model.Options{Now: f.Clock.Now, Limits: small})
+		behind := model.New(&model.Options{Now: f.Clock.Now, Monotonic: f.Clock.Monotonic, Limits: small})
 		remote := open(t, serve(t, behind, &rpc.Options{Limits: small}).URL, nil)
 		return struct { // the model has no backup
 			mainstem.Log
 			mainstem.Snapshotter
 			mainstem.Checker
+			mainstem.ClockKeeper
 			sweeper
-		}{remote, remote, remote, behind}
+		}{remote, remote, remote, remote, behind}
 	})
 }
 
@@ -108,10 +109,10 @@ func TestConformanceProtocols(t *testing.T) {
 				if err := pebblelog.Restore(t.Context(), backup, dir); err != nil {
 					t.Fatal(err)
 				}
-				return remote(t, must(t)(pebblelog.Open(dir, &pebblelog.Options{Now: clock.Now, Limits: small})), o)
+				return remote(t, must(t)(pebblelog.Open(dir, &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})), o)
 			}
 			again(t, f, func(t *testing.T) mainstem.Log {
-				return remote(t, must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Limits: small})), o)
+				return remote(t, must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})), o)
 			})
 		})
 	}

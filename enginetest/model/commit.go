@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // Commit makes every write of b true, or none.
@@ -31,7 +31,7 @@ func (l *Log) commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		r.Duplicate = true
 		return r, nil
 	}
-	t := tx{state: &l.mu.state, now: l.timeLocked(b), nextID: &l.mu.nextID}
+	t := l.beginLocked(b)
 	r, err := t.run(b)
 	if err != nil {
 		t.rollback()
@@ -49,7 +49,8 @@ func (l *Log) commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 // tx applies one batch to the state. Whatever it changes it can undo.
 type tx struct {
 	*state
-	now    time.Time
+	now    moment
+	time   time.Time // of the records it writes
 	nextID *uint64
 	undo   []func()
 }
@@ -73,9 +74,9 @@ func (t *tx) run(b *mainstem.Batch) (mainstem.Receipt, error) {
 	if b.Len() == 0 {
 		return mainstem.Receipt{}, nil
 	}
-	before, length, newest := t.head, len(t.order), t.newest
-	t.undo = append(t.undo, func() { t.head, t.order, t.newest = before, t.order[:length], newest })
-	r := mainstem.Receipt{Time: t.now, Versions: make([]mainstem.Version, b.Len())}
+	before, length, newest, latest := t.head, len(t.order), t.newest, t.latest
+	t.undo = append(t.undo, func() { t.head, t.order, t.newest, t.latest = before, t.order[:length], newest, latest })
+	r := mainstem.Receipt{Time: t.time, Versions: make([]mainstem.Version, b.Len())}
 	for i, w := range b.Writes() {
 		v, err := t.apply(w)
 		if err != nil {
@@ -118,7 +119,7 @@ func (t *tx) test(conditions []mainstem.Condition) error {
 
 func (t *tx) create(name string, p mainstem.Policy) {
 	*t.nextID++
-	t.spaces[name] = &space{id: *t.nextID, name: name, policy: clonePolicy(p), created: t.now, updated: t.now, keys: map[string]*key{}}
+	t.spaces[name] = &space{id: *t.nextID, name: name, policy: clonePolicy(p), created: t.time, updated: t.time, keys: map[string]*key{}}
 }
 
 // apply makes one write true and returns the version it wrote, 0 if none.
@@ -149,9 +150,6 @@ func (t *tx) apply(w mainstem.Write) (mainstem.Version, error) {
 	return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Err: fmt.Errorf("unknown operation %d", w.Op)}
 }
 
-// lastTime is the last that can be said in nanoseconds: nothing expires later.
-var lastTime = time.Unix(0, math.MaxInt64)
-
 // save makes the change of k that follows undoable.
 func (t *tx) save(k *key) {
 	before := *k
@@ -169,9 +167,7 @@ func (t *tx) put(sp *space, w mainstem.Write) mainstem.Version {
 	t.save(k)
 	r := mainstem.Record{Count: max(w.Count, 1), Headers: w.Headers.Clone(), Value: bytes.Clone(w.Value)}
 	if w.TTL > 0 {
-		if r.Expires = t.now.Add(w.TTL); r.Expires.After(lastTime) {
-			r.Expires = lastTime
-		}
+		r.Expires = wall(wallclock.ExpiresAt(t.now.Now, int64(w.TTL)))
 	}
 	return t.write(sp, k, w.Key, r)
 }
@@ -195,10 +191,12 @@ func (t *tx) write(sp *space, k *key, name []byte, r mainstem.Record) mainstem.V
 	t.undo = append(t.undo, func() { sp.last, sp.updated = last, updated })
 	t.head++
 	k.head += mainstem.Version(r.Count)
-	r.Space, r.Key, r.Version, r.Position, r.Time = sp.name, bytes.Clone(name), k.head, t.head, t.now
+	r.Space, r.Key, r.Version, r.Position, r.Time = sp.name, bytes.Clone(name), k.head, t.head, t.time
+	t.latest = max(t.latest, t.now.Now)
+	t.readings[t.head] = t.now.Now
 	k.records = append(k.records, r)
 	k.trim(sp.policy.History)
-	sp.last, sp.updated, t.newest = t.head, t.now, t.now
+	sp.last, sp.updated, t.newest = t.head, t.time, t.time
 	t.order = append(t.order, entry{t.head, sp.id, sp.name, string(name), k.head})
 	return k.head
 }

@@ -2,25 +2,32 @@ package model
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // Options configures [New]. Nil and zero fields mean the defaults.
 type Options struct {
-	// Now is the clock; nil means time.Now. The log never lets time run backwards.
+	// Now is the clock; nil means time.Now. Times of records never decrease, whatever it
+	// shows.
 	Now func() time.Time
+	// Monotonic is the time since some fixed moment by a clock that nobody sets, by which
+	// jumps of Now are noticed; nil means the monotonic readings of Now's times.
+	Monotonic func() time.Duration
 	// Limits bounds batches; zero fields mean the defaults of package mainstem.
 	Limits mainstem.Limits
 }
 
-// Log is an in-memory [mainstem.Log]. It also offers [mainstem.Snapshotter] and
-// [mainstem.Checker].
+// Log is an in-memory [mainstem.Log]. It also offers [mainstem.Snapshotter],
+// [mainstem.Checker] and [mainstem.ClockKeeper].
 type Log struct {
-	clock  func() time.Time
+	opts   Options
+	clock  *wallclock.Clock
 	limits mainstem.Limits
 	done   chan struct{} // closed by Close
 
@@ -28,7 +35,7 @@ type Log struct {
 		sync.Mutex
 		state
 		closed   bool
-		last     time.Time                   // the latest time given out
+		setBacks uint64                      // how often the clock was found set back
 		receipts map[string]mainstem.Receipt // by batch ID
 		changed  chan struct{}               // closed and replaced whenever followers must look again
 		nextID   uint64                      // identity of the next space
@@ -40,10 +47,9 @@ func New(o *Options) *Log {
 	if o == nil {
 		o = &Options{}
 	}
-	l := &Log{clock: o.Now, limits: o.Limits.WithDefaults(), done: make(chan struct{})}
-	if l.clock == nil {
-		l.clock = time.Now
-	}
+	l := &Log{opts: *o, limits: o.Limits.WithDefaults(), done: make(chan struct{})}
+	l.clock = wallclock.New(wallclock.Options{Now: o.Now, Monotonic: o.Monotonic, Logger: slog.New(slog.DiscardHandler)})
+	l.mu.readings = map[mainstem.Position]int64{}
 	l.mu.spaces = map[string]*space{}
 	l.mu.receipts = map[string]mainstem.Receipt{}
 	l.mu.changed = make(chan struct{})
@@ -70,9 +76,9 @@ func (l *Log) Reopen() *Log {
 	if !l.mu.closed {
 		panic("model: Reopen of a log that is not closed")
 	}
-	out := New(&Options{Now: l.clock, Limits: l.limits})
+	out := New(&l.opts)
 	out.mu.state = l.mu.clone()
-	out.mu.last, out.mu.nextID = l.mu.last, l.mu.nextID
+	out.mu.nextID = l.mu.nextID
 	out.mu.receipts = maps.Clone(l.mu.receipts)
 	return out
 }
@@ -85,26 +91,6 @@ func (l *Log) Head(ctx context.Context) (mainstem.Position, error) {
 		return 0, err
 	}
 	return l.mu.head, nil
-}
-
-// nowLocked returns the time, which never decreases.
-func (l *Log) nowLocked() time.Time {
-	if t := l.clock().UTC().Round(0); t.After(l.mu.last) {
-		l.mu.last = t
-	}
-	return l.mu.last
-}
-
-// timeLocked returns the commit time of b.
-func (l *Log) timeLocked(b *mainstem.Batch) time.Time {
-	now := l.nowLocked()
-	if given := b.Time.UTC().Round(0); !b.Time.IsZero() && given.Before(now) {
-		now = given
-	}
-	if now.Before(l.mu.newest) {
-		return l.mu.newest
-	}
-	return now
 }
 
 func (l *Log) usableLocked(ctx context.Context, op string) error {

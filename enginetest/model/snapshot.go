@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -23,7 +22,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 // snapshot is a state that nobody changes.
 type snapshot struct {
 	state  state
-	now    time.Time
+	now    moment
 	done   <-chan struct{} // the log was closed
 	closed atomic.Bool
 }

@@ -22,7 +22,7 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 		if l.mu.spaces[name] != nil {
 			return &mainstem.Error{Kind: mainstem.KindExists, Op: "create space", Space: name}
 		}
-		t := tx{state: &l.mu.state, now: l.nowLocked(), nextID: &l.mu.nextID}
+		t := l.beginLocked(nil)
 		t.create(name, p)
 		return nil
 	})

@@ -20,6 +20,7 @@ type state struct {
 	order  []entry // every record ever written, by position; some are no longer held
 	head   mainstem.Position
 	newest time.Time // of the newest record
+	clocks
 }
 
 // space is one space.
@@ -52,7 +53,7 @@ type entry struct {
 }
 
 func (s *state) clone() state {
-	out := state{spaces: make(map[string]*space, len(s.spaces)), order: slices.Clip(s.order), head: s.head}
+	out := state{spaces: make(map[string]*space, len(s.spaces)), order: slices.Clip(s.order), head: s.head, newest: s.newest, clocks: s.clocks.clone()}
 	for name, sp := range s.spaces {
 		c := *sp
 		c.keys = make(map[string]*key, len(sp.keys))
@@ -66,17 +67,13 @@ func (s *state) clone() state {
 }
 
 // hidden reports whether r is no longer to be seen at time now.
-func (sp *space) hidden(r *mainstem.Record, now time.Time) bool {
-	return expired(r, now) || sp.policy.MaxAge > 0 && now.Sub(r.Time) > sp.policy.MaxAge
-}
-
-func expired(r *mainstem.Record, now time.Time) bool {
-	return !r.Expires.IsZero() && !now.Before(r.Expires)
+func (sp *space) hidden(r *mainstem.Record, now moment) bool {
+	return now.expired(r) || now.older(r, sp.policy.MaxAge)
 }
 
 // newest returns the record that ends at the newest version of k, or nil if it
 // is not held or hidden.
-func (sp *space) newest(k *key, now time.Time) *mainstem.Record {
+func (sp *space) newest(k *key, now moment) *mainstem.Record {
 	if k == nil || len(k.records) == 0 {
 		return nil
 	}
@@ -87,7 +84,7 @@ func (sp *space) newest(k *key, now time.Time) *mainstem.Record {
 	return r
 }
 
-func (sp *space) live(k *key, now time.Time) bool {
+func (sp *space) live(k *key, now moment) bool {
 	r := sp.newest(k, now)
 	return r != nil && r.Live()
 }
@@ -102,7 +99,7 @@ func (k *key) at(v mainstem.Version) int {
 }
 
 // get returns the newest record of name if it is live.
-func (s *state) get(spaceName string, name []byte, now time.Time) (mainstem.Record, error) {
+func (s *state) get(spaceName string, name []byte, now moment) (mainstem.Record, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
 		return mainstem.Record{}, unknownSpace("get", spaceName)
@@ -114,7 +111,7 @@ func (s *state) get(spaceName string, name []byte, now time.Time) (mainstem.Reco
 }
 
 // scan returns the newest record of each key in r.
-func (s *state) scan(spaceName string, r mainstem.Range, now time.Time) ([]mainstem.Record, error) {
+func (s *state) scan(spaceName string, r mainstem.Range, now moment) ([]mainstem.Record, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
 		return nil, unknownSpace("scan", spaceName)
@@ -151,7 +148,7 @@ func inRange(name string, r mainstem.Range) bool {
 }
 
 // read returns the records of one key that v asks for, and the key's newest version.
-func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now time.Time) ([]mainstem.Record, mainstem.Version, error) {
+func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now moment) ([]mainstem.Record, mainstem.Version, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
 		return nil, 0, unknownSpace("read", spaceName)
@@ -176,7 +173,7 @@ func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now tim
 }
 
 // feed returns the records that f asks for, in the order of the log.
-func (s *state) feed(f mainstem.Filter, now time.Time) []mainstem.Record {
+func (s *state) feed(f mainstem.Filter, now moment) []mainstem.Record {
 	start := sort.Search(len(s.order), func(i int) bool { return s.order[i].position > f.After })
 	var out []mainstem.Record
 	for _, e := range s.order[start:] {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -15,7 +14,7 @@ import (
 // space must learn of it, drops old tombstones, and brings spaces below MaxBytes.
 func (l *Log) Sweep(ctx context.Context) error {
 	return l.change(ctx, "sweep", func() error {
-		t := tx{state: &l.mu.state, now: l.nowLocked()}
+		t := l.beginLocked(nil)
 		for _, name := range slices.Sorted(maps.Keys(t.spaces)) {
 			sp := t.spaces[name]
 			for _, k := range slices.Sorted(maps.Keys(sp.keys)) {
@@ -39,7 +38,7 @@ func (t *tx) sweepKey(sp *space, name string) {
 		r := &k.records[i]
 		switch {
 		case sp.hidden(r, t.now):
-			tell = r.Version == k.head && r.Live() && expired(r, t.now)
+			tell = r.Version == k.head && r.Live() && t.now.expired(r)
 		case !sp.forgets(r, t.now):
 			kept = append(kept, *r)
 		}
@@ -51,9 +50,9 @@ func (t *tx) sweepKey(sp *space, name string) {
 }
 
 // forgets reports whether r is a tombstone that has been kept long enough.
-func (sp *space) forgets(r *mainstem.Record, now time.Time) bool {
+func (sp *space) forgets(r *mainstem.Record, now moment) bool {
 	age := cmp.Or(sp.policy.TombstoneAge, mainstem.DefaultTombstoneAge)
-	return sp.policy.History > 0 && !r.Live() && age > 0 && now.Sub(r.Time) > age
+	return sp.policy.History > 0 && !r.Live() && now.older(r, age)
 }
 
 // shrink removes the oldest records until the space holds at most MaxBytes.

@@ -23,7 +23,7 @@ func TestPrograms(t *testing.T) {
 	f.Clock = clock
 	f.Programs = 6
 	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
-		log, err := embedded.Open(dir, &embedded.Options{Durability: mainstem.OS, Log: natslog.Options{Now: clock.Now, SweepEvery: -1}})
+		log, err := embedded.Open(dir, &embedded.Options{Durability: mainstem.OS, Log: natslog.Options{Now: clock.Now, Monotonic: clock.Monotonic, SweepEvery: -1}})
 		if err != nil {
 			t.Fatal(err)
 		}
