@@ -81,7 +81,7 @@ func (m *Main) warnClock(s mainstem.ClockState) error {
 	return err
 }
 
-// noteClock says what is wrong with the clock of a log that was checked.
+// noteClock says what is wrong with the clock of a log, if something is.
 func (m *Main) noteClock(ctx context.Context, log mainstem.Log) error {
 	k, ok := log.(mainstem.ClockKeeper)
 	if !ok {

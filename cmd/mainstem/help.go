@@ -75,7 +75,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   kv list, event streams with --limit   a last line with cursor, if there is more
   stats          space, keys, records, bytes, last, created, updated, history,
     max_age_seconds, max_bytes, no_feed; the last line: total, spaces, keys, records,
-    bytes, head
+    bytes, head; before it, if the clock is wrong, what clock has
   check          problems: where, problem; the last line: ok, problems, spaces, keys,
     records, bytes, seconds
   backup         to, bytes, seconds

@@ -17,7 +17,8 @@ func (m *Main) stats() *cobra.Command {
 		Short: "Show what a log holds",
 		Long: `Show the spaces of a log with their keys, records, bytes and last positions, and the
 sum of them. Buckets are spaces kv/DATABASE/TABLE, event stores event/STORE, topics
-topic/NAME.`,
+topic/NAME. A clock that is not believed, or behind the newest record, is shown too: see
+mainstem clock.`,
 		Example: `  mainstem stats
   mainstem stats --space event/ --json`,
 		Args: args(0, 0),
@@ -57,11 +58,17 @@ func (m *Main) printStats(ctx context.Context, log mainstem.Log, prefix string) 
 		return err
 	}
 	if m.flags.json {
+		if err := m.noteClock(ctx, log); err != nil {
+			return err
+		}
 		return m.object(new(fields).add("total", true).add("spaces", spaces).add("keys", sum.Keys).
 			add("records", sum.Records).add("bytes", sum.Bytes).add("head", head))
 	}
 	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t  %d spaces in all\n", sum.Keys, sum.Records, sum.Bytes, head, spaces)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return m.noteClock(ctx, log)
 }
 
 func spaceFields(s *mainstem.SpaceInfo) *fields {
