@@ -125,11 +125,12 @@ var (
 	memoryWaiting = memoryFigure("mainstem_memory_waiting", "Requests, streams and batches that wait for memory.")
 	memoryWaited  = memoryFigure("mainstem_memory_waited_total", "How often somebody had to wait for memory.")
 	memoryRefused = memoryFigure("mainstem_memory_refused_total", "How often a wait ended without memory.")
+	memoryRecalls = memoryFigure("mainstem_memory_recalled_total", "How often a client that did not read was cut because others waited for its memory.")
 )
 
 // Describe implements prometheus.Collector.
 func (m memoryFigures) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{memoryUsed, memoryLimit, memoryWaiting, memoryWaited, memoryRefused} {
+	for _, d := range []*prometheus.Desc{memoryUsed, memoryLimit, memoryWaiting, memoryWaited, memoryRefused, memoryRecalls} {
 		ch <- d
 	}
 }
@@ -147,6 +148,7 @@ func (m memoryFigures) Collect(ch chan<- prometheus.Metric) {
 			{memoryWaiting, prometheus.GaugeValue, float64(s.Waiting)},
 			{memoryWaited, prometheus.CounterValue, float64(s.Waited)},
 			{memoryRefused, prometheus.CounterValue, float64(s.Refused)},
+			{memoryRecalls, prometheus.CounterValue, float64(s.Recalled)},
 		} {
 			ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.v, s.Name)
 		}

@@ -3,7 +3,9 @@ package budget
 import (
 	"container/list"
 	"fmt"
+	"math"
 	"sync"
+	"time"
 )
 
 // Budget is a number of bytes that holds are taken from. Make one with [New] or
@@ -22,8 +24,9 @@ type Budget struct {
 	new     list.List // of *waiter as growing, each in the order in which they came
 	stuck   bool      // during one pass of serveLocked: somebody who came earlier wants its room
 
-	waited  uint64 // acquisitions that had to wait
-	refused uint64 // waits that ended without bytes
+	waited   uint64 // acquisitions that had to wait
+	refused  uint64 // waits that ended without bytes
+	recalled uint64 // holds that were recalled
 }
 
 // tree is what all budgets of one root share.
@@ -32,6 +35,9 @@ type tree struct {
 	all      []*Budget // in the order in which they were made, parents before children
 	sequence uint64    // of the last waiter
 	waiting  int       // waiters of all budgets
+
+	recallable list.List // of *Hold that can be recalled, the one without progress for longest first
+	armed      bool      // press will run
 }
 
 // waiter is a hold that waits. Its fields do not change while it does.
@@ -39,6 +45,7 @@ type waiter struct {
 	h        *Hold
 	n        int64
 	sequence uint64
+	since    time.Time
 	at       *list.Element
 	ready    chan struct{} // closed when the hold has the bytes
 }
@@ -78,6 +85,21 @@ func (b *Budget) Limit() int64 {
 	return b.limit
 }
 
+// Free returns the bytes that b and all its ancestors have left, less than 0 if a limit is
+// exceeded; for nil as many as there can be.
+func (b *Budget) Free() int64 {
+	free := int64(math.MaxInt64)
+	if b == nil {
+		return free
+	}
+	b.tree.mu.Lock()
+	defer b.tree.mu.Unlock()
+	for a := b; a != nil; a = a.parent {
+		free = min(free, a.limit-a.used)
+	}
+	return free
+}
+
 // Hold returns an empty hold of b. It need not be released as long as it is empty.
 func (b *Budget) Hold() Hold { return Hold{of: b} }
 
@@ -89,6 +111,8 @@ type Stats struct {
 	Waiting int    // holds that wait
 	Waited  uint64 // how many acquisitions had to wait since the budget was made
 	Refused uint64 // how many of them ended without bytes
+	// Recalled is how many holds the budget recalled, see [Hold.OnRecall].
+	Recalled uint64
 }
 
 // Stats returns the statistics of b and of all budgets below it, b first; none for nil.
@@ -101,7 +125,7 @@ func (b *Budget) Stats() []Stats {
 	var out []Stats
 	for _, c := range b.tree.all {
 		if c.within(b) {
-			out = append(out, Stats{c.name, c.limit, c.used, c.growing.Len() + c.new.Len(), c.waited, c.refused})
+			out = append(out, Stats{c.name, c.limit, c.used, c.growing.Len() + c.new.Len(), c.waited, c.refused, c.recalled})
 		}
 	}
 	return out
@@ -160,9 +184,13 @@ func (b *Budget) chargeLocked(h *Hold, n int64) {
 	for a := b; a != nil; a = a.parent {
 		a.used += n
 	}
-	if h.size == 0 && b.over == h {
+	if h.size > 0 {
+		return
+	}
+	if b.over == h {
 		b.over = nil
 	}
+	h.forgetRecallLocked()
 }
 
 // queue returns where a hold waits.
@@ -188,8 +216,9 @@ func (b *Budget) waitLocked(h *Hold, n int64) *waiter {
 	t := b.tree
 	t.sequence++
 	t.waiting++
-	w := &waiter{h: h, n: n, sequence: t.sequence, ready: make(chan struct{})}
+	w := &waiter{h: h, n: n, sequence: t.sequence, since: time.Now(), ready: make(chan struct{})}
 	w.at = b.queue(h).PushBack(w)
+	t.armLocked(Patience)
 	return w
 }
 

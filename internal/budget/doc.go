@@ -46,6 +46,13 @@
 // is possible. Where that cannot be kept, use [Hold.Try] and do without, or release first
 // and acquire again.
 //
+// # Recall
+//
+// A holder of the last budget may wait for a client that does not read. While nobody needs
+// its bytes, that does no harm. When a hold has waited for [Patience], the budget recalls
+// one hold after another of those whose holders allow it ([Hold.OnRecall]), the one without
+// progress for longest first.
+//
 // # Concurrency
 //
 // A Budget may be used by many goroutines. A Hold belongs to one goroutine at a time. All

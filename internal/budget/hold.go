@@ -6,8 +6,12 @@ import "context"
 // Hold is one of a budget without a limit. A Hold belongs to one goroutine at a time and
 // must not be copied once it has bytes: see [Hold.Move].
 type Hold struct {
-	of   *Budget
-	size int64 // under of.tree.mu
+	of *Budget
+
+	// The rest is under of.tree.mu.
+
+	size   int64
+	recall recall // zero: it cannot be recalled
 }
 
 // Acquire takes n more bytes, and waits until it may have them or ctx ends: then the
@@ -139,6 +143,7 @@ func (h *Hold) Release() {
 }
 
 // Move returns a hold with everything that h has, and leaves h empty. Nobody waits with h.
+// Neither can be recalled, until [Hold.OnRecall] is called.
 func (h *Hold) Move() *Hold {
 	to := &Hold{of: h.of}
 	if h.of == nil {
@@ -146,6 +151,7 @@ func (h *Hold) Move() *Hold {
 	}
 	h.of.tree.mu.Lock()
 	defer h.of.tree.mu.Unlock()
+	h.forgetRecallLocked()
 	to.size, h.size = h.size, 0
 	if h.of.over == h {
 		h.of.over = to
