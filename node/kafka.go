@@ -71,7 +71,7 @@ func (n *Node) serveKafka(ctx context.Context, l net.Listener) error {
 	s, err := kafka.New(ctx, n.topics, &kafka.Options{
 		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
 		AutoCreateRate: c.KafkaAutoCreateRate, AutoCreateTopics: c.KafkaAutoCreateTotal,
-		MaxInFlight: c.KafkaMaxPending, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
+		MaxInFlight: c.KafkaMaxPending, Memory: n.memory, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
 		WriteTimeout: c.KafkaWriteTimeout, IdleTimeout: c.KafkaIdleTimeout, OffsetRetention: c.KafkaOffsetRetention,
 		GroupSession: c.KafkaGroupSession, GroupHeartbeat: c.KafkaGroupHeartbeat,
 		Logger: n.logger, Metrics: k.figures,

@@ -87,7 +87,7 @@ func Settings() []Setting {
 		duration("body-timeout", "how long a request may take to arrive (default 1m)", time.Second, func(c *Config) *time.Duration { return &c.BodyTimeout }),
 		duration("stall-timeout", "how long a client may take nothing of a response that waits for it (default 10m)", time.Second, func(c *Config) *time.Duration { return &c.StallTimeout }),
 		size("kafka-max-request", "most bytes in a request of a Kafka client (default 100MiB)", func(c *Config) *int { return &c.KafkaMaxRequest }),
-		size("kafka-max-pending", "most bytes of all requests of Kafka clients being read or served (default 512MiB)", func(c *Config) *int { return &c.KafkaMaxPending }),
+		size("kafka-max-pending", "most bytes of all requests of Kafka clients being read or served, and of all answers to them; both are taken from memory-budget (default 512MiB)", func(c *Config) *int { return &c.KafkaMaxPending }),
 		size("kafka-max-fetch", "most bytes of records in an answer to a Kafka client (default 64MiB)", func(c *Config) *int { return &c.KafkaMaxFetch }),
 		count("kafka-max-connections", "most connections of Kafka clients (default 10000)", func(c *Config) *int { return &c.KafkaMaxConnections }),
 		duration("kafka-write-timeout", "how long a Kafka client may take nothing of an answer (default 30s)", time.Second, func(c *Config) *time.Duration { return &c.KafkaWriteTimeout }),

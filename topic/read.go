@@ -21,6 +21,9 @@ type ReadOptions struct {
 	// returned whatever its size so that a reader always gets on. Default
 	// [DefaultReadBytes].
 	MaxBytes int
+	// MaxFirst bounds the first batch: one that is larger is not copied, and the Chunk says
+	// how large it is, so that a reader can see to its memory first. 0 means no limit.
+	MaxFirst int
 	// Before leaves out batches that begin at this offset or later: the last stable
 	// offset, for a reader that must not see open transactions. 0 means no limit.
 	Before int64
@@ -37,6 +40,9 @@ type Chunk struct {
 	// first may begin before the offset asked for, and offsets may be missing where
 	// compaction removed records. It belongs to the caller.
 	Data []byte
+	// TooLarge is the size in bytes of the first batch, about, if that is more than
+	// [ReadOptions].MaxFirst. Then no batch is in Data. Else 0.
+	TooLarge int
 	// Next is the offset to go on from.
 	Next int64
 	// Start and End are the partition's first offset and, if Data reaches it or there
@@ -59,6 +65,9 @@ func (t *Topic) Read(ctx context.Context, partition int32, offset int64, o *Read
 	}
 	if o.MaxBytes < 0 {
 		return Chunk{}, invalid(op, "MaxBytes is %d: want 0 (default) or more", o.MaxBytes)
+	}
+	if o.MaxFirst < 0 {
+		return Chunk{}, invalid(op, "MaxFirst is %d: want 0 (no limit) or more", o.MaxFirst)
 	}
 	if offset < p.start.Load() {
 		return Chunk{}, p.outOfRange(op, offset, p.end.Load())
@@ -95,6 +104,11 @@ func (p *partition) read(ctx context.Context, offset int64, o *ReadOptions) (Chu
 		if base >= before || at > len(o.Buffer) && at-len(o.Buffer)+len(rec.Value) > limit {
 			raise(&p.end, int64(rec.Version))
 			stopped = true
+			break
+		}
+		if at == len(o.Buffer) && o.MaxFirst > 0 && len(rec.Value) > o.MaxFirst {
+			c.TooLarge, stopped = len(rec.Value), true
+			raise(&p.end, int64(rec.Version))
 			break
 		}
 		if len(rec.Value) < recordbatch.HeaderSize {

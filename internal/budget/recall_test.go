@@ -8,8 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/mainstemdev/mainstem/internal/budget"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recallable returns a hold of n bytes that gives them back when it is recalled, and notes
 // its name then.

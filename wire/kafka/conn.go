@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 const (
 	readBuffer = 4 << 10
-	// writeChunk is what a client must take within the write timeout.
-	writeChunk = 256 << 10
+	// ioChunk is what a client must take within the write timeout, and with what it has
+	// progress.
+	ioChunk = 256 << 10
 )
 
 // conn is one client connection. One goroutine reads a request, serves it and writes
@@ -36,17 +39,21 @@ type conn struct {
 	cancel   context.CancelFunc
 	client   client
 	auth     auth
-	trust    int   // bytes that a request gets memory for before it is here
-	carries  int64 // bytes of record batches in the answer
+	trust    int         // bytes that a request gets memory for before it is here
+	request  budget.Hold // for the request that is being read or served
+	carries  budget.Hold // for its answer
 	fetch    sessions
-	answered int      // bytes of the last answer: the next may be like it
-	lent     [][]byte // memory of the answer's record batches
-	failed   error    // why the connection ends after the answer
+	answered int          // bytes of the last answer: the next may be like it
+	batches  int          // bytes of record batches in the answer
+	fetched  []*fetchPart // that have these
+	failed   error        // why the connection ends after the answer
 
 	mu struct {
 		sync.Mutex
 		idle     bool // waits for a request
 		draining bool // ends with the request that is being served
+		slow     bool // waits for the client to take or send more
+		recalled bool // was closed while it did
 	}
 }
 
@@ -58,7 +65,7 @@ type client struct {
 }
 
 func newConn(s *Server, nc net.Conn, on net.Listener, as *Listener) *conn {
-	c := &conn{s: s, nc: nc, in: bufio.NewReaderSize(nc, readBuffer), on: on, as: as}
+	c := &conn{s: s, nc: nc, in: bufio.NewReaderSize(nc, readBuffer), on: on, as: as, request: s.requests.Hold(), carries: s.answers.Hold()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	c.client.Host = "/" + host // as Java writes an address without a name, and Kafka shows it
@@ -91,10 +98,9 @@ func (c *conn) serveOne() error {
 	if err != nil {
 		return err
 	}
-	var held hold
-	defer c.s.inFlight.give(&held)
+	defer c.request.Release()
 	defer c.delivered()
-	frame, err := c.receive(size, &held)
+	frame, err := c.receive(size)
 	if err != nil {
 		return fmt.Errorf("request of %d bytes: %w", size, err)
 	}
@@ -102,18 +108,16 @@ func (c *conn) serveOne() error {
 		return c.authenticateRaw(frame)
 	}
 	begin := time.Now()
-	h, resp, err := c.answer(frame)
+	h, out, err := c.respond(frame)
 	if h.key == int16(kmsg.Produce) { // its batches are stored; of other requests, parts may be kept
 		putBuffer(frame)
 	}
-	if err != nil || resp == nil {
+	if err != nil || out == nil {
 		if err == nil {
 			c.served(h.key, begin, size, 0)
 		}
 		return errors.Join(err, c.failed)
 	}
-	out := appendAnswer(getBuffer(c.answered), h.correlationID, resp)
-	c.answered = len(out)
 	err = c.write(out)
 	c.served(h.key, begin, size, len(out))
 	putBuffer(out)
@@ -138,7 +142,7 @@ func (c *conn) readSize() (int, error) {
 	}
 	size := int(int32(binary.BigEndian.Uint32(b[:])))
 	if least, most := c.sizes(); size < least || size > most {
-		return 0, fmt.Errorf("a request of %d bytes: want %d to %d", size, least, most)
+		return 0, fmt.Errorf("a request of %d bytes: want %d to %d, which is the limit of one request or of the memory for all, whichever is less", size, least, most)
 	}
 	return size, nil
 }
@@ -189,16 +193,19 @@ var past = time.Unix(1, 0)
 
 // write writes an answer in chunks, each within the write timeout.
 func (c *conn) write(p []byte) error {
+	c.setSlow(true)
+	defer c.setSlow(false)
 	for len(p) > 0 {
+		c.progress(&c.carries)
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.s.o.WriteTimeout)); err != nil {
 			return err
 		}
-		n, err := c.nc.Write(p[:min(len(p), writeChunk)])
+		n, err := c.nc.Write(p[:min(len(p), ioChunk)])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return fmt.Errorf("the client took nothing of an answer for %s", c.s.o.WriteTimeout)
 		}
 		if err != nil {
-			return err
+			return c.unlessRecalled(err)
 		}
 		p = p[n:]
 	}
@@ -254,11 +261,9 @@ func (c *conn) answer(frame []byte) (h header, resp kmsg.Response, err error) {
 	if err := c.admit(a.key); err != nil {
 		return h, nil, fmt.Errorf("%s: %w", a.key.Name(), err)
 	}
-	release, err := c.afford(h, body)
-	if err != nil {
+	if err := c.afford(h, body); err != nil {
 		return h, nil, fmt.Errorf("%s version %d: %w", a.key.Name(), h.version, err)
 	}
-	defer release()
 	req := a.key.Request()
 	req.SetVersion(h.version)
 	if err := req.ReadFrom(body); err != nil {

@@ -81,4 +81,9 @@
 // request grows with what has arrived of it, the counts in a request are checked
 // before it is decoded, and answers get smaller when many wait for their clients: a
 // silent, slow or lying client costs its connection and what it has sent, not more.
+//
+// Requests and answers take their memory from [Options].Memory before it is used. Who waits
+// for it may hold that of a request, then that for decompression, then that of an answer, in
+// this order, so no deadlock is possible. A client without progress loses its connection
+// when others wait for its memory.
 package kafka

@@ -106,8 +106,9 @@ func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 // read reads a part, or reads it again.
 func (f *fetch) read(ctx context.Context, p *fetchPart) {
 	f.bytes -= len(p.chunk.Data)
-	f.c.carry(-len(p.chunk.Data))
-	p.chunk.Data = p.chunk.Data[:0]
+	f.c.unreserve(len(p.chunk.Data))
+	putBuffer(p.chunk.Data)
+	p.chunk.Data = nil
 	err := f.readInto(ctx, p)
 	if err != nil {
 		p.chunk = topic.Chunk{}
@@ -123,9 +124,13 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	if f.bytes > 0 && limit <= 0 {
 		return f.ends(ctx, p)
 	}
-	limit = f.c.reserve(limit)
-	defer func() { f.c.carry(len(p.chunk.Data) - limit) }()
-	o := topic.ReadOptions{MaxBytes: max(limit, 1), LeaderEpoch: leaderEpoch}
+	limit, err := f.afford(ctx, p, max(limit, 1), leastAnswer)
+	if err != nil || limit == 0 {
+		return err
+	}
+	reserved := limit
+	defer func() { f.c.unreserve(reserved - len(p.chunk.Data)) }()
+	o := topic.ReadOptions{MaxBytes: limit, MaxFirst: limit, LeaderEpoch: leaderEpoch}
 	t, native := p.src.(*topic.Topic)
 	committed := f.committed && native // nothing else has transactions
 	if committed {
@@ -138,12 +143,20 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	if err != nil {
 		return err
 	}
+	for chunk.TooLarge > 0 && f.bytes == 0 { // the first batch of an answer is carried whatever its size
+		f.c.unreserve(reserved)
+		reserved, err = f.afford(ctx, p, chunk.TooLarge, chunk.TooLarge)
+		if err != nil || reserved == 0 {
+			return err
+		}
+		o.MaxBytes, o.MaxFirst, p.expect = reserved, reserved, reserved
+		if chunk, err = f.readChunk(ctx, p, &o); err != nil {
+			return err
+		}
+	}
 	stable, err := f.s.stableEnd(ctx, p.src, p.num, chunk.End)
 	if err != nil {
 		return err
-	}
-	if len(chunk.Data) > limit && f.bytes > 0 { // only the first batch of an answer may be too large
-		chunk.Data = chunk.Data[:0]
 	}
 	p.chunk = chunk
 	if !committed {
@@ -156,20 +169,41 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	return err
 }
 
+// afford takes memory for a part to carry up to want bytes, and returns how many it may. If
+// there is none, an answer that carries nothing yet waits for that of least bytes, unless
+// there is nothing to read. 0 means that the part carries nothing; where its partition
+// begins and ends has been read then.
+func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int, error) {
+	if n := f.c.reserve(want, least); n > 0 {
+		return n, nil
+	}
+	if err := f.ends(ctx, p); err != nil || f.bytes > 0 || f.failed || p.offset >= p.chunk.End {
+		return 0, err
+	}
+	n := min(want, least)
+	if err := f.c.acquire(ctx, answerCopies*int64(n)); err != nil {
+		f.failed = true // the answer carries nothing: the client asks again
+		return 0, nil
+	}
+	return n, nil
+}
+
 // readChunk reads batches of a part into memory that the connection uses again once
 // they are sent.
 func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *topic.ReadOptions) (topic.Chunk, error) {
-	buf := p.chunk.Data[:0]
-	if cap(buf) == 0 {
-		buf = getBuffer(min(p.expect, o.MaxBytes))
-		f.c.lent = append(f.c.lent, buf)
+	var buf []byte
+	if n := min(p.expect, o.MaxBytes); n >= 1<<minBufferBits { // a fetch may have very many parts with little
+		buf = getBuffer(n)
 	}
 	o.Buffer = buf
 	chunk, err := p.src.Read(ctx, p.num, p.offset, o)
-	if grown := chunk.Data; cap(grown) > cap(buf) {
-		f.c.lent = append(f.c.lent, grown)
-	}
 	p.expect = len(chunk.Data)
+	if p.expect == 0 || cap(chunk.Data) > cap(buf) {
+		putBuffer(buf)
+	}
+	if p.expect == 0 {
+		chunk.Data = nil
+	}
 	return chunk, err
 }
 
@@ -195,7 +229,7 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 			Topic: p.src.Name(), Partition: p.num, Offset: p.offset, Start: start, End: end,
 		}}
 	}
-	p.chunk = topic.Chunk{Data: p.chunk.Data[:0], Next: p.offset, Start: start, End: end}
+	p.chunk = topic.Chunk{Next: p.offset, Start: start, End: end}
 	p.aborted = nil
 	p.stable, err = f.s.stableEnd(ctx, p.src, p.num, end)
 	return err
@@ -204,7 +238,11 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 // fill writes what was found into an answer; in a session, only what is news.
 func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	var out *kmsg.FetchResponseTopic
+	f.c.batches = f.bytes
 	for _, p := range f.parts {
+		if len(p.chunk.Data) > 0 {
+			f.c.fetched = append(f.c.fetched, p)
+		}
 		if session.incremental && !p.news() {
 			continue
 		}

@@ -34,7 +34,14 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	if w != nil {
 		grown = w.C()
 	}
+	// What the fetch has is answered when others need the memory.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer f.c.carries.OnRecall(nil)
+	defer f.c.request.OnRecall(nil)
 	for !f.enough(minBytes) {
+		f.c.carries.OnRecall(cancel)
+		f.c.request.OnRecall(cancel)
 		select {
 		case <-ctx.Done():
 			return

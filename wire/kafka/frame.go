@@ -48,6 +48,14 @@ func parseHeader(frame []byte, flexible func(key, version int16) bool) (header, 
 	return h, r.Src, nil
 }
 
+// apiOf returns the API key of a request, -1 if it is too short to have one.
+func apiOf(frame []byte) int16 {
+	if len(frame) < 2 {
+		return -1
+	}
+	return int16(binary.BigEndian.Uint16(frame))
+}
+
 // appendAnswer appends the whole frame of an answer to dst.
 func appendAnswer(dst []byte, correlationID int32, resp kmsg.Response) []byte {
 	at := len(dst)

@@ -66,6 +66,13 @@ func pipedServer(t *testing.T, o *kafka.Options, as *kafka.Listener) *pipes {
 // pipedOn serves a log within the process.
 func pipedOn(t *testing.T, log mainstem.Log, o *kafka.Options, as *kafka.Listener) *pipes {
 	t.Helper()
+	_, l := pipedBy(t, log, o, as)
+	return l
+}
+
+// pipedBy serves a log within the process, and returns the server, too.
+func pipedBy(t *testing.T, log mainstem.Log, o *kafka.Options, as *kafka.Listener) (*kafka.Server, *pipes) {
+	t.Helper()
 	topics, err := topic.Open(log, &topic.Options{Every: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +95,7 @@ func pipedOn(t *testing.T, log mainstem.Log, o *kafka.Options, as *kafka.Listene
 			t.Error(err)
 		}
 	})
-	return l
+	return s, l
 }
 
 func TestSilentClientsAreClosed(t *testing.T) {
@@ -231,52 +238,6 @@ func TestTooManyConnections(t *testing.T) {
 		}
 	}
 	ask[*kmsg.ApiVersionsResponse](second, apiVersions(), 3)
-}
-
-// Clients that fetch much and read nothing take no more memory together than the
-// server may use, and others still get their records.
-func TestUnreadAnswersAreBounded(t *testing.T) {
-	const memory, clients = 4 << 20, 20
-	log := testengines.Memory(t)
-	topics, err := topic.Open(log, &topic.Options{Every: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tp, err := topics.Create(t.Context(), "t", topic.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tp.Producer(&topic.ProducerOptions{BatchBytes: 32 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 200 {
-		p.Produce(t.Context(), topic.Record{Value: make([]byte, 16<<10)}, nil)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := topics.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l := pipedOn(t, log, &kafka.Options{MaxRequest: 1 << 20, MaxInFlight: memory}, nil)
-	total := 0
-	for range clients {
-		c := l.dial(t)
-		c.send(fetchAll("t"), 4)
-		var size [4]byte
-		if _, err := io.ReadFull(c, size[:]); err != nil {
-			t.Fatal(err)
-		}
-		n := int(binary.BigEndian.Uint32(size[:]))
-		if n < 16<<10 {
-			t.Errorf("an answer of %d bytes has no record", n)
-		}
-		total += n
-	}
-	if total > memory+clients*(64<<10) {
-		t.Errorf("%d clients that do not read are answered %d bytes", clients, total)
-	}
 }
 
 // fetchAll is a fetch of all that fits.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -53,11 +54,15 @@ type Options struct {
 	Partitions int32
 	// MaxRequest bounds the size of a request in bytes. Default [DefaultMaxRequest].
 	MaxRequest int
-	// MaxInFlight bounds the bytes of all requests that are being read or served;
-	// beyond it connections wait their turn. It also bounds, each by itself, what
-	// decoding the requests takes, and the record batches in answers that clients have
-	// yet to read. Default [DefaultMaxInFlight].
+	// MaxInFlight bounds the bytes of all requests that are being read or served, together
+	// with what decoding them takes; beyond it connections wait their turn, and are closed
+	// when they have waited for WriteTimeout. By itself it also bounds the memory of the
+	// answers that clients have yet to read. Default [DefaultMaxInFlight].
 	MaxInFlight int
+	// Memory is what the memory of both is taken from, so that all servers of a process
+	// share one limit. Of a request no more is accepted than it has. Default: one of the
+	// server's own, as large as both.
+	Memory *budget.Budget
 	// MaxConnections bounds the connections; those beyond are closed at once.
 	// Default [DefaultMaxConnections].
 	MaxConnections int
@@ -140,6 +145,9 @@ func (o *Options) withDefaults() Options {
 	out.OffsetRetention = cmp.Or(out.OffsetRetention, DefaultOffsetRetention)
 	out.GroupSession = cmp.Or(out.GroupSession, DefaultGroupSession)
 	out.GroupHeartbeat = cmp.Or(out.GroupHeartbeat, DefaultGroupHeartbeat)
+	if out.Memory == nil {
+		out.Memory = budget.New("kafka", 2*int64(out.MaxInFlight))
+	}
 	if out.Now == nil {
 		out.Now = time.Now
 	}

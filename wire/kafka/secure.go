@@ -13,7 +13,7 @@ const (
 	// maxUnlocked bounds the requests of clients that have yet to authenticate.
 	maxUnlocked = 64 << 10
 	// keepCost is what decoding a request may cost without being counted.
-	keepCost = 64 << 10
+	keepCost = 16 << 10
 )
 
 // secure shakes hands, if the listener has TLS, and sets the time by which the client
@@ -41,7 +41,7 @@ func (c *conn) secure() error {
 // sizes returns how large the next request may be.
 func (c *conn) sizes() (least, most int) {
 	if !c.locked() {
-		return headerSize, c.s.o.MaxRequest
+		return headerSize, int(min(int64(c.s.o.MaxRequest), c.s.requests.Limit()))
 	}
 	if c.auth.raw {
 		return 0, maxUnlocked
@@ -49,26 +49,16 @@ func (c *conn) sizes() (least, most int) {
 	return headerSize, min(maxUnlocked, c.s.o.MaxRequest)
 }
 
-// afford checks what it costs to decode the body of a request, and takes that much of
-// what all decoded requests may cost. The function returned gives it back.
-func (c *conn) afford(h header, body []byte) (release func(), err error) {
+// afford checks what it costs to decode the body of a request, and takes that much memory
+// besides that of the request itself.
+func (c *conn) afford(h header, body []byte) error {
 	most := c.s.o.MaxRequest
 	if c.locked() {
 		most = maxUnlocked
 	}
 	cost, err := bounds.Check(h.key, h.version, body, most)
-	if err != nil {
-		return nil, err
+	if err != nil || cost <= keepCost {
+		return err
 	}
-	if cost <= keepCost {
-		return func() {}, nil
-	}
-	// Who waits here holds the memory of a request, but who is ahead needs no more of
-	// that: they never wait for each other.
-	ctx, cancel := context.WithTimeout(c.ctx, c.s.o.WriteTimeout)
-	defer cancel()
-	if err := c.s.decoded.Acquire(ctx, int64(cost)); err != nil {
-		return nil, fmt.Errorf("no memory to decode it within %s: %w", c.s.o.WriteTimeout, err)
-	}
-	return func() { c.s.decoded.Release(int64(cost)) }, nil
+	return c.take(len(body) + cost)
 }

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
@@ -32,12 +31,12 @@ type Server struct {
 
 	ctx      context.Context // done when Shutdown begins to close connections
 	stop     context.CancelFunc
-	inFlight *memory             // for requests
-	decoded  *semaphore.Weighted // bytes that decoding them took
-	answers  answers             // that are on their way
-	pretence pretence            // of users that do not exist
-	stable   wakers              // read-committed fetches that wait
-	recent   recent              // topics
+	requests *budget.Budget // bytes of requests that are being read or served, and of what decoding them takes
+	answers  *budget.Budget // bytes of answers that are on their way
+	building chan struct{}  // has an element for each answer to a request of wide that is being built
+	pretence pretence       // of users that do not exist
+	stable   wakers         // read-committed fetches that wait
+	recent   recent         // topics
 
 	autoCreation autoCreation
 
@@ -65,8 +64,9 @@ func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error
 	s.alerts = alerttopic.Open(s.log, &alerttopic.Options{Logger: s.o.Logger})
 	s.mu.listeners = map[net.Listener]*Listener{}
 	s.mu.conns = map[*conn]struct{}{}
-	s.inFlight = newMemory(s.o.MaxInFlight)
-	s.decoded = semaphore.NewWeighted(int64(s.o.MaxInFlight))
+	s.requests = s.o.Memory.Child("kafka requests", int64(s.o.MaxInFlight))
+	s.answers = s.o.Memory.Child("kafka answers", int64(s.o.MaxInFlight))
+	s.building = make(chan struct{}, maxBuilding)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.openCoordinators(ctx); err != nil {
 		s.stop()

@@ -97,6 +97,16 @@ func (b *builder) close() {
 	binary.BigEndian.PutUint32(batch[atCRC:], recordbatch.Checksum(batch))
 }
 
+// batchSize returns about how many bytes a batch of r alone has, never less.
+func batchSize(r *Record) int {
+	const numbers = 10 // the most that a length or another number takes
+	n := recordbatch.HeaderSize + 6*numbers + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += 2*numbers + len(h.Name) + len(h.Value)
+	}
+	return n
+}
+
 // encode writes one record into b.record, see the Kafka documentation, "Record".
 func (b *builder) encode(r *Record, timeDelta int64, offsetDelta int32) {
 	n := 1 + kbin.VarlongLen(timeDelta) + kbin.VarintLen(offsetDelta) +

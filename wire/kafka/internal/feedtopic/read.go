@@ -46,6 +46,9 @@ func (t *Topic) read(ctx context.Context, offset, end int64, o *topic.ReadOption
 			return topic.Chunk{}, err
 		}
 		at := int64(r.Position)
+		if size := batchSize(r); o.MaxFirst > 0 && size > o.MaxFirst && len(b.data) == from && (o.Before <= 0 || at < o.Before) {
+			return topic.Chunk{Data: o.Buffer, TooLarge: size, Next: next, End: max(end, at+1)}, nil
+		}
 		if o.Before > 0 && at >= o.Before || !b.add(r, from, limit) {
 			b.close()
 			return topic.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
