@@ -25,9 +25,10 @@ type Options struct {
 	// CompactionBytes bounds the memory for the keys of the partition that is being
 	// compacted: 24 bytes hold one key. Default [DefaultCompactionBytes].
 	CompactionBytes int
-	// Memory is what decompressing batches takes memory from, to check them, to find times
-	// in them and to compact them; not in [Topic.Consume]. Whoever finds none waits some
-	// seconds and then fails with Unavailable. Nil: each may take 128 MiB and more.
+	// Memory is what decompressing batches takes memory from: to check them, to find times
+	// in them, to compact them, and in [Topic.Consume], which keeps it for the batch whose
+	// records it yields. What finds none waits 10 s and then fails with Unavailable.
+	// Default: [DefaultMemory] for the catalog.
 	Memory *budget.Budget
 	// Now is the clock for timestamps, retention and compaction. Default [time.Now].
 	Now func() time.Time
@@ -40,7 +41,8 @@ const (
 	DefaultEvery           = 30 * time.Second
 	DefaultCompactionBytes = 64 << 20
 	MinCompactionBytes     = 64 << 10
-	MaxPartitions          = 100_000 // partitions of one topic
+	DefaultMemory          = 512 << 20 // bytes of decompressed batches
+	MaxPartitions          = 100_000   // partitions of one topic
 )
 
 func (o *Options) withDefaults() Options {
@@ -56,6 +58,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.CompactionBytes == 0 {
 		c.CompactionBytes = DefaultCompactionBytes
+	}
+	if c.Memory == nil {
+		c.Memory = budget.New("decompression", DefaultMemory)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -91,6 +96,10 @@ type Catalog struct {
 	o       Options
 	extents extentLimits
 
+	// consumers is for the batches that Consume has open: whoever takes from it may wait
+	// for o.Memory then, because the loop body may append, but not the other way round.
+	consumers *budget.Budget
+
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
 	wg   sync.WaitGroup // the upkeep loop and the followers
@@ -120,6 +129,7 @@ func Open(log mainstem.Log, o *Options) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{log: log, o: o.withDefaults(), extents: defaultExtentLimits}
+	c.consumers = c.o.Memory.Child("consumers", 0)
 	c.mu.topics = map[string]*Topic{}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	if c.o.Every > 0 {

@@ -65,7 +65,9 @@ type ConsumeOptions struct {
 // order between partitions. It decompresses all codecs, checks every checksum and
 // leaves out transaction markers; it yields what transactions wrote whether or
 // not they were committed. A record is lent until the loop body returns: see
-// [Record.Clone]. An error ends the sequence; cancelling ctx yields Canceled.
+// [Record.Clone]. An error ends the sequence; cancelling ctx yields Canceled. The
+// memory to decompress a batch is that of all consumers of the catalog, see
+// [Options].Memory: Unavailable means that there was none for 10 s.
 func (t *Topic) Consume(ctx context.Context, o *ConsumeOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		c := consumer{t: t}
@@ -90,6 +92,18 @@ type consumer struct {
 	waiter  *Waiter // nil unless following
 	buf     []byte
 	decoder recordbatch.Decoder
+	memory  *unpacking // of decoder
+}
+
+// keepWaiting is how much memory of the decoder a consumer keeps while it waits for records.
+const keepWaiting = 1 << 20
+
+// idle gives up much memory before the consumer waits.
+func (c *consumer) idle() {
+	if c.memory.hold.Size() > keepWaiting {
+		c.decoder.Reset()
+		c.memory.release()
+	}
 }
 
 // cursor is the consumer's place in a partition.
@@ -100,6 +114,9 @@ type cursor struct {
 }
 
 func (c *consumer) run(ctx context.Context, yield func(Record) bool) error {
+	c.memory = c.t.c.consume(ctx)
+	defer c.memory.release()
+	c.decoder.Room = c.memory.room
 	if c.o.Follow {
 		c.waiter = c.t.c.NewWaiter()
 		defer c.waiter.Close()
@@ -117,6 +134,7 @@ func (c *consumer) run(ctx context.Context, yield func(Record) bool) error {
 		if err != nil || !c.o.Follow {
 			return err
 		}
+		c.idle()
 		if err := c.waiter.Wait(ctx); err != nil {
 			return err
 		}
@@ -220,6 +238,9 @@ func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield 
 			continue
 		}
 		for r, err := range c.decoder.Records(batch, h.FirstOffset) {
+			if noRoom(err) {
+				return err
+			}
 			if err != nil {
 				return c.corrupt(cur, err)
 			}

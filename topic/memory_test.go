@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,9 +69,14 @@ func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) er
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
-	eventually(func() bool { return memory.Stats()[0].Waiting > 0 || len(done) > 0 })
+	eventually(func() bool { return waits(memory) || len(done) > 0 })
 	cancel()
 	return <-done
+}
+
+// waits reports whether somebody waits for bytes of memory or of a budget below it.
+func waits(memory *budget.Budget) bool {
+	return slices.ContainsFunc(memory.Stats(), func(s budget.Stats) bool { return s.Waiting > 0 })
 }
 
 // eventually returns when f is true; the test's own deadline ends what hangs.
@@ -109,5 +115,43 @@ func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
+	}
+}
+
+// Consumers take the memory of the batch whose records they yield from the budget, too.
+func TestConsumersDrawFromTheBudget(t *testing.T) {
+	memory := budget.New("decompression", bombSize+bombSize/2)
+	bombs := bombed(t, memory, recordbatch.Zstd)
+	read := func(ctx context.Context) (n int, err error) {
+		for _, err := range bombs.Consume(ctx, nil) {
+			if err != nil {
+				return n, err
+			}
+			if n++; n == 1 {
+				if used := memory.Stats()[0].Used; used < bombSize {
+					t.Errorf("a consumer of %d bytes counts as %d", bombSize, used)
+				}
+			}
+		}
+		return n, nil
+	}
+	for _, err := range bombs.Consume(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err := starved(t, memory, func(ctx context.Context) error {
+			_, err := read(ctx)
+			return err
+		})
+		if !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Errorf("two consumers had memory for one: %v", err)
+		}
+		break
+	}
+	if n, err := read(t.Context()); n != 32 || err != nil {
+		t.Errorf("%d records: %v", n, err)
+	}
+	if used := memory.Stats()[0].Used; used != 0 {
+		t.Errorf("%d bytes are used", used)
 	}
 }

@@ -25,6 +25,12 @@ func (c *Catalog) unpack(ctx context.Context) *unpacking {
 	return &unpacking{ctx: ctx, hold: c.o.Memory.Hold()}
 }
 
+// consume returns an unpacking for a consumer, which keeps its memory while the records are
+// yielded.
+func (c *Catalog) consume(ctx context.Context) *unpacking {
+	return &unpacking{ctx: ctx, hold: c.consumers.Hold()}
+}
+
 // room takes as much as is missing to n bytes, for a decoder.
 func (u *unpacking) room(n int) error {
 	more := int64(n) - u.hold.Size()
