@@ -14,6 +14,7 @@ const recallEvery = 250 * time.Millisecond
 // recall is what a hold that can be recalled adds to it.
 type recall struct {
 	f     func()
+	own   *Hold         // of the same holder, for whose sake it is not recalled; nil: none
 	since time.Time     // of the last progress
 	at    *list.Element // in tree.recallable
 }
@@ -24,9 +25,12 @@ type recall struct {
 // its own. f makes the holder give its bytes back soon: it closes the connection of a client
 // that does not read, for example.
 //
+// own is another hold of the same holder, for whose sake h is not recalled; nil: there is
+// none.
+//
 // To call OnRecall again is progress. Nil, or to give all bytes back, ends it; an f that has
 // been started may still run then. A hold without bytes is not recalled.
-func (h *Hold) OnRecall(f func()) {
+func (h *Hold) OnRecall(f func(), own *Hold) {
 	if h.of == nil {
 		return
 	}
@@ -35,7 +39,7 @@ func (h *Hold) OnRecall(f func()) {
 	defer t.mu.Unlock()
 	h.forgetRecallLocked()
 	if f != nil && h.size > 0 {
-		h.recall = recall{f: f, since: time.Now(), at: t.recallable.PushBack(h)}
+		h.recall = recall{f: f, own: own, since: time.Now(), at: t.recallable.PushBack(h)}
 	}
 }
 
@@ -67,34 +71,46 @@ func (t *tree) press() {
 	now, next := time.Now(), Patience
 	for _, b := range t.all {
 		for _, q := range []*list.List{&b.growing, &b.new} {
-			e := q.Front()
-			if e == nil {
-				continue
-			}
-			w := e.Value.(*waiter)
-			if left := Patience - now.Sub(w.since); left > 0 {
-				next = min(next, left)
-				continue
-			}
-			next = min(next, recallEvery)
-			if t.recallForLocked(b, w, now) {
+			left, ok := t.pressForLocked(b, q, now)
+			if ok {
 				t.armLocked(recallEvery)
 				return
 			}
+			next = min(next, left)
 		}
 	}
-	t.armLocked(next)
+	t.armLocked(max(next, recallEvery))
 }
 
-// recallForLocked recalls the hold that has been without progress for longest of those
-// whose bytes w, which waits for b, lacks. It reports whether there was one.
-func (t *tree) recallForLocked(b *Budget, w *waiter, now time.Time) bool {
+// pressForLocked recalls one hold for the waiters of a queue of b, and reports whether there
+// was one; if not, when to try again. The second waiter may be the one for whom the holder
+// that the first belongs to is recalled. It lacks what the first lacks, who goes before it.
+func (t *tree) pressForLocked(b *Budget, q *list.List, now time.Time) (again time.Duration, ok bool) {
+	again = Patience
+	n := int64(0)
+	for e, i := q.Front(), 0; e != nil && i < 2; e, i = e.Next(), i+1 {
+		w := e.Value.(*waiter)
+		if left := Patience - now.Sub(w.since); left > 0 {
+			return min(again, left), false
+		}
+		again, n = recallEvery, max(n, w.n)
+		if t.recallForLocked(b, w.h, n, now) {
+			return 0, true
+		}
+	}
+	return again, false
+}
+
+// recallForLocked recalls the hold that has been without progress for longest of those whose
+// bytes are missing to n more for the hold of, which waits for b. It reports whether there
+// was one.
+func (t *tree) recallForLocked(b *Budget, of *Hold, n int64, now time.Time) bool {
 	for e := t.recallable.Front(); e != nil; e = e.Next() {
 		h := e.Value.(*Hold)
 		if now.Sub(h.recall.since) < Patience {
 			return false // those behind it had progress later
 		}
-		if h != w.h && b.lacksLocked(w.n, h.of) {
+		if h != of && h.recall.own != of && b.lacksLocked(n, h.of) {
 			go h.recall.f()
 			h.of.recalled++
 			h.forgetRecallLocked()

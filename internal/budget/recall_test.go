@@ -22,7 +22,7 @@ func recallable(t *testing.T, b *budget.Budget, n int64, name string, recalled *
 	h.OnRecall(func() {
 		*recalled = append(*recalled, name)
 		h.Release()
-	})
+	}, nil)
 	return h
 }
 
@@ -39,7 +39,7 @@ func TestStalledHoldsAreRecalled(t *testing.T) {
 		first.OnRecall(func() { // progress
 			recalled = append(recalled, "first")
 			first.Release()
-		})
+		}, nil)
 		defer taken(t, other, 40).Release() // is not to be recalled
 		time.Sleep(time.Hour)
 		if len(recalled) > 0 {
@@ -74,7 +74,7 @@ func TestHoldsThatAreNotRecalled(t *testing.T) {
 		busy := taken(t, small, 50)
 		defer busy.Release()
 		over := recallable(t, small, 10, "taken back", &recalled)
-		over.OnRecall(nil)
+		over.OnRecall(nil, nil)
 		defer over.Release()
 		recallable(t, small, 10, "released", &recalled).Release()
 		moved := recallable(t, small, 40, "moved", &recalled).Move()
@@ -86,11 +86,12 @@ func TestHoldsThatAreNotRecalled(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for ctx.Err() == nil {
-				busy.OnRecall(func() { recalled = append(recalled, "busy") })
+				busy.OnRecall(func() { recalled = append(recalled, "busy") }, nil)
 				<-time.After(budget.Patience / 2)
 			}
 		})
 		h := small.Hold()
+		moved.OnRecall(func() { recalled = append(recalled, "own") }, &h)
 		if err := h.Acquire(ctx, 50); err == nil {
 			t.Error("there were 50 bytes")
 		}
@@ -114,7 +115,7 @@ func TestRecallGoesOn(t *testing.T) {
 				defer mu.Unlock()
 				recalled++
 				h.Release()
-			})
+			}, nil)
 		}
 		h := b.Hold()
 		begin := time.Now()

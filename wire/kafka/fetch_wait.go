@@ -37,11 +37,11 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	// What the fetch has is answered when others need the memory.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer f.c.carries.OnRecall(nil)
-	defer f.c.request.OnRecall(nil)
+	defer f.c.carries.OnRecall(nil, nil)
+	defer f.c.request.OnRecall(nil, nil)
 	for !f.enough(minBytes) {
-		f.c.carries.OnRecall(cancel)
-		f.c.request.OnRecall(cancel)
+		f.c.carries.OnRecall(cancel, nil)
+		f.c.request.OnRecall(cancel, nil)
 		select {
 		case <-ctx.Done():
 			return

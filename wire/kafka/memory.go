@@ -37,7 +37,7 @@ var errRecalled = errors.New("others waited for memory that the client had")
 // as long for that memory.
 func (c *conn) progress(h *budget.Hold) {
 	if h.Size() > 0 {
-		h.OnRecall(c.recall)
+		h.OnRecall(c.recall, nil)
 	}
 }
 

@@ -45,7 +45,7 @@ func (c *conn) receive(size int) ([]byte, error) {
 func (c *conn) readFull(p []byte) error {
 	c.setSlow(true)
 	defer c.setSlow(false)
-	defer c.request.OnRecall(nil)
+	defer c.request.OnRecall(nil, nil)
 	for len(p) > 0 {
 		c.progress(&c.request)
 		n, err := io.ReadFull(c.in, p[:min(len(p), ioChunk)])

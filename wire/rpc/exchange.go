@@ -32,6 +32,10 @@ type exchange struct {
 
 	http1 bool // the connection carries one request at a time
 
+	// sending is the hold of what is being written: whoever writes sets it. Nil: it has none.
+	sending *budget.Hold
+	own     *budget.Hold // for what the same stream sends next; nil: it is none
+
 	stall *time.Timer // runs while a write is under way; nil: no limit
 	late  *time.Timer // runs from the first read of the body to its end; nil before
 
@@ -78,11 +82,18 @@ func (x *exchange) Read(p []byte) (int, error) {
 // Close closes the request body.
 func (x *exchange) Close() error { return x.body.Close() }
 
+// writeChunk is with how many bytes a client that takes them has progress.
+const writeChunk = 256 << 10
+
 // Write writes a part of the response.
-func (x *exchange) Write(p []byte) (int, error) {
-	x.startStall()
-	n, err := x.ResponseWriter.Write(p)
-	x.stopStall()
+func (x *exchange) Write(p []byte) (n int, err error) {
+	for more := true; more && err == nil; more = n < len(p) {
+		var wrote int
+		x.startStall()
+		wrote, err = x.ResponseWriter.Write(p[n:min(n+writeChunk, len(p))])
+		x.stopStall()
+		n += wrote
+	}
 	return n, err
 }
 
@@ -94,6 +105,9 @@ func (x *exchange) Flush() {
 }
 
 func (x *exchange) startStall() {
+	if x.sending != nil {
+		x.sending.OnRecall(x.recall, x.own)
+	}
 	switch {
 	case x.h.o.StallTimeout <= 0:
 	case x.stall == nil:
@@ -104,9 +118,19 @@ func (x *exchange) startStall() {
 }
 
 func (x *exchange) stopStall() {
+	if x.sending != nil {
+		x.sending.OnRecall(nil, nil)
+	}
 	if x.stall != nil {
 		x.stall.Stop()
 	}
+}
+
+// recall cuts the response of a client that takes nothing, because others wait for its
+// memory.
+func (x *exchange) recall() {
+	x.h.o.Logger.Warn("rpc: a client took nothing of a response while others waited for memory, its response is cut", "waited", budget.Patience)
+	x.cut()
 }
 
 // cut makes reads of the request and writes of the response fail from now on.
@@ -135,6 +159,7 @@ func (x *exchange) finish() {
 	if x.late != nil {
 		x.late.Stop()
 	}
+	x.sending = nil
 	x.request.Release()
 	x.answer.Release()
 	x.mu.Lock()

@@ -114,6 +114,7 @@ func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.
 		}
 		more := copies*size - x.answer.Size()
 		if more <= 0 || x.answer.Try(more) {
+			x.sending = &x.answer
 			return r, nil
 		}
 		r = mainstem.Record{}

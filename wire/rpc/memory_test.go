@@ -240,3 +240,19 @@ func TestWaitForMemoryEndsWithTheDeadline(t *testing.T) {
 		t.Errorf("what needs no memory: %d %s", a.status, a.body)
 	}
 }
+
+// A follower that takes nothing leaves its memory to those who have waited, long before the
+// time that it may stall for.
+func TestStalledStreamsAreCutForOthers(t *testing.T) {
+	memory := budget.New("process", 1<<30)
+	s := serve(t, largeValues(t), &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
+	defer s.lazy(t, 1, "Feed", `{"follow":true}`)()
+	eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting == 1 })
+	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`))
+	if a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := statsOf(memory, "rpc answers"); got.Recalled == 0 {
+		t.Errorf("%+v", got)
+	}
+}

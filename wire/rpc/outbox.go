@@ -39,6 +39,7 @@ type outbox struct {
 	send   func(*pb.Records) error
 	linger time.Duration
 	failed context.CancelCauseFunc // called when send has failed
+	at     *exchange               // that send writes to; nil: unknown
 	wake   chan struct{}           // to the sender: there is a first record, or a full message, or the end
 	room   chan struct{}           // to the sequence: the message was taken, or sending failed
 
@@ -81,6 +82,9 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	o := &outbox{
 		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(), turn: reader{places: m.readers},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if o.at, _ = ctx.Value(exchangeKey{}).(*exchange); o.at != nil {
+		o.at.own = &o.next
 	}
 	o.spare.Records, o.mu.filling.Records = pool.Get().(*message.Records), pool.Get().(*message.Records)
 	go o.run()
@@ -247,7 +251,14 @@ func (o *outbox) run() {
 		o.await()
 		m, ended := o.take()
 		if m.Len() > 0 {
-			if err := o.send(m.Message()); err != nil {
+			if o.at != nil {
+				o.at.sending = m.hold
+			}
+			err := o.send(m.Message())
+			if o.at != nil {
+				o.at.sending = nil
+			}
+			if err != nil {
 				m.reset()
 				o.fail(err)
 				return
