@@ -2,9 +2,11 @@ package topic
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,9 +94,18 @@ func (t *Topic) apply(m meta, rec mainstem.Record) error {
 	}
 }
 
+// manyPartitions is from how many partitions on the index of a topic is scanned for where
+// they begin: with a log on another machine, to ask for each takes a minute for 100,000. The
+// scan also passes the extents, of which a topic may have more than it has partitions.
+const manyPartitions = 256
+
 // loadStarts reads where the partitions begin.
 func (t *Topic) loadStarts(ctx context.Context) error {
-	for _, p := range t.now().parts {
+	parts := t.now().parts
+	if len(parts) >= manyPartitions {
+		return t.scanStarts(ctx, parts)
+	}
+	for _, p := range parts {
 		rec, err := t.c.log.Get(ctx, IndexSpace, stateKey(t.id, p.num))
 		if errors.Is(err, mainstem.ErrNotFound) {
 			continue
@@ -102,13 +113,45 @@ func (t *Topic) loadStarts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s, err := decodeState(rec.Value)
-		if err != nil {
-			return corruptIndex(rec.Key, err)
+		if err := p.begin(&rec); err != nil {
+			return err
 		}
-		p.start.Store(s.start)
-		p.end.Store(s.start)
 	}
+	return nil
+}
+
+// scanStarts is loadStarts with one scan.
+func (t *Topic) scanStarts(ctx context.Context, parts []*partition) error {
+	size := len(stateKey(t.id, 0))
+	for rec, err := range t.c.log.Scan(ctx, IndexSpace, mainstem.Range{Prefix: t.id[:]}) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(rec.Key) != size { // an extent
+			continue
+		}
+		n := binary.BigEndian.Uint32(rec.Key[size-4:])
+		if int64(n) >= int64(len(parts)) { // added after the description was read
+			continue
+		}
+		if err := parts[n].begin(&rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin takes over where the partition begins from its state in the index.
+func (p *partition) begin(rec *mainstem.Record) error {
+	s, err := decodeState(rec.Value)
+	if err != nil {
+		return corruptIndex(slices.Clone(rec.Key), err)
+	}
+	p.start.Store(s.start)
+	p.end.Store(s.start)
 	return nil
 }
 

@@ -82,11 +82,14 @@ func (w *Waiter) Add(ctx context.Context, t *Topic, partition int32) error {
 func (w *Waiter) Remove(t *Topic, partition int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for p := range w.mu.parts {
-		if p.t == t && p.num == partition {
-			t.hub.remove(p, w)
-			delete(w.mu.parts, p)
-		}
+	parts := t.now().parts // all that there ever were: partitions are not removed
+	if partition < 0 || int(partition) >= len(parts) {
+		return
+	}
+	p := parts[partition]
+	if _, ok := w.mu.parts[p]; ok {
+		t.hub.remove(p, w)
+		delete(w.mu.parts, p)
 	}
 }
 
