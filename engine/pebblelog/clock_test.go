@@ -10,39 +10,32 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/enginetest"
 )
 
 const year = 365 * 24 * time.Hour
 
 // clocks are a wall clock that can be set and a monotonic one.
-type clocks struct{ wall, mono atomic.Int64 }
+type clocks struct{ both *enginetest.Clock }
 
-func newClocks() *clocks {
-	c := new(clocks)
-	c.wall.Store(time.Date(2031, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
+func newClocks() clocks { return clocks{enginetest.NewClock()} }
 
-func (c *clocks) now() time.Time           { return time.Unix(0, c.wall.Load()) }
-func (c *clocks) monotonic() time.Duration { return time.Duration(c.mono.Load()) }
-func (c *clocks) set(d time.Duration)      { c.wall.Add(int64(d)) }
+func (c clocks) now() time.Time           { return c.both.Now() }
+func (c clocks) monotonic() time.Duration { return c.both.Monotonic() }
+func (c clocks) set(d time.Duration)      { c.both.Set(d) }
 
 // pass lets time go by on both.
-func (c *clocks) pass(d time.Duration) {
-	c.mono.Add(int64(d))
-	c.wall.Add(int64(d))
-}
+func (c clocks) pass(d time.Duration) { c.both.Advance(d) }
 
 // clocked is a log in a directory whose clocks are in the hand of the test.
 type clocked struct {
 	*testing.T
-	*clocks
+	clocks
 	*pebblelog.Log
 	dir     string
 	options pebblelog.Options

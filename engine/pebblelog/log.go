@@ -49,6 +49,7 @@ type Log struct {
 	flight    flight
 	followers *followers
 	sweeper   *sweeper
+	sweeping  chan struct{} // capacity 1: holds an element during a sweep
 	syncer    *syncer
 	metrics   metrics
 	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
@@ -110,7 +111,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 			d.close()
 		}
 	}()
-	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), followers: newFollowers()}
+	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), followers: newFollowers(), sweeping: make(chan struct{}, 1)}
 	l.closing.done = make(chan struct{})
 	l.readers.last = make(chan struct{}, 1)
 	l.snapshots.open = map[*Snapshot]struct{}{}

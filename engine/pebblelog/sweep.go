@@ -139,8 +139,16 @@ func (l *Log) Sweep(ctx context.Context) error {
 	return l.sweep(ctx)
 }
 
-// sweep is Sweep without a look at the clock.
+// sweep is Sweep without a look at the clock. One sweep waits for another: what that is
+// removing is no longer due in the indexes, but counted until its commit is published.
 func (l *Log) sweep(ctx context.Context) error {
+	began := time.Now()
+	select {
+	case l.sweeping <- struct{}{}:
+		defer func() { <-l.sweeping }()
+	case <-ctx.Done():
+		return mainstem.Ended(ctx, "sweep", began, "another sweep")
+	}
 	if m := l.moment(); len(m.Marks) < len(l.clockMarks()) {
 		if err := l.mindClock(ctx); err != nil {
 			return err

@@ -39,8 +39,7 @@ type Moment struct {
 // clock that went back must not be applied to the reading before it did.
 func (c *Clock) Moment(marks []Mark) Moment {
 	m := Moment{Marks: marks}
-	m.Now = c.Now()
-	m.Hold = c.Hold()
+	m.Now, m.Hold = c.look()
 	m.Marks = m.Valid()
 	return m
 }

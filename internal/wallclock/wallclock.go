@@ -50,13 +50,19 @@ type Options struct {
 
 // Clock is a wall clock under watch.
 type Clock struct {
-	o      Options
-	base   time.Time
-	anchor atomic.Pointer[reading]
-	hold   atomic.Pointer[Hold] // nil: no jump is held
-	jumps  atomic.Uint64
-	backs  atomic.Uint64
-	mu     sync.Mutex // held while anchor and hold change
+	o     Options
+	base  time.Time
+	state atomic.Pointer[state]
+	jumps atomic.Uint64
+	backs atomic.Uint64
+	mu    sync.Mutex // held while state changes
+}
+
+// state is what readings are compared with, and the hold that belongs to those near it. They
+// change together: nobody gets a reading of a jump without its hold. It does not change.
+type state struct {
+	reading
+	hold *Hold // nil: no jump is held
 }
 
 // reading is what both clocks showed at one moment, in ns.
@@ -93,94 +99,125 @@ func New(o Options) *Clock {
 		o.Now = time.Now
 	}
 	c := &Clock{o: o, base: o.Now()}
-	c.anchor.Store(&reading{c.base.UnixNano(), c.mono(c.base)})
+	c.state.Store(&state{reading: c.read()})
 	return c
 }
 
-func (c *Clock) mono(t time.Time) int64 {
-	if c.o.Monotonic != nil {
-		return int64(c.o.Monotonic())
+const (
+	// together is how far apart the two clocks may be read, that one moment is meant.
+	together = time.Second
+	// readings is how often it is tried to read them together.
+	readings = 100
+)
+
+// read returns what both clocks show at one moment. Those of the options are two calls, and
+// time may pass between them: that would look like a step.
+func (c *Clock) read() reading {
+	if c.o.Monotonic == nil {
+		t := c.o.Now()
+		return reading{t.UnixNano(), int64(t.Sub(c.base))} // by the wall clock if t has no monotonic reading
 	}
-	return int64(t.Sub(c.base)) // by the wall clock if t has no monotonic reading
+	for n := 1; ; n++ {
+		before := c.o.Monotonic()
+		t := c.o.Now()
+		if c.o.Monotonic()-before < together || n == readings {
+			return reading{t.UnixNano(), int64(before)}
+		}
+	}
 }
 
-// Now reads the wall clock, unix ns, and notices steps. A hold that the reading leads
-// to is there when Now returns.
+// Now reads the wall clock, unix ns, and notices steps.
 func (c *Clock) Now() int64 {
-	t := c.o.Now()
-	r := reading{t.UnixNano(), c.mono(t)}
-	a := c.anchor.Load()
-	if d := r.drift(a); d < int64(MaxJump) && d > -int64(MaxBack) && r.mono-a.mono < int64(anchorAge) {
-		return r.wall
+	now, _ := c.look()
+	return now
+}
+
+// look returns a reading of the wall clock, unix ns, and the hold that belongs to it, nil if
+// there is none: that of a jump which the reading leads to, too.
+func (c *Clock) look() (int64, *Hold) {
+	for n := 1; ; n++ {
+		r := c.read()
+		s := c.state.Load()
+		if d := r.drift(s.reading); d < int64(MaxJump) && d > -int64(MaxBack) && r.mono-s.mono < int64(anchorAge) {
+			return r.wall, s.hold
+		}
+		if s, ok := c.observe(r); ok || n == readings {
+			return r.wall, s.hold
+		}
 	}
-	c.observe(r)
-	return r.wall
 }
 
 // drift returns by how much the wall clock went further than the monotonic one since a.
-func (r *reading) drift(a *reading) int64 { return (r.wall - a.wall) - (r.mono - a.mono) }
+func (r reading) drift(a reading) int64 { return (r.wall - a.wall) - (r.mono - a.mono) }
 
-// observe compares r with the anchor, which it becomes.
-func (c *Clock) observe(r reading) {
+// observe compares r with the reading of the state, which it becomes. It returns the state
+// that follows, or false if another goroutine has read the clocks later.
+func (c *Clock) observe(r reading) (*state, bool) {
 	c.mu.Lock()
-	a := c.anchor.Load()
-	if r.mono < a.mono { // read before another goroutine's
+	s := c.state.Load()
+	if r.mono < s.mono {
 		c.mu.Unlock()
-		return
+		return s, false
 	}
-	d := r.drift(a)
-	c.anchor.Store(&r)
-	event := d > int64(MaxJump) || d < -int64(MaxBack)
+	d := r.drift(s.reading)
+	s = &state{reading: r, hold: s.hold}
+	event := true
 	switch {
 	case d > int64(MaxJump):
-		c.jumpLocked(r, d)
-	case event:
-		c.backLocked(r, -d)
+		s.hold = c.jumpLocked(r, d, s.hold)
+	case d < -int64(MaxBack):
+		s.hold = c.backLocked(r, -d, s.hold)
+	default:
+		event = false
 	}
+	c.state.Store(s)
 	c.mu.Unlock()
 	if event && c.o.Changed != nil {
 		c.o.Changed()
 	}
+	return s, true
 }
 
-func (c *Clock) jumpLocked(r reading, d int64) {
+// jumpLocked returns the hold after a jump by d, with the one before.
+func (c *Clock) jumpLocked(r reading, d int64, old *Hold) *Hold {
 	c.jumps.Add(1)
 	h := &Hold{Boundary: r.wall - d/2, Ahead: d}
-	if old := c.hold.Load(); old != nil {
+	if old != nil {
 		h.Ahead += old.Ahead
 	}
-	c.hold.Store(h)
 	c.o.Logger.Warn("the clock jumped forward: nothing expires by the jump until it is accepted (mainstem clock accept) or the log is opened again",
 		"by", time.Duration(d), "held", time.Duration(h.Ahead), "now", time.Unix(0, r.wall).UTC())
+	return h
 }
 
-func (c *Clock) backLocked(r reading, d int64) {
+// backLocked returns what is left of a hold when the clock went back by d.
+func (c *Clock) backLocked(r reading, d int64, h *Hold) *Hold {
 	c.backs.Add(1)
-	h := c.hold.Load()
 	if h == nil {
-		return
+		return nil
 	}
 	left := h.Ahead - d
 	if left > int64(MaxJump) {
-		c.hold.Store(&Hold{Boundary: r.wall - left/2, Ahead: left})
+		h = &Hold{Boundary: r.wall - left/2, Ahead: left}
 	} else {
-		left = 0
-		c.hold.Store(nil)
+		h, left = nil, 0
 	}
 	c.o.Logger.Warn("the clock that had jumped forward came back", "by", time.Duration(d), "held", time.Duration(left), "now", time.Unix(0, r.wall).UTC())
+	return h
 }
 
-// Hold returns the jump that is held, nil if there is none. Ask for it after the
-// reading that it is used with.
-func (c *Clock) Hold() *Hold { return c.hold.Load() }
+// Hold returns the jump that is held, nil if there is none. [Clock.Moment] returns the one
+// that belongs to a reading.
+func (c *Clock) Hold() *Hold { return c.state.Load().hold }
 
 // Accept ends a hold: the wall clock is believed. It returns by how much the clock had
 // jumped, 0 if nothing was held.
 func (c *Clock) Accept() time.Duration {
 	c.Now()
 	c.mu.Lock()
-	h := c.hold.Load()
-	c.hold.Store(nil)
+	s := c.state.Load()
+	h := s.hold
+	c.state.Store(&state{reading: s.reading})
 	c.mu.Unlock()
 	if h == nil {
 		return 0

@@ -3,7 +3,9 @@ package wallclock_test
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +78,67 @@ func TestHold(t *testing.T) {
 	} {
 		if got := c.h.At(c.now, c.written); got != c.want {
 			t.Errorf("at %d what was written at %d is judged at %d, want %d", c.now, c.written, got, c.want)
+		}
+	}
+}
+
+// TestJumpsAreHeldForAll has a clock jump and come back while goroutines read it: none
+// gets a reading of the jump without the hold.
+func TestJumpsAreHeldForAll(t *testing.T) {
+	var mu sync.Mutex
+	start := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
+	wall, mono := start, time.Duration(0)
+	c := wallclock.New(wallclock.Options{
+		Now:       func() time.Time { mu.Lock(); defer mu.Unlock(); return wall },
+		Monotonic: func() time.Duration { mu.Lock(); defer mu.Unlock(); mono++; return mono },
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if m := c.Moment(nil); m.Now > start.Add(time.Hour).UnixNano() && m.Hold == nil {
+					t.Error("a reading of the jump has no hold")
+					return
+				}
+			}
+		})
+	}
+	for i := range 20_000 {
+		mu.Lock()
+		wall = start.Add(time.Duration(i%2) * 24 * time.Hour)
+		mu.Unlock()
+		runtime.Gosched()
+	}
+	close(done)
+	readers.Wait()
+}
+
+// TestReadTogether has an hour go by between the readings of the two clocks.
+func TestReadTogether(t *testing.T) {
+	wall, mono := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC), time.Duration(0)
+	pauses := 0
+	pass := func() {
+		if pauses > 0 {
+			pauses--
+			wall, mono = wall.Add(time.Hour), mono+time.Hour
+		}
+	}
+	c := wallclock.New(wallclock.Options{
+		Now:       func() time.Time { pass(); return wall },
+		Monotonic: func() time.Duration { defer pass(); return mono },
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	for pauses = range 10 {
+		c.Now()
+		if jumps, backs := c.Events(); jumps+backs != 0 {
+			t.Fatalf("%d jumps and %d steps back were seen", jumps, backs)
 		}
 	}
 }
