@@ -16,7 +16,10 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	if err := l.usableLocked(ctx, "snapshot"); err != nil {
 		return nil, err
 	}
-	return &snapshot{state: l.mu.clone(), now: l.nowLocked(), done: l.done}, nil
+	s := &snapshot{now: l.nowLocked(), done: l.done}
+	s.state = l.mu.clone()
+	s.now.readings = s.state.readings
+	return s, nil
 }
 
 // snapshot is a state that nobody changes.

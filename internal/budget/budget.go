@@ -59,7 +59,9 @@ func New(name string, limit int64) *Budget {
 }
 
 // Child returns a budget of at most limit bytes out of b; 0 means as many as b has. The
-// limits of children may be more than b has together. A child of nil is a root.
+// limits of children may be more than b has together. A child of nil is a root. If b has a
+// child of that name, it is that one, whatever its limit: a server that is started again
+// goes on with what the one before it had.
 func (b *Budget) Child(name string, limit int64) *Budget {
 	if b == nil {
 		return New(name, limit)
@@ -73,6 +75,11 @@ func (b *Budget) Child(name string, limit int64) *Budget {
 	}
 	b.tree.mu.Lock()
 	defer b.tree.mu.Unlock()
+	for _, there := range b.tree.all {
+		if there.parent == b && there.name == c.name {
+			return there
+		}
+	}
 	b.tree.all = append(b.tree.all, c)
 	return c
 }

@@ -168,6 +168,17 @@ func TestChildrenShare(t *testing.T) {
 
 // One that is full does not shut others out, and one whose first waiter does not fit its
 // own limit does not hold up others of the same parent.
+func TestChildOfOneName(t *testing.T) {
+	process := budget.New("process", 100)
+	a, b := process.Child("a", 10), process.Child("b", 10)
+	if process.Child("a", 20) != a || a.Child("b", 5) == b {
+		t.Error("a name stands for another child")
+	}
+	if all := process.Stats(); len(all) != 4 {
+		t.Errorf("there are %d budgets, want 4: %+v", len(all), all)
+	}
+}
+
 func TestNoBudgetIsShutOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := budget.New("root", 100)

@@ -108,7 +108,7 @@ var Layers = []Layer{
 		Name:    "the coordinator",
 		Dirs:    []string{"alert/coordinator"},
 		May:     []string{".", "alert", "internal/invariants"},
-		Libs:    []string{"gopkg.in/yaml.v3", "github.com/prometheus/client_golang", "golang.org/x/sync"},
+		Libs:    []string{"gopkg.in/yaml.v3", "github.com/prometheus/client_golang"},
 		Because: "it asks object servers, by HTTP or in the same process; which log is below one is not its affair",
 	},
 	{
@@ -164,7 +164,7 @@ var Layers = []Layer{
 		Name:    "a protocol server",
 		Dirs:    []string{"wire"},
 		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
-		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net", "golang.org/x/sync"},
+		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
 	},
 	{
@@ -173,7 +173,7 @@ var Layers = []Layer{
 		May:  []string{".", "alert", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
-			"github.com/xdg-go/scram", "golang.org/x/sync",
+			"github.com/xdg-go/scram",
 		},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
 	},
@@ -194,7 +194,7 @@ var Layers = []Layer{
 		Name:    "the node",
 		Dirs:    []string{"node"},
 		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
-		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/sync", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
+		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},
 	{
