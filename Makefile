@@ -21,7 +21,7 @@ help: ## list the targets
 test: ## run all tests
 	go test ./...
 
-race: ## run all tests but the crash loops with the race detector, invariants on
+race: ## run the tests with the race detector and invariants, but for crash loops, scripts and examples
 	.ci/run race
 
 invariants: ## run the tests of the engines with our invariants and those of Pebble

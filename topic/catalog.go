@@ -96,8 +96,9 @@ type Catalog struct {
 	o       Options
 	extents extentLimits
 
-	// consumers is for the batches that Consume has open: whoever takes from it may wait
-	// for o.Memory then, because the loop body may append, but not the other way round.
+	// consumers is for the batches that Consume has open. A loop body may append while it
+	// holds some of it, and wait for o.Memory. What holds some of o.Memory never waits for
+	// consumers, so there is no deadlock.
 	consumers *budget.Budget
 
 	ctx  context.Context // ends at Close

@@ -83,8 +83,9 @@ func (t *tree) press() {
 }
 
 // pressForLocked recalls one hold for the waiters of a queue of b, and reports whether there
-// was one; if not, when to try again. The second waiter may be the one for whom the holder
-// that the first belongs to is recalled. It lacks what the first lacks, who goes before it.
+// was one; if not, when to try again. A hold is not recalled for a waiter of its own holder,
+// but it is for another: so if nothing can be recalled for the first waiter, the second is
+// tried. The second goes after the first, and lacks at least what the first lacks.
 func (t *tree) pressForLocked(b *Budget, q *list.List, now time.Time) (again time.Duration, ok bool) {
 	again = Patience
 	n := int64(0)

@@ -158,7 +158,7 @@ var Layers = []Layer{
 		Dirs:    []string{"enginetest"},
 		May:     []string{".", "internal/wallclock"},
 		Libs:    []string{"pgregory.net/rapid", "github.com/google/go-cmp"},
-		Because: "whoever writes an engine links the suite, which must not bring an engine of ours along; the rules by which records expire are those of all engines",
+		Because: "an engine of somebody else links the suite, which must not bring an engine of ours along; the rules by which records expire are those of all engines",
 	},
 	{
 		Name:    "a protocol server",

@@ -32,7 +32,8 @@ type exchange struct {
 
 	http1 bool // the connection carries one request at a time
 
-	// sending is the hold of what is being written: whoever writes sets it. Nil: it has none.
+	// sending is the hold of what is being written, set by the goroutine that writes. Nil:
+	// it has none.
 	sending *budget.Hold
 	own     *budget.Hold // for what the same stream sends next; nil: it is none
 
@@ -42,6 +43,7 @@ type exchange struct {
 	mu struct {
 		sync.Mutex
 		finished bool // then the response writer may not be touched
+		writing  bool // something with a hold is being written
 	}
 }
 
@@ -106,6 +108,7 @@ func (x *exchange) Flush() {
 
 func (x *exchange) startStall() {
 	if x.sending != nil {
+		x.setWriting(true)
 		x.sending.OnRecall(x.recall, x.own)
 	}
 	switch {
@@ -120,27 +123,42 @@ func (x *exchange) startStall() {
 func (x *exchange) stopStall() {
 	if x.sending != nil {
 		x.sending.OnRecall(nil, nil)
+		x.setWriting(false)
 	}
 	if x.stall != nil {
 		x.stall.Stop()
 	}
 }
 
-// recall cuts the response of a client that takes nothing, because others wait for its
-// memory.
-func (x *exchange) recall() {
-	x.h.o.Logger.Warn("rpc: a client took nothing of a response while others waited for memory, its response is cut", "waited", budget.Patience)
-	x.cut()
+func (x *exchange) setWriting(writing bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.writing = writing
 }
+
+// recall cuts the response of a client that takes nothing, because others wait for its
+// memory; not that of one which has taken it meanwhile.
+func (x *exchange) recall() {
+	x.control(func(c *http.ResponseController) error {
+		if !x.mu.writing {
+			return nil
+		}
+		x.h.o.Logger.Warn("rpc: a client took nothing of a response while others waited for memory, its response is cut", "waited", budget.Patience)
+		return errors.Join(c.SetReadDeadline(past()), c.SetWriteDeadline(past()))
+	})
+}
+
+// past is a deadline that is over.
+func past() time.Time { return time.Now().Add(-time.Second) }
 
 // cut makes reads of the request and writes of the response fail from now on.
 func (x *exchange) cut() {
 	x.cutRead()
-	x.control(func(c *http.ResponseController) error { return c.SetWriteDeadline(time.Now().Add(-time.Second)) })
+	x.control(func(c *http.ResponseController) error { return c.SetWriteDeadline(past()) })
 }
 
 func (x *exchange) cutRead() {
-	x.control(func(c *http.ResponseController) error { return c.SetReadDeadline(time.Now().Add(-time.Second)) })
+	x.control(func(c *http.ResponseController) error { return c.SetReadDeadline(past()) })
 }
 
 // control runs f unless the exchange has ended: net/http uses a response writer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -63,9 +64,9 @@ func (r *reader) leave() bool {
 }
 
 // readersFor returns how many calls may read at a time: as many as answers have memory for
-// records of the largest size, within bounds that keep engines busy.
+// records of the largest size, but enough of them to keep the processors busy.
 func readersFor(o *Options) int64 {
-	return max(4, min(64, o.MaxAnswers/(copies*int64(o.Limits.MaxValue))))
+	return max(8*int64(runtime.GOMAXPROCS(0)), o.MaxAnswers/(copies*int64(o.Limits.MaxValue)))
 }
 
 func newMemory(o *Options) memory {
@@ -125,6 +126,7 @@ func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.
 	}
 }
 
+// readInTurn calls read with a place among the readers.
 func (h *Handler) readInTurn(ctx context.Context, read func(context.Context) (mainstem.Record, error)) (mainstem.Record, error) {
 	turn := reader{places: h.memory.readers}
 	turn.enter(ctx)
