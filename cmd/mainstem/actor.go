@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 const actorHelp = `
@@ -34,19 +34,19 @@ the certificates by which nodes know each other.` + actorHelp,
 
 // askActors asks the server that the command line names.
 func (m *Main) askActors(cmd *cobra.Command, path string, query url.Values, v any) error {
-	return m.withServer(cmd, func(ctx context.Context, base string, o *node.LogOptions) error {
-		return node.AskActors(ctx, base, path, query, o, v)
+	return m.withServer(cmd, func(ctx context.Context, base string, o *server.LogOptions) error {
+		return server.AskActors(ctx, base, path, query, o, v)
 	})
 }
 
 // withServer runs do with the server that the command line names instead of a log.
-func (m *Main) withServer(cmd *cobra.Command, do func(ctx context.Context, base string, o *node.LogOptions) error) error {
+func (m *Main) withServer(cmd *cobra.Command, do func(ctx context.Context, base string, o *server.LogOptions) error) error {
 	ctx, cancel, err := m.context(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	o := new(node.LogOptions)
+	o := new(server.LogOptions)
 	if err := m.credentials(o); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (m *Main) actorNodes() *cobra.Command {
   mainstem actor nodes --node shop --json`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all node.ActorNodes
-			if err := m.askActors(cmd, node.ActorNodesPath, about(of), &all); err != nil {
+			var all server.ActorNodes
+			if err := m.askActors(cmd, server.ActorNodesPath, about(of), &all); err != nil {
 				return err
 			}
 			return m.printNodes(all.Nodes)
@@ -145,8 +145,8 @@ doing, how many messages wait and how many it has handled.` + actorHelp,
 			if limit > 0 {
 				query.Set("limit", strconv.Itoa(limit))
 			}
-			var tree node.ActorTree
-			if err := m.askActors(cmd, node.ActorTreePath, query, &tree); err != nil {
+			var tree server.ActorTree
+			if err := m.askActors(cmd, server.ActorTreePath, query, &tree); err != nil {
 				return err
 			}
 			return m.printTree(&tree)
@@ -157,7 +157,7 @@ doing, how many messages wait and how many it has handled.` + actorHelp,
 	return cmd
 }
 
-func (m *Main) printTree(t *node.ActorTree) error {
+func (m *Main) printTree(t *server.ActorTree) error {
 	w := tabwriter.NewWriter(m.out, 0, 0, 2, ' ', 0)
 	for i := range t.Actors {
 		a := &t.Actors[i]
@@ -202,7 +202,7 @@ itself stands below, if it is an actor.Inspector.` + actorHelp,
 				return usageError{cmd, err}
 			}
 			var one inspect.Actor
-			if err := m.askActors(cmd, node.ActorInspectPath, url.Values{"address": {at}}, &one); err != nil {
+			if err := m.askActors(cmd, server.ActorInspectPath, url.Values{"address": {at}}, &one); err != nil {
 				return err
 			}
 			return m.printActor(&one)

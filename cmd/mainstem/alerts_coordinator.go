@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // maxCoordinatorConfig bounds the bytes of a configuration file.
@@ -68,7 +68,7 @@ SIGTERM or SIGINT stops it: running requests may finish within shutdown_timeout.
 			if err != nil {
 				return configError{err}
 			}
-			o := &node.CoordinatorOptions{TLSCert: f.cert, TLSKey: f.key, Insecure: m.flags.insecure}
+			o := &server.CoordinatorOptions{TLSCert: f.cert, TLSKey: f.key, Insecure: m.flags.insecure}
 			if f.check {
 				return m.checkCoordinator(c, o)
 			}
@@ -89,7 +89,7 @@ SIGTERM or SIGINT stops it: running requests may finish within shutdown_timeout.
 // coordinatorConfig reads the file; flags win over it.
 func (m *Main) coordinatorConfig(cmd *cobra.Command, f *coordinatorFlags) (*coordinator.Config, error) {
 	// The settings of serve may stand in the same environment: only names are checked.
-	if err := new(node.Config).LoadEnv(m.Env, clientVariables...); err != nil {
+	if err := new(server.Config).LoadEnv(m.Env, clientVariables...); err != nil {
 		return nil, err
 	}
 	text, err := readfile.All(f.config, maxCoordinatorConfig)
@@ -110,8 +110,8 @@ func (m *Main) coordinatorConfig(cmd *cobra.Command, f *coordinatorFlags) (*coor
 }
 
 // checkCoordinator shows the clusters of a configuration that has no mistakes.
-func (m *Main) checkCoordinator(c *coordinator.Config, o *node.CoordinatorOptions) error {
-	if err := node.CheckCoordinator(c, o); err != nil {
+func (m *Main) checkCoordinator(c *coordinator.Config, o *server.CoordinatorOptions) error {
+	if err := server.CheckCoordinator(c, o); err != nil {
 		return configError{err}
 	}
 	for _, name := range sortedNames(c.OMNIbus.Clusters) {
@@ -129,7 +129,7 @@ func (m *Main) checkCoordinator(c *coordinator.Config, o *node.CoordinatorOption
 	return nil
 }
 
-func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *node.CoordinatorOptions) error {
+func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *server.CoordinatorOptions) error {
 	out := m.Stderr
 	if c.LogFile != "" {
 		file, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -140,14 +140,14 @@ func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *nod
 		out = file
 	}
 	o.Logger = m.coordinatorLogger(out, c.LogLevel)
-	p, err := node.OpenCoordinator(ctx, c, o)
+	p, err := server.OpenCoordinator(ctx, c, o)
 	if errors.Is(err, mainstem.ErrInvalid) {
 		return configError{err}
 	}
 	if err != nil {
 		return err
 	}
-	o.Logger.Info("serving", "url", p.URL(), "clusters", sortedNames(c.OMNIbus.Clusters), "version", node.Version())
+	o.Logger.Info("serving", "url", p.URL(), "clusters", sortedNames(c.OMNIbus.Clusters), "version", server.Version())
 	if err = m.announceCoordinator(p, c); err == nil {
 		select {
 		case <-ctx.Done():
@@ -177,7 +177,7 @@ func (m *Main) coordinatorLogger(out io.Writer, level string) *slog.Logger {
 
 // announceCoordinator prints the one line that says where the coordinator is. Whoever
 // started it waits for that line.
-func (m *Main) announceCoordinator(p *node.Coordinator, c *coordinator.Config) error {
+func (m *Main) announceCoordinator(p *server.Coordinator, c *coordinator.Config) error {
 	clusters := sortedNames(c.OMNIbus.Clusters)
 	var err error
 	if m.flags.json {

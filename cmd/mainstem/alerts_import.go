@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/ingest"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // alertImporter is where alerts can be imported into.
@@ -101,7 +101,7 @@ import says with which --from-line to go on.` + alertsHelp,
 
 // check checks the flags.
 func (im *alertsImport) check(files []string) (err error) {
-	im.limit, err = node.ParseSize(im.maxLine)
+	im.limit, err = server.ParseSize(im.maxLine)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--max-line: %w", err)

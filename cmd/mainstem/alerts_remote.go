@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // Variables that hold the password for an object server or a coordinator, or the name of
@@ -111,7 +111,7 @@ func (m *Main) alertsPassword(file string) (string, error) {
 func (a *alertFlags) secure(m *Main, given string) (*tls.Config, error) {
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no URL: want http://HOST:PORT or https://HOST:PORT", node.Redacted(given))
+		return nil, fmt.Errorf("%q is no URL: want http://HOST:PORT or https://HOST:PORT", server.Redacted(given))
 	}
 	if u.User != nil {
 		return nil, errors.New("a URL must not hold a password: everybody sees it in the list of processes; use --user and --password-file")
@@ -119,9 +119,9 @@ func (a *alertFlags) secure(m *Main, given string) (*tls.Config, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme == "http" && a.user != "" && !here && !m.flags.insecure {
-		return nil, fmt.Errorf("%s shows the password to everybody between here and there: use https, or set --insecure", node.Redacted(given))
+		return nil, fmt.Errorf("%s shows the password to everybody between here and there: use https, or set --insecure", server.Redacted(given))
 	}
-	return node.ClientTLS(first(m.flags.tlsCA, m.variable("MAINSTEM_TLS_CA")))
+	return server.ClientTLS(first(m.flags.tlsCA, m.variable("MAINSTEM_TLS_CA")))
 }
 
 // withAlerts opens the tables that the command line names, runs do, and closes them.
@@ -188,7 +188,7 @@ func (a *alertFlags) connect(ctx context.Context, m *Main) (alertTables, error) 
 		}
 		return t, nil
 	}
-	c, err := omnirest.New(a.url, &omnirest.Options{User: a.user, Password: password, TLS: trust, Compress: true, Agent: "mainstem/" + node.Version()})
+	c, err := omnirest.New(a.url, &omnirest.Options{User: a.user, Password: password, TLS: trust, Compress: true, Agent: "mainstem/" + server.Version()})
 	if err != nil {
 		return nil, err
 	}

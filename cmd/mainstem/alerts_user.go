@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // usersSetting names the file of users for the server; commands take it too.
@@ -43,12 +43,12 @@ func (u *alertUserFlags) add(cmd *cobra.Command) {
 }
 
 // users returns the file that the command line or the environment names.
-func (u *alertUserFlags) users(m *Main, cmd *cobra.Command) (*node.AlertUsers, error) {
+func (u *alertUserFlags) users(m *Main, cmd *cobra.Command) (*server.AlertUsers, error) {
 	file := first(u.file, m.variable(usersSetting))
 	if file == "" {
 		return nil, usageError{cmd, fmt.Errorf("name the file of users with --file, or set %s", usersSetting)}
 	}
-	return node.NewAlertUsers(file), nil
+	return server.NewAlertUsers(file), nil
 }
 
 func (m *Main) alertsUserSet() *cobra.Command {
@@ -69,7 +69,7 @@ $MAINSTEM_ALERTS_PASSWORD_FILE, else $MAINSTEM_ALERTS_PASSWORD, else a terminal 
 			}
 			user, err := users.Get(a[0])
 			if errors.Is(err, mainstem.ErrNotFound) {
-				user, err = node.AlertUser{Name: a[0], Role: "reader"}, nil
+				user, err = server.AlertUser{Name: a[0], Role: "reader"}, nil
 			}
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ $MAINSTEM_ALERTS_PASSWORD_FILE, else $MAINSTEM_ALERTS_PASSWORD, else a terminal 
 }
 
 // apply changes what the command line says about a user.
-func (u *alertUserFlags) apply(cmd *cobra.Command, user *node.AlertUser) {
+func (u *alertUserFlags) apply(cmd *cobra.Command, user *server.AlertUser) {
 	if u.role != "" {
 		user.Role = u.role
 	}
@@ -159,7 +159,7 @@ func (m *Main) alertsUserList() *cobra.Command {
 }
 
 // printAlertUser writes a user.
-func (m *Main) printAlertUser(u *node.AlertUser) error {
+func (m *Main) printAlertUser(u *server.AlertUser) error {
 	kind := ""
 	switch {
 	case u.Probe:

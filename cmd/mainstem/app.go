@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // Main is the program without its process, so that tests can run it in theirs.
@@ -53,7 +53,7 @@ func NewMain() *Main {
 	return &Main{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ(),
 		Terminal:    term.IsTerminal(int(os.Stderr.Fd())),
-		LocalServer: "http://" + node.DefaultListen,
+		LocalServer: "http://" + server.DefaultListen,
 	}
 }
 
@@ -108,7 +108,7 @@ or point any command at a directory: mainstem kv put --log ./data users 42 Ada
 Commands also read MAINSTEM_LOG, MAINSTEM_TOKEN or MAINSTEM_TOKEN_FILE,
 MAINSTEM_TLS_CA and MAINSTEM_TIMEOUT. What they print, and exit statuses:
 mainstem help output.`,
-		Version:       node.Version(),
+		Version:       server.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs, // group names the one that is no command

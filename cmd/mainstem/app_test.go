@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // result is what a command line did.
@@ -53,11 +53,11 @@ func run(ctx context.Context, change func(*Main), line ...string) result {
 	return result{status, out.String(), errs.String()}
 }
 
-func startNode(t *testing.T) *node.Node {
+func startNode(t *testing.T) *server.Server {
 	t.Helper()
-	c := node.DefaultConfig()
-	c.Log, c.Listen = node.Memory, "127.0.0.1:0"
-	n, err := node.Open(t.Context(), c)
+	c := server.DefaultConfig()
+	c.Log, c.Listen = server.Memory, "127.0.0.1:0"
+	n, err := server.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 	if _, err := n.Log().Get(t.Context(), "kv/default/users", []byte("1")); err != nil {
 		t.Errorf("the server did not get it: %v", err)
 	}
-	if exists(node.DefaultLog) {
+	if exists(server.DefaultLog) {
 		t.Error("a directory was created although a server answers")
 	}
 	// The variable is stronger, and a flag stronger still.
@@ -98,10 +98,10 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 	}
 	// Without a server, the directory.
 	nobody := func(m *Main) { m.LocalServer = "http://127.0.0.1:1" }
-	if r := run(t.Context(), nobody, "kv", "get", "users", "1"); r.status != exitNotFound || exists(node.DefaultLog) {
+	if r := run(t.Context(), nobody, "kv", "get", "users", "1"); r.status != exitNotFound || exists(server.DefaultLog) {
 		t.Errorf("reading: %+v", r)
 	}
-	if r := run(t.Context(), nobody, put...); r.status != exitOK || !exists(node.DefaultLog) {
+	if r := run(t.Context(), nobody, put...); r.status != exitOK || !exists(server.DefaultLog) {
 		t.Errorf("writing: %+v", r)
 	}
 }

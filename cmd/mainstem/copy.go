@@ -11,7 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // copyOptions are the flags of copy.
@@ -76,12 +76,12 @@ func (m *Main) runCopy(ctx context.Context, o *copyOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	from, err := node.OpenLog(ctx, o.from, source)
+	from, err := server.OpenLog(ctx, o.from, source)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := node.OpenLog(ctx, o.to, target)
+	to, err := server.OpenLog(ctx, o.to, target)
 	if err != nil {
 		return err
 	}
@@ -90,20 +90,20 @@ func (m *Main) runCopy(ctx context.Context, o *copyOptions) (err error) {
 }
 
 // copySides returns how source and target are opened.
-func (m *Main) copySides(o *copyOptions) (source, target *node.LogOptions, err error) {
-	source = &node.LogOptions{MustExist: true, Logger: m.logger()}
+func (m *Main) copySides(o *copyOptions) (source, target *server.LogOptions, err error) {
+	source = &server.LogOptions{MustExist: true, Logger: m.logger()}
 	if err := m.credentials(source); err != nil {
 		return nil, nil, err
 	}
 	t := *source
 	t.MustExist = o.verifyOnly
 	if o.toTokenFile != "" {
-		if t.Token, err = node.ReadToken(o.toTokenFile); err != nil {
+		if t.Token, err = server.ReadToken(o.toTokenFile); err != nil {
 			return nil, nil, configError{err}
 		}
 	}
 	if o.maxValue != "" {
-		n, err := node.ParseSize(o.maxValue)
+		n, err := server.ParseSize(o.maxValue)
 		if err != nil {
 			return nil, nil, configError{fmt.Errorf("--max-value: %w", err)}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -33,7 +33,7 @@ func must(t *testing.T, line ...string) string {
 // contents writes down every record of a log in the order of its feed and by key.
 func contents(t *testing.T, target string) (out []string) {
 	t.Helper()
-	log, err := node.OpenLog(t.Context(), target, &node.LogOptions{MustExist: true})
+	log, err := server.OpenLog(t.Context(), target, &server.LogOptions{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func contents(t *testing.T, target string) (out []string) {
 // every codec, and commits offsets of a group.
 func produceToKafka(t *testing.T, dir string) {
 	t.Helper()
-	n := startKafkaNode(t, func(c *node.Config) { c.Log = dir })
+	n := startKafkaNode(t, func(c *server.Config) { c.Log = dir })
 	for i, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
 		name := fmt.Sprint("codec-", i)
 		client, err := kgo.NewClient(kgo.SeedBrokers(n.KafkaAddr().String()), kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(),
@@ -100,7 +100,7 @@ func emptyPartition(t *testing.T, dir string) {
 	t.Helper()
 	must(t, "topic", "create", "emptied", "--partitions", "2", "--log", dir)
 	must(t, "topic", "produce", "emptied", "1", "2", "3", "--partition", "1", "--log", dir)
-	log, err := node.OpenLog(t.Context(), dir, nil)
+	log, err := server.OpenLog(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

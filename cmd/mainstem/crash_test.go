@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // TestKilledImport kills importing processes at random moments. After each, the
@@ -72,7 +72,7 @@ func checkImported(t *testing.T, data string, streams int) int {
 	if r := run(t.Context(), nil, "check", "--log", data); r.status != exitOK {
 		t.Fatalf("%+v", r)
 	}
-	log, err := node.OpenLog(t.Context(), data, &node.LogOptions{MustExist: true})
+	log, err := server.OpenLog(t.Context(), data, &server.LogOptions{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/internal/testport"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // objectServer is a process that serves alert tables, and can be killed and started again.
@@ -23,7 +23,7 @@ type objectServer struct {
 	name    string
 	dir     string
 	address string
-	*server
+	*process
 }
 
 func newObjectServer(t *testing.T, name, dir string) *objectServer {
@@ -41,7 +41,7 @@ func newObjectServer(t *testing.T, name, dir string) *objectServer {
 func (s *objectServer) start() {
 	s.t.Helper()
 	var err error
-	s.server, err = startServer(s.dir, os.Environ(), "--log", s.name, "--omnibus", s.address, "--alert-server-name", s.name, "--omnibus-users", "users")
+	s.process, err = startServer(s.dir, os.Environ(), "--log", s.name, "--omnibus", s.address, "--alert-server-name", s.name, "--omnibus-users", "users")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (s *objectServer) identifiers() map[string]int64 {
 // acknowledged is on one of the two, once, also when its server was killed afterwards.
 func TestKilledObjectServer(t *testing.T) {
 	dir := t.TempDir()
-	if err := node.NewAlertUsers(filepath.Join(dir, "users")).Set(node.AlertUser{Name: "root", Role: "admin"}, "secret"); err != nil {
+	if err := server.NewAlertUsers(filepath.Join(dir, "users")).Set(server.AlertUser{Name: "root", Role: "admin"}, "secret"); err != nil {
 		t.Fatal(err)
 	}
 	one, two := newObjectServer(t, "ONE", dir), newObjectServer(t, "TWO", dir)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/rows"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // importHelp is the part of the help that all imports share.
@@ -59,7 +59,7 @@ func (o *importOptions) rows(name string) (rows.Options, error) {
 	if format == rows.Auto {
 		format = rows.FormatOf(name)
 	}
-	maxLine, err := node.ParseSize(o.maxLine)
+	maxLine, err := server.ParseSize(o.maxLine)
 	switch {
 	case err != nil:
 		return rows.Options{}, fmt.Errorf("--max-line: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/rows"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // fakeTarget takes rows by their field n. Some can never be written, and some
@@ -148,7 +148,7 @@ func TestLargeLinesMakeSmallBatches(t *testing.T) {
 
 // TestTwoImportsOfTheSameLines run at the same time and leave every event once.
 func TestTwoImportsOfTheSameLines(t *testing.T) {
-	log, err := node.OpenLog(t.Context(), node.Memory, nil)
+	log, err := server.OpenLog(t.Context(), server.Memory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // Variables that hold the password for a Kafka cluster, or the name of a file with it.
@@ -70,7 +70,7 @@ func (k *kafkaFlags) named(cmd *cobra.Command) (bool, error) {
 // options returns how the cluster is to be reached.
 func (k *kafkaFlags) options(m *Main) ([]kgo.Opt, error) {
 	o := []kgo.Opt{
-		kgo.SeedBrokers(k.bootstrap...), kgo.ClientID("mainstem"), kgo.SoftwareNameAndVersion("mainstem", node.Version()),
+		kgo.SeedBrokers(k.bootstrap...), kgo.ClientID("mainstem"), kgo.SoftwareNameAndVersion("mainstem", server.Version()),
 		kgo.RequestRetries(5), kgo.UnknownTopicRetries(2),
 	}
 	secure, err := k.tlsConfig(m)
@@ -114,7 +114,7 @@ func (k *kafkaFlags) tlsConfig(m *Main) (*tls.Config, error) {
 		}
 		return nil, nil
 	}
-	c, err := node.ClientTLS(ca)
+	c, err := server.ClientTLS(ca)
 	if c == nil && err == nil {
 		c = &tls.Config{MinVersion: tls.VersionTLS12}
 	}

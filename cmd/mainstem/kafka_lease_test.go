@@ -21,21 +21,21 @@ func TestServersOfOneLog(t *testing.T) {
 
 func serversOfOneLog(t *testing.T, log string) {
 	dir := t.TempDir()
-	serve := func() (*server, error) {
+	serve := func() (*process, error) {
 		s, err := startServer(dir, os.Environ(), "--log", log, "--kafka-lease", "10s")
 		if err == nil {
 			t.Cleanup(s.kill)
 		}
 		return s, err
 	}
-	must := func(s *server, err error) *server {
+	must := func(s *process, err error) *process {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	holder := func(s *server) string { return fmt.Sprintf("process %d)", s.cmd.Process.Pid) }
+	holder := func(s *process) string { return fmt.Sprintf("process %d)", s.cmd.Process.Pid) }
 
 	first := must(serve())
 	k := kafkaCommand{t, first.kafka}

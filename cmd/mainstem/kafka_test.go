@@ -16,20 +16,20 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/node"
-	"github.com/mainstemdev/mainstem/node/nodetest"
+	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-func startKafkaNode(t *testing.T, change func(*node.Config)) *node.Node {
+func startKafkaNode(t *testing.T, change func(*server.Config)) *server.Server {
 	t.Helper()
-	c := node.DefaultConfig()
-	c.Log, c.Listen, c.Kafka = node.Memory, "127.0.0.1:0", "127.0.0.1:0"
+	c := server.DefaultConfig()
+	c.Log, c.Listen, c.Kafka = server.Memory, "127.0.0.1:0", "127.0.0.1:0"
 	if change != nil {
 		change(&c)
 	}
-	n, err := node.Open(t.Context(), c)
+	n, err := server.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,15 +268,15 @@ func TestConsumeEndsBehindWhatIsGone(t *testing.T) {
 func TestClusterWithTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if err := nodetest.WriteCertificate(cert, key); err != nil {
+	if err := servertest.WriteCertificate(cert, key); err != nil {
 		t.Fatal(err)
 	}
 	password := filepath.Join(dir, "password")
 	if err := os.WriteFile(password, []byte("two words\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := startKafkaNode(t, func(c *node.Config) { c.TLSCert, c.TLSKey, c.KafkaSASL = cert, key, "scram-sha-512" })
-	if err := node.KafkaUsers(n.Log()).Set(t.Context(), "ada", "two words"); err != nil {
+	n := startKafkaNode(t, func(c *server.Config) { c.TLSCert, c.TLSKey, c.KafkaSASL = cert, key, "scram-sha-512" })
+	if err := server.KafkaUsers(n.Log()).Set(t.Context(), "ada", "two words"); err != nil {
 		t.Fatal(err)
 	}
 	k := kafkaCommand{t, n.KafkaAddr().String()}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func (m *Main) kafka() *cobra.Command {
@@ -44,7 +44,7 @@ func (m *Main) kafkaUserSet() *cobra.Command {
 				return usageError{cmd, err}
 			}
 			return m.withLog(cmd, writing, func(ctx context.Context, log mainstem.Log) error {
-				users := node.KafkaUsers(log)
+				users := server.KafkaUsers(log)
 				if err := users.Set(ctx, a[0], password); err != nil {
 					return err
 				}
@@ -64,7 +64,7 @@ func (m *Main) kafkaUserDelete() *cobra.Command {
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return m.withLog(cmd, reading, func(ctx context.Context, log mainstem.Log) error {
-				if err := node.KafkaUsers(log).Delete(ctx, a[0]); err != nil {
+				if err := server.KafkaUsers(log).Delete(ctx, a[0]); err != nil {
 					return err
 				}
 				if m.flags.json {
@@ -92,7 +92,7 @@ func (m *Main) kafkaUserList() *cobra.Command {
 
 // printUsers writes users and how they can authenticate: all, or the one called name.
 func (m *Main) printUsers(ctx context.Context, log mainstem.Log, name string) error {
-	all, err := node.KafkaUsers(log).All(ctx)
+	all, err := server.KafkaUsers(log).All(ctx)
 	if err != nil {
 		return err
 	}

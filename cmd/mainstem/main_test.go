@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/node/nodetest"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 )
 
 // TestMain makes this test binary the mainstem of the scripts: they run real
@@ -71,7 +71,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			env.Values[serversKey{}] = map[string]*server{}
+			env.Values[processesKey{}] = map[string]*process{}
 			env.Values[followersKey{}] = map[string]*follower{}
 			env.Setenv("GORACE", hastyRace)
 			if setup == nil {
@@ -97,10 +97,10 @@ const hastyRace = "atexit_sleep_ms=0"
 // scriptTime is when a script that hangs is ended.
 const scriptTime = 5 * time.Minute
 
-type serversKey struct{}
+type processesKey struct{}
 
-// server is a running mainstem serve.
-type server struct {
+// process is a running mainstem serve.
+type process struct {
 	cmd    *exec.Cmd
 	url    string
 	kafka  string          // address for Kafka clients
@@ -113,12 +113,12 @@ type server struct {
 }
 
 // startServer runs mainstem serve in dir and returns when it says that it is ready.
-func startServer(dir string, env []string, args ...string) (*server, error) {
+func startServer(dir string, env []string, args ...string) (*process, error) {
 	path, err := exec.LookPath("mainstem")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{exited: make(chan error, 1)}
+	s := &process{exited: make(chan error, 1)}
 	s.cmd = exec.Command(path, append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--kafka", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, env, &s.stderr
 	out, err := s.cmd.StdoutPipe()
@@ -145,10 +145,10 @@ func startServer(dir string, env []string, args ...string) (*server, error) {
 	return s, nil
 }
 
-func (s *server) kill() { _ = s.end(syscall.SIGKILL) }
+func (s *process) kill() { _ = s.end(syscall.SIGKILL) }
 
 // end signals the server and returns how it ended.
-func (s *server) end(sig os.Signal) error {
+func (s *process) end(sig os.Signal) error {
 	if s.cmd.ProcessState != nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s, err := startServer(ts.MkAbs("."), scriptEnv(ts), args[1:]...)
 	ts.Check(err)
-	ts.Value(serversKey{}).(map[string]*server)[args[0]] = s
+	ts.Value(processesKey{}).(map[string]*process)[args[0]] = s
 	ts.Defer(s.kill)
 	ts.Setenv(args[0], s.url)
 	ts.Setenv(args[0]+"_KAFKA", s.kafka)
@@ -197,7 +197,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 || signals[args[1]] == nil {
 		ts.Fatalf("usage: end NAME term|int|kill")
 	}
-	s := ts.Value(serversKey{}).(map[string]*server)[args[0]]
+	s := ts.Value(processesKey{}).(map[string]*process)[args[0]]
 	if s == nil {
 		ts.Fatalf("no server is called %s", args[0])
 	}
@@ -269,7 +269,7 @@ func cmdCertificate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: certificate")
 	}
-	ts.Check(nodetest.WriteCertificate(ts.MkAbs("cert.pem"), ts.MkAbs("key.pem")))
+	ts.Check(servertest.WriteCertificate(ts.MkAbs("cert.pem"), ts.MkAbs("key.pem")))
 }
 
 // cmdBinary writes a file of bytes given as numbers: binary FILE N...

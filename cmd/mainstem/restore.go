@@ -10,7 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func (m *Main) restore() *cobra.Command {
@@ -79,7 +79,7 @@ func (m *Main) unpackLog(ctx context.Context, from, to string) error {
 
 // copyDirectory makes a log of the one in the directory from.
 func (m *Main) copyDirectory(ctx context.Context, from, to string) error {
-	log, err := node.OpenLog(ctx, from, &node.LogOptions{MustExist: true, Logger: m.logger()})
+	log, err := server.OpenLog(ctx, from, &server.LogOptions{MustExist: true, Logger: m.logger()})
 	if err != nil {
 		return err
 	}

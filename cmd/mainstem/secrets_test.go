@@ -88,7 +88,7 @@ func TestSecretsAppearNowhere(t *testing.T) {
 
 // secretServer is a server with secrets, in a directory of files that hold them.
 type secretServer struct {
-	*server
+	*process
 	dir string
 }
 
@@ -104,7 +104,7 @@ func secretive(t *testing.T, target string, disturb func(*secretServer)) {
 	s.says(t, "alerts", "user", "set", "ada", "--file", "users", "--role", "admin", "--password-file", "alerts")
 	s.says(t, "kafka", "user", "set", "ada", "--password-file", "kafka", "--log", target)
 	var err error
-	s.server, err = startServer(s.dir, os.Environ(), "--log", target, "--log-level", "debug", "--token-file", "token",
+	s.process, err = startServer(s.dir, os.Environ(), "--log", target, "--log-level", "debug", "--token-file", "token",
 		"--kafka-sasl", "plain,scram-sha-512", "--omnibus", "127.0.0.1:0", "--omnibus-users", "users", "--alert-webhook", "127.0.0.1:0",
 		"--cluster", "a@127.0.0.1:0", "--cluster-secret-file", "cluster")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // configVariable names the configuration file when --config does not.
@@ -67,7 +67,7 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "YAML `file` of settings (default $MAINSTEM_CONFIG)")
-	for _, s := range node.Settings() {
+	for _, s := range server.Settings() {
 		flag := cmd.Flags().VarPF(&settingFlag{s, &given}, s.Name, "", s.Usage)
 		if s.Type == "bool" {
 			flag.NoOptDefVal = "true"
@@ -78,8 +78,8 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 
 // settingFlag is a setting of the server as a flag.
 type settingFlag struct {
-	node.Setting
-	config *node.Config
+	server.Setting
+	config *server.Config
 }
 
 func (f *settingFlag) Set(v string) error { return errors.Unwrap(f.Setting.Set(f.config, v)) }
@@ -92,14 +92,14 @@ func (f *settingFlag) String() string {
 func (f *settingFlag) Type() string { return f.Setting.Type }
 
 // serveConfig is the configuration of a server that was told nothing.
-func serveConfig() node.Config {
-	c := node.DefaultConfig()
-	c.Kafka = node.DefaultKafka
+func serveConfig() server.Config {
+	c := server.DefaultConfig()
+	c.Kafka = server.DefaultKafka
 	return c
 }
 
 // serverConfig puts together file, environment and flags, each over the one before.
-func (m *Main) serverConfig(cmd *cobra.Command, file string) (node.Config, error) {
+func (m *Main) serverConfig(cmd *cobra.Command, file string) (server.Config, error) {
 	c := serveConfig()
 	if file = first(file, m.variable(configVariable)); file != "" {
 		if err := c.LoadFile(file); err != nil {
@@ -110,7 +110,7 @@ func (m *Main) serverConfig(cmd *cobra.Command, file string) (node.Config, error
 		return c, err
 	}
 	var errs []error
-	for _, s := range node.Settings() {
+	for _, s := range server.Settings() {
 		if f := cmd.Flags().Lookup(s.Name); f.Changed {
 			errs = append(errs, m.applyFlag(&c, s, f))
 		}
@@ -123,7 +123,7 @@ func (m *Main) serverConfig(cmd *cobra.Command, file string) (node.Config, error
 
 // applyFlag sets what a flag says. A token on the command line replaces a token
 // file that the environment or file names, and the other way round.
-func (m *Main) applyFlag(c *node.Config, s node.Setting, f *pflag.Flag) error {
+func (m *Main) applyFlag(c *server.Config, s server.Setting, f *pflag.Flag) error {
 	switch s.Name {
 	case "token":
 		c.TokenFile = ""
@@ -133,17 +133,17 @@ func (m *Main) applyFlag(c *node.Config, s node.Setting, f *pflag.Flag) error {
 	return s.Set(c, f.Value.String())
 }
 
-func (m *Main) runServer(ctx context.Context, c node.Config) error {
+func (m *Main) runServer(ctx context.Context, c server.Config) error {
 	c.Logger = c.NewLogger(m.Stderr)
 	if limit := c.MemoryBytes(); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
 	}
-	n, err := node.Open(ctx, c)
+	n, err := server.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	err = n.Start(ctx)
-	if f := (*node.FileError)(nil); errors.As(err, &f) {
+	if f := (*server.FileError)(nil); errors.As(err, &f) {
 		err = configError{err}
 	}
 	if err == nil {
@@ -162,7 +162,7 @@ func (m *Main) runServer(ctx context.Context, c node.Config) error {
 	return err
 }
 
-func waitForEnd(ctx context.Context, n *node.Node) error {
+func waitForEnd(ctx context.Context, n *server.Server) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -173,9 +173,9 @@ func waitForEnd(ctx context.Context, n *node.Node) error {
 
 // announce prints the one line that says where the server is. Whoever started it
 // waits for that line.
-func (m *Main) announce(n *node.Node, c *node.Config) error {
+func (m *Main) announce(n *server.Server, c *server.Config) error {
 	if m.flags.json {
-		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", node.Redacted(c.Log)).add("pid", os.Getpid())
+		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", server.Redacted(c.Log)).add("pid", os.Getpid())
 		if a := n.KafkaAddr(); a != nil {
 			f.add("kafka", a.String())
 		}
@@ -193,7 +193,7 @@ func (m *Main) announce(n *node.Node, c *node.Config) error {
 		}
 		return m.flush()
 	}
-	text := fmt.Sprintf("mainstem: serving %s on %s", node.Redacted(c.Log), n.URL())
+	text := fmt.Sprintf("mainstem: serving %s on %s", server.Redacted(c.Log), n.URL())
 	for _, l := range []struct {
 		who string
 		at  net.Addr

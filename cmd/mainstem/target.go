@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // access says what a command does with its log.
@@ -50,7 +50,7 @@ func (m *Main) withLog(cmd *cobra.Command, a access, do func(ctx context.Context
 // context applies what flags and variables say about every command.
 func (m *Main) context(parent context.Context) (context.Context, context.CancelFunc, error) {
 	// The settings of serve may stand in the same environment: only names are checked.
-	if err := new(node.Config).LoadEnv(m.Env, clientVariables...); err != nil {
+	if err := new(server.Config).LoadEnv(m.Env, clientVariables...); err != nil {
 		return nil, nil, configError{err}
 	}
 	g := &m.flags
@@ -73,11 +73,11 @@ func (m *Main) context(parent context.Context) (context.Context, context.CancelF
 }
 
 func (m *Main) open(ctx context.Context, a access) (mainstem.Log, error) {
-	o := &node.LogOptions{MustExist: a == reading, Logger: m.logger()}
+	o := &server.LogOptions{MustExist: a == reading, Logger: m.logger()}
 	if err := m.credentials(o); err != nil {
 		return nil, err
 	}
-	return node.OpenLog(ctx, m.target(ctx, o.TLSCA), o)
+	return server.OpenLog(ctx, m.target(ctx, o.TLSCA), o)
 }
 
 // target says which log a command works on.
@@ -90,14 +90,14 @@ func (m *Main) target(ctx context.Context, tlsCA string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	if m.LocalServer != "" && node.Probe(ctx, m.LocalServer, tlsCA) {
+	if m.LocalServer != "" && server.Probe(ctx, m.LocalServer, tlsCA) {
 		return m.LocalServer
 	}
-	return node.DefaultLog
+	return server.DefaultLog
 }
 
 // credentials fills in what a server asks for.
-func (m *Main) credentials(o *node.LogOptions) (err error) {
+func (m *Main) credentials(o *server.LogOptions) (err error) {
 	g := &m.flags
 	o.Insecure = g.insecure
 	o.TLSCA = first(g.tlsCA, m.variable("MAINSTEM_TLS_CA"))
@@ -110,7 +110,7 @@ func (m *Main) credentials(o *node.LogOptions) (err error) {
 		o.Token, file = m.variable("MAINSTEM_TOKEN"), m.variable("MAINSTEM_TOKEN_FILE")
 	}
 	if o.Token == "" && file != "" {
-		if o.Token, err = node.ReadToken(file); err != nil {
+		if o.Token, err = server.ReadToken(file); err != nil {
 			return configError{err}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/rows"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -110,7 +110,7 @@ func (p *produceFlags) parse(values bool) (*recordMaker, error) {
 	if p.withPartition {
 		r.options.Partitioner = topic.ByPartition()
 	}
-	maxLine, err := node.ParseSize(p.maxLine)
+	maxLine, err := server.ParseSize(p.maxLine)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--max-line: %w", err)

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func (m *Main) version() *cobra.Command {
@@ -12,7 +12,7 @@ func (m *Main) version() *cobra.Command {
 		Short: "Show what this program was built from",
 		Args:  args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			b := node.ReadBuild()
+			b := server.ReadBuild()
 			if m.flags.json {
 				f := new(fields).add("version", b.Version).add("go", b.Go)
 				opt(f, "commit", b.Commit)

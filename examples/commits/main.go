@@ -21,7 +21,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func main() {
 }
 
 func run(ctx context.Context, target, file string) error {
-	log, err := node.OpenLog(ctx, target, nil)
+	log, err := server.OpenLog(ctx, target, nil)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
-	"github.com/mainstemdev/mainstem/node"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 const file = "testdata/commits.jsonl"
@@ -43,9 +43,9 @@ func TestMain(m *testing.M) {
 }
 
 func serve(dir, listen string) error {
-	c := node.DefaultConfig()
+	c := server.DefaultConfig()
 	c.Log, c.Listen = dir, listen
-	n, err := node.Open(context.Background(), c)
+	n, err := server.Open(context.Background(), c)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func count(t *testing.T) result {
 
 func verify(t *testing.T, target string) {
 	t.Helper()
-	log, err := node.OpenLog(t.Context(), target, nil)
+	log, err := server.OpenLog(t.Context(), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,8 +191,8 @@ var Layers = []Layer{
 		Because: "it runs when the protocol changes, and what it imports is in no program",
 	},
 	{
-		Name:    "the node",
-		Dirs:    []string{"node"},
+		Name:    "the server",
+		Dirs:    []string{"server"},
 		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
@@ -200,7 +200,7 @@ var Layers = []Layer{
 	{
 		Name: "the command line",
 		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "node", "engine", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact"},
+		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact"},
 		Libs: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
 			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
@@ -263,7 +263,7 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "test support",
-		Dirs:    []string{"internal/testengines", "internal/crashtest"},
+		Dirs:    []string{"internal/testengines", "internal/crashtest", "internal/servertest"},
 		May:     []string{".", "engine", "enginetest", "wire", "internal"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2", "pgregory.net/rapid", "github.com/google/go-cmp", "go.uber.org/goleak"},
 		Because: "it starts engines for the tests of everything else, views included, so it knows no view",
@@ -271,7 +271,7 @@ var Layers = []Layer{
 	{
 		Name:    "an example",
 		Dirs:    []string{"examples"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "node", "wire", "enginetest"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "server", "wire", "enginetest"},
 		Because: "an example shows what a user of the module can write, who cannot import internal packages",
 	},
 	{

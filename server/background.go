@@ -1,0 +1,20 @@
+package server
+
+import (
+	"context"
+
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// startBackground begins what views do by themselves: the retention and
+// compaction of topics.
+func (n *Server) startBackground(context.Context) (err error) {
+	n.topics, err = topic.Open(n.log, &topic.Options{
+		Every: n.config.UpkeepEvery, CompactionBytes: int(n.config.Compaction),
+		MaxMessage: n.config.Limits.WithDefaults().MaxValue, Logger: n.logger,
+		Memory: n.memory.Child("decompression", 0),
+	})
+	return err
+}
+
+func (n *Server) stopBackground(context.Context) error { return n.topics.Close() }

@@ -1,0 +1,285 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+func TestValidateNamesEveryMistake(t *testing.T) {
+	c := DefaultConfig()
+	if err := c.Validate(); err != nil {
+		t.Fatalf("the defaults are wrong: %v", err)
+	}
+	c.Log, c.LogFormat, c.TLSCert, c.StopTimeout = "", "xml", "cert.pem", -time.Second
+	c.Limits = mainstem.Limits{MaxValue: 10, MaxBatchBytes: 5}
+	c.Token, c.TokenFile = "a", "b"
+	err := c.Validate()
+	if !errors.Is(err, mainstem.ErrInvalid) {
+		t.Fatalf("got %v, want Invalid", err)
+	}
+	for _, want := range []string{"log is empty", "log-format", "tls-cert and tls-key", "stop-timeout", "max-value (10)", "token and token-file"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not speak of %q: %v", want, err)
+		}
+	}
+}
+
+func TestListenBeyondLoopback(t *testing.T) {
+	full := func(c *Config) { c.TLSCert, c.TLSKey, c.Token = "cert", "key", "secret" }
+	for _, c := range []struct {
+		listen  string
+		change  func(*Config)
+		wantErr string
+	}{
+		{listen: "127.0.0.1:0"},
+		{listen: "127.3.2.1:80"},
+		{listen: "[::1]:8080"},
+		{listen: "localhost:8080"},
+		{listen: ":8080", wantErr: "without TLS (set tls-cert and tls-key) and a token (set token-file)"},
+		{listen: "0.0.0.0:8080", wantErr: "other machines can reach"},
+		{listen: "192.0.2.1:8080", wantErr: "other machines can reach"},
+		{listen: "example.test:8080", wantErr: "other machines can reach"},
+		{listen: "0.0.0.0:8080", change: func(c *Config) { c.Token = "secret" }, wantErr: "without TLS (set tls-cert and tls-key);"},
+		{listen: "0.0.0.0:8080", change: func(c *Config) { c.TLSCert, c.TLSKey = "cert", "key" }, wantErr: "without a token (set token-file);"},
+		{listen: "0.0.0.0:8080", change: full},
+		{listen: "0.0.0.0:8080", change: func(c *Config) { c.Insecure = true }},
+		{listen: "8080", wantErr: "want HOST:PORT"},
+		{listen: "", wantErr: "want HOST:PORT"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Listen = c.listen
+		if c.change != nil {
+			c.change(&cfg)
+		}
+		err := cfg.Validate()
+		switch {
+		case c.wantErr == "" && err != nil:
+			t.Errorf("%q: %v", c.listen, err)
+		case c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
+			t.Errorf("%q: got %v, want %q", c.listen, err, c.wantErr)
+		}
+	}
+}
+
+func TestKafkaBeyondLoopback(t *testing.T) {
+	full := func(c *Config) { c.TLSCert, c.TLSKey, c.KafkaSASL = "cert", "key", "scram-sha-512, plain" }
+	for _, c := range []struct {
+		kafka   string
+		change  func(*Config)
+		wantErr string
+	}{
+		{kafka: ""},
+		{kafka: "127.0.0.1:0"},
+		{kafka: "localhost:9092"},
+		{kafka: "0.0.0.0:9092", wantErr: "without TLS (set tls-cert and tls-key) and authentication (set kafka-sasl"},
+		{kafka: ":9092", change: func(c *Config) { c.KafkaSASL = "plain" }, wantErr: "without TLS (set tls-cert and tls-key);"},
+		{kafka: "192.0.2.1:9092", change: func(c *Config) { c.TLSCert, c.TLSKey = "cert", "key" }, wantErr: "without authentication"},
+		{kafka: "0.0.0.0:9092", change: full},
+		{kafka: "0.0.0.0:9092", change: func(c *Config) { c.Insecure = true }},
+		{kafka: "9092", wantErr: "kafka is \"9092\": want HOST:PORT"},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaSASL = "gssapi" }, wantErr: "kafka-sasl has \"gssapi\""},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaAdvertise = "broker" }, wantErr: "kafka-advertise is \"broker\""},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaPartitions = 1 << 33 }, wantErr: "kafka-partitions"},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaMaxPending = 1 << 20 }, wantErr: "kafka-max-pending is 1048576"},
+		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaLease = 2 * time.Hour }, wantErr: "kafka-lease is 2h0m0s"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Kafka = c.kafka
+		if c.change != nil {
+			c.change(&cfg)
+		}
+		err := cfg.Validate()
+		switch {
+		case c.wantErr == "" && err != nil:
+			t.Errorf("%q: %v", c.kafka, err)
+		case c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
+			t.Errorf("%q: got %v, want %q", c.kafka, err, c.wantErr)
+		}
+	}
+}
+
+func TestEverySettingReadsWhatItWrites(t *testing.T) {
+	values := map[string]string{
+		"log": "data", "listen": "127.0.0.1:9", "durability": "interval=50ms", "tls-cert": "c", "tls-key": "k", "token": "t",
+		"kafka": "127.0.0.1:9", "kafka-advertise": "h:1", "kafka-sasl": "plain", "kafka-auto-create": "false", "kafka-partitions": "3",
+		"kafka-auto-create-rate": "12", "kafka-auto-create-topics": "13",
+		"kafka-max-request": "300000", "kafka-max-pending": "400000", "kafka-max-fetch": "500000", "kafka-max-connections": "11",
+		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s", "kafka-lease": "20s",
+		"omnibus": "127.0.0.1:9", "alert-server-name": "AGG1", "alert-automations": "false",
+		"omnibus-users": "u", "alert-syslog": "127.0.0.1:1514", "alert-syslog-ca": "ca", "alert-webhook": "127.0.0.1:9099", "alert-mapping": "m",
+		"cluster": "a@127.0.0.1:9", "cluster-advertise": "h:2", "cluster-peers": "b=h:3", "cluster-certs": "certs", "cluster-secret-file": "s",
+		"token-file": "f", "insecure": "true", "max-value": "1024", "max-batch-bytes": "2048", "max-batch-writes": "7",
+		"cache": "8388608", "memtable": "4194304", "min-free": "1000", "batch-id-age": "1h0m0s", "sweep-every": "1s",
+		"upkeep-every": "2s", "compaction-memory": "131072", "max-request": "100000", "max-pending": "200000", "max-answers": "300001", "memory-limit": "900000", "memory-budget": "800000", "max-streams": "8",
+		"max-snapshots": "9", "snapshot-lease": "4s", "body-timeout": "5s", "stall-timeout": "6s", "stop-timeout": "3s", "log-format": "json", "log-level": "debug",
+	}
+	c := DefaultConfig()
+	for _, s := range Settings() {
+		v, ok := values[s.Name]
+		if !ok {
+			t.Errorf("this test knows no value for %s", s.Name)
+			continue
+		}
+		if s.Get(&c) == v {
+			t.Errorf("%s is %q already: the test would prove nothing", s.Name, v)
+		}
+		if err := s.Set(&c, v); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	for _, s := range Settings() {
+		if got := s.Get(&c); got != values[s.Name] {
+			t.Errorf("%s is %q, want %q: a setting changed another's field", s.Name, got, values[s.Name])
+		}
+		if s.Usage == "" || s.Type == "" || s.Env() != "MAINSTEM_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
+			t.Errorf("%+v is not complete", s)
+		}
+	}
+}
+
+func TestSettingsRefuseBadValues(t *testing.T) {
+	for name, values := range map[string][]string{
+		"durability":   {"sometimes", "interval=0s", "interval=-1s"},
+		"insecure":     {"perhaps", ""},
+		"max-value":    {"0", "-5", "many", "1.5MiB", "99999999999GiB", ""},
+		"max-streams":  {"0", "-1", "1KiB", "x"},
+		"stop-timeout": {"-1s", "soon", "10"},
+		"sweep-every":  {"1ms"},
+		"log-level":    {"loud"},
+	} {
+		for _, s := range Settings() {
+			if s.Name != name {
+				continue
+			}
+			for _, v := range values {
+				c := DefaultConfig()
+				if err := s.Set(&c, v); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %q: got %v, want an Invalid error that names the setting", name, v, err)
+				}
+			}
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int64{"0": 0, "17": 17, "4KiB": 4096, "16MiB": 16 << 20, "2 GB": 2e9, "5B": 5, "1TiB": 1 << 40} {
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "B", "MiB", "x", "1e3", "9999999TiB", "1 2"} {
+		if got, err := ParseSize(s); err == nil {
+			t.Errorf("ParseSize(%q) = %d", s, got)
+		}
+	}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadFile(t *testing.T) {
+	c := DefaultConfig()
+	path := write(t, "# a comment\nlisten: 127.0.0.1:9999\nmax-value: 1MiB\ninsecure: true\nlog-level: warn\n")
+	if err := c.LoadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:9999" || c.Limits.MaxValue != 1<<20 || !c.Insecure || c.LogLevel != slog.LevelWarn {
+		t.Errorf("got %+v", c)
+	}
+	if c.Log != DefaultLog {
+		t.Errorf("what the file does not say changed: log is %q", c.Log)
+	}
+}
+
+func TestLoadFileRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"unknown keys", "listne: x\nlog: d\nfoo-bar-baz: 1\n", []string{`line 1: unknown key "listne", did you mean listen?`, `line 3: unknown key "foo-bar-baz" (valid:`, "durability"}},
+		{"bad values", "max-value: lots\nlog-format: text\nsweep-every: 1\n", []string{"line 1: max-value", "line 3: sweep-every"}},
+		{"twice", "log: a\nlog: b\n", []string{"line 2: log is set twice"}},
+		{"nested", "log: {dir: x}\n", []string{"line 1: log needs one value"}},
+		{"empty value", "log:\n", []string{"line 1: log needs one value"}},
+		{"a list", "- log\n", []string{"want lines such as"}},
+		{"not YAML", "log: [\n", []string{"yaml"}},
+		{"two documents", "log: a\n---\nlog: b\n", []string{"several"}},
+	} {
+		cfg := DefaultConfig()
+		err := cfg.LoadFile(write(t, c.text))
+		if !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%s: got %v, want Invalid", c.name, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the error does not say %q: %v", c.name, want, err)
+			}
+		}
+	}
+	empty := DefaultConfig()
+	if err := empty.LoadFile(write(t, "# nothing\n")); err != nil {
+		t.Errorf("a file of comments: %v", err)
+	}
+	if err := empty.LoadFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
+func TestLoadEnv(t *testing.T) {
+	c := DefaultConfig()
+	err := c.LoadEnv([]string{
+		"PATH=/bin", "MAINSTEM_LISTEN=127.0.0.1:7", "MAINSTEM_MAX_VALUE=2MiB", "MAINSTEM_OTHER=x",
+		// what Kubernetes puts into every container beside a service called mainstem
+		"MAINSTEM_SERVICE_HOST=10.0.0.1", "MAINSTEM_SERVICE_PORT=8080", "MAINSTEM_SERVICE_PORT_HTTP=8080",
+		"MAINSTEM_PORT=tcp://10.0.0.1:8080", "MAINSTEM_PORT_8080_TCP=x", "MAINSTEM_PORT_8080_TCP_ADDR=10.0.0.1",
+		"MAINSTEM_UI_SERVICE_HOST=10.0.0.2", "MAINSTEM_UI_PORT=tcp://10.0.0.2:80", "MAINSTEM_UI_PORT_53_UDP_PROTO=udp",
+	}, "MAINSTEM_OTHER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:7" || c.Limits.MaxValue != 2<<20 {
+		t.Errorf("got %+v", c)
+	}
+	err = c.LoadEnv([]string{"MAINSTEM_DURABILTY=os", "MAINSTEM_SWEEP_EVERY=never", "MAINSTEM_ZZZZZZZZZZ=1", "MAINSTEM_PORT=9000"})
+	if !errors.Is(err, mainstem.ErrInvalid) {
+		t.Fatalf("got %v, want Invalid", err)
+	}
+	for _, want := range []string{`"MAINSTEM_DURABILTY", did you mean MAINSTEM_DURABILITY?`, "MAINSTEM_SWEEP_EVERY: sweep-every", `"MAINSTEM_ZZZZZZZZZZ" (valid:`, `"MAINSTEM_PORT"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	for text, want := range map[string]string{"secret\n": "secret", "  s  \r\n": "s", "": "", "two words": "", "a\nb\n": ""} {
+		got, err := ReadToken(write(t, text))
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzLoadYAML(f *testing.F) {
+	f.Add([]byte("log: a\nlisten: 127.0.0.1:1\n"))
+	f.Add([]byte("? [a]\n: *x\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c := DefaultConfig()
+		_ = c.loadYAML(text) // it must return
+	})
+}

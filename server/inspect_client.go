@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/redact"
+)
+
+// maxInspected bounds what is read of an answer about actors, in bytes.
+const maxInspected = 64 << 20
+
+// AskActors asks a running server at the URL base what lives in its cluster: path is
+// one of [ActorNodesPath] and its neighbours, and v gets the answer. The errors are those of the
+// server; Unavailable if it cannot be reached.
+func AskActors(ctx context.Context, base, path string, query url.Values, o *LogOptions, v any) error {
+	fail := func(kind mainstem.Kind, err error) error {
+		return &mainstem.Error{Kind: kind, Op: "ask " + Redacted(base), Err: redact.Error(err, base)}
+	}
+	u, err := url.Parse(base)
+	if err != nil || !isRemote(base) {
+		return fail(mainstem.KindInvalid, fmt.Errorf("%q is no running server: want http://HOST:PORT or https://HOST:PORT", Redacted(base)))
+	}
+	if o.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !o.Insecure {
+		return fail(mainstem.KindInvalid, fmt.Errorf("the token would travel to %s in clear text: use https, or set insecure", u.Hostname()))
+	}
+	trust, err := ClientTLS(o.TLSCA)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return fail(mainstem.KindInvalid, err)
+	}
+	if o.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+o.Token)
+	}
+	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	began := time.Now()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return fail(mainstem.KindCanceled, mainstem.Ended(ctx, "", began, "the node's answer").Err)
+		}
+		return fail(mainstem.KindUnavailable, err)
+	}
+	defer resp.Body.Close()
+	body := json.NewDecoder(io.LimitReader(resp.Body, maxInspected))
+	switch resp.StatusCode {
+	case http.StatusOK:
+		if err := body.Decode(v); err != nil {
+			return fail(mainstem.KindCorrupt, err)
+		}
+		return nil
+	case http.StatusUnauthorized:
+		return fail(mainstem.KindDenied, errors.New("the server wants a valid token"))
+	}
+	var failed ActorError
+	if err := body.Decode(&failed); err != nil || failed.Error == "" {
+		return fail(mainstem.KindUnavailable, fmt.Errorf("it answers with status %d", resp.StatusCode))
+	}
+	kind, _ := mainstem.ParseKind(failed.Kind)
+	return &mainstem.Error{Kind: kind, Op: "ask " + base, Err: errors.New(strings.TrimPrefix(failed.Error, "ask "+base+": "))}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+)
+
+// The lease to serve Kafka.
+//
+// The Kafka server keeps the members of groups and the open transactions in memory, so
+// a log may have only one: two of them would each assign all partitions of a group. On a
+// log that several processes can open, the server is therefore the member "kafka" of the
+// bucket "mainstem/duties" (package lease):
+//
+//	start      wait while a holder is silent; fail with Exists when it is alive
+//	lease lost close the listener and all connections, join again, serve again
+//	stop       close the listener, then remove the member: the next server need not wait
+//
+// The lease says who may serve. It does not fence writes: a commit that was sent before
+// the lease was lost, and that the log delays, may arrive after another server began.
+
+const (
+	dutyBucket = "mainstem/duties"
+	kafkaDuty  = "kafka"
+	// leaveTimeout bounds how long a server that stops tries to give the lease back. If it
+	// cannot, the next one waits for the TTL.
+	leaveTimeout = 2 * time.Second
+)
+
+// leaseKafka takes the lease to serve Kafka. It returns nil for a log that only this
+// process can open, which needs none. While another server has the lease it waits to see
+// whether that one is alive, at most for its TTL; if it is, the error is Exists and names it.
+func (n *Server) leaseKafka(ctx context.Context) (*lease.Keeper, error) {
+	switch log := n.engine.(type) {
+	case *pebblelog.Log:
+		return nil, nil
+	case *embedded.Log:
+		if log.URL() == "" { // the NATS server does not listen
+			return nil, nil
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	address := cmp.Or(n.config.KafkaAdvertise, n.config.Kafka)
+	self := lease.Member{
+		Name: kafkaDuty, Start: uint64(time.Now().UnixNano()),
+		Address: fmt.Sprintf("%s (host %s, process %d)", address, host, os.Getpid()),
+	}
+	k, err := lease.Open(ctx, n.log, self, &lease.Options{Bucket: dutyBucket, TTL: n.config.KafkaLease, Logger: n.logger})
+	if errors.Is(err, lease.ErrHeld) {
+		return nil, &mainstem.Error{
+			Kind: mainstem.KindExists, Op: "serve Kafka", Err: fmt.Errorf("another server does on this log: %w", err),
+			Hint: "a log has one server for Kafka clients: turn Kafka off here with --kafka '', or stop the other one",
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the lease to serve Kafka: %w", err)
+	}
+	return k, nil
+}
+
+// watchLease is the goroutine that serves Kafka only as long as this server has the
+// lease. Serving began in session s.
+func (n *Server) watchLease(ctx context.Context, s *lease.Session) {
+	k := &n.kafka
+	for {
+		select {
+		case <-s.Done():
+		case <-ctx.Done():
+			return
+		}
+		n.logger.Error("the lease to serve Kafka is lost: Kafka clients are disconnected until it is back", "kafka", k.address.String())
+		now, cut := context.WithCancel(ctx)
+		cut()
+		if err := k.close(now); err != nil && !errors.Is(err, mainstem.ErrCanceled) {
+			n.logger.Warn("stopping the Kafka server failed", "error", err)
+		}
+		if s = n.serveKafkaAgain(ctx); s == nil {
+			return
+		}
+	}
+}
+
+// serveKafkaAgain waits for the lease and serves Kafka. It returns the session in which
+// it does, or nil when ctx has ended.
+func (n *Server) serveKafkaAgain(ctx context.Context) *lease.Session {
+	k := &n.kafka
+	for {
+		s, err := k.lease.Session(ctx)
+		if err != nil {
+			return nil
+		}
+		l, err := listenKafka(ctx, k.address.String())
+		if err == nil {
+			err = n.serveKafka(ctx, l)
+		}
+		if err == nil {
+			n.logger.Info("the lease to serve Kafka is back: Kafka clients are served", "kafka", k.address.String())
+			return s
+		}
+		if ctx.Err() == nil {
+			n.logger.Error("Kafka is not served, though this server has the lease", "error", err)
+		}
+		t := time.NewTimer(k.lease.TTL() / 5)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		}
+	}
+}
+
+// releaseKafka gives the lease back.
+func (k *kafkaPart) releaseKafka(ctx context.Context) error {
+	if k.lease == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	return k.lease.Close(ctx)
+}

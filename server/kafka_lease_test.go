@@ -1,0 +1,157 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/kv"
+	"github.com/mainstemdev/mainstem/server"
+)
+
+// duties is the table with the lease to serve Kafka; its values are those of package lease.
+func duties(t *testing.T, log mainstem.Log) *kv.Bucket[map[string]any] {
+	t.Helper()
+	b, err := kv.Open[map[string]any](log, "mainstem/duties", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// onNATS configures a node that serves Kafka on a log that other nodes can open.
+func onNATS(url, advertise string, ttl time.Duration) func(*server.Config) {
+	return func(c *server.Config) {
+		c.Log, c.Kafka, c.KafkaAdvertise, c.KafkaLease = url, "127.0.0.1:0", advertise, ttl
+	}
+}
+
+func TestSecondServerOfALogServesNoKafka(t *testing.T) {
+	url := testnats.NewServer(t, nil).URL()
+	start(t, onNATS(url, "first.example:9092", 20*time.Second))
+	start(t, func(c *server.Config) { c.Log = url }) // without Kafka there may be many
+	c := server.DefaultConfig()
+	c.Listen = "127.0.0.1:0"
+	onNATS(url, "second.example:9092", 20*time.Second)(&c)
+	second, err := server.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := second.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	err = second.Start(t.Context())
+	host, _ := os.Hostname()
+	holder := "first.example:9092 (host " + host + ", process " + strconv.Itoa(os.Getpid()) + ")"
+	if !errors.Is(err, mainstem.ErrExists) || !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), "--kafka ''") {
+		t.Errorf("got %v, want an Exists error that names %q and --kafka", err, holder)
+	}
+}
+
+// TestStoppedServerGivesTheLeaseBack: the next server need not wait for the TTL, which is
+// longer than any test.
+func TestStoppedServerGivesTheLeaseBack(t *testing.T) {
+	url := testnats.NewServer(t, nil).URL()
+	for _, name := range []string{"first.example:9092", "second.example:9092"} {
+		n := start(t, onNATS(url, name, lease.MaxTTL))
+		if err := n.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLostLease: a server that another one has replaced disconnects its Kafka clients,
+// and serves again when the other is silent.
+func TestLostLease(t *testing.T) {
+	n := start(t, onNATS(testnats.NewServer(t, nil).URL(), "", 2*time.Second))
+	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
+	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("before")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	awaitFigures(t, n, "mainstem_kafka_serving 1")
+	conn, err := net.Dial("tcp", n.KafkaAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+
+	table, rival := duties(t, n.Log()), map[string]any{"id": "other", "address": "other.example:9092", "ttl_ms": 2000}
+	b := mainstem.NewBatch()
+	table.Put(b, "member/kafka", rival)
+	table.Put(b, "beat/kafka", map[string]any{"session": 1})
+	if _, err := n.Log().Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the listener is closed while the other is alive", func() bool {
+		if _, err := table.PutNow(t.Context(), "beat/kafka", map[string]any{"session": 1}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", n.KafkaAddr().String())
+		if err != nil {
+			return strings.Contains(figures(t, n), "\nmainstem_kafka_serving 0")
+		}
+		c.Close()
+		return false
+	})
+	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a connection of a client survived")
+	}
+	awaitFigures(t, n, "mainstem_kafka_serving 1")
+	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-n.Failed():
+		t.Error(err)
+	default:
+	}
+}
+
+// TestLeaseOfAnUnreachableLog: a server that cannot renew its lease disconnects its Kafka
+// clients, and serves them again when the log is back.
+func TestLeaseOfAnUnreachableLog(t *testing.T) {
+	server := testnats.NewServer(t, nil)
+	n := start(t, onNATS(server.URL(), "", time.Second))
+	accepts := func() bool {
+		c, err := net.Dial("tcp", n.KafkaAddr().String())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
+	server.Stop()
+	eventually(t, "the listener is closed", func() bool { return !accepts() })
+	server.Start()
+	eventually(t, "the listener is open", accepts)
+	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoLeaseOfALogOfOneProcess: a server that was killed serves Kafka again at once.
+func TestNoLeaseOfALogOfOneProcess(t *testing.T) {
+	for _, log := range []string{server.Memory, filepath.Join(t.TempDir(), "log"), "nats:embedded?durability=os&store=" + filepath.Join(t.TempDir(), "nats")} {
+		n := start(t, onNATS(log, "", lease.MaxTTL))
+		if _, err := duties(t, n.Log()).Get(t.Context(), "member/kafka"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("%s: a lease is there: %v", log, err)
+		}
+	}
+}

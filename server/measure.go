@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// measured is a log that counts what is done with it.
+type measured struct {
+	mainstem.Log
+	metrics *metrics
+}
+
+// measure wraps log, and keeps the optional capabilities that it has.
+func measure(log mainstem.Log, m *metrics) mainstem.Log {
+	l := &measured{Log: log, metrics: m}
+	s, canSnapshot := log.(mainstem.Snapshotter)
+	b, canBackup := log.(mainstem.Backuper)
+	c, canCheck := log.(mainstem.Checker)
+	switch {
+	case canSnapshot && canBackup && canCheck:
+		return struct {
+			*measured
+			mainstem.Snapshotter
+			mainstem.Backuper
+			mainstem.Checker
+		}{l, s, b, c}
+	case canSnapshot && canBackup:
+		return struct {
+			*measured
+			mainstem.Snapshotter
+			mainstem.Backuper
+		}{l, s, b}
+	case canSnapshot && canCheck:
+		return struct {
+			*measured
+			mainstem.Snapshotter
+			mainstem.Checker
+		}{l, s, c}
+	case canBackup && canCheck:
+		return struct {
+			*measured
+			mainstem.Backuper
+			mainstem.Checker
+		}{l, b, c}
+	case canSnapshot:
+		return struct {
+			*measured
+			mainstem.Snapshotter
+		}{l, s}
+	case canBackup:
+		return struct {
+			*measured
+			mainstem.Backuper
+		}{l, b}
+	case canCheck:
+		return struct {
+			*measured
+			mainstem.Checker
+		}{l, c}
+	}
+	return l
+}
+
+func (l *measured) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	begin := time.Now()
+	receipt, err := l.Log.Commit(ctx, b)
+	l.metrics.committed(b, receipt, err, time.Since(begin))
+	return receipt, err
+}
+
+func (l *measured) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
+	r, err := l.Log.Get(ctx, space, key)
+	l.metrics.read("get", err)
+	return r, err
+}
+
+func (l *measured) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	return l.counted("scan", l.Log.Scan(ctx, space, r))
+}
+
+func (l *measured) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
+	return l.followed(v.Follow, l.counted("read", l.Log.Read(ctx, space, key, v)))
+}
+
+func (l *measured) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
+	return l.followed(f.Follow, l.counted("feed", l.Log.Feed(ctx, f)))
+}
+
+func (l *measured) counted(method string, seq iter.Seq2[mainstem.Record, error]) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		var failed error
+		n := 0
+		defer func() {
+			l.metrics.read(method, failed)
+			l.metrics.returned.WithLabelValues(method).Add(float64(n))
+		}()
+		for r, err := range seq {
+			if err != nil {
+				failed = err
+			} else {
+				n++
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// followed shows a reader that waits as open until it ends.
+func (l *measured) followed(follow bool, seq iter.Seq2[mainstem.Record, error]) iter.Seq2[mainstem.Record, error] {
+	if !follow {
+		return seq
+	}
+	return func(yield func(mainstem.Record, error) bool) {
+		l.metrics.followers.Inc()
+		defer l.metrics.followers.Dec()
+		seq(yield)
+	}
+}
+
+// Clock implements [mainstem.ClockKeeper] for a log that does.
+func (l *measured) Clock(ctx context.Context) (mainstem.ClockState, error) {
+	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
+		return k.Clock(ctx)
+	}
+	return mainstem.ClockState{}, noClock("clock")
+}
+
+// AcceptClock implements [mainstem.ClockKeeper] for a log that does.
+func (l *measured) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
+	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
+		return k.AcceptClock(ctx)
+	}
+	return mainstem.ClockState{}, noClock("accept clock")
+}
+
+func noClock(op string) error {
+	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("this log does not watch its clock")}
+}

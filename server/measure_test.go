@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+type canSnapshot struct{}
+
+func (canSnapshot) Snapshot(context.Context) (mainstem.Snapshot, error) { return nil, nil }
+
+type canBackup struct{}
+
+func (canBackup) Backup(context.Context, io.Writer) error { return nil }
+
+type canCheck struct{}
+
+func (canCheck) Check(context.Context, func(mainstem.Problem)) (mainstem.CheckStats, error) {
+	return mainstem.CheckStats{}, nil
+}
+
+// TestMeasureKeepsExactlyTheCapabilities: a log that gains one it has not would
+// fail when it is used, one that loses one would do less than it can.
+func TestMeasureKeepsExactlyTheCapabilities(t *testing.T) {
+	type (
+		l = mainstem.Log
+		s = canSnapshot
+		b = canBackup
+		c = canCheck
+	)
+	for _, log := range []mainstem.Log{
+		struct{ l }{},
+		struct {
+			l
+			s
+		}{},
+		struct {
+			l
+			b
+		}{},
+		struct {
+			l
+			c
+		}{},
+		struct {
+			l
+			s
+			b
+		}{},
+		struct {
+			l
+			s
+			c
+		}{},
+		struct {
+			l
+			b
+			c
+		}{},
+		struct {
+			l
+			s
+			b
+			c
+		}{},
+	} {
+		if got, want := capabilities(measure(log, newMetrics())), capabilities(log); got != want {
+			t.Errorf("%T: %v became %v", log, want, got)
+		}
+	}
+}
+
+func capabilities(log mainstem.Log) (has [3]bool) {
+	_, has[0] = log.(mainstem.Snapshotter)
+	_, has[1] = log.(mainstem.Backuper)
+	_, has[2] = log.(mainstem.Checker)
+	return has
+}

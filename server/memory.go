@@ -1,0 +1,156 @@
+package server
+
+import (
+	"bufio"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mainstemdev/mainstem/internal/budget"
+)
+
+// DefaultMemoryBudget is the most that [Config.MemoryBudget] is by default.
+const DefaultMemoryBudget = 1 << 30
+
+// MemoryBytes returns how much memory the process should take at most: what the
+// configuration says, else the limit that the Go runtime has already (GOMEMLIMIT), else
+// three quarters of what the machine has or the control group of the process allows,
+// whichever is less. 0 means that it is not known. Only a program may act on it, by
+// [debug.SetMemoryLimit]: mainstem serve does.
+func (c *Config) MemoryBytes() int64 {
+	if c.MemoryLimit > 0 {
+		return c.MemoryLimit
+	}
+	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 { // only reads it
+		return n
+	}
+	return machineMemory("/") / 4 * 3
+}
+
+// memoryBudget returns the bytes that clients share.
+func (c *Config) memoryBudget() int64 {
+	if c.MemoryBudget > 0 {
+		return c.MemoryBudget
+	}
+	if n := c.MemoryBytes() / 2; n > 0 {
+		return min(n, DefaultMemoryBudget)
+	}
+	return DefaultMemoryBudget
+}
+
+// machineMemory returns the bytes of memory that the machine has or the control groups of
+// this process allow, whichever is less; 0 if nothing says so. root is / but for tests.
+func machineMemory(root string) int64 {
+	least := int64(0)
+	lower := func(n int64) {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	lower(memTotal(path.Join(root, "proc/meminfo")))
+	lower(numberIn(path.Join(root, "sys/fs/cgroup/memory/memory.limit_in_bytes"))) // version 1
+	// Version 2: every group above limits too. In a container the own one may be the root.
+	for group := groupOf(path.Join(root, "proc/self/cgroup")); ; group = path.Dir(group) {
+		lower(numberIn(path.Join(root, "sys/fs/cgroup", group, "memory.max")))
+		if group == "/" {
+			return least
+		}
+	}
+}
+
+// groupOf returns the control group (version 2) in a file such as /proc/self/cgroup.
+func groupOf(file string) string {
+	for line := range lines(file) {
+		if group, ok := strings.CutPrefix(line, "0::"); ok {
+			return path.Clean("/" + group)
+		}
+	}
+	return "/"
+}
+
+// memTotal returns the bytes of memory in a file such as /proc/meminfo.
+func memTotal(file string) int64 {
+	for line := range lines(file) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+			n, err := strconv.ParseInt(f[1], 10, 50)
+			if err == nil {
+				return n << 10
+			}
+		}
+	}
+	return 0
+}
+
+// numberIn returns the number that is all of a file, 0 if it is no number, such as max.
+func numberIn(file string) int64 {
+	for line := range lines(file) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// lines yields the lines of a file of the kernel, none if it cannot be read.
+func lines(file string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		f, err := os.Open(file)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if !yield(s.Text()) {
+				return
+			}
+		}
+	}
+}
+
+// memoryFigures reports budgets at the time of the scrape.
+type memoryFigures struct{ of *budget.Budget }
+
+func memoryFigure(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"budget"}, nil)
+}
+
+var (
+	memoryUsed    = memoryFigure("mainstem_memory_used_bytes", "Bytes of memory that are taken from a budget; process is the sum of all.")
+	memoryLimit   = memoryFigure("mainstem_memory_limit_bytes", "Bytes of memory that a budget has.")
+	memoryWaiting = memoryFigure("mainstem_memory_waiting", "Requests, streams and batches that wait for memory.")
+	memoryWaited  = memoryFigure("mainstem_memory_waited_total", "How often somebody had to wait for memory.")
+	memoryRefused = memoryFigure("mainstem_memory_refused_total", "How often a wait ended without memory.")
+	memoryRecalls = memoryFigure("mainstem_memory_recalled_total", "How often a client that did not read was cut because others waited for its memory.")
+)
+
+// Describe implements prometheus.Collector.
+func (m memoryFigures) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{memoryUsed, memoryLimit, memoryWaiting, memoryWaited, memoryRefused, memoryRecalls} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m memoryFigures) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range m.of.Stats() {
+		for _, f := range []struct {
+			desc *prometheus.Desc
+			kind prometheus.ValueType
+			v    float64
+		}{
+			{memoryUsed, prometheus.GaugeValue, float64(s.Used)},
+			{memoryLimit, prometheus.GaugeValue, float64(s.Limit)},
+			{memoryWaiting, prometheus.GaugeValue, float64(s.Waiting)},
+			{memoryWaited, prometheus.CounterValue, float64(s.Waited)},
+			{memoryRefused, prometheus.CounterValue, float64(s.Refused)},
+			{memoryRecalls, prometheus.CounterValue, float64(s.Recalled)},
+		} {
+			ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.v, s.Name)
+		}
+	}
+}

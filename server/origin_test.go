@@ -1,0 +1,142 @@
+package server_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem/server"
+)
+
+// browse sends a request to a server and returns the status and the answer.
+func browse(t *testing.T, method, url, body string, h http.Header) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = h.Clone()
+	if host := h.Get("Host"); host != "" {
+		r.Host = host
+	}
+	resp, err := short.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+const factory = `{"sqlcmd":"delete from alerts.status"}`
+
+// TestNoListenerObeysWebPages walks all listeners of a server, and that of a coordinator,
+// with what a page of another origin makes a browser send.
+func TestNoListenerObeysWebPages(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 64)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, func(c *server.Config) {
+		c.Kafka, c.Omnibus, c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+		c.Cluster, c.ClusterSecretFile = "web@127.0.0.1:0", secret
+	})
+	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
+	sql(t, n, "insert into alerts.status (Identifier) values ('kept')")
+
+	omnibus, webhook := "http://"+n.OmnibusAddr().String(), "http://"+n.WebhookAddr().String()
+	for _, c := range []struct{ method, url, contentType, body string }{
+		{"POST", omnibus + "/objectserver/restapi/sql/factory", "", factory},
+		{"POST", omnibus + "/objectserver/restapi/sql/factory", "application/json", factory},
+		{"POST", omnibus + "/objectserver/restapi/alerts/status", "", `{"rowset":{"rows":[{"Identifier":"forged"}]}}`},
+		{"DELETE", omnibus + "/objectserver/restapi/alerts/status", "", ""},
+		{"PATCH", omnibus + "/objectserver/restapi/alerts/status", "application/json", `{"rowset":{"rows":[{"Severity":1}]}}`},
+		{"POST", n.URL() + "/mainstem.v1.LogService/Commit", "application/json", `{}`},
+		{"POST", n.URL() + "/mainstem.v1.LogService/Commit", "application/proto", ""},
+		{"POST", n.URL() + "/mainstem.v1.LogService/Commit", "application/grpc-web", ""},
+		{"POST", n.URL() + "/metrics", "", ""},
+		{"POST", n.URL() + server.ActorNodesPath, "", ""},
+		{"POST", webhook + "/alertmanager", "application/json", notification},
+		{"POST", webhook + "/api/v2/alerts", "", `[{"labels":{"alertname":"forged"}}]`},
+		{"POST", p.URL() + "/rawSQL", "application/json", `{"sql":"delete from alerts.status"}`},
+		{"POST", p.URL() + "/metrics", "", ""},
+	} {
+		h := http.Header{"Authorization": {"Basic cm9vdDo="}, "X-Request-Id": {"1"}, "Content-Type": {c.contentType}}
+		for name, value := range map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
+			page := h.Clone()
+			page.Set(name, value)
+			if code, body := browse(t, c.method, c.url, c.body, page); code != http.StatusForbidden || !strings.Contains(body, "web page") {
+				t.Errorf("%s %s with %s: %d %s", c.method, c.url, name, code, body)
+			}
+		}
+		// A page that came from the listener itself, and a program, are not refused for that.
+		own := h.Clone()
+		own.Set("Origin", c.url[:strings.Index(c.url[len("http://"):], "/")+len("http://")])
+		if c.method != "POST" || strings.Contains(c.url, "sql") || strings.Contains(c.url, "SQL") {
+			continue // it would do what it asks for
+		}
+		for _, h := range []http.Header{own, h} {
+			if code, body := browse(t, c.method, c.url, `{`, h); code == http.StatusForbidden {
+				t.Errorf("%s %s with Origin %q: %d %s", c.method, c.url, h.Get("Origin"), code, body)
+			}
+		}
+	}
+	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 || rows[0]["Identifier"] != "kept" {
+		t.Errorf("the alerts are %v", rows)
+	}
+	for _, address := range []net.Addr{n.SyslogAddr(), n.KafkaAddr()} {
+		speakHTTP(t, address)
+	}
+	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 {
+		t.Errorf("after HTTP to the other listeners the alerts are %v", rows)
+	}
+}
+
+// speakHTTP sends a request to a listener of another protocol, which has to close the
+// connection without an answer.
+func speakHTTP(t *testing.T, address net.Addr) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n<11>Nov 22 17:00:00 web1 app: forged\n")
+	answer, err := io.ReadAll(conn)
+	var timeout net.Error
+	if len(answer) > 0 || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("%s answers HTTP with %q, %v", address, answer, err)
+	}
+}
+
+// TestListenersAnswerToNamesOfThisMachineOnly: a page whose name its owner lets mean
+// 127.0.0.1 has the origin of the listener.
+func TestListenersAnswerToNamesOfThisMachineOnly(t *testing.T) {
+	n := start(t, func(c *server.Config) { c.Omnibus, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0" })
+	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
+	for _, url := range []string{n.URL(), "http://" + n.OmnibusAddr().String(), "http://" + n.WebhookAddr().String(), p.URL()} {
+		rebound := http.Header{"Host": {"evil.example:80"}, "Origin": {"http://evil.example:80"}, "Sec-Fetch-Site": {"same-origin"}}
+		for _, method := range []string{"GET", "POST"} {
+			if code, body := browse(t, method, url+"/", "", rebound); code != http.StatusForbidden || !strings.Contains(body, "localhost") {
+				t.Errorf("%s %s: %d %s", method, url, code, body)
+			}
+		}
+		for _, name := range []string{"LocalHost:1", "127.0.0.1", "[::1]:80"} {
+			if code, body := browse(t, "GET", url+"/", "", http.Header{"Host": {name}}); code == http.StatusForbidden {
+				t.Errorf("%s by the name %s: %d %s", url, name, code, body)
+			}
+		}
+	}
+}

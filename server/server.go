@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Server is one running server: an engine, what runs in the background on it, and
+// the wires that serve it. Its methods may be called from many goroutines.
+type Server struct {
+	config   Config
+	logger   *slog.Logger
+	metrics  *metrics
+	memory   *budget.Budget // that all clients share
+	engine   mainstem.Log   // as it was opened
+	log      mainstem.Log   // the same, measured
+	token    string
+	tls      *tls.Config
+	parts    []part
+	stopping context.Context // done when Stop begins
+	begin    context.CancelFunc
+	failed   chan error
+
+	mu struct {
+		sync.Mutex
+		running int // parts started
+		stopped bool
+	}
+	http    httpPart       // set by Start, as the rest
+	topics  *topic.Catalog // its upkeep
+	kafka   kafkaPart
+	omnibus omnibusPart
+	ingest  ingestPart
+	cluster clusterPart
+	address net.Addr
+}
+
+// part is something that starts after those before it and stops before them.
+type part struct {
+	name  string
+	start func(ctx context.Context) error
+	stop  func(ctx context.Context) error
+}
+
+// Open checks c and opens the log; nothing is served yet. Close the node with
+// Stop, whether or not it was started.
+func Open(ctx context.Context, c Config) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Server{config: c, logger: c.Logger, metrics: newMetrics(), failed: make(chan error, 1)}
+	if n.logger == nil {
+		n.logger = slog.New(slog.DiscardHandler)
+	}
+	n.stopping, n.begin = context.WithCancel(context.Background())
+	var err error
+	if n.token, err = c.token(); err != nil {
+		return nil, err
+	}
+	if n.tls, err = c.tls(); err != nil {
+		return nil, err
+	}
+	n.engine, err = OpenLog(ctx, c.Log, &LogOptions{
+		Durability: c.Durability, Limits: c.Limits, CacheBytes: c.CacheBytes, MemTable: c.MemTable,
+		MinFree: c.MinFree, BatchIDAge: c.BatchIDAge, SweepEvery: c.SweepEvery, Logger: n.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.log = measure(n.engine, n.metrics)
+	n.memory = budget.New("process", c.memoryBudget())
+	n.metrics.registry.MustRegister(memoryFigures{n.memory})
+	n.metrics.registry.MustRegister(&contents{log: n.engine})
+	n.parts = []part{
+		{"background", n.startBackground, n.stopBackground},
+		{"alerts", n.startAlerts, n.stopAlerts},
+		{"kafka", n.startKafka, n.stopKafka},
+		{"omnibus", n.startOmnibus, n.stopOmnibus},
+		{"cluster", n.startCluster, n.stopCluster},
+		{"http", n.startHTTP, n.stopHTTP},
+		{"ingest", n.startIngest, n.stopIngest},
+	}
+	return n, nil
+}
+
+// Log returns the node's log. It belongs to the node: do not close it.
+func (n *Server) Log() mainstem.Log { return n.log }
+
+// Addr returns the address that the node listens on, nil before Start.
+func (n *Server) Addr() net.Addr { return n.address }
+
+// URL returns how clients on this machine reach the node, "" before Start.
+func (n *Server) URL() string {
+	if n.address == nil {
+		return ""
+	}
+	scheme := "http"
+	if n.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + n.address.String()
+}
+
+// Failed yields the error of a part that ended by itself. The node then serves
+// nobody: stop it.
+func (n *Server) Failed() <-chan error { return n.failed }
+
+// Start starts the parts in order. If one fails, those before it are stopped
+// again and its error is returned; the log stays open until Stop.
+func (n *Server) Start(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.stopped {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "start", Err: errors.New("the node was stopped")}
+	}
+	for n.mu.running < len(n.parts) {
+		p := n.parts[n.mu.running]
+		if err := p.start(ctx); err != nil {
+			return errors.Join(err, n.stopPartsLocked(ctx))
+		}
+		n.mu.running++
+	}
+	n.sayServed()
+	return nil
+}
+
+// sayServed logs where the node can be reached, and warns of who else can reach it.
+func (n *Server) sayServed() {
+	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
+	if n.kafka.address != nil {
+		served = append(served, "kafka", n.kafka.address.String())
+	}
+	if n.omnibus.address != nil {
+		served = append(served, "omnibus", n.omnibus.address.String())
+	}
+	if n.ingest.syslogAt != nil {
+		served = append(served, "syslog", n.ingest.syslogAt.String())
+	}
+	if n.ingest.webhookAt != nil {
+		served = append(served, "webhook", n.ingest.webhookAt.String())
+	}
+	if n.cluster.node != nil {
+		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
+	}
+	n.logger.Info("serving", served...)
+	c := &n.config
+	for _, l := range []struct {
+		setting, address string
+		closed           bool // to who has no right to be there
+		text             string
+	}{
+		{"listen", c.Listen, n.tls != nil && n.token != "", "other machines can reach this server without TLS or without a token"},
+		{"kafka", c.Kafka, n.tls != nil && c.KafkaSASL != "", "other machines can reach this server's Kafka listener without TLS or without authentication"},
+		{"omnibus", c.Omnibus, n.tls != nil && n.omnibus.users != nil, "other machines can reach and change this server's alerts without TLS or without authentication"},
+		{"alert-syslog", c.AlertSyslog, c.AlertSyslogCA != "", "other machines can raise alerts by syslog, which has no authentication"},
+		{"alert-webhook", c.AlertWebhook, n.tls != nil && n.asksWhoPosts(), "other machines can raise alerts without TLS or without authentication"},
+	} {
+		if host, _, _ := net.SplitHostPort(l.address); l.address != "" && !isLoopback(host) && !l.closed {
+			n.logger.Warn(l.text, l.setting, l.address)
+		}
+	}
+}
+
+// Stop stops the parts in reverse order and closes the log. Followers end at
+// once; other requests may run on until ctx ends or Config.StopTimeout has passed.
+// Stopping twice is allowed.
+func (n *Server) Stop(ctx context.Context) error {
+	n.begin()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.stopped {
+		return nil
+	}
+	n.mu.stopped = true
+	ctx, cancel := context.WithTimeout(ctx, n.config.StopTimeout)
+	defer cancel()
+	return errors.Join(n.stopPartsLocked(ctx), n.engine.Close())
+}
+
+func (n *Server) stopPartsLocked(ctx context.Context) error {
+	var errs []error
+	for n.mu.running > 0 {
+		n.mu.running--
+		p := n.parts[n.mu.running]
+		begin := time.Now()
+		if err := p.stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", p.name, err))
+		}
+		n.logger.Debug("stopped", "part", p.name, "took", time.Since(begin))
+	}
+	return errors.Join(errs...)
+}
+
+// fail reports that a part ended by itself.
+func (n *Server) fail(err error) {
+	select {
+	case n.failed <- err:
+	default: // one reason is enough
+	}
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
+)
+
+// envPrefix begins the name of every variable that Mainstem reads.
+const envPrefix = "MAINSTEM_"
+
+func envName(setting string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
+}
+
+// LoadFile reads settings from a YAML file: one "name: value" a line, names as
+// in [Settings]. Every mistake is reported, each with its line; what was read
+// before it has been set.
+func (c *Config) LoadFile(path string) error {
+	b, err := readfile.All(path, readfile.Text)
+	if err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
+	}
+	if err := c.loadYAML(b); err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration " + path, Err: err}
+	}
+	return nil
+}
+
+func (c *Config) loadYAML(b []byte) error {
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	var doc, more yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil // nothing but comments
+	case err != nil:
+		return err
+	}
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		return errors.New("want one YAML document, got several")
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return errors.New(`want lines such as "listen: 127.0.0.1:8080"`)
+	}
+	return c.loadPairs(doc.Content[0].Content)
+}
+
+func (c *Config) loadPairs(pairs []*yaml.Node) error {
+	var errs []error
+	settings := Settings()
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key, value := pairs[i], pairs[i+1]
+		fail := func(err error) { errs = append(errs, fmt.Errorf("line %d: %w", key.Line, err)) }
+		n := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == key.Value })
+		switch {
+		case n < 0:
+			fail(unknown("key", key.Value, names(settings)))
+		case seen[key.Value]:
+			fail(fmt.Errorf("%s is set twice", key.Value))
+		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
+			fail(fmt.Errorf("%s needs one value", key.Value))
+		default:
+			if err := settings[n].Set(c, value.Value); err != nil {
+				fail(err)
+			}
+		}
+		seen[key.Value] = true
+	}
+	return errors.Join(errs...)
+}
+
+// LoadEnv reads settings from environment variables, given as "NAME=value".
+// Variables that begin with MAINSTEM_ and are neither settings nor in others are
+// mistakes, because a misspelt one would be ignored in silence.
+func (c *Config) LoadEnv(environ []string, others ...string) error {
+	var errs []error
+	settings := Settings()
+	valid := append(names(settings), others...)
+	for i, name := range valid {
+		if i < len(settings) {
+			valid[i] = envName(name)
+		}
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, envPrefix) || injected(name, value) {
+			continue
+		}
+		switch n := slices.Index(valid, name); {
+		case n < 0:
+			errs = append(errs, unknown("environment variable", name, valid))
+		case n < len(settings):
+			if err := settings[n].Set(c, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "environment", Err: err}
+	}
+	return nil
+}
+
+// kubernetes matches what Kubernetes adds to the environment of every container
+// near services whose names begin with mainstem.
+var kubernetes = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// injected reports whether a variable was put there by Kubernetes: nobody
+// misspelt it. MAINSTEM_PORT=9000, however, is somebody's guess at a setting.
+func injected(name, value string) bool {
+	return kubernetes.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
+}
+
+func names(settings []Setting) []string {
+	out := make([]string, len(settings))
+	for i := range settings {
+		out[i] = settings[i].Name
+	}
+	return out
+}
+
+// unknown says that name is none of valid, and which it may have been meant to be.
+func unknown(what, name string, valid []string) error {
+	hint := ""
+	if near := nearest(name, valid); near != "" {
+		hint = fmt.Sprintf(", did you mean %s?", near)
+	}
+	return fmt.Errorf("unknown %s %q%s (valid: %s)", what, name, hint, strings.Join(slices.Sorted(slices.Values(valid)), ", "))
+}
+
+// nearest returns the word of valid that is the fewest edits away from name, or
+// "" if none is near enough to be a misspelling.
+func nearest(name string, valid []string) string {
+	best, least := "", len(name)/3+2
+	for _, v := range valid {
+		if d := edits(strings.ToLower(name), strings.ToLower(v)); d < least {
+			best, least = v, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of a and b in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
