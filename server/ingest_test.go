@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 const notification = `{"version":"4","groupKey":"g","status":"firing","receiver":"mainstem","alerts":[` +

@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
+	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/server"
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func kafkaClient(t *testing.T, n *server.Server, o ...kgo.Opt) *kgo.Client {

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ var Exceptions = []Exception{
 	{"pause-in-test", "actor/actor_test.go:slowStop.Stop", "the actor runs in a bubble of synctest, where a minute costs nothing"},
 	{"pause-in-test", "actor/actorprom/metrics_test.go:sleeper.Receive", "the actor runs in a bubble of synctest"},
 	{"pause-in-test", "actor/cluster/clustertest/namespace_linux_test.go:hold", "how long a network is cut is what these tests are about; nothing is expected to have happened after it"},
-	{"pause-in-test", "actor/cluster/lease/harness_test.go:pass", "every test that calls it runs in a bubble of synctest"},
+	{"pause-in-test", "lease/harness_test.go:pass", "every test that calls it runs in a bubble of synctest"},
 	{"pause-in-test", "actor/cluster/link/proxy_test.go:plan.do", "a proxy that delays what goes through it, by random, for the link to bear"},
 	{"pause-in-test", "actor/cluster/shard/harness_test.go:pass", "every test that calls it runs in a bubble of synctest"},
 	{"pause-in-test", "engine/remotelog/bench_test.go:followerLatency", "a benchmark of a follower that rests between commits"},

@@ -50,7 +50,7 @@ var Layers = []Layer{
 	{
 		Name:    "the network of actors",
 		Dirs:    []string{"actor/cluster"},
-		May:     []string{".", "actor", "codec", "kv", "internal/invariants"},
+		May:     []string{".", "actor", "codec", "kv", "lease", "internal/invariants"},
 		Libs:    []string{"github.com/google/uuid", "go.opentelemetry.io/otel"},
 		Because: "nodes find each other through a bucket of a log, which is the one view that it needs; the runtime does not need the network",
 	},
@@ -67,6 +67,13 @@ var Layers = []Layer{
 		May:     []string{".", "codec", "internal/format", "internal/invariants"},
 		Libs:    []string{protobuf},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
+	},
+	{
+		Name:    "leases",
+		Dirs:    []string{"lease"},
+		May:     []string{".", "codec", "kv", "internal/invariants"},
+		Libs:    []string{"github.com/google/uuid"},
+		Because: "ownership with fencing is a bucket whose entries expire; several duties need it, so it belongs to none of them",
 	},
 	{
 		Name:    "the buckets of JetStream",
@@ -193,7 +200,7 @@ var Layers = []Layer{
 	{
 		Name:    "the server",
 		Dirs:    []string{"server"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "lease", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
 		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
 	},

@@ -11,12 +11,12 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/actor/cluster"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/names"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
 	"github.com/mainstemdev/mainstem/actor/cluster/shard"
 	"github.com/mainstemdev/mainstem/actor/cluster/singleton"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Entry is a line for an account, which counts its lines.

@@ -29,7 +29,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // MaxName is the longest name, in bytes.

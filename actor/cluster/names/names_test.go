@@ -12,10 +12,10 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/names"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Log is a registrar on a log. It stands for one node, which it announces, and

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/shard"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Add is a message for a cart.

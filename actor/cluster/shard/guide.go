@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // guide is the actor of a region: it knows where each shard is, and passes messages on.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/codec/binary"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,7 +2,7 @@ package shard
 
 import (
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // host is the actor of a shard on the node that owns it. It passes messages to the

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // order is something that takes time and must not be waited for in the guide's turn.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/shard"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Count is the number that one sender sends to one key, the next after the last.

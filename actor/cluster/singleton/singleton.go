@@ -35,8 +35,8 @@ import (
 	"context"
 
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/actor/cluster/shard"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Options configure a [Singleton]; nil means the defaults. They are those of package

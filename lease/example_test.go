@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // A node takes a lease, and writes on the strength of it: never after another has it.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/actor/cluster/lease"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // contender wants the lease whenever it is free, and writes under it whenever it
