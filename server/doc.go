@@ -28,7 +28,7 @@
 // /metrics (Prometheus, from a registry of the node's own). Health needs no token.
 //
 // With [Config.Omnibus] the node keeps alert tables and serves them on a listener of
-// their own (see wire/omnibus), to users of a file if [Config.OmnibusUsers] names one:
+// their own (see alert/omnibus), to users of a file if [Config.OmnibusUsers] names one:
 // [AlertUsers] changes such files. [Config.AlertSyslog] and [Config.AlertWebhook] make alerts
 // of what others send (see alert/ingest); those listeners stop first, so that readers see
 // the last that came in. /readyz then asks the tables too.

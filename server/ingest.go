@@ -16,8 +16,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 

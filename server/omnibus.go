@@ -12,7 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 )
 
 // omnibusPart is the alert tables, and the listener for clients of OMNIbus.

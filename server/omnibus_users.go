@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 // FileError is about what a file holds that a setting names: nothing is wrong with the

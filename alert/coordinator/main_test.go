@@ -18,9 +18,9 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testport"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/testengines"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 func serveAlerts(t *testing.T) (*alert.Server, http.Handler) {

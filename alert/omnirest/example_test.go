@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 func Example() {

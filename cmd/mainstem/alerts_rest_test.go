@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/testengines"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 // ibm is an object server without what Mainstem has besides IBM's interface: no system

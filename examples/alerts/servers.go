@@ -11,9 +11,9 @@ import (
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 // Who asks. In earnest a password is not in the source.

@@ -27,7 +27,7 @@ var Exceptions = []Exception{
 	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
 	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
 	{"panic", "alert/coordinator/handler.go:Coordinator.guard", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
-	{"panic", "wire/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
+	{"panic", "alert/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 
 	{"background", "alert/coordinator/coordinator.go:New", "what watches the servers outlives the call of New; Close cancels it"},
 	{"background", "alert/ingest/writer.go:newWriter", "one commit carries what many callers sent: none of them may cancel it for the others"},

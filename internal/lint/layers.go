@@ -186,7 +186,7 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the OMNIbus server",
-		Dirs:    []string{"wire/omnibus"},
+		Dirs:    []string{"alert/omnibus"},
 		May:     []string{".", "alert", "internal/budget", "internal/invariants"},
 		Libs:    []string{"github.com/prometheus/client_golang", "github.com/klauspost/compress"},
 		Because: "a server speaks a protocol over a view; which engine is below is for the node to choose",

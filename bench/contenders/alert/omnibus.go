@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mainstemdev/mainstem/wire/omnibus"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"

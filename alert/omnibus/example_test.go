@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
-	"github.com/mainstemdev/mainstem/wire/omnibus"
 )
 
 func Example() {
