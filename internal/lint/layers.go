@@ -77,7 +77,7 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the buckets of JetStream",
-		Dirs:    []string{"kv/natskv"},
+		Dirs:    []string{"contrib/natskv"},
 		May:     []string{".", "codec", "kv", "internal/invariants", "internal/redact"},
 		Libs:    []string{"github.com/nats-io/nats.go", protobuf},
 		Because: "it is the kv view on what others keep in JetStream, where there is no log",

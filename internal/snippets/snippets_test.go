@@ -6,8 +6,8 @@ import (
 
 // exceptions are the documents whose snippets cannot be compiled here, with the reason.
 var exceptions = map[string]string{
-	"kv/natskv/gomicro/doc.go": "it shows types of go-micro, which only interop/frameworks requires: its tests compile it",
-	"kv/natskv/goorb/doc.go":   "it shows types of go-orb, which only interop/frameworks requires: its tests compile it",
+	"contrib/natskv/gomicro/doc.go": "it shows types of go-micro, which only interop/frameworks requires: its tests compile it",
+	"contrib/natskv/goorb/doc.go":   "it shows types of go-orb, which only interop/frameworks requires: its tests compile it",
 }
 
 // Every piece of Go code in README.md, in docs and in the comments of the module compiles.

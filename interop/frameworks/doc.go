@@ -1,4 +1,4 @@
-// Package frameworks runs the adapters of kv/natskv with the frameworks that they are
+// Package frameworks runs the adapters of contrib/natskv with the frameworks that they are
 // for. It is a module of its own: what the frameworks bring along is in no program of
 // ours.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mainstemdev/mainstem/kv/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
 )
 
 // Patience is how long Eventually waits.

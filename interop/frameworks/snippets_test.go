@@ -13,7 +13,7 @@ const natsjs = "github.com/go-orb/plugins/kvstore/natsjs"
 // The code in the comments of this module and of the adapters compiles, which show the
 // types of the frameworks.
 func TestSnippets(t *testing.T) {
-	n, problems, err := snippets.Check("../..", "interop/frameworks", "kv/natskv/gomicro/doc.go", "kv/natskv/goorb/doc.go")
+	n, problems, err := snippets.Check("../..", "interop/frameworks", "contrib/natskv/gomicro/doc.go", "contrib/natskv/goorb/doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
 	view "github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
 
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"

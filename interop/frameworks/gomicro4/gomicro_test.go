@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"go-micro.dev/v4/store"
 
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/gomicro"
 )
 
 // adapter is our store with the types of go-micro 4.

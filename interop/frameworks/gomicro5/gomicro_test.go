@@ -10,10 +10,10 @@ import (
 
 	"go-micro.dev/v5/store"
 
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/gomicro"
 )
 
 // adapter is our store with the types of go-micro 5.

@@ -17,9 +17,9 @@ import (
 	_ "github.com/go-orb/plugins/codecs/json" // reads go-orb's configuration
 	"github.com/nats-io/nats.go"
 
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/goorb"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/goorb"
 )
 
 var (

@@ -3,7 +3,7 @@ package fields_test
 import (
 	"fmt"
 
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 )
 
 func Example() {

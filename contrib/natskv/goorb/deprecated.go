@@ -1,8 +1,8 @@
 package goorb
 
 import (
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
 )
 
 // deprecated is the part of the interface that go-orb keeps for old programs.

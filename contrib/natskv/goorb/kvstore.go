@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
 )
 
 // KVStore has the method set of go-orb's kvstore.KVStore, once its type parameters

@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
 	"github.com/mainstemdev/mainstem/internal/testnats"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/gomicro"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/goorb"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/goorb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

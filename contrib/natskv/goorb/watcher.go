@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
 )
 
 // The operations of go-orb's events.

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
 )
 
 // golden is what a layout stores: as the other systems' own stores were seen to.

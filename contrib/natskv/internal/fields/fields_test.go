@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 )
 
 type op uint8

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/contrib/natskv/internal/fields"
 	"github.com/mainstemdev/mainstem/kv"
-	"github.com/mainstemdev/mainstem/kv/natskv"
-	"github.com/mainstemdev/mainstem/kv/natskv/internal/fields"
 )
 
 // Config configures an adapter. Nil and zero fields mean the defaults.
