@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func tick(t *testing.T, s *Server) {
@@ -180,7 +181,7 @@ func TestTheScheduleRunsByItself(t *testing.T) {
 	}})
 	<-ran
 	<-ran
-	eventually(t, "the alert was counted", func() bool { return fmt.Sprint(query(t, s, "select Tally > 1 from alerts.status")) == "[[1]]" })
+	testkit.Eventually(t, "the alert was counted", func() bool { return fmt.Sprint(query(t, s, "select Tally > 1 from alerts.status")) == "[[1]]" })
 }
 
 func TestOptionsAreChecked(t *testing.T) {

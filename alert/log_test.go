@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestInsertIntoABatch(t *testing.T) {
@@ -129,7 +130,7 @@ func TestChanges(t *testing.T) {
 		}
 		following := make(chan error)
 		go func() { following <- last("alerts.status", nil) }()
-		eventually(t, "the alteration ends the changes", func() bool {
+		testkit.Eventually(t, "the alteration ends the changes", func() bool {
 			exec(t, s, "alter table alerts.status drop Site; alter table alerts.status add Site int")
 			select {
 			case err := <-following:
@@ -192,12 +193,12 @@ func TestCommitsThatFail(t *testing.T) {
 	if _, err := s.Exec(t.Context(), "insert into alerts.status (Identifier) values ('a')"); !errors.Is(err, mainstem.ErrUnknownOutcome) {
 		t.Errorf("a lost commit: %v", err)
 	}
-	eventually(t, "the feed brings what was written", func() bool { return fmt.Sprint(query(t, s, "select Tally from alerts.status")) == "[[2]]" })
+	testkit.Eventually(t, "the feed brings what was written", func() bool { return fmt.Sprint(query(t, s, "select Tally from alerts.status")) == "[[2]]" })
 	log.fail(nil, lost)
 	if _, err := s.Exec(t.Context(), "create table d.t (A int primary key)"); !errors.Is(err, mainstem.ErrUnknownOutcome) {
 		t.Errorf("a lost definition: %v", err)
 	}
-	eventually(t, "the feed brings the table", func() bool { _, ok := s.Table("d.t"); return ok })
+	testkit.Eventually(t, "the feed brings the table", func() bool { _, ok := s.Table("d.t"); return ok })
 	exec(t, s, "insert into d.t values (1); insert into alerts.status (Identifier, X) values ('a', 1)")
 	want(t, s, "[[3]]", "select Tally from alerts.status")
 }
@@ -295,7 +296,7 @@ func TestRowsAheadOfTheirTable(t *testing.T) {
 				_, err := a.Exec(context.Background(), fmt.Sprintf("alter table d.t add column C%d int; insert into d.t (A, C%[1]d) values (%[1]d, 1)", i))
 				done <- err
 			}()
-			eventually(t, "the row is whole", func() bool {
+			testkit.Eventually(t, "the row is whole", func() bool {
 				rows, err := b.Query(t.Context(), fmt.Sprintf("select C%d from d.t where A = %[1]d", i))
 				if err != nil {
 					return false

@@ -106,18 +106,6 @@ func want(t testing.TB, s querier, result, text string, args ...any) {
 	}
 }
 
-// eventually asks again until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("it did not happen: %s", what)
-}
-
 // scanInto reads one number.
 func scanInto(to *int64) func([]driver.Value) error {
 	return func(row []driver.Value) error {

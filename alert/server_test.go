@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestInsertDeduplicatesAndIsSeenAtOnce(t *testing.T) {
@@ -113,14 +114,14 @@ func TestServersOnOneLogSeeEachOther(t *testing.T) {
 			}
 		}
 		for _, s := range []*Server{a, b} {
-			eventually(t, "the tally is 51", func() bool {
+			testkit.Eventually(t, "the tally is 51", func() bool {
 				return fmt.Sprint(query(t, s, "select Tally from alerts.status")) == "[[51]]"
 			})
 		}
 		// Tables that one changes are changed in the other.
 		exec(t, a, "create database d; create table d.t (A int primary key, B int); insert into d.t values (1, 2)")
 		exec(t, a, "alter table d.t add column C int; insert into d.t values (2, 3, 4); alter trigger expire set enabled false")
-		eventually(t, "the table is there", func() bool {
+		testkit.Eventually(t, "the table is there", func() bool {
 			got, err := b.Query(t.Context(), "select * from d.t order by A")
 			if err != nil {
 				return false
@@ -129,10 +130,10 @@ func TestServersOnOneLogSeeEachOther(t *testing.T) {
 			return err == nil && len(rows) == 2 && rows[1].Int("C") == 4
 		})
 		exec(t, b, "insert into d.t values (3, 3, 3)")
-		eventually(t, "the row is there", func() bool { return len(query(t, a, "select A from d.t")) == 3 })
+		testkit.Eventually(t, "the row is there", func() bool { return len(query(t, a, "select A from d.t")) == 3 })
 		want(t, b, "[[0]]", "select IsEnabled from catalog.triggers where TriggerName = 'expire'")
 		exec(t, b, "drop table d.t; drop database d")
-		eventually(t, "the table is gone", func() bool {
+		testkit.Eventually(t, "the table is gone", func() bool {
 			_, ok := a.Table("d.t")
 			return !ok
 		})
@@ -141,7 +142,7 @@ func TestServersOnOneLogSeeEachOther(t *testing.T) {
 			exec(t, a, "insert into alerts.status (Identifier) values (?)", fmt.Sprint("a", i))
 			exec(t, b, "insert into alerts.status (Identifier) values (?)", fmt.Sprint("b", i))
 		}
-		eventually(t, "all rows are there", func() bool {
+		testkit.Eventually(t, "all rows are there", func() bool {
 			return fmt.Sprint(query(t, a, "select count(*), count(distinct Serial) from alerts.status")) == "[[21 21]]"
 		})
 	})

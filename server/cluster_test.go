@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -122,7 +123,7 @@ func TestTheServerIsANodeOfAClusterAndShowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tree server.ActorTree
-	eventually(t, "the server to see shop in the log", func() bool {
+	testkit.Eventually(t, "the server to see shop in the log", func() bool {
 		return ask(t, n.URL()+server.ActorTreePath+"?node=shop", &tree) == http.StatusOK
 	})
 	if tree.Node != "shop" || len(tree.Actors) == 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -85,7 +86,7 @@ func TestIngestByAllWays(t *testing.T) {
 		`mainstem_alert_ingest_requests_total{source="alertmanager"} 1`, `mainstem_alert_ingest_waiting{source="syslog"} 0`,
 	)
 	rows, _ := sql(t, n, "select Node, ServerName from alerts.status order by Node")
-	if fmt.Sprint(rows) != "[map[Server:db-2 ServerName:NCOMS] map[Server:web-1 ServerName:NCOMS] map[Server:web-2 ServerName:NCOMS] map[Server:web-3 ServerName:NCOMS]]" {
+	if fmt.Sprint(rows) != "[map[Node:db-2 ServerName:NCOMS] map[Node:web-1 ServerName:NCOMS] map[Node:web-2 ServerName:NCOMS] map[Node:web-3 ServerName:NCOMS]]" {
 		t.Errorf("rows %v", rows)
 	}
 	rows, _ = sql(t, n, "select LogName from catalog.connections where AppName = 'PROBE' order by LogName")
@@ -96,12 +97,12 @@ func TestIngestByAllWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := net.Dial("tcp", n.SyslogAddr().String()); err == nil {
-		t.Error("a node that was stopped listens for syslog")
+		t.Error("a server that was stopped listens for syslog")
 	}
 }
 
 // TestStopWritesWhatWasReceived: of what a connection has brought nothing is lost when
-// the node stops.
+// the server stops.
 func TestStopWritesWhatWasReceived(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	n := start(t, func(c *server.Config) { c.Log, c.AlertSyslog, c.AlertServerName = dir, "127.0.0.1:0", "AGG1" })
@@ -116,7 +117,7 @@ func TestStopWritesWhatWasReceived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all came in", func() bool {
+	testkit.Eventually(t, "all came in", func() bool {
 		return strings.Contains(figures(t, n), fmt.Sprintf(`mainstem_alert_ingest_received_total{source="syslog"} %d`, messages))
 	})
 	if err := n.Stop(context.Background()); err != nil {
@@ -218,7 +219,7 @@ func TestIngestByTLS(t *testing.T) {
 	if _, err := io.WriteString(conn, "<11>1 - web-2 a - - - failed\n"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message is written", func() bool { return written() == 1 })
+	testkit.Eventually(t, "the message is written", func() bool { return written() == 1 })
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
@@ -278,7 +279,7 @@ func TestMappingForTheColumnsThatThereAre(t *testing.T) {
 	}
 	n = start(t, change)
 	send(t, "udp", n.SyslogAddr(), "<11>1 - web-1 a - - - failed")
-	eventually(t, "the column is filled", func() bool {
+	testkit.Eventually(t, "the column is filled", func() bool {
 		return countOf(t, n, "select count(*) from alerts.status where Site = 'cellar of web-1'") == 1
 	})
 	if n.OmnibusAddr() != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -92,7 +93,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 	for range 8 {
 		fetchUnread(t, n, "large")
 	}
-	eventually(t, "somebody waits for memory", func() bool {
+	testkit.Eventually(t, "somebody waits for memory", func() bool {
 		return figure(t, n, `mainstem_memory_waiting{budget="kafka answers"}`) > 0
 	})
 	var producers sync.WaitGroup

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -53,7 +54,7 @@ func figures(t *testing.T, n *server.Server) string {
 func awaitFigures(t *testing.T, n *server.Server, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
-		eventually(t, "/metrics has "+line, func() bool { return strings.Contains(figures(t, n), "\n"+line) })
+		testkit.Eventually(t, "/metrics has "+line, func() bool { return strings.Contains(figures(t, n), "\n"+line) })
 	}
 }
 

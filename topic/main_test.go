@@ -172,17 +172,3 @@ func all(t testing.TB, tp *Topic, o *ConsumeOptions) map[int32][]Record {
 	}
 	return out
 }
-
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !f() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never happened: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func add(t *testing.T, w *Waiter, tp *Topic, partitions ...int32) {
@@ -139,7 +140,7 @@ func TestManyWaiters(t *testing.T) {
 		for range idleRecords + 1 {
 			mustAppend(t, tp, 0, batch(0, rec{value: "v"}))
 		}
-		eventually(t, "the follower ends", func() bool { return !tp.hub.running() })
+		testkit.Eventually(t, "the follower ends", func() bool { return !tp.hub.running() })
 		w := c.NewWaiter() // and begins again
 		defer w.Close()
 		add(t, w, tp, 0)
@@ -188,12 +189,12 @@ func TestFollowerKeepsHandleCurrent(t *testing.T) {
 		if err := other.AddPartitions(t.Context(), "x", 3); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "partitions are added", func() bool { return tp.Partitions() == 3 })
+		testkit.Eventually(t, "partitions are added", func() bool { return tp.Partitions() == 3 })
 		if err := other.Delete(t.Context(), "x"); err != nil {
 			t.Fatal(err)
 		}
 		create(t, other, "x", Spec{})
-		eventually(t, "the topic is gone", func() bool { return errors.Is(tp.usable("test"), mainstem.ErrNotFound) })
+		testkit.Eventually(t, "the topic is gone", func() bool { return errors.Is(tp.usable("test"), mainstem.ErrNotFound) })
 	})
 }
 

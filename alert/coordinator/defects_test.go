@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // The tests of this file are named for what other coordinators got wrong.
@@ -110,7 +111,7 @@ func TestFullPoolWaitsInsteadOfFailing(t *testing.T) {
 	start("select 2")
 	defer wg.Wait()
 	defer close(release)
-	eventually(t, "two requests wait", func() bool {
+	testkit.Eventually(t, "two requests wait", func() bool {
 		_, _, waiting := f.c.clusters[0].pool.counts()
 		return waiting == 2
 	})
@@ -247,7 +248,7 @@ func TestFailbackMovesExistingConnections(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	first.set(func() { first.down = nil })
-	eventually(t, "idle connections to the second server are closed, without any request", func() bool {
+	testkit.Eventually(t, "idle connections to the second server are closed, without any request", func() bool {
 		return second.get(func() int { return second.open }) == 0
 	})
 	if a := f.sql("select 1")["AGG"]; a.from() != "first" {
@@ -295,7 +296,7 @@ func TestGrowthOfThePoolDoesNotDelayFailback(t *testing.T) {
 	f.sql("select 1")
 	first.set(func() { first.down = nil })
 	n := 0
-	eventually(t, "the first server is asked again", func() bool {
+	testkit.Eventually(t, "the first server is asked again", func() bool {
 		n++
 		a := f.as(fmt.Sprint("user", n), "p", "select 1")["AGG"] // a new connection each time
 		return a.from() == "first"

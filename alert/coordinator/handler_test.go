@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // TestRawSQLBytes compares answers byte by byte, through HTTP and in the process.
@@ -455,7 +456,7 @@ func TestCloseWaitsForRequests(t *testing.T) {
 	go func() { answer <- f.sql("select 1")["AGG"] }()
 	<-begun
 	go func() { closed <- f.c.Close() }()
-	eventually(t, "new requests are refused", func() bool {
+	testkit.Eventually(t, "new requests are refused", func() bool {
 		resp, _ := f.post("root", "secret", `{"sql":"x","clusters":["none"]}`)
 		return resp.StatusCode == http.StatusServiceUnavailable
 	})

@@ -206,22 +206,6 @@ func (f *front) sql(sql string, clusters ...string) map[string]answered {
 	return f.as("root", "secret", sql, clusters...)
 }
 
-// eventually asks again until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("it did not happen: %s", what)
-		}
-	}
-}
-
 // fake is an object server that does what a test says.
 type fake struct {
 	name string

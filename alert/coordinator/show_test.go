@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // load asks all the time, with ten clients, until it is stopped. Clients of it only
@@ -49,7 +51,7 @@ func startLoad(f *front, sql string, fine func(map[string]answered) error) *load
 func (l *load) more(t testing.TB, n int64) {
 	t.Helper()
 	from := l.asked.Load()
-	eventually(t, "requests are answered", func() bool { return l.asked.Load() >= from+n })
+	testkit.Eventually(t, "requests are answered", func() bool { return l.asked.Load() >= from+n })
 }
 
 func (l *load) from(cluster string) string {
@@ -88,14 +90,14 @@ func TestKillOneOfTwoUnderLoad(t *testing.T) {
 			t.Error("the first server is not asked at first")
 		}
 		a.kill()
-		eventually(t, "the second server answers", func() bool { return l.from("AGG") == "TWO" })
+		testkit.Eventually(t, "the second server answers", func() bool { return l.from("AGG") == "TWO" })
 		l.more(t, 50)
 		if l.from("AGG") != "TWO" {
 			t.Error("the cluster did not stay on the second server")
 		}
 		a.start()
-		eventually(t, "the first server answers again", func() bool { return l.from("AGG") == "ONE" })
-		eventually(t, "no connection to the second server is left", func() bool {
+		testkit.Eventually(t, "the first server answers again", func() bool { return l.from("AGG") == "ONE" })
+		testkit.Eventually(t, "no connection to the second server is left", func() bool {
 			p := f.c.clusters[0].pool
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -172,10 +174,10 @@ func TestKillAllOfACluster(t *testing.T) {
 	l.more(t, 30)
 	a.kill()
 	b.kill()
-	eventually(t, "the cluster says that it is not there", func() bool { return l.from("AGG") == "ERR_UNAVAILABLE" })
+	testkit.Eventually(t, "the cluster says that it is not there", func() bool { return l.from("AGG") == "ERR_UNAVAILABLE" })
 	l.more(t, 30)
 	b.start()
-	eventually(t, "the second server answers", func() bool { return l.from("AGG") == "TWO" })
+	testkit.Eventually(t, "the second server answers", func() bool { return l.from("AGG") == "TWO" })
 }
 
 // TestHangingServerIsLeft: a server that takes connections and answers nothing is left
@@ -186,7 +188,7 @@ func TestHangingServerIsLeft(t *testing.T) {
 	first.set(func() {
 		first.query = func(_ context.Context, conn *fakeConn, _ string, _ func([]byte) error) (int64, error) {
 			first.set(func() { first.down = refusing })
-			eventually(t, "the connection is closed by the check", func() bool { return !conn.Alive() })
+			testkit.Eventually(t, "the connection is closed by the check", func() bool { return !conn.Alive() })
 			close(closed)
 			return 0, cut
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // subscription reads a feed.
@@ -143,7 +145,7 @@ func TestFeedRefused(t *testing.T) {
 		t.Errorf("a feed too many: %s", resp.Status)
 	}
 	f.close()
-	eventually(t, "a feed's place is free again", func() bool { return len(s.handler.feeds) == 0 })
+	testkit.Eventually(t, "a feed's place is free again", func() bool { return len(s.handler.feeds) == 0 })
 	s.subscribe(t, collection).want(eventReady, "")
 }
 

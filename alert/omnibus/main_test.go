@@ -209,15 +209,3 @@ func compact(t testing.TB, body string) string {
 	}
 	return b.String()
 }
-
-// eventually asks again until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("it did not happen: %s", what)
-}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -24,7 +25,7 @@ func TestCluster(t *testing.T) {
 	reader := table[string](t, open(t, c.URL(), &natskv.Options{CacheBytes: 1 << 20}), "b", o)
 	nearest := table[string](t, open(t, c.URL(), &natskv.Options{AnyReplica: true}), "b", o)
 	w := follow(t, reader, nil)
-	eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
+	testkit.Eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
 
 	var wg sync.WaitGroup
 	var written atomic.Int64
@@ -36,9 +37,9 @@ func TestCluster(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "written", func() bool { return written.Load() > 20 })
+	testkit.Eventually(t, "written", func() bool { return written.Load() > 20 })
 	c.StepDown("KV_b")
-	eventually(t, "written", func() bool { return written.Load() > 60 })
+	testkit.Eventually(t, "written", func() bool { return written.Load() > 60 })
 	down := c.Leader("KV_b")
 	down.Stop()
 	wg.Wait()
@@ -49,7 +50,7 @@ func TestCluster(t *testing.T) {
 	if n := must[int64](t)(reader.Count(ctx, &kv.Query{Prefix: "k"})); n != 120 {
 		t.Errorf("%d keys; want 120", n)
 	}
-	eventually(t, "the watch has told of every key", func() bool {
+	testkit.Eventually(t, "the watch has told of every key", func() bool {
 		n := 0
 		for i := range 3 {
 			for j := range 40 {

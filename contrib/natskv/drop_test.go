@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -147,7 +148,7 @@ func TestAuditFindsRemovedKeys(t *testing.T) {
 	must[int64](t)(b.Count(ctx, nil))
 	st := must[jetstream.Stream](t)(js(t, srv.URL()).Stream(ctx, "KV_b"))
 	noError(t, st.Purge(ctx, jetstream.WithPurgeSubject("$KV.b.k3")))
-	eventually(t, "the purged key is listed", func() bool {
+	testkit.Eventually(t, "the purged key is listed", func() bool {
 		return slices.Equal(keysOf(t, b, &kv.Query{Prefix: "k"}), []string{"k0", "k1", "k2", "k4"})
 	})
 }

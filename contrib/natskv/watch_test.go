@@ -14,6 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -88,7 +89,7 @@ func TestWatchInEveryLayout(t *testing.T) {
 		prefix := follow(t, b, &kv.WatchOptions{Prefix: "x", IgnoreDeletes: true})
 		updates := follow(t, b, &kv.WatchOptions{UpdatesOnly: true, MetaOnly: true})
 		for _, e := range []*events{all, prefix, updates} {
-			eventually(t, "the watch is synced", func() bool { return slices.Contains(e.seen(), "synced") })
+			testkit.Eventually(t, "the watch is synced", func() bool { return slices.Contains(e.seen(), "synced") })
 		}
 		other := table[string](t, open(t, url, &natskv.Options{Layout: s.Layout()}), "app/t", nil) // another client
 		must[kv.Revision](t)(other.Put(ctx, "a", "3"))
@@ -221,7 +222,7 @@ func TestBucketMadeAnew(t *testing.T) {
 	}
 	must[int64](t)(b.Count(ctx, nil))
 	w := follow(t, b, nil)
-	eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
+	testkit.Eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
 	other := open(t, srv.URL(), nil)
 	noError(t, other.DropTable(ctx, "", "b"))
 	fresh := table[string](t, other, "b", nil)
@@ -230,7 +231,7 @@ func TestBucketMadeAnew(t *testing.T) {
 	if !errors.Is(w.err, errUnavailable) && !errors.Is(w.err, errNotFound) {
 		t.Errorf("the watch of the old bucket ended with %v", w.err)
 	}
-	eventually(t, "the list is that of the new bucket", func() bool { return slices.Equal(keysOf(t, b, nil), []string{"new"}) })
+	testkit.Eventually(t, "the list is that of the new bucket", func() bool { return slices.Equal(keysOf(t, b, nil), []string{"new"}) })
 	if e := must[kv.Entry[string]](t)(b.Get(ctx, "new")); e.Value != "2" {
 		t.Errorf("value %q", e.Value)
 	}
@@ -309,7 +310,7 @@ func TestForeignMessages(t *testing.T) {
 	if corrupt != 1 {
 		t.Errorf("the list has told of %d values that cannot be read", corrupt)
 	}
-	eventually(t, "the watch tells of what cannot be read", func() bool {
+	testkit.Eventually(t, "the watch tells of what cannot be read", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return errors.Is(w.err, errCorrupt)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -145,11 +146,11 @@ func TestTimeToLive(t *testing.T) {
 	if m := stored(t, srv.URL(), "$KV.b.goes"); m.Header.Get("Nats-TTL") != "1s" || m.Header.Get("Nats-Marker-Reason") != "" {
 		t.Errorf("headers %v", m.Header)
 	}
-	eventually(t, "the value expires in cache and list", func() bool {
+	testkit.Eventually(t, "the value expires in cache and list", func() bool {
 		_, err := b.Get(ctx, "goes")
 		return errors.Is(err, errNotFound) && len(keysOf(t, b, nil)) == 1
 	})
-	eventually(t, "the server has removed it, too", func() bool {
+	testkit.Eventually(t, "the server has removed it, too", func() bool {
 		_, err := b.Create(ctx, "goes", "3")
 		return err == nil
 	})
@@ -389,7 +390,7 @@ func TestOutcomes(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	b := table[string](t, s, "b", nil)
-	eventually(t, "the bucket is there, and answers in time", func() bool {
+	testkit.Eventually(t, "the bucket is there, and answers in time", func() bool {
 		_, err := b.Put(t.Context(), "k", "1")
 		return err == nil
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -275,7 +276,7 @@ func TestSweepRemovesWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"record", "key", "gone", "batch"} {
-		eventually(t, table+" is empty", func() bool { return value[int](t, c, "SELECT count(*) FROM mainstem."+table) == 0 })
+		testkit.Eventually(t, table+" is empty", func() bool { return value[int](t, c, "SELECT count(*) FROM mainstem."+table) == 0 })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -140,7 +141,7 @@ func TestOpenBringsAnOlderFormat(t *testing.T) {
 	if r := commit(t, log, batch("k", "2")); r.Versions[0] != 2 || time.Until(r.Time) < 300*24*time.Hour {
 		t.Errorf("the version is %d, want 2, and its time %v, want that of the record before", r.Versions[0], r.Time)
 	}
-	eventually(t, "the record of the clock that was ahead expires", func() bool {
+	testkit.Eventually(t, "the record of the clock that was ahead expires", func() bool {
 		if err := log.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

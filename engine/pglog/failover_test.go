@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -89,12 +90,12 @@ func TestServerCrashes(t *testing.T) {
 	}
 	for range 2 {
 		before := l.acknowledged()
-		eventually(t, "writers get through", func() bool { return l.acknowledged() > before+100 })
+		testkit.Eventually(t, "writers get through", func() bool { return l.acknowledged() > before+100 })
 		server.Crash(t)
 		server.Restart(t)
 	}
 	before := l.acknowledged()
-	eventually(t, "writers get through after the crashes", func() bool { return l.acknowledged() > before+20 })
+	testkit.Eventually(t, "writers get through after the crashes", func() bool { return l.acknowledged() > before+20 })
 	l.stop.Store(true)
 	for range failoverWriters {
 		if err := <-errs; err != nil {
@@ -103,7 +104,7 @@ func TestServerCrashes(t *testing.T) {
 	}
 	want := int64(1 + 2*l.acknowledged())
 	for i := range followed {
-		eventually(t, "followers are at the end", func() bool { return followed[i].Load() >= want })
+		testkit.Eventually(t, "followers are at the end", func() bool { return followed[i].Load() >= want })
 	}
 	cancel()
 	followers.Wait()

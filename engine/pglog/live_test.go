@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // followed starts a follower and returns what it receives.
@@ -107,7 +108,7 @@ func TestListenerComesBack(t *testing.T) {
 	receive(t, got, "k@1=0")
 	const listeners = "SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1836253186"
 	for n := range 3 {
-		eventually(t, "somebody listens", func() bool { return value[int](t, c, listeners) == 1 })
+		testkit.Eventually(t, "somebody listens", func() bool { return value[int](t, c, listeners) == 1 })
 		execute(t, c, "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1836253186")
 		commit(t, log, batch("k", fmt.Sprint(n)))
 		receive(t, got, fmt.Sprintf("k@%d=%d", n+2, n))

@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/enginetest/history"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -107,7 +108,7 @@ func TestOverlappingTransactionsLoseNothing(t *testing.T) {
 			_, err := other.Commit(context.WithoutCancel(t.Context()), batch("second", "v"))
 			done <- err
 		}()
-		eventually(t, "the second writer waits", func() bool { return waiting(t, admin) == 1 })
+		testkit.Eventually(t, "the second writer waits", func() bool { return waiting(t, admin) == 1 })
 		if got := len(feed(t, log, mainstem.Filter{})); got != before {
 			t.Errorf("a reader sees %d records of transactions that have not ended", got-before)
 		}

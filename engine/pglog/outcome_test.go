@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -46,7 +47,7 @@ func hold(t *testing.T, log *pglog.Log, c *pgx.Conn) pgx.Tx {
 // killWaiter ends the session that waits for its place in the order.
 func killWaiter(t *testing.T, admin *pgx.Conn) {
 	t.Helper()
-	eventually(t, "the commit waits at the server", func() bool { return waiting(t, admin) == 1 })
+	testkit.Eventually(t, "the commit waits at the server", func() bool { return waiting(t, admin) == 1 })
 	if !value[bool](t, admin, "SELECT pg_terminate_backend(l.pid)"+waiters) {
 		t.Fatal("the session was not ended")
 	}
@@ -82,7 +83,7 @@ func TestBatchIDResolvesALostConnection(t *testing.T) {
 	b.ID = "one"
 	done := start(t, t.Context(), log, b)
 	killWaiter(t, admin)
-	eventually(t, "it is tried again", func() bool { return waiting(t, admin) == 1 })
+	testkit.Eventually(t, "it is tried again", func() bool { return waiting(t, admin) == 1 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestImpatientCallerOfASentBatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := batch("k", "1")
 	done := start(t, ctx, log, b)
-	eventually(t, "the commit waits at the server", func() bool { return waiting(t, admin) == 1 })
+	testkit.Eventually(t, "the commit waits at the server", func() bool { return waiting(t, admin) == 1 })
 	late, cancelLate := context.WithCancel(t.Context())
 	behind := start(t, late, log, batch("k", "never")) // queued behind it
 	cancelLate()
@@ -151,7 +152,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	log := openLog(t, url, &pglog.Options{Retries: -1})
 	commit(t, log, batch("k", "0"))
 	server.Stop(t)
-	eventually(t, "commits are certainly not written", func() bool { // the first finds a connection that has just ended
+	testkit.Eventually(t, "commits are certainly not written", func() bool { // the first finds a connection that has just ended
 		_, err := log.Commit(t.Context(), batch("k", "1"))
 		if !errors.Is(err, mainstem.ErrUnavailable) {
 			t.Fatalf("commit: %v, want Unavailable", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -146,7 +147,7 @@ func TestSnapshotIsHeldWhileItsClientLives(t *testing.T) {
 	if _, err := log.Commit(t.Context(), put("", "k", "new")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client has renewed the lease, and more than once", func() bool { return behind.heads.Load() >= 4 })
+	testkit.Eventually(t, "the client has renewed the lease, and more than once", func() bool { return behind.heads.Load() >= 4 })
 	if r, err := snapshot.Get(t.Context(), "s", []byte("k")); err != nil || string(r.Value) != "old" {
 		t.Errorf("the snapshot gives %q, %v", r.Value, err)
 	}
@@ -173,7 +174,7 @@ func TestSnapshotIsHeldWhileItsClientLives(t *testing.T) {
 	if err := gone.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the server closes the snapshot that nobody uses", func() bool { return behind.open.Load() == 0 })
+	testkit.Eventually(t, "the server closes the snapshot that nobody uses", func() bool { return behind.open.Load() == 0 })
 	if err := left.Close(); err != nil {
 		t.Errorf("close a snapshot of a closed log: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
@@ -34,17 +35,6 @@ func wantError(t *testing.T, err error, kind mainstem.Kind, outcome mainstem.Out
 		t.Fatalf("error %v: kind %v, outcome %q; want %v, %q", err, e.Kind, e.Outcome, kind, outcome)
 	}
 	return e
-}
-
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("after 10s still not: %s", what)
 }
 
 func head(t *testing.T, log mainstem.Log) mainstem.Position {
@@ -104,7 +94,7 @@ func TestLostAnswerLeavesOutcomeUnknown(t *testing.T) {
 				_, err := log.Commit(t.Context(), put("", "k", "v"))
 				failed <- err
 			}()
-			eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
+			testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
 			p.cut()
 			err := <-failed
 			wantError(t, err, mainstem.KindUnavailable, mainstem.Unknown)
@@ -132,7 +122,7 @@ func TestLostAnswerOfBatchWithIDIsFoundAgain(t *testing.T) {
 		r, err := log.Commit(t.Context(), put("once", "k", "v"))
 		done <- result{r, err}
 	}()
-	eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
+	testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
 	p.dropAnswers.Store(false)
 	p.cut()
 	got := <-done
@@ -155,7 +145,7 @@ func TestOutcomeIsThatOfAllTries(t *testing.T) {
 		_, err := log.Commit(t.Context(), put("once", "k", "v"))
 		failed <- err
 	}()
-	eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
+	testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
 	p.close()
 	wantError(t, <-failed, mainstem.KindUnavailable, mainstem.Unknown)
 }
@@ -179,7 +169,7 @@ func TestConflictAfterLostTryLeavesOutcomeUnknown(t *testing.T) {
 	if _, err := behind.Commit(t.Context(), put("", "k", "theirs")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the request is lost", func() bool { return p.dropped.Load() > 0 })
+	testkit.Eventually(t, "the request is lost", func() bool { return p.dropped.Load() > 0 })
 	p.dropRequests.Store(false)
 	p.cut()
 	e := wantError(t, <-failed, mainstem.KindConflict, mainstem.Unknown)
@@ -266,7 +256,7 @@ func TestCloseWaitsForCommit(t *testing.T) {
 	<-behind.entered
 	closed := make(chan struct{})
 	go func() { defer close(closed); _ = log.Close() }()
-	eventually(t, "the log is closed to new calls", func() bool {
+	testkit.Eventually(t, "the log is closed to new calls", func() bool {
 		_, err := log.Head(t.Context())
 		return errors.Is(err, mainstem.ErrClosed)
 	})

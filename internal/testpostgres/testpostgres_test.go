@@ -11,10 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // childEnv makes the test binary a process that starts a server and waits to be killed.
@@ -131,18 +132,8 @@ func TestNothingOutlivesAKill(t *testing.T) {
 	if pid == 0 {
 		t.Fatal("the child has not started a server")
 	}
-	eventually(t, "the server is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
-	eventually(t, "its files are gone", func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) })
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after 20 seconds", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Eventually(t, "the server is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+	testkit.Eventually(t, "its files are gone", func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) })
 }
 
 // TestChild is the process of TestNothingOutlivesAKill; otherwise it does nothing.

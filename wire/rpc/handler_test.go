@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -104,7 +105,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	}
 	s.alive(t) // calls with one answer are not streams
 	_ = first.Body.Close()
-	eventually(t, "a stream that ended makes room", func() bool {
+	testkit.Eventually(t, "a stream that ended makes room", func() bool {
 		a := s.post(t, "Spaces", "application/connect+json", []byte(frame(0, `{}`)))
 		return !strings.Contains(string(a.body), "unavailable")
 	})
@@ -137,7 +138,7 @@ func TestClientThatTakesNothingIsCut(t *testing.T) {
 			log := &endless{Log: model.New(nil)}
 			s := serve(t, log, &rpc.Options{StallTimeout: 100 * time.Millisecond})
 			response := s.stream(t, transport, "Scan", `{"space":"s"}`) // and read no further
-			eventually(t, "the scan ends", func() bool { return log.ended.Load() == 1 })
+			testkit.Eventually(t, "the scan ends", func() bool { return log.ended.Load() == 1 })
 			if given := log.given.Load(); given > 64<<20 {
 				t.Errorf("%d bytes were given to a client that takes nothing", given)
 			}
@@ -155,7 +156,7 @@ func TestClientThatGoesAwayEndsItsCall(t *testing.T) {
 			log := &endless{Log: model.New(nil)}
 			s := serve(t, log, nil)
 			_ = s.stream(t, transport, "Scan", `{"space":"s"}`).Body.Close()
-			eventually(t, "the scan ends", func() bool { return log.ended.Load() == 1 })
+			testkit.Eventually(t, "the scan ends", func() bool { return log.ended.Load() == 1 })
 		})
 	}
 }

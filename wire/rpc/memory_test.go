@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 	mainstemv1 "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
@@ -124,7 +125,7 @@ func TestClientsThatDoNotReadAreBounded(t *testing.T) {
 			s := serve(t, log, &rpc.Options{Memory: memory, MaxAnswers: limit})
 			before := heap()
 			leave := s.lazy(t, streams, tt.method, tt.request)
-			eventually(t, "the budget is used up", func() bool {
+			testkit.Eventually(t, "the budget is used up", func() bool {
 				a := statsOf(memory, "rpc answers")
 				return a.Used > limit*3/4 && a.Waiting > 0
 			})
@@ -132,13 +133,13 @@ func TestClientsThatDoNotReadAreBounded(t *testing.T) {
 				t.Errorf("%d bytes are in use, the limit is %d", a.Used, limit)
 			}
 			// Beside the budget: small records, and what the sockets of the test's client hold.
-			eventually(t, "the heap is within twice the limit", func() bool { return heap()-before < 2*limit })
+			testkit.Eventually(t, "the heap is within twice the limit", func() bool { return heap()-before < 2*limit })
 			leave()
-			eventually(t, "everything is given back", func() bool {
+			testkit.Eventually(t, "everything is given back", func() bool {
 				all := memory.Stats()[0]
 				return all.Used == 0 && all.Waiting == 0
 			})
-			eventually(t, "the heap is as before", func() bool { return heap()-before < 4*large })
+			testkit.Eventually(t, "the heap is as before", func() bool { return heap()-before < 4*large })
 			s.alive(t)
 		})
 	}
@@ -152,7 +153,7 @@ func TestStreamsGoOnWhereTheyWere(t *testing.T) {
 	s := serve(t, log, &rpc.Options{Memory: memory, MaxAnswers: limit})
 	client := mainstemv1connect.NewLogServiceClient(&http.Client{Transport: http2(t)}, s.URL)
 	leave := s.lazy(t, 3, "Feed", `{"follow":true}`) // takes the memory until it leaves
-	eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
+	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
 
 	results := make(chan error)
 	for name, read := range map[string]func() (string, error){
@@ -195,14 +196,14 @@ func TestStreamsGoOnWhereTheyWere(t *testing.T) {
 			results <- err
 		}()
 	}
-	eventually(t, "all wait", func() bool { return statsOf(memory, "rpc answers").Waiting >= 6 })
+	testkit.Eventually(t, "all wait", func() bool { return statsOf(memory, "rpc answers").Waiting >= 6 })
 	leave()
 	for range 6 {
 		if err := <-results; err != nil {
 			t.Error(err)
 		}
 	}
-	eventually(t, "everything is given back", func() bool { return memory.Stats()[0].Used == 0 })
+	testkit.Eventually(t, "everything is given back", func() bool { return memory.Stats()[0].Used == 0 })
 }
 
 // collect returns the first bytes of the values of a stream, up to most if that is not 0.
@@ -228,7 +229,7 @@ func TestWaitForMemoryEndsWithTheDeadline(t *testing.T) {
 	memory := budget.New("process", 1<<30)
 	s := serve(t, largeValues(t), &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
 	defer s.lazy(t, 3, "Feed", `{"follow":true}`)()
-	eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
+	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
 	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`), "Connect-Timeout-Ms", "50")
 	if code := a.code(); code != "unavailable" && code != "deadline_exceeded" || !strings.Contains(string(a.body), "rpc answers") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -247,7 +248,7 @@ func TestStalledStreamsAreCutForOthers(t *testing.T) {
 	memory := budget.New("process", 1<<30)
 	s := serve(t, largeValues(t), &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
 	defer s.lazy(t, 1, "Feed", `{"follow":true}`)()
-	eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting == 1 })
+	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting == 1 })
 	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`))
 	if a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var long = flag.Duration("cluster.long", 0, "how long the network goes on failing in TestThreeNamespaces, besides what it always does")
@@ -67,7 +69,7 @@ func (s *trio) settled(sent map[string]int) map[string][]int {
 	s.t.Helper()
 	var seen map[string][]int
 	last, since := -1, time.Now()
-	eventually(s.t, "the counter to come to rest", func() bool {
+	testkit.Eventually(s.t, "the counter to come to rest", func() bool {
 		seen = s.c.do(request{Do: "report"}).Seen
 		n := 0
 		for _, ns := range seen {
@@ -119,10 +121,10 @@ func TestThreeNamespaces(t *testing.T) {
 	s.a.do(request{Do: "load", Via: "b"})
 	hold(500 * time.Millisecond)
 	s.net.part(2, true)
-	eventually(t, "b to be down for a", func() bool { return !s.sees("b") })
+	testkit.Eventually(t, "b to be down for a", func() bool { return !s.sees("b") })
 	s.told("killed", "node down")
 	s.net.part(2, false)
-	eventually(t, "b to be up again for a", func() bool { return s.sees("b") })
+	testkit.Eventually(t, "b to be up again for a", func() bool { return s.sees("b") })
 	hold(time.Second)
 	r = s.a.do(request{Do: "stop"})
 	counted, acked = judge(t, r.Sent, r.Acked, s.settled(nil), false)

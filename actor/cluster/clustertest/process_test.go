@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // process is a node that runs in a process of its own.
@@ -117,17 +116,6 @@ func (p *process) do(q request) response {
 		p.t.Fatalf("node %s: %s: %v\n%s", p.name, q.Do, err, &p.stderr)
 	}
 	return r
-}
-
-// eventually asks again until the answer is yes.
-func eventually(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if yes() {
-			return
-		}
-	}
-	t.Fatalf("in vain waited for: %s", what)
 }
 
 // judge checks what a counter has seen against what was sent and acknowledged:

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
@@ -83,7 +84,7 @@ func (v *village) load() {
 // awaitCounted returns when c has counted something of every sender of this round.
 func (v *village) awaitCounted(when string) {
 	v.t.Helper()
-	eventually(v.t, "increments to be counted "+when, func() bool {
+	testkit.Eventually(v.t, "increments to be counted "+when, func() bool {
 		senders := 0 // of this round; something of earlier ones may come late
 		for from := range v.nodes["c"].do(request{Do: "report"}).Seen {
 			if strings.HasPrefix(from, fmt.Sprint(v.rounds, " ")) {
@@ -124,7 +125,7 @@ func TestRandomKills(t *testing.T) {
 		v.round()
 		heaps = append(heaps, v.vitals().Heap)
 	}
-	eventually(t, "goroutines to be as few as before", func() bool { return v.vitals().Routine <= first.Routine+goroutines })
+	testkit.Eventually(t, "goroutines to be as few as before", func() bool { return v.vitals().Routine <= first.Routine+goroutines })
 	last := slices.Min(heaps[len(heaps)-min(len(heaps), leastKills):])
 	if last > first.Heap+heapSlack {
 		t.Errorf("the heap grew from %d to %d bytes in %d kills", first.Heap, last, kills)

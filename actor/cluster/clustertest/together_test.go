@@ -16,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/shard"
 	"github.com/mainstemdev/mainstem/actor/cluster/singleton"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/lease"
 )
 
@@ -127,7 +128,7 @@ func (n *live) enter(t *testing.T, to actor.Ref[Entry], account string) Where {
 func TestNodesThatFindEachOtherThroughTheLogShareActors(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		a, b := begin(t, log, "a"), begin(t, log, "b")
-		eventually(t, "shards to be shared", func() bool { return len(a.accounts.Nodes()) == 2 && len(b.accounts.Nodes()) == 2 })
+		testkit.Eventually(t, "shards to be shared", func() bool { return len(a.accounts.Nodes()) == 2 && len(b.accounts.Nodes()) == 2 })
 		const each = 30
 		count := func(round int) {
 			var wg sync.WaitGroup
@@ -153,7 +154,7 @@ func TestNodesThatFindEachOtherThroughTheLogShareActors(t *testing.T) {
 				t.Errorf("round %d: the accounts are on %d nodes, want 2", round, len(owners))
 			}
 		}
-		eventually(t, "b to have a share", func() bool { return owns(b) > 0 && owns(a) > 0 && owns(a)+owns(b) == 16 })
+		testkit.Eventually(t, "b to have a share", func() bool { return owns(b) > 0 && owns(a) > 0 && owns(a)+owns(b) == 16 })
 		count(1)
 
 		clerk := b.enter(t, b.clerk.Ref(), "clerk")
@@ -162,7 +163,7 @@ func TestNodesThatFindEachOtherThroughTheLogShareActors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var there actor.Ref[Entry]
-		eventually(t, "b to see the name", func() bool {
+		testkit.Eventually(t, "b to see the name", func() bool {
 			there, err = names.Lookup[Entry](b.keeper, b.node, "office")
 			return err == nil
 		})
@@ -174,7 +175,7 @@ func TestNodesThatFindEachOtherThroughTheLogShareActors(t *testing.T) {
 		}
 		b.end(t)
 		b = begin(t, log, "b")
-		eventually(t, "b to have a share again", func() bool { return owns(b) > 0 && owns(a)+owns(b) == 16 })
+		testkit.Eventually(t, "b to have a share again", func() bool { return owns(b) > 0 && owns(a)+owns(b) == 16 })
 		count(2)
 		if next := b.enter(t, b.clerk.Ref(), "clerk"); next.N != clerk.N+1 {
 			t.Errorf("the clerk goes on with %+v after %+v", next, clerk)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/actor/cluster/devca"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // messageSize is what Ergo's frame of its ping benchmark has.
@@ -67,7 +68,7 @@ func pair(b *testing.B, encrypted bool, connections int, h link.Handler) *link.P
 	eb := open(b, ob, h)
 	oa.Resolve = at(eb)
 	p := peer(b, open(b, oa, &hears{}), "b")
-	eventually(b, "connections", func() bool { return p.Stats().Connected == connections })
+	testkit.Eventually(b, "connections", func() bool { return p.Stats().Connected == connections })
 	return p
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var seed = flag.Uint64("link.seed", 0, "the seed of tests with random faults; 0: one of the time")
@@ -125,7 +126,7 @@ func chaos(t *testing.T, oa, ob *link.Options) {
 	oa.Resolve = func(context.Context, string) (string, error) { return px.addr(), nil }
 	a := open(t, oa, atA)
 	there := peer(t, a, "b")
-	eventually(t, "the session at the other end", func() bool { return len(b.Peers()) == 1 })
+	testkit.Eventually(t, "the session at the other end", func() bool { return len(b.Peers()) == 1 })
 	back := b.Peers()[0]
 	px.spoil.Store(30)
 	px.cutAll(false) // from now on all connections are bad ones
@@ -137,7 +138,7 @@ func chaos(t *testing.T, oa, ob *link.Options) {
 		}
 	}
 	senders.Wait()
-	eventually(t, "all messages", func() bool { return atA.complete(each) && atB.complete(each) })
+	testkit.Eventually(t, "all messages", func() bool { return atA.complete(each) && atB.complete(each) })
 	st := there.Stats()
 	t.Logf("%d connections were spoiled, %d made again; %d frames sent, %d of them again; %d and %d messages arrived",
 		px.spoiled.Load(), st.Reconnects, st.SentFrames, st.ResentFrames, atA.all(), atB.all())

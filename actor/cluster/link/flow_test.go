@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // slow returns a handler that stands still until release is closed, or the session ends.
@@ -78,10 +79,10 @@ func TestSlowReceiverSlowsItsSenders(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 21 })
+		testkit.Eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 21 })
 		close(release)
 		senders.Wait()
-		eventually(t, "all messages", func() bool { return atB.count.Load() == taken+20*50 })
+		testkit.Eventually(t, "all messages", func() bool { return atB.count.Load() == taken+20*50 })
 	}
 }
 
@@ -101,7 +102,7 @@ func TestWaitersSeeTheEnd(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 10 })
+	testkit.Eventually(t, "senders that wait", func() bool { return p.Stats().Blocked >= 10 })
 	shut(t, b)
 	waiting.Wait()
 }
@@ -127,7 +128,7 @@ func TestOtherLanesGoOn(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "the messages of the other lane", func() bool { return others.Load() == 100 })
+	testkit.Eventually(t, "the messages of the other lane", func() bool { return others.Load() == 100 })
 }
 
 func TestSizes(t *testing.T) {
@@ -145,7 +146,7 @@ func TestSizes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "all messages", func() bool { return heard.count.Load() == int64(len(sizes)) })
+		testkit.Eventually(t, "all messages", func() bool { return heard.count.Load() == int64(len(sizes)) })
 		for i := range want {
 			if !bytes.Equal(heard.bodies[i], want[i]) {
 				t.Errorf("%s: the message of %d bytes came as one of %d", c, len(want[i]), len(heard.bodies[i]))
@@ -170,7 +171,7 @@ func TestTooLong(t *testing.T) {
 	if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, 1000))); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
+	testkit.Eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
 }
 
 // TestErrorsOfTheEncoder: what it fails with is returned, and nothing is sent.
@@ -190,7 +191,7 @@ func TestErrorsOfTheEncoder(t *testing.T) {
 	if err := p.Send(within(t), 1, link.ExactlyOnce, func([]byte) ([]byte, error) { return own, nil }); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
+	testkit.Eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
 	if got := string(heard.bodies[0]); got != "not appended" {
 		t.Errorf("received %q", got)
 	}
@@ -223,7 +224,7 @@ func TestLargeMessageGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "three messages", func() bool { return atB.count.Load() == 3 })
+	testkit.Eventually(t, "three messages", func() bool { return atB.count.Load() == 3 })
 	if lengths[0] != 5 || lengths[1] != 100_000 || lengths[2] != 7 {
 		t.Errorf("received messages of %d bytes", lengths)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/devca"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // logged is a log in memory.
@@ -105,7 +106,7 @@ func (f *fortress) undisturbed() {
 			f.t.Fatal(err)
 		}
 	}
-	eventually(f.t, "the messages of the good peer", func() bool { return f.at.count.Load() == before+4 })
+	testkit.Eventually(f.t, "the messages of the good peer", func() bool { return f.at.count.Load() == before+4 })
 	if f.at.ups() != 1 || len(f.at.downs()) != 0 || f.good.Stats().Reconnects != 0 {
 		f.t.Errorf("%d sessions began, %d ended, %d connections were made again", f.at.ups(), len(f.at.downs()), f.good.Stats().Reconnects)
 	}
@@ -149,7 +150,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.refused(c)
-			eventually(t, "a line in the log", func() bool { return f.log.lines("refused a connection") == 1 })
+			testkit.Eventually(t, "a line in the log", func() bool { return f.log.lines("refused a connection") == 1 })
 			f.undisturbed()
 		})
 	}
@@ -196,8 +197,8 @@ func TestManySilentConnections(t *testing.T) {
 	if err := late.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message of a node that came late", func() bool { return f.at.count.Load() == 1 })
-	eventually(t, "the end of the handshakes", func() bool { return runtime.NumGoroutine() < goroutines+60 })
+	testkit.Eventually(t, "the message of a node that came late", func() bool { return f.at.count.Load() == 1 })
+	testkit.Eventually(t, "the end of the handshakes", func() bool { return runtime.NumGoroutine() < goroutines+60 })
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 4<<20 {
@@ -216,17 +217,17 @@ func TestReplayedHandshake(t *testing.T) {
 	if err := p.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message, and both connections", func() bool { return f.at.count.Load() == 1 && p.Stats().Connected == 2 })
+	testkit.Eventually(t, "the message, and both connections", func() bool { return f.at.count.Load() == 1 && p.Stats().Connected == 2 })
 	for _, bytes := range r.recorded() { // one began the session, one joined it
 		c := f.dial()
 		_, _ = c.Write(bytes)
 		f.refused(c)
 	}
-	eventually(t, "a line in the log", func() bool { return f.log.lines("secrets") == 1 })
+	testkit.Eventually(t, "a line in the log", func() bool { return f.log.lines("secrets") == 1 })
 	if err := p.Send(within(t), 1, link.ExactlyOnce, number(2)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the next message", func() bool { return f.at.count.Load() == 2 })
+	testkit.Eventually(t, "the next message", func() bool { return f.at.count.Load() == 2 })
 	if got := f.at.ups(); got != 2 || p.Stats().Reconnects != 0 {
 		t.Errorf("%d sessions, %d connections made again", got, p.Stats().Reconnects)
 	}
@@ -305,7 +306,7 @@ func TestWrongSecret(t *testing.T) {
 			t.Errorf("a wrong secret: %v", err)
 		}
 	}
-	eventually(t, "a line in the log", func() bool { return f.log.lines("refused a connection") == 1 })
+	testkit.Eventually(t, "a line in the log", func() bool { return f.log.lines("refused a connection") == 1 })
 	f.undisturbed()
 }
 
@@ -369,7 +370,7 @@ func TestCertificates(t *testing.T) {
 			if err := a.Close(within(t)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			eventually(t, "the end of the session", func() bool { return len(b.Peers()) == 0 })
+			testkit.Eventually(t, "the end of the session", func() bool { return len(b.Peers()) == 0 })
 		}
 	}
 	// The acceptor has the certificate of another node.
@@ -446,7 +447,7 @@ func TestTraitors(t *testing.T) {
 				}
 			})
 			f.refused(f.traitor(c.frames...))
-			eventually(t, "the end of the session", func() bool { return len(f.at.downs()) == 1 })
+			testkit.Eventually(t, "the end of the session", func() bool { return len(f.at.downs()) == 1 })
 			if got := f.at.downs()[0]; c.ends != errors.Is(got, link.ErrProtocol) {
 				t.Errorf("the session ended: %v", got)
 			}
@@ -456,7 +457,7 @@ func TestTraitors(t *testing.T) {
 			if err := f.good.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 				t.Error(err)
 			}
-			eventually(t, "the message of the good peer", func() bool { return f.at.count.Load() == 1 })
+			testkit.Eventually(t, "the message of the good peer", func() bool { return f.at.count.Load() == 1 })
 		})
 	}
 }
@@ -485,7 +486,7 @@ func TestOddNames(t *testing.T) {
 		if err := p.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
-		eventually(t, "the message", func() bool { return heard.count.Load() == int64(i)+1 })
+		testkit.Eventually(t, "the message", func() bool { return heard.count.Load() == int64(i)+1 })
 	}
 	// Another escaping of a name is another name.
 	o := secured(t, ca, "b")

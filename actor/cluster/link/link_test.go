@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,17 +78,6 @@ func (h *hears) downs() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]error(nil), h.down...)
-}
-
-// eventually asks until ok says yes.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("not in %s: %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // plain returns options for a node without TLS.
@@ -165,7 +155,7 @@ func TestMessagesArriveInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all messages", func() bool { return heard.count.Load() == n })
+	testkit.Eventually(t, "all messages", func() bool { return heard.count.Load() == n })
 	for i, body := range heard.bodies {
 		if got := binary.BigEndian.Uint64(body); got != uint64(i) || heard.lanes[i] != 7 {
 			t.Fatalf("message %d is %d on lane %d", i, got, heard.lanes[i])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
@@ -43,7 +44,7 @@ func TestCloseDeliversWhatWasTaken(t *testing.T) {
 	if _, err := a.Peer(within(t), "b"); !errors.Is(err, mainstem.ErrClosed) {
 		t.Errorf("Peer after Close: %v", err)
 	}
-	eventually(t, "the peer hears that it left", func() bool { return len(atB.downs()) == 1 })
+	testkit.Eventually(t, "the peer hears that it left", func() bool { return len(atB.downs()) == 1 })
 	if got := atB.downs()[0]; !errors.Is(got, link.ErrLeft) {
 		t.Errorf("the peer was told: %v", got)
 	}
@@ -67,7 +68,7 @@ func TestCloseWhileASessionBegins(t *testing.T) {
 	a := open(t, o, &atA)
 	peer(t, a, "b")
 	shut(t, b)
-	eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
 	if got := atA.downs()[0]; !errors.Is(got, link.ErrLeft) {
 		t.Errorf("the peer was told: %v", got)
 	}
@@ -95,9 +96,9 @@ func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the first message", func() bool { return b.Peers()[0].Stats().TakenBytes > 0 })
+	testkit.Eventually(t, "the first message", func() bool { return b.Peers()[0].Stats().TakenBytes > 0 })
 	px.cutAll(true)
-	eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
 	close(hold)
 	if got := atA.downs()[0]; !errors.Is(got, link.ErrLost) {
 		t.Errorf("the reason is %v", got)
@@ -116,7 +117,7 @@ func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 	<-p.Done()
 	px.cutAll(false)
 	var again *link.Peer
-	eventually(t, "another session", func() bool {
+	testkit.Eventually(t, "another session", func() bool {
 		q, err := a.Peer(within(t), "b")
 		again = q
 		return err == nil
@@ -147,7 +148,7 @@ func TestRestartedPeer(t *testing.T) {
 	px.mu.Unlock()
 	px.cutAll(true) // what b1 was is gone, without a word
 	px.cutAll(false)
-	eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
 	if got := atA.downs()[0]; !errors.Is(got, link.ErrRestarted) {
 		t.Errorf("the reason is %v", got)
 	}
@@ -167,7 +168,7 @@ func TestRestartedPeer(t *testing.T) {
 	if renewed.Send(within(t), 1, link.ExactlyOnce, number(1)) != nil {
 		t.Error("the stale incarnation disturbed the session")
 	}
-	eventually(t, "a message", func() bool { return atB2.count.Load() == 1 })
+	testkit.Eventually(t, "a message", func() bool { return atB2.count.Load() == 1 })
 }
 
 // TestRestartedDialer: a later incarnation that connects ends the session with the earlier.
@@ -181,14 +182,14 @@ func TestRestartedDialer(t *testing.T) {
 	o.Start = 2
 	second := open(t, o, &hears{})
 	p2 := peer(t, second, "b")
-	eventually(t, "the end of the first session", func() bool { return len(atB.downs()) == 1 })
+	testkit.Eventually(t, "the end of the first session", func() bool { return len(atB.downs()) == 1 })
 	if got := atB.downs()[0]; !errors.Is(got, link.ErrRestarted) {
 		t.Errorf("the reason is %v", got)
 	}
 	if err := p2.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "a message", func() bool { return atB.count.Load() == 1 })
+	testkit.Eventually(t, "a message", func() bool { return atB.count.Load() == 1 })
 	select {
 	case <-p1.Done():
 	case <-time.After(patience):
@@ -225,7 +226,7 @@ func TestSimultaneousDials(t *testing.T) {
 			})
 		}
 		both.Wait()
-		eventually(t, "both messages", func() bool { return atA.count.Load() == 1 && atB.count.Load() == 1 })
+		testkit.Eventually(t, "both messages", func() bool { return atA.count.Load() == 1 && atB.count.Load() == 1 })
 		if atA.ups() != 1 || atB.ups() != 1 {
 			t.Errorf("round %d: %d and %d sessions, want one", round, atA.ups(), atB.ups())
 		}
@@ -291,7 +292,7 @@ func TestAdvertisedAddress(t *testing.T) {
 	o.Resolve = at(b)
 	a := open(t, o, &hears{})
 	first := peer(t, a, "b")
-	eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
+	testkit.Eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
 	if got := b.Peers()[0].Advertised(); got != a.Addr().String() {
 		t.Errorf("a advertises %q, listens at %s", got, a.Addr())
 	}
@@ -299,11 +300,11 @@ func TestAdvertisedAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-first.Done()
-	eventually(t, "the end", func() bool { return len(b.Peers()) == 0 })
+	testkit.Eventually(t, "the end", func() bool { return len(b.Peers()) == 0 })
 	o.Listen = a.Addr().String()
 	o.Resolve = nil
 	open(t, o, &hears{})
-	eventually(t, "a session made by b", func() bool { _, err := b.Peer(within(t), "a"); return err == nil })
+	testkit.Eventually(t, "a session made by b", func() bool { _, err := b.Peer(within(t), "a"); return err == nil })
 }
 
 func TestOptionsSayWhatIsWrong(t *testing.T) {
@@ -365,7 +366,7 @@ func TestSilentPeer(t *testing.T) {
 	if err := p.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message", func() bool { return atB.count.Load() == 1 })
+	testkit.Eventually(t, "the message", func() bool { return atB.count.Load() == 1 })
 	if p.Stats().Reconnects == 0 {
 		t.Error("the silent connection carried it")
 	}
@@ -391,13 +392,13 @@ func TestForgottenSession(t *testing.T) {
 	oa.Resolve = func(context.Context, string) (string, error) { return px.addr(), nil }
 	first := open(t, oa, &hears{})
 	peer(t, first, "b")
-	eventually(t, "the session", func() bool { return atB.ups() == 1 })
+	testkit.Eventually(t, "the session", func() bool { return atB.ups() == 1 })
 	px.cutAll(true) // for good: the first incarnation is dead to all
 	next := plain("a")
 	next.Start = 2
 	second := open(t, next, &hears{})
 	moved.Store(second)
-	eventually(t, "the end of the session", func() bool { return len(atB.downs()) == 1 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(atB.downs()) == 1 })
 	if got := atB.downs()[0]; !errors.Is(got, link.ErrRestarted) {
 		t.Errorf("the reason is %v", got)
 	}
@@ -412,13 +413,13 @@ func TestBothClose(t *testing.T) {
 		oa.Resolve = at(b)
 		a := open(t, oa, &atA)
 		p := peer(t, a, "b")
-		eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
+		testkit.Eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
 		for i := range uint64(1000) {
 			if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "all messages", func() bool { return atB.count.Load() == 1000 && p.Stats().Waiting < 100 })
+		testkit.Eventually(t, "all messages", func() bool { return atB.count.Load() == 1000 && p.Stats().Waiting < 100 })
 		var closing sync.WaitGroup
 		for _, e := range []*link.Endpoint{a, b} {
 			closing.Go(func() {
@@ -446,12 +447,12 @@ func TestSessionsFollowEachOther(t *testing.T) {
 	a := open(t, o, &atA)
 	const rounds = 8
 	for round := range rounds {
-		eventually(t, "a session", func() bool { p, err := a.Peer(within(t), "b"); return err == nil && p.Stats().Connected > 0 })
+		testkit.Eventually(t, "a session", func() bool { p, err := a.Peer(within(t), "b"); return err == nil && p.Stats().Connected > 0 })
 		if up, down := atA.ups(), len(atA.downs()); up != down+1 {
 			t.Fatalf("round %d: %d sessions began, %d ended", round, up, down)
 		}
 		px.cutAll(true)
-		eventually(t, "its end", func() bool { return len(atA.downs()) == atA.ups() })
+		testkit.Eventually(t, "its end", func() bool { return len(atA.downs()) == atA.ups() })
 		px.cutAll(false)
 	}
 	if got := atA.ups(); got < rounds {
@@ -472,13 +473,13 @@ func TestSpoiledHandshakes(t *testing.T) {
 	o.Connections, o.KeepAlive, o.HandshakeTimeout = 1, 20*time.Millisecond, 200*time.Millisecond
 	o.Resolve = func(context.Context, string) (string, error) { return px.addr(), nil }
 	a := open(t, o, &atA)
-	eventually(t, "a message", func() bool {
+	testkit.Eventually(t, "a message", func() bool {
 		if p, err := a.Peer(within(t), "b"); err == nil {
 			_ = p.Send(within(t), 1, link.ExactlyOnce, number(1))
 		}
 		return px.spoil.Load() <= 0 && atB.count.Load() > 0
 	})
-	eventually(t, "one session at each end", func() bool {
+	testkit.Eventually(t, "one session at each end", func() bool {
 		return atA.ups() == len(atA.downs())+1 && atB.ups() == len(atB.downs())+1
 	})
 }
@@ -509,7 +510,7 @@ func TestHandlerOutlivesItsConnection(t *testing.T) {
 		if err := p.Send(within(t), 1, mode, bytesOf([]byte{n})); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a frame", func() bool { return frames() > before })
+		testkit.Eventually(t, "a frame", func() bool { return frames() > before })
 	}
 	send(1, link.ExactlyOnce)
 	<-entered
@@ -519,13 +520,13 @@ func TestHandlerOutlivesItsConnection(t *testing.T) {
 	turn <- struct{}{}
 	<-entered // 2 is being handled, the others have been read
 	px.cutAll(false)
-	eventually(t, "another connection", func() bool { s := p.Stats(); return s.Reconnects == 1 && s.Connected == 1 })
+	testkit.Eventually(t, "another connection", func() bool { s := p.Stats(); return s.Reconnects == 1 && s.Connected == 1 })
 	send(10, link.ExactlyOnce)
 	if len(entered) > 0 {
 		t.Error("a message is handled while the one before it is")
 	}
 	close(turn)
-	eventually(t, "all acknowledgements", func() bool { return p.Stats().Waiting < 100 })
+	testkit.Eventually(t, "all acknowledgements", func() bool { return p.Stats().Waiting < 100 })
 	mu.Lock()
 	defer mu.Unlock()
 	exact := slices.DeleteFunc(slices.Clone(got), func(n byte) bool { return n > 1 && n%2 == 1 }) // the others may be lost
