@@ -1,12 +1,12 @@
 package topic
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // MaxName is the most bytes that a topic's name may have.
@@ -46,13 +46,7 @@ func collides(a, b string) bool {
 type ID [16]byte
 
 // newID returns a random version 4 UUID.
-func newID() ID {
-	var id ID
-	_, _ = rand.Read(id[:]) // never fails
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
+func newID() ID { return ID(uuid.Random()) }
 
 // String returns the ID as Kafka's tools show it: URL-safe base64 without padding.
 func (id ID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }

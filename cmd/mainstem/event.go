@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/sha1"
 	"encoding/json"
 	"fmt"
 	"strconv"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // defaultStore is the event store of commands that name none.
@@ -62,7 +61,7 @@ func parseExpected(s string) (event.Expected, error) {
 }
 
 // idSpace is the namespace of the UUIDs that stand for IDs which are none.
-var idSpace = uuid.MustParse("4f7c1e1a-6a53-5d1b-9c0e-2f6d1b7a90c4")
+var idSpace = uuid.UUID{0x4f, 0x7c, 0x1e, 0x1a, 0x6a, 0x53, 0x5d, 0x1b, 0x9c, 0x0e, 0x2f, 0x6d, 0x1b, 0x7a, 0x90, 0xc4}
 
 // eventID returns the event ID for text: the UUID that it is, or else the
 // name-based UUID (version 5) of it. So any text that identifies an event, such as
@@ -71,7 +70,7 @@ func eventID(text string) event.ID {
 	if id, err := event.ParseID(text); err == nil {
 		return id
 	}
-	return event.ID(uuid.NewHash(sha1.New(), idSpace, []byte(text), 5))
+	return event.ID(uuid.Named(idSpace, []byte(text)))
 }
 
 // contentType says what data is, if it is JSON.
