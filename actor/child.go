@@ -2,8 +2,9 @@ package actor
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // Restart says when a supervisor restarts a child that has ended.
@@ -76,16 +77,7 @@ type Backoff struct {
 }
 
 func (b Backoff) delay(restarts int) time.Duration {
-	d := b.Min
-	for range restarts - 1 {
-		if d >= b.Max/2 {
-			d = b.Max
-			break
-		}
-		d *= 2
-	}
-	d = max(min(d, b.Max), b.Min)
-	return d - time.Duration(b.Jitter*rand.Float64()*float64(d))
+	return backoff.Policy{First: b.Min, Max: b.Max, Jitter: b.Jitter}.Delay(restarts)
 }
 
 func (b Backoff) validate() error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // ownWrites knows which records of the log this server wrote: they are in the
@@ -84,31 +85,25 @@ func (o *ownWrites) position() mainstem.Position {
 	return o.applied
 }
 
-// Pauses of the follower before it tries again after an error of the log.
-const (
-	minFollowPause = 10 * time.Millisecond
-	maxFollowPause = time.Second
-)
+// followAgain is the pause of the follower after an error of the log.
+var followAgain = backoff.Policy{First: 10 * time.Millisecond, Max: time.Second}
 
 // follow is the goroutine that brings what other servers write, and what is
 // written without a server, into the mirror.
 func (s *Server) follow() {
-	pause := minFollowPause
+	failures := 0
 	for s.ctx.Err() == nil {
 		err := s.followOnce()
 		if err == nil {
-			pause = minFollowPause
+			failures = 0
 			continue
 		}
 		if errors.Is(err, mainstem.ErrClosed) || s.ctx.Err() != nil {
 			return
 		}
 		s.o.Logger.Error("alert: following the log", "error", err)
-		select {
-		case <-s.ctx.Done():
-		case <-time.After(pause):
-			pause = min(2*pause, maxFollowPause)
-		}
+		failures++
+		followAgain.Wait(s.ctx, failures)
 	}
 }
 
@@ -147,7 +142,7 @@ func (s *Server) followOnce() error {
 			return err
 		}
 		if rec.Position == s.own.newest() {
-			rest(ctx)
+			backoff.Sleep(ctx, followRest)
 		}
 	}
 	return nil
@@ -157,15 +152,6 @@ func (s *Server) followOnce() error {
 // server wrote: of a server that writes all the time it then meets many records at once,
 // which costs a part of meeting them one by one.
 const followRest = time.Millisecond
-
-func rest(ctx context.Context) {
-	t := time.NewTimer(followRest)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // meet takes notice of the record at p.
 func (s *Server) meet(p mainstem.Position) error {

@@ -3,11 +3,11 @@ package alert
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // Limits of what is committed together.
@@ -142,8 +142,10 @@ func release(jobs []*job) {
 const (
 	maxAttempts = 100
 	pauseAfter  = 3
-	maxPause    = 20 * time.Millisecond
 )
+
+// contention is the pause that lets another server that writes the same rows have its turn.
+var contention = backoff.Policy{First: 20 * time.Millisecond, Jitter: 1}
 
 // together runs jobs in one transaction and returns how many of them.
 func (s *Server) together(jobs []*job) int {
@@ -154,7 +156,9 @@ func (s *Server) together(jobs []*job) int {
 		}
 		if attempt < maxAttempts && retriable(err) && s.ctx.Err() == nil {
 			if err = s.refresh(s.ctx); err == nil {
-				s.pause(attempt)
+				if attempt > pauseAfter {
+					contention.Wait(s.ctx, 1)
+				}
 				continue
 			}
 		}
@@ -164,19 +168,6 @@ func (s *Server) together(jobs []*job) int {
 			}
 		}
 		return n
-	}
-}
-
-// pause lets another server that writes the same rows have its turn.
-func (s *Server) pause(attempt int) {
-	if attempt <= pauseAfter {
-		return
-	}
-	t := time.NewTimer(rand.N(maxPause))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.ctx.Done():
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // How a subscription reads.
@@ -312,22 +313,5 @@ func protect(f func() error) (err error) {
 
 // pause waits before the n-th repetition; false if the subscription is to end.
 func (sub *Subscription) pause(n int) bool {
-	t := time.NewTimer(backoff(n, sub.opts.Backoff, sub.opts.MaxBackoff))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-sub.soft.Done():
-		return false
-	}
-}
-
-// backoff returns the pause before the n-th repetition, from 1: first, doubled
-// with each, at most limit.
-func backoff(n int, first, limit time.Duration) time.Duration {
-	d := first
-	for i := 1; i < n && d < limit; i++ {
-		d += min(d, limit-d)
-	}
-	return min(d, limit)
+	return backoff.Policy{First: sub.opts.Backoff, Max: sub.opts.MaxBackoff}.Wait(sub.soft, n)
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // Modify replaces the value of key by what change makes of it, atomically: if
@@ -56,33 +56,23 @@ func (b *Bucket[T]) written(key string, value T, replaced bool, r mainstem.Recei
 	return e
 }
 
-// Pauses between attempts that met: none at first, then random ones up to a
-// limit that doubles.
-const (
-	pauseAfter = 3
-	firstPause = 50 * time.Microsecond
-	maxPause   = 20 * time.Millisecond
-)
+// pauseAfter is how many attempts follow each other without a pause.
+const pauseAfter = 3
+
+// contention is the pause that lets other writers of the key have their turn.
+var contention = backoff.Policy{First: 50 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
 
 func pause(ctx context.Context, attempt int) error {
 	if attempt < pauseAfter {
 		return nil
 	}
-	limit := maxPause
-	if n := attempt - pauseAfter; n < 9 {
-		limit = min(maxPause, firstPause<<n)
-	}
-	t := time.NewTimer(rand.N(limit))
-	defer t.Stop()
 	began := time.Now()
-	select {
-	case <-t.C:
+	if contention.Wait(ctx, attempt-pauseAfter+1) {
 		return nil
-	case <-ctx.Done():
-		e := mainstem.Ended(ctx, "modify", began, "other writers of the key")
-		e.Outcome = mainstem.NotWritten
-		return e
 	}
+	e := mainstem.Ended(ctx, "modify", began, "other writers of the key")
+	e.Outcome = mainstem.NotWritten
+	return e
 }
 
 // Integer is what a counter can count in.

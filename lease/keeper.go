@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -17,12 +17,13 @@ import (
 // members, and removes those that are silent for longer than their TTL. It is safe
 // for concurrent use.
 type Keeper struct {
-	self   Member
-	ttl    time.Duration
-	bucket *kv.Bucket[record]
-	log    mainstem.Log
-	logger *slog.Logger
-	view   *view
+	self        Member
+	ttl         time.Duration
+	retryPolicy backoff.Policy // random, so that members do not come all at once; below a tenth of the TTL
+	bucket      *kv.Bucket[record]
+	log         mainstem.Log
+	logger      *slog.Logger
+	view        *view
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -53,6 +54,7 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 		return nil, err
 	}
 	k := &Keeper{self: self, ttl: opts.TTL, bucket: bucket, log: log, logger: opts.Logger, view: newView()}
+	k.retryPolicy = backoff.Policy{First: time.Millisecond, Max: k.ttl / 10, Jitter: 0.5}
 	k.mu.changed = make(chan struct{})
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	k.done.Go(k.watch)
@@ -232,7 +234,7 @@ func (k *Keeper) watch() {
 		if time.Since(began) > k.ttl {
 			attempt = 0
 		}
-		k.pause(backoff(attempt, k.ttl))
+		k.retryPolicy.Wait(k.ctx, attempt+1)
 	}
 }
 
@@ -265,23 +267,6 @@ func (k *Keeper) follow(after mainstem.Position) (mainstem.Position, error) {
 		}
 	}
 	return after, nil
-}
-
-// pause waits for d or for the end of the keeper.
-func (k *Keeper) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-k.ctx.Done():
-	}
-}
-
-// backoff returns how long to wait after so many failures in a row: a random time, so
-// that members do not come all at once, below a tenth of the TTL.
-func backoff(attempt int, ttl time.Duration) time.Duration {
-	limit := min(time.Millisecond<<min(attempt, 12), ttl/10)
-	return limit/2 + rand.N(limit/2+1)
 }
 
 func canceled(op string, ctx context.Context) error {

@@ -6,9 +6,8 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -174,7 +173,7 @@ func (k *Keeper) tryAcquire(ctx context.Context, s *Session, key, value string) 
 			return 0, held("acquire", key, "node "+cur.Value.Node)
 		}
 	}
-	id := uuid.NewString()
+	id := uuid.Random().String()
 	b := mainstem.NewBatch()
 	k.bucket.Expect(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
 	k.bucket.Put(b, leasePrefix+key, record{ID: id, Node: k.self.Name, Session: s.epoch, Value: value}, kv.IfRevision(cur.Revision))

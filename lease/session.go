@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -111,7 +111,7 @@ func (k *Keeper) join(ctx context.Context, past uint64) (*Session, error) {
 	var rival suspect
 	var since time.Time
 	signs := 0 // of life of the rival
-	id := uuid.NewString()
+	id := uuid.Random().String()
 	for attempt := 0; ; attempt++ {
 		there, cur, err := k.incumbent(ctx)
 		if err == nil && there.epoch != 0 && uint64(there.epoch) != past && cur.ID != id {
@@ -128,8 +128,8 @@ func (k *Keeper) join(ctx context.Context, past uint64) (*Session, error) {
 				rival, since = there, time.Now()
 			}
 			if left := cur.ttl() - time.Since(since); left > 0 {
-				if err := wait(ctx, min(left, cur.ttl()/4)); err != nil {
-					return nil, err
+				if !backoff.Sleep(ctx, min(left, cur.ttl()/4)) {
+					return nil, canceled("wait", ctx)
 				}
 				continue
 			}
@@ -192,7 +192,7 @@ func (k *Keeper) keep(s *Session) {
 		k.logger.Warn("the session of this node is over", "node", k.self.Name, "epoch", s.epoch)
 		k.install(nil)
 		// What was done under it may need the rest of its time to stop.
-		if wait(k.ctx, time.Until(s.expiry())) != nil {
+		if !backoff.Sleep(k.ctx, time.Until(s.expiry())) {
 			return
 		}
 		next, err := k.rejoin(s.epoch)
@@ -216,7 +216,7 @@ func (k *Keeper) rejoin(past uint64) (*Session, error) {
 			return s, err
 		}
 		k.logger.Warn("cannot become a member again", "node", k.self.Name, "error", err)
-		k.pause(backoff(attempt, k.ttl))
+		k.retryPolicy.Wait(k.ctx, attempt+1)
 	}
 }
 
@@ -243,8 +243,8 @@ func (k *Keeper) renew(s *Session) {
 			if attempt == 0 {
 				k.logger.Warn("cannot renew the session of this node", "node", k.self.Name, "error", err)
 			}
-			pause = backoff(attempt, k.ttl)
 			attempt++
+			pause = k.retryPolicy.Delay(attempt)
 		}
 	}
 }
@@ -269,22 +269,10 @@ func (k *Keeper) retry(ctx context.Context, op string, attempt int, err error) e
 	if !passes || ctx.Err() != nil {
 		return err
 	}
-	if werr := wait(ctx, backoff(attempt, k.ttl)); werr != nil {
+	if !k.retryPolicy.Wait(ctx, attempt+1) {
 		e := mainstem.Ended(ctx, op, time.Time{}, "the log that holds the leases")
 		e.Err = fmt.Errorf("%w: %w", e.Err, err)
 		return e
 	}
 	return nil
-}
-
-// wait waits for d, or fails with Canceled when ctx ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return canceled("wait", ctx)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/lease"
 )
 
@@ -112,11 +113,7 @@ func (n *Server) serveKafkaAgain(ctx context.Context) *lease.Session {
 		if ctx.Err() == nil {
 			n.logger.Error("Kafka is not served, though this server has the lease", "error", err)
 		}
-		t := time.NewTimer(k.lease.TTL() / 5)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !backoff.Sleep(ctx, k.lease.TTL()/5) {
 			return nil
 		}
 	}

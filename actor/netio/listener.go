@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // Address asks a [Listener], a [Socket] or a [Server] where it listens.
@@ -99,18 +100,17 @@ func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener)
 	}
 }
 
+// acceptAgain is the pause while the operating system has no file for a connection.
+var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
+
 // acceptOne waits while the operating system has no file for a connection.
 func acceptOne(ctx context.Context, listener net.Listener) (net.Conn, error) {
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for failures := 1; ; failures++ {
 		conn, err := listener.Accept()
 		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) && !errors.Is(err, syscall.ECONNABORTED) {
 			return conn, err
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !acceptAgain.Wait(ctx, failures) {
 			return nil, err
 		}
 	}

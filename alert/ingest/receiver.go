@@ -195,7 +195,7 @@ func (r *SyslogReceiver) exhausted(err error) (bool, <-chan time.Time) {
 	var n net.Error
 	if errors.As(err, &n) && n.Timeout() || strings.Contains(err.Error(), "too many open files") {
 		r.o.Logger.Warn("ingest: a connection could not be accepted", "error", err)
-		return true, time.After(minPause)
+		return true, time.After(retryPolicy.First)
 	}
 	return false, nil
 }

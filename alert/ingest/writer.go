@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// Pauses before an insert that failed is tried again.
-const (
-	minPause = 20 * time.Millisecond
-	maxPause = 5 * time.Second
-)
+// retryPolicy is the pause before an insert that failed is tried again.
+var retryPolicy = backoff.Policy{First: 20 * time.Millisecond, Max: 5 * time.Second}
 
 // logEvery is how often a receiver says in the log what it refuses.
 const logEvery = time.Second
@@ -175,17 +173,15 @@ func (w *writer) insert(jobs []job) error {
 	for i := range jobs {
 		rows[i] = jobs[i].row
 	}
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for failures := 1; ; failures++ {
 		err := insert(w.ctx, w.sink, w.mapping, rows)
 		if err == nil || refused(err) || over(err) || w.ctx.Err() != nil {
 			return err
 		}
 		w.count.retries.Add(1)
 		w.say("alerts cannot be written now and are tried again", err)
-		select {
-		case <-w.ctx.Done():
+		if !retryPolicy.Wait(w.ctx, failures) {
 			return err
-		case <-time.After(pause):
 		}
 	}
 }

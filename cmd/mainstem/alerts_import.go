@@ -290,19 +290,12 @@ func patient(interrupted context.Context, sink ingest.Sink) ingest.Sink {
 		defer cancel()
 		stop := context.AfterFunc(interrupted, func() { time.AfterFunc(interruptGrace, cancel) })
 		defer stop()
-		wait := importRetryWait
 		for attempt := 1; ; attempt++ {
 			err := sink.InsertRows(ctx, table, columns, rows, updating...)
 			again := errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrUnknownOutcome)
-			if !again || attempt == importRetries || interrupted.Err() != nil {
+			if !again || attempt == importRetries || !importAgain.Wait(interrupted, attempt) {
 				return err
 			}
-			select {
-			case <-time.After(wait):
-			case <-interrupted.Done():
-				return err
-			}
-			wait *= 2
 		}
 	})
 }

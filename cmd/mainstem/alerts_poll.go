@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // poller finds out what has changed in a table by asking, in the order of StateChange.
@@ -49,14 +50,10 @@ func (t *restTables) poll(ctx context.Context, table string, o *alert.ChangeOpti
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, d) {
 		return mainstem.Ended(ctx, "alerts", time.Time{}, "the next poll")
 	}
+	return nil
 }
 
 // begin sets where to begin: at Since, or behind what is there.

@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/rows"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // importer commits the rows of an input in batches, in their order. A row that
@@ -47,9 +47,11 @@ const (
 	importIdle       = 200 * time.Millisecond // or when no further line came for this long
 	importAhead      = 16                     // rows read ahead of the one that is being written
 	importRetries    = 5                      // attempts at a batch that may succeed later
-	importRetryWait  = 200 * time.Millisecond // before the second attempt; then twice as long each time
 	interruptGrace   = 10 * time.Second       // for a commit that runs when the import is interrupted
 )
+
+// importAgain is the pause between attempts.
+var importAgain = backoff.Policy{First: 200 * time.Millisecond, Max: 10 * time.Second}
 
 // read is a row or why there is none.
 type read struct {
@@ -188,20 +190,16 @@ func (im *importer[T]) attempt(ctx context.Context, batch []pendingRow[T]) (writ
 	for i := range batch {
 		items[i] = batch[i].item
 	}
-	id := "import:" + uuid.NewString()
-	wait := importRetryWait
-	for range importRetries {
+	id := "import:" + uuid.Random().String()
+	for tries := 1; tries <= importRetries; tries++ {
 		written, err = im.target.commit(ctx, id, items)
 		again := errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, mainstem.ErrUnavailable)
 		if !again || ctx.Err() != nil {
 			return written, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !importAgain.Wait(ctx, tries) {
 			return 0, err
 		}
-		wait *= 2
 	}
 	return 0, err
 }

@@ -33,7 +33,7 @@ func ask[Req, Res any](ctx context.Context, l *Log, c call, f rpc[Req, Res], in 
 		e := c.explain(ctx, t, err)
 		worst = max(worst, e.Outcome) // Unknown is the largest
 		if n < l.o.Retries && again(t, e) {
-			pause(ctx, n+1)
+			retryPolicy.Wait(ctx, n+1)
 			if ctx.Err() == nil {
 				continue
 			}

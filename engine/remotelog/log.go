@@ -3,13 +3,13 @@ package remotelog
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/redact"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 	"github.com/mainstemdev/mainstem/wire/rpc/message"
@@ -18,10 +18,8 @@ import (
 // MaxBackoff is the longest time that a follower waits before it connects again.
 const MaxBackoff = 2 * time.Second
 
-const (
-	firstBackoff = 20 * time.Millisecond
-	closeGrace   = 5 * time.Second // for running calls, when the Log is closed, and to close a snapshot
-)
+// closeGrace is the time for running calls when the Log is closed, and to close a snapshot.
+const closeGrace = 5 * time.Second
 
 // errClosed is the cause of the end of calls when the Log is closed.
 var errClosed = errors.New("the remote log was closed")
@@ -154,14 +152,6 @@ func until(ctx, end context.Context) (context.Context, func()) {
 	}
 }
 
-// pause waits before the n-th try of something, n from 1 on: longer each time, and
-// not quite as long as others that wait. It returns early when ctx ends.
-func pause(ctx context.Context, n int) {
-	d := min(firstBackoff<<min(n-1, 16), MaxBackoff)
-	t := time.NewTimer(d/2 + rand.N(d/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
+// retryPolicy is the pause before something is tried again, not quite as long as that of
+// others that wait.
+var retryPolicy = backoff.Policy{First: 20 * time.Millisecond, Max: MaxBackoff, Jitter: 0.5}

@@ -58,7 +58,7 @@ func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, 
 			yield(mainstem.Record{}, err)
 			return
 		}
-		pause(ctx, failures)
+		retryPolicy.Wait(ctx, failures)
 	}
 }
 

@@ -10,17 +10,21 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
+
+// acceptAgain is the pause while the operating system has no file for a connection.
+var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
 
 // accept accepts connections until the listener is closed.
 func (e *Endpoint) accept() {
 	defer e.running.Done()
-	pause := time.Duration(0)
+	failures := 0
 	for {
 		c, err := e.listener.Accept()
 		switch {
 		case err == nil:
-			pause = 0
+			failures = 0
 			if !e.enter(c) { // here, in the order of arrival: goroutines may overtake each other
 				_ = c.Close()
 				continue
@@ -31,23 +35,11 @@ func (e *Endpoint) accept() {
 			return
 		default: // no file, no memory: later there may be
 			e.log.warn("cannot accept connections", "err", err)
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			if !e.rest(pause) {
+			failures++
+			if !acceptAgain.Wait(e.life, failures) {
 				return
 			}
 		}
-	}
-}
-
-// rest waits, and returns false if the endpoint was closed meanwhile.
-func (e *Endpoint) rest(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-e.life.done:
-		return false
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // dial is the making of a session by this end, for all who want it.
@@ -118,12 +119,7 @@ func (e *Endpoint) dial(name string, k *known, d *dial) {
 
 // pause returns how long to wait after n failures: a random part of a time that doubles.
 func (e *Endpoint) pause(n int) time.Duration {
-	d := e.o.MinBackoff
-	for i := 1; i < n && d < e.o.MaxBackoff; i++ {
-		d *= 2
-	}
-	d = min(d, e.o.MaxBackoff)
-	return d/2 + rand.N(d/2+1)
+	return backoff.Policy{First: e.o.MinBackoff, Max: e.o.MaxBackoff, Jitter: 0.5}.Delay(n)
 }
 
 // connect calls the node until there is a session, or it is clear that there will be none.
@@ -152,7 +148,7 @@ func (e *Endpoint) connect(name string, k *known, d *dial) error {
 			over = w.Session // it has a session that this end does not have
 			continue
 		}
-		if !e.rest(e.o.MinBackoff/2 + rand.N(e.o.MinBackoff)) {
+		if !backoff.Sleep(e.life, e.o.MinBackoff/2+rand.N(e.o.MinBackoff)) {
 			return ErrClosed
 		}
 	}
@@ -322,7 +318,7 @@ func (p *Peer) rejoin(s *stream, failures int) bool {
 	if !p.dials {
 		pause += p.e.o.Resume / patientShare
 	}
-	if (failures > 0 || !p.dials) && !p.rest(pause) {
+	if (failures > 0 || !p.dials) && !backoff.Sleep(p.life, pause) {
 		return false
 	}
 	if s.connected() {
@@ -347,16 +343,4 @@ func (p *Peer) rejoin(s *stream, failures int) bool {
 		p.e.log.warnOf(p.name, "cannot resume", "peer", p.name, "stream", s.index, "err", err)
 	}
 	return err == nil
-}
-
-// rest waits, and returns false if the session ended meanwhile.
-func (p *Peer) rest(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-p.done:
-		return false
-	}
 }

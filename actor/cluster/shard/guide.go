@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/lease"
@@ -403,11 +402,6 @@ func (p *place[M]) waiting(others bool) bool {
 		}
 	}
 	return false
-}
-
-// pause is how long to wait before what has failed so often is tried again.
-func pause(failures int) time.Duration {
-	return min(firstPause<<min(failures, 10), maxPause)
 }
 
 var errLost = errors.New("the lease was lost meanwhile")

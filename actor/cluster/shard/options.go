@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/lease"
 )
 
@@ -25,9 +26,10 @@ const (
 // How long things take that others are to do.
 const (
 	flushPatience = 30 * time.Second // for the old way to be empty
-	firstPause    = 100 * time.Millisecond
-	maxPause      = 10 * time.Second // before what failed is tried again
 )
+
+// retryPolicy is the pause before a request that failed is sent again.
+var retryPolicy = backoff.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
 // Options configure a [Region]; nil means the defaults. They are copied. All
 // regions of one name must have the same Shards.

@@ -104,7 +104,7 @@ func (g *guide[M]) outcome(c *actor.Context[any], o outcome) error {
 		}
 		g.announcing = false
 		if want := g.hosts && g.leaving == nil; want != g.shares() { // it is not seen yet, or failed
-			c.After(firstPause, func() error { g.look(c); return nil })
+			c.After(retryPolicy.First, func() error { g.look(c); return nil })
 		}
 		g.finish(c)
 		return nil
@@ -142,7 +142,7 @@ func (g *guide[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
 
 // fail lets a shard be for a while.
 func (g *guide[M]) fail(c *actor.Context[any], p *place[M], shard int) {
-	p.retry = c.After(pause(p.failures), func() error {
+	p.retry = c.After(retryPolicy.Delay(p.failures+1), func() error {
 		p.retry = nil
 		g.lookAt(c, shard)
 		return nil
