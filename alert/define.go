@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // define runs a statement that changes what there is, not what is in it.
@@ -76,10 +77,7 @@ func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
 func (s *Server) adopt(sc *schema) {
 	s.recent.forget()
 	s.schema.Store(sc)
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	wake.Signal(s.changed)
 }
 
 // become makes a schema that of the transaction, and of the server later.

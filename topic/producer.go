@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -283,10 +284,7 @@ func (p *Producer) sealAllLocked() {
 }
 
 func (p *Producer) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	wake.Signal(p.wake)
 }
 
 func (p *Producer) failLocked(err error) {

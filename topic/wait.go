@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/follow"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // Waiter wakes when any partition of a set grows. It costs no goroutine: one
@@ -68,8 +70,12 @@ func (w *Waiter) Add(ctx context.Context, t *Topic, partition int32) error {
 	if w.mu.closed {
 		return closed(op)
 	}
-	if _, ok := w.mu.parts[p]; ok && t.hub.running() {
-		return nil
+	if _, ok := w.mu.parts[p]; ok {
+		if t.hub.running() {
+			return nil
+		}
+		t.hub.remove(p, w)
+		delete(w.mu.parts, p)
 	}
 	if err := t.hub.add(ctx, p, w); err != nil {
 		return err
@@ -139,20 +145,17 @@ func (w *Waiter) signal(p *partition) {
 	w.grown.Lock()
 	w.grown.parts[p] = struct{}{}
 	w.grown.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is awake already
-	}
+	wake.Signal(w.wake)
 }
 
 // hub follows a topic's space and wakes the waiters of its partitions.
 //
-// Lock order: Waiter.mu, hub.mu, then Catalog.mu or Waiter.grown.
+// Lock order: Waiter.mu, hub.mu, then Catalog.mu or the lock of waiters, Waiter.grown.
 type hub struct {
-	t  *Topic
-	mu struct {
+	t       *Topic
+	waiters wake.Set[*partition, *Waiter] // gets one only under mu
+	mu      struct {
 		sync.Mutex
-		waiters map[*partition]map[*Waiter]struct{}
 		on      bool // a follower runs
 		retired bool
 		stop    context.CancelFunc // of the follower
@@ -162,12 +165,6 @@ type hub struct {
 // idleRecords is how many records in a row a follower takes without anybody
 // waiting before it stops: a consumer that is busy with what it got comes back.
 const idleRecords = 1024
-
-// Pauses of a follower before it tries again after an error of the log.
-const (
-	minFollowPause = 10 * time.Millisecond
-	maxFollowPause = time.Second
-)
 
 func (h *hub) running() bool {
 	h.mu.Lock()
@@ -193,13 +190,7 @@ func (h *hub) add(ctx context.Context, p *partition, w *Waiter) error {
 			return closed("wait")
 		}
 	}
-	if h.mu.waiters == nil {
-		h.mu.waiters = map[*partition]map[*Waiter]struct{}{}
-	}
-	if h.mu.waiters[p] == nil {
-		h.mu.waiters[p] = map[*Waiter]struct{}{}
-	}
-	h.mu.waiters[p][w] = struct{}{}
+	h.waiters.Add(w, []*partition{p})
 	return nil
 }
 
@@ -217,14 +208,7 @@ func (h *hub) startLocked(after mainstem.Position) bool {
 	return true
 }
 
-func (h *hub) remove(p *partition, w *Waiter) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.mu.waiters[p], w)
-	if len(h.mu.waiters[p]) == 0 {
-		delete(h.mu.waiters, p)
-	}
-}
+func (h *hub) remove(p *partition, w *Waiter) { h.waiters.Remove(w, []*partition{p}) }
 
 // retire stops the follower for good and wakes everybody.
 func (h *hub) retire() {
@@ -234,50 +218,29 @@ func (h *hub) retire() {
 	if h.mu.stop != nil {
 		h.mu.stop()
 	}
-	h.wakeAllLocked()
-}
-
-func (h *hub) wakeAllLocked() {
-	for p, ws := range h.mu.waiters {
-		for w := range ws {
-			w.signal(p)
-		}
-	}
+	h.wakeAll()
 }
 
 func (h *hub) wakeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.wakeAllLocked()
+	h.waiters.WakeAll(func(p *partition, w *Waiter) { w.signal(p) })
 }
 
 // follow runs until ctx ends, or until nobody has waited for a while.
 func (h *hub) follow(ctx context.Context, after mainstem.Position) {
-	pause := minFollowPause
 	idle := 0
-	for ctx.Err() == nil {
-		for rec, err := range h.t.c.log.Feed(ctx, mainstem.Filter{Spaces: []string{h.t.space}, After: after, Follow: true}) {
-			if err != nil {
-				if errors.Is(err, mainstem.ErrClosed) {
-					// Waking once is not enough: who looks again may find the log still
-					// readable for a moment, and would then wait for good.
-					h.t.c.stop()
-					h.retire()
-				}
-				break
-			}
-			after, pause = rec.Position, minFollowPause
-			if h.t.observe(&rec) {
-				idle = 0
-			} else if idle++; idle > idleRecords && h.quit() {
-				return
-			}
+	err := follow.Feed(ctx, h.t.c.log, mainstem.Filter{Spaces: []string{h.t.space}, After: after}, func(rec *mainstem.Record) bool {
+		if h.t.observe(rec) {
+			idle = 0
+			return true
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-			pause = min(2*pause, maxFollowPause)
-		}
+		idle++
+		return idle <= idleRecords || !h.quit()
+	}, nil)
+	if errors.Is(err, mainstem.ErrClosed) {
+		// Waking once is not enough: who looks again may find the log still
+		// readable for a moment, and would then wait for good.
+		h.t.c.stop()
+		h.retire()
 	}
 }
 
@@ -285,7 +248,7 @@ func (h *hub) follow(ctx context.Context, after mainstem.Position) {
 func (h *hub) quit() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.mu.waiters) > 0 {
+	if h.waiters.Len() > 0 {
 		return false
 	}
 	h.mu.on = false
@@ -295,12 +258,8 @@ func (h *hub) quit() bool {
 
 // wake wakes the waiters of p and reports whether anybody waits for the topic.
 func (h *hub) wake(p *partition) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.mu.waiters[p] {
-		w.signal(p)
-	}
-	return len(h.mu.waiters) > 0
+	h.waiters.Wake(p, func(w *Waiter) { w.signal(p) })
+	return h.waiters.Len() > 0
 }
 
 // observe takes notice of a record of the topic's space. It reports whether

@@ -3,15 +3,16 @@ package pglog
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // hub wakes the readers that wait for a space, and only those: at once for commits of
@@ -21,12 +22,11 @@ type hub struct {
 	ctx    context.Context // ends when the hub is closed
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	set    wake.Set[string, *follower] // by space
 	mu     struct {
 		sync.Mutex
-		bySpace map[string]map[*follower]struct{}
-		all     map[*follower]struct{}
-		closed  bool
-		tried   chan struct{} // closed after the first attempt to listen; nil: nobody has followed yet
+		closed bool
+		tried  chan struct{} // closed after the first attempt to listen; nil: nobody has followed yet
 	}
 }
 
@@ -35,7 +35,7 @@ type follower struct {
 	h      *hub
 	wake   chan struct{} // capacity 1
 	spaces []string      // nil: all
-	seen   int64         // under the hub's mutex: nothing up to here is news
+	seen   atomic.Int64  // nothing up to here is news
 	calm   bool          // it has read successfully: it survives a lost server
 	tries  int
 }
@@ -43,8 +43,6 @@ type follower struct {
 func newHub(l *Log) *hub {
 	h := &hub{l: l}
 	h.ctx, h.cancel = context.WithCancel(l.life)
-	h.mu.bySpace = map[string]map[*follower]struct{}{}
-	h.mu.all = map[*follower]struct{}{}
 	return h
 }
 
@@ -57,15 +55,7 @@ func (h *hub) subscribe(ctx context.Context, op string, spaces []string) (*follo
 		h.mu.Unlock()
 		return nil, closed(op)
 	}
-	if spaces == nil {
-		h.mu.all[f] = struct{}{}
-	}
-	for _, name := range spaces {
-		if h.mu.bySpace[name] == nil {
-			h.mu.bySpace[name] = map[*follower]struct{}{}
-		}
-		h.mu.bySpace[name][f] = struct{}{}
-	}
+	h.set.Add(f, spaces)
 	if h.mu.tried == nil {
 		h.mu.tried = make(chan struct{})
 		h.wg.Add(1)
@@ -86,63 +76,29 @@ func (h *hub) subscribe(ctx context.Context, op string, spaces []string) (*follo
 	}
 }
 
-func (h *hub) unsubscribe(f *follower) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.mu.all, f)
-	for _, name := range f.spaces {
-		delete(h.mu.bySpace[name], f)
-		if len(h.mu.bySpace[name]) == 0 {
-			delete(h.mu.bySpace, name)
-		}
-	}
-}
+func (h *hub) unsubscribe(f *follower) { h.set.Remove(f, f.spaces) }
 
 // announce wakes those who follow one of the spaces and have not seen last yet; a last
 // of 0 is news for all of them.
 func (h *hub) announce(last int64, spaces []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, name := range spaces {
-		for f := range h.mu.bySpace[name] {
-			f.signalLocked(last)
-		}
-	}
-	for f := range h.mu.all {
-		f.signalLocked(last)
+		h.set.Wake(name, func(f *follower) { f.signal(last) })
 	}
 }
 
 // announceAll wakes everybody.
 func (h *hub) announceAll(last int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, set := range h.mu.bySpace {
-		for f := range set {
-			f.signalLocked(last)
-		}
-	}
-	for f := range h.mu.all {
-		f.signalLocked(last)
-	}
+	h.set.WakeAll(func(_ string, f *follower) { f.signal(last) })
 }
 
-func (f *follower) signalLocked(last int64) {
-	if last != 0 && last <= f.seen {
-		return
-	}
-	select {
-	case f.wake <- struct{}{}:
-	default:
+func (f *follower) signal(last int64) {
+	if last == 0 || last > f.seen.Load() {
+		wake.Signal(f.wake)
 	}
 }
 
 // saw says up to where the follower has read.
-func (f *follower) saw(position int64) {
-	f.h.mu.Lock()
-	defer f.h.mu.Unlock()
-	f.seen = position
-}
+func (f *follower) saw(position int64) { f.seen.Store(position) }
 
 // wait returns when there may be news.
 func (f *follower) wait(ctx context.Context, op string) error {
@@ -165,8 +121,7 @@ func (f *follower) survives(ctx context.Context, err error) bool {
 		return false
 	}
 	f.tries++
-	d := min(firstPause<<min(f.tries-1, 10), lastPause)
-	t := time.NewTimer(d/2 + rand.N(d/2))
+	t := time.NewTimer(retryPolicy.Delay(f.tries))
 	defer t.Stop()
 	select {
 	case <-t.C:

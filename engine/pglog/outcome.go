@@ -1,12 +1,12 @@
 package pglog
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // commit sends a group and gives each of its batches its outcome.
@@ -101,7 +101,7 @@ func (c *committer) retry(group []*waiter, err error, f fate) {
 	c.fail(failed, err, f)
 	c.requeue(repeated, f == lost)
 	if len(repeated) > 0 {
-		c.pause(tries)
+		retryPolicy.Wait(c.l.life, tries)
 	}
 }
 
@@ -119,22 +119,8 @@ func (c *committer) requeue(group []*waiter, doubt bool) {
 	c.state.Broadcast()
 }
 
-// The pause before a try doubles from firstPause to lastPause.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-)
-
-// pause waits before the next try, not quite as long as others that wait.
-func (c *committer) pause(tries int) {
-	d := min(firstPause<<min(tries-1, 10), lastPause)
-	t := time.NewTimer(d/2 + rand.N(d/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-c.l.life.Done():
-	}
-}
+// retryPolicy is the pause before the next try, not quite as long as that of others that wait.
+var retryPolicy = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second, Jitter: 0.5}
 
 // distribute gives each batch of a group its outcome and wakes those who follow.
 func (c *committer) distribute(group []*waiter, call *call, res *result) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // sweeper removes from the tables what readers no longer see: records whose time to live
@@ -52,10 +53,7 @@ func (s *sweeper) expiresAt(at int64) {
 }
 
 func (s *sweeper) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wake.Signal(s.wake)
 }
 
 func (s *sweeper) stop() {

@@ -111,7 +111,7 @@ func (b *Budget) wantedLocked() bool {
 }
 
 // Take takes n more bytes however many there are, for what is in memory already and
-// bounded by something else. Whoever acquires next waits the longer.
+// bounded by something else. The next Acquire waits longer for it.
 func (h *Hold) Take(n int64) {
 	if h.of == nil || n <= 0 {
 		return

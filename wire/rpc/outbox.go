@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
@@ -206,7 +207,7 @@ func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 			urgent := m.Len() == 1 || m.Full()
 			o.mu.Unlock()
 			if urgent {
-				notify(o.wake)
+				wake.Signal(o.wake)
 			}
 			return true
 		}
@@ -234,7 +235,7 @@ func (o *outbox) end() error {
 	o.mu.Lock()
 	o.mu.ended = true
 	o.mu.Unlock()
-	notify(o.wake)
+	wake.Signal(o.wake)
 	<-o.done
 	return o.mu.err // the sender is gone
 }
@@ -302,7 +303,7 @@ func (o *outbox) take() (m parcel, ended bool) {
 	m, ended = o.mu.filling, o.mu.ended
 	o.mu.filling, o.spare = o.spare, parcel{}
 	o.mu.Unlock()
-	notify(o.room)
+	wake.Signal(o.room)
 	return m, ended
 }
 
@@ -311,13 +312,5 @@ func (o *outbox) fail(err error) {
 	o.mu.err = errors.Join(o.mu.err, err)
 	o.mu.Unlock()
 	o.failed(err)
-	notify(o.room)
-}
-
-// notify sets a flag that one goroutine waits for.
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	wake.Signal(o.room)
 }
