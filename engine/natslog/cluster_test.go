@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -34,7 +35,7 @@ func TestOpenWaitsForServers(t *testing.T) {
 	t.Parallel()
 	cluster := testnats.NewCluster(t, 2, nil)
 	url := cluster.URL()
-	eventually(t, "the error says what is missing", func() error {
+	testkit.Succeeds(t, "the error says what is missing", func() error {
 		_, err := natslog.Open(url, &natslog.Options{Stream: "LOG", Replicas: 3, Timeout: time.Second})
 		var e *mainstem.Error
 		if !errors.As(err, &e) || e.Kind != mainstem.KindUnavailable {
@@ -136,7 +137,7 @@ func (l *load) progress(n int) {
 		return len(l.acked)
 	}
 	from := count()
-	eventually(l.t, "commits go on", func() error {
+	testkit.Succeeds(l.t, "commits go on", func() error {
 		if got := count() - from; got < n {
 			return fmt.Errorf("%d commits, want %d", got, n)
 		}
@@ -221,7 +222,7 @@ func follow(t *testing.T, log mainstem.Log) *trail {
 // sees waits until the follower has seen exactly want.
 func (tr *trail) sees(t *testing.T, want []string) {
 	t.Helper()
-	eventually(t, "the follower sees everything", func() error {
+	testkit.Succeeds(t, "the follower sees everything", func() error {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		if tr.err != nil {
@@ -239,21 +240,6 @@ func (tr *trail) sees(t *testing.T, want []string) {
 
 // patience is how long a test waits for what must happen.
 const patience = 60 * time.Second
-
-func eventually(t *testing.T, what string, ok func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ok()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v it is still not so that %s: %v", patience, what, err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
 
 func open(t *testing.T, url string, o natslog.Options) *natslog.Log {
 	t.Helper()
@@ -305,7 +291,7 @@ func TestFailover(t *testing.T) {
 	order := l.check(open(t, cluster.URL(), o))
 	follower.sees(t, order)
 	for _, log := range logs {
-		eventually(t, "every process sees the same", func() error {
+		testkit.Succeeds(t, "every process sees the same", func() error {
 			if p, err := log.Head(t.Context()); err != nil || int(p) != 2*len(order) {
 				return fmt.Errorf("head %d, want %d: %v", p, 2*len(order), err)
 			}

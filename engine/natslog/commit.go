@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // groupBytes is how much waiting batches are put into one frame, about; a single
@@ -57,10 +58,7 @@ func (q *queue) put(r *request) bool {
 		return false
 	}
 	q.mu.waiting = append(q.mu.waiting, r)
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	wake.Signal(q.wake)
 	return true
 }
 
@@ -196,7 +194,7 @@ func (l *Log) commitGroup(group []*request) {
 			}
 			err = l.place(group, f, parts, last, deadline)
 		case slices.ContainsFunc(group, func(r *request) bool { return !r.sure }):
-			err = l.confirm(last, deadline)
+			err = l.confirm(group, last, deadline)
 		}
 		if err == nil {
 			for _, r := range group {
@@ -407,7 +405,7 @@ func (l *Log) settle(f *frame, parts []part, last uint64) {
 func (l *Log) applyLocked(f *frame, u *unit) {
 	before := l.st.clock.setBacks
 	for _, sp := range l.st.apply(f, u) {
-		l.followers.notify(sp.name)
+		l.followers.Wake(sp.name, wake.Signal)
 	}
 	if l.st.clock.setBacks != before && l.loaded {
 		l.warnSetBack()
@@ -416,10 +414,18 @@ func (l *Log) applyLocked(f *frame, u *unit) {
 }
 
 // confirm returns nil if the message last is the newest of the stream, else, when
-// the state has caught up, errAgain.
-func (l *Log) confirm(last uint64, deadline time.Time) error {
+// the state has caught up, errAgain. It tries until the deadline, or until nobody in the
+// group waits any more: nothing is written, so nobody is left in doubt.
+func (l *Log) confirm(group []*request, last uint64, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(l.ctx, deadline)
 	defer cancel()
+	for _, r := range group {
+		defer context.AfterFunc(r.ctx, func() {
+			if abandoned(group) {
+				cancel()
+			}
+		})()
+	}
 	newest, err := l.newestSeq(ctx)
 	if err != nil {
 		return notWritten(mapError("commit", err))

@@ -27,10 +27,11 @@ func (l *Log) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Re
 			return
 		}
 		f.Spaces, f.KeyPrefix = distinct(f.Spaces), bytes.Clone(f.KeyPrefix)
-		var w *follower
+		var w chan struct{}
 		if f.Follow {
-			w = l.followers.subscribe(f.Spaces)
-			defer l.followers.unsubscribe(w)
+			w = make(chan struct{}, 1)
+			l.followers.Add(w, f.Spaces)
+			defer l.followers.Remove(w, f.Spaces)
 		}
 		l.feedOn(ctx, f, w, yield)
 	}
@@ -46,7 +47,7 @@ func distinct(names []string) []string {
 }
 
 // feedOn yields what there is, and with a follower goes on when there is more.
-func (l *Log) feedOn(ctx context.Context, f mainstem.Filter, w *follower, yield func(mainstem.Record, error) bool) {
+func (l *Log) feedOn(ctx context.Context, f mainstem.Filter, w <-chan struct{}, yield func(mainstem.Record, error) bool) {
 	for {
 		if l.ctx.Err() != nil || ctx.Err() != nil {
 			yield(mainstem.Record{}, l.ended(ctx, "feed", time.Time{}, "records"))

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
@@ -36,7 +37,7 @@ type Log struct {
 	clock     *wallclock.Clock
 	queue     queue
 	cache     *cache
-	followers followers
+	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
 	pace      pace
 	readers   readers
 
@@ -74,7 +75,7 @@ func (l *Log) Close() error {
 	l.closing.Do(func() {
 		close(l.stopping)
 		l.cancel()
-		l.followers.wakeAll()
+		l.wakeFollowers()
 		l.running.Wait()
 		l.end()
 		if l.owned {
@@ -174,10 +175,7 @@ func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) erro
 	l.waiters = append(l.waiters, waiter{seq, done})
 	seen := l.st.seq
 	l.mu.Unlock()
-	select {
-	case l.hurry <- struct{}{}:
-	default:
-	}
+	wake.Signal(l.hurry)
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {

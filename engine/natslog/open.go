@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/redact"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
@@ -20,6 +21,13 @@ import (
 // MinServer is the oldest NATS server with all that the engine needs: atomic batch
 // publish came with it.
 const MinServer = "2.12.0"
+
+// A connection whose server answers no ping for so long is given up, and made anew: the
+// client's own limit is minutes, and TCP, while nothing arrives, sends ever less often.
+const (
+	pingEvery = 2 * time.Second
+	maxPings  = 3
+)
 
 // metadataFormat is the entry of a stream's metadata that says what it carries.
 const (
@@ -51,6 +59,7 @@ func Open(address string, o *Options) (*Log, error) {
 	c = c.withDefaults()
 	options := append(c.report(),
 		nats.Name("mainstem"), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),
 		nats.ReconnectBufSize(-1), // what cannot be sent fails: a commit tries again itself
 	)
 	conn, err := nats.Connect(servers, append(options, c.Connect...)...)
@@ -156,15 +165,15 @@ func checkServer(version string) error {
 	return nil
 }
 
-// maxOpenPause bounds the pause between two attempts to create the stream.
-const maxOpenPause = time.Second
+// openAgain is the pause between two attempts to create the stream.
+var openAgain = backoff.Policy{First: retryPause, Max: time.Second}
 
 // ensureStream creates the stream unless it exists, checks that it can carry a log,
 // and returns the sequence of its newest message. Servers that have just started may
 // not know each other yet: it tries again until ctx is done.
 func (l *Log) ensureStream(ctx context.Context) (last uint64, err error) {
 	var refusal error // the newest answer of a server
-	for pause := retryPause; ; {
+	for failures := 0; ; {
 		s, err := l.findStream(ctx)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			continue // another process has just created it
@@ -181,13 +190,13 @@ func (l *Log) ensureStream(ctx context.Context) (last uint64, err error) {
 		if e.Kind == mainstem.KindInvalid || e.Kind == mainstem.KindNotFound || e.Kind == mainstem.KindDenied {
 			return 0, e
 		}
-		if ctx.Err() != nil || !l.pause(pause) {
+		failures++
+		if ctx.Err() != nil || !l.pause(openAgain.Delay(failures)) {
 			if refusal != nil {
 				e = mapError("open stream "+l.opts.Stream, refusal)
 			}
 			return 0, e
 		}
-		pause = min(2*pause, maxOpenPause)
 	}
 }
 

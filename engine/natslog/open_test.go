@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -110,7 +111,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 			if _, err := js.Publish(t.Context(), subject, nil); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "a message that is not ours is damage", func() error {
+			testkit.Succeeds(t, "a message that is not ours is damage", func() error {
 				if _, err := log.Head(t.Context()); !errors.Is(err, mainstem.ErrCorrupt) {
 					return fmt.Errorf("head: %v, want Corrupt", err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -35,7 +36,7 @@ func one(id, value string) *mainstem.Batch {
 func openHasty(t *testing.T, url string, o natslog.Options) *natslog.Log {
 	t.Helper()
 	var log *natslog.Log
-	eventually(t, "the log opens", func() (err error) {
+	testkit.Succeeds(t, "the log opens", func() (err error) {
 		log, err = natslog.Open(url, &o)
 		return err
 	})
@@ -50,7 +51,7 @@ func openHasty(t *testing.T, url string, o natslog.Options) *natslog.Log {
 // commitAtLast commits a batch with an ID on such a log.
 func commitAtLast(t *testing.T, log mainstem.Log, b *mainstem.Batch) {
 	t.Helper()
-	eventually(t, "the batch is committed", func() error {
+	testkit.Succeeds(t, "the batch is committed", func() error {
 		_, err := log.Commit(t.Context(), b)
 		return err
 	})
@@ -93,14 +94,14 @@ func TestLostAnswerIsAnUnknownOutcome(t *testing.T) {
 	if !errors.Is(err, mainstem.ErrUnknownOutcome) || !errors.Is(err, mainstem.ErrUnavailable) {
 		t.Fatalf("commit without an answer: %v, want Unavailable with an unknown outcome", err)
 	}
-	eventually(t, "what was sent has arrived", func() error {
+	testkit.Succeeds(t, "what was sent has arrived", func() error {
 		if got := values(t, direct); got != "1 2" {
 			return fmt.Errorf("the key holds %q", got)
 		}
 		return nil
 	})
 	p.heal()
-	eventually(t, "the connection is back", func() error {
+	testkit.Succeeds(t, "the connection is back", func() error {
 		r, err := log.Commit(t.Context(), one("second", "2"))
 		if err == nil && (!r.Duplicate || r.Versions[0] != 2) {
 			t.Fatalf("the batch was written again: %+v", r)
@@ -180,7 +181,7 @@ func TestNoServer(t *testing.T) {
 	log := openHasty(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond})
 	commitAtLast(t, log, one("first", "1"))
 	srv.Stop()
-	eventually(t, "the client has noticed", func() error {
+	testkit.Succeeds(t, "the client has noticed", func() error {
 		_, err := log.Commit(t.Context(), one("", "2"))
 		var e *mainstem.Error
 		if !errors.As(err, &e) || e.Kind != mainstem.KindUnavailable {
@@ -197,7 +198,7 @@ func TestNoServer(t *testing.T) {
 		t.Fatalf("a commit that was given up: %v, want Canceled", err)
 	}
 	srv.Start()
-	eventually(t, "commits work again", func() error {
+	testkit.Succeeds(t, "commits work again", func() error {
 		_, err := log.Commit(t.Context(), one("", "4"))
 		return err
 	})

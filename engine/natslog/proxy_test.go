@@ -14,8 +14,9 @@ type proxy struct {
 	server   string // host:port
 	running  sync.WaitGroup
 
-	dropAnswers  atomic.Bool // what the server sends is lost
-	dropRequests atomic.Bool // what clients send is lost
+	dropAnswers  atomic.Bool  // what the server sends is lost
+	dropRequests atomic.Bool  // what clients send is lost
+	cuts         atomic.Int32 // what comes over connections from before the last cut is lost
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // both sides of all connections
@@ -50,13 +51,14 @@ func (p *proxy) accept() {
 		p.mu.Lock()
 		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 		p.mu.Unlock()
-		p.running.Go(func() { p.pass(server, client, &p.dropRequests) })
-		p.running.Go(func() { p.pass(client, server, &p.dropAnswers) })
+		cuts := p.cuts.Load()
+		p.running.Go(func() { p.pass(server, client, &p.dropRequests, cuts) })
+		p.running.Go(func() { p.pass(client, server, &p.dropAnswers, cuts) })
 	}
 }
 
 // pass copies from one side to the other until one of them ends, then ends both.
-func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool) {
+func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts int32) {
 	defer func() {
 		_ = to.Close()
 		_ = from.Close()
@@ -71,7 +73,7 @@ func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		if drop.Load() {
+		if drop.Load() || p.cuts.Load() != cuts {
 			continue
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
@@ -79,6 +81,10 @@ func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool) {
 		}
 	}
 }
+
+// cut loses everything on the connections there are, as when a host is gone: neither side
+// is told.
+func (p *proxy) cut() { p.cuts.Add(1) }
 
 // heal ends all connections, whose streams have holes, and loses nothing from now on.
 func (p *proxy) heal() {

@@ -315,17 +315,18 @@ func (l *Log) Read(ctx context.Context, space string, key []byte, v mainstem.Ver
 			yield(mainstem.Record{}, err)
 			return
 		}
-		var w *follower
+		var w chan struct{}
 		if v.Follow {
-			w = l.followers.subscribe([]string{space})
-			defer l.followers.unsubscribe(w)
+			w = make(chan struct{}, 1)
+			l.followers.Add(w, []string{space})
+			defer l.followers.Remove(w, []string{space})
 		}
 		l.readOn(ctx, space, key, v, w, yield)
 	}
 }
 
 // readOn reads, and with a follower goes on when there is more.
-func (l *Log) readOn(ctx context.Context, space string, key []byte, v mainstem.Versions, w *follower, yield func(mainstem.Record, error) bool) {
+func (l *Log) readOn(ctx context.Context, space string, key []byte, v mainstem.Versions, w <-chan struct{}, yield func(mainstem.Record, error) bool) {
 	for {
 		leave := l.readers.enter()
 		records, head, err := l.versions(space, key, v)
@@ -388,10 +389,10 @@ func (l *Log) versions(space string, name []byte, v mainstem.Versions) ([]*recor
 }
 
 // wait waits until w is woken.
-func (l *Log) wait(ctx context.Context, op string, w *follower) error {
+func (l *Log) wait(ctx context.Context, op string, w <-chan struct{}) error {
 	began := time.Now()
 	select {
-	case <-w.wake:
+	case <-w:
 		if l.ctx.Err() != nil {
 			return l.ended(ctx, op, began, "records")
 		}

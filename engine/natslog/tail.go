@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // How the tail reads the stream.
@@ -37,11 +38,21 @@ type pending struct {
 
 // follow is the goroutine that keeps the state up to date with what other processes
 // write. It reads headers only: values stay on the servers until they are asked for.
+// Servers may be away for hours: it tries again every retryPause, but logs only the first
+// failure and the success that follows.
 func (l *Log) follow() {
 	defer l.running.Done()
+	var failing bool
+	read := func() {
+		if failing {
+			l.opts.Logger.Info("the stream can be read again", "stream", l.opts.Stream)
+		}
+		failing = false
+	}
 	for l.ctx.Err() == nil {
-		if err := l.tail(); err != nil && l.ctx.Err() == nil {
-			l.opts.Logger.Warn("reading the stream again", "stream", l.opts.Stream, "error", err)
+		if err := l.tail(read); err != nil && l.ctx.Err() == nil && !failing {
+			l.opts.Logger.Warn("the stream cannot be read; it is tried again until it can", "stream", l.opts.Stream, "error", err)
+			failing = true
 		}
 		if l.broken() != nil || !l.pause(retryPause) {
 			return
@@ -50,11 +61,16 @@ func (l *Log) follow() {
 }
 
 // tail reads the stream until that fails, or the session ends: what was on its way then
-// is lost.
-func (l *Log) tail() error {
+// is lost. It calls read after every answer of the servers.
+func (l *Log) tail(read func()) (err error) {
 	l.mu.RLock()
 	session := l.session
 	l.mu.RUnlock()
+	defer func() {
+		if session.Err() != nil {
+			err = nil
+		}
+	}()
 	life, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	defer context.AfterFunc(session, cancel)()
@@ -70,6 +86,7 @@ func (l *Log) tail() error {
 		if err != nil {
 			return err
 		}
+		read()
 		if n > 0 {
 			continue
 		}
@@ -241,6 +258,11 @@ func (l *Log) abandonLocked() {
 	}
 }
 
+// wakeFollowers lets every reader that waits look again.
+func (l *Log) wakeFollowers() {
+	l.followers.WakeAll(func(_ string, c chan<- struct{}) { wake.Signal(c) })
+}
+
 // breakDown makes the log unusable: the stream holds what this engine cannot read.
 func (l *Log) breakDown(err error) {
 	l.opts.Logger.Error("the log is unusable", "stream", l.opts.Stream, "error", err)
@@ -248,7 +270,7 @@ func (l *Log) breakDown(err error) {
 	defer l.mu.Unlock()
 	l.damage = mapError("read stream", err)
 	l.seqLocked()
-	l.followers.wakeAll()
+	l.wakeFollowers()
 }
 
 var (

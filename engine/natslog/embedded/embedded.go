@@ -52,6 +52,7 @@ type Log struct {
 	server *server.Server
 	conn   *nats.Conn
 	lock   *os.File
+	dir    string
 }
 
 // Open starts a server with its store in dir and opens the log on it. It creates
@@ -71,14 +72,11 @@ func Open(dir string, o *Options) (*Log, error) {
 	if _, err := os.Stat(dir); c.Log.MustExist && errors.Is(err, fs.ErrNotExist) {
 		return nil, failed(dir, mainstem.KindNotFound, err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, failed(dir, mainstem.KindUnavailable, err)
-	}
-	lock, err := lockFile(filepath.Join(dir, "mainstem.lock"))
+	lock, err := lockDirectory(dir)
 	if err != nil {
-		return nil, failed(dir, mainstem.KindUnavailable, fmt.Errorf("another process uses the directory: %w", err))
+		return nil, err
 	}
-	l := &Log{lock: lock}
+	l := &Log{lock: lock, dir: dir}
 	if err := l.start(dir, so, &c.Log); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -122,6 +120,7 @@ func (l *Log) Close() error {
 		l.server.WaitForShutdown()
 	}
 	if l.lock != nil {
+		_ = os.Remove(filepath.Join(l.dir, ownerName))
 		err = errors.Join(err, l.lock.Close())
 		l.lock = nil
 	}

@@ -2,6 +2,12 @@ package embedded_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -49,11 +55,13 @@ func TestOneProcessAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := embedded.Open(dir, nil); !errors.Is(err, mainstem.ErrUnavailable) {
-		if err == nil {
-			_ = second.Close()
-		}
-		t.Fatalf("a second open of the directory: %v, want Unavailable", err)
+	second, err := embedded.Open(dir, nil)
+	if err == nil {
+		_ = second.Close()
+	}
+	by := fmt.Sprintf("the log is in use by process %d, ", os.Getpid())
+	if !errors.Is(err, mainstem.ErrUnavailable) || !strings.Contains(err.Error(), by) {
+		t.Fatalf("a second open of the directory: %v, want Unavailable, %s", err, by)
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
@@ -63,6 +71,32 @@ func TestOneProcessAtATime(t *testing.T) {
 	}
 	if err := errors.Join(log.Close(), log.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDirectoryCannotBeWritten says why, and not that another process has it.
+func TestDirectoryCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embedded.Open(file, nil); mainstem.KindOf(err) != mainstem.KindInvalid {
+		t.Errorf("a file: %v, want Invalid", err)
+	}
+	path := func(err error) error { return &fs.PathError{Op: "open", Path: "/log/mainstem.lock", Err: err} }
+	for _, test := range []struct {
+		err  error
+		kind mainstem.Kind
+	}{
+		{path(syscall.EACCES), mainstem.KindDenied},
+		{path(syscall.EPERM), mainstem.KindDenied},
+		{path(syscall.EROFS), mainstem.KindUnavailable},
+		{path(syscall.ENOSPC), mainstem.KindUnavailable},
+	} {
+		err := embedded.DirectoryError("/log", test.err)
+		if mainstem.KindOf(err) != test.kind || strings.Contains(err.Error(), "process") {
+			t.Errorf("%v: %v, want kind %v", test.err, err, test.kind)
+		}
 	}
 }
 

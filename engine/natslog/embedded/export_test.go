@@ -1,0 +1,3 @@
+package embedded
+
+var DirectoryError = directoryError
