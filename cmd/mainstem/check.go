@@ -16,7 +16,7 @@ func (m *Main) check() *cobra.Command {
 		Long: `Walk the whole log and verify that everything in it is as it was written. Problems
 are shown one a line; if there are any, the exit status is 1. A clock that is not
 believed, or behind the newest record, is shown too, but is no problem of the log: see
-mainstem clock.`,
+mainstem clock. A directory that cannot be written is only read.`,
 		Example: `  mainstem check --log ./mainstem-data
   mainstem check --log http://127.0.0.1:8080 --json`,
 		Args: args(0, 0),

@@ -14,10 +14,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/uuid"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // scratchPrefix names the checkpoint that a backup streams from.
@@ -27,11 +27,7 @@ const scratchPrefix = "backup-"
 // write-ahead log: sorted files are hard links while they are copied. Commits go
 // on meanwhile.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return mapError("backup", err)
-	}
-	dir := l.dir.join(dbDir + "/" + scratchPrefix + id.String())
+	dir := l.dir.join(dbDir + "/" + scratchPrefix + uuid.Random().String())
 	defer l.opts.FS.RemoveAll(dir)
 	if err := l.checkpoint(ctx, dir); err != nil {
 		return err
@@ -57,6 +53,8 @@ func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	}
 	defer l.readers.end()
 	return withoutOutcome(l.exclusive(ctx, "backup", func(*tx) error {
+		l.copying.Lock()
+		defer l.copying.Unlock()
 		err := l.db.Checkpoint(dir, pebble.WithFlushedWAL())
 		if serr := l.sound("backup"); serr != nil {
 			err = serr // what Pebble saw then is not what happened

@@ -265,7 +265,7 @@ func (c *check) index(k, v []byte) error {
 		_, _, err = format.DecodeIDOrderKey(k)
 	case format.TagClock:
 		if len(k) > 1 {
-			_, err = format.DecodeClockMark(k, v)
+			_, _, _, err = format.DecodeClockMark(k, v)
 		}
 	}
 	if err != nil {

@@ -82,7 +82,7 @@ func (t *tx) setBack() {
 			t.del(format.AppendClockKey(nil, m.Position))
 		}
 	}
-	t.set(format.AppendClockKey(nil, mark.Position), format.AppendClockMark(nil, format.ClockMark(mark)))
+	t.set(format.AppendClockKey(nil, mark.Position), format.AppendClockMark(nil, mark.High, mark.Clock))
 	t.remark(marks, t.Now)
 	t.onPublish(func() {
 		t.l.setBacks.Add(1)
@@ -163,11 +163,11 @@ func (l *Log) loadClock(latest int64) error {
 			l.unmoved.Store(true)
 			return nil
 		}
-		m, err := format.DecodeClockMark(k, v)
-		if err != nil || len(marks) > 0 && m.Clock <= marks[len(marks)-1].Clock {
+		position, high, clock, err := format.DecodeClockMark(k, v)
+		if err != nil || len(marks) > 0 && clock <= marks[len(marks)-1].Clock {
 			return fmt.Errorf("clock mark %x: %w", k, format.ErrCorrupt)
 		}
-		marks = append(marks, wallclock.Mark(m))
+		marks = append(marks, wallclock.Mark{Position: position, High: high, Clock: clock})
 		return nil
 	})
 	switch n := len(marks); {

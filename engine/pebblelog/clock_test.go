@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 const year = 365 * 24 * time.Hour
@@ -39,13 +38,13 @@ type clocked struct {
 	*pebblelog.Log
 	dir     string
 	options pebblelog.Options
-	out     *lines
+	out     testkit.Lines
 	last    time.Time // of the newest receipt
 }
 
 func openClocked(t *testing.T) *clocked {
-	c := &clocked{T: t, clocks: newClocks(), dir: t.TempDir(), out: new(lines)}
-	c.options = pebblelog.Options{Now: c.now, Monotonic: c.monotonic, Logger: slog.New(slog.NewTextHandler(c.out, nil))}
+	c := &clocked{T: t, clocks: newClocks(), dir: t.TempDir()}
+	c.options = pebblelog.Options{Now: c.now, Monotonic: c.monotonic, Logger: c.out.Logger()}
 	c.reopen()
 	for name, p := range map[string]mainstem.Policy{
 		"one": {History: 1}, "quiet": {History: 1, NoFeed: true}, "few": {History: 3}, "all": {},
@@ -201,7 +200,7 @@ func TestClockComesBack(t *testing.T) {
 			if err != nil || s.Held != 0 || s.TimesAhead < year-2*time.Hour {
 				t.Fatalf("the clock is %+v, %v", s, err)
 			}
-			if n := strings.Count(c.out.String(), "the clock was set back"); n != 1 {
+			if n := c.out.Count("the clock was set back"); n != 1 {
 				t.Fatalf("it was logged %d times:\n%s", n, c.out.String())
 			}
 			// A year later all is as it was.
@@ -225,7 +224,7 @@ func TestClockComesBackUnseen(t *testing.T) {
 	c.reopen()
 	c.set(-year)
 	c.pass(time.Second)
-	eventually(t, "the clock is noticed", func() error {
+	testkit.Succeeds(t, "the clock is noticed", func() error {
 		s, err := c.Clock(t.Context())
 		if err == nil && s.SetBacks == 0 {
 			err = errors.New("not yet")
@@ -233,7 +232,7 @@ func TestClockComesBackUnseen(t *testing.T) {
 		return err
 	})
 	c.pass(time.Second)
-	eventually(t, "the record expires", func() error {
+	testkit.Succeeds(t, "the record expires", func() error {
 		if r, err := c.Get(t.Context(), "one", []byte("ahead")); err == nil {
 			return fmt.Errorf("it expires at %s, it is %s", r.Expires, c.now())
 		}
@@ -260,7 +259,7 @@ func TestForwardJump(t *testing.T) {
 			if err != nil || s.Held < year || s.Jumps != 1 {
 				t.Fatalf("the clock is %+v, %v", s, err)
 			}
-			if n := strings.Count(c.out.String(), "the clock jumped forward"); n != 1 {
+			if n := c.out.Count("the clock jumped forward"); n != 1 {
 				t.Fatalf("it was logged %d times:\n%s", n, c.out.String())
 			}
 			switch end {
@@ -385,41 +384,4 @@ func TestFormatRises(t *testing.T) {
 	c.sees(ttlSpaces, "restored", "a", "b", "c")
 	c.pass(time.Hour)
 	c.sees(ttlSpaces, "restored, an hour later")
-}
-
-// lines collects what is logged.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// eventually waits until check returns nil.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		select {
-		case <-t.Context().Done():
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }

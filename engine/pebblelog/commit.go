@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // committer is the queue in front of the log. The first goroutine to find
@@ -410,11 +411,17 @@ func (t *tx) finish(run []*waiter) {
 	l.flight.end()
 	for _, ts := range t.staged {
 		if ts.dirty {
-			l.followers.notify(ts.s.name)
+			l.followers.Wake(ts.s.name, wake.Signal)
+		}
+		if ts.removed > 0 {
+			l.reclaimer.count(ts.s, ts.removed)
 		}
 	}
 	if t.expiry != 0 {
 		l.sweeper.expiresAt(t.expiry)
+	}
+	if t.limits {
+		l.sweeper.limited()
 	}
 	t.reset()
 }

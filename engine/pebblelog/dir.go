@@ -5,17 +5,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/uuid"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/inuse"
+	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // The files of a log's directory, besides format.IdentityName.
@@ -28,9 +27,6 @@ const (
 )
 
 var ownNames = []string{format.IdentityName, dbDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp", creatingName + ".tmp", relaxedName + ".tmp"}
-
-// maxOwner bounds what is read of an owner file, in bytes.
-const maxOwner = 512
 
 // directory is the part of a log that is not Pebble's: identity, lock, markers.
 type directory struct {
@@ -49,8 +45,9 @@ func (d *directory) exists(name string) bool {
 	return err == nil
 }
 
-// openDirectory locks the directory and says whether it holds a log already.
-func openDirectory(fsys vfs.FS, path string, mustExist bool) (d *directory, fresh bool, err error) {
+// openDirectory locks the directory and says whether it holds a log already, which it must
+// if it is only read.
+func openDirectory(fsys vfs.FS, path string, mustExist, readOnly bool) (d *directory, fresh bool, err error) {
 	d = &directory{fs: fsys, path: path}
 	if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) && mustExist {
 		return nil, false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + path, Err: errors.New("there is no such directory")}
@@ -58,8 +55,12 @@ func openDirectory(fsys vfs.FS, path string, mustExist bool) (d *directory, fres
 	if err := d.refuseForeign(mustExist); err != nil {
 		return nil, false, err
 	}
-	if err := d.make(""); err != nil {
-		return nil, false, mapError("open "+path, err)
+	if !readOnly {
+		if err := d.make(""); err != nil {
+			return nil, false, mapError("open "+path, err)
+		}
+	} else if !d.exists(format.IdentityName) {
+		return nil, false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + path, Err: errors.New("the directory holds no log")}
 	}
 	if d.lock, err = fsys.Lock(d.join(lockName)); err != nil {
 		return nil, false, d.lockError(err)
@@ -168,11 +169,7 @@ func (d *directory) corrupt(err error) error { return mapError("open "+d.path, e
 
 // establish makes a fresh directory a log: the last step of its creation.
 func (d *directory) establish(now time.Time) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
-	d.id = format.Identity{Format: format.First, ID: id.String(), Created: now.UTC().Truncate(time.Second)}
+	d.id = format.Identity{Format: format.First, ID: uuid.Sorted(now.UnixMilli()).String(), Created: now.UTC().Truncate(time.Second)}
 	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, d.id)); err != nil {
 		return err
 	}
@@ -202,31 +199,17 @@ func (d *directory) upgrade(version int) error {
 }
 
 func (d *directory) heldError(err error) error {
-	owner, rerr := d.readFile(ownerName, maxOwner)
-	by := "another process, which left no name"
-	if rerr == nil && len(owner) > 0 {
-		by = strings.ReplaceAll(strings.TrimSpace(string(owner)), "\n", ", ")
-	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "open " + d.path,
-		Err:  fmt.Errorf("the log is in use by %s (%w)", by, err),
-		Hint: "stop that process, or connect to it if it is a server (--log http://127.0.0.1:8080)",
-	}
+	owner, _ := d.readFile(ownerName, inuse.MaxOwner)
+	return inuse.Error(d.path, owner, err)
 }
 
 // writeOwner is best effort: it only improves another process's error message.
 func (d *directory) writeOwner() {
-	host, _ := os.Hostname()
-	program := os.Args[0]
-	if exe, err := os.Executable(); err == nil {
-		program = exe
-	}
-	text := fmt.Sprintf("process %d\n%s\nhost %s\nsince %s\n", os.Getpid(), program, host, time.Now().UTC().Format(time.RFC3339))
 	f, err := d.fs.Create(d.join(ownerName), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return
 	}
-	_, _ = io.WriteString(f, text)
+	_, _ = io.WriteString(f, inuse.Owner())
 	_ = f.Close()
 }
 

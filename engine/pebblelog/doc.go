@@ -17,7 +17,8 @@
 // Open. A write that fails (a full or broken disk) leaves the log readable and
 // refusing commits with Unavailable until it is opened again; the batches in
 // flight report an unknown outcome. [Options.MinFree] stops commits before the
-// disk is full.
+// disk is full. The disk space of what is removed comes back while the log is open,
+// in the background.
 //
 // # Concurrency and ownership
 //

@@ -84,7 +84,7 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	if err != nil {
 		return err
 	}
-	before := *h
+	before, bytes := *h, ts.totals.Bytes
 	ts.dirty = true
 	var positions []uint64
 	newestGone := false
@@ -102,6 +102,7 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	if err != nil {
 		return err
 	}
+	ts.removed += bytes - ts.totals.Bytes
 	if newestGone {
 		t.leaveGhost(ts, key, before.version)
 	}

@@ -1,6 +1,8 @@
 package pebblelog
 
 import (
+	"context"
+
 	"bytes"
 	"encoding/binary"
 
@@ -102,3 +104,19 @@ func (l *Log) rawIterate(lower, upper []byte) {
 
 // FlushRaw writes everything in memory to sorted files.
 func (l *Log) FlushRaw() { must(l.db.Flush()) }
+
+// FlushNow is the first step of a round of the reclaimer.
+func (l *Log) FlushNow(ctx context.Context) error { return l.flushNow(ctx) }
+
+// Merging reports whether files are being merged, or that were merged are still there.
+func (l *Log) Merging() bool {
+	m := l.db.Metrics()
+	return m.Compact.NumInProgress > 0 || m.Table.ObsoleteCount > 0 || m.Table.ZombieCount > 0
+}
+
+// Ending reports whether Close has come so far that it waits for Pebble only.
+func (l *Log) Ending() bool { return l.fs.ending.Load() }
+
+// Reclaimable returns of how many spaces a round of the reclaimer would begin to free the
+// disk space now. They are not counted for the next one any more.
+func (l *Log) Reclaimable() int { return len(l.reclaimer.take(false)) }

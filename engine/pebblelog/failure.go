@@ -3,6 +3,7 @@ package pebblelog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"time"
@@ -76,6 +77,7 @@ func (l *Log) fail(cause any) error {
 	if e.Hint == "" {
 		e.Hint = "the log is read-only until it is opened again"
 	}
+	l.reclaimer.interrupt(e)
 	if l.failure.CompareAndSwap(nil, e) {
 		l.opts.Logger.Error("the log can no longer be written and is read-only until it is opened again", "dir", l.dir.path, "error", err)
 	}
@@ -84,6 +86,13 @@ func (l *Log) fail(cause any) error {
 
 // writable returns the error for a commit that comes after a failure.
 func (l *Log) writable(op string) error {
+	if l.opts.ReadOnly {
+		return &mainstem.Error{
+			Kind: mainstem.KindDenied, Op: op, Outcome: mainstem.NotWritten,
+			Err:  errors.New("the log was opened for reading only"),
+			Hint: "open it where its directory can be written",
+		}
+	}
 	f := l.failure.Load()
 	if f == nil {
 		if err := l.fs.flushErr.Load(); err != nil {
@@ -156,24 +165,51 @@ func (l *Log) checkSpace(n int, removes bool) error {
 		return nil
 	}
 	d.written, d.last = 0, time.Now()
-	usage, err := l.opts.FS.GetDiskUsage(l.dir.path)
-	if err != nil {
-		return nil // memory, or a file system that cannot say
-	}
-	d.short = usage.AvailBytes < uint64(l.opts.MinFree)+uint64(n)
+	free := l.free()
+	d.short = free < l.opts.MinFree+int64(n)
 	limit := l.opts.MinFree
 	if removes {
 		limit = l.removalFloor()
 	}
-	if usage.AvailBytes >= uint64(limit)+uint64(n) {
+	if free >= limit+int64(n) {
 		return nil
 	}
 	return &mainstem.Error{
 		Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten,
-		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d, removals below %d", usage.AvailBytes, l.opts.MinFree, l.removalFloor()),
+		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d, removals below %d", free, l.opts.MinFree, l.removalFloor()),
 		Hint: "free disk space, or delete, forget, truncate or drop what is not needed; commits go on by themselves",
 	}
 }
+
+// free returns how many bytes the disk has free: all there are for memory, and for a file
+// system that cannot say.
+func (l *Log) free() int64 {
+	usage, err := l.opts.FS.GetDiskUsage(l.dir.path)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return int64(min(usage.AvailBytes, math.MaxInt64))
+}
+
+// roomToMerge returns an error if the disk has no room for n bytes of sorted files that
+// are written so that others can be removed: they have the limit of removals.
+func (l *Log) roomToMerge(n uint64) error {
+	if l.opts.MinFree < 0 {
+		return nil
+	}
+	if free := l.free(); free-l.removalFloor() < int64(min(n, math.MaxInt64)) {
+		return fmt.Errorf("the disk has %d bytes free, of which %d are not used: too few to write %d bytes", free, l.removalFloor(), n)
+	}
+	return nil
+}
+
+// roomToSpare reports whether the disk has room for n bytes that are not needed.
+func (l *Log) roomToSpare(n int64) bool {
+	return l.opts.MinFree < 0 || l.free()-l.opts.MinFree >= n
+}
+
+// nearlyFull reports whether commits are refused, or soon may be.
+func (l *Log) nearlyFull() bool { return l.opts.MinFree > 0 && l.free()/2 < l.opts.MinFree }
 
 // sound returns an error if a write has failed since the log was opened.
 func (l *Log) sound(op string) error {

@@ -65,10 +65,11 @@ type feedEntry struct {
 const keepValue = 64 << 10
 
 func (c *feedCursor) run(ctx context.Context) error {
-	var f *follower
+	var f chan struct{}
 	if c.filter.Follow {
-		f = c.l.followers.subscribe(c.filter.Spaces)
-		defer c.l.followers.unsubscribe(f)
+		f = make(chan struct{}, 1)
+		c.l.followers.Add(f, c.filter.Spaces)
+		defer c.l.followers.Remove(f, c.filter.Spaces)
 	}
 	for {
 		if err := c.catchUp(ctx); err != nil || c.over || !c.filter.Follow {

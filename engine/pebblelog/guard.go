@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // guardFS stands between Pebble and the file system. It does two things.
@@ -44,6 +46,13 @@ type guardFS struct {
 	hurry    atomic.Int32 // such waits under way
 	closing  chan struct{}
 
+	stalled func(error)      // called when a table in memory could not be written out
+	room    func(int64) bool // whether the disk has room for that many bytes that only make writes faster
+
+	recycling sync.Mutex       // guards gone, and its files against being taken while they are removed
+	gone      map[string]int64 // see recycle.go: sizes by name
+	ending    atomic.Bool      // the log is about to be closed: merging files is not worth the wait
+
 	mu struct {
 		sync.Mutex
 		marked bool
@@ -51,19 +60,22 @@ type guardFS struct {
 	}
 }
 
-// The pause before Pebble tries again to write a sorted file doubles from first to last.
-const (
-	firstRetry = 10 * time.Millisecond
-	lastRetry  = time.Second
-)
+// writeAgain is the pause before Pebble tries again to write a sorted file.
+var writeAgain = backoff.Policy{First: 10 * time.Millisecond, Max: time.Second}
 
 // Categories under which Pebble creates sorted files.
 const flushCategory = vfs.DiskWriteCategory("pebble-memtable-flush")
 
-var errTripped = errors.New("nothing is written after a failed write")
+var (
+	errTripped = errors.New("nothing is written after a failed write")
+	errEnding  = errors.New("the log is being closed")
+)
 
 func newGuardFS(fs vfs.FS, dir string, relaxed func() error, failed func(error)) *guardFS {
-	g := &guardFS{FS: fs, dir: dir, relaxed: relaxed, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{})}
+	g := &guardFS{
+		FS: fs, dir: dir, relaxed: relaxed, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{}),
+		stalled: func(error) {}, room: func(int64) bool { return true }, gone: map[string]int64{},
+	}
 	g.mu.open = map[*guardFile]struct{}{}
 	_ = g.memory.MkdirAll(dir, privateDir)
 	return g
@@ -149,6 +161,7 @@ func (g *guardFS) failedWrite(k fileKind, err error) error {
 		g.trip(err)
 	case k == flushed:
 		g.flushErr.Store(&err)
+		g.stalled(err)
 		g.pause()
 		return err
 	case k == merged:
@@ -164,7 +177,7 @@ func (g *guardFS) failedWrite(k fileKind, err error) error {
 func (g *guardFS) pause() {
 	n := g.failures.Add(1)
 	select {
-	case <-time.After(min(firstRetry<<min(n-1, 10), lastRetry)):
+	case <-time.After(writeAgain.Delay(int(n))):
 	case <-g.closing:
 	}
 }
@@ -200,7 +213,8 @@ func (g *guardFS) wrap(name string, k fileKind, f vfs.File) vfs.File {
 	if k == other {
 		return f
 	}
-	w := &guardFile{File: f, fs: g, kind: k, wal: strings.HasSuffix(name, ".log")}
+	w := &guardFile{File: f, fs: g, kind: k}
+	w.number, w.wal = walNumber(g.PathBase(name))
 	if w.wal {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -221,7 +235,7 @@ func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 
 // ReuseForWrite implements vfs.FS.
 func (g *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return g.create(to, c, func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
+	return g.create(to, c, func() (vfs.File, error) { return g.reuse(from, to, c) })
 }
 
 // Open implements vfs.FS.
@@ -276,6 +290,9 @@ func (g *guardFS) Remove(name string) error {
 		if err := g.beforeMarker(name); err != nil {
 			return err
 		}
+		g.recycling.Lock()
+		delete(g.gone, g.PathBase(name))
+		g.recycling.Unlock()
 		return g.FS.Remove(name)
 	})
 }
@@ -334,6 +351,7 @@ type guardFile struct {
 	fs     *guardFS
 	kind   fileKind
 	wal    bool
+	number uint64 // of a write-ahead log
 	owed   atomic.Bool
 	closed struct {
 		sync.Mutex
@@ -345,6 +363,9 @@ type guardFile struct {
 func (f *guardFile) do(op func() error) error {
 	if f.kind == vital && f.fs.tripped.Load() {
 		return nil
+	}
+	if f.kind == merged && f.fs.ending.Load() {
+		return errEnding
 	}
 	if err := op(); err != nil {
 		return f.fs.failedWrite(f.kind, err)
@@ -403,6 +424,9 @@ func (f *guardFile) SyncTo(length int64) (full bool, err error) {
 
 // Preallocate implements vfs.File. It only makes writes faster.
 func (f *guardFile) Preallocate(offset, length int64) error {
+	if !f.fs.room(length) {
+		return nil
+	}
 	_ = f.do(func() error { _ = f.File.Preallocate(offset, length); return nil })
 	return nil
 }

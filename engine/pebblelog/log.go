@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
@@ -47,9 +48,12 @@ type Log struct {
 	spaces    atomic.Pointer[registry]
 	position  atomic.Uint64 // of the newest record that is durable and published
 	flight    flight
-	followers *followers
+	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
+	done      chan struct{}                     // closed when no follower waits any more
 	sweeper   *sweeper
 	sweeping  chan struct{} // capacity 1: holds an element during a sweep
+	reclaimer *reclaimer
+	copying   sync.Mutex // held while a backup copies the write-ahead logs, or unused ones are removed
 	syncer    *syncer
 	metrics   metrics
 	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
@@ -102,7 +106,10 @@ func OpenMemory(o *Options) (*Log, error) {
 }
 
 func open(path string, opts Options) (_ *Log, err error) {
-	d, fresh, err := openDirectory(opts.FS, path, opts.MustExist)
+	if opts.ReadOnly {
+		opts.FS, opts.MustExist = readOnlyFS{opts.FS}, true
+	}
+	d, fresh, err := openDirectory(opts.FS, path, opts.MustExist, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +118,15 @@ func open(path string, opts Options) (_ *Log, err error) {
 			d.close()
 		}
 	}()
-	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), followers: newFollowers(), sweeping: make(chan struct{}, 1)}
+	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
 	l.closing.done = make(chan struct{})
 	l.readers.last = make(chan struct{}, 1)
 	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
+	l.reclaimer = newReclaimer(l)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func() error { return d.writeFile(relaxedName, nil) }, func(err error) { _ = l.fail(err) })
+	l.fs.stalled, l.fs.room = l.reclaimer.interrupt, l.roomToSpare
 	l.fs.hurry.Add(1)
 	defer l.fs.hurry.Add(-1)
 	if l.db, err = l.openPebble(fresh); err != nil {
@@ -147,6 +156,11 @@ func open(path string, opts Options) (_ *Log, err error) {
 		return nil, mapError("open "+path, err)
 	}
 	l.syncer = startSyncer(l)
+	if opts.ReadOnly {
+		l.sweeper = &sweeper{l: l, wake: make(chan struct{}, 1)} // it does not run
+		return l, nil
+	}
+	l.reclaimer.start()
 	startSweeper(l)
 	return l, nil
 }
@@ -154,7 +168,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 // recover finishes what a killed process left: what it had only handed to the
 // operating system is brought to stable storage before anything builds on it.
 func (l *Log) recover() error {
-	if !l.dir.exists(relaxedName) {
+	if !l.dir.exists(relaxedName) || l.opts.ReadOnly {
 		return nil
 	}
 	if err := l.db.Flush(); err != nil {
@@ -178,6 +192,9 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 	l.fs.replaying.Store(!fresh && !relaxed)
 	defer l.fs.replaying.Store(false)
 	db, err = pebble.Open(path, l.pebbleOptions(fresh))
+	if pebble.IsCorruptionError(err) && relaxed && l.opts.ReadOnly {
+		return nil, l.tornError(err)
+	}
 	if pebble.IsCorruptionError(err) && relaxed {
 		cut, serr := salvage(l.opts.FS, path)
 		if serr != nil || !cut {
@@ -226,6 +243,7 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		MemTableSize:                uint64(l.opts.MemTableBytes),
 		Logger:                      logger{l},
 		ErrorIfNotExists:            !fresh,
+		ReadOnly:                    l.opts.ReadOnly,
 		MaxOpenFiles:                1 << 12,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
@@ -234,6 +252,10 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 	}
 	o.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
+			if errors.Is(err, errEnding) {
+				return
+			}
+			l.reclaimer.interrupt(err) // Pebble repeats what failed before it does what is asked
 			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
 		},
 		// Pebble's own default ends the process.
@@ -298,17 +320,21 @@ func (l *Log) Close() error {
 }
 
 func (l *Log) close() error {
-	l.sweeper.stop()
+	if !l.opts.ReadOnly {
+		l.sweeper.stop()
+		l.reclaimer.stop()
+	}
 	l.syncer.stop()
 	l.committer.close()
-	l.followers.close()
+	close(l.done)
 	l.snapshots.closeAll()
 	l.readers.close()
 	l.fs.close()
 	var err error
-	if l.failure.Load() == nil {
+	if l.failure.Load() == nil && !l.opts.ReadOnly {
 		err = l.db.Flush() // the next open then has nothing to replay
 	}
+	l.fs.ending.Store(true)
 	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait for ever
 		if cerr := l.db.Close(); err == nil {
 			err = cerr
@@ -317,7 +343,7 @@ func (l *Log) close() error {
 	if err == nil {
 		err = l.sound("close " + l.dir.path)
 	}
-	if err == nil && l.dir.exists(relaxedName) {
+	if err == nil && !l.opts.ReadOnly && l.dir.exists(relaxedName) {
 		err = l.dir.removeFile(relaxedName)
 	}
 	if cerr := l.dir.close(); err == nil {
@@ -361,10 +387,7 @@ func (r *readers) begin() (ok bool) {
 
 func (r *readers) end() {
 	if r.n.Add(-1) == 0 && r.closed.Load() {
-		select {
-		case r.last <- struct{}{}:
-		default:
-		}
+		wake.Signal(r.last)
 	}
 }
 

@@ -80,7 +80,7 @@ func (l *Log) Stats() Stats {
 	s := Stats{
 		Groups: m.groups.Load(), Batches: m.batches.Load(), Records: m.records.Load(), Failed: m.failed.Load(), Bytes: m.bytes.Load(),
 		LatencyBuckets: latencyBuckets[:], LatencySum: time.Duration(m.seconds.Load()),
-		Head: mainstem.Position(l.position.Load()), Spaces: len(l.spaces.Load().names), Followers: int(l.followers.count.Load()),
+		Head: mainstem.Position(l.position.Load()), Spaces: len(l.spaces.Load().names), Followers: l.followers.Len(),
 		ReadOnly: l.failure.Load() != nil,
 	}
 	for i := range m.buckets {
@@ -91,6 +91,7 @@ func (l *Log) Stats() Stats {
 	}
 	p := l.db.Metrics()
 	s.DiskBytes, s.MemTable = p.DiskSpaceUsage(), p.MemTable.Size
+	s.DiskBytes -= min(s.DiskBytes, l.fs.goneBytes())
 	s.CacheBytes, s.CacheHits, s.CacheMisses = p.BlockCache.Size, p.BlockCache.Hits, p.BlockCache.Misses
 	s.Compactions, s.ReadAmplif, s.PendingBytes = p.Compact.Count, p.ReadAmp(), p.Compact.EstimatedDebt
 	for i := range p.Levels {

@@ -50,6 +50,10 @@ type Options struct {
 	FS vfs.FS
 	// MustExist makes Open fail with NotFound instead of creating a new log.
 	MustExist bool
+	// ReadOnly opens a log that exists without writing anything, for a directory that cannot
+	// be written. Commits, sweeps and backups fail with Denied. The lock of the directory is
+	// taken if it can be; where it cannot, nothing notices a process that writes to it.
+	ReadOnly bool
 }
 
 // The defaults.

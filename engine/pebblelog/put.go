@@ -176,8 +176,12 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 	t.body = format.AppendBody(t.body[:0], &body, w.Headers)
 
 	if slots(ts.policy) {
+		bytes := ts.totals.Bytes
 		if err := t.supersede(ts, hk, h, w.Key); err != nil {
 			return 0, err
+		}
+		if kind != mainstem.Live {
+			ts.removed += bytes - ts.totals.Bytes
 		}
 		t.set(hk, t.body)
 	} else {
@@ -296,6 +300,8 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 // a key holds a ghost, all of them are older ones.
 func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	ts.dirty = true
+	bytes := ts.totals.Bytes
+	defer func() { ts.removed += bytes - ts.totals.Bytes }()
 	head := format.AppendHead(nil, format.TagOlder, ts.s.id)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
 	if err != nil {

@@ -264,8 +264,9 @@ func (v view) followKey(ctx context.Context, space string, key []byte, sel mains
 		yield(mainstem.Record{}, snapshotFollow("read"))
 		return
 	}
-	f := v.l.followers.subscribe([]string{space})
-	defer v.l.followers.unsubscribe(f)
+	f := make(chan struct{}, 1)
+	v.l.followers.Add(f, []string{space})
+	defer v.l.followers.Remove(f, []string{space})
 	left := sel.Limit
 	for {
 		r, err := v.begin(ctx, "read", space)
@@ -296,15 +297,15 @@ func (v view) followKey(ctx context.Context, space string, key []byte, sel mains
 	}
 }
 
-// sleep waits for f's wake-up, the end of ctx or of the log.
-func (l *Log) sleep(ctx context.Context, f *follower, op string) error {
+// sleep waits for a signal of f, the end of ctx or of the log.
+func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 	began := time.Now()
 	select {
-	case <-f.wake:
+	case <-f:
 		return nil
 	case <-ctx.Done():
 		return mainstem.Ended(ctx, op, began, "records")
-	case <-l.followers.done:
+	case <-l.done:
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 }

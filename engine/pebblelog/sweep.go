@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // sweeper removes from disk what readers no longer see: records whose time to
@@ -20,7 +21,8 @@ import (
 // small commits so that others are not held up.
 type sweeper struct {
 	l      *Log
-	wake   chan struct{} // capacity 1
+	wake   chan struct{} // capacity 1: sweep now
+	limit  chan struct{} // capacity 1: a space got a limit, which is enforced in SweepEvery
 	cancel context.CancelFunc
 	done   chan struct{}
 	looked time.Time // at the clock; of run
@@ -39,7 +41,7 @@ const sweepChunk = 256
 
 func startSweeper(l *Log) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sweeper{l: l, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}), looked: time.Now()}
+	s := &sweeper{l: l, wake: make(chan struct{}, 1), limit: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}), looked: time.Now()}
 	l.sweeper = s
 	s.poke()
 	go s.run(ctx)
@@ -58,30 +60,37 @@ func (s *sweeper) expiresAt(at int64) {
 	}
 }
 
-func (s *sweeper) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *sweeper) poke() { wake.Signal(s.wake) }
+
+// limited tells the sweeper that a space got an age or a size limit.
+func (s *sweeper) limited() { wake.Signal(s.limit) }
 
 func (s *sweeper) run(ctx context.Context) {
 	defer close(s.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var next time.Time // of timer; zero if it is not set
+	arm := func() {
+		if wait := s.wait(); wait > 0 && (next.IsZero() || time.Until(next) > wait) {
+			next = time.Now().Add(wait)
+			timer.Reset(wait)
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.limit:
+			arm()
+			continue
 		case <-s.wake:
 		case <-timer.C:
 		}
 		if err := s.once(ctx); err != nil && ctx.Err() == nil && s.l.failure.Load() == nil {
 			s.l.opts.Logger.Warn("removing expired records failed; it will be tried again", "error", err)
 		}
-		if wait := s.wait(); wait > 0 {
-			timer.Reset(wait)
-		}
+		next = time.Time{}
+		arm()
 	}
 }
 
@@ -117,7 +126,7 @@ func (s *sweeper) wait() time.Duration {
 		sooner(s.l.opts.BatchIDAge / 16)
 	}
 	for _, sp := range s.l.spaces.Load().byName {
-		if p := sp.policy.Load(); (p.MaxAge > 0 || p.MaxBytes > 0) && sp.totals().Records > 0 {
+		if limited(sp.policy.Load()) { // also while it is empty: writes do not wake the sweeper
 			sooner(s.l.opts.SweepEvery)
 			break
 		}
@@ -125,18 +134,31 @@ func (s *sweeper) wait() time.Duration {
 	return wait
 }
 
+// limited reports whether the age or the size of a space has to be looked at.
+func limited(p *mainstem.Policy) bool { return p.MaxAge > 0 || p.MaxBytes > 0 }
+
 func (s *sweeper) stop() {
 	s.cancel()
 	<-s.done
 }
 
-// Sweep removes now what has expired or exceeds the limits of its space. The
-// engine does so by itself; tests and operators call it to be sure.
+// Sweep removes now what has expired or exceeds the limits of its space, and frees the
+// disk space of all that was removed since the log was opened, as far as there is room to
+// merge files. The engine does both by itself; tests and operators call it to be sure.
 func (l *Log) Sweep(ctx context.Context) error {
+	if l.opts.ReadOnly {
+		return l.writable("sweep")
+	}
 	if err := l.mindClock(ctx); err != nil {
 		return err
 	}
-	return l.sweep(ctx)
+	if err := l.sweep(ctx); err != nil {
+		return err
+	}
+	if err := l.reclaimer.now(ctx); err != nil {
+		return err
+	}
+	return l.sound("sweep")
 }
 
 // sweep is Sweep without a look at the clock. One sweep waits for another: what that is
@@ -167,8 +189,7 @@ func (l *Log) sweep(ctx context.Context) error {
 		}
 	}
 	for _, s := range l.spaces.Load().byName {
-		p := s.policy.Load()
-		if p.MaxAge == 0 && p.MaxBytes == 0 {
+		if !limited(s.policy.Load()) {
 			continue
 		}
 		for more := true; more; {

@@ -3,6 +3,8 @@ package pebblelog
 import (
 	"sync"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // syncer keeps the promise of Interval durability: it brings lazy groups to
@@ -34,10 +36,7 @@ func (s *syncer) within(d time.Duration) {
 	}
 	s.mu.Unlock()
 	if sooner {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		wake.Signal(s.wake)
 	}
 }
 

@@ -37,6 +37,7 @@ type tx struct {
 	ids     map[string]*waiter // batch IDs of this group
 	broken  error              // a plain tx failed in the middle of a batch
 	expiry  int64              // earliest expiry written, unix ns; 0: none
+	limits  bool               // a space gets an age or a size limit
 	undo    struct {
 		next      uint64
 		nextSpace uint32
@@ -47,11 +48,12 @@ type tx struct {
 
 // stagedSpace is what a tx has done to a space and not yet published.
 type stagedSpace struct {
-	s      *space
-	policy *mainstem.Policy
-	maxAge int64
-	totals format.Totals
-	dirty  bool // something was written
+	s       *space
+	policy  *mainstem.Policy
+	maxAge  int64
+	totals  format.Totals
+	dirty   bool  // something was written
+	removed int64 // bytes of records that the tx removes without writing others instead
 
 	block      []byte // feed block under construction
 	blockFirst uint64
@@ -95,7 +97,7 @@ func (t *tx) reset() {
 	t.staged = t.staged[:0]
 	t.created, t.publish, t.dropped = t.created[:0], t.publish[:0], ""
 	t.broken = nil
-	t.expiry = 0
+	t.expiry, t.limits = 0, false
 	clear(t.ids)
 }
 
@@ -147,6 +149,7 @@ func (t *tx) describe(s *space, p *mainstem.Policy) {
 	t.key = format.AppendSpaceKey(t.key[:0], s.name)
 	t.body = format.AppendSpace(t.body[:0], &format.Space{ID: s.id, Created: s.created, Policy: *p})
 	t.set(t.key, t.body)
+	t.limits = t.limits || limited(p)
 }
 
 // drop removes everything a space has stored. Expiry entries that point to it
@@ -161,6 +164,7 @@ func (t *tx) drop(ts *stagedSpace) error {
 			return err
 		}
 	}
+	ts.removed += ts.totals.Bytes
 	t.dropped = s.name
 	return nil
 }

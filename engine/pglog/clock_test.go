@@ -1,9 +1,7 @@
 package pglog_test
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -29,24 +28,6 @@ func aheadClock(t *testing.T, c *pgx.Conn, days int) {
 		def = strings.Replace(def, "clock_timestamp()", fmt.Sprintf("(clock_timestamp() + interval '%d days')", days), 1)
 	}
 	execute(t, c, def)
-}
-
-// lines collects what is logged.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
 }
 
 func clockOf(t *testing.T, log *pglog.Log) mainstem.ClockState {
@@ -91,8 +72,8 @@ func ttl(key string, d time.Duration) *mainstem.Batch {
 // opens it afterwards, removes nothing either; what it accepts holds for all.
 func TestServerClockJumps(t *testing.T) {
 	url := testpostgres.FastDB(t)
-	out := new(lines)
-	o := &pglog.Options{SweepEvery: time.Hour, Logger: slog.New(slog.NewTextHandler(out, nil))}
+	var out testkit.Lines
+	o := &pglog.Options{SweepEvery: time.Hour, Logger: out.Logger()}
 	first, second := openAt(t, url, o), openAt(t, url, o)
 	c := connect(t, url)
 	commit(t, first, ttl("a", time.Hour))
@@ -106,13 +87,13 @@ func TestServerClockJumps(t *testing.T) {
 			t.Errorf("to log %d the clock is %+v", i, s)
 		}
 	}
-	if n := out.count("the clock jumped forward:"); n != 2 {
+	if n := out.Count("the clock jumped forward:"); n != 2 {
 		t.Errorf("the jump was logged %d times, want once for each process that was there", n)
 	}
 	if s, err := third.AcceptClock(t.Context()); err != nil || s.Held < 364*24*time.Hour {
 		t.Fatalf("accepting returned %+v, %v", s, err)
 	}
-	eventually(t, "the first record expires", func() bool {
+	testkit.Eventually(t, "the first record expires", func() bool {
 		sweep(t, first)
 		return len(feed(t, second, mainstem.Filter{})) == 2 // its tombstone, and b
 	})
@@ -127,8 +108,8 @@ func TestServerClockJumps(t *testing.T) {
 // a process has looked at the clock it goes on by the time before.
 func TestServerClockComesBack(t *testing.T) {
 	url := testpostgres.FastDB(t)
-	out := new(lines)
-	o := &pglog.Options{SweepEvery: time.Hour, Logger: slog.New(slog.NewTextHandler(out, nil))}
+	var out testkit.Lines
+	o := &pglog.Options{SweepEvery: time.Hour, Logger: out.Logger()}
 	c := connect(t, url)
 	openAt(t, url, o).Close()
 	aheadClock(t, c, 365)
@@ -138,7 +119,7 @@ func TestServerClockComesBack(t *testing.T) {
 	sweep(t, log)
 	commit(t, log, ttl("later", 50*time.Millisecond))
 	commit(t, log, ttl("long", time.Hour))
-	eventually(t, "both expire", func() bool {
+	testkit.Eventually(t, "both expire", func() bool {
 		sweep(t, log)
 		n := 0
 		for _, err := range log.Scan(t.Context(), "s", mainstem.Range{}) {
@@ -152,7 +133,7 @@ func TestServerClockComesBack(t *testing.T) {
 	if s := clockOf(t, log); s.SetBacks != 1 || s.Held != 0 || s.TimesAhead < 364*24*time.Hour {
 		t.Errorf("the clock is %+v", s)
 	}
-	if n := out.count("the clock was set back"); n != 1 {
+	if n := out.Count("the clock was set back"); n != 1 {
 		t.Errorf("it was logged %d times", n)
 	}
 }

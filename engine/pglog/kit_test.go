@@ -102,16 +102,6 @@ func feed(t *testing.T, log mainstem.Reader, f mainstem.Filter) []string {
 	return out
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v", what, patience)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // waiters selects the sessions of commits that wait for their place in the order.
 const waiters = ` FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 	WHERE l.locktype = 'advisory' AND NOT l.granted AND a.datname = current_database() AND a.query ~ '\.(commit|append)\('`

@@ -28,7 +28,7 @@ func TestPowerCutConcurrent(t *testing.T) {
 		for _, seed := range seeds(1, 40) {
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
 				t.Parallel()
-				c := &crowd{t: t, seed: seed, pick: pick, fs: vfs.NewCrashableMem(), acks: make([][]ack, writers), every: 9, firm: name == "fsync"}
+				c := &crowd{t: t, seed: seed, pick: pick, fs: vfs.NewCrashableMem(), acks: make([][]ack, writers), chosen: sample(t), every: 9, firm: name == "fsync"}
 				c.run(40)
 				t.Logf("%d power cuts", c.cuts)
 			})
@@ -44,12 +44,13 @@ type ack struct {
 
 // crowd is several writers and a follower on a file system whose power is cut.
 type crowd struct {
-	t     *testing.T
-	seed  uint64
-	pick  func(n int) mainstem.Durability
-	fs    *vfs.MemFS
-	every int  // operations from one cut to the next
-	firm  bool // all commits ask for Fsync
+	t      *testing.T
+	seed   uint64
+	pick   func(n int) mainstem.Durability
+	fs     *vfs.MemFS
+	every  int              // operations from one moment for a cut to the next
+	chosen func(n int) bool // which of these moments are taken
+	firm   bool             // all commits ask for Fsync
 
 	mu   sync.Mutex
 	acks [][]ack // by writer, in order
@@ -105,7 +106,7 @@ func (c *crowd) follow(ctx context.Context, l mainstem.Log) {
 }
 
 func (c *crowd) cut(n int, what string) {
-	if n%c.every != 0 || c.failed {
+	if n%c.every != 0 || !c.chosen(n/c.every) || c.failed {
 		return
 	}
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))

@@ -40,8 +40,11 @@
 //
 // # Testing
 //
-// The tests print seeds. They take half a minute; with -crash.long they try many
-// more seeds, every byte of every file and hundreds of kills, for an hour or more:
+// The tests print seeds. By default the loops try one place of eight, from a random one
+// on, in a quarter of a minute. Step crash of .ci/run tries all of them, and with
+// -crash.long there are many more seeds, every byte of every file and hundreds of kills,
+// for an hour or more:
 //
+//	go test ./internal/crashtest -crash.every=1
 //	go test ./internal/crashtest -crash.long -timeout 3h
 package crashtest

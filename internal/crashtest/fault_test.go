@@ -17,8 +17,8 @@ import (
 
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, errorfs.ErrInjected}
 
-// TestFault lets every file operation of a workload fail in turn: once, and from
-// then on for ever.
+// TestFault lets the file operations of a workload (see -crash.every) fail in turn:
+// once, and from then on for ever.
 func TestFault(t *testing.T) {
 	for _, seed := range seeds(1, 30) {
 		shape := crashtest.Shape{Seed: seed, Steps: 34, Durability: mainstem.Fsync, Mixed: true, Big: true}
@@ -32,20 +32,25 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// failEach runs w with a fault at the first operation, the second, and so on until
+// failEach runs w with a fault at one operation after another (see -crash.every), until
 // a run does not reach the fault any more.
 func failEach(t *testing.T, w *crashtest.Workload, d mainstem.Durability, forever bool, only func(errorfs.Op) bool) {
 	t.Helper()
+	chosen, runs := sample(t), 0
 	for i := 1; ; i++ {
+		if !chosen(i) {
+			continue
+		}
 		f := &crashtest.Fault{At: i, Forever: forever, Err: diskErrors[i%len(diskErrors)], Only: only}
 		r := faultRun{w: w, f: f, d: d, mem: vfs.NewMem()}
 		if err := r.run(); err != nil {
 			t.Fatalf("seed %d: %v: %v", w.Seed, f, err)
 		}
 		if f.First() == "" {
-			t.Logf("%d operations failed, one by one", i-1)
+			t.Logf("%d of at most %d operations failed, one by one", runs, i-1)
 			return
 		}
+		runs++
 	}
 }
 

@@ -52,6 +52,8 @@ type powerCut struct {
 	d  mainstem.Durability
 	fs *vfs.MemFS
 
+	chosen func(n int) bool // whether the power is cut before operation n
+
 	opened       atomic.Bool
 	acked, begun atomic.Int64 // steps
 	closed       atomic.Bool
@@ -62,8 +64,8 @@ type powerCut struct {
 	twice  int // cuts until recovery itself is cut, too
 }
 
-// TestPowerCut cuts the power in front of every file operation of a workload, from
-// the creation of the log to its end, and looks at what is left.
+// TestPowerCut cuts the power in front of the file operations of a workload (see
+// -crash.every), from the creation of the log to its end, and looks at what is left.
 func TestPowerCut(t *testing.T) {
 	modes := []struct {
 		name  string
@@ -80,7 +82,7 @@ func TestPowerCut(t *testing.T) {
 				t.Parallel()
 				shape := mode.shape
 				shape.Seed, shape.Steps = seed, 32
-				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem(), twice: int(seed) * 29 % cutsPerSecond}
+				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem(), chosen: sample(t), twice: int(seed) * 29 % cutsPerSecond}
 				p.run()
 				t.Logf("%d power cuts", p.cuts)
 			})
@@ -107,15 +109,18 @@ func (p *powerCut) run() {
 		p.t.Fatal(err)
 	}
 	p.closed.Store(true)
-	fs.Do(func(ops int) { p.cut(ops+1, "end") })
+	fs.Do(func(ops int) { p.cut(ops+1, endOfRun) })
 }
+
+// endOfRun describes the power cut after the last operation.
+const endOfRun = "end"
 
 // cut looks at what a power cut now would leave behind, three times: nothing that
 // was not synced, all of it, and a part of it.
 func (p *powerCut) cut(n int, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed {
+	if p.failed || what != endOfRun && !p.chosen(n) {
 		return
 	}
 	rng := rand.New(rand.NewPCG(p.w.Seed, uint64(n)))
@@ -147,12 +152,18 @@ func (p *powerCut) cut(n int, what string) {
 // while the log recovers from it.
 const cutsPerSecond = 173
 
+// endOfRecovery describes the power cut after the last operation of a recovery.
+const endOfRecovery = "end of recovery"
+
 // cutRecovery opens the log on fs, reads it and closes it, and cuts the power again
 // in front of every operation of that. What was read once must then stay.
 func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
 	var first error
 	cut := &crashtest.CutFS{FS: fs}
 	again := func(n int, what string) {
+		if what != endOfRecovery && !p.chosen(n) {
+			return
+		}
 		for _, percent := range []int{0, 100, 1 + rng.IntN(99)} {
 			if first != nil {
 				return
@@ -180,7 +191,7 @@ func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *r
 		if n == 0 || p.w.Steps[n-1].Action.Single() { // else Verify may have committed the rest of it
 			lo = n
 		}
-		again(ops, "end of recovery")
+		again(ops, endOfRecovery)
 	})
 	return errors.Join(l.Close(), first)
 }

@@ -90,14 +90,14 @@ func TestGoldenClock(t *testing.T) {
 		{"totals behind their time", format.AppendTotals(nil, &format.Totals{Last: 70_000, Keys: 1, Records: 2, Bytes: 300, Floor: 4, Updated: 5, Clock: 3})},
 		{"counters behind their time", format.AppendCounters(nil, format.Counters{Last: 70_000, NextSpace: 8, Time: 5, Clock: 3})},
 		{"clock key", format.AppendClockKey(nil, 70_000)},
-		{"clock mark", format.AppendClockMark(nil, format.ClockMark{High: 7, Clock: 6})},
+		{"clock mark", format.AppendClockMark(nil, 7, 6)},
 	} {
 		fmt.Fprintf(&got, "%s: %s\n", g.name, hex.EncodeToString(g.bytes))
 	}
 	compare(t, "testdata/format2.golden", got.String())
-	m, err := format.DecodeClockMark(format.AppendClockKey(nil, 70_000), format.AppendClockMark(nil, format.ClockMark{High: 7, Clock: 6}))
-	if want := (format.ClockMark{Position: 70_000, High: 7, Clock: 6}); err != nil || m != want {
-		t.Errorf("a mark came back as %+v, %v", m, err)
+	position, high, clock, err := format.DecodeClockMark(format.AppendClockKey(nil, 70_000), format.AppendClockMark(nil, 7, 6))
+	if err != nil || position != 70_000 || high != 7 || clock != 6 {
+		t.Errorf("a mark came back as %d, %d, %d, %v", position, high, clock, err)
 	}
 }
 

@@ -78,5 +78,5 @@ func fuzzKeys(p []byte) {
 	_, _, _ = format.DecodeIDOrderKey(p)
 	_, _ = format.KeySpace(p)
 	_, _ = format.PeekPosition(p)
-	_, _ = format.DecodeClockMark(p[:min(len(p), 9)], p[min(len(p), 9):])
+	_, _, _, _ = format.DecodeClockMark(p[:min(len(p), 9)], p[min(len(p), 9):])
 }

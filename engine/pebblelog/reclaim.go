@@ -1,0 +1,287 @@
+package pebblelog
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
+)
+
+// A commit that removes records writes tombstones. The sorted files that hold the records
+// stay until Pebble merges them with the tombstones, and a tombstone that is still in
+// memory, in a log that is written little, waits there until the log is opened again.
+//
+// The reclaimer gives the space back while the log is open. It counts the bytes that
+// commits remove, by space, and when that is worth a look it
+//
+//  1. writes the table in memory out as a sorted file: most of what it says is that
+//     something is gone;
+//  2. removes the write-ahead logs that Pebble has kept to use again;
+//  3. compacts the key ranges of the spaces, piece by piece: see pieces.
+//
+// A space that was dropped counts at once, with all that it held. One that still holds
+// records counts when as much was removed from it as it holds: what stays is written
+// anew at most once for each time its size has gone. Values that were overwritten do not
+// count: the values written instead make Pebble merge files by itself.
+//
+// Commits go on meanwhile: the reclaimer takes no place in their queue. It works in
+// rounds, at most one every [reclaimEvery], and pauses after a piece for as long as the
+// piece took. It begins nothing for which the disk has no room above [Log.removalFloor].
+// What a round could not do is left for the next one; what is left when the log is closed
+// is merged by Pebble some day.
+//
+// Rejected: DB.Excise takes files away at once, also from open snapshots.
+type reclaimer struct {
+	l      *Log
+	wake   chan struct{}      // capacity 1
+	asked  chan chan struct{} // of now: closed when a round for all that was removed is over
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     struct {
+		sync.Mutex
+		removed map[*space]int64        // bytes since the last round for the space
+		stop    context.CancelCauseFunc // ends the round under way; nil: there is none
+	}
+}
+
+const (
+	// reclaimEvery is how long removals are collected before a round, so that dropping a
+	// hundred spaces in a row is one.
+	reclaimEvery = time.Second
+	// reclaimAgain is how long it takes until a round that failed is repeated.
+	reclaimAgain = 10 * time.Second
+	// reclaimWorth is for how many removed bytes files are merged; on a disk that is nearly
+	// full it is any.
+	reclaimWorth = 8 << 20
+	// reclaimSpaces bounds for how many dropped spaces small removals are remembered.
+	reclaimSpaces = 4096
+)
+
+func newReclaimer(l *Log) *reclaimer {
+	r := &reclaimer{l: l, wake: make(chan struct{}, 1), asked: make(chan chan struct{}), done: make(chan struct{})}
+	r.mu.removed = map[*space]int64{}
+	return r
+}
+
+func (r *reclaimer) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go r.run(ctx)
+}
+
+// stop ends the round under way and the reclaimer. A commit that Pebble never came back
+// from may hold locks that a round waits for: then it is left behind.
+func (r *reclaimer) stop() {
+	r.cancel()
+	if !r.l.broken.Load() {
+		<-r.done
+	}
+}
+
+// count notes that n bytes of records were removed from s. It is part of commits and does
+// not block.
+func (r *reclaimer) count(s *space, n int64) {
+	r.mu.Lock()
+	r.mu.removed[s] += n
+	r.mu.Unlock()
+	wake.Signal(r.wake)
+}
+
+// interrupt ends the round under way: what it waits for may not come.
+func (r *reclaimer) interrupt(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.stop != nil {
+		r.mu.stop(cause)
+	}
+}
+
+// now has a round take place for all that was removed, and waits for it.
+func (r *reclaimer) now(ctx context.Context) error {
+	over := make(chan struct{})
+	begun := time.Now()
+	select {
+	case r.asked <- over:
+	case <-ctx.Done():
+		return mainstem.Ended(ctx, "sweep", begun, "another round")
+	case <-r.done:
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return mainstem.Ended(ctx, "sweep", begun, "files that are merged")
+	}
+}
+
+func (r *reclaimer) run(ctx context.Context) {
+	defer close(r.done)
+	timer := time.NewTimer(0)
+	timer.Stop()
+	defer timer.Stop()
+	for pending := false; ; {
+		var over chan struct{}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+			if !pending {
+				timer.Reset(reclaimEvery)
+			}
+			pending = true
+			continue
+		case <-timer.C:
+		case over = <-r.asked:
+		}
+		pending = false
+		if err := r.round(ctx, over != nil); err != nil && ctx.Err() == nil && r.l.failure.Load() == nil {
+			r.l.opts.Logger.Info("the disk space of removed records is not free yet; it will be tried again", "error", err)
+			pending = true
+			timer.Reset(reclaimAgain)
+		}
+		if over != nil {
+			close(over)
+		}
+	}
+}
+
+// round looks through the spaces that are worth it, or with all through all from which
+// anything was removed.
+func (r *reclaimer) round(ctx context.Context, all bool) (err error) {
+	if r.l.failure.Load() != nil {
+		return nil // nothing reaches the disk any more
+	}
+	taken := r.take(all)
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.mu.Lock()
+	r.mu.stop = stop
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.mu.stop = nil
+		if err != nil {
+			for s, n := range taken {
+				r.mu.removed[s] += n
+			}
+		}
+	}()
+	err = r.l.reclaim(ctx, taken)
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// take returns the spaces that are worth a round, with the bytes removed from each, and
+// begins to count them anew.
+func (r *reclaimer) take(all bool) map[*space]int64 {
+	full := r.l.nearlyFull()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := map[*space]int64{}
+	var sum int64
+	for s, n := range r.mu.removed {
+		if all || n >= s.totals().Bytes || !r.l.live(s) {
+			taken[s] = n
+			sum += n
+		}
+	}
+	if !all && !full && sum < reclaimWorth && len(taken) < reclaimSpaces {
+		return nil
+	}
+	for s := range taken {
+		delete(r.mu.removed, s)
+	}
+	return taken
+}
+
+// live reports whether s has not been dropped.
+func (l *Log) live(s *space) bool { return l.spaces.Load().byName[s.name] == s }
+
+// reclaim gives back the disk space of what was removed from spaces.
+func (l *Log) reclaim(ctx context.Context, spaces map[*space]int64) error {
+	if err := l.flushNow(ctx); err != nil {
+		return err
+	}
+	r := l.removalOf(spaces)
+	for _, k := range r.ranges {
+		if err := l.compactRange(ctx, r, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushNow writes what is in memory out as sorted files and removes the write-ahead logs
+// that are not needed then.
+func (l *Log) flushNow(ctx context.Context) error {
+	if err := l.roomToMerge(l.db.Metrics().WAL.Size); err != nil {
+		return err
+	}
+	last := l.fs.newestWAL()
+	flushed, err := l.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := l.sound("flush"); err != nil {
+		return err
+	}
+	if !l.copying.TryLock() {
+		return errCopying
+	}
+	defer l.copying.Unlock()
+	return l.fs.removeWALs(last)
+}
+
+var errCopying = errors.New("a backup is copying the write-ahead logs")
+
+// compactRange merges the files that hold keys of k, a range of r.
+func (l *Log) compactRange(ctx context.Context, r *removal, k keyRange) error {
+	tables, err := l.db.SSTables(pebble.WithKeyRangeFilter(k.start, k.end))
+	if err != nil {
+		return err
+	}
+	for _, p := range pieces(k, tables) {
+		begun := time.Now()
+		if err := l.compactPiece(ctx, r, p); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Since(begun)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (l *Log) compactPiece(ctx context.Context, r *removal, p keyRange) error {
+	tables, err := l.db.SSTables()
+	if err != nil {
+		return err
+	}
+	need, any := r.room(p, tables)
+	if !any {
+		return nil
+	}
+	if err := l.roomToMerge(need); err != nil {
+		return err
+	}
+	return l.db.Compact(ctx, p.start, p.end, false)
+}
