@@ -6,6 +6,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/codec/cbor"
+	"github.com/mainstemdev/mainstem/codec/msgpack"
+	"github.com/mainstemdev/mainstem/codec/protobuf"
 )
 
 func BenchmarkAppend(b *testing.B) {
@@ -18,11 +21,11 @@ func BenchmarkAppend(b *testing.B) {
 		value any
 	}{
 		{codec.JSON, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
-		{codec.MessagePack, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
-		{codec.CBOR, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
+		{msgpack.Codec, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
+		{cbor.Codec, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
 		{codec.Gob, &user{Name: "Ada", Age: 36, Tags: []string{"x", "y"}}},
 		{codec.Raw, []byte("a value of some thirty-two bytes")},
-		{codec.Protobuf, message},
+		{protobuf.Codec, message},
 	} {
 		b.Run(c.codec.Name(), func(b *testing.B) {
 			b.ReportAllocs()

@@ -38,17 +38,17 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-var (
-	errNilTarget  = errors.New("the target is not a pointer, or nil")
-	errNotRaw     = errors.New("want []byte, string, or a type made from one of them")
-	errNilMessage = errors.New("the message is nil")
-	errNotProto   = errors.New("want a generated Protobuf message, such as *timestamppb.Timestamp")
-)
+var errNotRaw = errors.New("want []byte, string, or a type made from one of them")
 
-func encodeError(codec string, v any, err error) error {
+// ErrTarget is the cause of a Decode whose target is nil or no pointer.
+var ErrTarget = errors.New("the target is not a pointer, or nil")
+
+// EncodeError returns the [*Error] of a Codec that could not encode v.
+func EncodeError(codec string, v any, err error) error {
 	return &Error{Codec: codec, Op: "encode", Type: fmt.Sprintf("%T", v), Err: err}
 }
 
-func decodeError(codec string, v any, err error) error {
+// DecodeError returns the [*Error] of a Codec that could not decode into v.
+func DecodeError(codec string, v any, err error) error {
 	return &Error{Codec: codec, Op: "decode", Type: fmt.Sprintf("%T", v), Err: err}
 }

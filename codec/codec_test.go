@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/codec/protobuf"
 )
 
 type user struct {
@@ -44,8 +45,8 @@ func TestAppendKeepsWhatTheBufferHolds(t *testing.T) {
 		{codec.Raw, "text", "text"},
 		{codec.Raw, blob("blob"), "blob"},
 		{codec.Raw, id("id"), "id"},
-		{codec.Protobuf, wrapperspb.String("hi"), "\x0a\x02hi"},
-		{codec.Protobuf, wrapperspb.String(""), ""},
+		{protobuf.Codec, wrapperspb.String("hi"), "\x0a\x02hi"},
+		{protobuf.Codec, wrapperspb.String(""), ""},
 	} {
 		got, err := c.codec.Append([]byte("before "), c.value)
 		if err != nil || string(got) != "before "+c.want {
@@ -122,12 +123,12 @@ func TestDecodeSharesNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	msg, err := codec.Protobuf.Append(nil, wrapperspb.Bytes([]byte("original")))
+	msg, err := protobuf.Codec.Append(nil, wrapperspb.Bytes([]byte("original")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var m *wrapperspb.BytesValue
-	if err := codec.Protobuf.Decode(msg, &m); err != nil {
+	if err := protobuf.Codec.Decode(msg, &m); err != nil {
 		t.Fatal(err)
 	}
 	clear(src)
@@ -142,16 +143,16 @@ func TestProtobufRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	buf, err := codec.Protobuf.Append(nil, in)
+	buf, err := protobuf.Codec.Append(nil, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var fresh *structpb.Struct // a bucket's case: the codec makes the message
-	if err := codec.Protobuf.Decode(buf, &fresh); err != nil || !proto.Equal(in, fresh) {
+	if err := protobuf.Codec.Decode(buf, &fresh); err != nil || !proto.Equal(in, fresh) {
 		t.Fatalf("Decode into a nil pointer gave %v, %v; want %v", fresh, err, in)
 	}
 	var own structpb.Struct
-	if err := codec.Protobuf.Decode(buf, &own); err != nil || !proto.Equal(in, &own) {
+	if err := protobuf.Codec.Decode(buf, &own); err != nil || !proto.Equal(in, &own) {
 		t.Fatalf("Decode into a message gave %v, %v; want %v", &own, err, in)
 	}
 }
@@ -170,8 +171,8 @@ func TestErrorsNameCodecAndType(t *testing.T) {
 		{encode(codec.Raw, 7), "raw: encode int: want []byte"},
 		{encode(codec.Raw, nil), "raw: encode <nil>: "},
 		{encode(codec.Raw, []int{1}), "raw: encode []int: "},
-		{encode(codec.Protobuf, user{}), "protobuf: encode codec_test.user: want a generated"},
-		{encode(codec.Protobuf, noMessage), "protobuf: encode *timestamppb.Timestamp: the message is nil"},
+		{encode(protobuf.Codec, user{}), "protobuf: encode codec_test.user: want a generated"},
+		{encode(protobuf.Codec, noMessage), "protobuf: encode *timestamppb.Timestamp: the message is nil"},
 		{codec.JSON.Decode([]byte("{"), &number), "json: decode *int: unexpected end"},
 		{codec.JSON.Decode([]byte("1 2"), &number), "json: decode *int: "},
 		{codec.JSON.Decode([]byte("1"), number), "json: decode int: the target"},
@@ -180,11 +181,11 @@ func TestErrorsNameCodecAndType(t *testing.T) {
 		{codec.Raw.Decode([]byte("1"), &number), "raw: decode *int: want []byte"},
 		{codec.Raw.Decode([]byte("1"), noBytes), "raw: decode *[]uint8: the target"},
 		{codec.Raw.Decode([]byte("1"), nil), "raw: decode <nil>: the target"},
-		{codec.Protobuf.Decode([]byte{0xff}, new(timestamppb.Timestamp)), "protobuf: decode *timestamppb.Timestamp: "},
-		{codec.Protobuf.Decode(nil, noMessage), "protobuf: decode *timestamppb.Timestamp: the target"},
-		{codec.Protobuf.Decode(nil, &number), "protobuf: decode *int: want a generated"},
-		{codec.Protobuf.Decode(nil, &message), "protobuf: decode *protoreflect.ProtoMessage: want a generated"},
-		{codec.Protobuf.Decode(nil, nil), "protobuf: decode <nil>: the target"},
+		{protobuf.Codec.Decode([]byte{0xff}, new(timestamppb.Timestamp)), "protobuf: decode *timestamppb.Timestamp: "},
+		{protobuf.Codec.Decode(nil, noMessage), "protobuf: decode *timestamppb.Timestamp: the target"},
+		{protobuf.Codec.Decode(nil, &number), "protobuf: decode *int: want a generated"},
+		{protobuf.Codec.Decode(nil, &message), "protobuf: decode *protoreflect.ProtoMessage: want a generated"},
+		{protobuf.Codec.Decode(nil, nil), "protobuf: decode <nil>: the target"},
 	} {
 		var e *codec.Error
 		if !errors.As(c.err, &e) || !strings.HasPrefix(c.err.Error(), c.want) {

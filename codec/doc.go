@@ -1,8 +1,9 @@
 // Package codec turns Go values into the bytes that a log stores, and back.
 //
 // A [Codec] appends the encoding of a value to a buffer and decodes a value from
-// bytes. Here are [JSON], [MessagePack], [CBOR] and [Gob] for any Go type, [Protobuf]
-// for generated messages, and [Raw] for bytes and strings as they are.
+// bytes. Here are [JSON] and [Gob] for any Go type, and [Raw] for bytes and strings as
+// they are. Packages below this one hold those that need a library: cbor, msgpack, and
+// protobuf for generated messages; and binary, a compact format of Mainstem's own.
 //
 //	buf, err := codec.JSON.Append(nil, user)
 //	err = codec.JSON.Decode(buf, &user)

@@ -13,9 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/codec/cbor"
+	"github.com/mainstemdev/mainstem/codec/msgpack"
 )
 
-var formats = []codec.Codec{codec.MessagePack, codec.CBOR, codec.Gob}
+var formats = []codec.Codec{msgpack.Codec, cbor.Codec, codec.Gob}
 
 func TestFormatsRoundTrip(t *testing.T) {
 	for _, c := range formats {
@@ -141,7 +143,7 @@ func TestFormatErrors(t *testing.T) {
 }
 
 func TestNestingIsBounded(t *testing.T) {
-	for c, open := range map[codec.Codec]byte{codec.MessagePack: 0x91, codec.CBOR: 0x81} {
+	for c, open := range map[codec.Codec]byte{msgpack.Codec: 0x91, cbor.Codec: 0x81} {
 		for levels, want := range map[int]bool{1000: true, 1001: false, 20 << 20: false} {
 			src := append(bytes.Repeat([]byte{open}, levels), 0)
 			var v any
@@ -159,16 +161,16 @@ func TestMessagePackExtensionIsNoValue(t *testing.T) {
 	src := binary.BigEndian.AppendUint32([]byte{0xc9}, uint32(len(deep)))
 	src = append(append(src, 5), deep...)
 	var m map[string]any
-	if err := codec.MessagePack.Decode(src, &m); err == nil {
+	if err := msgpack.Codec.Decode(src, &m); err == nil {
 		t.Error("the content of an extension was read as a map")
 	}
 	// An extension of one byte that begins a map, whose rest follows.
 	var list []map[string]any
-	if err := codec.MessagePack.Decode([]byte{0x92, 0xd4, 5, 0x81, 0xa1, 'a'}, &list); err == nil {
+	if err := msgpack.Codec.Decode([]byte{0x92, 0xd4, 5, 0x81, 0xa1, 'a'}, &list); err == nil {
 		t.Errorf("read %v over the end of an extension", list)
 	}
 	// An extension without content, which would be skipped.
-	if err := codec.MessagePack.Decode([]byte{0x92, 0xc7, 0, 5, 0x80}, &list); err == nil {
+	if err := msgpack.Codec.Decode([]byte{0x92, 0xc7, 0, 5, 0x80}, &list); err == nil {
 		t.Errorf("an empty extension was skipped: %v", list)
 	}
 }
@@ -178,8 +180,8 @@ func TestMessagePackKeyThatCannotBeOne(t *testing.T) {
 		codec codec.Codec
 		src   []byte
 	}{
-		{codec.MessagePack, []byte{0x81, 0x91, 0x01, 0x01}}, // {[1]: 1}
-		{codec.CBOR, []byte{0xa1, 0x81, 0x01, 0x01}},
+		{msgpack.Codec, []byte{0x81, 0x91, 0x01, 0x01}}, // {[1]: 1}
+		{cbor.Codec, []byte{0xa1, 0x81, 0x01, 0x01}},
 	} {
 		var m map[any]any
 		var e *codec.Error

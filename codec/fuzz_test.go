@@ -11,6 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/codec/cbor"
+	"github.com/mainstemdev/mainstem/codec/msgpack"
+	"github.com/mainstemdev/mainstem/codec/protobuf"
 )
 
 func FuzzJSON(f *testing.F) {
@@ -60,14 +63,14 @@ func FuzzProtobuf(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var first, second *structpb.Struct
-		if codec.Protobuf.Decode(src, &first) != nil {
+		if protobuf.Codec.Decode(src, &first) != nil {
 			return
 		}
-		buf, err := codec.Protobuf.Append(nil, first)
+		buf, err := protobuf.Codec.Append(nil, first)
 		if err != nil {
 			t.Fatalf("%x decodes but does not encode: %v", src, err)
 		}
-		if err := codec.Protobuf.Decode(buf, &second); err != nil {
+		if err := protobuf.Codec.Decode(buf, &second); err != nil {
 			t.Fatalf("%x, encoded as %x, does not decode: %v", src, buf, err)
 		}
 		again, err := proto.MarshalOptions{Deterministic: true}.Marshal(second)
@@ -81,13 +84,13 @@ func FuzzProtobuf(f *testing.F) {
 func FuzzMessagePack(f *testing.F) {
 	f.Add([]byte{0x81, 0xa4, 'S', 'e', 'e', 'n', 0xd6, 0xff, 0x86, 0, 0, 0}) // a time
 	f.Add([]byte{0xc7, 1, 5, 0x80})                                          // an unknown extension
-	fuzzFormat(f, codec.MessagePack)
+	fuzzFormat(f, msgpack.Codec)
 }
 
 func FuzzCBOR(f *testing.F) {
 	f.Add([]byte{0xc2, 0x49, 1, 0, 0, 0, 0, 0, 0, 0, 0}) // a large number
 	f.Add([]byte{0x9f, 0x5f, 0x41, 1, 0xff, 0xff})       // lengths that are not told
-	fuzzFormat(f, codec.CBOR)
+	fuzzFormat(f, cbor.Codec)
 }
 
 // fuzzFormat decodes into a type that bounds what is read, and into one that does not.

@@ -25,11 +25,11 @@ func (gobCodec) Name() string { return "gob" }
 func (gobCodec) Append(dst []byte, v any) ([]byte, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() { // the library panics
-		return dst, encodeError("gob", v, errGobNil)
+		return dst, EncodeError("gob", v, errGobNil)
 	}
 	w := bytes.NewBuffer(dst)
 	if err := gob.NewEncoder(w).EncodeValue(rv); err != nil {
-		return dst, encodeError("gob", v, err)
+		return dst, EncodeError("gob", v, err)
 	}
 	return w.Bytes(), nil
 }
@@ -37,14 +37,14 @@ func (gobCodec) Append(dst []byte, v any) ([]byte, error) {
 func (gobCodec) Decode(src []byte, v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return decodeError("gob", v, errNilTarget)
+		return DecodeError("gob", v, ErrTarget)
 	}
 	r := bytes.NewReader(src)
 	if err := gob.NewDecoder(r).DecodeValue(rv); err != nil {
-		return decodeError("gob", v, err)
+		return DecodeError("gob", v, err)
 	}
 	if r.Len() > 0 {
-		return decodeError("gob", v, errGobLong)
+		return DecodeError("gob", v, errGobLong)
 	}
 	return nil
 }

@@ -42,17 +42,17 @@ func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 	w.buf = nil
 	jsonWriters.Put(w)
 	if err != nil {
-		return dst, encodeError("json", v, err)
+		return dst, EncodeError("json", v, err)
 	}
 	return out[:len(out)-1], nil // the encoder ends every value with a line feed
 }
 
 func (jsonCodec) Decode(src []byte, v any) error {
 	if rv := reflect.ValueOf(v); rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return decodeError("json", v, errNilTarget)
+		return DecodeError("json", v, ErrTarget)
 	}
 	if err := json.Unmarshal(src, v); err != nil {
-		return decodeError("json", v, err)
+		return DecodeError("json", v, err)
 	}
 	return nil
 }

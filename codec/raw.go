@@ -28,7 +28,7 @@ func (rawCodec) Append(dst []byte, v any) ([]byte, error) {
 	case isByteSlice(rv):
 		return appendRaw(dst, rv.Bytes()), nil
 	}
-	return dst, encodeError("raw", v, errNotRaw)
+	return dst, EncodeError("raw", v, errNotRaw)
 }
 
 func appendRaw(dst, v []byte) []byte {
@@ -60,7 +60,7 @@ func (rawCodec) Decode(src []byte, v any) error {
 	}
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return decodeError("raw", v, errNilTarget)
+		return DecodeError("raw", v, ErrTarget)
 	}
 	switch to := rv.Elem(); {
 	case to.Kind() == reflect.String:
@@ -68,7 +68,7 @@ func (rawCodec) Decode(src []byte, v any) error {
 	case isByteSlice(to):
 		to.SetBytes(bytes.Clone(src))
 	default:
-		return decodeError("raw", v, errNotRaw)
+		return DecodeError("raw", v, errNotRaw)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) 
 	}
 	c := o.Codec
 	if c == nil {
-		if c, err = codecFor[T](); err != nil {
+		if c, err = codec.Default[T](); err != nil {
 			return nil, invalid("kv open", "%s: %w", name, err)
 		}
 	}

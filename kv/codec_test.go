@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/codec/protobuf"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -45,7 +46,7 @@ func TestDefaultCodecs(t *testing.T) {
 				return v, c, `{"name":"<A>","age":1}`, "json"
 			},
 			"message": func() (string, string, string, string) {
-				v, c := stored(t, log, "e", nil, wrapperspb.String("x"))
+				v, c := stored(t, log, "e", &kv.Options{Codec: protobuf.Codec}, wrapperspb.String("x"))
 				return v, c, "\x0a\x01x", "protobuf"
 			},
 			"chosen": func() (string, string, string, string) {
@@ -63,7 +64,7 @@ func TestDefaultCodecs(t *testing.T) {
 
 func TestProtobufBucket(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
-		b := open[*wrapperspb.StringValue](t, log, "t", nil)
+		b := open[*wrapperspb.StringValue](t, log, "t", &kv.Options{Codec: protobuf.Codec})
 		put(t, b, "k", wrapperspb.String("hello"))
 		put(t, b, "zero", &wrapperspb.StringValue{})
 		if e := must[kv.Entry[*wrapperspb.StringValue]](t)(b.Get(t.Context(), "k")); !proto.Equal(e.Value, wrapperspb.String("hello")) {
@@ -99,6 +100,9 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := kv.Open[wrapperspb.StringValue](log, "t", nil); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "*wrapperspb.StringValue") {
 		t.Errorf("Open of a message by value: %v", err)
+	}
+	if _, err := kv.Open[*wrapperspb.StringValue](log, "t", nil); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "protobuf.Codec") {
+		t.Errorf("Open of a message without a codec: %v: want one that names protobuf.Codec", err)
 	}
 }
 

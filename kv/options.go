@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
 )
@@ -20,7 +18,7 @@ const HistoryAll = -1
 // others belong to the handle.
 type Options struct {
 	// Codec encodes the values. Default: codec.Raw if T is []byte or string,
-	// codec.Protobuf if T is a message pointer, else codec.JSON. All users of a table
+	// else codec.JSON; a Protobuf message needs one, see codec.Default. All users of a table
 	// must agree on it; its name is kept in the table's description.
 	Codec codec.Codec
 	// History is how many revisions of a key are kept, tombstones included. Default
@@ -89,20 +87,4 @@ func (o *Options) policy(c codec.Codec) mainstem.Policy {
 		p.History = 0
 	}
 	return p
-}
-
-// codecFor returns the default codec of T.
-func codecFor[T any]() (codec.Codec, error) {
-	var zero T
-	switch any(&zero).(type) {
-	case *[]byte, *string:
-		return codec.Raw, nil
-	}
-	if _, ok := any(zero).(proto.Message); ok {
-		return codec.Protobuf, nil
-	}
-	if _, ok := any(&zero).(proto.Message); ok {
-		return nil, fmt.Errorf("%T is a Protobuf message and must not be copied: open the bucket with *%T", zero, zero)
-	}
-	return codec.JSON, nil
 }

@@ -172,7 +172,6 @@ func (c *compiler) compileContainer(pr *program) (err error) {
 		}
 		keyKind = byte(pr.key.kind)
 		pr.setCosts()
-		pr.assignable = pr.key.op == opString && pr.elem.size <= maxInSlot
 	}
 	pr.kinds = keyKind<<4 | byte(pr.elem.kind)
 	if pr.elem.nilable {

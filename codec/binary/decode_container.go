@@ -193,43 +193,14 @@ func (d *decoder) mapping(pr *program, p pointer, kinds byte, n int) error {
 		m = valueAt(pr.typ, p)
 		m.Clear()
 	}
-	var err error
-	switch {
-	case n == 0:
+	if n == 0 {
 		return nil
-	case assignable && pr.assignable && kind(kinds>>4) == kindBytes:
-		err = d.assign(pr, *at[pointer](p), kinds, n)
-	default:
-		err = d.insert(pr, p, kinds, n)
 	}
+	err := d.insert(pr, p, kinds, n)
 	if err == nil && m.Len() != n {
 		err = errSameKey
 	}
 	return err
-}
-
-// assignable is canAssign, outside of tests.
-var assignable = canAssign
-
-// assign reads entries with keys of kind string into their places in the map m.
-func (d *decoder) assign(pr *program, m pointer, kinds byte, n int) error {
-	typ, elem := dataWord(pr.typ), pr.elem
-	for i := range n {
-		var key string
-		err := d.text(&key)
-		if err == nil {
-			place := assignString(typ, m, key)
-			if elem.op == opStruct && kinds == pr.kinds {
-				err = d.structure(elem, place)
-			} else {
-				err = d.element(elem, place, kinds)
-			}
-		}
-		if err != nil {
-			return inElement(i, err)
-		}
-	}
-	return nil
 }
 
 // insert reads entries into variables, and copies them into the map at p.

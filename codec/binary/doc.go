@@ -57,8 +57,7 @@
 // Properties over generated values and generated types, golden bytes, versions of a
 // type that read each other, and fuzzing of the decoder with its memory measured;
 // all of it also under the race detector, which checks the pointers of memory.go,
-// the one file that takes addresses apart. The build tag purego leaves out what is
-// linked from the runtime; the tests run that way too.
+// the one file that takes addresses apart.
 //
 //snippet:type Order struct{ ID int }
 //snippet:var order Order

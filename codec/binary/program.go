@@ -84,12 +84,11 @@ type program struct {
 	slot      uintptr  // of a map: what an entry costs in the map,
 	outside   uintptr  // and outside of it
 
-	assignable bool    // of a map: assignString may be used
-	fields     []field // of a struct, by number
-	isFlat     bool    // of a struct: scalars and strings, for flat
-	room       int     // of a struct: the bytes of its tags and scalars, and of the lengths of its strings, at most
-	reg        *Registry
-	entries    sync.Pool // *entry: room for a key and an element of a map
+	fields  []field // of a struct, by number
+	isFlat  bool    // of a struct: scalars and strings, for flat
+	room    int     // of a struct: the bytes of its tags and scalars, and of the lengths of its strings, at most
+	reg     *Registry
+	entries sync.Pool // *entry: room for a key and an element of a map
 }
 
 // traits say what is somewhere in the values of a type, themselves included.

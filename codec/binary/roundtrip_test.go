@@ -194,7 +194,7 @@ func TestDecodeAgainWithoutGarbage(t *testing.T) {
 	if buf, err = r.Append(nil, &in); err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(100, func() { err = r.Decode(buf, &out) }); n > 1 || err != nil {
+	if n := testing.AllocsPerRun(100, func() { err = r.Decode(buf, &out) }); n > 1 && !poolsForget || err != nil {
 		t.Errorf("with maps: %v allocations, %v; want one, for strings", n, err)
 	}
 	if diff := cmp.Diff(in, out); diff != "" {

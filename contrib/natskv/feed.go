@@ -11,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // feed delivers the messages of a bucket in the order of the stream, each once,
@@ -35,16 +38,17 @@ type feed struct {
 }
 
 const (
-	deliverNewest  = jetstream.DeliverLastPerSubjectPolicy
-	deliverAll     = jetstream.DeliverAllPolicy
-	deliverNew     = jetstream.DeliverNewPolicy
-	deliverFrom    = jetstream.DeliverByStartSequencePolicy
-	minBeat        = 100 * time.Millisecond // the least that servers take
-	feedBuffer     = 256                    // messages between the connection and the feed
-	feedInactive   = 30 * time.Second       // after which a server removes a consumer without listener
-	firstFeedPause = 20 * time.Millisecond
-	maxFeedPause   = time.Second
+	deliverNewest = jetstream.DeliverLastPerSubjectPolicy
+	deliverAll    = jetstream.DeliverAllPolicy
+	deliverNew    = jetstream.DeliverNewPolicy
+	deliverFrom   = jetstream.DeliverByStartSequencePolicy
+	minBeat       = 100 * time.Millisecond // the least that servers take
+	feedBuffer    = 256                    // messages between the connection and the feed
+	feedInactive  = 30 * time.Second       // after which a server removes a consumer without listener
 )
+
+// feedAgain is the pause before a feed that ended begins again.
+var feedAgain = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second}
 
 // sink is told what a feed finds, from one goroutine.
 type sink interface {
@@ -78,17 +82,14 @@ func (f *feed) init() {
 
 // wake makes the feed begin a new session now.
 func (f *feed) wake() {
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
+	wake.Signal(f.kick)
 }
 
 // run feeds to until ctx is done, the bucket does not exist any more, or to returns
 // an error.
 func (f *feed) run(ctx context.Context, to sink) error {
 	defer f.stream.store.track(f)()
-	wait := firstFeedPause
+	failures := 0
 	for {
 		before := f.last
 		err := f.session(ctx, to)
@@ -103,12 +104,12 @@ func (f *feed) run(ctx context.Context, to sink) error {
 		case f.stream.store.nc.IsClosed():
 			return nats.ErrConnectionClosed
 		case f.last > before || errors.Is(err, errWoken):
-			wait = firstFeedPause
+			failures = 0
 		}
-		if err := f.pause(ctx, wait); err != nil {
+		failures++
+		if err := f.pause(ctx, feedAgain.Delay(failures)); err != nil {
 			return err
 		}
-		wait = min(2*wait, maxFeedPause)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
@@ -49,7 +48,7 @@ func (l Large) String() string {
 // first write creates it. A bucket that exists keeps its own.
 type TableOptions struct {
 	// Codec encodes the values. Default: codec.Raw if T is []byte or string,
-	// codec.Protobuf if T is a message pointer, else codec.JSON.
+	// else codec.JSON; a Protobuf message needs one, see codec.Default.
 	Codec codec.Codec
 	// TTL is the time to live of values written through this handle without a [TTL]
 	// option, rounded up to seconds. Default 0: for ever, or the bucket's MaxAge.
@@ -155,7 +154,7 @@ func OpenTable[T any](s *Store, database, table string, o *TableOptions) (*Bucke
 		b.kind = kindEnvelope
 	default:
 		if b.codec == nil {
-			if b.codec, err = codecFor[T](); err != nil {
+			if b.codec, err = codec.Default[T](); err != nil {
 				return nil, invalid("natskv open", "%s/%s: %w", database, table, err)
 			}
 		}
@@ -169,22 +168,6 @@ func OpenTable[T any](s *Store, database, table string, o *TableOptions) (*Bucke
 func isBytes[T any]() bool {
 	t := reflect.TypeFor[T]()
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-}
-
-// codecFor returns the default codec of T.
-func codecFor[T any]() (codec.Codec, error) {
-	var zero T
-	switch any(&zero).(type) {
-	case *[]byte, *string:
-		return codec.Raw, nil
-	}
-	if _, ok := any(zero).(proto.Message); ok {
-		return codec.Protobuf, nil
-	}
-	if _, ok := any(&zero).(proto.Message); ok {
-		return nil, fmt.Errorf("%T is a Protobuf message and must not be copied: open the bucket with *%T", zero, zero)
-	}
-	return codec.JSON, nil
 }
 
 // Database returns the name of the database, "" in the layout NATS if none was given.

@@ -1,4 +1,11 @@
-package codec
+// Package cbor is the [codec.Codec] for the format of RFC 8949. It stands apart from
+// package codec so that only programs which use it link its library.
+//
+//	users, err := kv.Open[User](log, "users", &kv.Options{Codec: cbor.Codec})
+//
+//snippet:type User struct{ Name string }
+//snippet:var log mainstem.Log
+package cbor
 
 import (
 	"bytes"
@@ -6,55 +13,57 @@ import (
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/mainstemdev/mainstem/codec"
 )
 
-// maxCBORDepth bounds lists, maps and tags within each other.
-const maxCBORDepth = 1000
+// maxDepth bounds lists, maps and tags within each other.
+const maxDepth = 1000
 
-// CBOR carries any Go type in the format of RFC 8949. Structs become maps by field
+// Codec carries any Go type in the format of RFC 8949. Structs become maps by field
 // name, or as a "cbor" or "json" tag says. Times are texts with nanoseconds and zone,
 // in years of four digits: others cannot be decoded.
 // Decoding refuses a map with a key twice, and lists, maps and tags nested deeper
 // than 1,000 levels.
-var CBOR Codec = newCBOR()
+var Codec codec.Codec = newFormat()
 
-type cborCodec struct {
+type format struct {
 	enc cbor.UserBufferEncMode
 	dec cbor.DecMode
 }
 
-// newCBOR makes the modes of constant options, which the tests show to be valid.
-func newCBOR() Codec {
+// newFormat makes the modes of constant options, which the tests show to be valid.
+func newFormat() codec.Codec {
 	enc, _ := cbor.EncOptions{Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired}.UserBufferEncMode()
 	dec, _ := cbor.DecOptions{
 		DupMapKey:       cbor.DupMapKeyEnforcedAPF,
 		UTF8:            cbor.UTF8DecodeInvalid, // any Go string that was encoded can be read again
 		DefaultMapType:  reflect.TypeFor[map[string]any](),
-		MaxNestedLevels: maxCBORDepth,
+		MaxNestedLevels: maxDepth,
 		// The library counts the elements there are before it makes room for them, so that
 		// its own bounds would only refuse what it has encoded itself.
 		MaxArrayElements: math.MaxInt32,
 		MaxMapPairs:      math.MaxInt32,
 	}.DecMode()
-	return cborCodec{enc, dec}
+	return format{enc, dec}
 }
 
-func (cborCodec) Name() string { return "cbor" }
+func (format) Name() string { return "cbor" }
 
-func (c cborCodec) Append(dst []byte, v any) ([]byte, error) {
+func (c format) Append(dst []byte, v any) ([]byte, error) {
 	w := bytes.NewBuffer(dst)
 	if err := c.enc.MarshalToBuffer(v, w); err != nil {
-		return dst, encodeError("cbor", v, err)
+		return dst, codec.EncodeError("cbor", v, err)
 	}
 	return w.Bytes(), nil
 }
 
-func (c cborCodec) Decode(src []byte, v any) error {
+func (c format) Decode(src []byte, v any) error {
 	if rv := reflect.ValueOf(v); rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return decodeError("cbor", v, errNilTarget)
+		return codec.DecodeError("cbor", v, codec.ErrTarget)
 	}
 	if err := c.dec.Unmarshal(src, v); err != nil {
-		return decodeError("cbor", v, err)
+		return codec.DecodeError("cbor", v, err)
 	}
 	return nil
 }

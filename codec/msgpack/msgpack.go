@@ -1,4 +1,11 @@
-package codec
+// Package msgpack is the [codec.Codec] for the MessagePack format. It stands apart from
+// package codec so that only programs which use it link its library.
+//
+//	users, err := kv.Open[User](log, "users", &kv.Options{Codec: msgpack.Codec})
+//
+//snippet:type User struct{ Name string }
+//snippet:var log mainstem.Log
+package msgpack
 
 import (
 	"bytes"
@@ -6,57 +13,59 @@ import (
 	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/mainstemdev/mainstem/codec"
 )
 
-// MessagePack carries any Go type in the MessagePack format. Structs become maps
+// Codec carries any Go type in the MessagePack format. Structs become maps
 // by field name, or by the name in a "msgpack" tag. Times are timestamps without a
 // zone, and come back in local time. Decoding refuses lists and maps nested deeper
 // than 1,000 levels.
-var MessagePack Codec = msgpackCodec{}
+var Codec codec.Codec = format{}
 
-type msgpackCodec struct{}
+type format struct{}
 
-func (msgpackCodec) Name() string { return "msgpack" }
+func (format) Name() string { return "msgpack" }
 
-func (msgpackCodec) Append(dst []byte, v any) ([]byte, error) {
+func (format) Append(dst []byte, v any) ([]byte, error) {
 	w := bytes.NewBuffer(dst)
 	enc := msgpack.GetEncoder()
 	enc.Reset(w)
 	err := enc.Encode(v)
 	msgpack.PutEncoder(enc)
 	if err != nil {
-		return dst, encodeError("msgpack", v, err)
+		return dst, codec.EncodeError("msgpack", v, err)
 	}
 	return w.Bytes(), nil
 }
 
-func (msgpackCodec) Decode(src []byte, v any) error {
+func (format) Decode(src []byte, v any) error {
 	if rv := reflect.ValueOf(v); rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return decodeError("msgpack", v, errNilTarget)
+		return codec.DecodeError("msgpack", v, codec.ErrTarget)
 	}
-	r := messagePackReader{src: src}
+	r := reader{src: src}
 	var err error
-	if r.ext, err = checkMessagePack(src); err == nil {
+	if r.ext, err = check(src); err == nil {
 		err = r.decode(v)
 	}
 	if err != nil {
-		return decodeError("msgpack", v, err)
+		return codec.DecodeError("msgpack", v, err)
 	}
 	return nil
 }
 
-// messagePackReader is what the library reads from. It keeps the library to the
-// borders between values that [checkMessagePack] has seen: asked for a map, the
+// reader is what the library reads from. It keeps the library to the
+// borders between values that [check] has seen: asked for a map, the
 // library would take the content of an extension for one, and so get at bytes that
 // nobody has checked. It reads what is a value byte by byte, content all at once.
-type messagePackReader struct {
+type reader struct {
 	src []byte
 	off int
 	ext []int // where the contents of extensions begin, ascending
 }
 
 // decode calls the library, which panics over a map key that cannot be one.
-func (r *messagePackReader) decode(v any) (err error) {
+func (r *reader) decode(v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the input does not fit: %v", p)
@@ -70,9 +79,9 @@ func (r *messagePackReader) decode(v any) (err error) {
 }
 
 // Read implements io.Reader.
-func (r *messagePackReader) Read(p []byte) (int, error) {
+func (r *reader) Read(p []byte) (int, error) {
 	if r.off == len(r.src) && len(p) > 0 {
-		return 0, errMessagePackShort
+		return 0, errShort
 	}
 	n := copy(p, r.src[r.off:])
 	r.off += n
@@ -80,22 +89,22 @@ func (r *messagePackReader) Read(p []byte) (int, error) {
 }
 
 // ReadByte implements io.ByteReader.
-func (r *messagePackReader) ReadByte() (byte, error) {
+func (r *reader) ReadByte() (byte, error) {
 	for len(r.ext) > 0 && r.ext[0] < r.off {
 		r.ext = r.ext[1:]
 	}
 	switch {
 	case r.off == len(r.src):
-		return 0, errMessagePackShort
+		return 0, errShort
 	case len(r.ext) > 0 && r.ext[0] == r.off:
-		return 0, errMessagePackExt
+		return 0, errExt
 	}
 	r.off++
 	return r.src[r.off-1], nil
 }
 
 // UnreadByte implements io.ByteScanner.
-func (r *messagePackReader) UnreadByte() error {
+func (r *reader) UnreadByte() error {
 	r.off--
 	return nil
 }
