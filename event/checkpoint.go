@@ -53,17 +53,7 @@ const maxFilterBytes = 64 << 10
 
 var checkpointPolicy = mainstem.Policy{History: 1, NoFeed: true}
 
-// savedFilter is the JSON form of what a subscription selects.
-type savedFilter struct {
-	Category  string   `json:"category,omitempty"`
-	Types     []string `json:"types,omitempty"`
-	Streams   []string `json:"streams,omitempty"`
-	Archived  bool     `json:"archived,omitempty"`
-	Deletions bool     `json:"deletions,omitempty"`
-}
-
-func (o *FeedOptions) save() []byte {
-	f := savedFilter{o.Category, o.Types, o.Streams, o.Archived, o.Deletions}
+func (f *Filter) save() []byte {
 	out, err := json.Marshal(f)
 	if err != nil || len(out) > maxFilterBytes || string(out) == "{}" {
 		return nil
@@ -81,15 +71,15 @@ func decodeCheckpoint(rec *mainstem.Record) (Checkpoint, []byte, error) {
 	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time, Owner: string(owner)}, filter, nil
 }
 
-func decodeFilter(rec *mainstem.Record, saved []byte) (*FeedOptions, error) {
+func decodeFilter(rec *mainstem.Record, saved []byte) (*Filter, error) {
+	f := new(Filter)
 	if saved == nil {
-		return &FeedOptions{}, nil
+		return f, nil
 	}
-	var f savedFilter
-	if err := json.Unmarshal(saved, &f); err != nil {
+	if err := json.Unmarshal(saved, f); err != nil {
 		return nil, corrupt(rec.Space, rec.Key, "checkpoint filter: %w", err)
 	}
-	return &FeedOptions{Category: f.Category, Types: f.Types, Streams: f.Streams, Archived: f.Archived, Deletions: f.Deletions}, nil
+	return f, nil
 }
 
 func checkSubscription(op, name string) error {
@@ -214,9 +204,9 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 }
 
 // nextSelected returns the position of the first event after a position, up to
-// another, that o selects; 0 if there is none.
-func (s *Store) nextSelected(ctx context.Context, o *FeedOptions, after, upTo mainstem.Position) (mainstem.Position, error) {
-	sel, err := newSelector(o)
+// another, that f selects; 0 if there is none.
+func (s *Store) nextSelected(ctx context.Context, f *Filter, after, upTo mainstem.Position) (mainstem.Position, error) {
+	sel, err := f.selector()
 	if err == nil {
 		err = sel.open(ctx, s, after)
 	}

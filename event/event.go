@@ -46,7 +46,7 @@ type Metadata struct {
 }
 
 // TypeDeleted is the Type with which a feed reports that a stream was deleted,
-// if it is asked to; see [FeedOptions].
+// if it is asked to; see [Filter].
 const TypeDeleted = "$deleted"
 
 // Recorded is an event as it was stored.

@@ -71,7 +71,7 @@ func ExampleStore_Subscribe() {
 	defer log.Close()
 	orders, _ := event.Open(log, "orders", nil)
 
-	sub, err := orders.Subscribe(ctx, "last-event", &event.SubscribeOptions{Category: "order"},
+	sub, err := orders.Subscribe(ctx, "last-event", &event.SubscribeOptions{Filter: event.Filter{Category: "order"}},
 		func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			b.Ensure("last", mainstem.Policy{History: 1})
 			b.Put("last", []byte(ev.Stream), []byte(ev.Type))
@@ -115,7 +115,7 @@ func ExampleStore_Feed() {
 	orders.Write(ctx, "customer-7", event.NoStream, []event.Event{{Type: "CustomerOrdered"}})
 	orders.Write(ctx, "order-2", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
 
-	for ev, err := range orders.Feed(ctx, &event.FeedOptions{Category: "order", Types: []string{"OrderPlaced"}}) {
+	for ev, err := range orders.Feed(ctx, &event.FeedOptions{Filter: event.Filter{Category: "order", Types: []string{"OrderPlaced"}}}) {
 		fmt.Println(ev.Position, ev.Stream, ev.Type, err)
 	}
 	// Output:

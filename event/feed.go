@@ -9,24 +9,29 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// FeedOptions select events of all streams of a store. Nil and the zero value
-// select all of them from the first on. What is set must all hold; within Types and
-// Streams, one must match.
-type FeedOptions struct {
-	After mainstem.Position // the cursor: only events after this position, exclusive
-
-	Category string   // only streams of this category: names that start with "category-"
-	Types    []string // only events of these types
-	Streams  []string // only these streams
+// Filter selects events of a store. The zero value selects all of them. What is set
+// must all hold; within Types and Streams, one must match. Its JSON form is stored with
+// the checkpoint of a subscription.
+type Filter struct {
+	Category string   `json:"category,omitempty"` // only streams of this category: names that start with "category-"
+	Types    []string `json:"types,omitempty"`    // only events of these types
+	Streams  []string `json:"streams,omitempty"`  // only these streams
 
 	// Archived includes streams that are archived. Without it, a feed leaves out the
 	// events of a stream that was archived when the feed came to them; events
 	// committed after the feed was opened are always there, because a stream that is
 	// archived gets none.
-	Archived bool
+	Archived bool `json:"archived,omitempty"`
 	// Deletions includes the tombstones that [Store.Delete] and [Store.Tombstone]
 	// leave, as events of type [TypeDeleted] without ID and data, whatever Types says.
-	Deletions bool
+	Deletions bool `json:"deletions,omitempty"`
+}
+
+// FeedOptions tune a feed of the events of all streams of a store. Nil and the zero
+// value yield all of them from the first on.
+type FeedOptions struct {
+	After mainstem.Position // the cursor: only events after this position, exclusive
+	Filter
 
 	Limit  int  // at most this many events; 0 means no limit
 	Follow bool // then wait for more
@@ -48,7 +53,7 @@ func (s *Store) Feed(ctx context.Context, o *FeedOptions) iter.Seq2[Recorded, er
 		o = &FeedOptions{}
 	}
 	return func(yield func(Recorded, error) bool) {
-		sel, err := newSelector(o)
+		sel, err := o.selector()
 		if err == nil {
 			err = sel.open(ctx, s, o.After)
 		}
@@ -97,7 +102,7 @@ func (s *Store) Page(ctx context.Context, o *FeedOptions) ([]Recorded, error) {
 	if page.Limit == 0 {
 		page.Limit = DefaultPage
 	}
-	sel, err := newSelector(&page)
+	sel, err := page.selector()
 	if err != nil {
 		return nil, err
 	}
@@ -168,18 +173,22 @@ type selector struct {
 // maxSealsKnown bounds selector.seals.
 const maxSealsKnown = 1 << 16
 
-func newSelector(o *FeedOptions) (*selector, error) {
+func (o *FeedOptions) selector() (*selector, error) {
 	if o.Limit < 0 {
 		return nil, invalidRead("feed", "Limit is %d: want 0 (none) or more", o.Limit)
 	}
-	if err := checkCategory("feed", o.Category); err != nil {
+	return o.Filter.selector()
+}
+
+func (f *Filter) selector() (*selector, error) {
+	if err := checkCategory("feed", f.Category); err != nil {
 		return nil, err
 	}
-	sel := &selector{archived: o.Archived, deletions: o.Deletions, types: setOf(o.Types), streams: setOf(o.Streams)}
-	if o.Category != "" {
-		sel.prefix = o.Category + "-"
+	sel := &selector{archived: f.Archived, deletions: f.Deletions, types: setOf(f.Types), streams: setOf(f.Streams)}
+	if f.Category != "" {
+		sel.prefix = f.Category + "-"
 	}
-	if common := commonPrefix(o.Streams); len(common) > len(sel.prefix) && strings.HasPrefix(common, sel.prefix) {
+	if common := commonPrefix(f.Streams); len(common) > len(sel.prefix) && strings.HasPrefix(common, sel.prefix) {
 		sel.prefix = common
 	}
 	return sel, nil

@@ -37,21 +37,21 @@ func TestFeedSelects(t *testing.T) {
 			want n
 		}{
 			{"all", event.FeedOptions{}, n{"order-1@1", "order-1@2", "order@1", "order-2@1", "order-2@2"}},
-			{"archived too", event.FeedOptions{Archived: true}, n{"order-1@1", "order-1@2", "order@1", "orders-1@1", "order-2@1", "order-2@2"}},
-			{"deletions too", event.FeedOptions{Deletions: true}, n{"order-1@1", "order-1@2", "order@1", "order-2@1", "order-2@2", "user-1@2"}},
+			{"archived too", event.FeedOptions{Filter: event.Filter{Archived: true}}, n{"order-1@1", "order-1@2", "order@1", "orders-1@1", "order-2@1", "order-2@2"}},
+			{"deletions too", event.FeedOptions{Filter: event.Filter{Deletions: true}}, n{"order-1@1", "order-1@2", "order@1", "order-2@1", "order-2@2", "user-1@2"}},
 			{"after", event.FeedOptions{After: second.LastPosition}, n{"order@1", "order-2@1", "order-2@2"}},
 			{"limit", event.FeedOptions{Limit: 3}, n{"order-1@1", "order-1@2", "order@1"}},
-			{"category", event.FeedOptions{Category: "order"}, n{"order-1@1", "order-1@2", "order-2@1", "order-2@2"}},
-			{"category, limit", event.FeedOptions{Category: "order", Limit: 3}, n{"order-1@1", "order-1@2", "order-2@1"}},
-			{"types", event.FeedOptions{Types: n{"B", "C"}}, n{"order-2@1", "order-2@2"}},
-			{"types, category, limit", event.FeedOptions{Types: n{"A"}, Category: "order", Limit: 1}, n{"order-1@1"}},
-			{"streams", event.FeedOptions{Streams: n{"order-2", "order"}}, n{"order@1", "order-2@1", "order-2@2"}},
-			{"one stream", event.FeedOptions{Streams: n{"order-1"}}, n{"order-1@1", "order-1@2"}},
-			{"streams, category", event.FeedOptions{Streams: n{"order-2", "order"}, Category: "order"}, n{"order-2@1", "order-2@2"}},
-			{"streams of another category", event.FeedOptions{Streams: n{"order-2"}, Category: "user"}, n{}},
-			{"no such category", event.FeedOptions{Category: "none"}, n{}},
-			{"archived category", event.FeedOptions{Category: "orders", Archived: true}, n{"orders-1@1"}},
-			{"category of which all is archived", event.FeedOptions{Category: "orders"}, n{}},
+			{"category", event.FeedOptions{Filter: event.Filter{Category: "order"}}, n{"order-1@1", "order-1@2", "order-2@1", "order-2@2"}},
+			{"category, limit", event.FeedOptions{Filter: event.Filter{Category: "order"}, Limit: 3}, n{"order-1@1", "order-1@2", "order-2@1"}},
+			{"types", event.FeedOptions{Filter: event.Filter{Types: n{"B", "C"}}}, n{"order-2@1", "order-2@2"}},
+			{"types, category, limit", event.FeedOptions{Filter: event.Filter{Types: n{"A"}, Category: "order"}, Limit: 1}, n{"order-1@1"}},
+			{"streams", event.FeedOptions{Filter: event.Filter{Streams: n{"order-2", "order"}}}, n{"order@1", "order-2@1", "order-2@2"}},
+			{"one stream", event.FeedOptions{Filter: event.Filter{Streams: n{"order-1"}}}, n{"order-1@1", "order-1@2"}},
+			{"streams, category", event.FeedOptions{Filter: event.Filter{Streams: n{"order-2", "order"}, Category: "order"}}, n{"order-2@1", "order-2@2"}},
+			{"streams of another category", event.FeedOptions{Filter: event.Filter{Streams: n{"order-2"}, Category: "user"}}, n{}},
+			{"no such category", event.FeedOptions{Filter: event.Filter{Category: "none"}}, n{}},
+			{"archived category", event.FeedOptions{Filter: event.Filter{Category: "orders", Archived: true}}, n{"orders-1@1"}},
+			{"category of which all is archived", event.FeedOptions{Filter: event.Filter{Category: "orders"}}, n{}},
 		}
 		for _, c := range cases {
 			if got := at(collect(t, s.Feed(t.Context(), &c.o))); !slices.Equal(got, c.want) {
@@ -62,7 +62,7 @@ func TestFeedSelects(t *testing.T) {
 				t.Errorf("%s: page %q, %v: want %q", c.name, at(page), err, c.want)
 			}
 		}
-		for name, o := range map[string]event.FeedOptions{"limit": {Limit: -1}, "category": {Category: "a-b"}, "follow": {Follow: true}} {
+		for name, o := range map[string]event.FeedOptions{"limit": {Limit: -1}, "category": {Filter: event.Filter{Category: "a-b"}}, "follow": {Follow: true}} {
 			if _, err := s.Page(t.Context(), &o); !errors.Is(err, mainstem.ErrInvalid) {
 				t.Errorf("%s: %v: want Invalid", name, err)
 			}

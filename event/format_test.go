@@ -44,7 +44,7 @@ func TestPersistedBytes(t *testing.T) {
 		})
 		s.SaveSnapshot(b, Snapshot{Stream: "order-1", Version: 2, Type: "state/1", Data: []byte("state")})
 		s.SetSettings(b, "order-1", Settings{MaxCount: 10, MaxAge: time.Hour, Custom: map[string]string{"k": "v"}})
-		s.writeCheckpoint(b, []byte("sub"), 17, (&FeedOptions{Category: "order", Types: []string{"A", "B"}, Streams: []string{"s"}, Archived: true, Deletions: true}).save(), "host pid 1 #1")
+		s.writeCheckpoint(b, []byte("sub"), 17, (&Filter{Category: "order", Types: []string{"A", "B"}, Streams: []string{"s"}, Archived: true, Deletions: true}).save(), "host pid 1 #1")
 		s.SetCheckpoint(b, "plain", 18)
 		s.park(b, Parked{Subscription: "sub", Stream: "order-1", Version: 2, Position: 258, Attempts: 5, Reason: "no"})
 	})

@@ -254,7 +254,7 @@ func (m *machine) Check(t *rapid.T) {
 	}
 	for archived, want := range map[bool][]string{false: want, true: all} {
 		var got []string
-		for ev, err := range m.s.Feed(t.Context(), &event.FeedOptions{Archived: archived}) {
+		for ev, err := range m.s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: archived}}) {
 			is(t, "feed", err, nil)
 			got = append(got, fmt.Sprintf("%s@%d %s", ev.Stream, ev.Version, ev.ID))
 		}

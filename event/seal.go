@@ -66,7 +66,7 @@ func (s *Store) everSealed(ctx context.Context) (bool, error) {
 // and leaves a tombstone, which takes a version: after five events, the tombstone
 // is version 6 and the next event 7. The stream counts as missing ([NoStream]
 // holds) and may be appended to again. Its snapshots go too; its settings stay.
-// Feeds lose the events; those that ask for [FeedOptions.Deletions] see the
+// Feeds lose the events; those that ask for [Filter.Deletions] see the
 // tombstone. Deleting a stream without events does nothing. There is no way back;
 // [Store.Archive] is the one that has.
 func (s *Store) Delete(b *mainstem.Batch, stream string, expected Expected) {

@@ -51,7 +51,7 @@ func TestArchive(t *testing.T) {
 		refused(t, s, log, "order-1", event.Archived)
 		wantEqual(t, "events of an archived stream", len(load(t, s, "order-1", nil)), 3)
 		wantEqual(t, "feed without it", len(collect(t, s.Feed(t.Context(), nil))), 1)
-		wantEqual(t, "feed with it", len(collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true}))), 4)
+		wantEqual(t, "feed with it", len(collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true}}))), 4)
 
 		if err := s.Unarchive(t.Context(), "order-1"); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestDelete(t *testing.T) {
 		wantKind(t, err, mainstem.ErrNotFound)
 		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
 		wantEqual(t, "events in the feed", len(collect(t, s.Feed(t.Context(), nil))), 0)
-		deletions := collect(t, s.Feed(t.Context(), &event.FeedOptions{Deletions: true, Types: []string{"A"}}))
+		deletions := collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Deletions: true, Types: []string{"A"}}}))
 		if len(deletions) != 1 || deletions[0].Type != event.TypeDeleted || deletions[0].Version != 6 || deletions[0].Stream != "order-1" || deletions[0].Data != nil {
 			t.Fatalf("deletions %+v", deletions)
 		}
@@ -152,7 +152,7 @@ func TestForget(t *testing.T) {
 			s.Archive(b, "order-1")
 		})
 		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "order-1") })
-		all := collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true, Deletions: true}))
+		all := collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true, Deletions: true}}))
 		if len(all) != 1 || all[0].Stream != "order-2" {
 			t.Fatalf("feed %+v", all)
 		}
@@ -187,7 +187,7 @@ func TestRewrite(t *testing.T) {
 		if after[1].ID != before[1].ID || after[1].Position != before[1].Position || !after[1].Time.Equal(before[1].Time) || after[1].Version != 2 {
 			t.Fatalf("rewritten %+v: was %+v", after[1], before[1])
 		}
-		wantEqual(t, "in the feed", string(collect(t, s.Feed(t.Context(), &event.FeedOptions{Archived: true}))[1].Data), "redacted")
+		wantEqual(t, "in the feed", string(collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true}}))[1].Data), "redacted")
 		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 9, ev) })
 		wantKind(t, err, mainstem.ErrNotFound)
 		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 2, event.Event{Type: "A"}) })

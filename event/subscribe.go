@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,12 +50,7 @@ func (p PoisonPolicy) String() string {
 
 // SubscribeOptions tune a subscription. Nil and zero fields mean the defaults.
 type SubscribeOptions struct {
-	// What to select, as in [FeedOptions].
-	Category  string
-	Types     []string
-	Streams   []string
-	Archived  bool
-	Deletions bool
+	Filter // which events
 
 	// After and Tail say where a subscription without a checkpoint begins: after a
 	// position, or after the newest event. Default: at the first event.
@@ -123,20 +117,12 @@ func (o *SubscribeOptions) validate() error {
 	return invalid("subscribe", "options: %w", errors.Join(errs...))
 }
 
-func (o *SubscribeOptions) feed() FeedOptions {
-	return FeedOptions{
-		Category: o.Category, Types: slices.Clone(o.Types), Streams: slices.Clone(o.Streams),
-		Archived: o.Archived, Deletions: o.Deletions,
-	}
-}
-
 // Subscription is a running catch-up subscription. Its methods are safe for
 // concurrent use.
 type Subscription struct {
 	store  *Store
 	name   []byte
 	opts   SubscribeOptions
-	feed   FeedOptions
 	saved  []byte // the filter as it is saved with the checkpoint
 	self   string // what this instance is called in the checkpoints that it writes
 	handle BatchHandler
@@ -208,11 +194,10 @@ func (s *Store) subscribe(ctx context.Context, name string, o *SubscribeOptions,
 		return nil, err
 	}
 	sub.opts.setDefaults(maxBatch)
-	sub.feed = sub.opts.feed()
-	sub.saved = sub.feed.save()
+	sub.saved = sub.opts.Filter.save()
 	sub.self = newOwner()
 	var err error
-	if sub.sel, err = newSelector(&sub.feed); err != nil {
+	if sub.sel, err = sub.opts.Filter.selector(); err != nil {
 		return nil, err
 	}
 	if err := sub.load(ctx); err != nil {

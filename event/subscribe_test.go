@@ -382,7 +382,7 @@ func TestSubscriptionSelects(t *testing.T) {
 		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-3") })
 		var mu sync.Mutex
 		var seen []string
-		sub := subscribe(t, s, &event.SubscribeOptions{Category: "order", Types: []string{"A"}, Deletions: true}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		sub := subscribe(t, s, &event.SubscribeOptions{Filter: event.Filter{Category: "order", Types: []string{"A"}, Deletions: true}}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%s %s", ev.Stream, ev.Type))
@@ -434,7 +434,7 @@ func TestSubscriptionBegins(t *testing.T) {
 		nothing := func(context.Context, *mainstem.Batch, event.Recorded) error { return nil }
 		for name, o := range map[string]event.SubscribeOptions{
 			"after and tail": {After: 1, Tail: true}, "batch": {MaxBatch: -1}, "policy": {OnPoison: 9}, "backoff": {Backoff: -1},
-			"durability": {Durability: -9}, "category": {Category: "a-b"},
+			"durability": {Durability: -9}, "category": {Filter: event.Filter{Category: "a-b"}},
 		} {
 			if _, err := s.Subscribe(t.Context(), "x", &o, nothing); !errors.Is(err, mainstem.ErrInvalid) {
 				t.Errorf("%s: %v: want Invalid", name, err)

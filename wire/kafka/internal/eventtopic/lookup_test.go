@@ -47,7 +47,7 @@ func TestOffsetForTime(t *testing.T) {
 			name += "." + category
 		}
 		tp := find(t, c, name)
-		evs, err := s.Page(t.Context(), &event.FeedOptions{Category: category})
+		evs, err := s.Page(t.Context(), &event.FeedOptions{Filter: event.Filter{Category: category}})
 		if err != nil || len(evs) < 10 {
 			t.Fatal(len(evs), err)
 		}

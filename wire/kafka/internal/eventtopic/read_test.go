@@ -293,7 +293,7 @@ func checkAgainstFeed(t *testing.T, r *rapid.T, c *eventtopic.Catalog, s *event.
 	if err != nil {
 		r.Fatal(err)
 	}
-	whole, err := s.Page(t.Context(), &event.FeedOptions{Category: category})
+	whole, err := s.Page(t.Context(), &event.FeedOptions{Filter: event.Filter{Category: category}})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func checkAgainstFeed(t *testing.T, r *rapid.T, c *eventtopic.Catalog, s *event.
 		r.Fatalf("%s ends at %d, bound %d; the last event is at %d", name, end, bound, last)
 	}
 	offset := rapid.Int64Range(0, bound).Draw(r, "offset")
-	o := &event.FeedOptions{Category: category}
+	o := &event.FeedOptions{Filter: event.Filter{Category: category}}
 	if offset > 0 {
 		o.After = mainstem.Position(offset - 1)
 	}

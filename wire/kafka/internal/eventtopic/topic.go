@@ -78,7 +78,7 @@ func (v *view) Records(ctx context.Context, after mainstem.Position) iter.Seq2[*
 	return func(yield func(*feedtopic.Record, error) bool) {
 		var hs headers
 		var r feedtopic.Record
-		for ev, err := range v.store.Feed(ctx, &event.FeedOptions{After: after, Category: v.category}) {
+		for ev, err := range v.store.Feed(ctx, &event.FeedOptions{After: after, Filter: event.Filter{Category: v.category}}) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -94,7 +94,7 @@ func (v *view) Records(ctx context.Context, after mainstem.Position) iter.Seq2[*
 // Places implements [feedtopic.View].
 func (v *view) Places(ctx context.Context, after mainstem.Position, limit int) iter.Seq2[feedtopic.Place, error] {
 	return func(yield func(feedtopic.Place, error) bool) {
-		for ev, err := range v.store.Feed(ctx, &event.FeedOptions{After: after, Category: v.category, Limit: limit}) {
+		for ev, err := range v.store.Feed(ctx, &event.FeedOptions{After: after, Filter: event.Filter{Category: v.category}, Limit: limit}) {
 			if !yield(placeOf(&ev), err) || err != nil {
 				return
 			}
