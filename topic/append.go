@@ -91,7 +91,8 @@ func (t *Topic) AppendMany(ctx context.Context, many []PartitionBatch) ([]Append
 }
 
 // AppendTo verifies a record batch and puts it into b, to be committed with
-// whatever else is there. [Slot.In] then tells its offsets. An error leaves b as
+// whatever else is there. It decompresses the records to check them, as Kafka does, within
+// [Options.Memory]: without memory in time the error is Unavailable. [Slot.In] then tells its offsets. An error leaves b as
 // it was. The bytes are borrowed until b is committed; they are not changed: a
 // topic with LogAppendTime stores a copy.
 func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot, error) {
@@ -103,7 +104,7 @@ func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot
 	s := &t.now().settings
 	u := t.c.unpack(t.c.ctx)
 	defer u.release()
-	h, err := recordbatch.Verify(batch, recordbatch.Check{MaxBytes: int(s.maxMessage), Keys: s.compact, Room: u.room})
+	h, err := recordbatch.Verify(batch, recordbatch.Check{MaxBytes: int(s.maxMessage), Open: true, Keys: s.compact, Room: u.room})
 	if noRoom(err) {
 		return Slot{}, err
 	}

@@ -2,6 +2,7 @@ package topic
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -26,6 +27,10 @@ func TestAppendRefuses(t *testing.T) {
 	}{
 		{"garbage", nil, []byte("hello"), recordbatch.Corrupt, "5 bytes"},
 		{"flipped bit", nil, flip(batch(0, rec{value: "v"})), recordbatch.Corrupt, "CRC"},
+		{"damaged, gzip", nil, damaged(Gzip), recordbatch.Corrupt, "decompressed (gzip)"},
+		{"damaged, snappy", nil, damaged(Snappy), recordbatch.Corrupt, "decompressed (snappy)"},
+		{"damaged, lz4", nil, damaged(LZ4), recordbatch.Corrupt, "decompressed (lz4)"},
+		{"damaged, zstd", nil, damaged(Zstd), recordbatch.Corrupt, "decompressed (zstd)"},
 		{"two", nil, append(batch(0, rec{value: "v"}), batch(0, rec{value: "v"})...), recordbatch.BadRecord, "one batch"},
 		{"too large", Config{MaxMessageBytes: "70"}, batch(0, rec{value: "long enough"}), recordbatch.TooLarge, MaxMessageBytes},
 		{"no key", Config{CleanupPolicy: "compact"}, batch(0, rec{value: "v"}), recordbatch.BadRecord, "no key"},
@@ -48,6 +53,15 @@ func TestAppendRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// damaged returns a batch whose compressed records are not what the codec writes, under a
+// checksum that is right: the client damaged them before it computed it.
+func damaged(c Codec) []byte {
+	b := batch(c, rec{key: "k", value: strings.Repeat("v", 500)})
+	clear(b[recordbatch.HeaderSize:])
+	binary.BigEndian.PutUint32(b[17:], recordbatch.Checksum(b))
+	return b
 }
 
 func flip(b []byte) []byte { b[len(b)-1] ^= 1; return b }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,19 +94,38 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkVerify checks batches, and reports how many times as long that takes as it would
+// without looking into those that are compressed.
 func BenchmarkVerify(b *testing.B) {
-	for _, n := range []int{1, 100, 10_000} {
-		b.Run(fmt.Sprintf("%dx100B", n), func(b *testing.B) {
-			data := batch(0, values(n, 100)...)
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := recordbatch.Verify(data, recordbatch.Check{}); err != nil {
-					b.Fatal(err)
+	for _, x := range []struct{ n, size int }{{1, 100}, {100, 100}, {100, 1024}, {10_000, 100}} {
+		for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
+			b.Run(fmt.Sprintf("%dx%dB/%v", x.n, x.size, codec), func(b *testing.B) {
+				records := make([]rec, x.n)
+				for i := range records {
+					records[i] = rec{ms: 1000 + int64(i), key: fmt.Sprint("key", i), value: prose(x.size)}
 				}
-			}
-		})
+				data := batch(codec, records...)
+				b.SetBytes(int64(2 * len(data)))
+				compare(b, 1, func() error {
+					_, err := recordbatch.Verify(data, recordbatch.Check{})
+					return err
+				}, func() error {
+					_, err := recordbatch.Verify(data, recordbatch.Check{Open: true})
+					return err
+				})
+			})
+		}
 	}
+}
+
+// prose returns n bytes of words: text that can be compressed to a third or less.
+func prose(n int) string {
+	words := strings.Fields("open closed error timeout network switch router severity critical node service alert cleared")
+	out := make([]byte, 0, n+16)
+	for len(out) < n {
+		out = append(append(out, words[rand.IntN(len(words))]...), ' ')
+	}
+	return string(out[:n])
 }
 
 // BenchmarkReadTail reads the newest of small batches, one at a time: a consumer that

@@ -203,7 +203,11 @@ func TestCompactAfterAlter(t *testing.T) {
 	}
 	h.CRC = int32(recordbatch.Checksum(garbage))
 	garbage = h.AppendTo(nil)
-	mustAppend(t, tp, 0, garbage)                                                                  // 0 1
+	b := mainstem.NewBatch() // as a version that did not look into batches stored it: 0 1
+	b.Add(mainstem.Write{Op: mainstem.OpPut, Space: Space("x"), Key: partitionKey(0), Value: garbage, Count: 2})
+	if _, err := c.log.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
 	mustAppend(t, tp, 0, batch(0, rec{ms: 5, value: "keyless"}, rec{ms: 5, key: "k", value: "1"})) // 2 3
 	mustAppend(t, tp, 0, batch(0, rec{ms: 5, key: "z", value: "1"}))                               // 4
 	if err := tp.Compact(t.Context()); !errors.Is(err, mainstem.ErrInvalid) {

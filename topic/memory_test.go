@@ -69,7 +69,7 @@ func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) er
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
-	eventually(func() bool { return waits(memory) || len(done) > 0 })
+	eventually(t, "it waits for memory or ends", func() bool { return waits(memory) || len(done) > 0 })
 	cancel()
 	return <-done
 }
@@ -79,10 +79,17 @@ func waits(memory *budget.Budget) bool {
 	return slices.ContainsFunc(memory.Stats(), func(s budget.Stats) bool { return s.Waiting > 0 })
 }
 
-// eventually returns when f is true; the test's own deadline ends what hangs.
-func eventually(f func() bool) {
+// eventually waits until f is true.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for !f() {
-		time.Sleep(time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it never happened: %s", what)
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 

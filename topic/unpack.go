@@ -48,7 +48,7 @@ func (u *unpacking) room(n int) error {
 	return nil
 }
 
-// release gives all of it back: whoever decoded keeps nothing.
+// release gives all of it back. The decoded records must not be used any more.
 func (u *unpacking) release() { u.hold.Release() }
 
 // noRoom reports whether err means that there was no memory to decompress a batch: that

@@ -10,8 +10,8 @@ import (
 
 // The limits of one batch.
 const (
-	// MaxRecords is the largest number of records that a batch may claim. A
-	// compressed batch is stored unopened, so its claim has to be bounded here.
+	// MaxRecords is the largest number of records that a batch may claim: the claim
+	// is bounded before the batch is decompressed.
 	MaxRecords = 1 << 24
 	// MaxUncompressed bounds the bytes of a batch's records after decompression.
 	MaxUncompressed = 128 << 20

@@ -167,7 +167,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// A compressed batch is opened only on request; then what is wrong inside shows.
+// A compressed batch is opened only on request, see [recordbatch.Check]; then what is wrong inside shows.
 func TestVerifyCompressed(t *testing.T) {
 	for _, c := range codecs[1:] {
 		good := build(t, c, samples()...)

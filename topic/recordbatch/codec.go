@@ -87,14 +87,18 @@ var (
 		}
 		return e
 	})
-	zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return d
-	})
+	// The decoder is made at once: one that is made in a bubble of testing/synctest has
+	// channels that only the bubble may use.
+	zstdDecoder = newZstdDecoder()
 )
+
+func newZstdDecoder() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return d
+}
 
 // compress appends the compressed src to dst.
 func compress(dst, src []byte, c Codec) ([]byte, error) {
@@ -235,7 +239,7 @@ func unzstd(dst, src []byte, limit int, ask room) ([]byte, error) {
 			return nil, err
 		}
 		dst = slices.Grow(dst[:0], size)
-		out, err := zstdDecoder().DecodeAll(src, dst[:0:min(cap(dst), limit)])
+		out, err := zstdDecoder.DecodeAll(src, dst[:0:min(cap(dst), limit)])
 		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 			return out, err
 		}

@@ -1,5 +1,17 @@
 package recordbatch
 
+import (
+	"errors"
+	"sync"
+)
+
+// keptScratch is how large a buffer for decompressed records may be to be kept for the next
+// batch. Clients fill batches up to a megabyte of records.
+const keptScratch = 2 << 20
+
+// scratches are buffers for decompressed records.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
 // Check says what [Verify] demands beyond a well-formed batch. The zero Check is
 // what a broker demands of a client's batch, without a limit of size.
 type Check struct {
@@ -63,9 +75,17 @@ func (b *Batch) verifyRecords(c Check) error {
 		if !c.Open && !c.Keys {
 			return nil
 		}
-		var err error
-		if body, err = decompress(nil, body, b.Codec(), MaxUncompressed, c.Room); err != nil {
+		scratch := scratches.Get().(*[]byte)
+		defer scratches.Put(scratch)
+		out, err := decompress((*scratch)[:0], body, b.Codec(), MaxUncompressed, c.Room)
+		if errors.Is(err, errTooLong) {
+			return errorf(TooLarge, "the records cannot be decompressed (%s): %v", b.Codec(), err)
+		}
+		if err != nil {
 			return undecodable(b.Codec(), err)
+		}
+		if body = out; cap(out) <= keptScratch {
+			*scratch = out
 		}
 	}
 	var r raw
