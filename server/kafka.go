@@ -11,9 +11,11 @@ import (
 	"syscall"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
+	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
 // kafkaPart is the Kafka listener and its server.
@@ -26,11 +28,13 @@ type kafkaPart struct {
 
 	// Start sets these, then the goroutine that watches the lease, and after it stopKafka.
 	server   *kafka.Server // nil while Kafka is not served
+	events   *eventtopic.Catalog
+	alerts   *kafkatopic.Catalog
 	finished chan struct{} // closed when the listener's goroutine has ended
 }
 
 // startKafka takes the lease, if the log needs one, and begins to listen before it
-// returns, so that a node that started can be reached.
+// returns, so that a server that started can be reached.
 func (n *Server) startKafka(ctx context.Context) error {
 	k := &n.kafka
 	if n.config.Kafka == "" {
@@ -68,7 +72,10 @@ func (n *Server) startKafka(ctx context.Context) error {
 // serveKafka serves Kafka clients on l, which it closes in the end.
 func (n *Server) serveKafka(ctx context.Context, l net.Listener) error {
 	c, k := &n.config, &n.kafka
+	events := eventtopic.Open(n.log, &eventtopic.Options{Logger: n.logger})
+	alerts := kafkatopic.Open(n.log, &kafkatopic.Options{Logger: n.logger})
 	s, err := kafka.New(ctx, n.topics, &kafka.Options{
+		Sources:      []topic.Source{events, alerts},
 		NoAutoCreate: !c.KafkaAutoCreate, Partitions: int32(c.KafkaPartitions), MaxRequest: c.KafkaMaxRequest,
 		AutoCreateRate: c.KafkaAutoCreateRate, AutoCreateTopics: c.KafkaAutoCreateTotal,
 		MaxInFlight: c.KafkaMaxPending, Memory: n.memory, MaxConnections: c.KafkaMaxConnections, MaxFetch: c.KafkaMaxFetch,
@@ -77,11 +84,10 @@ func (n *Server) serveKafka(ctx context.Context, l net.Listener) error {
 		Logger: n.logger, Metrics: k.figures,
 	})
 	if err != nil {
-		_ = l.Close()
-		return fmt.Errorf("start the Kafka server: %w", err)
+		return errors.Join(fmt.Errorf("start the Kafka server: %w", err), l.Close(), events.Close(), alerts.Close())
 	}
 	finished := make(chan struct{})
-	k.server, k.finished = s, finished
+	k.server, k.events, k.alerts, k.finished = s, events, alerts, finished
 	k.figures.server.Store(s)
 	as := &kafka.Listener{Advertise: c.KafkaAdvertise, Mechanisms: c.kafkaMechanisms()}
 	if n.tls != nil {
@@ -122,7 +128,7 @@ func (k *kafkaPart) close(ctx context.Context) error {
 	err := k.server.Shutdown(ctx)
 	<-k.finished
 	k.server = nil
-	return err
+	return errors.Join(err, k.events.Close(), k.alerts.Close())
 }
 
 // stopKafka stops serving Kafka and gives the lease back.
@@ -139,7 +145,7 @@ func (n *Server) stopKafka(ctx context.Context) error {
 	return errors.Join(k.close(ctx), k.releaseKafka(ctx))
 }
 
-// KafkaAddr returns the address that the node listens on for Kafka clients, nil before
+// KafkaAddr returns the address that the server listens on for Kafka clients, nil before
 // Start and if that is off.
 func (n *Server) KafkaAddr() net.Addr { return n.kafka.address }
 

@@ -46,7 +46,7 @@ func (s *Server) outcomeOf(c *conn, request string, err error) int16 {
 }
 
 // described returns a topic of any kind by its name, or by its ID if the name is empty.
-func (s *Server) described(ctx context.Context, name string, id topic.ID) (source, error) {
+func (s *Server) described(ctx context.Context, name string, id topic.ID) (topic.Reader, error) {
 	if name != "" {
 		if err := topic.ValidateName(name); err != nil {
 			return nil, refuse(kerr.InvalidTopicException, "%v", err)
@@ -70,20 +70,20 @@ func (s *Server) described(ctx context.Context, name string, id topic.ID) (sourc
 func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.Topic, error) {
 	src, err := s.described(ctx, name, id)
 	if err != nil {
-		if what := shownUnder(name); what != "" {
-			return nil, refuse(kerr.UnknownTopicOrPartition, "none of the %s is shown as %q", what, name)
+		if from := s.projectedFrom(name); from != nil {
+			return nil, refuse(kerr.UnknownTopicOrPartition, "none of the %s is shown as %q", from.Of(), name)
 		}
 		return nil, err
 	}
 	t, ok := src.(*topic.Topic)
 	if !ok {
-		return nil, refuse(kerr.InvalidTopicException, "%s shows %s: it can be read, not changed", src.Name(), shows(src))
+		return nil, refuse(kerr.InvalidTopicException, "%s shows %s: it can be read, not changed", src.Name(), contents(src))
 	}
 	return t, nil
 }
 
 // partitionOf returns nil if a topic has a partition.
-func partitionOf(src source, num int32) error {
+func partitionOf(src topic.Reader, num int32) error {
 	if num < 0 || num >= src.Partitions() {
 		return refuse(kerr.UnknownTopicOrPartition, "%s has no partition %d: it has %d", src.Name(), num, src.Partitions())
 	}

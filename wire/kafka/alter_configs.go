@@ -10,6 +10,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// AlterConfigs, versions 0 to 2 (KIP-133).
+//
+// Topics and groups can be altered, the broker cannot.
+
 // alterConfigs replaces all configurations of topics or groups: what is not named gets
 // its default. Each is altered wholly or not at all.
 func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {

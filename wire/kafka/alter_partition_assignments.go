@@ -9,6 +9,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// AlterPartitionAssignments, versions 0 and 1 (KIP-455).
+//
+//	v1  whether the number of replicas may change (KIP-860): it cannot
+
 // alterPartitionAssignments accepts that partitions are to be where they are: on this
 // broker. There is nothing to move, and never a move to cancel.
 func (s *Server) alterPartitionAssignments(ctx context.Context, c *conn, req *kmsg.AlterPartitionAssignmentsRequest) *kmsg.AlterPartitionAssignmentsResponse {
@@ -33,7 +37,7 @@ func (s *Server) alterPartitionAssignments(ctx context.Context, c *conn, req *km
 	return resp
 }
 
-func (s *Server) reassign(src source, num int32, replicas []int32) error {
+func (s *Server) reassign(src topic.Reader, num int32, replicas []int32) error {
 	if err := partitionOf(src, num); err != nil {
 		return err
 	}

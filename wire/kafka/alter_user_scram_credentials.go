@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// AlterUserSCRAMCredentials, version 0 (KIP-554).
+
 // alterUserScramCredentials sets and deletes credentials. What is asked for one user
 // is done wholly or not at all. Clients send passwords salted, never as they are.
 func (s *Server) alterUserScramCredentials(ctx context.Context, c *conn, req *kmsg.AlterUserSCRAMCredentialsRequest) *kmsg.AlterUserSCRAMCredentialsResponse {

@@ -69,11 +69,11 @@ func (a *autoCreation) warn(now time.Time) bool {
 // autoCreate creates a topic because a client asked for it, unless that is not
 // allowed: then it returns the error given, for a name that could be a topic's. made is
 // how many the request has created, and is increased.
-func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwise error) (source, error) {
+func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwise error) (topic.Reader, error) {
 	if err := topic.ValidateName(name); err != nil {
 		return nil, err
 	}
-	if s.o.NoAutoCreate || shownUnder(name) != "" { // what is shown there may come to be
+	if s.o.NoAutoCreate || s.projectedFrom(name) != nil { // what is shown there may come to be
 		return nil, otherwise
 	}
 	if err := s.mayAutoCreate(ctx, *made); err != nil {

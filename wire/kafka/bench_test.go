@@ -3,7 +3,10 @@ package kafka_test
 import (
 	"context"
 	crand "crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 func onDisk(b *testing.B) *broker {
@@ -170,4 +174,82 @@ func fillTopic(b *testing.B, tp *topic.Topic, n, size int) {
 	if err := p.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// BenchmarkProduceCompressed sends compressed records with franz-go. "checking" is what part of
+// the time one processor spends on decompressing and checking them, which the server does
+// once: it is measured afterwards, with the batches that the client has sent.
+func BenchmarkProduceCompressed(b *testing.B) {
+	for _, codec := range []struct {
+		name string
+		of   kgo.CompressionCodec
+	}{{"gzip", kgo.GzipCompression()}, {"snappy", kgo.SnappyCompression()}, {"lz4", kgo.Lz4Compression()}, {"zstd", kgo.ZstdCompression()}} {
+		for _, size := range []int{100, 1 << 10} {
+			b.Run(fmt.Sprintf("%s/%dB", codec.name, size), func(b *testing.B) {
+				br := onDisk(b)
+				tp, err := br.topics.Create(b.Context(), "t", spec(1))
+				if err != nil {
+					b.Fatal(err)
+				}
+				cl := br.client(b, kgo.DefaultProduceTopic("t"), kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()),
+					kgo.ProducerLinger(5*time.Millisecond), kgo.ProducerBatchCompression(codec.of))
+				values := make([][]byte, 1000)
+				for i := range values {
+					values[i] = prose(size)
+				}
+				b.ResetTimer()
+				for i := range b.N {
+					cl.Produce(context.Background(), &kgo.Record{Value: values[i%len(values)]}, func(_ *kgo.Record, err error) {
+						if err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				if err := cl.Flush(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+				b.ReportMetric(float64(checking(b, tp))/float64(b.Elapsed()), "checking")
+			})
+		}
+	}
+}
+
+// checking returns how long it takes to check the batches of a topic beyond what their
+// checksums take.
+func checking(b *testing.B, tp *topic.Topic) time.Duration {
+	b.Helper()
+	var took time.Duration
+	for next := int64(0); ; {
+		chunk, err := tp.Read(b.Context(), 0, next, &topic.ReadOptions{MaxBytes: 8 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if chunk.Next == next {
+			return took
+		}
+		next = chunk.Next
+		for data := chunk.Data; len(data) > 0; {
+			n := 12 + int(binary.BigEndian.Uint32(data[8:])) // what the length field does not count
+			begin := time.Now()
+			_, err := recordbatch.Verify(data[:n], recordbatch.Check{Open: true})
+			middle := time.Now()
+			if _, plain := recordbatch.Verify(data[:n], recordbatch.Check{}); err != nil || plain != nil {
+				b.Fatal(err, plain)
+			}
+			took += middle.Sub(begin) - time.Since(middle)
+			data = data[n:]
+		}
+	}
+}
+
+// prose returns n bytes of words: text that can be compressed to a third or less.
+func prose(n int) []byte {
+	words := strings.Fields("open closed error timeout network switch router severity critical node service alert cleared")
+	out := make([]byte, 0, n+16)
+	for len(out) < n {
+		out = append(append(out, words[rand.IntN(len(words))]...), ' ')
+	}
+	return out[:n]
 }

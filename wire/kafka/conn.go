@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 const (
@@ -37,7 +38,7 @@ type conn struct {
 	as       *Listener
 	ctx      context.Context // done when the connection ends
 	cancel   context.CancelFunc
-	client   client
+	client   coord.Client
 	auth     auth
 	trust    int         // bytes that a request gets memory for before it is here
 	request  budget.Hold // for the request that is being read or served
@@ -52,16 +53,9 @@ type conn struct {
 		sync.Mutex
 		idle     bool // waits for a request
 		draining bool // ends with the request that is being served
-		slow     bool // waits for the client to take or send more
+		slow     bool // waits for the client to take or send more, or for other clients
 		recalled bool // was closed while it did
 	}
-}
-
-// client is who is at the other end of a connection.
-type client struct {
-	ID        string // as the last request said
-	Host      string // its address with a slash before it
-	Principal string // "" without authentication
 }
 
 func newConn(s *Server, nc net.Conn, on net.Listener, as *Listener) *conn {

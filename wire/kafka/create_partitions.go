@@ -9,6 +9,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// CreatePartitions, versions 0 to 3 (KIP-195).
+
 // createPartitions gives topics more partitions, each by itself.
 func (s *Server) createPartitions(ctx context.Context, c *conn, req *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	resp := req.ResponseKind().(*kmsg.CreatePartitionsResponse)

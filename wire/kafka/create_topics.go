@@ -12,6 +12,14 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// CreateTopics, versions 2 to 7.
+//
+//	v4  -1 for the default number of partitions and of replicas (KIP-464)
+//	v5  the configurations of the new topic (KIP-525)
+//	v7  its ID (KIP-516)
+//
+// There is one broker: a replication factor above 1 is refused.
+
 // createTopics creates topics, each by itself: one that cannot be does not hold up
 // the others. A replication factor of more than 1 is refused, not lowered.
 func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
@@ -74,8 +82,8 @@ func (s *Server) newName(ctx context.Context, name string) error {
 	if err := topic.ValidateName(name); err != nil {
 		return refuse(kerr.InvalidTopicException, "%v", err)
 	}
-	if what := shownUnder(name); what != "" {
-		return refuse(kerr.InvalidTopicException, "names like %q are those of %s: it cannot be created", name, what)
+	if from := s.projectedFrom(name); from != nil {
+		return refuse(kerr.InvalidTopicException, "names like %q are those of %s: it cannot be created", name, from.Of())
 	}
 	_, err := s.topics.Topic(ctx, name)
 	if err == nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// DeleteRecords, versions 0 to 2 (KIP-107).
+
 // deleteRecords makes partitions start at a later offset; -1 means their end.
 func (s *Server) deleteRecords(ctx context.Context, c *conn, req *kmsg.DeleteRecordsRequest) *kmsg.DeleteRecordsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteRecordsResponse)

@@ -9,6 +9,11 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// DeleteTopics, versions 1 to 6.
+//
+//	v5  an error message (KIP-599)
+//	v6  topics by ID (KIP-516)
+
 // deleteTopics deletes topics with everything in them, by name or, from version 6
 // on, by ID.
 func (s *Server) deleteTopics(ctx context.Context, c *conn, req *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {

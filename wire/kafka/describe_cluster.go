@@ -7,6 +7,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// DescribeCluster, versions 0 to 2 (KIP-700).
+//
+//	v1  the kind of endpoint (KIP-919)
+//	v2  fenced brokers (KIP-1073): there are none
+
 // Kinds of endpoints, see KIP-919.
 const (
 	endpointBrokers     = 1

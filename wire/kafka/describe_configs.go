@@ -9,6 +9,13 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// DescribeConfigs, versions 1 to 4.
+//
+//	v1  where a value comes from, synonyms (KIP-226)
+//	v3  types and documentation (KIP-569)
+//
+// Topics, groups and the broker have configurations. Those of the broker cannot be changed.
+
 // describeConfigs answers how topics, groups and the broker are configured, and where the
 // values come from.
 func (s *Server) describeConfigs(ctx context.Context, c *conn, req *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {

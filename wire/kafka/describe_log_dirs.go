@@ -8,6 +8,13 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
+// DescribeLogDirs, versions 1 to 4 (KIP-113).
+//
+//	v3  an error for the whole answer
+//	v4  the size of the volume (KIP-827): not known
+//
+// One directory stands for the log.
+
 // logDir stands for the directory of the log, whose real path is none of a client's
 // business.
 const logDir = "/log"

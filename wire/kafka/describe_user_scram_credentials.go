@@ -7,6 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// DescribeUserSCRAMCredentials, version 0 (KIP-554).
+
 // describeUserScramCredentials answers which credentials users have, without the
 // credentials. No users asked for means all.
 func (s *Server) describeUserScramCredentials(ctx context.Context, c *conn, req *kmsg.DescribeUserSCRAMCredentialsRequest) *kmsg.DescribeUserSCRAMCredentialsResponse {

@@ -9,6 +9,12 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// ElectLeaders, versions 0 to 2 (KIP-183).
+//
+//	v1  unclean elections (KIP-460)
+//
+// There is one broker: an election is never needed.
+
 // electLeaders answers that no partition needs another leader. To a request for all
 // partitions, which lists only those that got one, that is an empty list.
 func (s *Server) electLeaders(ctx context.Context, c *conn, req *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {

@@ -13,6 +13,19 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
+// Fetch, versions 4 to 18.
+//
+//	v4   record batches, isolation levels (KIP-98)
+//	v5   where a partition starts (KIP-107)
+//	v7   fetch sessions (KIP-227), see fetch_session.go
+//	v9   leader epochs (KIP-320)
+//	v11  the rack of the client (KIP-392), which is not used: there is one replica
+//	v12  where logs diverge (KIP-595): they never do
+//	v13  topics by ID (KIP-516)
+//	v15  the state of a replica (KIP-903): no replica fetches here
+//
+// What later versions add is for brokers.
+
 // fetchPart is one partition of a fetch.
 type fetchPart struct {
 	name   string // of the topic; empty if the client gave its ID
@@ -23,7 +36,7 @@ type fetchPart struct {
 	limit  int   // bytes
 
 	// What was found.
-	src     source
+	src     topic.Reader
 	code    int16
 	chunk   topic.Chunk
 	stable  int64

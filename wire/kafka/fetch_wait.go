@@ -6,19 +6,9 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// growing is a [source] that is not a topic and tells by itself when it grows.
-type growing interface {
-	// Notify sends to wake, which has capacity 1, when a partition has grown, until
-	// stop is called. What is appended after Notify has returned is not missed.
-	Notify(partition int32, wake chan<- struct{}) (stop func(), err error)
-	// Bound returns the offset that no reader can be behind. It may lie behind the end,
-	// which goes back when what was there is not shown any more.
-	Bound(ctx context.Context, partition int32) (int64, error)
-}
-
 // bound returns the offset that no reader of src can be behind.
-func bound(ctx context.Context, src source, partition int32) (int64, error) {
-	if g, ok := src.(growing); ok {
+func bound(ctx context.Context, src topic.Reader, partition int32) (int64, error) {
+	if g, ok := src.(topic.Shown); ok {
 		return g.Bound(ctx, partition)
 	}
 	return src.End(ctx, partition)
@@ -61,7 +51,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	for _, g := range grown {
 		for _, p := range f.parts {
-			if p.code == 0 && p.num == g.Partition && p.src == source(g.Topic) {
+			if p.code == 0 && p.num == g.Partition && p.src == topic.Reader(g.Topic) {
 				f.read(ctx, p)
 			}
 		}
@@ -101,14 +91,14 @@ func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 func (f *fetch) watch(ctx context.Context, p *fetchPart, wake chan<- struct{}) (stop func(), known bool, err error) {
 	t, native := p.src.(*topic.Topic)
 	if !native {
-		stop, err = p.src.(growing).Notify(p.num, wake)
+		stop, err = p.src.(topic.Shown).Notify(p.num, wake)
 		return stop, false, err
 	}
 	known, err = f.c.fetch.follow(ctx, f.s.topics, t, p.num)
 	if err == nil && f.committed {
-		k := partitionKey{t.ID(), p.num}
-		f.s.stable.add(k, wake)
-		stop, known = func() { f.s.stable.remove(k, wake) }, false
+		k := []partitionKey{{t.ID(), p.num}}
+		f.s.stable.Add(wake, k)
+		stop, known = func() { f.s.stable.Remove(wake, k) }, false
 	}
 	return stop, known, err
 }

@@ -7,6 +7,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// FindCoordinator, versions 0 to 6.
+//
+//	v1  coordinators of transactions (KIP-98)
+//	v4  several at once (KIP-699)
+//	v6  share groups (KIP-932), which are refused
+
 // Kinds of coordinators.
 const (
 	coordinatorGroup       = 0

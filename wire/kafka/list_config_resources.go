@@ -9,6 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// ListConfigResources, versions 0 and 1 (KIP-1000).
+//
+//	v1  kinds of resources; before, metrics subscriptions of clients (KIP-1142)
+
 // listConfigResources answers what has configurations: topics, the broker, and the
 // groups that have some of their own. Version 0 asks for the metrics subscriptions of
 // clients, of which there are none.

@@ -67,7 +67,7 @@ func (s *Server) listOffsets(ctx context.Context, c *conn, req *kmsg.ListOffsets
 
 // findOffset finds an offset by a timestamp or one of its special values; an offset
 // of -1 means that there is none.
-func (s *Server) findOffset(ctx context.Context, src source, partition int32, timestamp int64, committed bool) (topic.Found, error) {
+func (s *Server) findOffset(ctx context.Context, src topic.Reader, partition int32, timestamp int64, committed bool) (topic.Found, error) {
 	var found topic.Found
 	var ok bool
 	var err error
@@ -105,7 +105,7 @@ func (s *Server) findOffset(ctx context.Context, src source, partition int32, ti
 }
 
 // stableEnd returns the last stable offset, or end if that comes first.
-func (s *Server) stableEnd(ctx context.Context, src source, partition int32, end int64) (int64, error) {
+func (s *Server) stableEnd(ctx context.Context, src topic.Reader, partition int32, end int64) (int64, error) {
 	if t, ok := src.(*topic.Topic); ok {
 		return s.producers.Stable(ctx, t, partition, end)
 	}

@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"testing"
@@ -11,9 +12,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
+	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,13 +35,30 @@ func start(t testing.TB, o *kafka.Options, as *kafka.Listener) *broker {
 	return serve(t, testengines.Memory(t), o, as)
 }
 
+// withSources returns options with all sources that there are, closed when the test ends.
+func withSources(t testing.TB, log mainstem.Log, o *kafka.Options) *kafka.Options {
+	t.Helper()
+	events, alerts := eventtopic.Open(log, nil), kafkatopic.Open(log, nil)
+	t.Cleanup(func() {
+		if err := errors.Join(events.Close(), alerts.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	var with kafka.Options
+	if o != nil {
+		with = *o
+	}
+	with.Sources = []topic.Source{events, alerts}
+	return &with
+}
+
 func serve(t testing.TB, log mainstem.Log, o *kafka.Options, as *kafka.Listener) *broker {
 	t.Helper()
 	topics, err := topic.Open(log, &topic.Options{Every: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := kafka.New(t.Context(), topics, o)
+	s, err := kafka.New(t.Context(), topics, withSources(t, log, o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (c *conn) progress(h *budget.Hold) {
 	}
 }
 
-// recall ends the connection if it waits for its client.
+// recall ends the connection if it waits for a client.
 func (c *conn) recall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,25 @@ func (c *conn) recall() {
 	}
 }
 
-// setSlow notes whether the connection waits for its client to send or take something.
+// yielding returns a context for what waits for other clients, perhaps for minutes, while its
+// request is in memory. When others have waited for that memory, the context ends and the
+// connection is closed. The function returned ends that.
+func (c *conn) yielding(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.setSlow(true)
+	c.request.OnRecall(func() {
+		c.recall()
+		cancel()
+	}, nil)
+	return ctx, func() {
+		c.request.OnRecall(nil, nil)
+		c.setSlow(false)
+		cancel()
+	}
+}
+
+// setSlow notes whether the connection waits for its client to send or take something, or for
+// other clients.
 func (c *conn) setSlow(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

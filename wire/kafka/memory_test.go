@@ -209,6 +209,17 @@ func produceOf(batch []byte) *kmsg.ProduceRequest {
 	return req
 }
 
+// produced receives the answer to produceOf at version 9, which has to be a success.
+func (c *raw) produced() {
+	c.t.Helper()
+	_, body := c.receive()
+	resp := kmsg.NewPtrProduceResponse()
+	resp.SetVersion(9)
+	if err := resp.ReadFrom(body[1:]); err != nil || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+		c.t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 // A request waits for memory before it is read, and is served when there is some. If there
 // is none in time, its connection is closed, and the client tries again.
 func TestRequestsWaitForMemory(t *testing.T) {
@@ -238,12 +249,7 @@ func TestRequestsWaitForMemory(t *testing.T) {
 		if err := <-sent; err != nil {
 			t.Fatal(err)
 		}
-		_, body := c.receive()
-		resp := kmsg.NewPtrProduceResponse()
-		resp.SetVersion(9)
-		if err := resp.ReadFrom(body[1:]); err != nil || resp.Topics[0].Partitions[0].ErrorCode != 0 {
-			t.Errorf("%+v, %v", resp, err)
-		}
+		c.produced()
 		synctest.Wait()
 		if used := memory.Stats()[0].Used; used != 0 {
 			t.Errorf("%d bytes are used", used)
@@ -299,6 +305,40 @@ func TestRequestsThatStopAreClosed(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		stops.closed()
+	})
+}
+
+// A member that waits for the others of its group loses its connection when others need the
+// memory of its request.
+func TestJoinsThatWaitGiveMemoryToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := stocked(t, 0, 0)
+		memory := budget.New("process", 1<<20)
+		l := pipedOn(t, log, &kafka.Options{MaxRequest: 1 << 20, Memory: memory}, nil)
+		join := func(metadata int) *kmsg.JoinGroupRequest {
+			req := kmsg.NewPtrJoinGroupRequest()
+			req.Group, req.ProtocolType = "g", "consumer"
+			req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = 600_000, 600_000
+			req.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: make([]byte, metadata)}}
+			return req
+		}
+		if resp := ask[*kmsg.JoinGroupResponse](l.dial(t), join(10), 3); resp.ErrorCode != 0 {
+			t.Fatalf("%+v", resp)
+		}
+		waits, needs := l.dial(t), l.dial(t)
+		waits.send(join(1<<20-10<<10), 3) // for the first member to join again; nearly all memory is its own
+		synctest.Wait()
+		begin := time.Now()
+		needs.send(produceOf(batchOf(t, make([]byte, 512<<10), recordbatch.None)), 9)
+		needs.produced()
+		if took := time.Since(begin); took != budget.Patience {
+			t.Errorf("it took %s", took)
+		}
+		waits.closed()
+		synctest.Wait()
+		if used := memory.Stats()[0].Used; used != 0 {
+			t.Errorf("%d bytes are used", used)
+		}
 	})
 }
 
@@ -387,12 +427,7 @@ func TestBatchesThatExpand(t *testing.T) {
 			producers = append(producers, c)
 		}
 		for _, c := range producers {
-			_, body := c.receive()
-			resp := kmsg.NewPtrProduceResponse()
-			resp.SetVersion(9)
-			if err := resp.ReadFrom(body[1:]); err != nil || resp.Topics[0].Partitions[0].ErrorCode != 0 {
-				t.Errorf("%+v, %v", resp, err)
-			}
+			c.produced()
 		}
 		synctest.Wait()
 		if used := memory.Stats()[0].Used; used != 0 {

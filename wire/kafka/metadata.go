@@ -9,8 +9,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/topic"
+
 	"github.com/mainstemdev/mainstem"
 )
+
+// Metadata, versions 0 to 13.
+//
+//	v1   no topics, instead of all, for an empty list; the controller
+//	v4   whether topics may be created
+//	v7   leader epochs (KIP-320)
+//	v8   what the client may do (KIP-430): everything
+//	v10  topics by ID (KIP-516)
+//	v13  an error for the whole answer (KIP-1102), which never occurs
+//
+// There is one broker: it is the controller and the leader of all partitions.
 
 // metadata answers which topics there are, and that this server leads all of them.
 func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
@@ -81,34 +94,31 @@ func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataReq
 }
 
 // sources returns all topics in the order of their names.
-func (s *Server) sources(ctx context.Context) ([]source, error) {
-	var out []source
+func (s *Server) sources(ctx context.Context) ([]topic.Reader, error) {
+	var out []topic.Reader
 	hidden := map[string]bool{}
 	for t, err := range s.topics.All(ctx) {
 		if err != nil {
 			return out, err
 		}
 		out = append(out, t)
-		hidden[t.Name()] = shownUnder(t.Name()) != ""
+		hidden[t.Name()] = s.projectedFrom(t.Name()) != nil
 	}
-	show := func(t source) {
-		if !hidden[t.Name()] {
-			out = append(out, t)
+	var errs []error
+	for _, from := range s.o.Sources {
+		shown, err := from.All(ctx)
+		errs = append(errs, err)
+		for _, t := range shown {
+			if !hidden[t.Name()] {
+				out = append(out, t)
+			}
 		}
 	}
-	events, err := s.events.All(ctx)
-	for _, t := range events {
-		show(t)
-	}
-	alerts, alertsErr := s.alerts.All(ctx)
-	for _, t := range alerts {
-		show(t)
-	}
-	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.Name(), b.Name()) })
-	return out, errors.Join(err, alertsErr)
+	slices.SortFunc(out, func(a, b topic.Reader) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, errors.Join(errs...)
 }
 
-func (s *Server) topicMetadata(t source) kmsg.MetadataResponseTopic {
+func (s *Server) topicMetadata(t topic.Reader) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()
 	self := []int32{s.o.NodeID}

@@ -2,13 +2,13 @@ package kafka_test
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 		cl.Close()
 		reader.Close()
 	}
-	eventually(t, "every request is counted and every connection has ended", func() bool {
+	testkit.Eventually(t, "every request is counted and every connection has ended", func() bool {
 		m.Lock()
 		defer m.Unlock()
 		return m.connections == 0 && m.records == 20 && m.bytes > 200 && m.served["Produce"] >= 2 && m.served["Fetch"] >= 2 &&
@@ -86,7 +86,7 @@ func TestRefusedConnectionsAreCounted(t *testing.T) {
 	m := &counted{served: map[string]int{}}
 	b := start(t, &kafka.Options{Metrics: m, MaxConnections: 1}, nil)
 	_ = b.raw(t)
-	eventually(t, "the first is counted", func() bool {
+	testkit.Eventually(t, "the first is counted", func() bool {
 		m.Lock()
 		defer m.Unlock()
 		return m.connections == 1
@@ -131,14 +131,5 @@ func TestLags(t *testing.T) {
 	want := map[string]int64{"g t/1": 2, "h t/1": 0, "h t/0": 0, "g event.s/0": end - 1}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("lags %v, want %v", got, want)
-	}
-}
-
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
+// OffsetForLeaderEpoch, versions 2 to 4 (KIP-320).
+//
+// There is one leader and one epoch, 0.
+
 // offsetForLeaderEpoch answers where leader epochs end: the only one there is ends
 // where the partition does.
 func (s *Server) offsetForLeaderEpoch(ctx context.Context, c *conn, req *kmsg.OffsetForLeaderEpochRequest) *kmsg.OffsetForLeaderEpochResponse {

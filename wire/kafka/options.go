@@ -38,6 +38,10 @@ type Options struct {
 	// NodeID is the ID under which the server names itself, as a broker, to clients.
 	// Default [DefaultNodeID].
 	NodeID int32
+	// Sources show what the log holds besides topics as topics that clients can read:
+	// package eventtopic event stores, package alert/kafkatopic tables of alerts. They
+	// stay the caller's, who closes them after Shutdown. Default: none.
+	Sources []topic.Source
 	// NoAutoCreate refuses to create a topic because a client produces to it or asks
 	// for it. By default such a topic is created, as with Kafka's
 	// auto.create.topics.enable.

@@ -12,6 +12,17 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
+// Produce, versions 0 to 13.
+//
+//	v3   record batches and transactions (KIP-98); older formats of messages are not stored
+//	v7   Zstandard (KIP-110)
+//	v8   which record is wrong, and why (KIP-467): the message is there, the records are not
+//	v10  the current leader, where it is another (KIP-951): it never is
+//	v12  producing to a partition adds it to the transaction (KIP-890)
+//	v13  topics by ID (KIP-516)
+//
+// All batches of a request are one commit.
+
 // What a producer can wait for, see [Server.produce].
 const (
 	acksAll    = -1
@@ -111,7 +122,7 @@ func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest
 	}
 	to, ok := src.(*topic.Topic)
 	if !ok {
-		return nil, kerr.InvalidTopicException.Code, fmt.Sprintf("%s shows %s: what it shows is written there, not produced", src.Name(), shows(src))
+		return nil, kerr.InvalidTopicException.Code, fmt.Sprintf("%s shows %s: what it shows is written there, not produced", src.Name(), contents(src))
 	}
 	return to, 0, ""
 }

@@ -29,19 +29,19 @@ type recentKey struct {
 }
 
 type recentSource struct {
-	src source
+	src topic.Reader
 	at  time.Time
 }
 
 // get returns a topic that was found a moment ago.
-func (r *recent) get(k recentKey) (source, bool) {
+func (r *recent) get(k recentKey) (topic.Reader, bool) {
 	r.RLock()
 	defer r.RUnlock()
 	e, ok := r.of[k]
 	return e.src, ok && time.Since(e.at) < recentAge
 }
 
-func (r *recent) set(k recentKey, src source) {
+func (r *recent) set(k recentKey, src topic.Reader) {
 	r.Lock()
 	defer r.Unlock()
 	if r.of == nil || len(r.of) >= maxRecent {
@@ -52,7 +52,7 @@ func (r *recent) set(k recentKey, src source) {
 
 // recently is [Server.source] for what is asked for again and again, and does not
 // mind that a topic was deleted a moment ago.
-func (s *Server) recently(ctx context.Context, name string, id topic.ID) (source, error) {
+func (s *Server) recently(ctx context.Context, name string, id topic.ID) (topic.Reader, error) {
 	k := recentKey{name, id}
 	if src, ok := s.recent.get(k); ok {
 		return src, nil

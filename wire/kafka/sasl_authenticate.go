@@ -10,6 +10,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// SASLAuthenticate, versions 0 to 2 (KIP-152).
+//
+//	v1  for how long the session lasts (KIP-368): 0, without limit
+
 // saslAuthenticate takes the messages of the mechanism chosen. Who has authenticated
 // stays so for as long as the connection lasts: the session's lifetime is 0, which
 // means no limit.

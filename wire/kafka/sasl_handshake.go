@@ -9,6 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// SASLHandshake, versions 0 and 1.
+//
+//	v1  SASLAuthenticate requests follow (KIP-152); after version 0, bare messages
+
 // saslHandshake lets a client choose how it authenticates. After version 0 the
 // mechanism's messages follow in frames of their own, after version 1 in
 // SaslAuthenticate requests (KIP-152).

@@ -10,9 +10,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
@@ -23,20 +22,18 @@ type Server struct {
 	o         Options
 	log       mainstem.Log
 	topics    *topic.Catalog
-	events    *eventtopic.Catalog
-	alerts    *alerttopic.Catalog
 	producers *producer.Manager
 	groups    *group.Coordinator
 	cluster   clusterID
 
 	ctx      context.Context // done when Shutdown begins to close connections
 	stop     context.CancelFunc
-	requests *budget.Budget // bytes of requests that are being read or served, and of what decoding them takes
-	answers  *budget.Budget // bytes of answers that are on their way
-	building chan struct{}  // has an element for each answer to a request of wide that is being built
-	pretence pretence       // of users that do not exist
-	stable   wakers         // read-committed fetches that wait
-	recent   recent         // topics
+	requests *budget.Budget                          // bytes of requests that are being read or served, and of what decoding them takes
+	answers  *budget.Budget                          // bytes of answers that are on their way
+	building chan struct{}                           // has an element for each answer to a request of wide that is being built
+	pretence pretence                                // of users that do not exist
+	stable   wake.Set[partitionKey, chan<- struct{}] // read-committed fetches that wait for the end of a transaction
+	recent   recent                                  // topics
 
 	autoCreation autoCreation
 
@@ -54,14 +51,12 @@ type Server struct {
 // catalog and its log stay the caller's: shut the server down before closing them.
 //
 // A log must have one such server at a time: it is the coordinator of all groups and
-// transactions. The caller sees to that; package server does with a lease.
+// transactions. The caller sees to that; package node does with a lease.
 func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{o: o.withDefaults(), log: topics.Log(), topics: topics}
-	s.events = eventtopic.Open(s.log, &eventtopic.Options{Logger: s.o.Logger})
-	s.alerts = alerttopic.Open(s.log, &alerttopic.Options{Logger: s.o.Logger})
 	s.mu.listeners = map[net.Listener]*Listener{}
 	s.mu.conns = map[*conn]struct{}{}
 	s.requests = s.o.Memory.Child("kafka requests", int64(s.o.MaxInFlight))
@@ -70,7 +65,7 @@ func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.openCoordinators(ctx); err != nil {
 		s.stop()
-		return nil, errors.Join(err, s.events.Close(), s.alerts.Close())
+		return nil, err
 	}
 	return s, nil
 }
@@ -184,5 +179,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.mu.Unlock()
 		<-done
 	}
-	return errors.Join(err, s.closeCoordinators(), s.events.Close(), s.alerts.Close())
+	return errors.Join(err, s.closeCoordinators())
 }

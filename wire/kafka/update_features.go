@@ -7,6 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// UpdateFeatures, versions 0 to 2 (KIP-584).
+//
+//	v1  only to check, and the type of the upgrade
+//	v2  one error for all features
+//
+// The levels of features are fixed.
+
 // How a feature is to change, see UpdateFeaturesRequest in Kafka's protocol.
 const upgradeFeature = 1
 

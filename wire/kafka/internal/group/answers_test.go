@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // checked returns an answer of the coordinator, in which nothing may be null that
@@ -18,30 +19,30 @@ func checked[R kmsg.Response](w *world, resp R, version int16) R {
 	return resp
 }
 
-func (w *world) JoinGroup(ctx context.Context, by Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
+func (w *world) JoinGroup(ctx context.Context, by coord.Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
 	return checked(w, w.Coordinator.JoinGroup(ctx, by, req), req.Version)
 }
 
-func (w *world) SyncGroup(ctx context.Context, by Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
+func (w *world) SyncGroup(ctx context.Context, by coord.Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
 	return checked(w, w.Coordinator.SyncGroup(ctx, by, req), req.Version)
 }
 
-func (w *world) LeaveGroup(ctx context.Context, by Client, req *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
+func (w *world) LeaveGroup(ctx context.Context, by coord.Client, req *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
 	return checked(w, w.Coordinator.LeaveGroup(ctx, by, req), req.Version)
 }
 
-func (w *world) DescribeGroups(ctx context.Context, by Client, req *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
+func (w *world) DescribeGroups(ctx context.Context, by coord.Client, req *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
 	return checked(w, w.Coordinator.DescribeGroups(ctx, by, req), req.Version)
 }
 
-func (w *world) OffsetFetch(ctx context.Context, by Client, req *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
+func (w *world) OffsetFetch(ctx context.Context, by coord.Client, req *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	return checked(w, w.Coordinator.OffsetFetch(ctx, by, req), req.Version)
 }
 
-func (w *world) ConsumerGroupHeartbeat(ctx context.Context, by Client, req *kmsg.ConsumerGroupHeartbeatRequest) *kmsg.ConsumerGroupHeartbeatResponse {
+func (w *world) ConsumerGroupHeartbeat(ctx context.Context, by coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) *kmsg.ConsumerGroupHeartbeatResponse {
 	return checked(w, w.Coordinator.ConsumerGroupHeartbeat(ctx, by, req), req.Version)
 }
 
-func (w *world) ConsumerGroupDescribe(ctx context.Context, by Client, req *kmsg.ConsumerGroupDescribeRequest) *kmsg.ConsumerGroupDescribeResponse {
+func (w *world) ConsumerGroupDescribe(ctx context.Context, by coord.Client, req *kmsg.ConsumerGroupDescribeRequest) *kmsg.ConsumerGroupDescribeResponse {
 	return checked(w, w.Coordinator.ConsumerGroupDescribe(ctx, by, req), req.Version)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func benchWorld(b *testing.B) (*Coordinator, *catalog) {
@@ -37,7 +38,7 @@ func BenchmarkOffsetCommit(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		req := commitRequest("g", "t", n.Add(1), 1)
 		for pb.Next() {
-			if code := c.OffsetCommit(ctx, Client{}, req).Topics[0].Partitions[0].ErrorCode; code != 0 {
+			if code := c.OffsetCommit(ctx, coord.Client{}, req).Topics[0].Partitions[0].ErrorCode; code != 0 {
 				b.Error(code)
 			}
 		}
@@ -63,7 +64,7 @@ func BenchmarkConsumerHeartbeat(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var resp *kmsg.ConsumerGroupHeartbeatResponse
-				if resp = c.ConsumerGroupHeartbeat(ctx, Client{ID: "client", Host: "host"}, req); resp.ErrorCode != 0 {
+				if resp = c.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, req); resp.ErrorCode != 0 {
 					b.Fatal(*resp.ErrorMessage)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestGenerationChecks(t *testing.T) {
@@ -45,7 +47,7 @@ func TestSyncChecksProtocol(t *testing.T) {
 		req := kmsg.NewPtrSyncGroupRequest()
 		req.Version, req.Group, req.MemberID, req.Generation = 5, "g", a.id, a.gen
 		req.ProtocolType, req.Protocol = &c.typ, &c.protocol
-		resp := w.SyncGroup(ctx, Client{}, req)
+		resp := w.SyncGroup(ctx, coord.Client{}, req)
 		wantCode(t, c.typ+" "+c.protocol, resp.ErrorCode, c.want)
 		if c.want == nil && (*resp.ProtocolType != c.typ || *resp.Protocol != c.protocol) {
 			t.Errorf("%+v", resp)
@@ -83,7 +85,7 @@ func TestLeaveBatch(t *testing.T) {
 		req.Version, req.Group = 4, "g"
 		req.Members = []kmsg.LeaveGroupRequestMember{{MemberID: a.id}, {MemberID: "who"}, {MemberID: b.id}}
 		before := w.log.count()
-		resp := w.LeaveGroup(ctx, Client{}, req)
+		resp := w.LeaveGroup(ctx, coord.Client{}, req)
 		if resp.ErrorCode != 0 || resp.Members[0].ErrorCode != 0 || resp.Members[1].ErrorCode != kerr.UnknownMemberID.Code || resp.Members[2].ErrorCode != 0 {
 			t.Errorf("%+v", resp)
 		}
@@ -93,10 +95,10 @@ func TestLeaveBatch(t *testing.T) {
 		wantCode(t, "the one left", c.beat(), kerr.RebalanceInProgress)
 		old := kmsg.NewPtrLeaveGroupRequest()
 		old.Version, old.Group, old.MemberID = 2, "g", c.id
-		wantCode(t, "version 2", w.LeaveGroup(ctx, Client{}, old).ErrorCode, nil)
-		wantCode(t, "version 2 again", w.LeaveGroup(ctx, Client{}, old).ErrorCode, kerr.UnknownMemberID)
+		wantCode(t, "version 2", w.LeaveGroup(ctx, coord.Client{}, old).ErrorCode, nil)
+		wantCode(t, "version 2 again", w.LeaveGroup(ctx, coord.Client{}, old).ErrorCode, kerr.UnknownMemberID)
 		old.Group = "unknown"
-		wantCode(t, "unknown group", w.LeaveGroup(ctx, Client{}, old).ErrorCode, kerr.UnknownMemberID)
+		wantCode(t, "unknown group", w.LeaveGroup(ctx, coord.Client{}, old).ErrorCode, kerr.UnknownMemberID)
 		if w.state("g") != "Empty" {
 			t.Errorf("state %s", w.state("g"))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // A consumer group has three numbers. The group epoch is raised when members,
@@ -99,8 +100,8 @@ func (g *group) look(ctx context.Context, force bool) (bool, error) {
 }
 
 // find returns the topics that any member is subscribed to.
-func (g *group) find(ctx context.Context) (map[string]Topic, error) {
-	out := map[string]Topic{}
+func (g *group) find(ctx context.Context) (map[string]coord.Topic, error) {
+	out := map[string]coord.Topic{}
 	names := map[string]bool{}
 	patterns := false
 	for _, m := range g.members {
@@ -138,7 +139,7 @@ func (g *group) find(ctx context.Context) (map[string]Topic, error) {
 }
 
 // fingerprint is equal for equal topics: names, IDs and numbers of partitions.
-func fingerprint(topics map[string]Topic) (out [16]byte) {
+func fingerprint(topics map[string]coord.Topic) (out [16]byte) {
 	if len(topics) == 0 {
 		return out
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // ConsumerGroupDescribe, versions 0 and 1.
@@ -14,7 +15,7 @@ import (
 //	v1  the protocol that a member speaks (KIP-1099)
 
 // ConsumerGroupDescribe describes consumer groups.
-func (c *Coordinator) ConsumerGroupDescribe(ctx context.Context, _ Client, req *kmsg.ConsumerGroupDescribeRequest) *kmsg.ConsumerGroupDescribeResponse {
+func (c *Coordinator) ConsumerGroupDescribe(ctx context.Context, _ coord.Client, req *kmsg.ConsumerGroupDescribeRequest) *kmsg.ConsumerGroupDescribeResponse {
 	resp := req.ResponseKind().(*kmsg.ConsumerGroupDescribeResponse)
 	for _, name := range req.Groups {
 		d := kmsg.NewConsumerGroupDescribeResponseGroup()

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // ConsumerGroupHeartbeat, versions 0 and 1 (KIP-848).
@@ -45,7 +46,7 @@ func refuse(err *kerr.Error, format string, args ...any) *refusal {
 
 // ConsumerGroupHeartbeat lets a client join, stay in, and leave a consumer group,
 // and tells it what to read. If nothing has changed it writes nothing.
-func (c *Coordinator) ConsumerGroupHeartbeat(ctx context.Context, cl Client, req *kmsg.ConsumerGroupHeartbeatRequest) *kmsg.ConsumerGroupHeartbeatResponse {
+func (c *Coordinator) ConsumerGroupHeartbeat(ctx context.Context, cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) *kmsg.ConsumerGroupHeartbeatResponse {
 	resp := req.ResponseKind().(*kmsg.ConsumerGroupHeartbeatResponse)
 	resp.HeartbeatIntervalMillis = int32(c.o.Heartbeat.Milliseconds())
 	if r := c.report(ctx, cl, req, resp); r != nil {
@@ -55,7 +56,7 @@ func (c *Coordinator) ConsumerGroupHeartbeat(ctx context.Context, cl Client, req
 	return resp
 }
 
-func (c *Coordinator) report(ctx context.Context, cl Client, req *kmsg.ConsumerGroupHeartbeatRequest, resp *kmsg.ConsumerGroupHeartbeatResponse) *refusal {
+func (c *Coordinator) report(ctx context.Context, cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest, resp *kmsg.ConsumerGroupHeartbeatResponse) *refusal {
 	if !c.enter() {
 		return refuse(kerr.CoordinatorNotAvailable, "The coordinator is closed.")
 	}
@@ -82,7 +83,7 @@ func (c *Coordinator) report(ctx context.Context, cl Client, req *kmsg.ConsumerG
 // report is a heartbeat that makes sense.
 type report struct {
 	*kmsg.ConsumerGroupHeartbeatRequest
-	client Client
+	client coord.Client
 	epoch  int32
 	owned  partitions // nil: it does not say
 	full   bool       // it says everything, so it wants to know everything
@@ -90,7 +91,7 @@ type report struct {
 }
 
 // parseReport checks what can be checked without the group.
-func parseReport(cl Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*report, *refusal) {
+func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*report, *refusal) {
 	if topic.ValidateGroup(req.Group) != nil {
 		return nil, refuse(kerr.InvalidRequest, "GroupId must have 1 to %d bytes.", topic.MaxGroup)
 	}

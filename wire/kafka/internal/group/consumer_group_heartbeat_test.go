@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestReportRefusals(t *testing.T) {
@@ -57,7 +58,7 @@ func TestReportRefusals(t *testing.T) {
 	} {
 		req := w.reporter("g", "new", "t").request()
 		c.edit(req)
-		resp := w.ConsumerGroupHeartbeat(ctx, Client{}, req)
+		resp := w.ConsumerGroupHeartbeat(ctx, coord.Client{}, req)
 		wantCode(t, name, resp.ErrorCode, c.want)
 		if resp.ErrorMessage == nil {
 			t.Errorf("%s: no message", name)
@@ -66,7 +67,7 @@ func TestReportRefusals(t *testing.T) {
 	a.mustBeat(t)
 	old := w.reporter("v0", "", "t").request()
 	old.Version = 0
-	resp := w.ConsumerGroupHeartbeat(ctx, Client{ID: "c"}, old)
+	resp := w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "c"}, old)
 	if resp.ErrorCode != 0 || !strings.HasPrefix(*resp.MemberID, "c-") || resp.HeartbeatIntervalMillis != 5000 {
 		t.Errorf("version 0: %+v", resp)
 	}
@@ -118,7 +119,7 @@ func TestRevokeBeforeAssign(t *testing.T) {
 func (w *world) describeConsumer(group string) kmsg.ConsumerGroupDescribeResponseGroup {
 	req := kmsg.NewPtrConsumerGroupDescribeRequest()
 	req.Version, req.Groups = 1, []string{group}
-	return w.ConsumerGroupDescribe(ctx, Client{}, req).Groups[0]
+	return w.ConsumerGroupDescribe(ctx, coord.Client{}, req).Groups[0]
 }
 
 func TestKeepalive(t *testing.T) {
@@ -127,18 +128,18 @@ func TestKeepalive(t *testing.T) {
 	a, b := w.reporter("g", "a", "t").mustBeat(t), w.reporter("g", "b", "t")
 	keepalive := a.request()
 	keepalive.Topics = nil
-	resp := w.ConsumerGroupHeartbeat(ctx, Client{ID: "client", Host: "host"}, keepalive)
+	resp := w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, keepalive)
 	if resp.ErrorCode != 0 || resp.Assignment == nil {
 		t.Errorf("a client that may have missed the answer: %+v", resp)
 	}
 	a.mustBeat(t)
-	resp = w.ConsumerGroupHeartbeat(ctx, Client{ID: "client", Host: "host"}, keepalive)
+	resp = w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, keepalive)
 	if resp.ErrorCode != 0 || resp.Assignment != nil {
 		t.Errorf("a client that has said what it has: %+v", resp)
 	}
 	b.mustBeat(t)
 	for range 3 { // it does not say what it owns, so it owns all
-		resp = w.ConsumerGroupHeartbeat(ctx, Client{ID: "client", Host: "host"}, keepalive)
+		resp = w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, keepalive)
 		if b.mustBeat(t); resp.MemberEpoch != 1 || len(b.has) > 0 {
 			t.Errorf("%+v, b has %v", resp, b.has)
 		}
@@ -191,7 +192,7 @@ func TestMemberEpochs(t *testing.T) {
 		g := kmsg.NewOffsetFetchRequestGroup()
 		g.Group, g.MemberID, g.MemberEpoch = "g", &c.member, c.epoch
 		fetch.Groups = []kmsg.OffsetFetchRequestGroup{g}
-		wantCode(t, fmt.Sprint("fetch ", c.member, c.epoch), w.OffsetFetch(ctx, Client{}, fetch).Groups[0].ErrorCode, c.want)
+		wantCode(t, fmt.Sprint("fetch ", c.member, c.epoch), w.OffsetFetch(ctx, coord.Client{}, fetch).Groups[0].ErrorCode, c.want)
 	}
 }
 

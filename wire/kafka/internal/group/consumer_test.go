@@ -9,47 +9,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
-
-// catalogTopics shows the topics of a real catalog.
-type catalogTopics struct{ c *topic.Catalog }
-
-func shown(t *topic.Topic, err error) (Topic, error) {
-	if err != nil {
-		return Topic{}, err
-	}
-	return Topic{Name: t.Name(), ID: t.ID(), Partitions: t.Partitions(), Offsets: t.Offsets}, nil
-}
-
-func (c catalogTopics) Topic(ctx context.Context, name string) (Topic, error) {
-	return shown(c.c.Topic(ctx, name))
-}
-
-func (c catalogTopics) ByID(ctx context.Context, id topic.ID) (Topic, error) {
-	return shown(c.c.ByID(ctx, id))
-}
-
-func (c catalogTopics) All(ctx context.Context) ([]Topic, error) {
-	var out []Topic
-	for t, err := range c.c.All(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		s, _ := shown(t, nil)
-		out = append(out, s)
-	}
-	return out, nil
-}
 
 // deleting runs then after the second topic was looked up.
 type deleting struct {
-	catalogTopics
+	coord.Topics
 	asked int
 	then  func()
 }
 
-func (d *deleting) Topic(ctx context.Context, name string) (Topic, error) {
-	t, err := d.catalogTopics.Topic(ctx, name)
+func (d *deleting) Topic(ctx context.Context, name string) (coord.Topic, error) {
+	t, err := d.Topics.Topic(ctx, name)
 	if d.asked++; d.asked == 2 {
 		d.then()
 	}
@@ -120,7 +91,7 @@ func (r *reporter) request() *kmsg.ConsumerGroupHeartbeatRequest {
 // beat sends a heartbeat with everything the client owns and does what it is told.
 func (r *reporter) beat() *kmsg.ConsumerGroupHeartbeatResponse {
 	r.comply()
-	resp := r.w.ConsumerGroupHeartbeat(ctx, Client{ID: "client", Host: "host"}, r.request())
+	resp := r.w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, r.request())
 	switch kerr.ErrorForCode(resp.ErrorCode) {
 	case nil:
 		r.epoch, r.told = resp.MemberEpoch, true
@@ -165,7 +136,7 @@ func (r *reporter) leave(epoch int32) int16 {
 	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 	req.Version = 1
 	req.Group, req.MemberID, req.MemberEpoch, req.InstanceID = r.group, r.id, epoch, r.req.InstanceID
-	code := r.w.ConsumerGroupHeartbeat(ctx, Client{}, req).ErrorCode
+	code := r.w.ConsumerGroupHeartbeat(ctx, coord.Client{}, req).ErrorCode
 	if code == 0 {
 		r.fresh()
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // Coordinator looks after the groups of a log. Its methods may be called from
 // many goroutines. Close it before the log.
 type Coordinator struct {
 	log    mainstem.Log
-	topics Topics
+	topics coord.Topics
 	o      Options
 
 	ctx  context.Context // ends at Close
@@ -39,7 +40,7 @@ type Coordinator struct {
 // Open returns the groups of log, and begins in the background to watch the
 // members of those that have some: they get a new session, as after a
 // heartbeat. The log stays the caller's. One coordinator may be open on a log.
-func Open(log mainstem.Log, topics Topics, o *Options) (*Coordinator, error) {
+func Open(log mainstem.Log, topics coord.Topics, o *Options) (*Coordinator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

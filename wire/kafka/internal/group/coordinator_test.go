@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestOptions(t *testing.T) {
@@ -52,7 +53,7 @@ func TestNothingRemains(t *testing.T) {
 	a.leave()
 	w.describe("g")
 	w.CheckTxnCommit("x", "m", nil, 3)
-	w.ConsumerGroupDescribe(ctx, Client{}, &kmsg.ConsumerGroupDescribeRequest{Version: 1, Groups: []string{"g"}})
+	w.ConsumerGroupDescribe(ctx, coord.Client{}, &kmsg.ConsumerGroupDescribeRequest{Version: 1, Groups: []string{"g"}})
 	if n := len(w.all()); n != 0 {
 		t.Errorf("%d groups in memory", n)
 	}

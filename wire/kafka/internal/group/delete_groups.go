@@ -10,12 +10,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // DeleteGroups, versions 0 to 2.
 
 // DeleteGroups removes groups without members and all their offsets.
-func (c *Coordinator) DeleteGroups(ctx context.Context, _ Client, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
+func (c *Coordinator) DeleteGroups(ctx context.Context, _ coord.Client, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
 	for _, name := range req.Groups {
 		d := kmsg.NewDeleteGroupsResponseGroup()

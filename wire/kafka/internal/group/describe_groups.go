@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // DescribeGroups, versions 0 to 6. Consumer groups are described by
@@ -26,7 +27,7 @@ const stateDead = "Dead"
 var stateNames = map[state]string{empty: "Empty", preparing: "PreparingRebalance", completing: "CompletingRebalance", stable: "Stable"}
 
 // DescribeGroups describes classic groups.
-func (c *Coordinator) DescribeGroups(ctx context.Context, _ Client, req *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
+func (c *Coordinator) DescribeGroups(ctx context.Context, _ coord.Client, req *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeGroupsResponse)
 	for _, name := range req.Groups {
 		d := kmsg.NewDescribeGroupsResponseGroup()

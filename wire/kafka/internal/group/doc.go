@@ -11,7 +11,7 @@
 // it is empty, and while it works, as members of the other protocol come and go.
 //
 //	groups, err := group.Open(log, topics, nil)
-//	resp := groups.JoinGroup(ctx, group.Client{ID: "billing", Host: host}, req)
+//	resp := groups.JoinGroup(ctx, coord.Client{ID: "billing", Host: host}, req)
 //
 // There is one method for each request of Kafka's protocol, and one file with its
 // name, which says what each version added.
@@ -65,7 +65,7 @@
 // must end in balance. The assignors are compared with exhaustive search.
 //
 //snippet:import "github.com/twmb/franz-go/pkg/kmsg"
-//snippet:var topics group.Topics
+//snippet:var topics coord.Topics
 //snippet:var host string
 //snippet:var req *kmsg.JoinGroupRequest
 package group

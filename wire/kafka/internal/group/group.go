@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // group is one group in memory. Its lock is held while a change of its state is
@@ -53,10 +54,10 @@ type group struct {
 	syncBy    time.Time // when members that have not asked for their assignment are removed
 
 	// Of a consumer group.
-	owners  owners           // the member that has a partition, or has to give it up
-	topics  map[string]Topic // those subscribed to
-	looked  time.Time        // when topics was made; zero if it must be made anew
-	changes uint64           // of the coordinator, when topics was made
+	owners  owners                 // the member that has a partition, or has to give it up
+	topics  map[string]coord.Topic // those subscribed to
+	looked  time.Time              // when topics was made; zero if it must be made anew
+	changes uint64                 // of the coordinator, when topics was made
 
 	timer  *time.Timer // calls tick
 	wakeAt time.Time   // when timer fires, zero if it does not

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // Heartbeat, versions 0 to 4.
@@ -15,7 +16,7 @@ import (
 
 // Heartbeat keeps the session of a member of a classic group. REBALANCE_IN_PROGRESS
 // asks it to join again. It writes nothing.
-func (c *Coordinator) Heartbeat(ctx context.Context, _ Client, req *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
+func (c *Coordinator) Heartbeat(ctx context.Context, _ coord.Client, req *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
 	resp := req.ResponseKind().(*kmsg.HeartbeatResponse)
 	resp.ErrorCode = c.beat(ctx, req)
 	return resp

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // JoinGroup, versions 0 to 9.
@@ -36,7 +37,7 @@ type joined struct {
 
 // JoinGroup makes the client a member and waits until the members of the next
 // generation are known, or until ctx ends.
-func (c *Coordinator) JoinGroup(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
+func (c *Coordinator) JoinGroup(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
 	a := c.join(ctx, cl, req)
 	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
 	resp.ErrorCode, resp.Generation = a.code, a.generation
@@ -56,7 +57,7 @@ func (c *Coordinator) JoinGroup(ctx context.Context, cl Client, req *kmsg.JoinGr
 	return resp
 }
 
-func (c *Coordinator) join(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) joined {
+func (c *Coordinator) join(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) joined {
 	if !c.enter() {
 		return joined{code: kerr.CoordinatorNotAvailable.Code}
 	}
@@ -135,7 +136,7 @@ func validInstance(instance *string) bool {
 }
 
 // newMember returns what the request says about a member.
-func newMember(cl Client, req *kmsg.JoinGroupRequest) *member {
+func newMember(cl coord.Client, req *kmsg.JoinGroupRequest) *member {
 	m := &member{}
 	m.instance = req.InstanceID
 	m.client, m.host = cl.ID[:min(len(cl.ID), maxClientID)], cl.Host
@@ -161,7 +162,7 @@ func (m *member) newID() string {
 }
 
 // join lets the client in. If it has to wait for others, it returns a channel.
-func (g *group) join(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) (joined, chan joined) {
+func (g *group) join(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	if g.kind == consumer && len(g.members) > 0 {
 		g.downgrade() // if the last occasion was missed
 	}

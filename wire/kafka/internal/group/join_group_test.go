@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestJoinRefusals(t *testing.T) {
@@ -34,7 +36,7 @@ func TestJoinRefusals(t *testing.T) {
 			m := w.member("g " + name)
 			req := m.joinRequest()
 			c.edit(req)
-			resp := w.JoinGroup(ctx, Client{}, req)
+			resp := w.JoinGroup(ctx, coord.Client{}, req)
 			wantCode(t, "join", resp.ErrorCode, c.want)
 			if c.want != nil && resp.Generation != -1 {
 				t.Errorf("generation %d with an error", resp.Generation)
@@ -142,7 +144,7 @@ func TestPendingMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		lost := w.member("g")
-		resp := w.JoinGroup(ctx, Client{ID: "client"}, lost.joinRequest())
+		resp := w.JoinGroup(ctx, coord.Client{ID: "client"}, lost.joinRequest())
 		wantCode(t, "join", resp.ErrorCode, kerr.MemberIDRequired)
 		start := time.Now()
 		a := w.member("g")
@@ -164,7 +166,7 @@ func TestClientGoesWhileJoining(t *testing.T) {
 		short, cancel := context.WithCancel(ctx)
 		done := make(chan int16)
 		b.version = 3
-		go func() { done <- w.JoinGroup(short, Client{}, b.joinRequest()).ErrorCode }()
+		go func() { done <- w.JoinGroup(short, coord.Client{}, b.joinRequest()).ErrorCode }()
 		synctest.Wait()
 		cancel()
 		wantCode(t, "join", <-done, kerr.CoordinatorNotAvailable)
@@ -251,7 +253,7 @@ func TestInconsistentProtocols(t *testing.T) {
 	wantCode(t, "no common protocol", w.member("g", "sticky").join().ErrorCode, kerr.InconsistentGroupProtocol)
 	req := w.member("g", "range").joinRequest()
 	req.ProtocolType = "connect"
-	wantCode(t, "another type", w.JoinGroup(ctx, Client{}, req).ErrorCode, kerr.InconsistentGroupProtocol)
+	wantCode(t, "another type", w.JoinGroup(ctx, coord.Client{}, req).ErrorCode, kerr.InconsistentGroupProtocol)
 }
 
 func TestMaxSize(t *testing.T) {

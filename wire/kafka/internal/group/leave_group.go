@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // LeaveGroup, versions 0 to 5.
@@ -15,7 +16,7 @@ import (
 //	v5  a reason, which is not kept (KIP-800)
 
 // LeaveGroup removes members.
-func (c *Coordinator) LeaveGroup(ctx context.Context, _ Client, req *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
+func (c *Coordinator) LeaveGroup(ctx context.Context, _ coord.Client, req *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
 	resp := req.ResponseKind().(*kmsg.LeaveGroupResponse)
 	members := req.Members
 	if req.Version < 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // ListGroups, versions 0 to 5.
@@ -27,7 +28,7 @@ const (
 )
 
 // ListGroups lists all groups, those included that have only offsets.
-func (c *Coordinator) ListGroups(ctx context.Context, _ Client, req *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
+func (c *Coordinator) ListGroups(ctx context.Context, _ coord.Client, req *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
 	if !c.enter() {
 		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code

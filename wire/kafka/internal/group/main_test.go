@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,13 +24,13 @@ type catalog struct {
 	log mainstem.Log
 
 	mu     sync.Mutex
-	topics map[string]Topic
+	topics map[string]coord.Topic
 	made   byte
 	err    error // of every call, if it is not nil
 }
 
 func newCatalog(log mainstem.Log) *catalog {
-	return &catalog{log: log, topics: map[string]Topic{}}
+	return &catalog{log: log, topics: map[string]coord.Topic{}}
 }
 
 func notFound() error { return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "topic"} }
@@ -45,7 +46,7 @@ func (c *catalog) create(name string, partitions int32) topic.ID {
 }
 
 func (c *catalog) put(name string, id topic.ID, partitions int32) {
-	c.topics[name] = Topic{Name: name, ID: id, Partitions: partitions, Offsets: func(group string) *topic.Offsets {
+	c.topics[name] = coord.Topic{Name: name, ID: id, Partitions: partitions, Offsets: func(group string) *topic.Offsets {
 		return topic.ForeignOffsets(c.log, group, name, id)
 	}}
 }
@@ -68,7 +69,7 @@ func (c *catalog) fail(err error) {
 	c.err = err
 }
 
-func (c *catalog) Topic(_ context.Context, name string) (Topic, error) {
+func (c *catalog) Topic(_ context.Context, name string) (coord.Topic, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.topics[name]
@@ -78,7 +79,7 @@ func (c *catalog) Topic(_ context.Context, name string) (Topic, error) {
 	return t, c.err
 }
 
-func (c *catalog) ByID(_ context.Context, id topic.ID) (Topic, error) {
+func (c *catalog) ByID(_ context.Context, id topic.ID) (coord.Topic, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.topics {
@@ -87,15 +88,15 @@ func (c *catalog) ByID(_ context.Context, id topic.ID) (Topic, error) {
 		}
 	}
 	if c.err != nil {
-		return Topic{}, c.err
+		return coord.Topic{}, c.err
 	}
-	return Topic{}, notFound()
+	return coord.Topic{}, notFound()
 }
 
-func (c *catalog) All(context.Context) ([]Topic, error) {
+func (c *catalog) All(context.Context) ([]coord.Topic, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []Topic
+	var out []coord.Topic
 	for _, t := range c.topics {
 		out = append(out, t)
 	}
@@ -245,10 +246,10 @@ func (m *classicMember) joinRequest() *kmsg.JoinGroupRequest {
 
 // join joins, with a second request if an ID is required.
 func (m *classicMember) join() *kmsg.JoinGroupResponse {
-	resp := m.w.JoinGroup(ctx, Client{ID: "client", Host: "host"}, m.joinRequest())
+	resp := m.w.JoinGroup(ctx, coord.Client{ID: "client", Host: "host"}, m.joinRequest())
 	if resp.ErrorCode == kerr.MemberIDRequired.Code {
 		m.id = resp.MemberID
-		resp = m.w.JoinGroup(ctx, Client{ID: "client", Host: "host"}, m.joinRequest())
+		resp = m.w.JoinGroup(ctx, coord.Client{ID: "client", Host: "host"}, m.joinRequest())
 	}
 	if resp.ErrorCode == 0 {
 		m.id, m.gen, m.leader = resp.MemberID, resp.Generation, resp.LeaderID == resp.MemberID
@@ -265,7 +266,7 @@ func (m *classicMember) sync(assignment map[string]string) *kmsg.SyncGroupRespon
 		a.MemberID, a.MemberAssignment = id, []byte(part)
 		req.GroupAssignment = append(req.GroupAssignment, a)
 	}
-	resp := m.w.SyncGroup(ctx, Client{}, req)
+	resp := m.w.SyncGroup(ctx, coord.Client{}, req)
 	m.got = string(resp.MemberAssignment)
 	return resp
 }
@@ -274,7 +275,7 @@ func (m *classicMember) beat() int16 {
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Version = 4
 	req.Group, req.MemberID, req.InstanceID, req.Generation = m.group, m.id, m.instance, m.gen
-	return m.w.Heartbeat(ctx, Client{}, req).ErrorCode
+	return m.w.Heartbeat(ctx, coord.Client{}, req).ErrorCode
 }
 
 func (m *classicMember) leave() int16 {
@@ -284,7 +285,7 @@ func (m *classicMember) leave() int16 {
 	in := kmsg.NewLeaveGroupRequestMember()
 	in.MemberID, in.InstanceID = m.id, m.instance
 	req.Members = append(req.Members, in)
-	resp := m.w.LeaveGroup(ctx, Client{}, req)
+	resp := m.w.LeaveGroup(ctx, coord.Client{}, req)
 	if resp.ErrorCode != 0 {
 		return resp.ErrorCode
 	}
@@ -294,7 +295,7 @@ func (m *classicMember) leave() int16 {
 // invite gets the member its ID, so that the barrier waits for it.
 func (m *classicMember) invite() {
 	if m.id == "" && m.instance == nil {
-		m.id = m.w.JoinGroup(ctx, Client{ID: "client", Host: "host"}, m.joinRequest()).MemberID
+		m.id = m.w.JoinGroup(ctx, coord.Client{ID: "client", Host: "host"}, m.joinRequest()).MemberID
 	}
 }
 
@@ -365,7 +366,7 @@ func commitRequest(group, name string, partition int32, offset int64) *kmsg.Offs
 }
 
 func (w *world) commit(req *kmsg.OffsetCommitRequest) int16 {
-	return w.OffsetCommit(ctx, Client{}, req).Topics[0].Partitions[0].ErrorCode
+	return w.OffsetCommit(ctx, coord.Client{}, req).Topics[0].Partitions[0].ErrorCode
 }
 
 // fetch returns the offset stored for a partition, -1 if there is none.
@@ -377,7 +378,7 @@ func (w *world) fetch(group, name string, partition int32) int64 {
 	g.Group = group
 	g.Topics = []kmsg.OffsetFetchRequestGroupTopic{{Topic: name, Partitions: []int32{partition}}}
 	req.Groups = append(req.Groups, g)
-	out := w.OffsetFetch(ctx, Client{}, req).Groups[0]
+	out := w.OffsetFetch(ctx, coord.Client{}, req).Groups[0]
 	if out.ErrorCode != 0 || out.Topics[0].Partitions[0].ErrorCode != 0 {
 		w.t.Fatalf("fetch: %+v", out)
 	}
@@ -388,7 +389,7 @@ func (w *world) describe(group string) kmsg.DescribeGroupsResponseGroup {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Version = 6
 	req.Groups = []string{group}
-	return w.DescribeGroups(ctx, Client{}, req).Groups[0]
+	return w.DescribeGroups(ctx, coord.Client{}, req).Groups[0]
 }
 
 func (w *world) state(group string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // A group goes over to the other protocol while it works. The first member that
@@ -129,7 +130,7 @@ func (g *group) addNamed(ctx context.Context, into partitions, name string, nums
 }
 
 // joinConsumer is JoinGroup to a consumer group that has members.
-func (g *group) joinConsumer(ctx context.Context, cl Client, req *kmsg.JoinGroupRequest) joined {
+func (g *group) joinConsumer(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) joined {
 	said := newMember(cl, req)
 	if req.ProtocolType != consumerProtocol || len(said.protocols) == 0 {
 		return joined{code: kerr.InconsistentGroupProtocol.Code}

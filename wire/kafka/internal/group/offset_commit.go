@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // OffsetCommit, versions 1 to 10.
@@ -26,7 +27,7 @@ import (
 
 // OffsetCommit stores offsets. When it returns they have reached the durability
 // of the coordinator, all of the request together.
-func (c *Coordinator) OffsetCommit(ctx context.Context, _ Client, req *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
+func (c *Coordinator) OffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
 	for _, t := range req.Topics {
 		out := kmsg.NewOffsetCommitResponseTopic()
@@ -111,7 +112,7 @@ func (c *Coordinator) putOffsets(ctx context.Context, b *mainstem.Batch, req *km
 	return nil
 }
 
-func putOffset(b *mainstem.Batch, t Topic, offsets *topic.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
+func putOffset(b *mainstem.Batch, t coord.Topic, offsets *topic.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
 	off := topic.Offset{Next: p.Offset, LeaderEpoch: p.LeaderEpoch}
 	if p.Metadata != nil {
 		off.Metadata = *p.Metadata
@@ -130,17 +131,17 @@ func putOffset(b *mainstem.Batch, t Topic, offsets *topic.Offsets, p *kmsg.Offse
 }
 
 // resolve finds the topic that a request names, or returns the error for its partitions.
-func (c *Coordinator) resolve(ctx context.Context, byID bool, name string, id topic.ID) (Topic, int16, error) {
+func (c *Coordinator) resolve(ctx context.Context, byID bool, name string, id topic.ID) (coord.Topic, int16, error) {
 	if byID {
 		t, err := c.topics.ByID(ctx, id)
 		if errors.Is(err, mainstem.ErrNotFound) {
-			return Topic{}, kerr.UnknownTopicID.Code, nil
+			return coord.Topic{}, kerr.UnknownTopicID.Code, nil
 		}
 		return t, 0, err
 	}
 	t, err := c.topics.Topic(ctx, name)
 	if errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrInvalid) {
-		return Topic{}, kerr.UnknownTopicOrPartition.Code, nil
+		return coord.Topic{}, kerr.UnknownTopicOrPartition.Code, nil
 	}
 	return t, 0, err
 }

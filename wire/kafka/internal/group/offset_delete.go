@@ -8,12 +8,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // OffsetDelete, version 0 (KIP-496).
 
 // OffsetDelete removes offsets of topics that no member is subscribed to.
-func (c *Coordinator) OffsetDelete(ctx context.Context, _ Client, req *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
+func (c *Coordinator) OffsetDelete(ctx context.Context, _ coord.Client, req *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
 	if !c.enter() {
 		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // OffsetFetch, versions 1 to 10.
@@ -19,7 +20,7 @@ import (
 //	v10  topics by ID
 
 // OffsetFetch returns stored offsets: -1 where there is none.
-func (c *Coordinator) OffsetFetch(ctx context.Context, _ Client, req *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
+func (c *Coordinator) OffsetFetch(ctx context.Context, _ coord.Client, req *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if req.Version >= 8 {
 		for i := range req.Groups {

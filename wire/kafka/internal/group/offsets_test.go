@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestCommitAndFetch(t *testing.T) {
@@ -29,7 +30,7 @@ func TestCommitAndFetch(t *testing.T) {
 		g := kmsg.NewOffsetFetchRequestGroup()
 		g.Group, g.Topics = "g", []kmsg.OffsetFetchRequestGroupTopic{{Topic: "orders", TopicID: id, Partitions: []int32{0, 1}}}
 		req.Groups = []kmsg.OffsetFetchRequestGroup{g, g}
-		resp := w.OffsetFetch(ctx, Client{}, req)
+		resp := w.OffsetFetch(ctx, coord.Client{}, req)
 		if version < 8 {
 			p := resp.Topics[0].Partitions
 			if p[0].Offset != -1 || *p[0].Metadata != "" || p[1].Offset != 42 || p[1].LeaderEpoch != 3 || *p[1].Metadata != "note" {
@@ -59,12 +60,12 @@ func TestFetchAll(t *testing.T) {
 	w.topics.create("a", 1) // another topic of the same name
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Version, req.Group = 7, "g"
-	resp := w.OffsetFetch(ctx, Client{}, req)
+	resp := w.OffsetFetch(ctx, coord.Client{}, req)
 	if len(resp.Topics) != 1 || resp.Topics[0].Topic != "b" || len(resp.Topics[0].Partitions) != 2 {
 		t.Errorf("%+v", resp)
 	}
 	req.Version = 1 // here no topics are no topics
-	if resp := w.OffsetFetch(ctx, Client{}, req); len(resp.Topics) != 0 {
+	if resp := w.OffsetFetch(ctx, coord.Client{}, req); len(resp.Topics) != 0 {
 		t.Errorf("%+v", resp)
 	}
 	if w.fetch("g", "a", 0) != -1 || w.fetch("other", "b", 0) != -1 || w.fetch("g", "b", 0) != 0 {
@@ -109,7 +110,7 @@ func TestCommitRefusals(t *testing.T) {
 	// What is wrong with one partition does not keep the others from being stored.
 	req := commitRequest("g", "t", 1, 5)
 	req.Topics[0].Partitions = append(req.Topics[0].Partitions, commitRequest("g", "t", 0, 6).Topics[0].Partitions...)
-	resp := w.OffsetCommit(ctx, Client{}, req)
+	resp := w.OffsetCommit(ctx, coord.Client{}, req)
 	if p := resp.Topics[0].Partitions; p[0].ErrorCode == 0 || p[1].ErrorCode != 0 || w.fetch("g", "t", 0) != 6 {
 		t.Errorf("%+v", resp)
 	}
@@ -205,7 +206,7 @@ func TestCommitToDeletedTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	view := &deleting{catalogTopics: catalogTopics{topics}}
+	view := &deleting{Topics: coord.Catalog(topics)}
 	c, err := Open(log, view, &Options{SweepEvery: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +215,7 @@ func TestCommitToDeletedTopic(t *testing.T) {
 	view.then = func() { topics.Delete(ctx, "a") }
 	req := commitRequest("g", "a", 0, 1)
 	req.Topics = append(req.Topics, commitRequest("g", "b", 0, 2).Topics...)
-	resp := c.OffsetCommit(ctx, Client{}, req)
+	resp := c.OffsetCommit(ctx, coord.Client{}, req)
 	wantCode(t, "the deleted topic", resp.Topics[0].Partitions[0].ErrorCode, kerr.UnknownTopicOrPartition)
 	wantCode(t, "the other", resp.Topics[1].Partitions[0].ErrorCode, nil)
 	stored, err := topicOffsets(topics, "b", "g")
@@ -237,12 +238,12 @@ func TestRequireStable(t *testing.T) {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Version, req.Group, req.RequireStable = 7, "g", true
 	req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: "t", Partitions: []int32{0, 1}}}
-	p := w.OffsetFetch(ctx, Client{}, req).Topics[0].Partitions
+	p := w.OffsetFetch(ctx, coord.Client{}, req).Topics[0].Partitions
 	if p[0].ErrorCode != kerr.UnstableOffsetCommit.Code || p[0].Offset != -1 || p[1].ErrorCode != 0 {
 		t.Errorf("stable: %+v", p)
 	}
 	req.RequireStable = false
-	if p = w.OffsetFetch(ctx, Client{}, req).Topics[0].Partitions; p[0].ErrorCode != 0 || p[0].Offset != 5 {
+	if p = w.OffsetFetch(ctx, coord.Client{}, req).Topics[0].Partitions; p[0].ErrorCode != 0 || p[0].Offset != 5 {
 		t.Errorf("not stable: %+v", p)
 	}
 }
@@ -279,7 +280,7 @@ func TestOffsetDelete(t *testing.T) {
 		req := kmsg.NewPtrOffsetDeleteRequest()
 		req.Group = group
 		req.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: name, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: p}}}}
-		resp := w.OffsetDelete(ctx, Client{}, req)
+		resp := w.OffsetDelete(ctx, coord.Client{}, req)
 		if resp.ErrorCode != 0 {
 			return resp.ErrorCode, 0
 		}
@@ -327,7 +328,7 @@ func TestDeleteGroups(t *testing.T) {
 	req.Version = 2
 	req.Groups = []string{"g", "busy", "none", "", "go only"}
 	want := []*kerr.Error{nil, kerr.NonEmptyGroup, kerr.GroupIDNotFound, kerr.InvalidGroupID, nil}
-	for i, g := range w.DeleteGroups(ctx, Client{}, req).Groups {
+	for i, g := range w.DeleteGroups(ctx, coord.Client{}, req).Groups {
 		wantCode(t, g.Group, g.ErrorCode, want[i])
 	}
 	w.reopen()
@@ -350,7 +351,7 @@ func TestListAndDescribe(t *testing.T) {
 		req := kmsg.NewPtrListGroupsRequest()
 		req.Version, req.StatesFilter, req.TypesFilter = 5, states, types
 		var out []string
-		for _, g := range w.ListGroups(ctx, Client{}, req).Groups {
+		for _, g := range w.ListGroups(ctx, coord.Client{}, req).Groups {
 			out = append(out, g.Group+" "+g.GroupType+" "+g.GroupState+" "+g.ProtocolType)
 		}
 		return out
@@ -381,7 +382,7 @@ func TestListAndDescribe(t *testing.T) {
 	}
 	old := kmsg.NewPtrDescribeGroupsRequest()
 	old.Version, old.Groups = 5, []string{"none"}
-	if d := w.DescribeGroups(ctx, Client{}, old).Groups[0]; d.ErrorCode != 0 || d.State != "Dead" {
+	if d := w.DescribeGroups(ctx, coord.Client{}, old).Groups[0]; d.ErrorCode != 0 || d.State != "Dead" {
 		t.Errorf("version 5: %+v", d)
 	}
 	groups, err := w.Groups(ctx)
@@ -482,7 +483,7 @@ func TestConcurrentCommits(t *testing.T) {
 		wg.Go(func() {
 			for n := range int64(20) {
 				req := commitRequest([]string{"g", "h"}[i%2], "t", i, n)
-				if code := c.OffsetCommit(ctx, Client{}, req).Topics[0].Partitions[0].ErrorCode; code != 0 {
+				if code := c.OffsetCommit(ctx, coord.Client{}, req).Topics[0].Partitions[0].ErrorCode; code != 0 {
 					t.Errorf("commit: %v", kerr.ErrorForCode(code))
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // side is a broker that a script runs on, and what the script remembers of it.
@@ -63,7 +64,7 @@ func TestOracle(t *testing.T) {
 	w := newWorld(t, Options{})
 	ours := &side{topic: w.topics.create("t", 4), ask: func(req kmsg.Request) kmsg.Response {
 		req.SetVersion(groupKeys[req.Key()])
-		resp, _ := w.answer(ctx, Client{ID: "kgo"}, req)
+		resp, _ := w.answer(ctx, coord.Client{ID: "kgo"}, req)
 		return resp
 	}}
 	w.topics.create("u", 4)

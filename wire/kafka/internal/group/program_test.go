@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // Random consumer groups: clients come, leave and vanish, topics change, the
@@ -307,7 +309,7 @@ func (p *classicProgram) end(number int, leave bool) {
 	if leave && l.m.id != "" {
 		req := kmsg.NewPtrLeaveGroupRequest()
 		req.Version, req.Group, req.MemberID = 1, "g", l.m.id
-		c.LeaveGroup(ctx, Client{}, req)
+		c.LeaveGroup(ctx, coord.Client{}, req)
 	}
 }
 
@@ -353,7 +355,7 @@ func (l *loop) join(ctx context.Context) bool {
 	l.p.mu.Lock()
 	newest := l.p.newest
 	l.p.mu.Unlock()
-	resp := l.p.coordinator().JoinGroup(ctx, Client{ID: "client"}, l.m.joinRequest())
+	resp := l.p.coordinator().JoinGroup(ctx, coord.Client{ID: "client"}, l.m.joinRequest())
 	switch kerr.ErrorForCode(resp.ErrorCode) {
 	case nil:
 	case kerr.MemberIDRequired:
@@ -398,7 +400,7 @@ func (l *loop) sync(ctx context.Context) bool {
 			req.GroupAssignment = append(req.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: []byte(strings.Join(part, " "))})
 		}
 	}
-	resp := l.p.coordinator().SyncGroup(ctx, Client{}, req)
+	resp := l.p.coordinator().SyncGroup(ctx, coord.Client{}, req)
 	if resp.ErrorCode == 0 {
 		l.own(strings.Fields(string(resp.MemberAssignment)), l.m.gen)
 		return true
@@ -417,7 +419,7 @@ func (l *loop) forget(code int16) {
 func (l *loop) beat(ctx context.Context) bool {
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Version, req.Group, req.MemberID, req.InstanceID, req.Generation = 4, "g", l.m.id, l.m.instance, l.m.gen
-	code := l.p.coordinator().Heartbeat(ctx, Client{}, req).ErrorCode
+	code := l.p.coordinator().Heartbeat(ctx, coord.Client{}, req).ErrorCode
 	if code == 0 || code == kerr.CoordinatorNotAvailable.Code {
 		return true
 	}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // answer gives a request to the coordinator; false if it is none of its requests.
-func (c *Coordinator) answer(ctx context.Context, cl Client, req kmsg.Request) (kmsg.Response, bool) {
+func (c *Coordinator) answer(ctx context.Context, cl coord.Client, req kmsg.Request) (kmsg.Response, bool) {
 	switch r := req.(type) {
 	case *kmsg.OffsetCommitRequest:
 		return c.OffsetCommit(ctx, cl, r), true
@@ -48,7 +50,7 @@ func TestEmptyRequests(t *testing.T) {
 		for version := range newest + 1 {
 			req := kmsg.RequestForKey(key)
 			req.SetVersion(version)
-			resp, ok := w.answer(ctx, Client{}, req)
+			resp, ok := w.answer(ctx, coord.Client{}, req)
 			if !ok || resp.GetVersion() != version || resp.Key() != key {
 				t.Errorf("key %d version %d: %+v", key, version, resp)
 				continue
@@ -92,7 +94,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		resp, _ := w.answer(short, Client{ID: "c", Host: "h"}, req)
+		resp, _ := w.answer(short, coord.Client{ID: "c", Host: "h"}, req)
 		if err := req.ResponseKind().ReadFrom(resp.AppendTo(nil)); err != nil {
 			t.Errorf("the answer to %+v cannot be read: %v", req, err)
 		}

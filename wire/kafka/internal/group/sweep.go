@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -43,10 +44,7 @@ func (c *Coordinator) upkeep() {
 
 // missing notes that a group with members may not be in memory.
 func (c *Coordinator) missing() {
-	select {
-	case c.lost <- struct{}{}:
-	default: // it is known
-	}
+	wake.Signal(c.lost)
 }
 
 // restore loads the groups that have members. What fails is tried again, unless it

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // SyncGroup, versions 0 to 5.
@@ -26,7 +27,7 @@ type synced struct {
 
 // SyncGroup stores the assignment if the client is the leader, and returns the
 // client's part of it, for which it may have to wait until ctx ends.
-func (c *Coordinator) SyncGroup(ctx context.Context, _ Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
+func (c *Coordinator) SyncGroup(ctx context.Context, _ coord.Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
 	a := c.sync(ctx, req)
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
 	resp.ErrorCode, resp.MemberAssignment = a.code, a.assignment

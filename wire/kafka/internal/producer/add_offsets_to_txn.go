@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // AddOffsetsToTxn (key 25), versions 0 to 4.
@@ -19,7 +20,7 @@ import (
 // (KIP-588). Versions 1, 3 and 4 change nothing here.
 
 // AddOffsetsToTxn answers one request. The group is added durably when it returns.
-func (m *Manager) AddOffsetsToTxn(ctx context.Context, _ Client, req *kmsg.AddOffsetsToTxnRequest) *kmsg.AddOffsetsToTxnResponse {
+func (m *Manager) AddOffsetsToTxn(ctx context.Context, _ coord.Client, req *kmsg.AddOffsetsToTxnRequest) *kmsg.AddOffsetsToTxnResponse {
 	resp := req.ResponseKind().(*kmsg.AddOffsetsToTxnResponse)
 	if err := m.addOffsets(ctx, req); err != nil {
 		resp.ErrorCode = fencedSince(2, req.Version, m.code("AddOffsetsToTxn", err))

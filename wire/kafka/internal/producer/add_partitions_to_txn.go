@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // AddPartitionsToTxn (key 24), versions 0 to 5.
@@ -37,7 +38,7 @@ type addition struct {
 const severalTransactions = 4
 
 // AddPartitionsToTxn answers one request. What was added is durable when it returns.
-func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ Client, req *kmsg.AddPartitionsToTxnRequest) *kmsg.AddPartitionsToTxnResponse {
+func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ coord.Client, req *kmsg.AddPartitionsToTxnRequest) *kmsg.AddPartitionsToTxnResponse {
 	resp := req.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
 	if req.Version < severalTransactions {
 		a := addition{id: req.TransactionalID, pid: req.ProducerID, epoch: req.ProducerEpoch, topics: req.Topics}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // TestBatchRefused checks that each mistake has its code, and that the batches
@@ -27,6 +28,9 @@ func TestBatchRefused(t *testing.T) {
 		{"short", func(id) []byte { return []byte("short") }, kerr.CorruptMessage},
 		{"empty", func(id) []byte { return nil }, kerr.CorruptMessage},
 		{"checksum", func(from id) []byte { b := good(from); b[len(b)-1] ^= 1; return b }, kerr.CorruptMessage},
+		{"compressed records", func(from id) []byte {
+			return edit(good(from), func(b []byte) { b[22] |= byte(recordbatch.Zstd) })
+		}, kerr.CorruptMessage},
 		{"old format", func(from id) []byte { return edit(good(from), func(b []byte) { b[16] = 1 }) }, kerr.UnsupportedForMessageFormat},
 		{"too large", func(from id) []byte { return batch(from, 0, false, strings.Repeat("x", 2000)) }, kerr.MessageTooLarge},
 		{"unknown codec", func(from id) []byte { return edit(good(from), func(b []byte) { b[22] |= 5 }) }, kerr.UnsupportedCompressionType},
@@ -70,7 +74,7 @@ func refusedPlain(name string) *kerr.Error {
 	switch name {
 	case "negative epoch", "negative sequence":
 		return nil
-	case "short", "empty", "checksum":
+	case "short", "empty", "checksum", "compressed records":
 		return kerr.CorruptMessage
 	case "old format":
 		return kerr.UnsupportedForMessageFormat
@@ -338,7 +342,7 @@ func TestProducerExpires(t *testing.T) {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	x := "x"
 	req.TransactionalID, req.TransactionTimeoutMillis = &x, days
-	open := id{f.m.InitProducerID(t.Context(), Client{}, req).ProducerID, 0}
+	open := id{f.m.InitProducerID(t.Context(), coord.Client{}, req).ProducerID, 0}
 	f.want(f.txnAppend("x", true, tp, 0, batch(open, 0, true, "c")), nil, 2)
 	f.clock.add(2 * DefaultProducerExpiry)
 	f.upkeep()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // DescribeProducers (key 61), version 0 (KIP-664).
@@ -19,7 +20,7 @@ import (
 // broker's clock. Coordinators have no epochs here: theirs is 0.
 
 // DescribeProducers answers one request.
-func (m *Manager) DescribeProducers(ctx context.Context, _ Client, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
+func (m *Manager) DescribeProducers(ctx context.Context, _ coord.Client, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
 	for _, t := range req.Topics {
 		out := kmsg.NewDescribeProducersResponseTopic()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestDescribe(t *testing.T) {
@@ -23,12 +25,12 @@ func TestDescribe(t *testing.T) {
 	}
 	req := kmsg.NewPtrDescribeProducersRequest()
 	req.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: "t", Partitions: []int32{2}}, {Topic: "no", Partitions: []int32{0}}}
-	for _, to := range f.m.DescribeProducers(t.Context(), Client{}, req).Topics {
+	for _, to := range f.m.DescribeProducers(t.Context(), coord.Client{}, req).Topics {
 		f.wantCode("describe "+to.Topic, to.Partitions[0].ErrorCode, kerr.UnknownTopicOrPartition)
 	}
 	dt := kmsg.NewPtrDescribeTransactionsRequest()
 	dt.TransactionalIDs = []string{"x", "y", "z"}
-	states := f.m.DescribeTransactions(t.Context(), Client{}, dt).TransactionStates
+	states := f.m.DescribeTransactions(t.Context(), coord.Client{}, dt).TransactionStates
 	if x := states[0]; x.State != "Ongoing" || x.ProducerID != p.pid || x.StartTimestamp != f.m.now() || x.TimeoutMillis != 60_000 ||
 		len(x.Topics) != 1 || x.Topics[0].Topic != "t" || !slices.Equal(x.Topics[0].Partitions, []int32{1}) {
 		t.Errorf("x is %+v", x)
@@ -54,7 +56,7 @@ func TestListTransactions(t *testing.T) {
 		req := kmsg.NewPtrListTransactionsRequest()
 		req.Version = 2
 		edit(req)
-		resp := f.m.ListTransactions(t.Context(), Client{}, req)
+		resp := f.m.ListTransactions(t.Context(), coord.Client{}, req)
 		var ids []string
 		for _, s := range resp.TransactionStates {
 			ids = append(ids, s.TransactionalID)

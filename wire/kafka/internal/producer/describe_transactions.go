@@ -5,6 +5,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // DescribeTransactions (key 65), version 0 (KIP-664).
@@ -12,7 +14,7 @@ import (
 // Kafka also lists partitions of its internal topic of offsets; there is none here.
 
 // DescribeTransactions answers one request.
-func (m *Manager) DescribeTransactions(_ context.Context, _ Client, req *kmsg.DescribeTransactionsRequest) *kmsg.DescribeTransactionsResponse {
+func (m *Manager) DescribeTransactions(_ context.Context, _ coord.Client, req *kmsg.DescribeTransactionsRequest) *kmsg.DescribeTransactionsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
 	for _, id := range req.TransactionalIDs {
 		resp.TransactionStates = append(resp.TransactionStates, m.describeTransaction(id))

@@ -88,7 +88,7 @@
 //snippet:import "github.com/twmb/franz-go/pkg/kmsg"
 //snippet:var topics *topic.Catalog
 //snippet:var appends []producer.Append
-//snippet:var client producer.Client
+//snippet:var client coord.Client
 //snippet:var req *kmsg.InitProducerIDRequest
 //snippet:var t *topic.Topic
 //snippet:var partition int32

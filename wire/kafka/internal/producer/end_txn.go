@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // EndTxn (key 26), versions 0 to 5.
@@ -25,7 +27,7 @@ const epochPerTransaction = 5
 
 // EndTxn answers one request. When it returns without an error, the transaction
 // has ended durably and for every reader at once.
-func (m *Manager) EndTxn(ctx context.Context, _ Client, req *kmsg.EndTxnRequest) *kmsg.EndTxnResponse {
+func (m *Manager) EndTxn(ctx context.Context, _ coord.Client, req *kmsg.EndTxnRequest) *kmsg.EndTxnResponse {
 	resp := req.ResponseKind().(*kmsg.EndTxnResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	pid, epoch, err := m.endTransaction(ctx, req)

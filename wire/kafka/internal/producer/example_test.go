@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
@@ -39,7 +40,7 @@ func Example() {
 	}
 	defer m.Close()
 
-	who := m.InitProducerID(ctx, producer.Client{}, kmsg.NewPtrInitProducerIDRequest())
+	who := m.InitProducerID(ctx, coord.Client{}, kmsg.NewPtrInitProducerIDRequest())
 	batch := numbered(who.ProducerID, who.ProducerEpoch, 0, "an order")
 	for range 2 {
 		appends := []producer.Append{{Topic: orders, Partition: 0, Batch: batch}}

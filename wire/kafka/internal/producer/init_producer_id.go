@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // InitProducerId (key 22), versions 0 to 5.
@@ -30,7 +31,7 @@ const lastEpoch = math.MaxInt16 - 1
 
 // InitProducerID answers one request. When it returns without an error, what it
 // gives is durable.
-func (m *Manager) InitProducerID(ctx context.Context, _ Client, req *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
+func (m *Manager) InitProducerID(ctx context.Context, _ coord.Client, req *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
 	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	var err error

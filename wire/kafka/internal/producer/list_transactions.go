@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // ListTransactions (key 66), versions 0 to 2 (KIP-664).
@@ -21,7 +23,7 @@ import (
 var neverHere = []string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence", "Dead"}
 
 // ListTransactions answers one request.
-func (m *Manager) ListTransactions(_ context.Context, _ Client, req *kmsg.ListTransactionsRequest) *kmsg.ListTransactionsResponse {
+func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.ListTransactionsRequest) *kmsg.ListTransactionsResponse {
 	resp := req.ResponseKind().(*kmsg.ListTransactionsResponse)
 	var pattern *regexp.Regexp
 	if req.TransactionalIDPattern != nil && *req.TransactionalIDPattern != "" {

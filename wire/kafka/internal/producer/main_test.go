@@ -18,6 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -203,7 +204,7 @@ func (f *fixture) initAs(txn string, as id, version int16) (id, int16) {
 	}
 	req.TransactionTimeoutMillis = 60_000
 	req.ProducerID, req.ProducerEpoch = as.pid, as.epoch
-	resp := f.m.InitProducerID(f.Context(), Client{}, req)
+	resp := f.m.InitProducerID(f.Context(), coord.Client{}, req)
 	return id{resp.ProducerID, resp.ProducerEpoch}, resp.ErrorCode
 }
 
@@ -212,7 +213,7 @@ func (f *fixture) end(txn string, as id, commit bool, version int16) (id, int16)
 	f.Helper()
 	req := kmsg.NewPtrEndTxnRequest()
 	req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = version, txn, as.pid, as.epoch, commit
-	resp := f.m.EndTxn(f.Context(), Client{}, req)
+	resp := f.m.EndTxn(f.Context(), coord.Client{}, req)
 	return id{resp.ProducerID, resp.ProducerEpoch}, resp.ErrorCode
 }
 
@@ -222,7 +223,7 @@ func (f *fixture) add(txn string, as id, name string, nums ...int32) int16 {
 	req := kmsg.NewPtrAddPartitionsToTxnRequest()
 	req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch = 3, txn, as.pid, as.epoch
 	req.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: name, Partitions: nums}}
-	resp := f.m.AddPartitionsToTxn(f.Context(), Client{}, req)
+	resp := f.m.AddPartitionsToTxn(f.Context(), coord.Client{}, req)
 	return resp.Topics[0].Partitions[0].ErrorCode
 }
 
@@ -230,7 +231,7 @@ func (f *fixture) addGroup(txn string, as id, group string) int16 {
 	f.Helper()
 	req := kmsg.NewPtrAddOffsetsToTxnRequest()
 	req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = 4, txn, as.pid, as.epoch, group
-	return f.m.AddOffsetsToTxn(f.Context(), Client{}, req).ErrorCode
+	return f.m.AddOffsetsToTxn(f.Context(), coord.Client{}, req).ErrorCode
 }
 
 // offset stores an offset in a transaction.
@@ -240,7 +241,7 @@ func (f *fixture) offset(txn string, as id, version int16, group, name string, n
 	req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = version, txn, as.pid, as.epoch, group
 	req.Generation = -1
 	req.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: name, Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{{Partition: num, Offset: next, LeaderEpoch: -1}}}}
-	return f.m.TxnOffsetCommit(f.Context(), Client{}, req).Topics[0].Partitions[0].ErrorCode
+	return f.m.TxnOffsetCommit(f.Context(), coord.Client{}, req).Topics[0].Partitions[0].ErrorCode
 }
 
 func (f *fixture) stable(t *topic.Topic, num int32) int64 {

@@ -10,13 +10,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
-
-// Client is who sent a request.
-type Client struct {
-	ID, Host  string
-	Principal string // "" without authentication
-}
 
 // Groups is what transactions ask of the coordinator of consumer groups.
 type Groups interface {
@@ -26,28 +21,13 @@ type Groups interface {
 	CheckTxnCommit(group, member string, instance *string, generation int32) (code int16)
 }
 
-// Topics finds topics, and things that are shown as topics, by name and by ID.
-// What does not exist is [mainstem.ErrNotFound].
-type Topics interface {
-	Topic(ctx context.Context, name string) (Topic, error)
-	ByID(ctx context.Context, id topic.ID) (Topic, error)
-}
-
-// Topic is something that offsets can be stored for.
-type Topic struct {
-	Name       string
-	ID         topic.ID
-	Partitions int32
-	Offsets    func(group string) *topic.Offsets
-}
-
 // Manager knows the producers of a log and coordinates their transactions. Its
 // methods may be called from many goroutines. A log must have one manager at a
 // time.
 type Manager struct {
 	catalog *topic.Catalog
 	log     mainstem.Log
-	topics  Topics
+	topics  coord.Topics
 	o       Options
 	groups  Groups
 
@@ -85,7 +65,7 @@ func Open(ctx context.Context, catalog *topic.Catalog, o *Options) (*Manager, er
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Manager{catalog: catalog, log: catalog.Log(), topics: catalogTopics{catalog}, o: o.withDefaults(), poke: make(chan struct{}, 1)}
+	m := &Manager{catalog: catalog, log: catalog.Log(), topics: coord.Catalog(catalog), o: o.withDefaults(), poke: make(chan struct{}, 1)}
 	if m.o.Topics != nil {
 		m.topics = m.o.Topics
 	}

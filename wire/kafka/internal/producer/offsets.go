@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // groupPlace is what one stored offset is for.
@@ -70,7 +71,7 @@ func (t *transaction) withOffsets(group string, add map[place]txnOffset) map[str
 // commitOffsets adds to b that the offsets of the transaction are those of their
 // groups. Topics that are gone are left out.
 func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) error {
-	found := map[topic.ID]*Topic{}
+	found := map[topic.ID]*coord.Topic{}
 	for _, group := range slices.Sorted(maps.Keys(t.offsets)) {
 		of := t.offsets[group]
 		for _, at := range slices.SortedFunc(maps.Keys(of), place.compare) {
@@ -110,25 +111,4 @@ func (s *txnState) openOffsets(rec *mainstem.Record) (group string, _ map[place]
 		return group, nil, err
 	}
 	return group, of, nil
-}
-
-// catalogTopics are the topics of a catalog.
-type catalogTopics struct{ *topic.Catalog }
-
-// Topic implements [Topics].
-func (c catalogTopics) Topic(ctx context.Context, name string) (Topic, error) {
-	t, err := c.Catalog.Topic(ctx, name)
-	if err != nil {
-		return Topic{}, err
-	}
-	return Topic{Name: name, ID: t.ID(), Partitions: t.Partitions(), Offsets: t.Offsets}, nil
-}
-
-// ByID implements [Topics].
-func (c catalogTopics) ByID(ctx context.Context, id topic.ID) (Topic, error) {
-	t, err := c.Catalog.ByID(ctx, id)
-	if err != nil {
-		return Topic{}, err
-	}
-	return Topic{Name: t.Name(), ID: id, Partitions: t.Partitions(), Offsets: t.Offsets}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // Options configures [Open]. Zero fields mean the defaults.
@@ -23,7 +24,7 @@ type Options struct {
 	OnStable func(topic.ID, int32)
 	// Topics finds the topics that offsets may be stored for. Default: those of the
 	// catalog.
-	Topics Topics
+	Topics coord.Topics
 	// MaxTimeout is the longest transaction timeout that a producer may ask for, as
 	// Kafka's transaction.max.timeout.ms. Default [DefaultMaxTimeout].
 	MaxTimeout time.Duration

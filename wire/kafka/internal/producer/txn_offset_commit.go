@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // TxnOffsetCommit (key 28), versions 0 to 5.
@@ -29,7 +30,7 @@ const (
 
 // TxnOffsetCommit answers one request. What was accepted is durable, as part of the
 // transaction, when it returns.
-func (m *Manager) TxnOffsetCommit(ctx context.Context, _ Client, req *kmsg.TxnOffsetCommitRequest) *kmsg.TxnOffsetCommitResponse {
+func (m *Manager) TxnOffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.TxnOffsetCommitRequest) *kmsg.TxnOffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
 	resp.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, len(req.Topics))
 	accepted := map[place]txnOffset{}

@@ -11,13 +11,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 func (f *fixture) describe(name string, num int32) []activeProducer {
 	f.Helper()
 	req := kmsg.NewPtrDescribeProducersRequest()
 	req.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: name, Partitions: []int32{num}}}
-	p := f.m.DescribeProducers(f.Context(), Client{}, req).Topics[0].Partitions[0]
+	p := f.m.DescribeProducers(f.Context(), coord.Client{}, req).Topics[0].Partitions[0]
 	f.wantCode("describe producers", p.ErrorCode, nil)
 	return p.ActiveProducers
 }
@@ -198,12 +199,12 @@ func TestInitProducerID(t *testing.T) {
 		req := kmsg.NewPtrInitProducerIDRequest()
 		x := "x"
 		req.TransactionalID, req.TransactionTimeoutMillis = &x, ms
-		f.wantCode("timeout", f.m.InitProducerID(t.Context(), Client{}, req).ErrorCode, kerr.InvalidTransactionTimeout)
+		f.wantCode("timeout", f.m.InitProducerID(t.Context(), coord.Client{}, req).ErrorCode, kerr.InvalidTransactionTimeout)
 	}
 	empty := ""
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.TransactionalID = &empty
-	f.wantCode("empty id", f.m.InitProducerID(t.Context(), Client{}, req).ErrorCode, kerr.InvalidRequest)
+	f.wantCode("empty id", f.m.InitProducerID(t.Context(), coord.Client{}, req).ErrorCode, kerr.InvalidRequest)
 }
 
 // TestInitAborts checks that a new instance aborts what the old one has begun.
@@ -300,7 +301,7 @@ func TestAddPartitions(t *testing.T) {
 		req.Version, req.TransactionalID, req.ProducerID, req.ProducerEpoch = version, "x", as.pid, as.epoch
 		req.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: "t", Partitions: parts}, {Topic: "t", Partitions: []int32{0}}}
 		var codes []int16
-		for _, to := range f.m.AddPartitionsToTxn(t.Context(), Client{}, req).Topics {
+		for _, to := range f.m.AddPartitionsToTxn(t.Context(), coord.Client{}, req).Topics {
 			for _, p := range to.Partitions {
 				codes = append(codes, p.ErrorCode)
 			}
@@ -327,7 +328,7 @@ func TestAddPartitions(t *testing.T) {
 		req.Version = 5
 		req.Transactions = []kmsg.AddPartitionsToTxnRequestTransaction{{TransactionalID: "x", ProducerID: p.pid, ProducerEpoch: p.epoch, VerifyOnly: verify,
 			Topics: []kmsg.AddPartitionsToTxnRequestTransactionTopic{{Topic: "t", Partitions: []int32{num}}}}}
-		return f.m.AddPartitionsToTxn(t.Context(), Client{}, req).Transactions[0].Topics[0].Partitions[0].ErrorCode
+		return f.m.AddPartitionsToTxn(t.Context(), coord.Client{}, req).Transactions[0].Topics[0].Partitions[0].ErrorCode
 	}
 	f.wantCode("verify before", several(true, 1), kerr.InvalidTxnState)
 	f.wantCode("add", several(false, 1), nil)

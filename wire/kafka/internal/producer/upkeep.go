@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -64,10 +65,7 @@ func (m *Manager) untilDue(next time.Time) time.Duration {
 // notice pokes the loop if a transaction is due before it would look.
 func (m *Manager) notice(due int64) {
 	if due < m.wakeAt.Load() {
-		select {
-		case m.poke <- struct{}{}:
-		default: // it was poked already
-		}
+		wake.Signal(m.poke)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func wait(t testing.TB, wake <-chan struct{}) {
@@ -51,7 +51,7 @@ func TestNotify(t *testing.T) {
 		}
 		stopAll()
 		stopA()
-		eventually(t, "the follower ends", func() bool { return c.Followed() == 0 })
+		testkit.Eventually(t, "the follower ends", func() bool { return c.Followed() == 0 })
 		write(t, s, "a-1", note(""))
 		if len(wakeA)+len(wakeAll) != 0 {
 			t.Error("woken after stop")
@@ -139,17 +139,8 @@ func TestTheLogIsClosedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, wake)
-	eventually(t, "the follower ends", func() bool { return c.Followed() == 0 })
+	testkit.Eventually(t, "the follower ends", func() bool { return c.Followed() == 0 })
 	if _, err := tp.Notify(0, wake); !errors.Is(err, mainstem.ErrClosed) {
 		t.Errorf("on a closed log: %v", err)
-	}
-}
-
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

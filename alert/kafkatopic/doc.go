@@ -1,4 +1,4 @@
-// Package alerttopic shows tables of alerts as topics that Kafka's consumers can read.
+// Package kafkatopic shows tables of alerts as topics that Kafka's consumers can read.
 //
 // # Words
 //
@@ -6,7 +6,7 @@
 // changes of a table of the database alerts, as alert.status those of alerts.status;
 // alert.<database>.<table> those of a table of another one. It has one partition.
 //
-//	topics := alerttopic.Open(log, nil)
+//	topics := kafkatopic.Open(log, nil)
 //	defer topics.Close()
 //	t, err := topics.Topic(ctx, "alert.status")
 //	chunk, err := t.Read(ctx, 0, 0, nil)
@@ -47,4 +47,4 @@
 // # Testing
 //
 // With servers of alerts on every engine that the machine can start.
-package alerttopic
+package kafkatopic

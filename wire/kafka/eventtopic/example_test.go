@@ -7,7 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
 // An event store, as a consumer of its topic sees it.

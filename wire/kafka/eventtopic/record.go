@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 )
 
 // The headers of a record, in this order. All are text; one that would be empty is

@@ -1,4 +1,4 @@
-package alerttopic
+package kafkatopic
 
 import (
 	"bytes"

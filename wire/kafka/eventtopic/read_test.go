@@ -13,11 +13,11 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/eventtopic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
+	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
 func TestARecordIsTheEvent(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWhatIsNotShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shows := func(c *eventtopic.Catalog, want ...string) {
+		lists := func(c *eventtopic.Catalog, want ...string) {
 			t.Helper()
 			for _, name := range []string{"event.s", "event.s.a"} {
 				tp := find(t, c, name)
@@ -178,20 +178,20 @@ func TestWhatIsNotShown(t *testing.T) {
 			}
 		}
 		for _, c := range []*eventtopic.Catalog{c, open(t, log)} {
-			shows(c, "1")
+			lists(c, "1")
 		}
 		if err := s.Unarchive(t.Context(), "a-archived"); err != nil {
 			t.Fatal(err)
 		}
-		shows(c, "1", "a-archived", "a-archived")
+		lists(c, "1", "a-archived", "a-archived")
 		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "a-archived", 2) }); err != nil {
 			t.Fatal(err)
 		}
-		shows(c, "1", "a-archived")
+		lists(c, "1", "a-archived")
 		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "a-archived", 3) }); err != nil {
 			t.Fatal(err)
 		}
-		shows(c, "1")
+		lists(c, "1")
 	})
 }
 

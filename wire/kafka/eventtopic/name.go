@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // Prefix begins the name of every event topic.
@@ -16,9 +16,6 @@ const Prefix = "event."
 
 // spacePrefix begins the name of the space of every event store.
 const spacePrefix = "event/"
-
-// Reserved reports whether name is one that an event topic has or may get.
-func Reserved(name string) bool { return strings.HasPrefix(name, Prefix) && name != Prefix }
 
 // nameOf returns the name of the topic of a store, or of one of its categories.
 func nameOf(store, category string) string {

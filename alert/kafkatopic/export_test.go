@@ -1,4 +1,4 @@
-package alerttopic
+package kafkatopic
 
 // IDOf is idOf.
 var IDOf = idOf

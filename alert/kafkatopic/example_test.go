@@ -1,4 +1,4 @@
-package alerttopic_test
+package kafkatopic_test
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"log"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 )
 
 // A table of alerts, as a consumer of its topic sees it.
@@ -27,7 +27,7 @@ func Example() {
 	if _, err := server.Exec(ctx, "insert into service.status (Name, CurrentState) values ('web', 2)"); err != nil {
 		log.Fatal(err)
 	}
-	topics := alerttopic.Open(store, nil)
+	topics := kafkatopic.Open(store, nil)
 	defer topics.Close()
 	t, err := topics.Topic(ctx, "alert.service.status")
 	if err != nil {

@@ -1,4 +1,4 @@
-package alerttopic_test
+package kafkatopic_test
 
 import (
 	"encoding/binary"
@@ -8,16 +8,16 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t testing.TB, log mainstem.Log) *alerttopic.Catalog {
+func open(t testing.TB, log mainstem.Log) *kafkatopic.Catalog {
 	t.Helper()
-	c := alerttopic.Open(log, nil)
+	c := kafkatopic.Open(log, nil)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -49,7 +49,7 @@ func exec(t testing.TB, s *alert.Server, text string, args ...any) alert.Result 
 	return r
 }
 
-func find(t testing.TB, c *alerttopic.Catalog, name string) *alerttopic.Topic {
+func find(t testing.TB, c *kafkatopic.Catalog, name string) topic.Shown {
 	t.Helper()
 	tp, err := c.Topic(t.Context(), name)
 	if err != nil {
@@ -86,7 +86,7 @@ func records(t testing.TB, data []byte) (out []recordbatch.Record, next int64) {
 }
 
 // all reads a topic as a client does: from an offset to the end.
-func all(t testing.TB, tp *alerttopic.Topic, offset int64, maxBytes int) []recordbatch.Record {
+func all(t testing.TB, tp topic.Shown, offset int64, maxBytes int) []recordbatch.Record {
 	t.Helper()
 	var out []recordbatch.Record
 	for {

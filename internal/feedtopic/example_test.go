@@ -7,8 +7,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // A space, as a consumer of its topic sees it: the view is that of the tests.

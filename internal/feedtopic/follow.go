@@ -9,17 +9,13 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/follow"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // defaultLinger is how long a follower goes on when nobody waits any more: a consumer
 // that is busy with what it got comes back.
 const defaultLinger = 5 * time.Second
-
-// Pauses of a follower before it tries again after an error of the log.
-const (
-	minPause = 10 * time.Millisecond
-	maxPause = time.Second
-)
 
 // Followers follow the spaces that somebody waits for.
 type Followers struct {
@@ -122,10 +118,7 @@ type waiter struct {
 }
 
 func (w *waiter) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is awake already
-	}
+	wake.Signal(w.wake)
 }
 
 // hub follows a space and wakes those who wait for it. It lives from the
@@ -229,27 +222,14 @@ func (h *hub) retireLocked() {
 
 // follow wakes those who wait until ctx ends or the log is closed.
 func (h *hub) follow(ctx context.Context, after mainstem.Position) {
-	pause := minPause
-	for ctx.Err() == nil {
-		for rec, err := range h.f.log.Feed(ctx, mainstem.Filter{Spaces: []string{h.space}, After: after, Follow: true}) {
-			if errors.Is(err, mainstem.ErrClosed) {
-				h.quitAll()
-				return
-			}
-			if err != nil {
-				if ctx.Err() == nil {
-					h.f.logger.Warn("following a space failed and is tried again", "space", h.space, "error", err)
-				}
-				break
-			}
-			after, pause = rec.Position, minPause
-			h.wake(rec.Key)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-			pause = min(2*pause, maxPause)
-		}
+	err := follow.Feed(ctx, h.f.log, mainstem.Filter{Spaces: []string{h.space}, After: after}, func(rec *mainstem.Record) bool {
+		h.wake(rec.Key)
+		return true
+	}, func(err error) {
+		h.f.logger.Warn("following a space failed and is tried again", "space", h.space, "error", err)
+	})
+	if errors.Is(err, mainstem.ErrClosed) {
+		h.quitAll()
 	}
 }
 

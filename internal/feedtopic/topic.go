@@ -33,7 +33,7 @@ func New(f *Followers, name string, id topic.ID, view View) *Topic {
 // Name returns the topic's name.
 func (t *Topic) Name() string { return t.name }
 
-// ID returns what tells the topic from all others, for ever.
+// ID returns what tells the topic from all others, always.
 func (t *Topic) ID() topic.ID { return t.id }
 
 // Partitions returns 1: what is shown is in one order.

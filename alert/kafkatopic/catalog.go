@@ -1,4 +1,4 @@
-package alerttopic
+package kafkatopic
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // Options configures [Open]. nil and zero fields mean the defaults.
@@ -21,23 +21,25 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Catalog is the alert topics of a log.
+// Catalog is the alert topics of a log. It is a [topic.Source].
 type Catalog struct {
 	log       mainstem.Log
 	followers *feedtopic.Followers
 
 	mu struct {
 		sync.Mutex
-		topics map[string]*Topic // by space; there are at most [alert.MaxTables]
+		topics map[string]*table // by space; there are at most [alert.MaxTables]
 	}
 }
 
-// Topic is a table of alerts, as consumers see it. Its methods are those of
-// [feedtopic.Topic].
-type Topic struct {
+// table is a table of alerts, as consumers see it.
+type table struct {
 	*feedtopic.Topic
 	view view
 }
+
+// Contents implements [topic.Shown].
+func (*table) Contents() string { return "the rows of a table of alerts" }
 
 // Open returns the alert topics of log, which stays the caller's.
 func Open(log mainstem.Log, o *Options) *Catalog {
@@ -45,7 +47,7 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 		o = &Options{}
 	}
 	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
-	c.mu.topics = map[string]*Topic{}
+	c.mu.topics = map[string]*table{}
 	return c
 }
 
@@ -56,8 +58,17 @@ func (c *Catalog) Close() error {
 	return nil
 }
 
+// Of implements [topic.Source].
+func (*Catalog) Of() string { return "tables of alerts" }
+
+// Reserved implements [topic.Source].
+func (*Catalog) Reserved(name string) bool {
+	_, ok := spaceOf(name)
+	return ok
+}
+
 // Topic returns the alert topic called name: NotFound if there is none.
-func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
+func (c *Catalog) Topic(ctx context.Context, name string) (topic.Shown, error) {
 	space, ok := spaceOf(name)
 	if !ok {
 		return nil, notFound(fmt.Errorf("no table of alerts is shown as %q", name))
@@ -66,11 +77,15 @@ func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.handle(ctx, &info, name)
+	t, err := c.handle(ctx, &info, name)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // handle returns the handle of the table that info describes.
-func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name string) (*Topic, error) {
+func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name string) (*table, error) {
 	id := idOf(info.Name, info.Created)
 	c.mu.Lock()
 	t := c.mu.topics[info.Name]
@@ -83,7 +98,7 @@ func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name str
 	if err != nil {
 		return nil, err
 	}
-	t = &Topic{view: view{log: c.log, space: info.Name}}
+	t = &table{view: view{log: c.log, space: info.Name}}
 	t.view.decoder.Store(d)
 	t.Topic = feedtopic.New(c.followers, name, id, &t.view)
 	c.mu.Lock()
@@ -96,7 +111,7 @@ func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name str
 }
 
 // ByID returns the alert topic with the given ID: NotFound if there is none.
-func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
 	if feedtopic.IsID(id) {
 		all, err := c.All(ctx)
 		if err != nil {
@@ -112,7 +127,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
 }
 
 // All returns the alert topics in the order of their names.
-func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
+func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
 	var infos []mainstem.SpaceInfo
 	for info, err := range c.log.Spaces(ctx, alert.SpacePrefix) {
 		if err != nil {
@@ -120,7 +135,7 @@ func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
 		}
 		infos = append(infos, info)
 	}
-	var out []*Topic
+	var out []topic.Shown
 	for i := range infos {
 		name, ok := nameOf(infos[i].Name)
 		if !ok {
@@ -135,7 +150,7 @@ func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
 		}
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(out, func(a, b topic.Shown) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // maxHandles bounds the topics that a catalog remembers. More can be used: those that
@@ -26,15 +26,15 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Catalog is the event topics of a log.
+// Catalog is the event topics of a log. It is a [topic.Source].
 type Catalog struct {
 	log       mainstem.Log
 	followers *feedtopic.Followers
 
 	mu struct {
 		sync.Mutex
-		topics   map[string]*Topic // by name
-		ids      map[topic.ID]*Topic
+		topics   map[string]*stored // by name
+		ids      map[topic.ID]*stored
 		listings map[string]listing
 	}
 }
@@ -45,8 +45,8 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 		o = &Options{}
 	}
 	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
-	c.mu.topics = map[string]*Topic{}
-	c.mu.ids = map[topic.ID]*Topic{}
+	c.mu.topics = map[string]*stored{}
+	c.mu.ids = map[topic.ID]*stored{}
 	c.mu.listings = map[string]listing{}
 	return c
 }
@@ -58,19 +58,28 @@ func (c *Catalog) Close() error {
 	return nil
 }
 
+// Of implements [topic.Source].
+func (*Catalog) Of() string { return "event stores" }
+
+// Reserved implements [topic.Source].
+func (*Catalog) Reserved(name string) bool { return strings.HasPrefix(name, Prefix) && name != Prefix }
+
 // Topic returns the event topic called name: NotFound if there is none.
-func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
+func (c *Catalog) Topic(ctx context.Context, name string) (topic.Shown, error) {
 	for store, category := range readings(name) {
 		t, err := c.find(ctx, store, category)
-		if err == nil || !errors.Is(err, mainstem.ErrNotFound) {
-			return t, err
+		if err == nil {
+			return t, nil
+		}
+		if !errors.Is(err, mainstem.ErrNotFound) {
+			return nil, err
 		}
 	}
 	return nil, notFound(fmt.Errorf("no event store or category is shown as %q", name))
 }
 
 // find returns the topic of a store, or of one of its categories.
-func (c *Catalog) find(ctx context.Context, store, category string) (*Topic, error) {
+func (c *Catalog) find(ctx context.Context, store, category string) (*stored, error) {
 	info, err := c.log.Space(ctx, spacePrefix+store)
 	if err != nil {
 		return nil, err
@@ -91,7 +100,7 @@ func (c *Catalog) find(ctx context.Context, store, category string) (*Topic, err
 
 // handle returns the handle of a topic of the store that info describes, and whether
 // it was there already: then the category was seen to exist.
-func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *Topic, known bool, err error) {
+func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *stored, known bool, err error) {
 	id := idOf(store, info.Created, category)
 	c.mu.Lock()
 	t = c.mu.topics[nameOf(store, category)]
@@ -111,7 +120,7 @@ func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *To
 }
 
 // keep remembers t, or returns the handle that is remembered already.
-func (c *Catalog) keep(t *Topic) *Topic {
+func (c *Catalog) keep(t *stored) *stored {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.mu.topics[t.Name()]
@@ -131,7 +140,7 @@ func (c *Catalog) keep(t *Topic) *Topic {
 }
 
 // ByID returns the event topic with the given ID: NotFound if there is none.
-func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
 	if !feedtopic.IsID(id) {
 		return nil, noSuchID(id)
 	}
@@ -141,7 +150,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
 	if t != nil {
 		now, err := c.Topic(ctx, t.Name())
 		if err == nil && now.ID() != id {
-			err = noSuchID(id)
+			return nil, noSuchID(id)
 		}
 		return now, err
 	}
@@ -160,7 +169,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (*Topic, error) {
 // All returns the event topics in the order of their names, except the categories of
 // stores that have too many, see [MaxCategories]. Where nothing was written since the
 // last call it costs no read.
-func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
+func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
 	var infos []mainstem.SpaceInfo
 	for info, err := range c.log.Spaces(ctx, spacePrefix) {
 		if err != nil {
@@ -170,7 +179,7 @@ func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
 	}
 	// A name with several readings is that of the store with the longest name.
 	slices.SortFunc(infos, func(a, b mainstem.SpaceInfo) int { return cmp.Compare(len(b.Name), len(a.Name)) })
-	named := map[string]*Topic{}
+	named := map[string]*stored{}
 	for _, info := range infos {
 		if err := c.list(named, info, ""); err != nil {
 			return nil, err
@@ -187,16 +196,16 @@ func (c *Catalog) All(ctx context.Context) ([]*Topic, error) {
 			}
 		}
 	}
-	out := make([]*Topic, 0, len(named))
+	out := make([]topic.Shown, 0, len(named))
 	for _, t := range named {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b *Topic) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(out, func(a, b topic.Shown) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 
 // list adds a topic to named, unless its name is taken or none.
-func (c *Catalog) list(named map[string]*Topic, info mainstem.SpaceInfo, category string) error {
+func (c *Catalog) list(named map[string]*stored, info mainstem.SpaceInfo, category string) error {
 	store := strings.TrimPrefix(info.Name, spacePrefix)
 	name := nameOf(store, category)
 	if store == "" || topic.ValidateName(name) != nil || named[name] != nil {

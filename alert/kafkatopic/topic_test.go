@@ -1,4 +1,4 @@
-package alerttopic_test
+package kafkatopic_test
 
 import (
 	"encoding/json"
@@ -12,11 +12,11 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/crashtest"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/alerttopic"
 )
 
 func header(r recordbatch.Record, name string) string {
@@ -99,7 +99,7 @@ func TestNames(t *testing.T) {
 	var names []string
 	for _, tp := range list {
 		names = append(names, tp.Name())
-		for _, c := range []*alerttopic.Catalog{c, open(t, log)} {
+		for _, c := range []*kafkatopic.Catalog{c, open(t, log)} {
 			if same, err := c.ByID(t.Context(), tp.ID()); err != nil || same.Name() != tp.Name() {
 				t.Errorf("%s by ID: %v", tp.Name(), err)
 			}
@@ -241,7 +241,7 @@ func TestOffsetsAreSearchedByTime(t *testing.T) {
 // TestIDIsForEver: clients and stored offsets remember IDs.
 func TestIDIsForEver(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
-	if got := alerttopic.IDOf("alert/alerts.status", created).String(); got != "8YHWuNBggcedRIUSTy_QPw" {
+	if got := kafkatopic.IDOf("alert/alerts.status", created).String(); got != "8YHWuNBggcedRIUSTy_QPw" {
 		t.Errorf("the ID became %s", got)
 	}
 }

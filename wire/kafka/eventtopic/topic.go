@@ -7,19 +7,21 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
-// Topic is an event store, or one category of it, as consumers see it. Its methods
-// are those of [feedtopic.Topic].
-type Topic struct {
+// stored is an event store, or one category of it, as consumers see it.
+type stored struct {
 	*feedtopic.Topic
 	view view
 }
 
-func newTopic(c *Catalog, store *event.Store, category string, id topic.ID) *Topic {
-	t := &Topic{view: view{log: c.log, store: store, category: category}}
+// Contents implements [topic.Shown].
+func (*stored) Contents() string { return "the events of a store" }
+
+func newTopic(c *Catalog, store *event.Store, category string, id topic.ID) *stored {
+	t := &stored{view: view{log: c.log, store: store, category: category}}
 	if category != "" {
 		t.view.prefix = []byte(category + "-")
 	}
@@ -27,14 +29,8 @@ func newTopic(c *Catalog, store *event.Store, category string, id topic.ID) *Top
 	return t
 }
 
-// Store returns the name of the event store.
-func (t *Topic) Store() string { return t.view.store.Name() }
-
-// Category returns the category whose events the topic has, "" for the whole store.
-func (t *Topic) Category() string { return t.view.category }
-
 // anyStream reports whether a stream of the category was ever seen.
-func (t *Topic) anyStream(ctx context.Context) (bool, error) {
+func (t *stored) anyStream(ctx context.Context) (bool, error) {
 	stream, err := firstKey(ctx, t.view.log, t.view.Space(), mainstem.Range{Prefix: t.view.prefix})
 	return stream != "", err
 }

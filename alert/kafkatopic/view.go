@@ -1,4 +1,4 @@
-package alerttopic
+package kafkatopic
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 )
 
 // The headers of a record, in this order. All are text.

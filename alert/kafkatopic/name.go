@@ -1,4 +1,4 @@
-package alerttopic
+package kafkatopic
 
 import (
 	"crypto/sha256"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/osql"
+	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
-	"github.com/mainstemdev/mainstem/wire/kafka/internal/feedtopic"
 )
 
 // Prefix begins the name of every alert topic.
@@ -17,12 +17,6 @@ const Prefix = "alert."
 
 // ownDatabase is the database that names of topics leave out.
 const ownDatabase = "alerts"
-
-// Reserved reports whether name is one that an alert topic has or may get.
-func Reserved(name string) bool {
-	_, ok := spaceOf(name)
-	return ok
-}
 
 // spaceOf returns the space of the table that is shown under name. Names of databases
 // and tables have no dots, so there is only one.
