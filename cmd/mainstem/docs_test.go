@@ -16,7 +16,7 @@ import (
 
 // otherFlags are the flags that documents name and that are not of this program.
 var otherFlags = map[string]string{
-	"describe":          "of Kafka's own tools",
+	"describe": "of Kafka's own tools", "bootstrap-server": "of Kafka's own tools",
 	"max-request-bytes": "of etcd", "unsafe-no-fsync": "of etcd",
 	"thresholds": "of the bench", "contenders": "of the bench", "address": "of the bench", "quick": "of the bench", "scale": "of the bench",
 	"gobench": "of the bench", "dir": "of the bench", "out": "of the bench", "new": "of the bench", "note": "of the bench",

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,17 +40,25 @@ func serversOfOneLog(t *testing.T, log string) {
 	holder := func(s *process) string { return fmt.Sprintf("process %d)", s.cmd.Process.Pid) }
 
 	first := must(serve())
-	k := kafkaCommand{t, first.kafka}
-	k.want(exitOK, `.*`, "create", "t")
-	k.want(exitOK, `.*`, "produce", "t", "one", "two", "three")
-	k.want(exitOK, `one\ntwo\n`, "consume", "t", "--group", "g", "--max", "2")
+	k, err := dialKafka(first.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if err := k.create(t.Context(), "t", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.produce(t.Context(), "t", 0, "one", "two", "three"); err != nil {
+		t.Fatal(err)
+	}
+	wantOfGroup(t, first, "one", "two")
 	if _, err := serve(); err == nil || !strings.Contains(err.Error(), holder(first)) || !strings.Contains(err.Error(), "--kafka ''") {
 		t.Fatalf("a second server: %v; want an error that names %q", err, holder(first))
 	}
 
 	first.kill()
 	second := must(serve())
-	kafkaCommand{t, second.kafka}.want(exitOK, `three\n`, "consume", "t", "--group", "g", "--max", "1")
+	wantOfGroup(t, second, "three")
 	if err := second.end(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +72,25 @@ func serversOfOneLog(t *testing.T, log string) {
 	}
 	if text := third.stderr.String(); strings.Contains(text, "until=") {
 		t.Errorf("the server waited for one that was stopped:\n%s", text)
+	}
+}
+
+// wantOfGroup demands that the next values for the group g of topic t are those.
+func wantOfGroup(t *testing.T, s *process, want ...string) {
+	t.Helper()
+	k, err := dialKafka(s.kafka, consuming("t", "g")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	records, err := k.consume(ctx, len(want))
+	var got []string
+	for _, r := range records {
+		got = append(got, string(r.Value))
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("the group is given %q, %v; want %q", got, err, want)
 	}
 }

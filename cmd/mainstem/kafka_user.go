@@ -2,12 +2,20 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/server"
+)
+
+// Variables that hold the password of a user, or the name of a file with it.
+const (
+	passwordVariable     = "MAINSTEM_KAFKA_PASSWORD"
+	passwordFileVariable = "MAINSTEM_KAFKA_PASSWORD_FILE"
 )
 
 func (m *Main) kafka() *cobra.Command {
@@ -30,7 +38,7 @@ them. A change holds for the next client that connects, also while a server runs
 }
 
 func (m *Main) kafkaUserSet() *cobra.Command {
-	var k kafkaFlags
+	var passwordFile string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create a user, or give it another password",
@@ -39,7 +47,7 @@ func (m *Main) kafkaUserSet() *cobra.Command {
 		Example: "  mainstem kafka user set ada --password-file password.txt",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			password, err := k.password(m)
+			password, err := m.kafkaPassword(passwordFile)
 			if err != nil {
 				return usageError{cmd, err}
 			}
@@ -52,8 +60,27 @@ func (m *Main) kafkaUserSet() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&k.passwordFile, "password-file", "", "`file` that holds the user's password")
+	cmd.Flags().StringVar(&passwordFile, "password-file", "", "`file` that holds the user's password")
 	return cmd
+}
+
+// kafkaPassword reads the password from where others do not see it: not from a flag,
+// which the list of processes would show.
+func (m *Main) kafkaPassword(file string) (string, error) {
+	if file := first(file, m.variable(passwordFileVariable)); file != "" {
+		b, err := readfile.All(file, readfile.Secret)
+		if err != nil {
+			return "", fmt.Errorf("password file: %w", err)
+		}
+		if p := strings.TrimRight(string(b), "\r\n"); p != "" {
+			return p, nil
+		}
+		return "", fmt.Errorf("the password file %s is empty", file)
+	}
+	if p := m.variable(passwordVariable); p != "" {
+		return p, nil
+	}
+	return "", fmt.Errorf("a user needs a password: name a file with --password-file, or set %s", passwordVariable)
 }
 
 func (m *Main) kafkaUserDelete() *cobra.Command {

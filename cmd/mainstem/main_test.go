@@ -82,7 +82,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "server": cmdServer, "end": cmdEnd, "fetch": cmdFetch, "certificate": cmdCertificate,
 			"follow": cmdFollow, "interrupt": cmdInterrupt, "binary": cmdBinary, "size": cmdSize, "await": cmdAwait,
-			"flip": cmdFlip, "cut": cmdCut, "send": cmdSend, "post": cmdPost, "ask": cmdAsk, "fill": cmdFill, "heard": cmdHeard,
+			"flip": cmdFlip, "cut": cmdCut, "send": cmdSend, "post": cmdPost, "ask": cmdAsk, "fill": cmdFill, "heard": cmdHeard, "kafka": cmdKafka,
 		},
 		Deadline:            time.Now().Add(scriptTime),
 		RequireExplicitExec: true,

@@ -14,7 +14,8 @@ func (m *Main) topic() *cobra.Command {
 		Use:   "topic",
 		Short: "Topics of Kafka record batches",
 		Long: `Topics with partitions, offsets, timestamps, retention and compaction, as Kafka has
-them.`,
+them. The commands work on a log. For a Kafka listener, that of mainstem serve too, use
+kcat or the programs that Kafka brings.`,
 		RunE: group,
 	}
 	c.AddCommand(m.topicCreate(), m.topicList(), m.topicDescribe(), m.topicProduce(), m.topicConsume(), m.topicDelete())

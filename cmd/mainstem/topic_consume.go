@@ -18,9 +18,6 @@ func (m *Main) topicConsume() *cobra.Command {
 	var o topic.ConsumeOptions
 	var from, format string
 	var most int64
-	var k kafkaFlags
-	var group string
-	var uncommitted bool
 	cmd := &cobra.Command{
 		Use:   "consume TOPIC",
 		Short: "Show the records of a topic",
@@ -31,18 +28,11 @@ partition. It ends with what is there, or with --follow when interrupted.
 2h are the records of the last two hours.
 
 --format is a Go template with .Topic, .Partition, .Offset, .Time, .Key, .Value and
-.Headers.` + kafkaHelp + `
-
-With --group it reads as a member of a consumer group of the cluster, until it is
-interrupted. The group shares the partitions among its members and goes on where it was;
---from says where to begin if it never was anywhere. Offsets are committed after their
-records were shown. Without --uncommitted, records of transactions are left out unless
-they were committed.`,
+.Headers.`,
 		Example: `  mainstem topic consume orders
   mainstem topic consume orders --from end --follow --json
   mainstem topic consume orders --partition 3 --from 1200 --max 10
-  mainstem topic consume orders --from 2h --format '{{.Offset}} {{.Key}} {{.Value}}'
-  mainstem topic consume orders --bootstrap 127.0.0.1:9092 --group billing`,
+  mainstem topic consume orders --from 2h --format '{{.Offset}} {{.Key}} {{.Value}}'`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			show, err := m.recordPrinter(format)
@@ -54,13 +44,6 @@ they were committed.`,
 			}
 			if err != nil {
 				return usageError{cmd, err}
-			}
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.kafkaConsume(cmd, &k, a[0], &kafkaReading{
-					from: from, partitions: o.Partitions, follow: o.Follow, most: most, group: group, uncommitted: uncommitted, show: show,
-				})
 			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				t, err := c.Topic(ctx, a[0])
@@ -80,9 +63,6 @@ they were committed.`,
 	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
 	f.Int64Var(&most, "max", 0, "end after this `number` of records (default never)")
 	f.StringVar(&format, "format", "", "`template` of a line (default the value)")
-	k.add(cmd)
-	f.StringVar(&group, "group", "", "read as a member of this consumer `group` of the cluster")
-	f.BoolVar(&uncommitted, "uncommitted", false, "also records of open and aborted transactions of the cluster")
 	return cmd
 }
 

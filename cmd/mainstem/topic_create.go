@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem/topic"
 )
@@ -13,8 +12,6 @@ import (
 func (m *Main) topicCreate() *cobra.Command {
 	var partitions int32
 	var config []string
-	var k kafkaFlags
-	var replicas int16
 	cmd := &cobra.Command{
 		Use:   "create TOPIC",
 		Short: "Create a topic",
@@ -22,7 +19,7 @@ func (m *Main) topicCreate() *cobra.Command {
 
 --config takes Kafka's topic configurations: retention.ms, retention.bytes,
 cleanup.policy, max.message.bytes, message.timestamp.type and others. A name that is
-none of them is an error that lists them all.` + kafkaHelp,
+none of them is an error that lists them all.`,
 		Example: `  mainstem topic create orders --partitions 12
   mainstem topic create prices --config cleanup.policy=compact
   mainstem topic create clicks --config retention.ms=86400000 --config retention.bytes=1073741824`,
@@ -35,13 +32,6 @@ none of them is an error that lists them all.` + kafkaHelp,
 			if err != nil {
 				return usageError{cmd, err}
 			}
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.withKafka(cmd, &k, nil, func(ctx context.Context, cl *kgo.Client) error {
-					return m.kafkaCreate(ctx, cl, a[0], partitions, replicas, given)
-				})
-			}
 			return m.withTopics(cmd, writing, func(ctx context.Context, c *topic.Catalog) error {
 				t, err := c.Create(ctx, a[0], topic.Spec{Partitions: partitions, Config: given})
 				if err != nil {
@@ -53,8 +43,6 @@ none of them is an error that lists them all.` + kafkaHelp,
 	}
 	cmd.Flags().Int32Var(&partitions, "partitions", 1, "`number` of partitions")
 	cmd.Flags().StringArrayVar(&config, "config", nil, "configuration `NAME=VALUE`; may be repeated")
-	k.add(cmd)
-	cmd.Flags().Int16Var(&replicas, "replicas", -1, "`number` of copies of each record that the cluster keeps (default as the cluster says)")
 	return cmd
 }
 

@@ -4,25 +4,18 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem/topic"
 )
 
 func (m *Main) topicDelete() *cobra.Command {
-	var k kafkaFlags
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "delete TOPIC",
 		Short:   "Delete a topic and all its records",
-		Long:    "Delete a topic and all its records." + kafkaHelp,
+		Long:    "Delete a topic and all its records.",
 		Example: "  mainstem topic delete orders",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.withKafka(cmd, &k, nil, func(ctx context.Context, cl *kgo.Client) error { return m.kafkaDelete(ctx, cl, a[0]) })
-			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				if err := c.Delete(ctx, a[0]); err != nil {
 					return err
@@ -34,6 +27,4 @@ func (m *Main) topicDelete() *cobra.Command {
 			})
 		},
 	}
-	k.add(cmd)
-	return cmd
 }

@@ -6,29 +6,21 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem/topic"
 )
 
 func (m *Main) topicDescribe() *cobra.Command {
 	var all bool
-	var k kafkaFlags
 	cmd := &cobra.Command{
 		Use:   "describe TOPIC",
 		Short: "Show a topic's configuration and partitions",
 		Long: `Show a topic's configuration, and of each partition the first offset, the offset
-that the next record gets, and the bytes held.` + kafkaHelp + ` It does not say how many bytes
-are held.`,
+that the next record gets, and the bytes held.`,
 		Example: `  mainstem topic describe orders
   mainstem topic describe orders --all --json`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.withKafka(cmd, &k, nil, func(ctx context.Context, cl *kgo.Client) error { return m.kafkaDescribe(ctx, cl, a[0], all) })
-			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				d, err := c.Describe(ctx, a[0])
 				if err != nil {
@@ -45,7 +37,6 @@ are held.`,
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also configurations that have their default")
-	k.add(cmd)
 	return cmd
 }
 

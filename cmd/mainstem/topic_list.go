@@ -9,20 +9,13 @@ import (
 )
 
 func (m *Main) topicList() *cobra.Command {
-	var k kafkaFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List topics by name",
-		Long:  "List topics by name." + kafkaHelp,
-		Example: `  mainstem topic list --json
-  mainstem topic list --bootstrap 127.0.0.1:9092`,
-		Args: args(0, 0),
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List topics by name",
+		Long:    "List topics by name.",
+		Example: `  mainstem topic list --json`,
+		Args:    args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.withKafka(cmd, &k, nil, m.kafkaList)
-			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				for t, err := range c.All(ctx) {
 					if err == nil {
@@ -36,6 +29,4 @@ func (m *Main) topicList() *cobra.Command {
 			})
 		},
 	}
-	k.add(cmd)
-	return cmd
 }

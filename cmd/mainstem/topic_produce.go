@@ -34,7 +34,6 @@ type produceFlags struct {
 
 func (m *Main) topicProduce() *cobra.Command {
 	var p produceFlags
-	var k kafkaFlags
 	cmd := &cobra.Command{
 		Use:   "produce TOPIC [VALUE...]",
 		Short: "Write records to a topic",
@@ -42,23 +41,17 @@ func (m *Main) topicProduce() *cobra.Command {
 standard input. Records with equal keys go to the same partition.
 
 With --key-separator, each line is KEY, separator, VALUE. A line without the separator
-or over --max-line is reported by number and left out; then the exit status is 1.` + kafkaHelp,
+or over --max-line is reported by number and left out; then the exit status is 1.`,
 		Example: `  mainstem topic produce orders --key 42 '{"total":17}'
   mainstem topic produce orders --key-separator : < orders.txt
   mainstem topic produce users --key 42 --tombstone
-  tail -f access.log | mainstem topic produce access --compression zstd
-  mainstem topic produce orders --bootstrap 127.0.0.1:9092 hello`,
+  tail -f access.log | mainstem topic produce access --compression zstd`,
 		Args: args(1, -1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			p.withKey, p.withPartition = cmd.Flags().Changed("key"), cmd.Flags().Changed("partition")
 			maker, err := p.parse(len(a) > 1)
 			if err != nil {
 				return usageError{cmd, err}
-			}
-			if elsewhere, err := k.named(cmd); err != nil {
-				return err
-			} else if elsewhere {
-				return m.kafkaProduce(cmd, &k, a[0], maker, a[1:], p.tombstone)
 			}
 			return m.withTopics(cmd, reading, func(ctx context.Context, c *topic.Catalog) error {
 				t, err := c.Topic(ctx, a[0])
@@ -82,7 +75,6 @@ or over --max-line is reported by number and left out; then the exit status is 1
 	f.BoolVar(&p.tombstone, "tombstone", false, "write one record that has the key and no value")
 	f.StringVar(&p.maxLine, "max-line", "16MiB", "longest line, in `bytes`")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-separator")
-	k.add(cmd)
 	return cmd
 }
 
@@ -147,17 +139,9 @@ func (r *recordMaker) line(text []byte) (topic.Record, error) {
 	return rec, nil
 }
 
-// sender is what records are produced with, to a log or to a cluster.
-type sender interface {
-	Produce(ctx context.Context, r topic.Record, done func(topic.Sent, error))
-	ProduceSync(ctx context.Context, records ...topic.Record) ([]topic.Sent, error)
-	Flush(ctx context.Context) error
-	Close() error
-}
-
 // produce writes values to the topic called name as they are given, or else what
 // standard input holds.
-func (m *Main) produce(ctx context.Context, name string, p sender, r *recordMaker, values []string, tombstone bool) error {
+func (m *Main) produce(ctx context.Context, name string, p *topic.Producer, r *recordMaker, values []string, tombstone bool) error {
 	var err error
 	if len(values) == 0 && !tombstone {
 		err = m.produceLines(ctx, name, p, r)
@@ -170,7 +154,7 @@ func (m *Main) produce(ctx context.Context, name string, p sender, r *recordMake
 	return err
 }
 
-func (m *Main) produceValues(ctx context.Context, name string, p sender, r *recordMaker, values []string) error {
+func (m *Main) produceValues(ctx context.Context, name string, p *topic.Producer, r *recordMaker, values []string) error {
 	records := make([]topic.Record, 0, max(len(values), 1))
 	for _, v := range values {
 		records = append(records, r.record([]byte(v)))
@@ -247,7 +231,7 @@ func (l *lineResults) failed() error {
 	return l.mu.fatal
 }
 
-func (m *Main) produceLines(ctx context.Context, name string, p sender, r *recordMaker) error {
+func (m *Main) produceLines(ctx context.Context, name string, p *topic.Producer, r *recordMaker) error {
 	results := &lineResults{m: m, topic: name}
 	input := m.Stdin
 	if !isTerminal(input) { // else a person types there
@@ -280,7 +264,7 @@ func (m *Main) produceLines(ctx context.Context, name string, p sender, r *recor
 
 // sendLines hands lines to the producer until the input or ctx ends, or nothing
 // can be written any more.
-func (m *Main) sendLines(ctx context.Context, p sender, in io.Reader, r *recordMaker, results *lineResults) error {
+func (m *Main) sendLines(ctx context.Context, p *topic.Producer, in io.Reader, r *recordMaker, results *lineResults) error {
 	input := make(chan inputLine, importAhead)
 	go readLines(ctx, rows.NewLines(in, r.maxLine), input)
 	for {
