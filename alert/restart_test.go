@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 )
 
-var restartRows = flag.Int("alert.restart", 0, "rows that TestRestartOfALargeTable writes; 0 means 200000, or 2000 with -short")
+var restartRows = flag.Int("alert.restart", 0, "rows that TestRestartOfALargeTable writes; 0 means 20000, or 2000 with -short")
 
 // TestRestartOfALargeTable: a server that is opened again on a directory has every row,
 // with its Serial and its Tally, gives serials behind those, and its automations do what
@@ -25,7 +25,7 @@ func TestRestartOfALargeTable(t *testing.T) {
 	case testing.Short():
 		n = 2_000
 	default:
-		n = 200_000
+		n = 20_000
 	}
 	dir, c := filepath.Join(t.TempDir(), "log"), newClock()
 	log := openDirectory(t, dir)

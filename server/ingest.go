@@ -111,7 +111,7 @@ func (n *Server) startSyslog(ctx context.Context, m *ingest.Mapping) error {
 	return n.countIngest(&ingestFigures{ingest.Syslog, p.syslog.Counters})
 }
 
-// listen runs serve until it returns. An error ends the node.
+// listen runs serve until it returns. An error ends the server.
 func (n *Server) listen(name string, serve func() error) {
 	n.ingest.listening.Go(func() {
 		if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -211,7 +211,7 @@ func (n *Server) startWebhook(ctx context.Context, m *ingest.Mapping) error {
 		}
 	}
 	var o ingest.WebhookOptions
-	o.Mapping, o.Logger = m, n.logger
+	o.Mapping, o.Logger, o.Memory = m, n.logger, n.memory
 	if p.webhook, err = ingest.OpenWebhook(n.sink(ingest.Alertmanager), &o); err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -290,11 +290,11 @@ func (n *Server) stopIngest(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// SyslogAddr returns the address that the node listens on for syslog, nil before Start
+// SyslogAddr returns the address that the server listens on for syslog, nil before Start
 // and if that is off. It is that of TCP; UDP has the same port.
 func (n *Server) SyslogAddr() net.Addr { return n.ingest.syslogAt }
 
-// WebhookAddr returns the address that the node listens on for alerts of Prometheus, nil
+// WebhookAddr returns the address that the server listens on for alerts of Prometheus, nil
 // before Start and if that is off.
 func (n *Server) WebhookAddr() net.Addr { return n.ingest.webhookAt }
 

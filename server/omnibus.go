@@ -79,7 +79,7 @@ func (n *Server) showsAlerts(ctx context.Context) error {
 	return nil
 }
 
-// startOmnibus begins to listen before it returns, so that a node that started can be
+// startOmnibus begins to listen before it returns, so that a server that started can be
 // reached.
 func (n *Server) startOmnibus(ctx context.Context) error {
 	c := &n.config
@@ -95,7 +95,7 @@ func (n *Server) startOmnibus(ctx context.Context) error {
 		}
 	}
 	p := &n.omnibus
-	o := &omnibus.Options{Logger: n.logger}
+	o := &omnibus.Options{Logger: n.logger, Memory: n.memory}
 	if p.users != nil {
 		o.Users = p.users
 	}
@@ -143,7 +143,7 @@ func (n *Server) stopOmnibus(ctx context.Context) error {
 	return err
 }
 
-// countAlerts lets Prometheus see collectors until the node stops.
+// countAlerts lets Prometheus see collectors until the server stops.
 func (n *Server) countAlerts(all ...prometheus.Collector) error {
 	for _, c := range all {
 		if err := n.metrics.registry.Register(c); err != nil {
@@ -154,12 +154,12 @@ func (n *Server) countAlerts(all ...prometheus.Collector) error {
 	return nil
 }
 
-// OmnibusAddr returns the address that the node listens on for clients of OMNIbus,
+// OmnibusAddr returns the address that the server listens on for clients of OMNIbus,
 // nil before Start and if that is off.
 func (n *Server) OmnibusAddr() net.Addr { return n.omnibus.address }
 
 // Alerts returns the alert tables, nil before Start and if they are off. They belong
-// to the node: do not close them.
+// to the server: do not close them.
 func (n *Server) Alerts() *alert.Server { return n.omnibus.tables }
 
 // alertOptions are how the alert tables are opened.
@@ -171,7 +171,7 @@ func (c *Config) alertOptions() *alert.Options {
 	return o
 }
 
-// keepsAlerts reports whether the node has alert tables: for those who read them, or for
+// keepsAlerts reports whether the server has alert tables: for those who read them, or for
 // those who raise alerts.
 func (c *Config) keepsAlerts() bool {
 	return c.Omnibus != "" || c.AlertSyslog != "" || c.AlertWebhook != ""

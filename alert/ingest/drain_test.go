@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // lateListener accepts nothing before the receiver closes, as on a machine that has no
@@ -85,7 +86,7 @@ func TestCloseEndsWithASenderThatDoesNotPause(t *testing.T) {
 			}
 		}
 	})
-	eventually(t, "messages come", func() bool { return r.Counters().Received > 3 })
+	testkit.Eventually(t, "messages come", func() bool { return r.Counters().Received > 3 })
 	if err := r.close(); err != nil {
 		t.Error(err)
 	}
@@ -98,7 +99,7 @@ func TestCloseOfAnIdleReceiver(t *testing.T) {
 	for range 3 {
 		dial(t, "tcp", r.tcp)
 	}
-	eventually(t, "they are accepted", func() bool { return r.Counters().Connections == 3 })
+	testkit.Eventually(t, "they are accepted", func() bool { return r.Counters().Connections == 3 })
 	if err := r.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}

@@ -65,15 +65,6 @@ func want(t testing.TB, got []string, want ...string) {
 	}
 }
 
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // mapping reads a mapping file that has to be good.
 func mapping(t testing.TB, s ingest.Source, text string) *ingest.Mapping {
 	t.Helper()

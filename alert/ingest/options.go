@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest/syslog"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // The defaults of receivers.
@@ -134,6 +135,10 @@ type WebhookOptions struct {
 	MaxBody int64
 	// MaxAlerts bounds the alerts in a request. Default [DefaultMaxAlerts].
 	MaxAlerts int
+	// Memory is what requests of more than 16 KiB draw from, five times their size, until
+	// they are answered; without memory for 10 s they get 503. It may be shared. Nil: their
+	// number is not bounded.
+	Memory *budget.Budget
 }
 
 // Validate returns an Invalid error that names every field out of range.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // receiver is a running receiver with a socket of each kind.
@@ -83,10 +84,10 @@ func TestSyslogBecomesAlerts(t *testing.T) {
 	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Now: func() time.Time { return at }}, Location: time.UTC})
 	u, c := dial(t, "udp", r.udp), dial(t, "tcp", r.tcp)
 	send(t, u, `<165>1 2026-02-03T04:05:06Z db-1 backup 42 LATE [job@32473 size="12" unit="GB"] late by 5 minutes`)
-	eventually(t, "the datagram", func() bool { return r.Counters().Written == 1 })
+	testkit.Eventually(t, "the datagram", func() bool { return r.Counters().Written == 1 })
 	send(t, c, "<11>Feb  3 04:05:07 web-1 nginx[7]: worker 1 died\n")
 	send(t, c, "49 <11>Feb  3 04:05:08 web-1 nginx[7]: worker 2 died<13>plain\n")
-	eventually(t, "all messages", func() bool { return r.Counters().Written == 4 })
+	testkit.Eventually(t, "all messages", func() bool { return r.Counters().Written == 4 })
 	want(t, query(t, s, "select Identifier, Node, NodeAlias, Manager, Agent, AlertGroup, AlertKey, Severity, Type, Summary, FirstOccurrence, LastOccurrence, Tally, ExpireTime from alerts.status order by Serial"),
 		"syslog:db-1:backup:LATE:notice|db-1|127.0.0.1|syslog|backup|backup|LATE|1|13|late by 5 minutes|1770091506|1770091510|1|86400",
 		"syslog:web-1:nginx:worker # died:err|web-1|127.0.0.1|syslog|nginx|nginx|worker # died|4|1|worker 2 died|1770091507|1770091510|2|86400",
@@ -159,7 +160,7 @@ func TestHostileSenders(t *testing.T) {
 	}
 	good := dial(t, "tcp", r.tcp)
 	send(t, good, "<11>1 - good a - - - still here\n<11>1 - good a - - - "+strings.Repeat("x", 1000)+"\n")
-	eventually(t, "the good messages", func() bool {
+	testkit.Eventually(t, "the good messages", func() bool {
 		return strings.Count(strings.Join(sink.all("Node"), " "), "good") == 2
 	})
 	if c := r.Counters(); c.Truncated == 0 || c.ConnectionsBroken < 3 || c.Malformed == 0 {
@@ -168,7 +169,7 @@ func TestHostileSenders(t *testing.T) {
 	for range 40 {
 		dial(t, "tcp", r.tcp)
 	}
-	eventually(t, "connections are refused", func() bool { return r.Counters().ConnectionsRefused > 0 })
+	testkit.Eventually(t, "connections are refused", func() bool { return r.Counters().ConnectionsRefused > 0 })
 }
 
 // TestRelaysAndSendersAreOneAlert sends one message in the forms in which logger, rsyslog
@@ -198,7 +199,7 @@ func TestRelaysAndSendersAreOneAlert(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all are written", func() bool { return r.Counters().Written == int64(len(forms)) })
+	testkit.Eventually(t, "all are written", func() bool { return r.Counters().Written == int64(len(forms)) })
 	want(t, query(t, s, "select Identifier, Summary, Tally from alerts.status"),
 		fmt.Sprintf("syslog:web1:nginx:worker # died:err|worker 19 died|%d", len(forms)))
 }
@@ -218,13 +219,13 @@ func TestNoHTTP(t *testing.T) {
 	for i, text := range streams {
 		conn := dial(t, "tcp", r.tcp)
 		_, _ = conn.Write([]byte(text)) // the receiver may have closed it already
-		eventually(t, "the connection is closed", func() bool { return r.Counters().ConnectionsBroken == int64(i+1) })
+		testkit.Eventually(t, "the connection is closed", func() bool { return r.Counters().ConnectionsBroken == int64(i+1) })
 	}
 	conn := dial(t, "tcp", r.tcp)
 	if _, err := conn.Write([]byte("<11>Nov 22 17:00:00 web1 httpd: GET / HTTP/1.1\nGET / HTTP/1.1\nfoo /bar done\n")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "messages about HTTP are written", func() bool { return r.Counters().Written == 3 })
+	testkit.Eventually(t, "messages about HTTP are written", func() bool { return r.Counters().Written == 3 })
 	want(t, sink.all("Summary"), "GET / HTTP/1.1", "GET / HTTP/1.1", "foo /bar done")
 	if n := r.Counters().Received; n != 3 {
 		t.Errorf("%d messages were received", n)
@@ -247,9 +248,9 @@ func TestASinkThatFails(t *testing.T) {
 	if n := len(sink.all("Node")); n != 0 {
 		t.Errorf("%d rows", n)
 	}
-	eventually(t, "it is tried again", func() bool { return r.Counters().Retries > 1 })
+	testkit.Eventually(t, "it is tried again", func() bool { return r.Counters().Retries > 1 })
 	sink.setFail(nil)
-	eventually(t, "all of TCP arrives", func() bool { return strings.Count(strings.Join(sink.all("Node"), " "), "tcp") == 10 })
+	testkit.Eventually(t, "all of TCP arrives", func() bool { return strings.Count(strings.Join(sink.all("Node"), " "), "tcp") == 10 })
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func TestGivingUp(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.ServeUDP(udp) }()
 	send(t, dial(t, "udp", udp.LocalAddr().String()), "<11>x")
-	eventually(t, "the message", func() bool { return r.Counters().Waiting == 1 })
+	testkit.Eventually(t, "the message", func() bool { return r.Counters().Waiting == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.Close(ctx); !errors.Is(err, mainstem.ErrUnavailable) || r.Counters().Lost != 1 {
@@ -318,5 +319,5 @@ func TestRefusedMessages(t *testing.T) {
 		fmt.Fprintf(&text, "<11>1 - %s a - - - x\n", host)
 	}
 	send(t, c, text.String())
-	eventually(t, "the others", func() bool { return r.Counters().Written == 49 && r.Counters().Rejected == 1 })
+	testkit.Eventually(t, "the others", func() bool { return r.Counters().Written == 49 && r.Counters().Rejected == 1 })
 }

@@ -3,10 +3,14 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // PrometheusPath is where Prometheus posts its alerts: with it, a Webhook stands in for
@@ -20,9 +24,10 @@ const PrometheusPath = "/api/v2/alerts"
 // if they could not be written in time, so that the sender tries again. Who may post is
 // for the caller to check.
 type Webhook struct {
-	o     WebhookOptions
-	w     *writer
-	count counting
+	o      WebhookOptions
+	w      *writer
+	count  counting
+	memory *budget.Budget // of requests; nil: without a limit
 
 	mu struct {
 		sync.Mutex
@@ -42,6 +47,9 @@ func OpenWebhook(sink Sink, o *WebhookOptions) (*Webhook, error) {
 		return nil, err
 	}
 	h := &Webhook{o: full}
+	if full.Memory != nil {
+		h.memory = full.Memory.Child("alert requests", 0)
+	}
 	h.w = newWriter(sink, &h.o.ReceiverOptions, &h.count)
 	return h, nil
 }
@@ -86,12 +94,42 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	hold := h.memory.Hold()
+	defer hold.Release()
+	if err := h.reserve(r, &hold); err != nil {
+		h.unavailable(w, err)
+		return
+	}
 	events, status, err := h.events(r)
 	if err != nil {
 		h.refuse(w, status, err)
 		return
 	}
 	h.answer(w, r, events)
+}
+
+const (
+	// bodyCopies is how many times its bytes a request takes: as it came, decoded, and as rows.
+	bodyCopies = 5
+	// freeBody is the size up to which a request is not counted.
+	freeBody = 16 << 10
+	// memoryWait is how long a request waits for memory.
+	memoryWait = 10 * time.Second
+)
+
+// reserve takes memory for a request of the length that it says, or of the largest, and
+// waits for it.
+func (h *Webhook) reserve(r *http.Request, hold *budget.Hold) error {
+	n := r.ContentLength
+	if n < 0 || n > h.o.MaxBody {
+		n = h.o.MaxBody
+	}
+	if n <= freeBody {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), memoryWait, fmt.Errorf("waited %v", memoryWait))
+	defer cancel()
+	return hold.Acquire(ctx, bodyCopies*n)
 }
 
 func (h *Webhook) refuse(w http.ResponseWriter, status int, err error) {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // hook serves a webhook over HTTP.
@@ -244,14 +246,14 @@ func TestAnAnswerMeansWritten(t *testing.T) {
 		}
 		answered <- err
 	}()
-	eventually(t, "it is tried again", func() bool { return h.Counters().Retries > 0 })
+	testkit.Eventually(t, "it is tried again", func() bool { return h.Counters().Retries > 0 })
 	cancel()
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Errorf("an answer while nothing was written: %v", err)
 	}
-	eventually(t, "the request ends", func() bool { return h.Counters().Abandoned == 1 })
+	testkit.Eventually(t, "the request ends", func() bool { return h.Counters().Abandoned == 1 })
 	sink.setFail(nil)
-	eventually(t, "it is written", func() bool { return h.Counters().Written == 1 })
+	testkit.Eventually(t, "it is written", func() bool { return h.Counters().Written == 1 })
 	closed, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := h.Close(closed); err != nil {
@@ -284,4 +286,33 @@ func FuzzWebhook(f *testing.F) {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// A large request takes memory from the budget and waits for it; a small one does not, and
+// afterwards nothing is held.
+func TestRequestsDrawFromTheBudget(t *testing.T) {
+	budgeted := budget.New("process", 1<<20)
+	sink := &memory{}
+	_, url := hook(t, sink, &ingest.WebhookOptions{Memory: budgeted})
+	large := strings.Repeat(" ", 50_000) + notify("firing", "2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z")
+	full := budgeted.Child("alert requests", 0).Hold()
+	full.Take(1 << 20)
+	type answer struct {
+		status int
+		text   string
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		status, text := post(t, url, large)
+		answered <- answer{status, text}
+	}()
+	testkit.Eventually(t, "it waits for memory", func() bool { return budgeted.Stats()[1].Waiting == 1 })
+	if status, text := post(t, url, notify("firing", "2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z")); status != http.StatusOK {
+		t.Errorf("a small request: %d %s", status, text)
+	}
+	full.Release()
+	if a := <-answered; a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	testkit.Eventually(t, "all memory is given back", func() bool { return budgeted.Stats()[0].Used == 0 })
 }

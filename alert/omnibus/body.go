@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ func (x *exchange) body() (*[]byte, error) {
 	if n := x.r.ContentLength; n > 0 && encoding != "gzip" && n <= int64(x.h.o.MaxBody) && n < keepTo {
 		*buf = slices.Grow(*buf, int(n)+1)
 	}
-	err := readAll(buf, src, x.h.o.MaxBody)
+	err := x.readAll(buf, src)
 	if err != nil {
 		release(buf)
 		return nil, x.unreadable(err)
@@ -67,17 +68,26 @@ func (x *exchange) contentType() error {
 
 var errTooLarge = errors.New("the body is too large")
 
-func readAll(buf *[]byte, src io.Reader, limit int) error {
+// readAll appends a body to buf.
+func (x *exchange) readAll(buf *[]byte, src io.Reader) error {
 	b := *buf
 	defer func() { *buf = b }()
+	defer x.memory.OnRecall(nil, nil)
 	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+		size := cap(b)
+		if len(b) == size {
+			size = min(2*size, x.h.o.MaxBody+1)
 		}
-		n, err := src.Read(b[len(b):cap(b)])
+		if err := x.room(min(size, len(b)+bodyChunk)); err != nil {
+			return err
+		}
+		if len(b) == cap(b) {
+			b = append(make([]byte, 0, size), b...)
+		}
+		n, err := x.receive(src, b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
-		case len(b) > limit:
+		case len(b) > x.h.o.MaxBody:
 			return errTooLarge
 		case errors.Is(err, io.EOF):
 			return nil
@@ -88,6 +98,12 @@ func readAll(buf *[]byte, src io.Reader, limit int) error {
 }
 
 func (x *exchange) unreadable(err error) error {
+	if mainstem.KindOf(err) == mainstem.KindUnavailable {
+		return err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return unavailable("the client stopped in the middle of the body, and others waited for the memory: try later")
+	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) || errors.Is(err, errTooLarge) {
 		return tooLarge("the body has more than %d bytes: send less at a time", x.h.o.MaxBody)
@@ -114,7 +130,7 @@ func (x *exchange) statement() (string, error) {
 
 // decodeStatement reads {"sqlcmd": "…"}.
 func decodeStatement(body []byte) (string, error) {
-	p := parser{text: body}
+	p := newParser(body)
 	var text string
 	found := false
 	err := p.object(func(key string) error {
@@ -165,7 +181,7 @@ const maxGivenColumns = 1000
 // decodeRows reads {"rowset": {"coldesc": […], "rows": [{…}]}}. The columns are those
 // of the rows; coldesc, whose types the server knows better, must be well-formed.
 func decodeRows(body []byte, limit int) (*given, error) {
-	p := parser{text: body}
+	p := newParser(body)
 	g := &given{index: map[string]int{}, limit: limit}
 	found := false
 	err := p.object(func(key string) error {
@@ -181,7 +197,7 @@ func decodeRows(body []byte, limit int) (*given, error) {
 			case "coldesc":
 				return p.array(p.skipObject)
 			case "rows":
-				return p.array(func() error { return g.row(&p) })
+				return p.array(func() error { return g.row(p) })
 			}
 			return p.skip()
 		})

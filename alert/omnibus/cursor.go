@@ -63,7 +63,7 @@ func decodeCursor(text string, hash uint64, n int) ([]any, error) {
 		return nil, badRequest("the cursor is of another table, filter or order: give the same with each page")
 	}
 	var values []any
-	q := parser{text: p[9:]}
+	q := newParser(p[9:])
 	err = q.array(func() error {
 		v, err := q.value()
 		if v == nil && err == nil {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
 // unchanged answers with 304 if the client has the newest state of the table. The tag
@@ -21,7 +23,7 @@ func (x *exchange) unchanged(q *query) (bool, error) {
 	}
 	h := fnv.New64a()
 	var b []byte
-	b = append(appendString(b, x.h.server.Name()), info.Created.String()...)
+	b = append(rowjson.AppendString(b, x.h.server.Name()), info.Created.String()...)
 	for i := range t.Columns {
 		b = appendColumn(b, &t.Columns[i])
 	}

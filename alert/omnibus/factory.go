@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
 // factory runs the statements of a request to sql/factory and answers with the
@@ -71,13 +72,13 @@ func (x *exchange) result(rows *alert.Rows, affected int64) error {
 func (x *exchange) system() error {
 	primary, _ := x.h.server.Property("ActingPrimary")
 	b := append(*x.out.buf, `{"rowset":{"osname":`...)
-	b = appendString(b, x.h.server.Name())
+	b = rowjson.AppendString(b, x.h.server.Name())
 	b = append(b, `,"coldesc":[{"name":"ServerName","type":"string","size":64},{"name":"Product","type":"string","size":64},`...)
 	b = append(b, `{"name":"ActingPrimary","type":"string","size":8},{"name":"Time","type":"utc","size":4}],"rows":[`...)
 	b = append(b, "\n{\"ServerName\":"...)
-	b = appendString(b, x.h.server.Name())
+	b = rowjson.AppendString(b, x.h.server.Name())
 	b = append(b, `,"Product":"Mainstem","ActingPrimary":`...)
-	b = appendString(b, primary)
+	b = rowjson.AppendString(b, primary)
 	b = append(b, `,"Time":`...)
 	b = appendInt(b, time.Now().Unix())
 	*x.out.buf = append(b, "}],\"affectedRows\":1}}\n"...)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // maxPending bounds the bytes of a feed that wait for its client. Then the
@@ -185,10 +188,7 @@ func (f *feed) take(spare []byte) []byte {
 	f.mu.pending = spare[:0]
 	f.x.h.metrics.events.Add(float64(f.mu.events))
 	f.mu.events = 0
-	select {
-	case f.room <- struct{}{}:
-	default:
-	}
+	wake.Signal(f.room)
 	return p
 }
 
@@ -216,10 +216,7 @@ func (f *feed) event(ctx context.Context, id mainstem.Position, name string, dat
 	f.mu.pending = append(b, "\n\n"...)
 	f.mu.events++
 	f.mu.Unlock()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	wake.Signal(f.wake)
 	return nil
 }
 
@@ -246,7 +243,7 @@ func (f *feed) follow(ctx context.Context, b begin) {
 		return
 	}
 	f.x.h.o.Logger.Warn("omnibus: a feed ended", "table", f.table, "user", f.x.who.User, "error", err)
-	data := append(appendString([]byte(`{"message":`), err.Error()), '}')
+	data := append(rowjson.AppendString([]byte(`{"message":`), err.Error()), '}')
 	_ = f.event(ctx, 0, eventError, data) // only fails when the client is gone
 }
 
@@ -255,14 +252,10 @@ func (f *feed) follow(ctx context.Context, b begin) {
 const alteredPause = 20 * time.Millisecond
 
 func (f *feed) altered(ctx context.Context) error {
-	timer := time.NewTimer(alteredPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, alteredPause) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // changes adds the changes that o asks for, and returns the position of the last.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // Handler serves the tables of one server over HTTP. Make it with [New]. All
@@ -17,8 +18,9 @@ type Handler struct {
 	server  *alert.Server
 	o       Options
 	metrics *metrics
-	slots   chan struct{} // one for each request that is served
-	feeds   chan struct{} // one for each feed that is open
+	memory  *budget.Budget // of bodies; nil: without a limit
+	slots   chan struct{}  // one for each request that is served
+	feeds   chan struct{}  // one for each feed that is open
 
 	sessions sessions
 
@@ -57,6 +59,9 @@ func New(server *alert.Server, o *Options) (*Handler, error) {
 	}
 	h := &Handler{server: server, o: o.withDefaults()}
 	h.metrics = newMetrics(server.Name())
+	if h.o.Memory != nil {
+		h.memory = h.o.Memory.Child("omnibus requests", 0)
+	}
 	h.slots = make(chan struct{}, h.o.MaxRequests)
 	h.feeds = make(chan struct{}, h.o.MaxSubscribers)
 	h.sessions.open = map[Identity]*alert.Session{}
@@ -107,14 +112,15 @@ func (h *Handler) end() {
 
 // exchange is one request and its answer.
 type exchange struct {
-	h     *Handler
-	w     http.ResponseWriter
-	r     *http.Request
-	ctx   context.Context
-	route route
-	who   Identity
-	out   output
-	set   rowset
+	h      *Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	route  route
+	who    Identity
+	out    output
+	memory budget.Hold // for the body
+	set    rowset
 }
 
 var exchanges sync.Pool
@@ -127,7 +133,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x = new(exchange)
 	}
 	buf := newBuffer()
-	*x = exchange{h: h, w: w, r: r, ctx: r.Context(), set: rowset{keys: x.set.keys[:0], ends: x.set.ends[:0], boolean: x.set.boolean[:0]}}
+	*x = exchange{h: h, w: w, r: r, ctx: r.Context(), memory: h.memory.Hold(), set: rowset{keys: x.set.keys[:0], ends: x.set.ends[:0], boolean: x.set.boolean[:0]}}
 	x.out = output{w: w, status: http.StatusOK, buf: buf, compressFrom: h.o.CompressFrom, writeTimeout: h.o.WriteTimeout}
 	if x.out.compressFrom >= 0 && !acceptsGzip(r.Header["Accept-Encoding"]) {
 		x.out.compressFrom = -1
@@ -139,6 +145,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.metrics.inFlight.Dec()
 		h.metrics.served(x.route.kind, r.Method, x.out.status, time.Since(began), x.out.bytes, x.set.rows)
 		release(x.out.buf)
+		x.memory.Release()
 		x.h, x.w, x.r, x.ctx, x.out, x.route = nil, nil, nil, nil, output{}, route{}
 		exchanges.Put(x)
 	}()

@@ -3,61 +3,10 @@ package omnibus
 import (
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
-
-// plain says which bytes stand for themselves in a JSON string.
-var plain = func() (t [256]bool) {
-	for c := 0x20; c < utf8.RuneSelf; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string. What is no UTF-8 becomes U+FFFD.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if plain[c] {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(b, s[from:i]...)
-				b = append(b, "\ufffd"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		b = appendEscape(append(b, s[from:i]...), c)
-		i++
-		from = i
-	}
-	return append(append(b, s[from:]...), '"')
-}
-
-func appendEscape(b []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(b, '\\', c)
-	case '\n':
-		return append(b, `\n`...)
-	case '\r':
-		return append(b, `\r`...)
-	case '\t':
-		return append(b, `\t`...)
-	}
-	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-}
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
 
@@ -72,7 +21,7 @@ func appendReal(b []byte, f float64) []byte {
 func appendValue(b []byte, v alert.Value, boolean bool) []byte {
 	switch {
 	case v.IsText():
-		return appendString(b, v.String())
+		return rowjson.AppendString(b, v.String())
 	case v.IsReal():
 		return appendReal(b, v.Real())
 	case boolean && !booleansAsNumbers:

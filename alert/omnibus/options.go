@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // Prefix is the path below which everything is.
@@ -39,6 +40,10 @@ type Options struct {
 	// MaxBody bounds the bytes of a request's body, also of what it is unpacked to.
 	// Default [DefaultMaxBody].
 	MaxBody int
+	// Memory is what bodies of more than 16 KiB draw from, five times their size, until
+	// their requests are answered; without memory for 10 s they are Unavailable. It may be
+	// shared. Nil: only MaxBody and MaxRequests bound them.
+	Memory *budget.Budget
 	// MaxStatement bounds the bytes of the text given to sql/factory, at most
 	// [osql.MaxText]. Default [DefaultMaxStatement].
 	MaxStatement int

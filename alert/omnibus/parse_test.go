@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 	"github.com/mainstemdev/mainstem/alert/osql"
 )
 
@@ -167,7 +168,7 @@ func FuzzString(f *testing.F) {
 	f.Add("a\"\\\n\t\r\x00\x1f\x7fé\u2028😀\xff\xc3(")
 	f.Fuzz(func(t *testing.T, s string) {
 		var got string
-		if err := json.Unmarshal(appendString(nil, s), &got); err != nil {
+		if err := json.Unmarshal(rowjson.AppendString(nil, s), &got); err != nil {
 			t.Fatal(err)
 		}
 		p, _ := json.Marshal(s)

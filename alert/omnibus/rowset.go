@@ -2,6 +2,7 @@ package omnibus
 
 import (
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
 // rowset writes the answer to a query: what it is of, the columns, the rows, and how
@@ -19,12 +20,12 @@ func (s *rowset) begin(out *output, server, database, table string, columns []al
 	s.out = out
 	b := *out.buf
 	b = append(b, `{"rowset":{"osname":`...)
-	b = appendString(b, server)
+	b = rowjson.AppendString(b, server)
 	if database != "" {
 		b = append(b, `,"dbname":`...)
-		b = appendString(b, database)
+		b = rowjson.AppendString(b, database)
 		b = append(b, `,"tblname":`...)
-		b = appendString(b, table)
+		b = rowjson.AppendString(b, table)
 	}
 	b = append(b, `,"coldesc":[`...)
 	for i := range columns {
@@ -39,14 +40,14 @@ func (s *rowset) begin(out *output, server, database, table string, columns []al
 
 // key notes a column.
 func (s *rowset) key(c *alert.Column) {
-	s.keys = append(appendString(s.keys, c.Name), ':')
+	s.keys = append(rowjson.AppendString(s.keys, c.Name), ':')
 	s.ends = append(s.ends, len(s.keys))
 	s.boolean = append(s.boolean, c.Type == typeBoolean)
 }
 
 func appendColumn(b []byte, c *alert.Column) []byte {
 	b = append(b, `{"name":`...)
-	b = appendString(b, c.Name)
+	b = rowjson.AppendString(b, c.Name)
 	b = append(b, `,"type":"`...)
 	if int(c.Type) < len(jsonTypes) {
 		b = append(b, jsonTypes[c.Type]...)
@@ -95,7 +96,7 @@ func (s *rowset) end(affected int64, cursor string) {
 	b = appendInt(b, affected)
 	if cursor != "" {
 		b = append(b, `,"cursor":`...)
-		b = appendString(b, cursor)
+		b = rowjson.AppendString(b, cursor)
 	}
 	*s.out.buf = append(b, "}}\n"...)
 }

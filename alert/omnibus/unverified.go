@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 	"github.com/mainstemdev/mainstem/alert/osql"
 )
 
@@ -50,12 +51,12 @@ func appendException(b []byte, status int, code, outcome, message string) []byte
 	b = append(b, `{"exception":{"status":`...)
 	b = appendInt(b, int64(status))
 	b = append(b, `,"code":`...)
-	b = appendString(b, code)
+	b = rowjson.AppendString(b, code)
 	if outcome != "" {
 		b = append(b, `,"outcome":`...)
-		b = appendString(b, outcome)
+		b = rowjson.AppendString(b, outcome)
 	}
 	b = append(b, `,"message":`...)
-	b = appendString(b, message)
+	b = rowjson.AppendString(b, message)
 	return append(b, "}}\n"...)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
 // insert adds the rows of the body to a table. Some clients send the parameters of
@@ -181,10 +182,10 @@ func (x *exchange) entry(affected int64, keyField, uri string, created bool) {
 	b = appendInt(b, affected)
 	if keyField != "" {
 		b = append(b, `,"keyField":`...)
-		b = appendString(b, keyField)
+		b = rowjson.AppendString(b, keyField)
 	}
 	b = append(b, `,"uri":`...)
-	b = appendString(b, uri)
+	b = rowjson.AppendString(b, uri)
 	*x.out.buf = append(b, "}}\n"...)
 	if created {
 		x.w.Header()["Location"] = []string{uri}
