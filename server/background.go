@@ -11,7 +11,7 @@ import (
 func (n *Server) startBackground(context.Context) (err error) {
 	n.topics, err = topic.Open(n.log, &topic.Options{
 		Every: n.config.UpkeepEvery, CompactionBytes: int(n.config.Compaction),
-		MaxMessage: n.config.Limits.WithDefaults().MaxValue, Logger: n.logger,
+		MaxMessage: n.config.limits().WithDefaults().MaxValue, Logger: n.logger,
 		Memory: n.memory.Child("decompression", 0),
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/readfile"
@@ -18,91 +19,95 @@ import (
 const (
 	DefaultLog         = "mainstem-data"
 	DefaultListen      = "127.0.0.1:8080"
-	DefaultKafka       = "127.0.0.1:9092" // of mainstem serve; a node that was told nothing serves no Kafka
+	DefaultKafka       = "127.0.0.1:9092" // of mainstem serve; a server that was told nothing serves no Kafka
 	DefaultStopTimeout = 10 * time.Second
 )
 
-// Config is everything that can be set about a node. Start from [DefaultConfig];
-// [Settings] lists the names by which files, variables and flags know the fields.
+// Config is everything that can be set about a server. Start from [DefaultConfig];
+// [Config.Settings] lists the names by which files, variables and flags know the fields.
+//
+// Of numbers, sizes and durations, 0 means the default; of texts, "" means none.
 type Config struct {
-	Log         string // a directory, or "memory:"
-	Durability  mainstem.Durability
-	Limits      mainstem.Limits // 0 means the engine's default
-	CacheBytes  int64           // 0 means the engine's default, as in all that follow
-	MemTable    int64
-	MinFree     int64
-	BatchIDAge  time.Duration
-	SweepEvery  time.Duration
-	UpkeepEvery time.Duration // of topics: retention and compaction
-	Compaction  int64         // memory for the keys of a topic that is compacted
+	Log            string              `name:"log" unit:"target" help:"where the log lives: a directory, memory:, nats://HOST:PORT, nats:embedded?store=DIRECTORY, or postgres://HOST/DATABASE"`
+	Durability     mainstem.Durability `name:"durability" unit:"fsync|os|interval=D" help:"what a write has reached when it is acknowledged"`
+	MaxValue       int                 `name:"max-value" unit:"size" help:"most bytes in one value" default:"16MiB"`
+	MaxBatchBytes  int                 `name:"max-batch-bytes" unit:"size" help:"most bytes in one batch" default:"64MiB"`
+	MaxBatchWrites int                 `name:"max-batch-writes" help:"most writes in one batch" default:"100000"`
+	CacheBytes     int64               `name:"cache" unit:"size" help:"memory for uncompressed blocks of the log" default:"64MiB"`
+	MemTable       int64               `name:"memtable" unit:"size" help:"memory in which writes are collected before they become a sorted file; twice as much may be held" default:"32MiB"`
+	MinFree        int64               `name:"min-free" unit:"size" help:"free disk space below which writes are refused" default:"64MiB"`
+	BatchIDAge     time.Duration       `name:"batch-id-age" help:"how long the IDs of batches are remembered" default:"24h" least:"1s"`
+	SweepEvery     time.Duration       `name:"sweep-every" help:"how often age and size limits are enforced on disk" default:"10s" least:"10ms"`
+	UpkeepEvery    time.Duration       `name:"upkeep-every" help:"how often retention and compaction of topics run" default:"30s" least:"10ms"`
+	Compaction     int64               `name:"compaction-memory" unit:"size" help:"memory for the keys of a topic that is being compacted" default:"64MiB"`
 
 	// Memory, see docs/memory.md.
-	MemoryLimit  int64 // bytes that the process should take; 0 is derived, see [Config.MemoryBytes]
-	MemoryBudget int64 // bytes that all clients share; 0 is half of that, at most [DefaultMemoryBudget]
+	MemoryLimit  int64 `name:"memory-limit" unit:"size" help:"memory that the process should take: beyond it the garbage collector works harder" default:"$GOMEMLIMIT, else three quarters of what the machine has or its control group allows"`
+	MemoryBudget int64 `name:"memory-budget" unit:"size" help:"memory that requests, answers and decompression of all clients share; see docs/memory.md" default:"half of memory-limit, at most 1GiB"`
 
 	// Limits of the RPC handler; see [rpc.Options].
-	MaxRequest    int
-	MaxPending    int64
-	MaxAnswers    int64
-	MaxStreams    int
-	MaxSnapshots  int
-	SnapshotLease time.Duration
-	BodyTimeout   time.Duration
-	StallTimeout  time.Duration
+	MaxRequest    int           `name:"max-request" unit:"size" help:"most bytes in a request that is no commit" default:"4MiB"`
+	MaxPending    int64         `name:"max-pending" unit:"size" help:"most bytes of all requests being read or served; those beyond wait" default:"512MiB"`
+	MaxAnswers    int64         `name:"max-answers" unit:"size" help:"most memory of large records on their way to clients, three times their size; answers beyond wait" default:"512MiB"`
+	MaxStreams    int           `name:"max-streams" help:"most scans, reads, feeds, backups and checks at one time" default:"1024"`
+	MaxSnapshots  int           `name:"max-snapshots" help:"most snapshots that clients hold at one time" default:"64"`
+	SnapshotLease time.Duration `name:"snapshot-lease" help:"how long a snapshot is held that its client does not use" default:"1m" least:"1s"`
+	BodyTimeout   time.Duration `name:"body-timeout" help:"how long a request may take to arrive" default:"1m" least:"1s"`
+	StallTimeout  time.Duration `name:"stall-timeout" help:"how long a client may take nothing of a response that waits for it" default:"10m" least:"1s"`
 
 	// The Kafka listener; see [kafka.Options] for the limits, of which 0 means the default.
-	Kafka                string // host:port, or "" for none
-	KafkaAdvertise       string // host:port that clients are told, or "" for the listener's
-	KafkaSASL            string // mechanisms, separated by commas, or "" for no authentication
-	KafkaAutoCreate      bool   // create a topic that a client names
-	KafkaPartitions      int
-	KafkaAutoCreateRate  int // topics a minute
-	KafkaAutoCreateTotal int // topics from which on none is created that way
-	KafkaMaxRequest      int
-	KafkaMaxPending      int
-	KafkaMaxConnections  int
-	KafkaMaxFetch        int
-	KafkaWriteTimeout    time.Duration
-	KafkaIdleTimeout     time.Duration
-	KafkaOffsetRetention time.Duration
-	KafkaGroupSession    time.Duration
-	KafkaGroupHeartbeat  time.Duration
-	KafkaLease           time.Duration // TTL of the lease to serve Kafka; 0 means [lease.DefaultTTL]
+	Kafka                string        `name:"kafka" unit:"host:port" help:"address of the listener for Kafka clients; empty turns it off"`
+	KafkaAdvertise       string        `name:"kafka-advertise" unit:"host:port" help:"address that Kafka clients are told to connect to" default:"the listener's"`
+	KafkaSASL            string        `name:"kafka-sasl" unit:"mechanisms" help:"plain, scram-sha-256, scram-sha-512: Kafka clients must authenticate by one of these, separated by commas" default:"none"`
+	KafkaAutoCreate      bool          `name:"kafka-auto-create" help:"create a topic that a Kafka client produces to or asks for"`
+	KafkaPartitions      int           `name:"kafka-partitions" help:"partitions of a topic whose creator does not say" default:"1"`
+	KafkaAutoCreateRate  int           `name:"kafka-auto-create-rate" help:"most topics in a minute that are created because Kafka clients name them; clients ask again for others" default:"300"`
+	KafkaAutoCreateTotal int           `name:"kafka-auto-create-topics" help:"number of topics from which on none is created because a Kafka client names it" default:"10000"`
+	KafkaMaxRequest      int           `name:"kafka-max-request" unit:"size" help:"most bytes in a request of a Kafka client" default:"100MiB"`
+	KafkaMaxPending      int           `name:"kafka-max-pending" unit:"size" help:"most bytes of all requests of Kafka clients being read or served, and of all answers to them; both are taken from memory-budget" default:"512MiB"`
+	KafkaMaxConnections  int           `name:"kafka-max-connections" help:"most connections of Kafka clients" default:"10000"`
+	KafkaMaxFetch        int           `name:"kafka-max-fetch" unit:"size" help:"most bytes of records in an answer to a Kafka client" default:"64MiB"`
+	KafkaWriteTimeout    time.Duration `name:"kafka-write-timeout" help:"how long a Kafka client may take nothing of an answer" default:"30s" least:"1s"`
+	KafkaIdleTimeout     time.Duration `name:"kafka-idle-timeout" help:"how long a connection of a Kafka client may be without a request" default:"10m" least:"1s"`
+	KafkaOffsetRetention time.Duration `name:"kafka-offset-retention" help:"how long the offsets of a consumer group without members are kept" default:"168h" least:"1s"`
+	KafkaGroupSession    time.Duration `name:"kafka-group-session" help:"after how long of silence a member of a KIP-848 consumer group is removed" default:"45s" least:"100ms"`
+	KafkaGroupHeartbeat  time.Duration `name:"kafka-group-heartbeat" help:"how often members of KIP-848 consumer groups are told to report" default:"5s" least:"100ms"`
+	KafkaLease           time.Duration `name:"kafka-lease" help:"how long after its last sign of life a server on NATS or PostgreSQL keeps the lease to serve Kafka, of which a log has one" default:"10s" least:"50ms"`
 
 	// The alert tables, and the listener for clients of OMNIbus.
-	Omnibus          string // host:port, or "" for none
-	OmnibusUsers     string // a file of users as [AlertUsers] writes it, or "" for no passwords
-	AlertServerName  string // getservername() and ServerName, or "" for the default of package alert
-	AlertAutomations bool   // run what happens in intervals: clearing, expiry, clean-up
+	Omnibus          string `name:"omnibus" unit:"host:port" help:"address of the HTTP listener for clients of OMNIbus; with it the server keeps alert tables" default:"not"`
+	OmnibusUsers     string `name:"omnibus-users" unit:"file" help:"file of the users of alerts, with roles and hashes of passwords, as mainstem alerts user set makes it; it is read again when it changes" default:"nobody is asked for a password"`
+	AlertServerName  string `name:"alert-server-name" unit:"name" help:"name of the object server, which new alerts carry in ServerName" default:"NCOMS"`
+	AlertAutomations bool   `name:"alert-automations" help:"run the automations of the alert tables that have an interval"`
 
 	// Ways in: what others send becomes alerts.
-	AlertSyslog   string // host:port of UDP and TCP, or "" for none
-	AlertSyslogCA string // PEM file; then it is TCP with TLS for who has a certificate of these authorities
-	AlertWebhook  string // host:port for Alertmanager and Prometheus, or "" for none
-	AlertMapping  string // a file of mappings, or "" for the built-in ones
+	AlertSyslog   string `name:"alert-syslog" unit:"host:port" help:"address on which syslog messages become alerts, by UDP and TCP" default:"not"`
+	AlertSyslogCA string `name:"alert-syslog-ca" unit:"file" help:"PEM file of authorities: syslog comes by TCP with TLS only, from who has a certificate of theirs"`
+	AlertWebhook  string `name:"alert-webhook" unit:"host:port" help:"address on which alerts of Prometheus and of its Alertmanager come in" default:"not"`
+	AlertMapping  string `name:"alert-mapping" unit:"file" help:"YAML file that says which alerts syslog messages and those of Prometheus become" default:"built-in mappings"`
 
 	// The server as a node of a cluster of actors.
-	Cluster           string // name@host:port, or "" for none
-	ClusterAdvertise  string // host:port that other nodes are told, or "" for the listener's
-	ClusterPeers      string // name=host:port, separated by commas
-	ClusterCerts      string // a directory as package devca makes it, or "" for no TLS
-	ClusterSecretFile string // a file with what all nodes know
+	Cluster           string `name:"cluster" unit:"name@host:port" help:"be a node of that name in a cluster of actors, and listen for the others at that address" default:"not"`
+	ClusterAdvertise  string `name:"cluster-advertise" unit:"host:port" help:"address that other nodes are told to connect to" default:"the listener's"`
+	ClusterPeers      string `name:"cluster-peers" unit:"name=host:port" help:"nodes of the cluster that are not found through the log, separated by commas"`
+	ClusterCerts      string `name:"cluster-certs" unit:"directory" help:"certificates of the cluster, as mainstem actor ca makes them"`
+	ClusterSecretFile string `name:"cluster-secret-file" unit:"file" help:"file that holds what all nodes of the cluster know, and nobody else"`
 
-	Listen      string // host:port of the HTTP listener
-	TLSCert     string // PEM file; with TLSKey. For all listeners
-	TLSKey      string
-	Token       string // what clients must present, or ""
-	TokenFile   string // a file that holds it
-	Insecure    bool   // serve beyond loopback without TLS or token
-	StopTimeout time.Duration
-	LogFormat   string // "text" or "json"
-	LogLevel    slog.Level
+	Listen      string        `name:"listen" unit:"host:port" help:"address of the HTTP listener"`
+	TLSCert     string        `name:"tls-cert" unit:"file" help:"PEM file of the listeners' certificate"`
+	TLSKey      string        `name:"tls-key" unit:"file" help:"PEM file of the certificate's key"`
+	Token       string        `name:"token" unit:"text" help:"bearer token that clients must present; others can read it in the process list, so prefer token-file"`
+	TokenFile   string        `name:"token-file" unit:"file" help:"file that holds the bearer token"`
+	Insecure    bool          `name:"insecure" help:"listen beyond loopback without TLS and token"`
+	StopTimeout time.Duration `name:"stop-timeout" help:"how long running requests may take to end when the server stops"`
+	LogFormat   string        `name:"log-format" unit:"text|json" help:"how the server writes its own log, to standard error"`
+	LogLevel    slog.Level    `name:"log-level" unit:"level" help:"least severity that is logged: debug, info, warn or error"`
 
 	// Logger receives what happens. Nil means that nobody wants to know; see [Config.NewLogger].
 	Logger *slog.Logger
 }
 
-// DefaultConfig returns the configuration of a node that was told nothing.
+// DefaultConfig returns the configuration of a server that was told nothing.
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
@@ -110,8 +115,13 @@ func DefaultConfig() Config {
 	}
 }
 
+// limits are those of batches; 0 means the engine's default.
+func (c *Config) limits() mainstem.Limits {
+	return mainstem.Limits{MaxValue: c.MaxValue, MaxBatchBytes: c.MaxBatchBytes, MaxBatchWrites: c.MaxBatchWrites}
+}
+
 // Validate reports all mistakes at once, each naming the setting; it is Invalid.
-// Files that settings name are read when the node opens.
+// Files that settings name are read when the server opens.
 func (c *Config) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -122,10 +132,10 @@ func (c *Config) Validate() error {
 	check(c.Log != "", "log is empty: name a directory, memory:, or a server's URL")
 	check(!isRemote(c.Log), "log is %q: serve needs a log that is not served already: a directory, memory:, nats: or postgres:", Redacted(c.Log))
 	check(c.Durability >= mainstem.OS, "durability %d is unknown", int64(c.Durability))
-	check(c.Limits.MaxValue >= 0, "max-value is %d: want more than 0", c.Limits.MaxValue)
-	check(c.Limits.MaxBatchBytes >= 0, "max-batch-bytes is %d: want more than 0", c.Limits.MaxBatchBytes)
-	check(c.Limits.MaxBatchWrites >= 0, "max-batch-writes is %d: want more than 0", c.Limits.MaxBatchWrites)
-	l := c.Limits.WithDefaults()
+	check(c.MaxValue >= 0, "max-value is %d: want more than 0", c.MaxValue)
+	check(c.MaxBatchBytes >= 0, "max-batch-bytes is %d: want more than 0", c.MaxBatchBytes)
+	check(c.MaxBatchWrites >= 0, "max-batch-writes is %d: want more than 0", c.MaxBatchWrites)
+	l := c.limits().WithDefaults()
 	check(l.MaxValue <= l.MaxBatchBytes, "max-value (%d) is more than max-batch-bytes (%d): a value must fit into a batch", l.MaxValue, l.MaxBatchBytes)
 	check(c.MemoryLimit >= 0, "memory-limit is %d: want more than 0", c.MemoryLimit)
 	check(c.MemoryBudget >= 0, "memory-budget is %d: want more than 0", c.MemoryBudget)
@@ -135,7 +145,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
+	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}
@@ -188,7 +198,22 @@ func ReadToken(file string) (string, error) {
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
 		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: fmt.Errorf("%s does not hold one word", file)}
 	}
+	if err := CheckToken(token); err != nil {
+		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: fmt.Errorf("%s: %w", file, err)}
+	}
 	return token, nil
+}
+
+// CheckToken returns an error for a token with a control character, which the header of a
+// request cannot carry. It names the place, and nothing of the token.
+func CheckToken(token string) error {
+	n := 0
+	for _, r := range token {
+		if n++; unicode.IsControl(r) {
+			return fmt.Errorf("the token holds a control character: it is character %d of the token", n)
+		}
+	}
+	return nil
 }
 
 // tls returns the listener's TLS configuration, nil without one.

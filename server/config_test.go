@@ -18,7 +18,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("the defaults are wrong: %v", err)
 	}
 	c.Log, c.LogFormat, c.TLSCert, c.StopTimeout = "", "xml", "cert.pem", -time.Second
-	c.Limits = mainstem.Limits{MaxValue: 10, MaxBatchBytes: 5}
+	c.MaxValue, c.MaxBatchBytes = 10, 5
 	c.Token, c.TokenFile = "a", "b"
 	err := c.Validate()
 	if !errors.Is(err, mainstem.ErrInvalid) {
@@ -121,21 +121,21 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		"max-snapshots": "9", "snapshot-lease": "4s", "body-timeout": "5s", "stall-timeout": "6s", "stop-timeout": "3s", "log-format": "json", "log-level": "debug",
 	}
 	c := DefaultConfig()
-	for _, s := range Settings() {
+	for _, s := range c.Settings() {
 		v, ok := values[s.Name]
 		if !ok {
 			t.Errorf("this test knows no value for %s", s.Name)
 			continue
 		}
-		if s.Get(&c) == v {
+		if s.Get() == v {
 			t.Errorf("%s is %q already: the test would prove nothing", s.Name, v)
 		}
-		if err := s.Set(&c, v); err != nil {
+		if err := s.Set(v); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
-	for _, s := range Settings() {
-		if got := s.Get(&c); got != values[s.Name] {
+	for _, s := range c.Settings() {
+		if got := s.Get(); got != values[s.Name] {
 			t.Errorf("%s is %q, want %q: a setting changed another's field", s.Name, got, values[s.Name])
 		}
 		if s.Usage == "" || s.Type == "" || s.Env() != "MAINSTEM_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
@@ -154,13 +154,13 @@ func TestSettingsRefuseBadValues(t *testing.T) {
 		"sweep-every":  {"1ms"},
 		"log-level":    {"loud"},
 	} {
-		for _, s := range Settings() {
+		c := DefaultConfig()
+		for _, s := range c.Settings() {
 			if s.Name != name {
 				continue
 			}
 			for _, v := range values {
-				c := DefaultConfig()
-				if err := s.Set(&c, v); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), name) {
+				if err := s.Set(v); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), name) {
 					t.Errorf("%s: %q: got %v, want an Invalid error that names the setting", name, v, err)
 				}
 			}
@@ -196,7 +196,7 @@ func TestLoadFile(t *testing.T) {
 	if err := c.LoadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:9999" || c.Limits.MaxValue != 1<<20 || !c.Insecure || c.LogLevel != slog.LevelWarn {
+	if c.Listen != "127.0.0.1:9999" || c.MaxValue != 1<<20 || !c.Insecure || c.LogLevel != slog.LevelWarn {
 		t.Errorf("got %+v", c)
 	}
 	if c.Log != DefaultLog {
@@ -251,7 +251,7 @@ func TestLoadEnv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:7" || c.Limits.MaxValue != 2<<20 {
+	if c.Listen != "127.0.0.1:7" || c.MaxValue != 2<<20 {
 		t.Errorf("got %+v", c)
 	}
 	err = c.LoadEnv([]string{"MAINSTEM_DURABILTY=os", "MAINSTEM_SWEEP_EVERY=never", "MAINSTEM_ZZZZZZZZZZ=1", "MAINSTEM_PORT=9000"})
@@ -282,4 +282,26 @@ func FuzzLoadYAML(f *testing.F) {
 		c := DefaultConfig()
 		_ = c.loadYAML(text) // it must return
 	})
+}
+
+// TestTokenWithControlCharacter refuses tokens that no request can carry, wherever they come
+// from, and does not show them.
+func TestTokenWithControlCharacter(t *testing.T) {
+	const secret = "abc\x07xyz"
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := DefaultConfig()
+	c.Token = secret
+	_, ferr := ReadToken(file)
+	for name, err := range map[string]error{"token": c.Validate(), "token file": ferr} {
+		if mainstem.KindOf(err) != mainstem.KindInvalid || !strings.Contains(err.Error(), "it is character 4") ||
+			strings.Contains(err.Error(), "xyz") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := CheckToken("s\u00e4cret-token_1"); err != nil {
+		t.Error(err)
+	}
 }

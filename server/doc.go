@@ -5,17 +5,17 @@
 // # Words
 //
 // A [Server] is one running server. Its [Config] is everything that can be set;
-// [Settings] are the same fields as people write them, in a YAML file, in
+// [Setting]s are the same fields as people write them, in a YAML file, in
 // environment variables and as flags. [OpenLog] turns a target (a directory,
 // memory:, or the URL of a server) into a log, for servers and clients alike.
 //
 //	c := server.DefaultConfig()
 //	c.Log = "data"
-//	n, err := server.Open(ctx, c)
+//	s, err := server.Open(ctx, c)
 //	...
-//	err = n.Start(ctx)
+//	err = s.Start(ctx)
 //	...
-//	err = n.Stop(ctx)
+//	err = s.Stop(ctx)
 //
 // A [Coordinator] is a program of its own: it has no log, and asks object servers of
 // alert tables, wherever they are (see alert/coordinator).
@@ -25,9 +25,9 @@
 // Kafka clients are served on a listener of their own, if [Config.Kafka] names an
 // address (see wire/kafka). One HTTP listener answers the log's contract over RPC (see wire/rpc), GET
 // /healthz (the process lives), GET /readyz (the log takes commits) and GET
-// /metrics (Prometheus, from a registry of the node's own). Health needs no token.
+// /metrics (Prometheus, from a registry of the server's own). Health needs no token.
 //
-// With [Config.Omnibus] the node keeps alert tables and serves them on a listener of
+// With [Config.Omnibus] the server keeps alert tables and serves them on a listener of
 // their own (see alert/omnibus), to users of a file if [Config.OmnibusUsers] names one:
 // [AlertUsers] changes such files. [Config.AlertSyslog] and [Config.AlertWebhook] make alerts
 // of what others send (see alert/ingest); those listeners stop first, so that readers see
@@ -35,7 +35,7 @@
 //
 // # Guarantees
 //
-// A node beyond loopback has TLS and a token, for Kafka clients TLS and SASL, for alerts TLS and
+// A server beyond loopback has TLS and a token, for Kafka clients TLS and SASL, for alerts TLS and
 // users (for those who raise them a token or certificates will do), or was told to be insecure. Start
 // returns when clients can connect. Stop ends followers with Unavailable, lets
 // other requests finish until a deadline, and closes the log, so what was
@@ -44,7 +44,7 @@
 //
 // # Concurrency and ownership
 //
-// The methods of a Server may be called from many goroutines. The node owns its
+// The methods of a server may be called from many goroutines. The server owns its
 // log; whoever calls OpenLog owns theirs.
 //
 // # Testing

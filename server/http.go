@@ -35,7 +35,7 @@ type httpPart struct {
 	finished chan struct{} // closed when the listener's goroutine has ended
 }
 
-// startHTTP begins to listen before it returns, so that a node that started
+// startHTTP begins to listen before it returns, so that a server that started
 // can be reached.
 func (n *Server) startHTTP(ctx context.Context) error {
 	var lc net.ListenConfig
@@ -49,7 +49,7 @@ func (n *Server) startHTTP(ctx context.Context) error {
 	n.address = l.Addr()
 	c := &n.config
 	path, handler := rpc.NewHandler(n.log, &rpc.Options{
-		Token: n.token, Limits: c.Limits, Version: Version(), Engine: n.engineName(), Logger: n.logger,
+		Token: n.token, Limits: c.limits(), Version: Version(), Engine: n.engineName(), Logger: n.logger,
 		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxAnswers: c.MaxAnswers, Memory: n.memory, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
 		SnapshotLease: c.SnapshotLease, BodyTimeout: c.BodyTimeout, StallTimeout: c.StallTimeout,
 	})

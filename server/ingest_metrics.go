@@ -72,7 +72,7 @@ func (s *ingestFigures) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countIngest lets Prometheus see a receiver until the node stops.
+// countIngest lets Prometheus see a receiver until the server stops.
 func (n *Server) countIngest(f *ingestFigures) error {
 	if err := n.metrics.registry.Register(f); err != nil {
 		return fmt.Errorf("metrics of %s: %w", f.source, err)

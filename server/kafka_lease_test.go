@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 	"github.com/mainstemdev/mainstem/lease"
@@ -31,7 +32,7 @@ func duties(t *testing.T, log mainstem.Log) *kv.Bucket[map[string]any] {
 	return b
 }
 
-// onNATS configures a node that serves Kafka on a log that other nodes can open.
+// onNATS configures a server that serves Kafka on a log that other nodes can open.
 func onNATS(url, advertise string, ttl time.Duration) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Log, c.Kafka, c.KafkaAdvertise, c.KafkaLease = url, "127.0.0.1:0", advertise, ttl
@@ -99,7 +100,7 @@ func TestLostLease(t *testing.T) {
 	if _, err := n.Log().Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the listener is closed while the other is alive", func() bool {
+	testkit.Eventually(t, "the listener is closed while the other is alive", func() bool {
 		if _, err := table.PutNow(t.Context(), "beat/kafka", map[string]any{"session": 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +128,8 @@ func TestLostLease(t *testing.T) {
 // TestLeaseOfAnUnreachableLog: a server that cannot renew its lease disconnects its Kafka
 // clients, and serves them again when the log is back.
 func TestLeaseOfAnUnreachableLog(t *testing.T) {
-	server := testnats.NewServer(t, nil)
-	n := start(t, onNATS(server.URL(), "", time.Second))
+	nats := testnats.NewServer(t, nil)
+	n := start(t, onNATS(nats.URL(), "", time.Second))
 	accepts := func() bool {
 		c, err := net.Dial("tcp", n.KafkaAddr().String())
 		if err == nil {
@@ -137,10 +138,10 @@ func TestLeaseOfAnUnreachableLog(t *testing.T) {
 		return err == nil
 	}
 	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
-	server.Stop()
-	eventually(t, "the listener is closed", func() bool { return !accepts() })
-	server.Start()
-	eventually(t, "the listener is open", accepts)
+	nats.Stop()
+	testkit.Eventually(t, "the listener is closed", func() bool { return !accepts() })
+	nats.Start()
+	testkit.Eventually(t, "the listener is open", accepts)
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

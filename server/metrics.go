@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// metrics are what a node counts, in a registry of its own.
+// metrics are what a server counts, in a registry of its own.
 type metrics struct {
 	registry *prometheus.Registry
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -38,7 +38,7 @@ func usersFile(t *testing.T, users map[server.AlertUser]string) string {
 	return file
 }
 
-// lines is what a node logs.
+// lines is what a server logs.
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -54,16 +54,6 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// eventually asks again until the answer is yes.
-func eventually(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	for begin := time.Now(); !yes(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("it did not happen: %s", what)
-		}
-	}
 }
 
 func TestOmnibusUsers(t *testing.T) {
@@ -103,14 +93,14 @@ func TestOmnibusUsers(t *testing.T) {
 	if err := errors.Join(users.Delete("eve"), users.Set(server.AlertUser{Name: "ada", Role: "admin"}, "changed")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the new password holds", func() bool { return status("ada", "changed") == 200 })
+	testkit.Eventually(t, "the new password holds", func() bool { return status("ada", "changed") == 200 })
 	if a, e, b := status("ada", "secret"), status("eve", "seen"), status("bob", "b"); a != 401 || e != 401 || b != 200 {
 		t.Errorf("after the change: %d %d %d", a, e, b)
 	}
 	if err := os.WriteFile(file, []byte("eve:king:x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the mistake is said", func() bool {
+	testkit.Eventually(t, "the mistake is said", func() bool {
 		if code := status("ada", "changed"); code != 200 {
 			t.Fatalf("a file that cannot be read: %d", code)
 		}
@@ -122,7 +112,7 @@ func TestOmnibusUsers(t *testing.T) {
 	if err := users.Set(server.AlertUser{Name: "eve", Role: "reader"}, "again"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the file is read when it is there again", func() bool { return status("eve", "again") == 200 && status("ada", "changed") == 401 })
+	testkit.Eventually(t, "the file is read when it is there again", func() bool { return status("eve", "again") == 200 && status("ada", "changed") == 401 })
 }
 
 func TestAlertUsersOfAFile(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,7 +40,8 @@ type LogOptions struct {
 	BatchIDAge time.Duration
 	SweepEvery time.Duration
 	// MustExist makes opening fail with NotFound instead of creating a new log:
-	// right for programs that only read.
+	// right for programs that only read. They may open a directory that cannot be written,
+	// where everything else is refused: see [pebblelog.Options.ReadOnly].
 	MustExist bool
 
 	// Servers.
@@ -111,8 +114,14 @@ func (o *LogOptions) pebble() *pebblelog.Options {
 	}
 }
 
+// openDirectory opens a directory. Who only reads may read one that cannot be written.
 func openDirectory(dir string, o *LogOptions) (mainstem.Log, error) {
-	log, err := pebblelog.Open(dir, o.pebble())
+	p := o.pebble()
+	log, err := pebblelog.Open(dir, p)
+	if o.MustExist && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		p.ReadOnly = true
+		log, err = pebblelog.Open(dir, p)
+	}
 	if err != nil {
 		return nil, err // not log: a nil pointer in an interface is not nil
 	}

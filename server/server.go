@@ -52,7 +52,7 @@ type part struct {
 	stop  func(ctx context.Context) error
 }
 
-// Open checks c and opens the log; nothing is served yet. Close the node with
+// Open checks c and opens the log; nothing is served yet. Close the server with
 // Stop, whether or not it was started.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	n.engine, err = OpenLog(ctx, c.Log, &LogOptions{
-		Durability: c.Durability, Limits: c.Limits, CacheBytes: c.CacheBytes, MemTable: c.MemTable,
+		Durability: c.Durability, Limits: c.limits(), CacheBytes: c.CacheBytes, MemTable: c.MemTable,
 		MinFree: c.MinFree, BatchIDAge: c.BatchIDAge, SweepEvery: c.SweepEvery, Logger: n.logger,
 	})
 	if err != nil {
@@ -93,13 +93,13 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return n, nil
 }
 
-// Log returns the node's log. It belongs to the node: do not close it.
+// Log returns the server's log. It belongs to the server: do not close it.
 func (n *Server) Log() mainstem.Log { return n.log }
 
-// Addr returns the address that the node listens on, nil before Start.
+// Addr returns the address that the server listens on, nil before Start.
 func (n *Server) Addr() net.Addr { return n.address }
 
-// URL returns how clients on this machine reach the node, "" before Start.
+// URL returns how clients on this machine reach the server, "" before Start.
 func (n *Server) URL() string {
 	if n.address == nil {
 		return ""
@@ -111,7 +111,7 @@ func (n *Server) URL() string {
 	return scheme + "://" + n.address.String()
 }
 
-// Failed yields the error of a part that ended by itself. The node then serves
+// Failed yields the error of a part that ended by itself. The server then serves
 // nobody: stop it.
 func (n *Server) Failed() <-chan error { return n.failed }
 
@@ -121,7 +121,7 @@ func (n *Server) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.stopped {
-		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "start", Err: errors.New("the node was stopped")}
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "start", Err: errors.New("the server was stopped")}
 	}
 	for n.mu.running < len(n.parts) {
 		p := n.parts[n.mu.running]
@@ -134,7 +134,7 @@ func (n *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// sayServed logs where the node can be reached, and warns of who else can reach it.
+// sayServed logs where the server can be reached, and warns of who else can reach it.
 func (n *Server) sayServed() {
 	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
 	if n.kafka.address != nil {

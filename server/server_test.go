@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs a node in memory, as change wants it, until the test ends.
+// start runs a server in memory, as change wants it, until the test ends.
 func start(t *testing.T, change func(*server.Config)) *server.Server {
 	t.Helper()
 	c := server.DefaultConfig()

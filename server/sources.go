@@ -23,7 +23,7 @@ func envName(setting string) string {
 }
 
 // LoadFile reads settings from a YAML file: one "name: value" a line, names as
-// in [Settings]. Every mistake is reported, each with its line; what was read
+// in [Config.Settings]. Every mistake is reported, each with its line; what was read
 // before it has been set.
 func (c *Config) LoadFile(path string) error {
 	b, err := readfile.All(path, readfile.Text)
@@ -56,7 +56,7 @@ func (c *Config) loadYAML(b []byte) error {
 
 func (c *Config) loadPairs(pairs []*yaml.Node) error {
 	var errs []error
-	settings := Settings()
+	settings := c.Settings()
 	seen := make(map[string]bool)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		key, value := pairs[i], pairs[i+1]
@@ -70,7 +70,7 @@ func (c *Config) loadPairs(pairs []*yaml.Node) error {
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 			fail(fmt.Errorf("%s needs one value", key.Value))
 		default:
-			if err := settings[n].Set(c, value.Value); err != nil {
+			if err := settings[n].Set(value.Value); err != nil {
 				fail(err)
 			}
 		}
@@ -84,7 +84,7 @@ func (c *Config) loadPairs(pairs []*yaml.Node) error {
 // mistakes, because a misspelt one would be ignored in silence.
 func (c *Config) LoadEnv(environ []string, others ...string) error {
 	var errs []error
-	settings := Settings()
+	settings := c.Settings()
 	valid := append(names(settings), others...)
 	for i, name := range valid {
 		if i < len(settings) {
@@ -100,7 +100,7 @@ func (c *Config) LoadEnv(environ []string, others ...string) error {
 		case n < 0:
 			errs = append(errs, unknown("environment variable", name, valid))
 		case n < len(settings):
-			if err := settings[n].Set(c, value); err != nil {
+			if err := settings[n].Set(value); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
 		}

@@ -7,10 +7,12 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mainstemdev/mainstem/internal/scavenge"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -67,8 +69,8 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "YAML `file` of settings (default $MAINSTEM_CONFIG)")
-	for _, s := range server.Settings() {
-		flag := cmd.Flags().VarPF(&settingFlag{s, &given}, s.Name, "", s.Usage)
+	for _, s := range given.Settings() {
+		flag := cmd.Flags().VarPF(&settingFlag{s}, s.Name, "", s.Usage)
 		if s.Type == "bool" {
 			flag.NoOptDefVal = "true"
 		}
@@ -77,17 +79,14 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 }
 
 // settingFlag is a setting of the server as a flag.
-type settingFlag struct {
-	server.Setting
-	config *server.Config
-}
+type settingFlag struct{ server.Setting }
 
-func (f *settingFlag) Set(v string) error { return errors.Unwrap(f.Setting.Set(f.config, v)) }
+func (f *settingFlag) Set(v string) error { return errors.Unwrap(f.Setting.Set(v)) }
 func (f *settingFlag) String() string {
-	if f.config == nil { // pflag asks the zero value what the default would be
+	if f.Name == "" { // pflag asks the zero value what the default would be
 		return ""
 	}
-	return f.Get(f.config)
+	return f.Get()
 }
 func (f *settingFlag) Type() string { return f.Setting.Type }
 
@@ -110,7 +109,7 @@ func (m *Main) serverConfig(cmd *cobra.Command, file string) (server.Config, err
 		return c, err
 	}
 	var errs []error
-	for _, s := range server.Settings() {
+	for _, s := range c.Settings() {
 		if f := cmd.Flags().Lookup(s.Name); f.Changed {
 			errs = append(errs, m.applyFlag(&c, s, f))
 		}
@@ -130,7 +129,7 @@ func (m *Main) applyFlag(c *server.Config, s server.Setting, f *pflag.Flag) erro
 	case "token-file":
 		c.Token = ""
 	}
-	return s.Set(c, f.Value.String())
+	return s.Set(f.Value.String())
 }
 
 func (m *Main) runServer(ctx context.Context, c server.Config) error {
@@ -138,6 +137,11 @@ func (m *Main) runServer(ctx context.Context, c server.Config) error {
 	if limit := c.MemoryBytes(); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
 	}
+	quiet, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var scavenger sync.WaitGroup
+	scavenger.Go(func() { scavenge.Run(quiet) })
+	defer scavenger.Wait()
+	defer cancel()
 	n, err := server.Open(ctx, c)
 	if err != nil {
 		return err

@@ -114,6 +114,9 @@ func (m *Main) credentials(o *server.LogOptions) (err error) {
 			return configError{err}
 		}
 	}
+	if err := server.CheckToken(o.Token); err != nil {
+		return configError{err}
+	}
 	return nil
 }
 
