@@ -139,9 +139,9 @@ func TestCopyOfRealData(t *testing.T) {
 		t.Fatalf("only %d lines", len(want))
 	}
 
-	server := "http://" + startNode(t).Addr().String()
-	must(t, "copy", "--from", dir, "--to", server)
-	out := must(t, "copy", "--from", server, "--to", back, "--json")
+	remote := "http://" + startNode(t).Addr().String()
+	must(t, "copy", "--from", dir, "--to", remote)
+	out := must(t, "copy", "--from", remote, "--to", back, "--json")
 	var report struct {
 		Complete                             bool
 		Differences, Records, Position, Head int64
@@ -162,7 +162,7 @@ func TestCopyOfRealData(t *testing.T) {
 	if out := must(t, "topic", "produce", "emptied", "4", "--partition", "1", "--json", "--log", back); !strings.Contains(out, `"offset":3`) {
 		t.Errorf("a partition without records goes on with %s", out)
 	}
-	if r := run(t.Context(), nil, "copy", "--from", server, "--to", back); r.status != exitConflict || !strings.Contains(r.errors, "others have written") {
+	if r := run(t.Context(), nil, "copy", "--from", remote, "--to", back); r.status != exitConflict || !strings.Contains(r.errors, "others have written") {
 		t.Errorf("a target with a life of its own: %+v", r)
 	}
 }

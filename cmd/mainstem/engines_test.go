@@ -9,13 +9,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
 // TestViewsOnServers runs the scripts of the views on the servers of others, each on a
-// log of its own.
+// log of its own: only that of buckets without testengines.Servers.
 func TestViewsOnServers(t *testing.T) {
+	whole := testengines.WithServers(t, "scripts of the views")
 	views := func(target func(t *testing.T) string) func(t *testing.T) {
 		return func(t *testing.T) {
 			p := params("", func(env *testscript.Env) error {
@@ -29,7 +31,7 @@ func TestViewsOnServers(t *testing.T) {
 			for _, f := range files {
 				switch name := filepath.Base(f); {
 				case name == "backup.txtar": // servers of others have backups of their own
-				case testing.Short() && name != "kv.txtar": // the engines' own tests look for races
+				case !whole && name != "kv.txtar":
 				default:
 					p.Files = append(p.Files, f)
 				}

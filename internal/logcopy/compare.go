@@ -200,7 +200,10 @@ func (p *comparison) align(ctx context.Context, s, t *cursor) (doneS, doneT bool
 			return true, true, nil
 		}
 	}
-	doneS = s.ok && s.rec.Tombstone == mainstem.Expired
+	if doneS, err = p.nothingToEnd(ctx, s); err != nil {
+		return false, false, err
+	}
+	doneS = doneS || s.ok && s.rec.Tombstone == mainstem.Expired
 	doneT = t.ok && t.rec.Tombstone == mainstem.Expired
 	if doneS || doneT {
 		return doneS, doneT, nil
@@ -234,6 +237,35 @@ func (p *comparison) ends(r *mainstem.Record) bool {
 	}
 	sp := p.find(r.Space)
 	return sp != nil && sp.info.Policy.MaxAge > 0 && !r.Time.Add(sp.info.Policy.MaxAge).After(p.soon)
+}
+
+// nothingToEnd reports whether a record of the source is a tombstone that the target cannot
+// have: what it ended was too old for its space, and is gone there with its key.
+func (p *comparison) nothingToEnd(ctx context.Context, s *cursor) (bool, error) {
+	if !s.ok || s.rec.Live() {
+		return false, nil
+	}
+	return p.agedOut(ctx, &s.rec)
+}
+
+// agedOut reports whether the target, which removes what is too old, has had what comes
+// before a record of the source, and holds nothing of the key any more.
+func (p *comparison) agedOut(ctx context.Context, r *mainstem.Record) (bool, error) {
+	sp := p.find(r.Space)
+	if sp == nil || sp.info.Policy.MaxAge == 0 {
+		return false, nil
+	}
+	newest, err := probe(ctx, p.to, r.Space, r.Key)
+	if err != nil || newest == 0 || newest < r.First()-1 {
+		return false, err
+	}
+	for _, err := range p.to.Read(ctx, r.Space, r.Key, mainstem.Versions{Limit: 1}) {
+		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound {
+			return false, err
+		}
+		return err != nil, nil
+	}
+	return true, nil
 }
 
 // mayBeLater reports whether a record may have a later time in the target.

@@ -62,3 +62,91 @@ func TestCopyIsTheSame(t *testing.T) {
 	run(t, to, back, &logcopy.Options{Now: c.Now})
 	same(t, dump(t, back, "", nil), dump(t, from, "", nil))
 }
+
+// The newest record of a key was removed, and its space keeps as many records as are left:
+// the versions of the copy go on behind what was removed, and nothing else is lost.
+func TestRemovedNewestSupersedesNothing(t *testing.T) {
+	for _, history := range []int{1, 2, 3} {
+		c := newClock()
+		from, to := open(t, c), open(t, c)
+		const space = "two"
+		last := mainstem.Version(history + 1)
+		commit(t, from, func(b *mainstem.Batch) {
+			b.Ensure(space, mainstem.Policy{History: history + 1})
+			for range last {
+				b.Put(space, []byte("k"), nil)
+			}
+		})
+		commit(t, from, func(b *mainstem.Batch) {
+			b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: space, Key: []byte("k"), Version: last})
+		})
+		if err := from.AlterSpace(t.Context(), space, mainstem.Policy{History: history}); err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string][]string{space: {"k"}}
+		run(t, from, to, &logcopy.Options{Now: c.Now})
+		same(t, dump(t, to, "", keys), dump(t, from, "", keys))
+		for _, log := range []mainstem.Log{from, to} {
+			v, err := logcopy.Probe(t.Context(), log, space, []byte("k"))
+			if err != nil || v != last {
+				t.Errorf("history %d: version %d, %v; want %d", history, v, err, last)
+			}
+		}
+	}
+}
+
+// A space keeps fewer records than before, and the newest of a key was removed: the copy
+// still has the one that the source holds.
+func TestResumeWithShorterHistory(t *testing.T) {
+	c := newClock()
+	from, to := open(t, c), open(t, c)
+	commit(t, from, func(b *mainstem.Batch) {
+		b.Ensure("two", mainstem.Policy{History: 2})
+		b.Put("two", []byte("k"), []byte("1"))
+		b.Delete("two", []byte("k"))
+	})
+	run(t, from, to, &logcopy.Options{Now: c.Now})
+	commit(t, from, func(b *mainstem.Batch) {
+		b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: "two", Key: []byte("k"), Version: 2})
+	})
+	if err := from.AlterSpace(t.Context(), "two", mainstem.Policy{History: 1}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, from, to, &logcopy.Options{Now: c.Now})
+	keys := map[string][]string{"two": {"k"}}
+	got, want := dump(t, to, "", keys), dump(t, from, "", keys)
+	same(t, got[1:], want[1:]) // the first line says when the space was made
+}
+
+// The target removes what is too old for its space before it gets the tombstone of the
+// same key. There is nothing left to end; a tombstone of a key that the target never had
+// is still a difference.
+func TestTombstoneOfWhatIsTooOld(t *testing.T) {
+	c := newClock()
+	from, to := open(t, c), open(t, c)
+	commit(t, from, func(b *mainstem.Batch) {
+		b.Ensure("aging", mainstem.Policy{History: 1, MaxAge: 95 * time.Second})
+		b.Put("aging", []byte("k"), []byte("1"))
+	})
+	run(t, from, to, &logcopy.Options{Now: c.Now})
+	c.pass(60 * time.Second)
+	commit(t, from, func(b *mainstem.Batch) { b.Delete("aging", []byte("k")) })
+	c.pass(60 * time.Second)
+	if err := to.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, from, to, &logcopy.Options{Now: c.Now})
+
+	never := open(t, c)
+	commit(t, never, func(b *mainstem.Batch) {
+		b.Ensure("aging", mainstem.Policy{History: 1, MaxAge: 95 * time.Second})
+	})
+	copied, err := logcopy.New(from, never, &logcopy.Options{Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := copied.Verify(t.Context())
+	if err != nil || r.Different != 1 || string(r.Differences[0].Key) != "k" {
+		t.Errorf("a target that never had the key: %+v, %v; want it as the one difference", r, err)
+	}
+}

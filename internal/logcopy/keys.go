@@ -86,6 +86,11 @@ func (p *comparison) pair(ctx context.Context, sp *space, s, t *cursor, order in
 		return nil
 	}
 	p.settled[whole] = true
+	if order < 0 {
+		if done, err := p.nothingToEnd(ctx, s); done || err != nil {
+			return err
+		}
+	}
 	found := p.different + p.repaired + p.moving
 	newest := t.rec.Version
 	if order < 0 {
@@ -122,13 +127,32 @@ func (p *comparison) endKey(ctx context.Context, sp *space, key []byte, newest m
 }
 
 // advance makes the target go on behind version before, without a record that holds it.
+// What takes the versions in between, and is removed at once, must not supersede a record
+// that the space keeps: for that moment it keeps one more.
 func (p *comparison) advance(ctx context.Context, sp *space, key []byte, newest, before mainstem.Version) error {
+	kept := sp.work.History
+	if err := p.keep(ctx, sp, min(kept+1, mainstem.MaxHistory)); err != nil {
+		return err
+	}
 	b := mainstem.NewBatch()
 	left := fill(b, sp, key, newest, before, false)
 	for _, v := range left {
 		b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: sp.info.Name, Key: key, Version: v})
 	}
-	return p.change(ctx, sp, b, 1)
+	if err := p.change(ctx, sp, b, 1); err != nil {
+		return err
+	}
+	return p.keep(ctx, sp, kept)
+}
+
+// keep makes a space of the target keep so many records of a key; one that keeps all
+// goes on to.
+func (p *comparison) keep(ctx context.Context, sp *space, history int) error {
+	policy := sp.work
+	if policy.History > 0 {
+		policy.History = history
+	}
+	return p.w.alter(ctx, sp, policy)
 }
 
 // versionsGoOn sees to the keys that may hold no record: their versions go on where they

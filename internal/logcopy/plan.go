@@ -86,7 +86,7 @@ func fill(b *mainstem.Batch, sp *space, key []byte, newest, before mainstem.Vers
 		if newest == before && !live {
 			return []mainstem.Version{newest}
 		}
-		if newest < before || sp.info.Policy.History != 1 { // else the record itself supersedes it
+		if newest < before || sp.work.History != 1 { // else the record itself supersedes it
 			b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: sp.info.Name, Key: key, Version: newest})
 		}
 	}
@@ -95,7 +95,7 @@ func fill(b *mainstem.Batch, sp *space, key []byte, newest, before mainstem.Vers
 
 // remove takes away the fillers that a tombstone needed.
 func remove(b *mainstem.Batch, sp *space, key []byte, fillers []mainstem.Version) {
-	if sp.info.Policy.History == 1 {
+	if sp.work.History == 1 {
 		return // superseded
 	}
 	for _, v := range fillers {

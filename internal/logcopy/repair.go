@@ -138,6 +138,11 @@ func (k *keyPass) missing(ctx context.Context, s *mainstem.Record, before bool) 
 	if s.Tombstone == mainstem.Expired {
 		return nil // the target ends its record itself
 	}
+	if !s.Live() {
+		if gone, err := k.agedOut(ctx, s); gone || err != nil {
+			return err
+		}
+	}
 	switch {
 	case !k.repair:
 		k.differ(k.sp.info.Name, k.key, s.Version, "only the source has it")
@@ -148,7 +153,7 @@ func (k *keyPass) missing(ctx context.Context, s *mainstem.Record, before bool) 
 		k.differ(k.sp.info.Name, k.key, s.Version, "only the source has it, and the target has later ones")
 		return nil
 	}
-	if k.sp.info.Policy.History == 1 {
+	if k.sp.work.History == 1 {
 		k.gone = nil // superseded
 	}
 	k.removals(true)

@@ -292,7 +292,7 @@ func (w *writer) alter(ctx context.Context, sp *space, p mainstem.Policy) error 
 func (c *Copy) workPolicy(sp *space) mainstem.Policy {
 	p := sp.info.Policy
 	p.MaxBytes = 0
-	if c.report.Resumed && p.History > 1 {
+	if c.report.Resumed && p.History > 0 {
 		p.History = mainstem.MaxHistory
 	}
 	return p

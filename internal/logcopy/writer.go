@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // writer puts records into the target: one batch for each time at which the source
@@ -239,16 +240,14 @@ func (w *writer) commit(ctx context.Context, b *mainstem.Batch, position mainste
 	return r, nil
 }
 
-// How often, and after how long at first, a commit is tried again that the target
-// could not take at the moment.
-const (
-	commitTries = 8
-	commitWait  = 50 * time.Millisecond
-)
+// commitTries is how often a commit is tried that the target cannot take at the moment.
+const commitTries = 8
+
+// commitAgain is the pause between those tries.
+var commitAgain = backoff.Policy{First: 50 * time.Millisecond, Max: 10 * time.Second}
 
 func (w *writer) attempt(ctx context.Context, b *mainstem.Batch) (r mainstem.Receipt, err error) {
-	wait := commitWait
-	for range commitTries {
+	for tries := 1; tries <= commitTries; tries++ {
 		r, err = w.to.Commit(ctx, b)
 		if err == nil || ctx.Err() != nil {
 			return r, err
@@ -257,12 +256,9 @@ func (w *writer) attempt(ctx context.Context, b *mainstem.Batch) (r mainstem.Rec
 		if !unknown && !errors.Is(err, mainstem.ErrUnavailable) {
 			return r, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !commitAgain.Wait(ctx, tries) {
 			return r, err
 		}
-		wait *= 2
 		if unknown {
 			if written, gerr := w.wasWritten(ctx); gerr == nil && written {
 				return mainstem.Receipt{}, nil
