@@ -158,15 +158,15 @@ func TestKilled(t *testing.T) {
 // TestServerKilled kills the server under the program, again and again.
 func TestServerKilled(t *testing.T) {
 	dir, listen := t.TempDir(), freeAddress(t)
-	server, _ := play(t, "serve", dir, listen)
+	child, _ := play(t, "serve", dir, listen)
 	client, out := play(t, "import", "http://"+listen, "")
 	done := make(chan error, 1)
 	go func() { done <- client.Wait() }()
 	for kills := 0; ; kills++ {
 		select {
 		case err := <-done:
-			server.Process.Kill()
-			server.Wait()
+			child.Process.Kill()
+			child.Wait()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -174,9 +174,9 @@ func TestServerKilled(t *testing.T) {
 			verify(t, dir)
 			return
 		case <-time.After(moment(kills)):
-			server.Process.Kill()
-			server.Wait()
-			server, _ = play(t, "serve", dir, listen)
+			child.Process.Kill()
+			child.Wait()
+			child, _ = play(t, "serve", dir, listen)
 		}
 	}
 }

@@ -20,7 +20,7 @@ const anything = "*"
 const protobuf = "google.golang.org/protobuf"
 
 // Layers is the import table. Every folder with Go code is in one layer. Views
-// never import engines and engines never import views: only the node, the
+// never import engines and engines never import views: only package server, the
 // command and tests bring them together.
 var Layers = []Layer{
 	{
@@ -29,10 +29,16 @@ var Layers = []Layer{
 		Because: "everything stands on the contract, so it stands on nothing but the standard library",
 	},
 	{
-		Name:    "a codec",
+		Name:    "the codecs",
 		Dirs:    []string{"codec"},
+		Because: "a codec turns values into bytes and knows no log; views import this package, so it links no library",
+	},
+	{
+		Name:    "a codec with a library",
+		Dirs:    []string{"codec/cbor", "codec/msgpack", "codec/protobuf"},
+		May:     []string{"codec"},
 		Libs:    []string{protobuf, "github.com/fxamacker/cbor/v2", "github.com/vmihailenco/msgpack/v5"},
-		Because: "a codec turns values into bytes and knows no log",
+		Because: "each is a leaf: only a program that names it links its library",
 	},
 	{
 		Name:    "the shapes that codecs are measured with",
@@ -43,55 +49,53 @@ var Layers = []Layer{
 	{
 		Name:    "the actor runtime",
 		Dirs:    []string{"actor"},
-		May:     []string{".", "internal/invariants"},
+		May:     []string{".", "internal/backoff", "internal/invariants"},
 		Libs:    []string{"github.com/robfig/cron/v3", "github.com/prometheus/client_golang/prometheus", "go.opentelemetry.io/otel"},
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
 	{
 		Name:    "the network of actors",
 		Dirs:    []string{"actor/cluster"},
-		May:     []string{".", "actor", "codec", "kv", "lease", "internal/invariants"},
-		Libs:    []string{"github.com/google/uuid", "go.opentelemetry.io/otel"},
+		May:     []string{".", "actor", "codec", "kv", "lease", "internal/backoff", "internal/invariants"},
+		Libs:    []string{"go.opentelemetry.io/otel"},
 		Because: "nodes find each other through a bucket of a log, which is the one view that it needs; the runtime does not need the network",
 	},
 	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
-		May:     []string{".", "internal/invariants", "internal/readfile"},
+		May:     []string{".", "internal/backoff", "internal/invariants", "internal/readfile"},
 		Libs:    []string{"github.com/klauspost/compress", "github.com/pierrec/lz4/v4"},
 		Because: "it carries bytes between named nodes and knows nothing of actors",
 	},
 	{
 		Name:    "the kv view",
 		Dirs:    []string{"kv"},
-		May:     []string{".", "codec", "internal/format", "internal/invariants"},
-		Libs:    []string{protobuf},
+		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
 	},
 	{
 		Name:    "leases",
 		Dirs:    []string{"lease"},
-		May:     []string{".", "codec", "kv", "internal/invariants"},
-		Libs:    []string{"github.com/google/uuid"},
+		May:     []string{".", "codec", "kv", "internal/backoff", "internal/invariants", "internal/uuid"},
 		Because: "ownership with fencing is a bucket whose entries expire; several duties need it, so it belongs to none of them",
 	},
 	{
 		Name:    "the buckets of JetStream",
 		Dirs:    []string{"contrib/natskv"},
-		May:     []string{".", "codec", "kv", "internal/invariants", "internal/redact"},
-		Libs:    []string{"github.com/nats-io/nats.go", protobuf},
+		May:     []string{".", "codec", "kv", "internal/backoff", "internal/invariants", "internal/redact", "internal/wake"},
+		Libs:    []string{"github.com/nats-io/nats.go"},
 		Because: "it is the kv view on what others keep in JetStream, where there is no log",
 	},
 	{
 		Name:    "the event view",
 		Dirs:    []string{"event"},
-		May:     []string{".", "codec", "internal/format", "internal/invariants"},
+		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants", "internal/uuid"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
 	},
 	{
 		Name: "the topic view",
 		Dirs: []string{"topic"},
-		May:  []string{".", "codec", "internal/budget", "internal/format", "internal/invariants"},
+		May:  []string{".", "codec", "internal/budget", "internal/follow", "internal/format", "internal/invariants", "internal/uuid", "internal/wake"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/klauspost/compress", "github.com/pierrec/lz4/v4",
@@ -101,7 +105,7 @@ var Layers = []Layer{
 	{
 		Name:    "the alert view",
 		Dirs:    []string{"alert"},
-		May:     []string{".", "codec", "internal/format", "internal/invariants"},
+		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants", "internal/wake"},
 		Libs:    []string{"modernc.org/sqlite", "github.com/alecthomas/participle/v2"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only; SQLite answers queries",
 	},
@@ -121,42 +125,42 @@ var Layers = []Layer{
 	{
 		Name:    "ways into the alert table",
 		Dirs:    []string{"alert/ingest"},
-		May:     []string{".", "alert", "internal/readfile"},
+		May:     []string{".", "alert", "internal/backoff", "internal/budget", "internal/readfile"},
 		Libs:    []string{"gopkg.in/yaml.v3"},
 		Because: "what comes in becomes rows, over a connection or in the same process",
 	},
 	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/readfile", "internal/wallclock"},
-		Libs:    []string{"github.com/cockroachdb/pebble/v2", "github.com/google/uuid", "golang.org/x/sys"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/inuse", "internal/invariants", "internal/readfile", "internal/uuid", "internal/wake", "internal/wallclock"},
+		Libs:    []string{"github.com/cockroachdb/pebble/v2", "golang.org/x/sys"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
 	{
 		Name:    "the remote engine",
 		Dirs:    []string{"engine/remotelog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/redact", "wire/rpc/message", "wire/rpc/mainstem"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/redact", "wire/rpc/message", "wire/rpc/mainstem"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
 	},
 	{
 		Name:    "the engine on JetStream",
 		Dirs:    []string{"engine/natslog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/redact", "internal/wallclock"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/redact", "internal/wake", "internal/wallclock"},
 		Libs:    []string{"github.com/nats-io/nats.go"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
 	{
 		Name:    "the server inside a process",
 		Dirs:    []string{"engine/natslog/embedded"},
-		May:     []string{".", "engine/natslog"},
+		May:     []string{".", "engine/natslog", "internal/inuse"},
 		Libs:    []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 		Because: "who only dials must not link the server",
 	},
 	{
 		Name:    "the engine on PostgreSQL",
 		Dirs:    []string{"engine/pglog"},
-		May:     []string{".", "internal/format", "internal/invariants", "internal/redact", "internal/wallclock"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/redact", "internal/wake", "internal/wallclock"},
 		Libs:    []string{"github.com/jackc/pgx/v5"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
@@ -170,26 +174,45 @@ var Layers = []Layer{
 	{
 		Name:    "a protocol server",
 		Dirs:    []string{"wire"},
-		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
-		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
+		Because: "a server speaks a protocol over the contract and the views; which engine is below is for package server to choose",
+	},
+	{
+		Name:    "the log as topics",
+		Dirs:    []string{"internal/feedtopic"},
+		May:     []string{".", "topic", "internal/follow", "internal/wake"},
+		Libs:    []string{"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin"},
+		Because: "what shows records of the log to Kafka's consumers stands beside its view, and shares this",
+	},
+	{
+		Name:    "event stores as topics",
+		Dirs:    []string{"wire/kafka/eventtopic"},
+		May:     []string{".", "event", "topic", "internal/feedtopic"},
+		Because: "the Kafka server gets it as an option, so that it links what it serves and no more",
+	},
+	{
+		Name:    "tables of alerts as topics",
+		Dirs:    []string{"alert/kafkatopic"},
+		May:     []string{".", "alert", "topic", "internal/feedtopic"},
+		Because: "the Kafka server gets it as an option, so that it links what it serves and no more",
 	},
 	{
 		Name: "the Kafka server",
 		Dirs: []string{"wire/kafka"},
-		May:  []string{".", "alert", "event", "topic", "internal/budget", "internal/format", "internal/invariants"},
+		May:  []string{".", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/xdg-go/scram",
 		},
-		Because: "a server speaks a protocol over the contract and the views; which engine is below is for the node to choose",
+		Because: "a server speaks a protocol over the contract and the views; which engine is below is for package server to choose",
 	},
 	{
 		Name:    "the OMNIbus server",
 		Dirs:    []string{"alert/omnibus"},
-		May:     []string{".", "alert", "internal/budget", "internal/invariants"},
+		May:     []string{".", "alert", "internal/backoff", "internal/budget", "internal/invariants", "internal/wake"},
 		Libs:    []string{"github.com/prometheus/client_golang", "github.com/klauspost/compress"},
-		Because: "a server speaks a protocol over a view; which engine is below is for the node to choose",
+		Because: "a server speaks a protocol over a view; which engine is below is for package server to choose",
 	},
 	{
 		Name:    "the generator of the protocol's code",
@@ -200,19 +223,16 @@ var Layers = []Layer{
 	{
 		Name:    "the server",
 		Dirs:    []string{"server"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "lease", "event", "topic", "engine", "wire", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
+		May:     []string{".", "actor", "alert", "codec", "kv", "lease", "event", "topic", "engine", "wire", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
-		Because: "the node brings engines, views and servers together; only the command and tests stand above it",
+		Because: "it brings engines, views and wires together; only the command and tests stand above it",
 	},
 	{
-		Name: "the command line",
-		Dirs: []string{"cmd"},
-		May:  []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact"},
-		Libs: []string{
-			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "github.com/google/uuid",
-			"github.com/twmb/franz-go/pkg/kgo", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/sasl",
-		},
-		Because: "commands use the node to open a log and the views to work on it, an engine itself only to restore it, and a client to work on a Kafka cluster; servers are the node's business",
+		Name:    "the command line",
+		Dirs:    []string{"cmd"},
+		May:     []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "internal/backoff", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact", "internal/scavenge", "internal/uuid"},
+		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		Because: "commands use package server to open a log and the views to work on it, and an engine itself only to restore it; what serves is the business of package server",
 	},
 	{
 		Name:    "the persisted format",
@@ -229,6 +249,32 @@ var Layers = []Layer{
 		Name:    "the memory budget",
 		Dirs:    []string{"internal/budget"},
 		Because: "whatever takes memory for a client draws from it, so it can import none of them",
+	},
+	{
+		Name:    "pauses",
+		Dirs:    []string{"internal/backoff"},
+		Because: "whatever tries again pauses between its tries, so this one can import none of it",
+	},
+	{
+		Name:    "waiters",
+		Dirs:    []string{"internal/wake"},
+		Because: "whatever lets readers wait for a change uses it, engines and servers alike, so this one can import none of them",
+	},
+	{
+		Name:    "followers",
+		Dirs:    []string{"internal/follow"},
+		May:     []string{".", "internal/backoff"},
+		Because: "views and servers follow logs, so this one knows the contract only",
+	},
+	{
+		Name:    "giving memory back",
+		Dirs:    []string{"internal/scavenge"},
+		Because: "it looks at the whole process, so only the command may call it",
+	},
+	{
+		Name:    "UUIDs",
+		Dirs:    []string{"internal/uuid"},
+		Because: "views, which link no library, and engines name things by them, so this one can import none",
 	},
 	{
 		Name:    "files that are read whole",
@@ -258,8 +304,13 @@ var Layers = []Layer{
 	{
 		Name:    "copying logs",
 		Dirs:    []string{"internal/logcopy"},
-		May:     []string{".", "internal/invariants"},
+		May:     []string{".", "internal/backoff", "internal/invariants"},
 		Because: "it copies from any engine to any other, so it knows the contract only",
+	},
+	{
+		Name:    "helpers of tests",
+		Dirs:    []string{"internal/testkit"},
+		Because: "tests of every package use it, so this one can import none",
 	},
 	{
 		Name:    "servers for tests",
@@ -267,6 +318,12 @@ var Layers = []Layer{
 		May:     []string{"internal/testport"},
 		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"},
 		Because: "they start what others wrote and know nothing of ours",
+	},
+	{
+		Name:    "who has a directory",
+		Dirs:    []string{"internal/inuse"},
+		May:     []string{"."},
+		Because: "every engine in a directory says it in the same words, so this one can import none",
 	},
 	{
 		Name:    "test support",
@@ -279,7 +336,8 @@ var Layers = []Layer{
 		Name:    "an example",
 		Dirs:    []string{"examples"},
 		May:     []string{".", "actor", "alert", "codec", "kv", "event", "topic", "engine", "server", "wire", "enginetest"},
-		Because: "an example shows what a user of the module can write, who cannot import internal packages",
+		Libs:    []string{"github.com/twmb/franz-go/pkg/kgo"},
+		Because: "an example shows what a user of the module can write, who cannot import internal packages; a Kafka client of others reads what it publishes",
 	},
 	{
 		Name:    "the nested modules",

@@ -38,6 +38,7 @@ func document(code string) string { return "Text.\n```go\n" + code + "\n```\n" }
 func TestWhatCompiles(t *testing.T) {
 	for name, code := range map[string]string{
 		"a program":                "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println() }",
+		"a program with a comment": "// Command x is one.\npackage main\n\nimport \"fmt\"\n\nfunc f() int { return 1 }",
 		"statements":               "users, err := kv.Open[string](log, \"users\", nil)\ndefer log.Close()",
 		"declarations":             "type T struct{}\n\nfunc (t *T) Close() error { return nil }\n\nvar _ io.Closer = (*T)(nil)",
 		"both":                     "type T struct{ n int }\n\nfunc (t *T) add(n int) { t.n += n }\n\nt := &T{}\nt.add(3)",

@@ -18,7 +18,7 @@
 //
 // # How to write one
 //
-// A complete program, which begins with a package clause, is compiled as it is.
+// A complete file, whose first code is a package clause, is compiled as it is.
 // Anything else is a fragment: statements, declarations, or both in any order.
 //
 //   - Packages need no import: a name that nothing declares is the package of that name,

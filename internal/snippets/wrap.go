@@ -37,7 +37,7 @@ func parses(s Snippet) *Problem {
 // declarations in front, one a line.
 func source(s Snippet, front []string) (*token.FileSet, *ast.File, error) {
 	code := elide(s.Code)
-	if strings.HasPrefix(strings.TrimSpace(code), "package ") {
+	if lex(code)[0].tok == token.PACKAGE {
 		return parse(fmt.Sprintf("//line %s:%d\n%s", s.Path, s.Line, code))
 	}
 	pieces := append(split(s.Before, s.Line), split(code, s.Line)...)
