@@ -53,7 +53,7 @@ func importRules() []Rule {
 		{
 			Name:    "import-table",
 			Because: "the import table (Layers) is the architecture; a shortcut through it ties an engine to a view for ever",
-			Instead: "hand the value in from the node, the command or the test; if the table is wrong, change it and record why in docs/decisions",
+			Instead: "hand the value in from the server, the command or the test; if the table is wrong, change it and record why in docs/decisions",
 			find:    findImportsOutsideTable(Layers),
 		},
 		{

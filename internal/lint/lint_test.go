@@ -2,7 +2,9 @@ package lint
 
 import (
 	"os"
+	"path"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -70,6 +72,37 @@ func TestLayersExist(t *testing.T) {
 		for _, dir := range slices.Concat(l.Dirs, l.May) {
 			if !known(dir) {
 				t.Errorf("layer %s names the folder %s, which holds no Go code", l.Name, dir)
+			}
+		}
+	}
+}
+
+// A folder in which a word was renamed leaves the list of the word.
+func TestRetiredWordsStillStand(t *testing.T) {
+	tree := load(t)
+	stands := map[string]map[string]bool{} // by the first name of the word and the folder
+	for at, w := range tree.retiredWords {
+		if stands[w.names[0]] == nil {
+			stands[w.names[0]] = map[string]bool{}
+		}
+		stands[w.names[0]][path.Dir(at.path)] = true
+	}
+	for _, w := range retired {
+		for _, dir := range w.left {
+			if !stands[w.names[0]][dir] {
+				t.Errorf("nothing in %s is called %s any more: remove the folder from the list of the word in retired.go", dir, w.names[0])
+			}
+		}
+	}
+}
+
+// The glossary lists every word that is retired.
+func TestGlossaryListsRetiredWords(t *testing.T) {
+	glossary := load(t).Texts[wordsFile]
+	for _, w := range retired {
+		for _, name := range w.names {
+			if !strings.Contains(glossary, "`"+name+"`") {
+				t.Errorf("%s does not list %q", wordsFile, name)
 			}
 		}
 	}

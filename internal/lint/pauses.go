@@ -12,7 +12,7 @@ func pauseRules() []Rule {
 	return []Rule{{
 		Name:    "pause-in-test",
 		Because: "to wait for a timer and nothing else is to sleep",
-		Instead: "testing/synctest, or a select with what the test waits for, or a helper called eventually that asks again",
+		Instead: "testing/synctest, or a select with what the test waits for, internal/testkit, or a helper called eventually that asks again",
 		find:    findPauses,
 	}, {
 		Name:    "eventually-loops",

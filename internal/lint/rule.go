@@ -86,5 +86,5 @@ func Check(t *Tree, rules []Rule, exceptions []Exception) (findings []Finding, s
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return slices.Concat(importRules(), banRules(), pauseRules(), leakRules(), commentRules(), sizeRules(), textRules(), moduleRules())
+	return slices.Concat(importRules(), banRules(), pauseRules(), leakRules(), commentRules(), sizeRules(), textRules(), markdownRules(), wordRules(), moduleRules())
 }

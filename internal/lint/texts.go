@@ -72,7 +72,6 @@ func findMachinePaths(t *Tree, report reporter) {
 }
 
 func findDeadLinks(t *Tree, report reporter) {
-	markdown := func(p string) bool { return written(p) && path.Ext(p) == ".md" }
 	inFence := false
 	for at, line := range t.lines(markdown) {
 		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
