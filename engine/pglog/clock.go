@@ -19,7 +19,8 @@ import (
 // Unless Options give a clock it is that of the server. The process watches it against its
 // own monotonic clock: it asks for the time before every sweep and in between lets its own
 // clock go on. With every call it says what it expects (see [clock.reading]), and the
-// server keeps within a second of that. So a jump has no effect before it was noticed.
+// server goes at most a second beyond that. So a jump forward has no effect before it was
+// noticed. That the clock went back is believed at once, as package wallclock does.
 //
 // A jump forward is first a hold of the wall clock under watch, then published in the
 // tables, so that all processes judge by it. Until it is published, the process goes by
@@ -39,6 +40,10 @@ type clock struct {
 type serverClock struct {
 	base   time.Time
 	offset atomic.Int64 // from the monotonic clock to the server's, ns
+	mu     struct {
+		sync.Mutex               // held while offset changes
+		sent       time.Duration // when the newest answer that counts was asked for
+	}
 }
 
 func (s *serverClock) monotonic() time.Duration { return time.Since(s.base) }
@@ -48,8 +53,15 @@ func (s *serverClock) now() time.Time {
 }
 
 // observe takes into account that the server's clock showed tick at some moment between
-// sent and received.
+// sent and received. An answer that was asked for before the newest one is out of date: the
+// clock may have been set in between.
 func (s *serverClock) observe(tick int64, sent, received time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent < s.mu.sent {
+		return
+	}
+	s.mu.sent = sent
 	s.offset.Store(min(max(s.offset.Load(), tick-int64(received)), tick-int64(sent)))
 }
 

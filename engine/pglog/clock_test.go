@@ -104,8 +104,8 @@ func TestServerClockJumps(t *testing.T) {
 	}
 }
 
-// A server's clock that comes back holds nothing up, whichever process wrote meanwhile. Until
-// a process has looked at the clock it goes on by the time before.
+// A server's clock that comes back holds nothing up. It is believed at once, by processes that
+// have not noticed yet too: what they write is not at the time before.
 func TestServerClockComesBack(t *testing.T) {
 	url := testpostgres.FastDB(t)
 	var out testkit.Lines
@@ -116,8 +116,11 @@ func TestServerClockComesBack(t *testing.T) {
 	log := openAt(t, url, o) // what a clock shows when a log is opened is believed
 	commit(t, log, ttl("ahead", 50*time.Millisecond))
 	aheadClock(t, c, 0)
-	sweep(t, log)
 	commit(t, log, ttl("later", 50*time.Millisecond))
+	if n := value[int](t, c, "SELECT set_backs FROM mainstem.log"); n != 1 {
+		t.Errorf("the first commit after it noted %d set-backs, want 1", n)
+	}
+	sweep(t, log)
 	commit(t, log, ttl("long", time.Hour))
 	testkit.Eventually(t, "both expire", func() bool {
 		sweep(t, log)

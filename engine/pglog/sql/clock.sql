@@ -44,15 +44,6 @@ CREATE TABLE {schema}.moved (
 );
 CREATE INDEX moved_was ON {schema}.moved (was);
 
--- The reading of the clock for a call. The client says what it expects as a negative
--- number: the clock of the server counts as far as it is within a second of that, so
--- that a jump has no effect before the client has noticed it. A positive number is the
--- reading, null believes the server.
-CREATE OR REPLACE FUNCTION {schema}.tick(p_now bigint) RETURNS bigint LANGUAGE sql AS $$
-	SELECT CASE WHEN p_now >= 0 THEN p_now ELSE
-		least(greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint * 1000, -p_now - 1000000000), -p_now + 1000000000) END
-$$;
-
 -- Up to when entries of indexes by time are over at the reading p_now.
 CREATE OR REPLACE FUNCTION {schema}.due(p_now bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
 	SELECT CASE WHEN l.ahead > 0 AND p_now >= l.boundary THEN p_now - l.ahead ELSE p_now END FROM {schema}.log l
