@@ -86,6 +86,7 @@ func TestBarrierTimeout(t *testing.T) {
 		beats := make(chan struct{})
 		go func() { // a lives and does not join
 			defer close(beats)
+			synctest.Wait() // b waits in the barrier
 			for time.Since(start) < testRebalance-time.Second {
 				wantCode(t, "heartbeat", a.beat(), kerr.RebalanceInProgress)
 				time.Sleep(3 * time.Second)
