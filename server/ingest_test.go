@@ -25,33 +25,17 @@ const notification = `{"version":"4","groupKey":"g","status":"firing","receiver"
 	`{"status":"firing","labels":{"alertname":"Disk","instance":"db-2:9100","severity":"critical"},"annotations":{"summary":"full"},` +
 	`"startsAt":"2026-02-03T04:05:06Z","endsAt":"0001-01-01T00:00:00Z"}]}`
 
-// post posts JSON and returns the status and the answer.
+// post posts JSON, unless h says otherwise, and returns the status and the body of the answer.
 func post(t *testing.T, client *http.Client, url, body string, h http.Header) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	if h = h.Clone(); h == nil {
+		h = http.Header{}
 	}
-	for k, v := range h {
-		req.Header[k] = v
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
 	}
-	if req.Host = h.Get("Host"); h.Get("Content-Type") == "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
+	return request(t, client, http.MethodPost, url, body, h)
 }
-
-// short is a client that keeps no connections.
-var short = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // send sends a text by UDP or TCP.
 func send(t *testing.T, network string, at net.Addr, text string) {
@@ -79,7 +63,7 @@ func TestIngestByAllWays(t *testing.T) {
 	if code, body := post(t, short, "http://"+n.WebhookAddr().String()+"/alertmanager", notification, nil); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
-	awaitFigures(t, n,
+	awaitMetrics(t, n,
 		`mainstem_alert_ingest_written_total{source="syslog"} 3`,
 		`mainstem_alert_ingest_received_total{source="syslog"} 3`, `mainstem_alert_ingest_written_total{source="alertmanager"} 1`,
 		`mainstem_alert_ingest_refused_total{reason="unmapped",source="syslog"} 0`, `mainstem_alert_ingest_dropped_total{reason="overflow",source="syslog"} 0`,
@@ -118,7 +102,7 @@ func TestStopWritesWhatWasReceived(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, "all came in", func() bool {
-		return strings.Contains(figures(t, n), fmt.Sprintf(`mainstem_alert_ingest_received_total{source="syslog"} %d`, messages))
+		return strings.Contains(scrape(t, n), fmt.Sprintf(`mainstem_alert_ingest_received_total{source="syslog"} %d`, messages))
 	})
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func TestLostLease(t *testing.T) {
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("before")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	awaitFigures(t, n, "mainstem_kafka_serving 1")
+	awaitMetrics(t, n, "mainstem_kafka_serving 1")
 	conn, err := net.Dial("tcp", n.KafkaAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLostLease(t *testing.T) {
 		}
 		c, err := net.Dial("tcp", n.KafkaAddr().String())
 		if err != nil {
-			return strings.Contains(figures(t, n), "\nmainstem_kafka_serving 0")
+			return strings.Contains(scrape(t, n), "\nmainstem_kafka_serving 0")
 		}
 		c.Close()
 		return false
@@ -114,7 +114,7 @@ func TestLostLease(t *testing.T) {
 	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("a connection of a client survived")
 	}
-	awaitFigures(t, n, "mainstem_kafka_serving 1")
+	awaitMetrics(t, n, "mainstem_kafka_serving 1")
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

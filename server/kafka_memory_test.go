@@ -43,7 +43,7 @@ func fetchUnread(t *testing.T, n *server.Server, name string) {
 // figure returns the value of one line of the figures, 0 if there is none.
 func figure(t *testing.T, n *server.Server, name string) float64 {
 	t.Helper()
-	for line := range strings.Lines(figures(t, n)) {
+	for line := range strings.Lines(scrape(t, n)) {
 		if text, ok := strings.CutPrefix(line, name+" "); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -35,36 +34,22 @@ func kafkaClient(t *testing.T, n *server.Server, o ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-func figures(t *testing.T, n *server.Server) string {
+func scrape(t *testing.T, n *server.Server) string {
 	t.Helper()
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request(t, n.URL()+"/metrics"))
-	if err != nil {
-		t.Fatal(err)
+	status, metrics := get(t, nil, n.URL()+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("%d: %s", status, metrics)
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v: %s", resp.StatusCode, err, b)
-	}
-	return string(b)
+	return metrics
 }
 
-// awaitFigures waits until each of the lines, or a line that begins so, is among the
-// figures: what counts a request does it after the answer, so its client may be quicker.
-func awaitFigures(t *testing.T, n *server.Server, lines ...string) {
+// awaitMetrics waits until each of the lines, or a line that begins so, is among the
+// metrics: what counts a request does it after the answer, so its client may be quicker.
+func awaitMetrics(t *testing.T, n *server.Server, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
-		testkit.Eventually(t, "/metrics has "+line, func() bool { return strings.Contains(figures(t, n), "\n"+line) })
+		testkit.Eventually(t, "/metrics has "+line, func() bool { return strings.Contains(scrape(t, n), "\n"+line) })
 	}
-}
-
-func request(t *testing.T, url string) *http.Request {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestKafka(t *testing.T) {
@@ -97,7 +82,7 @@ func TestKafka(t *testing.T) {
 	if b := meta.Brokers[0]; len(meta.Brokers) != 1 || b.Host != "localhost" || strconv.Itoa(int(b.Port)) != port {
 		t.Errorf("clients are told to connect to %+v, want localhost:%s", meta.Brokers, port)
 	}
-	awaitFigures(t, n,
+	awaitMetrics(t, n,
 		"mainstem_kafka_connections ", "mainstem_kafka_connections_total ", "mainstem_kafka_connections_refused_total 0", "mainstem_kafka_topics_not_created_total 0",
 		`mainstem_kafka_request_seconds_count{api="Produce"} 3`, `mainstem_kafka_request_seconds_count{api="OffsetCommit"} 1`,
 		"mainstem_kafka_produced_records_total 3", "mainstem_kafka_received_bytes_total ", "mainstem_kafka_sent_bytes_total ",
@@ -111,7 +96,7 @@ func TestKafkaIsOffUnlessAskedFor(t *testing.T) {
 	if a := n.KafkaAddr(); a != nil {
 		t.Errorf("it listens on %v", a)
 	}
-	if text := figures(t, n); strings.Contains(text, "mainstem_kafka") {
+	if text := scrape(t, n); strings.Contains(text, "mainstem_kafka") {
 		t.Error("/metrics speaks of Kafka")
 	}
 }

@@ -63,7 +63,7 @@ func TestOmnibus(t *testing.T) {
 	if err := n.Alerts().RunAutomation(t.Context(), "generic_clear"); err != nil {
 		t.Error(err)
 	}
-	awaitFigures(t, n,
+	awaitMetrics(t, n,
 		`mainstem_alert_automation_runs_total{name="new_row"} 1`, `mainstem_alert_automation_enabled{name="expire"} 1`,
 		`mainstem_alert_automation_failures_total{name="generic_clear"} 0`, "mainstem_omnibus_",
 	)

@@ -14,29 +14,6 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// browse sends a request to a server and returns the status and the answer.
-func browse(t *testing.T, method, url, body string, h http.Header) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = h.Clone()
-	if host := h.Get("Host"); host != "" {
-		r.Host = host
-	}
-	resp, err := short.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
-}
-
 const factory = `{"sqlcmd":"delete from alerts.status"}`
 
 // TestNoListenerObeysWebPages walks all listeners of a server, and that of a coordinator,
@@ -74,7 +51,7 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 		for name, value := range map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
 			page := h.Clone()
 			page.Set(name, value)
-			if code, body := browse(t, c.method, c.url, c.body, page); code != http.StatusForbidden || !strings.Contains(body, "web page") {
+			if code, body := request(t, short, c.method, c.url, c.body, page); code != http.StatusForbidden || !strings.Contains(body, "web page") {
 				t.Errorf("%s %s with %s: %d %s", c.method, c.url, name, code, body)
 			}
 		}
@@ -85,7 +62,7 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 			continue // it would do what it asks for
 		}
 		for _, h := range []http.Header{own, h} {
-			if code, body := browse(t, c.method, c.url, `{`, h); code == http.StatusForbidden {
+			if code, body := request(t, short, c.method, c.url, `{`, h); code == http.StatusForbidden {
 				t.Errorf("%s %s with Origin %q: %d %s", c.method, c.url, h.Get("Origin"), code, body)
 			}
 		}
@@ -129,12 +106,12 @@ func TestListenersAnswerToNamesOfThisMachineOnly(t *testing.T) {
 	for _, url := range []string{n.URL(), "http://" + n.OmnibusAddr().String(), "http://" + n.WebhookAddr().String(), p.URL()} {
 		rebound := http.Header{"Host": {"evil.example:80"}, "Origin": {"http://evil.example:80"}, "Sec-Fetch-Site": {"same-origin"}}
 		for _, method := range []string{"GET", "POST"} {
-			if code, body := browse(t, method, url+"/", "", rebound); code != http.StatusForbidden || !strings.Contains(body, "localhost") {
+			if code, body := request(t, short, method, url+"/", "", rebound); code != http.StatusForbidden || !strings.Contains(body, "localhost") {
 				t.Errorf("%s %s: %d %s", method, url, code, body)
 			}
 		}
 		for _, name := range []string{"LocalHost:1", "127.0.0.1", "[::1]:80"} {
-			if code, body := browse(t, "GET", url+"/", "", http.Header{"Host": {name}}); code == http.StatusForbidden {
+			if code, body := request(t, short, "GET", url+"/", "", http.Header{"Host": {name}}); code == http.StatusForbidden {
 				t.Errorf("%s by the name %s: %d %s", url, name, code, body)
 			}
 		}

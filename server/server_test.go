@@ -68,30 +68,41 @@ func put(t *testing.T, log mainstem.Log, key, value string) {
 	}
 }
 
-func get(t *testing.T, h http.Header, url string) (int, string) {
+// short is a client that keeps no connections.
+var short = &http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// request sends a request and returns the status and the body of the answer. A header Host
+// is the host that the request names.
+func request(t *testing.T, client *http.Client, method, url, body string, h http.Header) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, v := range h {
-		req.Header[k] = v
+	if h != nil {
+		r.Header = h.Clone()
 	}
 	if host := h.Get("Host"); host != "" {
-		req.Host = host
+		r.Host = host
 	}
-	tr := &http.Transport{}
-	defer tr.CloseIdleConnections()
-	resp, err := tr.RoundTrip(req)
+	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(answer)
+}
+
+func get(t *testing.T, h http.Header, url string) (int, string) {
+	t.Helper()
+	return request(t, short, http.MethodGet, url, "", h)
 }
 
 func TestHealthAndMetrics(t *testing.T) {
@@ -108,7 +119,7 @@ func TestHealthAndMetrics(t *testing.T) {
 			t.Errorf("%s: %d %s %v", path, code, body, err)
 		}
 	}
-	awaitFigures(t, n,
+	awaitMetrics(t, n,
 		`mainstem_commits_total{result="ok"} 1`, "mainstem_written_records_total 1", "mainstem_written_bytes_total 2",
 		`mainstem_reads_total{method="get"} 1`, `mainstem_read_errors_total{kind="not found",method="get"} 1`,
 		"mainstem_commit_seconds_count 1", "mainstem_batch_writes_sum 1", "mainstem_spaces 1", "mainstem_keys 1",
@@ -116,7 +127,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		`mainstem_rpc_requests_total{procedure="Commit",status="200"} 1`, "go_goroutines", "process_resident_memory_bytes",
 	)
 	get(t, nil, n.URL()+"/mainstem.v1.LogService/SomebodysText")
-	if strings.Contains(figures(t, n), "SomebodysText") {
+	if strings.Contains(scrape(t, n), "SomebodysText") {
 		t.Error("the text of a URL became a label")
 	}
 }
@@ -144,7 +155,7 @@ func TestStopEndsFollowersAndKeepsWhatWasWritten(t *testing.T) {
 		}
 	}()
 	<-following
-	awaitFigures(t, n, "mainstem_followers 1")
+	awaitMetrics(t, n, "mainstem_followers 1")
 	remote := client(t, n, nil)
 	stream := make(chan error, 1)
 	seen := make(chan struct{})
