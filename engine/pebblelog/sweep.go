@@ -22,13 +22,15 @@ import (
 type sweeper struct {
 	l      *Log
 	wake   chan struct{} // capacity 1: sweep now
-	limit  chan struct{} // capacity 1: a space got a limit, which is enforced in SweepEvery
+	rearm  chan struct{} // capacity 1: something is due sooner, or a space got a limit
 	cancel context.CancelFunc
 	done   chan struct{}
 	looked time.Time // at the clock; of run
 	mu     struct {
 		sync.Mutex
-		next int64 // earliest expiry known, unix ns; 0: none
+		// next is the earliest expiry known, unix ns; 0: none. Entries of the index that are
+		// visible while it is set to 0 are found by the sweep that does so; later ones lower it.
+		next int64
 	}
 }
 
@@ -41,13 +43,14 @@ const sweepChunk = 256
 
 func startSweeper(l *Log) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sweeper{l: l, wake: make(chan struct{}, 1), limit: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}), looked: time.Now()}
+	s := &sweeper{l: l, wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}), looked: time.Now()}
 	l.sweeper = s
 	s.poke()
 	go s.run(ctx)
 }
 
-// expiresAt tells the sweeper of a record that expires at the time at, unix ns.
+// expiresAt tells the sweeper of a record that expires at the time at, unix ns, and is
+// visible. It wakes the sweeper when that is due, not at once.
 func (s *sweeper) expiresAt(at int64) {
 	s.mu.Lock()
 	sooner := s.mu.next == 0 || at < s.mu.next
@@ -56,14 +59,23 @@ func (s *sweeper) expiresAt(at int64) {
 	}
 	s.mu.Unlock()
 	if sooner {
-		s.poke()
+		wake.Signal(s.rearm)
 	}
+}
+
+// takeNext returns the earliest expiry known and forgets it.
+func (s *sweeper) takeNext() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.mu.next
+	s.mu.next = 0
+	return next
 }
 
 func (s *sweeper) poke() { wake.Signal(s.wake) }
 
 // limited tells the sweeper that a space got an age or a size limit.
-func (s *sweeper) limited() { wake.Signal(s.limit) }
+func (s *sweeper) limited() { wake.Signal(s.rearm) }
 
 func (s *sweeper) run(ctx context.Context) {
 	defer close(s.done)
@@ -80,7 +92,7 @@ func (s *sweeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.limit:
+		case <-s.rearm:
 			arm()
 			continue
 		case <-s.wake:
@@ -207,13 +219,17 @@ func (l *Log) sweep(ctx context.Context) error {
 
 // sweepExpired handles the first entries of the expiry index that are due.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
+	known := l.sweeper.takeNext()
 	due, next, err := l.dueEntries()
+	if err != nil {
+		next = known
+	}
+	if next != 0 {
+		l.sweeper.expiresAt(next)
+	}
 	if err != nil {
 		return 0, mapError("sweep", err)
 	}
-	l.sweeper.mu.Lock()
-	l.sweeper.mu.next = next
-	l.sweeper.mu.Unlock()
 	if len(due) == 0 {
 		return 0, nil
 	}

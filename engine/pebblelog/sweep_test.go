@@ -51,3 +51,30 @@ func TestLimitIsEnforced(t *testing.T) {
 	write("empty", mainstem.Policy{})
 	swept("empty")
 }
+
+// TestExpiredIsSweptWhenItIsDue has records expire at many moments, some of them while the
+// sweeper removes others. Nobody calls Sweep.
+func TestExpiredIsSweptWhenItIsDue(t *testing.T) {
+	l, err := pebblelog.OpenMemory(&pebblelog.Options{SweepEvery: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for round := range 3 { // nothing is left to be removed when the second one begins
+		for i := range 100 {
+			b := mainstem.NewBatch()
+			b.Ensure("s", mainstem.Policy{NoFeed: true})
+			b.Add(mainstem.Write{Space: "s", Key: fmt.Appendf(nil, "key-%d", i), TTL: time.Duration(1+i%20) * time.Millisecond})
+			if _, err := l.Commit(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		testkit.Succeeds(t, fmt.Sprint("what has expired is removed in round ", round), func() error {
+			info, err := l.Space(t.Context(), "s")
+			if err == nil && info.Records > 0 {
+				err = fmt.Errorf("the space holds %d records", info.Records)
+			}
+			return err
+		})
+	}
+}
