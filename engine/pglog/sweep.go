@@ -22,7 +22,9 @@ type sweeper struct {
 	done   chan struct{}
 	mu     struct {
 		sync.Mutex
-		next int64 // earliest expiry known, unix ns; 0: none
+		// next is the earliest expiry known, unix ns; 0: none. What is committed before it is
+		// set to 0 is found by the query that follows; what is committed later lowers it.
+		next int64
 	}
 }
 
@@ -50,6 +52,15 @@ func (s *sweeper) expiresAt(at int64) {
 	if sooner {
 		s.poke()
 	}
+}
+
+// takeNext returns the earliest expiry known and forgets it.
+func (s *sweeper) takeNext() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.mu.next
+	s.mu.next = 0
+	return next
 }
 
 func (s *sweeper) poke() {
@@ -140,15 +151,17 @@ func (l *Log) sweepNext(ctx context.Context) error {
 	var next *int64
 	var state clockRow
 	published := l.clock.published.Load()
+	known := l.sweeper.takeNext()
 	const text = "SELECT l.clock, l.boundary, l.ahead, l.set_backs, (SELECT min(r.expires) FROM {schema}.record r) FROM {schema}.log l"
 	if err := l.reads.QueryRow(ctx, l.dialect.sql(text)).Scan(&state.newest, &state.boundary, &state.ahead, &state.setBacks, &next); err != nil {
+		if known != 0 {
+			l.sweeper.expiresAt(known)
+		}
 		return l.mapError(ctx, "sweep", err)
 	}
 	l.learn(state, published)
-	l.sweeper.mu.Lock()
-	defer l.sweeper.mu.Unlock()
-	if l.sweeper.mu.next = 0; next != nil {
-		l.sweeper.mu.next = *next + min(state.ahead, math.MaxInt64-*next)
+	if next != nil {
+		l.sweeper.expiresAt(*next + min(state.ahead, math.MaxInt64-*next))
 	}
 	return nil
 }
