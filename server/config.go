@@ -19,7 +19,6 @@ import (
 const (
 	DefaultLog         = "mainstem-data"
 	DefaultListen      = "127.0.0.1:8080"
-	DefaultKafka       = "127.0.0.1:9092" // of mainstem serve; a server that was told nothing serves no Kafka
 	DefaultStopTimeout = 10 * time.Second
 )
 
@@ -55,25 +54,6 @@ type Config struct {
 	BodyTimeout   time.Duration `name:"body-timeout" help:"how long a request may take to arrive" default:"1m" least:"1s"`
 	StallTimeout  time.Duration `name:"stall-timeout" help:"how long a client may take nothing of a response that waits for it" default:"10m" least:"1s"`
 
-	// The Kafka listener; see [kafka.Options] for the limits, of which 0 means the default.
-	Kafka                string        `name:"kafka" unit:"host:port" help:"address of the listener for Kafka clients; empty turns it off"`
-	KafkaAdvertise       string        `name:"kafka-advertise" unit:"host:port" help:"address that Kafka clients are told to connect to" default:"the listener's"`
-	KafkaSASL            string        `name:"kafka-sasl" unit:"mechanisms" help:"plain, scram-sha-256, scram-sha-512: Kafka clients must authenticate by one of these, separated by commas" default:"none"`
-	KafkaAutoCreate      bool          `name:"kafka-auto-create" help:"create a topic that a Kafka client produces to or asks for"`
-	KafkaPartitions      int           `name:"kafka-partitions" help:"partitions of a topic whose creator does not say" default:"1"`
-	KafkaAutoCreateRate  int           `name:"kafka-auto-create-rate" help:"most topics in a minute that are created because Kafka clients name them; clients ask again for others" default:"300"`
-	KafkaAutoCreateTotal int           `name:"kafka-auto-create-topics" help:"number of topics from which on none is created because a Kafka client names it" default:"10000"`
-	KafkaMaxRequest      int           `name:"kafka-max-request" unit:"size" help:"most bytes in a request of a Kafka client" default:"100MiB"`
-	KafkaMaxPending      int           `name:"kafka-max-pending" unit:"size" help:"most bytes of all requests of Kafka clients being read or served, and of all answers to them; both are taken from memory-budget" default:"512MiB"`
-	KafkaMaxConnections  int           `name:"kafka-max-connections" help:"most connections of Kafka clients" default:"10000"`
-	KafkaMaxFetch        int           `name:"kafka-max-fetch" unit:"size" help:"most bytes of records in an answer to a Kafka client" default:"64MiB"`
-	KafkaWriteTimeout    time.Duration `name:"kafka-write-timeout" help:"how long a Kafka client may take nothing of an answer" default:"30s" least:"1s"`
-	KafkaIdleTimeout     time.Duration `name:"kafka-idle-timeout" help:"how long a connection of a Kafka client may be without a request" default:"10m" least:"1s"`
-	KafkaOffsetRetention time.Duration `name:"kafka-offset-retention" help:"how long the offsets of a consumer group without members are kept" default:"168h" least:"1s"`
-	KafkaGroupSession    time.Duration `name:"kafka-group-session" help:"after how long of silence a member of a KIP-848 consumer group is removed" default:"45s" least:"100ms"`
-	KafkaGroupHeartbeat  time.Duration `name:"kafka-group-heartbeat" help:"how often members of KIP-848 consumer groups are told to report" default:"5s" least:"100ms"`
-	KafkaLease           time.Duration `name:"kafka-lease" help:"how long after its last sign of life a server on NATS or PostgreSQL keeps the lease to serve Kafka, of which a log has one" default:"10s" least:"50ms"`
-
 	// The alert tables, and the listener for clients of OMNIbus.
 	Omnibus          string `name:"omnibus" unit:"host:port" help:"address of the HTTP listener for clients of OMNIbus; with it the server keeps alert tables" default:"not"`
 	OmnibusUsers     string `name:"omnibus-users" unit:"file" help:"file of the users of alerts, with roles and hashes of passwords, as mainstem alerts user set makes it; it is read again when it changes" default:"nobody is asked for a password"`
@@ -103,6 +83,10 @@ type Config struct {
 	LogFormat   string        `name:"log-format" unit:"text|json" help:"how the server writes its own log, to standard error"`
 	LogLevel    slog.Level    `name:"log-level" unit:"level" help:"least severity that is logged: debug, info, warn or error"`
 
+	// Components run on the log, in this order. They belong to the server that is opened with
+	// this configuration. Settings of theirs are among [Config.Settings].
+	Components []Component
+
 	// Logger receives what happens. Nil means that nobody wants to know; see [Config.NewLogger].
 	Logger *slog.Logger
 }
@@ -111,7 +95,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
-		KafkaAutoCreate: true, AlertAutomations: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
+		AlertAutomations: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
 	}
 }
 
@@ -145,7 +129,12 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkKafka(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
+	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
+	for _, component := range c.Components {
+		if component, ok := component.(Configured); ok {
+			errs = append(errs, component.Check(c))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: err}
 	}
@@ -154,25 +143,14 @@ func (c *Config) Validate() error {
 
 // checkListen refuses an address that others can reach unless it is protected.
 func (c *Config) checkListen() error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen is %q: want HOST:PORT, as in %s", c.Listen, DefaultListen)
 	}
-	if isLoopback(host) || c.Insecure {
-		return nil
-	}
 	var missing []string
-	if c.TLSCert == "" {
-		missing = append(missing, "TLS (set tls-cert and tls-key)")
-	}
 	if c.Token == "" && c.TokenFile == "" {
 		missing = append(missing, "a token (set token-file)")
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("listen is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure to serve everyone on that network",
-		c.Listen, strings.Join(missing, " and "))
+	return c.CheckReach("listen", c.Listen, missing, "to serve everyone on that network")
 }
 
 func isLoopback(host string) bool {

@@ -68,43 +68,6 @@ func TestListenBeyondLoopback(t *testing.T) {
 	}
 }
 
-func TestKafkaBeyondLoopback(t *testing.T) {
-	full := func(c *Config) { c.TLSCert, c.TLSKey, c.KafkaSASL = "cert", "key", "scram-sha-512, plain" }
-	for _, c := range []struct {
-		kafka   string
-		change  func(*Config)
-		wantErr string
-	}{
-		{kafka: ""},
-		{kafka: "127.0.0.1:0"},
-		{kafka: "localhost:9092"},
-		{kafka: "0.0.0.0:9092", wantErr: "without TLS (set tls-cert and tls-key) and authentication (set kafka-sasl"},
-		{kafka: ":9092", change: func(c *Config) { c.KafkaSASL = "plain" }, wantErr: "without TLS (set tls-cert and tls-key);"},
-		{kafka: "192.0.2.1:9092", change: func(c *Config) { c.TLSCert, c.TLSKey = "cert", "key" }, wantErr: "without authentication"},
-		{kafka: "0.0.0.0:9092", change: full},
-		{kafka: "0.0.0.0:9092", change: func(c *Config) { c.Insecure = true }},
-		{kafka: "9092", wantErr: "kafka is \"9092\": want HOST:PORT"},
-		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaSASL = "gssapi" }, wantErr: "kafka-sasl has \"gssapi\""},
-		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaAdvertise = "broker" }, wantErr: "kafka-advertise is \"broker\""},
-		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaPartitions = 1 << 33 }, wantErr: "kafka-partitions"},
-		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaMaxPending = 1 << 20 }, wantErr: "kafka-max-pending is 1048576"},
-		{kafka: "127.0.0.1:1", change: func(c *Config) { c.KafkaLease = 2 * time.Hour }, wantErr: "kafka-lease is 2h0m0s"},
-	} {
-		cfg := DefaultConfig()
-		cfg.Kafka = c.kafka
-		if c.change != nil {
-			c.change(&cfg)
-		}
-		err := cfg.Validate()
-		switch {
-		case c.wantErr == "" && err != nil:
-			t.Errorf("%q: %v", c.kafka, err)
-		case c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
-			t.Errorf("%q: got %v, want %q", c.kafka, err, c.wantErr)
-		}
-	}
-}
-
 func TestEverySettingReadsWhatItWrites(t *testing.T) {
 	values := map[string]string{
 		"log": "data", "listen": "127.0.0.1:9", "durability": "interval=50ms", "tls-cert": "c", "tls-key": "k", "token": "t",

@@ -314,14 +314,13 @@ func (c *Config) checkSyslog() error {
 		}
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.AlertSyslog)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.AlertSyslog); err != nil {
 		return fmt.Errorf("alert-syslog is %q: want HOST:PORT, as in 127.0.0.1:1514, or nothing to turn it off", c.AlertSyslog)
 	}
 	if c.AlertSyslogCA != "" && c.TLSCert == "" {
 		return errors.New("alert-syslog-ca needs a certificate of the server: set tls-cert and tls-key")
 	}
-	if c.AlertSyslogCA != "" || c.Insecure || isLoopback(host) {
+	if c.AlertSyslogCA != "" || c.Insecure || !Reachable(c.AlertSyslog) {
 		return nil
 	}
 	return fmt.Errorf("alert-syslog is %q, which other machines can reach, and syslog knows neither passwords nor secrecy; "+
@@ -332,13 +331,12 @@ func (c *Config) checkWebhook() error {
 	if c.AlertWebhook == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.AlertWebhook)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.AlertWebhook); err != nil {
 		return fmt.Errorf("alert-webhook is %q: want HOST:PORT, as in 127.0.0.1:9099, or nothing to turn it off", c.AlertWebhook)
 	}
 	var missing []string
 	if c.Token == "" && c.TokenFile == "" && c.OmnibusUsers == "" {
 		missing = append(missing, "a token or users with passwords (set token-file or omnibus-users)")
 	}
-	return c.checkReach("alert-webhook", c.AlertWebhook, host, missing, "to take alerts from everyone on that network")
+	return c.CheckReach("alert-webhook", c.AlertWebhook, missing, "to take alerts from everyone on that network")
 }

@@ -63,7 +63,7 @@ func TestIngestByAllWays(t *testing.T) {
 	if code, body := post(t, short, "http://"+n.WebhookAddr().String()+"/alertmanager", notification, nil); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
-	awaitMetrics(t, n,
+	servertest.AwaitMetrics(t, n.URL(),
 		`mainstem_alert_ingest_written_total{source="syslog"} 3`,
 		`mainstem_alert_ingest_received_total{source="syslog"} 3`, `mainstem_alert_ingest_written_total{source="alertmanager"} 1`,
 		`mainstem_alert_ingest_refused_total{reason="unmapped",source="syslog"} 0`, `mainstem_alert_ingest_dropped_total{reason="overflow",source="syslog"} 0`,
@@ -102,7 +102,7 @@ func TestStopWritesWhatWasReceived(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, "all came in", func() bool {
-		return strings.Contains(scrape(t, n), fmt.Sprintf(`mainstem_alert_ingest_received_total{source="syslog"} %d`, messages))
+		return strings.Contains(servertest.Metrics(t, n.URL()), fmt.Sprintf(`mainstem_alert_ingest_received_total{source="syslog"} %d`, messages))
 	})
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type metrics struct {
 
 // Bounds of the histograms: 10 µs to 10 s, and 1 to 100,000 writes.
 var (
-	secondsBuckets = []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10}
+	secondsBuckets = SecondsBuckets()
 	writesBuckets  = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5}
 )
 

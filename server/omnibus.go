@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -192,28 +191,14 @@ func (c *Config) checkOmnibus() error {
 	if c.Omnibus == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.Omnibus)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Omnibus); err != nil {
 		return fmt.Errorf("omnibus is %q: want HOST:PORT, as in 127.0.0.1:8081, or nothing to turn it off", c.Omnibus)
 	}
 	var missing []string
 	if c.OmnibusUsers == "" {
 		missing = append(missing, "users with passwords (set omnibus-users, and make them with mainstem alerts user set)")
 	}
-	return c.checkReach("omnibus", c.Omnibus, host, missing, "to let everyone on that network change the alerts")
-}
-
-// checkReach refuses an address that others can reach without TLS, or for which
-// something else is missing.
-func (c *Config) checkReach(setting, address, host string, missing []string, otherwise string) error {
-	if c.TLSCert == "" {
-		missing = append([]string{"TLS (set tls-cert and tls-key)"}, missing...)
-	}
-	if isLoopback(host) || c.Insecure || len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure %s",
-		setting, address, strings.Join(missing, " and "), otherwise)
+	return c.CheckReach("omnibus", c.Omnibus, missing, "to let everyone on that network change the alerts")
 }
 
 // automationFigures are what the automations of the alert tables have done, at the

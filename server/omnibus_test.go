@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -63,7 +64,7 @@ func TestOmnibus(t *testing.T) {
 	if err := n.Alerts().RunAutomation(t.Context(), "generic_clear"); err != nil {
 		t.Error(err)
 	}
-	awaitMetrics(t, n,
+	servertest.AwaitMetrics(t, n.URL(),
 		`mainstem_alert_automation_runs_total{name="new_row"} 1`, `mainstem_alert_automation_enabled{name="expire"} 1`,
 		`mainstem_alert_automation_failures_total{name="generic_clear"} 0`, "mainstem_omnibus_",
 	)

@@ -209,3 +209,14 @@ func ClientTLS(ca string) (*tls.Config, error) {
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
+
+// exclusive reports whether no other process can open log meanwhile.
+func exclusive(log mainstem.Log) bool {
+	switch log := log.(type) {
+	case *pebblelog.Log:
+		return true
+	case *embedded.Log:
+		return log.URL() == "" // the NATS server does not listen
+	}
+	return false
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
 const factory = `{"sqlcmd":"delete from alerts.status"}`
@@ -23,8 +24,11 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 64)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	k := kafkaserver.New()
+	k.Config.Listen = "127.0.0.1:0"
 	n := start(t, func(c *server.Config) {
-		c.Kafka, c.Omnibus, c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+		c.Components = []server.Component{k}
+		c.Omnibus, c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 		c.Cluster, c.ClusterSecretFile = "web@127.0.0.1:0", secret
 	})
 	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
@@ -70,7 +74,7 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 || rows[0]["Identifier"] != "kept" {
 		t.Errorf("the alerts are %v", rows)
 	}
-	for _, address := range []net.Addr{n.SyslogAddr(), n.KafkaAddr()} {
+	for _, address := range []net.Addr{n.SyslogAddr(), k.Addr()} {
 		speakHTTP(t, address)
 	}
 	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 {

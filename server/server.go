@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,6 @@ type Server struct {
 	}
 	http    httpPart       // set by Start, as the rest
 	topics  *topic.Catalog // its upkeep
-	kafka   kafkaPart
 	omnibus omnibusPart
 	ingest  ingestPart
 	cluster clusterPart
@@ -81,15 +81,15 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	n.memory = budget.New("process", c.memoryBudget())
 	n.metrics.registry.MustRegister(memoryFigures{n.memory})
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
-	n.parts = []part{
+	n.parts = slices.Concat([]part{
 		{"background", n.startBackground, n.stopBackground},
 		{"alerts", n.startAlerts, n.stopAlerts},
-		{"kafka", n.startKafka, n.stopKafka},
+	}, n.components(), []part{
 		{"omnibus", n.startOmnibus, n.stopOmnibus},
 		{"cluster", n.startCluster, n.stopCluster},
 		{"http", n.startHTTP, n.stopHTTP},
 		{"ingest", n.startIngest, n.stopIngest},
-	}
+	})
 	return n, nil
 }
 
@@ -137,17 +137,8 @@ func (n *Server) Start(ctx context.Context) error {
 // sayServed logs where the server can be reached, and warns of who else can reach it.
 func (n *Server) sayServed() {
 	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
-	if n.kafka.address != nil {
-		served = append(served, "kafka", n.kafka.address.String())
-	}
-	if n.omnibus.address != nil {
-		served = append(served, "omnibus", n.omnibus.address.String())
-	}
-	if n.ingest.syslogAt != nil {
-		served = append(served, "syslog", n.ingest.syslogAt.String())
-	}
-	if n.ingest.webhookAt != nil {
-		served = append(served, "webhook", n.ingest.webhookAt.String())
+	for _, l := range n.listenersLocked() {
+		served = append(served, l.Name, l.Addr.String())
 	}
 	if n.cluster.node != nil {
 		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
@@ -160,12 +151,11 @@ func (n *Server) sayServed() {
 		text             string
 	}{
 		{"listen", c.Listen, n.tls != nil && n.token != "", "other machines can reach this server without TLS or without a token"},
-		{"kafka", c.Kafka, n.tls != nil && c.KafkaSASL != "", "other machines can reach this server's Kafka listener without TLS or without authentication"},
 		{"omnibus", c.Omnibus, n.tls != nil && n.omnibus.users != nil, "other machines can reach and change this server's alerts without TLS or without authentication"},
 		{"alert-syslog", c.AlertSyslog, c.AlertSyslogCA != "", "other machines can raise alerts by syslog, which has no authentication"},
 		{"alert-webhook", c.AlertWebhook, n.tls != nil && n.asksWhoPosts(), "other machines can raise alerts without TLS or without authentication"},
 	} {
-		if host, _, _ := net.SplitHostPort(l.address); l.address != "" && !isLoopback(host) && !l.closed {
+		if Reachable(l.address) && !l.closed {
 			n.logger.Warn(l.text, l.setting, l.address)
 		}
 	}

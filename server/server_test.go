@@ -119,7 +119,7 @@ func TestHealthAndMetrics(t *testing.T) {
 			t.Errorf("%s: %d %s %v", path, code, body, err)
 		}
 	}
-	awaitMetrics(t, n,
+	servertest.AwaitMetrics(t, n.URL(),
 		`mainstem_commits_total{result="ok"} 1`, "mainstem_written_records_total 1", "mainstem_written_bytes_total 2",
 		`mainstem_reads_total{method="get"} 1`, `mainstem_read_errors_total{kind="not found",method="get"} 1`,
 		"mainstem_commit_seconds_count 1", "mainstem_batch_writes_sum 1", "mainstem_spaces 1", "mainstem_keys 1",
@@ -127,7 +127,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		`mainstem_rpc_requests_total{procedure="Commit",status="200"} 1`, "go_goroutines", "process_resident_memory_bytes",
 	)
 	get(t, nil, n.URL()+"/mainstem.v1.LogService/SomebodysText")
-	if strings.Contains(scrape(t, n), "SomebodysText") {
+	if strings.Contains(servertest.Metrics(t, n.URL()), "SomebodysText") {
 		t.Error("the text of a URL became a label")
 	}
 }
@@ -155,7 +155,7 @@ func TestStopEndsFollowersAndKeepsWhatWasWritten(t *testing.T) {
 		}
 	}()
 	<-following
-	awaitMetrics(t, n, "mainstem_followers 1")
+	servertest.AwaitMetrics(t, n.URL(), "mainstem_followers 1")
 	remote := client(t, n, nil)
 	stream := make(chan error, 1)
 	seen := make(chan struct{})

@@ -32,8 +32,17 @@ type Setting struct {
 	value any // pointer to the field
 }
 
-// Settings lists the settings of c in the order in which help texts show them.
-func (c *Config) Settings() []Setting { return settingsOf(c) }
+// Settings lists the settings of c and of its components in the order in which help texts
+// show them.
+func (c *Config) Settings() []Setting {
+	all := settingsOf(c)
+	for _, component := range c.Components {
+		if component, ok := component.(Configured); ok {
+			all = append(all, settingsOf(component.Settings())...)
+		}
+	}
+	return all
+}
 
 // settingsOf returns the settings of a struct, by its pointer. Other types of fields than
 // those of [Setting.Set] are a mistake of the struct, which Set reports.

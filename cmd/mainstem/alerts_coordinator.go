@@ -88,8 +88,7 @@ SIGTERM or SIGINT stops it: running requests may finish within shutdown_timeout.
 
 // coordinatorConfig reads the file; flags win over it.
 func (m *Main) coordinatorConfig(cmd *cobra.Command, f *coordinatorFlags) (*coordinator.Config, error) {
-	// The settings of serve may stand in the same environment: only names are checked.
-	if err := new(server.Config).LoadEnv(m.Env, clientVariables...); err != nil {
+	if err := m.checkEnv(); err != nil {
 		return nil, err
 	}
 	text, err := readfile.All(f.config, maxCoordinatorConfig)

@@ -68,10 +68,10 @@ func contents(t *testing.T, target string) (out []string) {
 // every codec, and commits offsets of a group.
 func produceToKafka(t *testing.T, dir string) {
 	t.Helper()
-	n := startKafkaNode(t, func(c *server.Config) { c.Log = dir })
+	n, k := startKafkaNode(t, dir)
 	for i, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
 		name := fmt.Sprint("codec-", i)
-		client, err := kgo.NewClient(kgo.SeedBrokers(n.KafkaAddr().String()), kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(),
+		client, err := kgo.NewClient(kgo.SeedBrokers(k.Addr().String()), kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(),
 			kgo.ConsumeTopics(name), kgo.ConsumerGroup("readers"), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		if err != nil {
 			t.Fatal(err)

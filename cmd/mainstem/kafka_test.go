@@ -17,15 +17,15 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
-func startKafkaNode(t *testing.T, change func(*server.Config)) *server.Server {
+// startKafkaNode starts a server with a Kafka listener on the log in dir.
+func startKafkaNode(t *testing.T, dir string) (*server.Server, *kafkaserver.Component) {
 	t.Helper()
-	c := server.DefaultConfig()
-	c.Log, c.Listen, c.Kafka = server.Memory, "127.0.0.1:0", "127.0.0.1:0"
-	if change != nil {
-		change(&c)
-	}
+	k, c := kafkaserver.New(), server.DefaultConfig()
+	c.Components = []server.Component{k}
+	c.Log, c.Listen, k.Config.Listen = dir, "127.0.0.1:0", "127.0.0.1:0"
 	n, err := server.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func startKafkaNode(t *testing.T, change func(*server.Config)) *server.Server {
 	if err := n.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return n, k
 }
 
 // kafkaTime is how long one operation of a Kafka client may take: a bound for what hangs.

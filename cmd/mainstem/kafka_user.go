@@ -9,7 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/readfile"
-	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
 // Variables that hold the password of a user, or the name of a file with it.
@@ -52,7 +52,7 @@ func (m *Main) kafkaUserSet() *cobra.Command {
 				return usageError{cmd, err}
 			}
 			return m.withLog(cmd, writing, func(ctx context.Context, log mainstem.Log) error {
-				users := server.KafkaUsers(log)
+				users := kafka.NewUserStore(log)
 				if err := users.Set(ctx, a[0], password); err != nil {
 					return err
 				}
@@ -91,7 +91,7 @@ func (m *Main) kafkaUserDelete() *cobra.Command {
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return m.withLog(cmd, reading, func(ctx context.Context, log mainstem.Log) error {
-				if err := server.KafkaUsers(log).Delete(ctx, a[0]); err != nil {
+				if err := kafka.NewUserStore(log).Delete(ctx, a[0]); err != nil {
 					return err
 				}
 				if m.flags.json {
@@ -119,7 +119,7 @@ func (m *Main) kafkaUserList() *cobra.Command {
 
 // printUsers writes users and how they can authenticate: all, or the one called name.
 func (m *Main) printUsers(ctx context.Context, log mainstem.Log, name string) error {
-	all, err := server.KafkaUsers(log).All(ctx)
+	all, err := kafka.NewUserStore(log).All(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/internal/scavenge"
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
 // configVariable names the configuration file when --config does not.
@@ -90,10 +90,12 @@ func (f *settingFlag) String() string {
 }
 func (f *settingFlag) Type() string { return f.Setting.Type }
 
-// serveConfig is the configuration of a server that was told nothing.
+// serveConfig is the configuration of a server that was told nothing, with all components.
 func serveConfig() server.Config {
+	k := kafkaserver.New()
+	k.Config.Listen = kafkaserver.DefaultListen
 	c := server.DefaultConfig()
-	c.Kafka = server.DefaultKafka
+	c.Components = []server.Component{k}
 	return c
 }
 
@@ -180,17 +182,8 @@ func waitForEnd(ctx context.Context, n *server.Server) error {
 func (m *Main) announce(n *server.Server, c *server.Config) error {
 	if m.flags.json {
 		f := new(fields).add("event", "ready").add("url", n.URL()).add("log", server.Redacted(c.Log)).add("pid", os.Getpid())
-		if a := n.KafkaAddr(); a != nil {
-			f.add("kafka", a.String())
-		}
-		if a := n.OmnibusAddr(); a != nil {
-			f.add("omnibus", a.String())
-		}
-		if a := n.SyslogAddr(); a != nil {
-			f.add("syslog", a.String())
-		}
-		if a := n.WebhookAddr(); a != nil {
-			f.add("webhook", a.String())
+		for _, l := range n.Listeners() {
+			f.add(l.Name, l.Addr.String())
 		}
 		if err := m.object(f); err != nil {
 			return err
@@ -198,18 +191,8 @@ func (m *Main) announce(n *server.Server, c *server.Config) error {
 		return m.flush()
 	}
 	text := fmt.Sprintf("mainstem: serving %s on %s", server.Redacted(c.Log), n.URL())
-	for _, l := range []struct {
-		who string
-		at  net.Addr
-	}{
-		{"Kafka clients", n.KafkaAddr()},
-		{"OMNIbus clients", n.OmnibusAddr()},
-		{"syslog", n.SyslogAddr()},
-		{"Prometheus", n.WebhookAddr()},
-	} {
-		if l.at != nil {
-			text += fmt.Sprintf(", for %s on %s", l.who, l.at)
-		}
+	for _, l := range n.Listeners() {
+		text += fmt.Sprintf(", for %s on %s", l.Clients, l.Addr)
 	}
 	if err := m.line(text); err != nil {
 		return err

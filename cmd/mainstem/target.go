@@ -47,10 +47,16 @@ func (m *Main) withLog(cmd *cobra.Command, a access, do func(ctx context.Context
 	return err
 }
 
+// checkEnv refuses variables that nobody knows. The settings of serve may stand in the same
+// environment.
+func (m *Main) checkEnv() error {
+	c := serveConfig()
+	return c.LoadEnv(m.Env, clientVariables...)
+}
+
 // context applies what flags and variables say about every command.
 func (m *Main) context(parent context.Context) (context.Context, context.CancelFunc, error) {
-	// The settings of serve may stand in the same environment: only names are checked.
-	if err := new(server.Config).LoadEnv(m.Env, clientVariables...); err != nil {
+	if err := m.checkEnv(); err != nil {
 		return nil, nil, configError{err}
 	}
 	g := &m.flags

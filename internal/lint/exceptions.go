@@ -39,7 +39,7 @@ var Exceptions = []Exception{
 	{"background", "enginetest", "the suite is test support: patience bounds each case, and the check after it has none to inherit"},
 	{"background", "internal/testengines/finish.go:finish", "it runs in a Cleanup, when the test's own context has ended"},
 	{"background", "server/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
-	{"background", "server/kafka_metrics.go:kafkaFigures.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
+	{"background", "wire/kafka/kafkaserver/metrics.go:metrics.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
 	{"background", "server/server.go:Open", "what the server runs outlives the call of Open; Stop cancels it"},
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},

@@ -186,6 +186,13 @@ var Layers = []Layer{
 		Because: "what shows records of the log to Kafka's consumers stands beside its view, and shares this",
 	},
 	{
+		Name:    "the Kafka listener of a server",
+		Dirs:    []string{"wire/kafka/kafkaserver"},
+		May:     []string{".", "alert/kafkatopic", "lease", "server", "topic", "wire/kafka", "internal/backoff", "internal/invariants"},
+		Libs:    []string{"github.com/prometheus/client_golang"},
+		Because: "a component knows its protocol and what a server gives it; package server knows no protocol",
+	},
+	{
 		Name:    "event stores as topics",
 		Dirs:    []string{"wire/kafka/eventtopic"},
 		May:     []string{".", "event", "topic", "internal/feedtopic"},
@@ -230,9 +237,9 @@ var Layers = []Layer{
 	{
 		Name:    "the command line",
 		Dirs:    []string{"cmd"},
-		May:     []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "internal/backoff", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact", "internal/scavenge", "internal/uuid"},
+		May:     []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "wire/kafka", "internal/backoff", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact", "internal/scavenge", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
-		Because: "commands use package server to open a log and the views to work on it, and an engine itself only to restore it; what serves is the business of package server",
+		Because: "commands use package server to open a log and the views to work on it, and an engine itself only to restore it; serve chooses the components of the server",
 	},
 	{
 		Name:    "the persisted format",

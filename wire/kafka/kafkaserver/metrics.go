@@ -1,4 +1,4 @@
-package server
+package kafkaserver
 
 import (
 	"context"
@@ -8,16 +8,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
+// lagTimeout bounds what one scrape asks of the groups.
+const lagTimeout = 5 * time.Second
+
 // maxLagSeries bounds the lags of one scrape: every pair of a group and a partition is
-// a series for whoever stores them.
+// a series for the system that stores them.
 const maxLagSeries = 10_000
 
-// kafkaFigures are what a Kafka server counts, and the lags of groups at the time of
+// metrics are what a Kafka server counts, and the lags of groups at the time of
 // the scrape. It is the server's kafka.Metrics.
-type kafkaFigures struct {
+type metrics struct {
 	server atomic.Pointer[kafka.Server] // nil while Kafka is not served
 
 	connections     prometheus.Gauge
@@ -29,20 +33,20 @@ type kafkaFigures struct {
 	records, stored prometheus.Counter
 }
 
-var lagFigure = prometheus.NewDesc("mainstem_kafka_group_lag",
+var lagDesc = prometheus.NewDesc("mainstem_kafka_group_lag",
 	"Offsets between what a consumer group has committed and the end of the partition.", []string{"group", "topic", "partition"}, nil)
 
-var servingFigure = prometheus.NewDesc("mainstem_kafka_serving",
+var servingDesc = prometheus.NewDesc("mainstem_kafka_serving",
 	"1 while Kafka clients are served, 0 while the lease to serve Kafka is lost.", nil, nil)
 
-func newKafkaFigures() *kafkaFigures {
-	return &kafkaFigures{
+func newMetrics() *metrics {
+	return &metrics{
 		connections: prometheus.NewGauge(prometheus.GaugeOpts{Name: "mainstem_kafka_connections", Help: "Connections of Kafka clients now."}),
 		accepted:    counter("mainstem_kafka_connections_total", "Connections of Kafka clients accepted."),
 		refused:     counter("mainstem_kafka_connections_refused_total", "Connections closed at once because there were too many."),
 		notCreated:  counter("mainstem_kafka_topics_not_created_total", "Topics that Kafka clients named and that were not created because of kafka-auto-create-rate, kafka-auto-create-topics or the limit of one request."),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mainstem_kafka_request_seconds", Help: "Time to serve a request of the Kafka protocol by API, waiting for records or members included.", Buckets: secondsBuckets,
+			Name: "mainstem_kafka_request_seconds", Help: "Time to serve a request of the Kafka protocol by API, waiting for records or members included.", Buckets: server.SecondsBuckets(),
 		}, []string{"api"}),
 		in:      counter("mainstem_kafka_received_bytes_total", "Bytes of requests of the Kafka protocol."),
 		out:     counter("mainstem_kafka_sent_bytes_total", "Bytes of answers of the Kafka protocol."),
@@ -52,7 +56,7 @@ func newKafkaFigures() *kafkaFigures {
 }
 
 // Connected implements kafka.Metrics, as the four that follow.
-func (f *kafkaFigures) Connected(change int) {
+func (f *metrics) Connected(change int) {
 	f.connections.Add(float64(change))
 	if change > 0 {
 		f.accepted.Inc()
@@ -60,57 +64,61 @@ func (f *kafkaFigures) Connected(change int) {
 }
 
 // Refused counts a connection that was closed.
-func (f *kafkaFigures) Refused() { f.refused.Inc() }
+func (f *metrics) Refused() { f.refused.Inc() }
 
 // NotCreated counts a topic that was not created.
-func (f *kafkaFigures) NotCreated() { f.notCreated.Inc() }
+func (f *metrics) NotCreated() { f.notCreated.Inc() }
 
 // Served counts a request.
-func (f *kafkaFigures) Served(api string, took time.Duration, in, out int) {
+func (f *metrics) Served(api string, took time.Duration, in, out int) {
 	f.requests.WithLabelValues(api).Observe(took.Seconds())
 	f.in.Add(float64(in))
 	f.out.Add(float64(out))
 }
 
 // Produced counts what a request stored.
-func (f *kafkaFigures) Produced(records, bytes int) {
+func (f *metrics) Produced(records, bytes int) {
 	f.records.Add(float64(records))
 	f.stored.Add(float64(bytes))
 }
 
-func (f *kafkaFigures) collectors() []prometheus.Collector {
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func (f *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{f.connections, f.accepted, f.refused, f.notCreated, f.requests, f.in, f.out, f.records, f.stored}
 }
 
 // Describe implements prometheus.Collector.
-func (f *kafkaFigures) Describe(ch chan<- *prometheus.Desc) {
+func (f *metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range f.collectors() {
 		c.Describe(ch)
 	}
-	ch <- lagFigure
-	ch <- servingFigure
+	ch <- lagDesc
+	ch <- servingDesc
 }
 
 // Collect implements prometheus.Collector.
-func (f *kafkaFigures) Collect(ch chan<- prometheus.Metric) {
+func (f *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range f.collectors() {
 		c.Collect(ch)
 	}
-	server := f.server.Load()
-	if server == nil {
-		ch <- prometheus.MustNewConstMetric(servingFigure, prometheus.GaugeValue, 0)
+	running := f.server.Load()
+	if running == nil {
+		ch <- prometheus.MustNewConstMetric(servingDesc, prometheus.GaugeValue, 0)
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(servingFigure, prometheus.GaugeValue, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ch <- prometheus.MustNewConstMetric(servingDesc, prometheus.GaugeValue, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), lagTimeout)
 	defer cancel()
 	n := 0
-	for lag, err := range server.Lags(ctx) {
+	for lag, err := range running.Lags(ctx) {
 		if err != nil {
-			ch <- prometheus.NewInvalidMetric(lagFigure, err)
+			ch <- prometheus.NewInvalidMetric(lagDesc, err)
 			return
 		}
-		ch <- prometheus.MustNewConstMetric(lagFigure, prometheus.GaugeValue, float64(lag.Offsets()), lag.Group, lag.Topic, strconv.Itoa(int(lag.Partition)))
+		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(lag.Offsets()), lag.Group, lag.Topic, strconv.Itoa(int(lag.Partition)))
 		if n++; n == maxLagSeries {
 			return
 		}

@@ -1,4 +1,4 @@
-package server_test
+package kafkaserver_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,16 +16,63 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/servertest"
-	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
-func kafkaClient(t *testing.T, n *server.Server, o ...kgo.Opt) *kgo.Client {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stopTimeout is longer than any test should need to stop a server.
+const stopTimeout = time.Minute
+
+// change says what a test wants of a server and its Kafka listener.
+type change func(c *server.Config, k *kafkaserver.Config)
+
+// running is a server with a Kafka listener.
+type running struct {
+	*server.Server
+	kafka *kafkaserver.Component
+}
+
+// open opens a server in memory, with a Kafka listener, as change wants it.
+func open(t *testing.T, do change) running {
 	t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(n.KafkaAddr().String()), kgo.RequestRetries(1)}, o...)...)
+	k, c := kafkaserver.New(), server.DefaultConfig()
+	c.Components = []server.Component{k}
+	c.Log, c.Listen, k.Config.Listen = server.Memory, "127.0.0.1:0", "127.0.0.1:0"
+	if do != nil {
+		do(&c, &k.Config)
+	}
+	n, err := server.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return running{n, k}
+}
+
+// start opens a server and starts it. It runs until the test ends.
+func start(t *testing.T, do change) running {
+	t.Helper()
+	n := open(t, do)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func kafkaClient(t *testing.T, n running, o ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(n.kafka.Addr().String()), kgo.RequestRetries(1)}, o...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,26 +80,8 @@ func kafkaClient(t *testing.T, n *server.Server, o ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-func scrape(t *testing.T, n *server.Server) string {
-	t.Helper()
-	status, metrics := get(t, nil, n.URL()+"/metrics")
-	if status != http.StatusOK {
-		t.Fatalf("%d: %s", status, metrics)
-	}
-	return metrics
-}
-
-// awaitMetrics waits until each of the lines, or a line that begins so, is among the
-// metrics: what counts a request does it after the answer, so its client may be quicker.
-func awaitMetrics(t *testing.T, n *server.Server, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		testkit.Eventually(t, "/metrics has "+line, func() bool { return strings.Contains(scrape(t, n), "\n"+line) })
-	}
-}
-
 func TestKafka(t *testing.T) {
-	n := start(t, func(c *server.Config) { c.Kafka, c.KafkaAdvertise, c.KafkaPartitions = "127.0.0.1:0", "localhost:0", 2 })
+	n := start(t, func(_ *server.Config, k *kafkaserver.Config) { k.Advertise, k.Partitions = "localhost:0", 2 })
 	cl := kafkaClient(t, n, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("billing"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DefaultProduceTopic("orders"), kgo.AllowAutoTopicCreation(), kgo.DisableAutoCommit(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -74,7 +102,7 @@ func TestKafka(t *testing.T) {
 	if err := cl.CommitRecords(ctx, got[0]); err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(n.KafkaAddr().String())
+	_, port, _ := net.SplitHostPort(n.kafka.Addr().String())
 	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, cl)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +110,7 @@ func TestKafka(t *testing.T) {
 	if b := meta.Brokers[0]; len(meta.Brokers) != 1 || b.Host != "localhost" || strconv.Itoa(int(b.Port)) != port {
 		t.Errorf("clients are told to connect to %+v, want localhost:%s", meta.Brokers, port)
 	}
-	awaitMetrics(t, n,
+	servertest.AwaitMetrics(t, n.URL(),
 		"mainstem_kafka_connections ", "mainstem_kafka_connections_total ", "mainstem_kafka_connections_refused_total 0", "mainstem_kafka_topics_not_created_total 0",
 		`mainstem_kafka_request_seconds_count{api="Produce"} 3`, `mainstem_kafka_request_seconds_count{api="OffsetCommit"} 1`,
 		"mainstem_kafka_produced_records_total 3", "mainstem_kafka_received_bytes_total ", "mainstem_kafka_sent_bytes_total ",
@@ -92,11 +120,11 @@ func TestKafka(t *testing.T) {
 }
 
 func TestKafkaIsOffUnlessAskedFor(t *testing.T) {
-	n := start(t, nil)
-	if a := n.KafkaAddr(); a != nil {
+	n := start(t, func(_ *server.Config, k *kafkaserver.Config) { k.Listen = "" })
+	if a := n.kafka.Addr(); a != nil {
 		t.Errorf("it listens on %v", a)
 	}
-	if text := scrape(t, n); strings.Contains(text, "mainstem_kafka") {
+	if text := servertest.Metrics(t, n.URL()); strings.Contains(text, "mainstem_kafka") {
 		t.Error("/metrics speaks of Kafka")
 	}
 }
@@ -107,15 +135,9 @@ func TestKafkaAddressTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := server.DefaultConfig()
-	c.Log, c.Listen, c.Kafka = server.Memory, "127.0.0.1:0", l.Addr().String()
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Stop(context.Background())
+	n := open(t, func(_ *server.Config, k *kafkaserver.Config) { k.Listen = l.Addr().String() })
 	err = n.Start(t.Context())
-	if !errors.Is(err, mainstem.ErrUnavailable) || !strings.Contains(err.Error(), "--kafka") || !strings.Contains(err.Error(), c.Kafka) {
+	if !errors.Is(err, mainstem.ErrUnavailable) || !strings.Contains(err.Error(), "--kafka") || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("got %v, want an Unavailable error that names the address and --kafka", err)
 	}
 }
@@ -124,10 +146,10 @@ func TestKafkaAddressTaken(t *testing.T) {
 // was acknowledged is there afterwards.
 func TestKafkaStops(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *server.Server {
-		return start(t, func(c *server.Config) { c.Log, c.Kafka, c.StopTimeout = dir, "127.0.0.1:0", stopTimeout })
+	again := func() running {
+		return start(t, func(c *server.Config, _ *kafkaserver.Config) { c.Log, c.StopTimeout = dir, stopTimeout })
 	}
-	n := open()
+	n := again()
 	cl := kafkaClient(t, n, kgo.ConsumeTopics("t"), kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation(), kgo.FetchMaxWait(time.Minute))
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("kept")).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -140,7 +162,7 @@ func TestKafkaStops(t *testing.T) {
 		t.Errorf("stopping took %v: it waited for a client", took)
 	}
 	cl.Close()
-	n = open()
+	n = again()
 	cl = kafkaClient(t, n, kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	fs := cl.PollFetches(t.Context())
 	if rs := fs.Records(); len(rs) != 1 || string(rs[0].Value) != "kept" {
@@ -155,10 +177,10 @@ func TestKafkaIsSecured(t *testing.T) {
 	if err := servertest.WriteCertificate(cert, key); err != nil {
 		t.Fatal(err)
 	}
-	n := start(t, func(c *server.Config) {
-		c.Kafka, c.KafkaSASL, c.TLSCert, c.TLSKey = "127.0.0.1:0", "scram-sha-512", cert, key
+	n := start(t, func(c *server.Config, k *kafkaserver.Config) {
+		k.SASL, c.TLSCert, c.TLSKey = "scram-sha-512", cert, key
 	})
-	if err := server.KafkaUsers(n.Log()).Set(t.Context(), "ada", "secret"); err != nil {
+	if err := kafka.NewUserStore(n.Log()).Set(t.Context(), "ada", "secret"); err != nil {
 		t.Fatal(err)
 	}
 	pem, err := os.ReadFile(cert)

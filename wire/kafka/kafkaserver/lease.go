@@ -1,4 +1,4 @@
-package server
+package kafkaserver
 
 import (
 	"cmp"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/lease"
 )
@@ -37,28 +35,23 @@ const (
 	leaveTimeout = 2 * time.Second
 )
 
-// leaseKafka takes the lease to serve Kafka. It returns nil for a log that only this
+// takeLease takes the lease to serve Kafka. It returns nil for a log that only this
 // process can open, which needs none. While another server has the lease it waits to see
 // whether that one is alive, at most for its TTL; if it is, the error is Exists and names it.
-func (n *Server) leaseKafka(ctx context.Context) (*lease.Keeper, error) {
-	switch log := n.engine.(type) {
-	case *pebblelog.Log:
+func (k *Component) takeLease(ctx context.Context) (*lease.Keeper, error) {
+	if k.host.Exclusive {
 		return nil, nil
-	case *embedded.Log:
-		if log.URL() == "" { // the NATS server does not listen
-			return nil, nil
-		}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	address := cmp.Or(n.config.KafkaAdvertise, n.config.Kafka)
+	address := cmp.Or(k.Config.Advertise, k.Config.Listen)
 	self := lease.Member{
 		Name: kafkaDuty, Start: uint64(time.Now().UnixNano()),
 		Address: fmt.Sprintf("%s (host %s, process %d)", address, host, os.Getpid()),
 	}
-	k, err := lease.Open(ctx, n.log, self, &lease.Options{Bucket: dutyBucket, TTL: n.config.KafkaLease, Logger: n.logger})
+	keeper, err := lease.Open(ctx, k.host.Log, self, &lease.Options{Bucket: dutyBucket, TTL: k.Config.Lease, Logger: k.host.Logger})
 	if errors.Is(err, lease.ErrHeld) {
 		return nil, &mainstem.Error{
 			Kind: mainstem.KindExists, Op: "serve Kafka", Err: fmt.Errorf("another server does on this log: %w", err),
@@ -68,50 +61,48 @@ func (n *Server) leaseKafka(ctx context.Context) (*lease.Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the lease to serve Kafka: %w", err)
 	}
-	return k, nil
+	return keeper, nil
 }
 
 // watchLease is the goroutine that serves Kafka only as long as this server has the
 // lease. Serving began in session s.
-func (n *Server) watchLease(ctx context.Context, s *lease.Session) {
-	k := &n.kafka
+func (k *Component) watchLease(ctx context.Context, s *lease.Session) {
 	for {
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
 			return
 		}
-		n.logger.Error("the lease to serve Kafka is lost: Kafka clients are disconnected until it is back", "kafka", k.address.String())
+		k.host.Logger.Error("the lease to serve Kafka is lost: Kafka clients are disconnected until it is back", "kafka", k.Addr().String())
 		now, cut := context.WithCancel(ctx)
 		cut()
 		if err := k.close(now); err != nil && !errors.Is(err, mainstem.ErrCanceled) {
-			n.logger.Warn("stopping the Kafka server failed", "error", err)
+			k.host.Logger.Warn("stopping the Kafka server failed", "error", err)
 		}
-		if s = n.serveKafkaAgain(ctx); s == nil {
+		if s = k.serveAgain(ctx); s == nil {
 			return
 		}
 	}
 }
 
-// serveKafkaAgain waits for the lease and serves Kafka. It returns the session in which
+// serveAgain waits for the lease and serves Kafka. It returns the session in which
 // it does, or nil when ctx has ended.
-func (n *Server) serveKafkaAgain(ctx context.Context) *lease.Session {
-	k := &n.kafka
+func (k *Component) serveAgain(ctx context.Context) *lease.Session {
 	for {
 		s, err := k.lease.Session(ctx)
 		if err != nil {
 			return nil
 		}
-		l, err := listenKafka(ctx, k.address.String())
+		l, err := listen(ctx, k.Addr().String())
 		if err == nil {
-			err = n.serveKafka(ctx, l)
+			err = k.serve(ctx, l)
 		}
 		if err == nil {
-			n.logger.Info("the lease to serve Kafka is back: Kafka clients are served", "kafka", k.address.String())
+			k.host.Logger.Info("the lease to serve Kafka is back: Kafka clients are served", "kafka", k.Addr().String())
 			return s
 		}
 		if ctx.Err() == nil {
-			n.logger.Error("Kafka is not served, though this server has the lease", "error", err)
+			k.host.Logger.Error("Kafka is not served, though this server has the lease", "error", err)
 		}
 		if !backoff.Sleep(ctx, k.lease.TTL()/5) {
 			return nil
@@ -119,8 +110,8 @@ func (n *Server) serveKafkaAgain(ctx context.Context) *lease.Session {
 	}
 }
 
-// releaseKafka gives the lease back.
-func (k *kafkaPart) releaseKafka(ctx context.Context) error {
+// release gives the lease back.
+func (k *Component) release(ctx context.Context) error {
 	if k.lease == nil {
 		return nil
 	}

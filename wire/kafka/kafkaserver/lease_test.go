@@ -1,7 +1,6 @@
-package server_test
+package kafkaserver_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -15,11 +14,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
 // duties is the table with the lease to serve Kafka; its values are those of package lease.
@@ -33,29 +34,17 @@ func duties(t *testing.T, log mainstem.Log) *kv.Bucket[map[string]any] {
 }
 
 // onNATS configures a server that serves Kafka on a log that other nodes can open.
-func onNATS(url, advertise string, ttl time.Duration) func(*server.Config) {
-	return func(c *server.Config) {
-		c.Log, c.Kafka, c.KafkaAdvertise, c.KafkaLease = url, "127.0.0.1:0", advertise, ttl
+func onNATS(url, advertise string, ttl time.Duration) change {
+	return func(c *server.Config, k *kafkaserver.Config) {
+		c.Log, k.Advertise, k.Lease = url, advertise, ttl
 	}
 }
 
 func TestSecondServerOfALogServesNoKafka(t *testing.T) {
 	url := testnats.NewServer(t, nil).URL()
 	start(t, onNATS(url, "first.example:9092", 20*time.Second))
-	start(t, func(c *server.Config) { c.Log = url }) // without Kafka there may be many
-	c := server.DefaultConfig()
-	c.Listen = "127.0.0.1:0"
-	onNATS(url, "second.example:9092", 20*time.Second)(&c)
-	second, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := second.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	err = second.Start(t.Context())
+	start(t, func(c *server.Config, k *kafkaserver.Config) { c.Log, k.Listen = url, "" }) // without Kafka there may be many
+	err := open(t, onNATS(url, "second.example:9092", 20*time.Second)).Start(t.Context())
 	host, _ := os.Hostname()
 	holder := "first.example:9092 (host " + host + ", process " + strconv.Itoa(os.Getpid()) + ")"
 	if !errors.Is(err, mainstem.ErrExists) || !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), "--kafka ''") {
@@ -83,8 +72,8 @@ func TestLostLease(t *testing.T) {
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("before")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	awaitMetrics(t, n, "mainstem_kafka_serving 1")
-	conn, err := net.Dial("tcp", n.KafkaAddr().String())
+	servertest.AwaitMetrics(t, n.URL(), "mainstem_kafka_serving 1")
+	conn, err := net.Dial("tcp", n.kafka.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +93,9 @@ func TestLostLease(t *testing.T) {
 		if _, err := table.PutNow(t.Context(), "beat/kafka", map[string]any{"session": 1}); err != nil {
 			t.Fatal(err)
 		}
-		c, err := net.Dial("tcp", n.KafkaAddr().String())
+		c, err := net.Dial("tcp", n.kafka.Addr().String())
 		if err != nil {
-			return strings.Contains(scrape(t, n), "\nmainstem_kafka_serving 0")
+			return strings.Contains(servertest.Metrics(t, n.URL()), "\nmainstem_kafka_serving 0")
 		}
 		c.Close()
 		return false
@@ -114,7 +103,7 @@ func TestLostLease(t *testing.T) {
 	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("a connection of a client survived")
 	}
-	awaitMetrics(t, n, "mainstem_kafka_serving 1")
+	servertest.AwaitMetrics(t, n.URL(), "mainstem_kafka_serving 1")
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("after")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +120,7 @@ func TestLeaseOfAnUnreachableLog(t *testing.T) {
 	nats := testnats.NewServer(t, nil)
 	n := start(t, onNATS(nats.URL(), "", time.Second))
 	accepts := func() bool {
-		c, err := net.Dial("tcp", n.KafkaAddr().String())
+		c, err := net.Dial("tcp", n.kafka.Addr().String())
 		if err == nil {
 			c.Close()
 		}

@@ -1,4 +1,4 @@
-package server_test
+package kafkaserver_test
 
 import (
 	"bytes"
@@ -14,14 +14,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
 // fetchUnread sends a fetch of everything in partition 0 of a topic and reads nothing.
-func fetchUnread(t *testing.T, n *server.Server, name string) {
+func fetchUnread(t *testing.T, n running, name string) {
 	t.Helper()
-	nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", n.KafkaAddr().String())
+	nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", n.kafka.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +42,10 @@ func fetchUnread(t *testing.T, n *server.Server, name string) {
 	}
 }
 
-// figure returns the value of one line of the figures, 0 if there is none.
-func figure(t *testing.T, n *server.Server, name string) float64 {
+// metric returns the value of one line of the metrics, 0 if there is none.
+func metric(t *testing.T, n running, name string) float64 {
 	t.Helper()
-	for line := range strings.Lines(scrape(t, n)) {
+	for line := range strings.Lines(servertest.Metrics(t, n.URL())) {
 		if text, ok := strings.CutPrefix(line, name+" "); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {
@@ -78,7 +80,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 		expands = 2 << 20 // what a small batch decompresses to
 		records = 2
 	)
-	n := start(t, func(c *server.Config) { c.Kafka, c.MemoryBudget = "127.0.0.1:0", limit })
+	n := start(t, func(c *server.Config, _ *kafkaserver.Config) { c.MemoryBudget = limit })
 	producer := kafkaClient(t, n, kgo.ProducerBatchMaxBytes(8<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -94,7 +96,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 		fetchUnread(t, n, "large")
 	}
 	testkit.Eventually(t, "somebody waits for memory", func() bool {
-		return figure(t, n, `mainstem_memory_waiting{budget="kafka answers"}`) > 0
+		return metric(t, n, `mainstem_memory_waiting{budget="kafka answers"}`) > 0
 	})
 	var producers sync.WaitGroup
 	for i := range 8 {
@@ -113,7 +115,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 		stop()
 		got += fs.NumRecords()
 		// One batch may be decompressed beside what is full, see package budget.
-		if used := figure(t, n, `mainstem_memory_used_bytes{budget="process"}`); used > limit+2*expands {
+		if used := metric(t, n, `mainstem_memory_used_bytes{budget="process"}`); used > limit+2*expands {
 			t.Fatalf("%.0f bytes are used", used)
 		}
 	}
@@ -122,7 +124,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 		`mainstem_memory_recalled_total{budget="kafka answers"}`, `mainstem_memory_waited_total{budget="kafka answers"}`,
 		`mainstem_memory_limit_bytes{budget="kafka requests"}`,
 	} {
-		if figure(t, n, name) == 0 {
+		if metric(t, n, name) == 0 {
 			t.Errorf("%s is 0", name)
 		}
 	}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/topic"
+)
+
+// Component is what a server runs on its log: a protocol, for example. Components of
+// [Config.Components] start in their order, after what keeps the log in order and before
+// the HTTP listener, and stop in the reverse order. A component belongs to one server.
+type Component interface {
+	// Name is one word for logs and errors.
+	Name() string
+	// Start begins the work. It returns when clients can reach the component. If it fails,
+	// nothing of it goes on.
+	Start(ctx context.Context, h *Host) error
+	// Stop ends what a successful Start began. It lets requests that are being served end
+	// until ctx does, and cuts the rest.
+	Stop(ctx context.Context) error
+}
+
+// Configured is a component with settings.
+type Configured interface {
+	Component
+	// Settings returns a pointer to a struct whose fields are settings, as those of
+	// [Config]: the tags are those of [Setting].
+	Settings() any
+	// Check reports mistakes in the settings, each naming the setting. c is the
+	// configuration of the server.
+	Check(c *Config) error
+}
+
+// Listening is a component that clients connect to.
+type Listening interface {
+	Component
+	// Listeners returns the addresses, none if it does not listen.
+	Listeners() []Listener
+}
+
+// Listener is an address that clients connect to.
+type Listener struct {
+	Name    string // one word for logs and JSON: "kafka"
+	Clients string // for people: "Kafka clients"
+	Addr    net.Addr
+}
+
+// Host is what a server gives its components. It does not change.
+type Host struct {
+	// Log is the log of the server, which measures its use.
+	Log mainstem.Log
+	// Exclusive says that no other process can open the log meanwhile.
+	Exclusive bool
+	// Topics are the topics of the log. Their upkeep runs.
+	Topics *topic.Catalog
+	// Memory is the budget that all clients of the process share.
+	Memory *budget.Budget
+	// Metrics is where a component registers what it counts. It unregisters that in Stop.
+	Metrics prometheus.Registerer
+	// TLS is the configuration of listeners, nil if the server has no certificate.
+	TLS *tls.Config
+	// Insecure says that everybody may use a listener that other machines can reach.
+	Insecure bool
+	Logger   *slog.Logger
+	// Failed reports that a component ended by itself: the server then ends, too.
+	Failed func(error)
+}
+
+// SecondsBuckets are the bounds of the server's histograms of durations, 10 µs to 10 s.
+func SecondsBuckets() []float64 {
+	return []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10}
+}
+
+// Reachable reports whether other machines can reach a listener at a HOST:PORT.
+func Reachable(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && !isLoopback(host)
+}
+
+// CheckReach refuses an address of a listener that other machines can reach without TLS, or
+// for which something else is missing: kinds of protection, each with what to set. The
+// configuration may say that the network is trusted; otherwise says what that would mean.
+func (c *Config) CheckReach(setting, address string, missing []string, otherwise string) error {
+	if c.TLSCert == "" {
+		missing = append([]string{"TLS (set tls-cert and tls-key)"}, missing...)
+	}
+	if !Reachable(address) || c.Insecure || len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, which other machines can reach, without %s; listen on 127.0.0.1, or set insecure %s",
+		setting, address, strings.Join(missing, " and "), otherwise)
+}
+
+// host is what the components get.
+func (n *Server) host() *Host {
+	return &Host{
+		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory, Metrics: n.metrics.registry,
+		TLS: n.tls, Insecure: n.config.Insecure, Logger: n.logger, Failed: n.fail,
+	}
+}
+
+// components returns the components as parts of the server.
+func (n *Server) components() []part {
+	var parts []part
+	for _, c := range n.config.Components {
+		parts = append(parts, part{c.Name(), func(ctx context.Context) error { return c.Start(ctx, n.host()) }, c.Stop})
+	}
+	return parts
+}
+
+// Listeners returns the addresses that the server listens on for clients, besides that of
+// [Server.URL]: none before Start.
+func (n *Server) Listeners() []Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listenersLocked()
+}
+
+func (n *Server) listenersLocked() []Listener {
+	if n.address == nil {
+		return nil
+	}
+	var all []Listener
+	for _, c := range n.config.Components {
+		if l, ok := c.(Listening); ok {
+			all = append(all, l.Listeners()...)
+		}
+	}
+	return append(all, n.ownListeners()...)
+}
+
+// ownListeners are those of the parts that are no components yet.
+func (n *Server) ownListeners() []Listener {
+	all := []Listener{{"omnibus", "OMNIbus clients", n.omnibus.address}, {"syslog", "syslog", n.ingest.syslogAt}, {"webhook", "Prometheus", n.ingest.webhookAt}}
+	return slices.DeleteFunc(all, func(l Listener) bool { return l.Addr == nil })
+}

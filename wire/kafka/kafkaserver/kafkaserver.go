@@ -1,0 +1,215 @@
+// Package kafkaserver is the Kafka listener of a server, as a component of package server: it
+// serves topics, and event stores and alert tables as topics to read, to Kafka clients.
+//
+//	k := kafkaserver.New()
+//	k.Config.Listen = kafkaserver.DefaultListen
+//	c := server.DefaultConfig()
+//	c.Components = append(c.Components, k)
+//	s, err := server.Open(ctx, c)
+//
+// A log has one server for Kafka clients: on one that several processes can open, the
+// component takes a lease first and serves only while it has it. See lease.go.
+package kafkaserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/kafkatopic"
+	"github.com/mainstemdev/mainstem/lease"
+	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/kafka"
+	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
+)
+
+// Component is the Kafka listener of a server. It belongs to one server; its methods may be
+// called from many goroutines.
+type Component struct {
+	// Config must not change after the server was opened.
+	Config Config
+
+	host     *server.Host
+	metrics  *metrics
+	lease    *lease.Keeper      // nil for a log that needs none
+	unwatch  context.CancelFunc // ends the goroutine that watches the lease
+	watching sync.WaitGroup     // that goroutine
+	mu       struct {
+		sync.Mutex
+		address net.Addr // nil if it does not listen; the same whenever it listens again
+	}
+
+	// Start sets these, then the goroutine that watches the lease, and after it Stop.
+	server   *kafka.Server // nil while Kafka is not served
+	sources  []source
+	finished chan struct{} // closed when the listener's goroutine has ended
+}
+
+// source shows what is no topic as topics.
+type source interface {
+	topic.Source
+	Close() error
+}
+
+var (
+	_ server.Configured = (*Component)(nil)
+	_ server.Listening  = (*Component)(nil)
+)
+
+// New returns a component that does not listen until its Config says where.
+func New() *Component { return &Component{Config: Config{AutoCreate: true}} }
+
+// Name implements [server.Component].
+func (k *Component) Name() string { return "kafka" }
+
+// Settings implements [server.Configured].
+func (k *Component) Settings() any { return &k.Config }
+
+// Addr returns the address that it listens on, nil before Start and if Kafka is off.
+func (k *Component) Addr() net.Addr {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.address
+}
+
+func (k *Component) setAddr(a net.Addr) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.address = a
+}
+
+// Listeners implements [server.Listening].
+func (k *Component) Listeners() []server.Listener {
+	if a := k.Addr(); a != nil {
+		return []server.Listener{{Name: "kafka", Clients: "Kafka clients", Addr: a}}
+	}
+	return nil
+}
+
+// Start takes the lease, if the log needs one, and begins to listen before it returns, so
+// that a server that started can be reached.
+func (k *Component) Start(ctx context.Context, h *server.Host) error {
+	if k.Config.Listen == "" {
+		return nil
+	}
+	k.host = h
+	var err error
+	if k.lease, err = k.takeLease(ctx); err != nil {
+		return err
+	}
+	k.metrics = newMetrics()
+	var session *lease.Session
+	if k.lease != nil {
+		session, err = k.lease.Session(ctx)
+	}
+	var l net.Listener
+	if err == nil {
+		l, err = listen(ctx, k.Config.Listen)
+	}
+	if err == nil {
+		err = k.serve(ctx, l)
+	}
+	if err != nil {
+		return errors.Join(err, k.release(ctx))
+	}
+	k.setAddr(l.Addr())
+	h.Metrics.MustRegister(k.metrics)
+	if session != nil {
+		var watching context.Context
+		watching, k.unwatch = context.WithCancel(context.WithoutCancel(ctx))
+		k.watching.Go(func() { k.watchLease(watching, session) })
+	}
+	if server.Reachable(k.Config.Listen) && (h.TLS == nil || k.Config.SASL == "") {
+		h.Logger.Warn("other machines can reach this server's Kafka listener without TLS or without authentication", "kafka", k.Config.Listen)
+	}
+	return nil
+}
+
+// serve serves Kafka clients on l, which it closes in the end.
+func (k *Component) serve(ctx context.Context, l net.Listener) error {
+	c, h := &k.Config, k.host
+	sources := []source{
+		eventtopic.Open(h.Log, &eventtopic.Options{Logger: h.Logger}),
+		kafkatopic.Open(h.Log, &kafkatopic.Options{Logger: h.Logger}),
+	}
+	o := c.options()
+	for _, s := range sources {
+		o.Sources = append(o.Sources, s)
+	}
+	o.Memory, o.Logger, o.Metrics = h.Memory, h.Logger, k.metrics
+	s, err := kafka.New(ctx, h.Topics, o)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start the Kafka server: %w", err), l.Close(), closeAll(sources))
+	}
+	finished := make(chan struct{})
+	k.server, k.sources, k.finished = s, sources, finished
+	k.metrics.server.Store(s)
+	as := &kafka.Listener{Advertise: c.Advertise, Mechanisms: c.mechanisms()}
+	if h.TLS != nil {
+		as.TLS = h.TLS.Clone()
+	}
+	go func() {
+		defer close(finished)
+		if err := s.Serve(l, as); err != nil {
+			h.Failed(fmt.Errorf("kafka listener: %w", err))
+		}
+	}()
+	return nil
+}
+
+func closeAll(sources []source) error {
+	var errs []error
+	for _, s := range sources {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	e := &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: "listen for Kafka clients on " + address, Err: err,
+		Hint: "choose another address with --kafka, or turn it off with --kafka ''",
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		e.Hint = "another server, perhaps a Kafka broker, has that address: " + e.Hint
+	}
+	return nil, e
+}
+
+// close stops listening, lets requests that are being served end until ctx does, and
+// cuts the rest.
+func (k *Component) close(ctx context.Context) error {
+	if k.server == nil {
+		return nil
+	}
+	k.metrics.server.Store(nil)
+	err := k.server.Shutdown(ctx)
+	<-k.finished
+	k.server = nil
+	return errors.Join(err, closeAll(k.sources))
+}
+
+// Stop stops serving Kafka and gives the lease back.
+func (k *Component) Stop(ctx context.Context) error {
+	if k.Addr() == nil {
+		return nil
+	}
+	if k.lease != nil {
+		k.unwatch()
+		k.watching.Wait()
+	}
+	k.host.Metrics.Unregister(k.metrics)
+	err := errors.Join(k.close(ctx), k.release(ctx))
+	k.setAddr(nil)
+	return err
+}
