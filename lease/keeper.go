@@ -109,20 +109,23 @@ func (k *Keeper) awaitSelf(ctx context.Context, s *Session) error {
 // have ended before; what goes on is fenced off. If the log cannot be reached, the others find out after the TTL.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
-	again, s := k.mu.closing, k.mu.session
+	again := k.mu.closing
 	k.mu.closing = true
 	k.mu.Unlock()
-	if s != nil && !again {
+	// First the context, then the session: keep would take a session that ends while the
+	// context lasts for one that was lost, and drop it, and leave would not know of it. And
+	// keep begins no session after the context has ended without ending it, so that the one
+	// that is ended here is the last.
+	k.cancel()
+	if s := k.session(); s != nil && !again {
 		s.end()
 	}
-	k.cancel()
 	k.done.Wait()
-	s = k.session() // it may have been renewed by another meanwhile
+	s := k.session()
 	k.install(nil)
 	if s == nil || again {
 		return nil
 	}
-	s.end()
 	return k.leave(ctx, s)
 }
 
