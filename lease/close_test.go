@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -21,6 +22,56 @@ func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 					t.Fatalf("%s after Close: %v, want NotFound", key, err)
 				}
 			}
+		}
+	})
+}
+
+// lateAnswers carries out a commit at once, and answers when it may.
+type lateAnswers struct {
+	mainstem.Log
+	done   chan struct{} // gets a value when the commit was carried out
+	answer chan struct{}
+}
+
+func (l *lateAnswers) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.Log.Commit(ctx, b)
+	select {
+	case l.done <- struct{}{}:
+		<-l.answer
+	default:
+	}
+	return r, err
+}
+
+// A lease that is being released is gone from the log before the session knows. That
+// keeps no member from leaving.
+func TestCloseBesideRelease(t *testing.T) {
+	virtual(t, func(t *testing.T, log mainstem.Log) {
+		late := &lateAnswers{Log: log, done: make(chan struct{}), answer: make(chan struct{})}
+		a := join(t, late, "a", 1)
+		k, err := a.Acquire(t.Context(), "k", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Acquire(t.Context(), "other", ""); err != nil {
+			t.Fatal(err)
+		}
+		released := make(chan error)
+		go func() { released <- k.Release(t.Context()) }()
+		<-late.done
+		leave(t, a)
+		if _, err := log.Get(t.Context(), a.Space(), []byte("member/a")); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("the member after Close: %v, want NotFound", err)
+		}
+		b := join(t, log, "b", 1)
+		for _, key := range []string{"k", "other"} {
+			if _, err := b.Acquire(t.Context(), key, ""); err != nil {
+				t.Errorf("Acquire of %s after its owner has left: %v", key, err)
+			}
+		}
+		close(late.answer)
+		if err := <-released; err != nil {
+			t.Error(err)
 		}
 	})
 }

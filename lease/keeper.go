@@ -129,18 +129,30 @@ func (k *Keeper) Close(ctx context.Context) error {
 	return k.leave(ctx, s)
 }
 
-// leave removes the records of a session.
+// leave removes the records of a session, in one batch if it can.
 func (k *Keeper) leave(ctx context.Context, s *Session) error {
-	b := mainstem.NewBatch()
-	k.bucket.Delete(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
-	k.bucket.Delete(b, beatPrefix+k.self.Name)
-	for key, l := range s.owned() {
-		k.bucket.Delete(b, leasePrefix+key, kv.IfRevision(kv.Revision(l.epoch)))
+	err := k.remove(ctx, s, s.owned())
+	if errors.Is(err, mainstem.ErrConflict) {
+		// A lease may be gone whose Release has not returned yet. The records of leases
+		// mean nothing without that of their session: the others sweep those that stay.
+		err = k.remove(ctx, s, nil)
 	}
-	_, err := k.log.Commit(ctx, b)
 	if errors.Is(err, mainstem.ErrConflict) {
 		return nil // it was over already: the others clean up
 	}
+	return err
+}
+
+// remove deletes the records of a session and of those leases, or fails with Conflict
+// if one of them is another's.
+func (k *Keeper) remove(ctx context.Context, s *Session, leases map[string]*Lease) error {
+	b := mainstem.NewBatch()
+	k.bucket.Delete(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
+	k.bucket.Delete(b, beatPrefix+k.self.Name)
+	for key, l := range leases {
+		k.bucket.Delete(b, leasePrefix+key, kv.IfRevision(kv.Revision(l.epoch)))
+	}
+	_, err := k.log.Commit(ctx, b)
 	return err
 }
 
