@@ -3,9 +3,12 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // Close removes the member whichever of the keeper's goroutines first sees the session end.
@@ -72,6 +75,31 @@ func TestCloseBesideRelease(t *testing.T) {
 		close(late.answer)
 		if err := <-released; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// deaf is a log whose feed says nothing.
+type deaf struct{ mainstem.Log }
+
+func (d deaf) Feed(ctx context.Context, _ mainstem.Filter) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		<-ctx.Done()
+		yield(mainstem.Record{}, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "feed", Err: ctx.Err()})
+	}
+}
+
+// Open that gives up when it has a session already ends it, and does not wait until it is over.
+func TestOpenThatGivesUpEndsItsSession(t *testing.T) {
+	virtual(t, func(t *testing.T, log mainstem.Log) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := lease.Open(ctx, deaf{log}, lease.Member{Name: "a"}, &lease.Options{TTL: ttl}); !errors.Is(err, mainstem.ErrCanceled) {
+			t.Errorf("Open: %v, want Canceled", err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Open took %v, want 1s", took)
 		}
 	})
 }

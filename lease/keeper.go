@@ -59,8 +59,7 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	k.done.Go(k.watch)
 	if err := k.begin(ctx); err != nil {
-		k.cancel()
-		k.done.Wait()
+		_ = k.Close(ctx) // it may have a session, which the others take for over after the TTL if ctx has ended
 		return nil, err
 	}
 	k.done.Go(k.reap)
