@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -61,35 +62,42 @@ func Register[M any](ctx context.Context, k *lease.Keeper, name string, ref acto
 		return nil, err
 	}
 	n := &Name{lease: l, done: make(chan struct{})}
-	go n.watch(context.WithoutCancel(ctx), ref)
+	go n.watch(k.Context(), ref)
 	return n, nil
 }
 
-// watch releases the name when the actor has ended.
+// watch releases the name when the actor has ended. Its context is the keeper's: Release
+// itself ends the lease before it writes.
 func (n *Name) watch(ctx context.Context, ref actor.AnyRef) {
 	defer close(n.done)
-	ctx, cancel := context.WithCancel(ctx)
+	leased, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
 		case <-n.lease.Done():
 			cancel()
-		case <-ctx.Done():
+		case <-leased.Done():
 		}
 	}()
-	if _, err := actor.Wait(ctx, ref); err == nil {
-		_ = n.lease.Release(ctx) // if the log cannot be reached, the session ends too
+	if _, err := actor.Wait(leased, ref); err == nil {
+		_ = n.lease.Release(ctx) // if the log cannot be reached, the name is free when the session is over
 	}
 }
 
 // Lease returns the lease that the name is: its epoch, and what fences writes.
 func (n *Name) Lease() *lease.Lease { return n.lease }
 
-// Release frees the name.
+// Release frees the name. If that goes on already, because the actor has ended, it waits
+// for it.
 func (n *Name) Release(ctx context.Context) error {
+	began := time.Now()
 	err := n.lease.Release(ctx)
-	<-n.done
-	return err
+	select {
+	case <-n.done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, mainstem.Ended(ctx, "release the name", began, "the log that holds it"))
+	}
 }
 
 // Lookup returns the actor that has a name, on whatever node, as far as k has seen.

@@ -45,6 +45,36 @@ func worker(t *testing.T, node *actor.Node) actor.Ref[job] {
 	return r
 }
 
+// slow is a log whose commits let everything else happen first that can.
+type slow struct{ mainstem.Log }
+
+func (l slow) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	synctest.Wait()
+	return l.Log.Commit(ctx, b)
+}
+
+func TestTheNameOfAnActorThatEndsIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		defer log.Close()
+		na, ka := member(t, slow{log}, "a")
+		nb, kb := member(t, log, "b")
+		printer := worker(t, na)
+		n, err := names.Register(t.Context(), ka, "printer", printer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printer.Kill()
+		<-n.Lease().Done()
+		if err := n.Release(t.Context()); err != nil { // waits for the release that goes on
+			t.Fatal(err)
+		}
+		if _, err := names.Register(t.Context(), kb, "printer", worker(t, nb)); err != nil {
+			t.Errorf("Register after the actor has ended: %v", err)
+		}
+	})
+}
+
 func TestANameHasOneOwnerInTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := model.New(nil)
