@@ -19,6 +19,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{503, 10008, mainstem.KindUnavailable}, // JetStream system temporarily unavailable
 		{500, 10009, mainstem.KindUnavailable}, // JetStream cluster can not handle request
 		{503, 10023, mainstem.KindUnavailable}, // insufficient resources
+		{500, 10049, mainstem.KindUnavailable}, // no store for a stream, while the directory of a deleted one is removed
 		{500, 10118, mainstem.KindUnavailable}, // stream is offline
 		{429, 10167, mainstem.KindUnavailable}, // too many requests
 		{400, 10202, mainstem.KindUnavailable}, // cluster member change is in progress
