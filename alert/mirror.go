@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/mainstemdev/mainstem/alert/osql"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // mirror is the rows of all tables in a SQLite database in memory. One
@@ -24,7 +25,8 @@ import (
 // The gate makes transactions and the reading of rows exclude each other, as
 // SQLite wants of connections that share pages. A transaction is short: it begins when its
 // rows are in the log already. Nobody waits for a slow reader: before it begins, the
-// writer takes what open results still have to give into memory.
+// writer takes what open results still have to give into memory, or ends those for which
+// there is none.
 //
 // Lock order: gate, cursors.Mutex, cursor.mu.
 type mirror struct {
@@ -37,7 +39,8 @@ type mirror struct {
 		sync.Mutex
 		open map[*cursor]struct{}
 	}
-	maxResult int
+	maxResult int            // bytes of one result that is taken into memory
+	memory    *budget.Budget // of all of them; nil: without a limit
 
 	undo   undo             // of the next transaction; with the gate
 	shapes map[shape]string // of the writer
@@ -49,12 +52,12 @@ var mirrors atomic.Int64
 
 const maxReaders = 8
 
-func openMirror(ctx context.Context, maxResult int) (m *mirror, err error) {
+func openMirror(ctx context.Context, maxResult int, memory *budget.Budget) (m *mirror, err error) {
 	if err := register(); err != nil {
 		return nil, broken("registering functions with SQLite", err)
 	}
 	n := min(maxReaders, max(2, runtime.GOMAXPROCS(0)))
-	m = &mirror{readers: make(chan *conn, n), maxResult: maxResult, undo: undoable, shapes: map[shape]string{}}
+	m = &mirror{readers: make(chan *conn, n), maxResult: maxResult, memory: memory, undo: undoable, shapes: map[shape]string{}}
 	m.cursors.open = map[*cursor]struct{}{}
 	defer func() {
 		if err != nil {
@@ -195,7 +198,7 @@ func (m *mirror) drainAll() {
 }
 
 // acquire returns a connection for reading. If open results hold them all, one
-// is taken into memory.
+// is taken into memory, or ends for lack of it.
 func (m *mirror) acquire(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-m.readers:

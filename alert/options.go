@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // Options configures [Open]. Nil and zero fields mean the defaults.
@@ -31,6 +32,11 @@ type Options struct {
 	// transaction ends meanwhile: then its rows are taken into memory, and beyond this
 	// the result fails. Default [DefaultMaxResultBytes].
 	MaxResultBytes int
+	// Memory is what the rows of all such results together draw from, at most half of it,
+	// until they are read. A result for which there is none fails, and so does one that is
+	// not read while others need the memory. It may be shared. Nil: only MaxResultBytes
+	// bounds them.
+	Memory *budget.Budget
 	// BatchRows is how many rows a statement changes in one commit; one that
 	// changes more is several commits. Default [DefaultBatchRows].
 	BatchRows int
@@ -73,6 +79,14 @@ func (o *Options) withDefaults() Options {
 	}
 	c.Properties = maps.Clone(c.Properties)
 	return c
+}
+
+// resultMemory returns what results draw from.
+func (o *Options) resultMemory() *budget.Budget {
+	if o.Memory == nil {
+		return nil
+	}
+	return o.Memory.Child("alert results", o.Memory.Limit()/2)
 }
 
 // Validate returns an Invalid error that names every field out of range.

@@ -9,14 +9,18 @@ import (
 	"sync"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
-// prefetch is how many rows a result takes from SQLite at a time.
-const prefetch = 256
+// A result takes rows from SQLite until it has blockRows, or blockBytes of memory.
+const (
+	blockRows  = 256
+	blockBytes = 256 << 10
+)
 
 // Rows is the result of a query: the rows at one moment. It is read by one
 // goroutine at a time and must be closed, unless it was read to its end. Reading
-// slowly holds nobody up: see [Options.MaxResultBytes].
+// slowly holds nobody up: see [Options.MaxResultBytes] and [Options.Memory].
 type Rows struct {
 	h        *header
 	c        *cursor
@@ -114,8 +118,11 @@ func (r *Rows) Collect() ([]Row, error) {
 	return out, nil
 }
 
-// cursor is an open result of SQLite. Rows are taken from it with the gate held,
-// by its reader or, before a transaction ends, by the writer.
+// cursor is an open result of SQLite. Rows are taken from it with the gate held, a block
+// at a time by its reader or, before a transaction begins, all by the writer. What the
+// writer takes counts against the memory for results until the reader has read it. The
+// writer waits for no memory, as everybody waits for the writer: a result for which there
+// is none ends.
 type cursor struct {
 	m     *mirror
 	types []Type
@@ -124,10 +131,17 @@ type cursor struct {
 	conn  *conn       // nil once everything was taken
 	rows  driver.Rows // nil once everything was taken
 	row   []driver.Value
-	ready []Value // rows that were taken and not read
-	at    int
-	bytes int   // in ready
-	err   error // why rows are missing at the end
+	ready []block     // rows that were taken and not read
+	at    int         // of the next value in the first block
+	bytes int         // of ready
+	hold  budget.Hold // for ready, after the writer has taken the rest; empty before
+	err   error       // why rows are missing at the end
+}
+
+// block is rows that were taken together.
+type block struct {
+	values []Value
+	bytes  int // of memory, texts included
 }
 
 // open runs a query and takes its first rows.
@@ -136,7 +150,7 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 	if err != nil {
 		return nil, err
 	}
-	cur := &cursor{m: m, types: types, conn: c, row: make([]driver.Value, len(types))}
+	cur := &cursor{m: m, types: types, conn: c, row: make([]driver.Value, len(types)), hold: m.memory.Hold()}
 	m.gate.RLock()
 	defer m.gate.RUnlock()
 	cur.mu.Lock()
@@ -148,7 +162,7 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 		}
 		return nil, invalid("%w", err)
 	}
-	cur.take(prefetch)
+	cur.take()
 	if cur.err != nil {
 		return nil, cur.err
 	}
@@ -160,26 +174,35 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 	return cur, nil
 }
 
-// take reads up to n rows. The gate and mu are held.
-func (c *cursor) take(n int) {
-	for range n {
+// take reads the next block, and returns what it takes. The gate and mu are held.
+func (c *cursor) take() (bytes int) {
+	var values []Value
+	text := 0
+	for n := 0; n < blockRows && len(values)*valueBytes+text < blockBytes; n++ {
 		err := c.rows.Next(c.row)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				c.err = invalid("%w", err)
 			}
 			c.release()
-			return
+			break
 		}
-		if c.ready == nil {
-			c.ready = make([]Value, 0, firstRows*len(c.row))
+		if values == nil {
+			values = make([]Value, 0, firstRows*len(c.row))
 		}
 		for i := range c.row {
 			v := fromSQL(c.row[i], c.types[i])
-			c.bytes += len(v.s) + valueBytes
-			c.ready = append(c.ready, v)
+			text += len(v.s)
+			values = append(values, v)
 		}
 	}
+	if len(values) == 0 {
+		return 0
+	}
+	bytes = cap(values)*valueBytes + text
+	c.ready = append(c.ready, block{values, bytes})
+	c.bytes += bytes
+	return bytes
 }
 
 // firstRows is how many rows there is room for at first.
@@ -201,18 +224,56 @@ func (c *cursor) release() {
 	c.conn = nil
 }
 
-// drain takes everything that is left. The gate is held.
+// drain takes everything that is left, if there is memory for it: or else the result
+// ends. The gate is held.
 func (c *cursor) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.rows != nil {
-		if c.bytes > c.m.maxResult {
-			c.err = fail(mainstem.KindUnavailable, "the result has more than %d bytes and was read too slowly: ask for less, or raise MaxResultBytes", c.m.maxResult)
-			c.release()
-			return
-		}
-		c.take(prefetch)
+	err := c.keep(c.bytes)
+	for err == nil && c.rows != nil {
+		err = c.keep(c.take())
 	}
+	if err != nil {
+		c.end(err)
+		return
+	}
+	c.hold.OnRecall(c.recalled, nil)
+}
+
+// keep takes memory for n more bytes that are ready. mu is held.
+func (c *cursor) keep(n int) error {
+	const taken = "%d bytes of the result had to be taken into memory because a write began before they were read: "
+	if c.bytes > c.m.maxResult {
+		return fail(mainstem.KindUnavailable, taken+"the limit is %d: ask for less at a time, read faster, or raise MaxResultBytes (of a server, memory-budget)",
+			c.bytes, c.m.maxResult)
+	}
+	if err := c.hold.AcquireNow(int64(n)); err != nil {
+		return fail(mainstem.KindUnavailable, taken+"%w: ask for less at a time, read faster, or raise memory-budget", c.bytes, err)
+	}
+	return nil
+}
+
+// recalled ends a result that is not read, because others wait for its memory.
+func (c *cursor) recalled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.hold.Size(); n > 0 { // else it was read or closed meanwhile
+		c.end(fail(mainstem.KindUnavailable, "nothing of the result was read for %v while others needed the %d bytes of memory that it had: ask for less at a time, read faster, or raise memory-budget",
+			budget.Patience, n))
+	}
+}
+
+// end ends the result with an error. mu is held.
+func (c *cursor) end(err error) {
+	c.err = err
+	c.release()
+	c.discard()
+}
+
+// discard gives back what was not read. mu is held.
+func (c *cursor) discard() {
+	c.ready, c.at, c.bytes = nil, 0, 0
+	c.hold.Release()
 }
 
 // next returns the values of the next row, or io.EOF.
@@ -235,7 +296,7 @@ func (c *cursor) next(ctx context.Context) ([]Value, error) {
 	c.m.gate.RLock()
 	c.mu.Lock()
 	if c.rows != nil { // the writer may have been faster
-		c.take(prefetch)
+		c.take()
 	}
 	gone := c.rows == nil
 	c.mu.Unlock()
@@ -249,18 +310,19 @@ func (c *cursor) next(ctx context.Context) ([]Value, error) {
 // pop takes a row from those that are ready; more reports whether SQLite has
 // more. mu is held. A row without columns does not exist.
 func (c *cursor) pop() (values []Value, more bool) {
-	if n := len(c.types); c.at+n <= len(c.ready) && n > 0 {
-		values = c.ready[c.at : c.at+n : c.at+n]
-		for i := range values {
-			c.bytes -= len(values[i].s) + valueBytes
-		}
-		c.at += n
-		if c.at == len(c.ready) {
-			c.ready, c.at = nil, 0 // the rows belong to the reader now
-		}
-		return values, true
+	n := len(c.types)
+	if n == 0 || len(c.ready) == 0 {
+		return nil, c.rows != nil
 	}
-	return nil, c.rows != nil
+	b := c.ready[0]
+	values = b.values[c.at : c.at+n : c.at+n]
+	if c.at += n; c.at == len(b.values) { // the rows belong to the reader now
+		c.ready[0] = block{}
+		c.ready, c.at, c.bytes = c.ready[1:], 0, c.bytes-b.bytes
+		c.hold.Shrink(int64(b.bytes))
+		c.hold.OnRecall(c.recalled, nil) // the reader goes on
+	}
+	return values, true
 }
 
 func (c *cursor) forget() {
@@ -276,5 +338,5 @@ func (c *cursor) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release()
-	c.ready, c.at = nil, 0
+	c.discard()
 }

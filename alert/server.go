@@ -67,7 +67,7 @@ func Open(ctx context.Context, log mainstem.Log, o *Options) (*Server, error) {
 	s.automations = newAutomations(s.o.Automations, s.started)
 	s.sessions = newSessions()
 	var err error
-	if s.mirror, err = openMirror(ctx, s.o.MaxResultBytes); err != nil {
+	if s.mirror, err = openMirror(ctx, s.o.MaxResultBytes, s.o.resultMemory()); err != nil {
 		return nil, err
 	}
 	if err := s.load(ctx); err != nil {

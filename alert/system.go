@@ -18,10 +18,12 @@ func (ss *Session) describe(t *osql.Table) *Rows {
 		{Name: "Size", Type: osql.Integer, Size: 4}, {Name: "Key", Type: osql.Integer, Size: 4},
 	})
 	c := &cursor{m: ss.s.mirror, types: []Type{osql.Varchar, osql.Varchar, osql.Integer, osql.Integer}}
+	var b block
 	for i := range t.Columns {
 		col := &t.Columns[i]
-		c.ready = append(c.ready, Text(col.Name), Text(col.Type.String()), Int(int64(col.Size)), Bool(col.PrimaryKey))
+		b.values = append(b.values, Text(col.Name), Text(col.Type.String()), Int(int64(col.Size)), Bool(col.PrimaryKey))
 	}
+	c.ready = []block{b}
 	return &Rows{h: h, c: c, ctx: ss.s.quiet}
 }
 

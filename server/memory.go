@@ -124,8 +124,8 @@ var (
 	memoryLimit   = memoryFigure("mainstem_memory_limit_bytes", "Bytes of memory that a budget has.")
 	memoryWaiting = memoryFigure("mainstem_memory_waiting", "Requests, streams and batches that wait for memory.")
 	memoryWaited  = memoryFigure("mainstem_memory_waited_total", "How often somebody had to wait for memory.")
-	memoryRefused = memoryFigure("mainstem_memory_refused_total", "How often a wait ended without memory.")
-	memoryRecalls = memoryFigure("mainstem_memory_recalled_total", "How often a client that did not read was cut because others waited for its memory.")
+	memoryRefused = memoryFigure("mainstem_memory_refused_total", "How often somebody got no memory, after a wait or because it could not wait.")
+	memoryRecalls = memoryFigure("mainstem_memory_recalled_total", "How often a client that did not read was cut because others needed its memory.")
 )
 
 // Describe implements prometheus.Collector.

@@ -35,7 +35,7 @@ func (n *Server) startAlerts(ctx context.Context) error {
 		return err
 	}
 	o := n.config.alertOptions()
-	o.Logger = n.logger
+	o.Logger, o.Memory, o.MaxResultBytes = n.logger, n.memory, int(n.memory.Limit()/4)
 	tables, err := alert.Open(ctx, n.log, o)
 	if err != nil {
 		return fmt.Errorf("open the alert tables: %w", err)

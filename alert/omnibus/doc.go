@@ -65,7 +65,7 @@
 // # Limits
 //
 // Those of [Options]. A large answer takes the memory of one buffer here, and of a
-// result that is read slowly what [alert.Options.MaxResultBytes] allows.
+// result that is read slowly what [alert.Options.MaxResultBytes] and its Memory allow.
 //
 // # Testing
 //

@@ -55,9 +55,12 @@ type site struct {
 func serve(t testing.TB, o *Options) *site {
 	t.Helper()
 	s := &site{t: t, clock: &clock{t: time.Unix(1_700_000_000, 0)}}
+	if o == nil {
+		o = &Options{}
+	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	s.server, err = alert.Open(t.Context(), testengines.Memory(t), &alert.Options{Now: s.clock.now, Every: -1, Logger: logger})
+	s.server, err = alert.Open(t.Context(), testengines.Memory(t), &alert.Options{Now: s.clock.now, Every: -1, Logger: logger, Memory: o.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +69,6 @@ func serve(t testing.TB, o *Options) *site {
 			t.Error(err)
 		}
 	})
-	if o == nil {
-		o = &Options{}
-	}
 	if s.handler, err = New(s.server, o); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Budget struct {
 	stuck   bool      // during one pass of serveLocked: somebody who came earlier wants its room
 
 	waited   uint64 // acquisitions that had to wait
-	refused  uint64 // waits that ended without bytes
+	refused  uint64 // acquisitions that ended without bytes
 	recalled uint64 // holds that were recalled
 }
 
@@ -116,8 +116,8 @@ type Stats struct {
 	Limit   int64  // bytes
 	Used    int64  // bytes; of a parent with those of its children
 	Waiting int    // holds that wait
-	Waited  uint64 // how many acquisitions had to wait since the budget was made
-	Refused uint64 // how many of them ended without bytes
+	Waited  uint64 // acquisitions that had to wait since the budget was made
+	Refused uint64 // acquisitions that ended without bytes: also those that do not wait
 	// Recalled is how many holds the budget recalled, see [Hold.OnRecall].
 	Recalled uint64
 }

@@ -43,15 +43,15 @@
 // hold, by the second exception, and for a budget that is later in the order. It must not
 // wait for an earlier one, nor for another hold of the same one. Then the holders of the
 // last budget always go on, give their bytes back, and so does, in turn, everyone: no cycle
-// is possible. Where that cannot be kept, use [Hold.Try] and do without, or release first
-// and acquire again.
+// is possible. Where that cannot be kept, use [Hold.Try] or [Hold.AcquireNow] and do
+// without, or release first and acquire again.
 //
 // # Recall
 //
 // A holder of the last budget may wait for a client that does not read. While nobody needs
 // its bytes, that does no harm. When a hold has waited for [Patience], the budget recalls
 // one hold after another of those whose holders allow it ([Hold.OnRecall]), the one without
-// progress for longest first.
+// progress for longest first. [Hold.AcquireNow] does so at once, for holders that cannot wait.
 //
 // # Concurrency
 //

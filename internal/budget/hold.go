@@ -1,6 +1,10 @@
 package budget
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // Hold is what somebody has taken from a budget. Get one from [Budget.Hold]; the zero
 // Hold is one of a budget without a limit. A Hold belongs to one goroutine at a time and
@@ -109,6 +113,23 @@ func (b *Budget) wantedLocked() bool {
 	}
 	return false
 }
+
+// AcquireNow takes n more bytes as Try does, for holders that cannot wait. If they are not
+// free, the error is an [*ExhaustedError], and one hold is recalled as if h had waited for
+// [Patience]: its bytes are for those who come next.
+func (h *Hold) AcquireNow(n int64) error {
+	if h.Try(n) {
+		return nil
+	}
+	b, t := h.of, h.of.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.refused++
+	t.recallForLocked(b, h, n, time.Now())
+	return &ExhaustedError{Budget: b.name, Want: n, Used: b.used, Limit: b.limit, Cause: errCannotWait}
+}
+
+var errCannotWait = errors.New("this cannot wait for others to give some back")
 
 // Take takes n more bytes however many there are, for what is in memory already and
 // bounded by something else. The next Acquire waits longer for it.

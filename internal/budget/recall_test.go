@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -131,5 +132,40 @@ func TestRecallGoesOn(t *testing.T) {
 			t.Errorf("%d were recalled", recalled)
 		}
 		h.Release()
+	})
+}
+
+// Who cannot wait gets nothing when nothing is free, but those without progress give way
+// to the next one.
+func TestWhoCannotWaitRecallsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := budget.New("root", 100)
+		b := root.Child("b", 0)
+		var recalled []string
+		recallable(t, root.Child("other", 0), 50, "stalled", &recalled)
+		defer taken(t, b, 50).Release()
+		h := b.Hold()
+		for range 2 {
+			var e *budget.ExhaustedError
+			if err := h.AcquireNow(10); !errors.As(err, &e) || e.Want != 10 || e.Used != 50 || e.Limit != 100 || e.Cause == nil {
+				t.Errorf("%v", err)
+			}
+			synctest.Wait()
+			if len(recalled) > 0 {
+				t.Fatalf("recalled %v before its time", recalled)
+			}
+			time.Sleep(budget.Patience / 2) // of the bubble
+		}
+		if err := h.AcquireNow(10); err == nil {
+			t.Error("there were bytes")
+		}
+		synctest.Wait()
+		if err := h.AcquireNow(10); err != nil || !slices.Equal(recalled, []string{"stalled"}) {
+			t.Errorf("%v, recalled %v", err, recalled)
+		}
+		h.Release()
+		if s := b.Stats()[0]; s.Refused != 3 || s.Waited != 0 || s.Used != 50 {
+			t.Errorf("%+v", s)
+		}
 	})
 }

@@ -105,7 +105,7 @@ var Layers = []Layer{
 	{
 		Name:    "the alert view",
 		Dirs:    []string{"alert"},
-		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants", "internal/wake"},
+		May:     []string{".", "codec", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
 		Libs:    []string{"modernc.org/sqlite", "github.com/alecthomas/participle/v2"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only; SQLite answers queries",
 	},
