@@ -30,7 +30,7 @@ import (
 func Library() kafka.Library {
 	const (
 		noProducer = "its Writer has neither producer ids nor transactions"
-		noMarkers  = "its Reader returns control records as if they were records, and does not look at the list of aborted transactions"
+		noMarkers  = "its Reader returns control records as if they were records, and ignores the list of aborted transactions"
 	)
 	return kafka.Library{
 		Name: "kafka-go", New: func(at kafka.Endpoint) kafka.Client { return client{at} },
