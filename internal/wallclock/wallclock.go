@@ -68,21 +68,41 @@ type state struct {
 // reading is what both clocks showed at one moment, in ns.
 type reading struct{ wall, mono int64 }
 
-// Hold is a jump that was not accepted. A nil Hold is none. It does not change.
+// Hold is a jump that was not accepted, with those before it. A nil Hold is none. It does
+// not change.
 type Hold struct {
 	// Boundary separates readings from before the jump from those after it, unix ns.
 	Boundary int64
-	// Ahead is by how much the clock jumped, ns.
+	// Ahead is by how much the clock jumped in all, ns.
 	Ahead int64
+
+	before *Hold // the jumps before this one that are held, too; nil: none
 }
 
 // At returns the time, unix ns, at which a record is judged that was written at the
-// reading written: now, but without the jump if it is older than that.
+// reading written: now, but without the jumps that it is older than.
 func (h *Hold) At(now, written int64) int64 {
 	if h == nil || written >= h.Boundary || now < h.Boundary {
 		return now
 	}
-	return now - h.Ahead
+	return h.before.At(now-h.by(), written)
+}
+
+// by returns by how much the clock jumped the last time, ns.
+func (h *Hold) by() int64 {
+	if h.before == nil {
+		return h.Ahead
+	}
+	return h.Ahead - h.before.Ahead
+}
+
+// First returns the boundary of the first jump that is held, unix ns: nothing that was
+// written before it is judged by now.
+func (h *Hold) First() int64 {
+	for h.before != nil {
+		h = h.before
+	}
+	return h.Boundary
 }
 
 // Trusted returns now, unix ns, without the jump.
@@ -181,7 +201,7 @@ func (c *Clock) observe(r reading) (*state, bool) {
 // jumpLocked returns the hold after a jump by d, with the one before.
 func (c *Clock) jumpLocked(r reading, d int64, old *Hold) *Hold {
 	c.jumps.Add(1)
-	h := &Hold{Boundary: r.wall - d/2, Ahead: d}
+	h := &Hold{Boundary: r.wall - d/2, Ahead: d, before: old}
 	if old != nil {
 		h.Ahead += old.Ahead
 	}
@@ -190,17 +210,23 @@ func (c *Clock) jumpLocked(r reading, d int64, old *Hold) *Hold {
 	return h
 }
 
-// backLocked returns what is left of a hold when the clock went back by d.
+// backLocked returns what is left of a hold when the clock went back by d: the last jumps are
+// the first to be undone.
 func (c *Clock) backLocked(r reading, d int64, h *Hold) *Hold {
 	c.backs.Add(1)
 	if h == nil {
 		return nil
 	}
-	left := h.Ahead - d
-	if left > int64(MaxJump) {
-		h = &Hold{Boundary: r.wall - left/2, Ahead: left}
-	} else {
-		h, left = nil, 0
+	for rest := d; h != nil && rest > 0; h = h.before {
+		if left := h.by() - rest; left > int64(MaxJump) {
+			h = &Hold{Boundary: r.wall - left/2, Ahead: h.Ahead - rest, before: h.before}
+			break
+		}
+		rest -= h.by()
+	}
+	left := int64(0)
+	if h != nil {
+		left = h.Ahead
 	}
 	c.o.Logger.Warn("the clock that had jumped forward came back", "by", time.Duration(d), "held", time.Duration(left), "now", time.Unix(0, r.wall).UTC())
 	return h

@@ -161,3 +161,45 @@ func BenchmarkNow(b *testing.B) {
 		c.Now()
 	}
 }
+
+// TestTwoJumps checks that what was written between two jumps that are held is judged without
+// the second one only, and that a clock that comes back undoes the second one first.
+func TestTwoJumps(t *testing.T) {
+	const day = 24 * time.Hour
+	start := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
+	wall := start
+	c := wallclock.New(wallclock.Options{
+		Now:       func() time.Time { return wall },
+		Monotonic: func() time.Duration { return 0 },
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	var written []int64 // before, between and after the jumps
+	for _, d := range []time.Duration{0, 10 * day, 5 * day} {
+		wall = wall.Add(d)
+		written = append(written, c.Now())
+	}
+	judged := func(when string, want ...time.Duration) {
+		t.Helper()
+		now := c.Now()
+		for i, w := range written[:len(want)] {
+			if got := time.Unix(0, c.Hold().At(now, w)).Sub(start); got != want[i] {
+				t.Errorf("%s: what was written at %v is judged at %v, want %v", when, time.Unix(0, w).Sub(start), got, want[i])
+			}
+		}
+	}
+	judged("after both", 0, 10*day, 15*day)
+	if got := time.Unix(0, c.Hold().First()).Sub(start); got != 5*day {
+		t.Errorf("the first boundary is at %v, want 5 days", got)
+	}
+	wall = wall.Add(-3 * day) // of the five
+	judged("partly back", 0, 10*day)
+	wall = wall.Add(-2 * day)
+	judged("back before the second", 0, 10*day)
+	wall = wall.Add(-4 * day) // of the ten
+	judged("further back", 0)
+	wall = wall.Add(-6 * day)
+	judged("all the way back", 0)
+	if h := c.Hold(); h != nil {
+		t.Errorf("in the end %+v is held", h)
+	}
+}
