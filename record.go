@@ -90,7 +90,7 @@ type Record struct {
 	Count     uint32    // items carried, at least 1; the first has version Version-Count+1
 	Position  Position  // place in the order of the whole log
 	Time      time.Time // commit time by the engine's clock; never decreases with Position
-	Expires   time.Time // zero: the record does not expire
+	Expires   time.Time // what the engine's clock shows when the record expires; may be before Time if the clock was set back; zero: never
 	Tombstone Tombstone
 	Headers   Headers
 	Value     []byte // nil and empty are distinct

@@ -80,11 +80,12 @@ func (t *tx) moveExpiries(from []byte) (next []byte, done bool, err error) {
 	return nil, true, it.Error()
 }
 
-// expiresLater reports whether the record of an entry that is due is not: it was put
-// where a mark had it, and that mark is void. The entry is then where it belongs.
+// expiresLater reports whether the record of an entry that is due is not: a jump of the
+// clock is held, or it was put where a mark had it, and that mark is void. The entry is then
+// where it belongs.
 func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error) {
 	name, ok := names[e.Space]
-	if !ok || t.l.dir.format < format.Clocked {
+	if !ok || t.l.dir.format < format.Clocked && t.Hold == nil {
 		return false, nil
 	}
 	b, err := t.bodyAt(t.space(name), e.Key, e.Version)

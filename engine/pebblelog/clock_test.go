@@ -385,3 +385,81 @@ func TestFormatRises(t *testing.T) {
 	c.pass(time.Hour)
 	c.sees(ttlSpaces, "restored, an hour later")
 }
+
+// TestRewriteWhileBehind rewrites a record while the clock is wrongly behind: when it is
+// right again, the record lives as long as it was written to.
+func TestRewriteWhileBehind(t *testing.T) {
+	c := openClocked(t)
+	c.put("a", 30*time.Minute)
+	c.set(-2 * time.Hour)
+	c.must(c.Sweep(t.Context()))
+	b := mainstem.NewBatch()
+	for _, s := range ttlSpaces {
+		b.Rewrite(s, []byte("a"), 1, []byte("new"), nil)
+	}
+	_, err := c.Commit(t.Context(), b)
+	c.must(err)
+	c.set(2 * time.Hour)
+	c.must(c.Sweep(t.Context()))
+	_, err = c.AcceptClock(t.Context())
+	c.must(err)
+	c.must(c.Sweep(t.Context()))
+	c.pass(29 * time.Minute)
+	c.sees(ttlSpaces, "after 29 minutes", "a")
+	c.pass(time.Minute)
+	c.sees(ttlSpaces, "after 30 minutes")
+}
+
+// TestExpiryAfterAHeldJump checks that followers hear of the end of what was written after a
+// jump, before anybody accepts it, and of nothing that was written before.
+func TestExpiryAfterAHeldJump(t *testing.T) {
+	c := openClocked(t)
+	c.put("before", year+time.Minute)
+	c.set(year)
+	c.put("after", time.Minute)
+	c.pass(time.Minute)
+	c.must(c.Sweep(t.Context()))
+	c.sees(ttlSpaces, "a minute later", "before")
+	var ended []string
+	for r, err := range c.Feed(t.Context(), mainstem.Filter{Spaces: []string{"all"}}) {
+		c.must(err)
+		if r.Tombstone == mainstem.Expired {
+			ended = append(ended, string(r.Key))
+		}
+	}
+	if fmt.Sprint(ended) != "[after]" {
+		t.Fatalf("the feed says that %v expired, want after", ended)
+	}
+	_, err := c.AcceptClock(t.Context())
+	c.must(err)
+	c.sees(ttlSpaces, "after it was accepted")
+}
+
+// TestExpiresBeforeTime checks what a record shows that was written while the clock was
+// ahead, and one that was written afterwards: when the clock says they expire.
+func TestExpiresBeforeTime(t *testing.T) {
+	c := openClocked(t)
+	c.set(year)
+	c.put("ahead", 5*time.Second)
+	c.set(-year)
+	c.put("later", 7*time.Second)
+	for key, ttl := range map[string]time.Duration{"ahead": 5 * time.Second, "later": 7 * time.Second} {
+		r, err := c.Get(t.Context(), "all", []byte(key))
+		c.must(err)
+		if want := c.now().Add(ttl); !r.Expires.Equal(want) || !r.Time.Equal(c.last) {
+			t.Errorf("%s of %s expires at %s, want %s, %s", key, r.Time, r.Expires, c.last, want)
+		}
+	}
+}
+
+// TestDropWritesNoRecord checks that dropping a space leaves no time behind: no record has it.
+func TestDropWritesNoRecord(t *testing.T) {
+	c := openClocked(t)
+	c.must(c.DropSpace(t.Context(), "all"))
+	c.set(-time.Hour)
+	c.reopen()
+	c.must(c.Sweep(t.Context()))
+	if s, err := c.Clock(t.Context()); err != nil || s.SetBacks != 0 || s.TimesAhead != 0 {
+		t.Fatalf("the clock is %+v, %v", s, err)
+	}
+}

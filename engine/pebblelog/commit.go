@@ -418,7 +418,7 @@ func (t *tx) finish(run []*waiter) {
 		}
 	}
 	if t.expiry != 0 {
-		l.sweeper.expiresAt(t.expiry)
+		l.sweeper.expiresAt(t.Hold.Trusted(t.expiry))
 	}
 	if t.limits {
 		l.sweeper.limited()

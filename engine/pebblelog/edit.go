@@ -245,6 +245,16 @@ func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 		return noSuchVersion(ts, w.Key, mainstem.OpRewrite, uint64(w.Version))
 	}
 	b := *old
+	v, err := t.read(k)
+	if err != nil {
+		return err
+	}
+	// Its times stay as they were written: marks may be void some day.
+	written, err := format.DecodeBody(v)
+	if err != nil {
+		return err
+	}
+	b.Clock, b.Expires = written.Clock, written.Expires
 	if b.Value = w.Value; b.Tombstone != mainstem.Live {
 		b.Value = nil
 	}

@@ -28,8 +28,9 @@ type sweeper struct {
 	looked time.Time // at the clock; of run
 	mu     struct {
 		sync.Mutex
-		// next is the earliest expiry known, unix ns; 0: none. Entries of the index that are
-		// visible while it is set to 0 are found by the sweep that does so; later ones lower it.
+		// next is the earliest expiry known, unix ns without the jump of a hold; 0: none.
+		// Entries of the index that are visible while it is set to 0 are found by the sweep
+		// that does so; later ones lower it.
 		next int64
 	}
 }
@@ -49,8 +50,9 @@ func startSweeper(l *Log) {
 	go s.run(ctx)
 }
 
-// expiresAt tells the sweeper of a record that expires at the time at, unix ns, and is
-// visible. It wakes the sweeper when that is due, not at once.
+// expiresAt tells the sweeper of a record that expires at the time at, unix ns without the
+// jump of a hold (see [wallclock.Hold.Trusted]), and is visible. It wakes the sweeper when
+// that is due, not at once.
 func (s *sweeper) expiresAt(at int64) {
 	s.mu.Lock()
 	sooner := s.mu.next == 0 || at < s.mu.next
@@ -200,6 +202,9 @@ func (l *Log) sweep(ctx context.Context) error {
 			break
 		}
 	}
+	if err := l.sweepHeld(ctx); err != nil {
+		return err
+	}
 	for _, s := range l.spaces.Load().byName {
 		if !limited(s.policy.Load()) {
 			continue
@@ -220,7 +225,8 @@ func (l *Log) sweep(ctx context.Context) error {
 // sweepExpired handles the first entries of the expiry index that are due.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	known := l.sweeper.takeNext()
-	due, next, err := l.dueEntries()
+	m := l.moment()
+	due, next, err := l.dueEntries([]byte{format.TagExpiry}, m.Due())
 	if err != nil {
 		next = known
 	}
@@ -230,16 +236,49 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, mapError("sweep", err)
 	}
-	if len(due) == 0 {
-		return 0, nil
+	return len(due), l.expireAll(ctx, due)
+}
+
+// sweepHeld does the same with records that were written since a jump of the clock that is
+// held. Their entries are at readings after the jump, among those of records from before it
+// that the jump must not remove: these are looked at and stay.
+func (l *Log) sweepHeld(ctx context.Context) error {
+	m := l.moment()
+	if m.Hold == nil {
+		return nil
 	}
-	err = l.removal(ctx, "sweep", func(t *tx) error {
+	from := format.AppendExpiryKey(nil, m.Hold.First(), 0, nil, 0)
+	for {
+		due, next, err := l.dueEntries(from, m.Now)
+		if err != nil {
+			return mapError("sweep", err)
+		}
+		if err := l.expireAll(ctx, due); err != nil {
+			return err
+		}
+		if len(due) < sweepChunk {
+			if next != 0 {
+				l.sweeper.expiresAt(m.Hold.Trusted(next))
+			}
+			return nil
+		}
+		last := due[len(due)-1]
+		from = append(format.AppendExpiryKey(from[:0], last.At, last.Space, last.Key, last.Version), 0)
+	}
+}
+
+// expireAll handles entries that are due.
+func (l *Log) expireAll(ctx context.Context, due []format.Expiry) error {
+	if len(due) == 0 {
+		return nil
+	}
+	return l.removal(ctx, "sweep", func(t *tx) error {
 		byID := map[uint32]string{}
 		for name, s := range l.spaces.Load().byName {
 			byID[s.id] = name
 		}
 		for _, e := range due {
-			if e.At > t.Due() {
+			if e.At > t.Now {
 				continue // the clock was set back meanwhile
 			}
 			if later, err := t.expiresLater(byID, e); later || err != nil {
@@ -259,27 +298,26 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 		}
 		return nil
 	})
-	return len(due), err
 }
 
-// dueEntries reads the index: what is due, and when the next entry will be.
-func (l *Log) dueEntries() (due []format.Expiry, next int64, err error) {
+// dueEntries reads the index from the key from on: up to sweepChunk entries that are due
+// until then, unix ns, and when the one after them will be, 0 if there is none.
+func (l *Log) dueEntries(from []byte, until int64) (due []format.Expiry, next int64, err error) {
 	if !l.readers.begin() {
 		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
 	}
 	defer l.readers.end()
-	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagExpiry}, UpperBound: []byte{format.TagExpiry + 1}})
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{format.TagExpiry + 1}})
 	if err != nil {
 		return nil, 0, err
 	}
 	defer it.Close()
-	m := l.moment()
 	for ok := it.First(); ok; ok = it.Next() {
 		e, err := format.DecodeExpiryKey(it.Key())
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.At > m.Due() || len(due) == sweepChunk {
+		if e.At > until || len(due) == sweepChunk {
 			return due, e.At, nil
 		}
 		e.Key = bytes.Clone(e.Key)

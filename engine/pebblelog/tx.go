@@ -326,8 +326,12 @@ func (t *tx) seal() {
 		t.body = format.AppendTotals(t.body[:0], &ts.totals)
 		t.set(t.key, t.body)
 	}
-	if t.dropped != "" {
-		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.time, Clock: t.keptClock()})
+	if t.dropped != "" { // no record is written with it
+		var clock int64
+		if t.l.dir.format >= format.Clocked {
+			clock = t.latest
+		}
+		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.last, Clock: clock})
 		t.set([]byte{format.TagLog}, t.body)
 	}
 }
