@@ -42,6 +42,10 @@ type Features struct {
 	// Clock is the clock that every log of open reads the time from. Nil means that
 	// the engine keeps its own time: then cases of Expiry and MaxAge wait for real.
 	Clock *Clock
+	// SteadyClock leaves steps of the wall clock out of random programs: the engine does not
+	// take every step back by more than a second for one, or is slower to say what a wrong
+	// clock means for records.
+	SteadyClock bool
 	// Limits are those of the engine under test; zero fields mean the defaults. An
 	// engine whose limits can be set is tested faster with small ones.
 	Limits mainstem.Limits
@@ -163,11 +167,13 @@ func (c *Clock) Advance(d time.Duration) {
 	c.mu.mono += d
 }
 
-// Set moves the wall clock by d, forward or back, while no time goes by.
+// Set moves the wall clock by d, forward or back, while a nanosecond goes by on both: the
+// monotonic clock tells a reading from before from one after it.
 func (c *Clock) Set(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.now = c.mu.now.Add(d)
+	c.mu.now = c.mu.now.Add(d + 1)
+	c.mu.mono++
 }
 
 // InDirectory turns a function that opens a log in a directory into the two

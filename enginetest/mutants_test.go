@@ -3,10 +3,12 @@ package enginetest
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +161,82 @@ func TestProgramsFindBrokenEngines(t *testing.T) {
 			}
 			if !strings.Contains(out, "Features{Seed: ") {
 				t.Errorf("the seed is not told:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestProgramsFindWrongClocks has engines that take the steps of a clock wrongly. Programs
+// must see that in the records, whatever the engine says of its clock.
+func TestProgramsFindWrongClocks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options func(*Clock) model.Options
+		right   bool
+	}{
+		"right": {right: true, options: func(c *Clock) model.Options {
+			return model.Options{Now: c.Now, Monotonic: c.Monotonic}
+		}},
+		"expires by the jump": {options: func(c *Clock) model.Options {
+			return model.Options{Now: c.Now}
+		}},
+		"stops expiry after a set-back": {options: func(c *Clock) model.Options {
+			var latest atomic.Int64
+			now := func() time.Time {
+				for {
+					at, was := c.Now().UnixNano(), latest.Load()
+					if at <= was {
+						return time.Unix(0, was)
+					}
+					if latest.CompareAndSwap(was, at) {
+						return time.Unix(0, at)
+					}
+				}
+			}
+			return model.Options{Now: now, Monotonic: c.Monotonic}
+		}},
+		"times follow the clock back": {options: func(c *Clock) model.Options {
+			return model.Options{Now: c.Now, Monotonic: c.Monotonic}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := features().withDefaults()
+			f.Reopen = func(*testing.T, mainstem.Log) mainstem.Log { return nil }
+			s := store{
+				open: func() mainstem.Log {
+					o := c.options(f.Clock)
+					o.Limits = f.Limits
+					return model.New(&o)
+				},
+				reopen: func(log mainstem.Log) mainstem.Log { return log.(*model.Log).Reopen() },
+			}
+			if name == "times follow the clock back" {
+				s = broken(&f, func(l *model.Log) *mutant {
+					return &mutant{Log: l, change: func(r mainstem.Record) mainstem.Record {
+						if now := f.Clock.Now(); r.Time.After(now) {
+							r.Time = now
+						}
+						return r
+					}}
+				})
+			}
+			set := f
+			set.ClockKeeper = true
+			for seed := range uint64(150) {
+				p := generate(rand.New(rand.NewPCG(seed, 0)), set)
+				_, err := p.run(f, s, true)
+				if err == nil {
+					continue
+				}
+				if c.right {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				t.Logf("seed %d: %v", seed, err)
+				return
+			}
+			if !c.right {
+				t.Fatal("no program notices")
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func (s commitStep) smaller() []step {
 func (s commitStep) batch(m *machine) *mainstem.Batch {
 	b := mainstem.NewBatch()
 	if s.id != 0 {
-		b.ID = fmt.Sprint("batch ", s.id)
+		b.ID = fmt.Sprint("batch ", s.id, " ", m.era)
 	}
 	for _, i := range s.ensures {
 		b.Ensure(universe[i].name, universe[i].policy)
@@ -177,7 +177,8 @@ func (s commitStep) run(m *machine) error {
 	if err := sameError(err, wantErr); err != nil {
 		return err
 	}
-	if r.Duplicate != want.Duplicate || !slices.Equal(r.Versions, want.Versions) || (r.First == 0) != (want.First == 0) {
+	if r.Duplicate != want.Duplicate || !slices.Equal(r.Versions, want.Versions) || (r.First == 0) != (want.First == 0) ||
+		m.env.f.Clock != nil && want.First != 0 && !r.Time.Equal(want.Time) {
 		return fmt.Errorf("the receipt is %+v, want %+v", r, want)
 	}
 	if want.First != 0 {

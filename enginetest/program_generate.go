@@ -13,6 +13,8 @@ type generator struct {
 	*rand.Rand
 	f    Features
 	time bool // records may expire: time can be made to pass, and a sweep be asked for
+	set  bool // the clock may be set
+	age  bool // records may get old
 	ops  []mainstem.Op
 }
 
@@ -32,6 +34,8 @@ func generate(r *rand.Rand, f Features) program {
 			all.ensures = append(all.ensures, i)
 		}
 	}
+	g.set = g.time && f.ClockKeeper && !f.SteadyClock && g.chance(50)
+	g.age = g.time && (!g.set || g.chance(50))
 	p := program{all}
 	for len(p) < f.Steps {
 		p = append(p, g.step())
@@ -41,7 +45,7 @@ func generate(r *rand.Rand, f Features) program {
 
 // usable reports whether the engine offers the policy of a space.
 func (g *generator) usable(space int) bool {
-	return g.time || universe[space].policy.MaxAge == 0
+	return g.age || universe[space].policy.MaxAge == 0
 }
 
 // space and key prefer the first ones, so that some keys are written often.
@@ -58,6 +62,9 @@ func (g *generator) key() int { return min(g.IntN(len(keys)), g.IntN(2*len(keys)
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func (g *generator) step() step {
+	if g.set && g.chance(12) {
+		return g.clock()
+	}
 	switch n := g.IntN(100); {
 	case n < 50:
 		return g.commit()
@@ -87,6 +94,17 @@ func (g *generator) step() step {
 		return passStep{time.Duration(g.IntN(6)+1) * 10 * time.Second}
 	}
 	return snapshotStep{}
+}
+
+// clock returns a step about the clock.
+func (g *generator) clock() step {
+	switch n := g.IntN(10); {
+	case n < 2:
+		return acceptStep{}
+	case n < 4:
+		return passStep{[]time.Duration{10 * time.Second, time.Minute, 30 * time.Minute, 2 * time.Hour}[g.IntN(4)]}
+	}
+	return setStep{d: clockSteps[g.IntN(len(clockSteps))], restart: g.f.Reopen != nil && g.chance(15), write: g.chance(50)}
 }
 
 // alter prefers extremes, where the engine offers all that they limit.

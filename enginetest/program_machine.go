@@ -3,6 +3,7 @@ package enginetest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,11 @@ type machine struct {
 	// their order may not.
 	at        map[mainstem.Position]mainstem.Position
 	snapshots struct{ engine, model mainstem.Snapshot }
+
+	began time.Time // what the clock showed in the beginning
+	odd   bool      // the clock was set
+	backs int       // how often it was set back
+	era   int       // of batch IDs
 }
 
 // loud is the reporter of code that must not report: programs return errors.
@@ -37,11 +43,13 @@ func (loud) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args.
 func newMachine(f Features, s store) *machine {
 	p := newProgress(12 * f.Patience)
 	o := &model.Options{Limits: f.Limits}
+	var began time.Time
 	if f.Clock != nil {
 		o.Now, o.Monotonic = f.Clock.Now, f.Clock.Monotonic
+		began = f.Clock.Now()
 	}
 	e := &env{reporter: loud{}, ctx: p, progress: p, f: f, store: s, log: s.open()}
-	return &machine{env: e, model: model.New(o), ctx: p, at: map[mainstem.Position]mainstem.Position{}}
+	return &machine{env: e, model: model.New(o), ctx: p, at: map[mainstem.Position]mainstem.Position{}, began: began}
 }
 
 // finish compares all that is left, if thorough also after a restart, and checks
@@ -83,9 +91,14 @@ func (m *machine) finish(thorough bool) error {
 	return m.monotone()
 }
 
-// close releases everything, also after a failure.
+// close releases everything, also after a failure, and sets the clock back to where it was.
 func (m *machine) close() error {
 	defer m.env.progress.stop()
+	defer func() {
+		if c := m.env.f.Clock; c != nil {
+			c.Set(m.began.Sub(c.Now()))
+		}
+	}()
 	if s := m.snapshots.engine; s != nil {
 		_ = guarded(s.Close)
 	}
@@ -124,6 +137,9 @@ func (m *machine) sameRecords(got []mainstem.Record, err error, want []mainstem.
 	}
 	for i, w := range want {
 		g := got[i]
+		if m.env.f.Clock != nil && !g.Time.Equal(w.Time) {
+			return fmt.Errorf("%s is of %v, want %v", brief(g), g.Time, w.Time)
+		}
 		if w.Tombstone != mainstem.Expired { // those of one sweep have no order
 			if err := m.learn(w.Position, g.Position); err != nil {
 				return fmt.Errorf("%s: %w", brief(g), err)
@@ -196,16 +212,30 @@ func (m *machine) follow(b *mainstem.Batch, r mainstem.Receipt) {
 	}
 }
 
-// pass lets time go by for both and sweeps both. An engine that cannot be told
-// to sweep would do it when it likes: for it, time stands still.
+// pass lets time go by for both and sweeps both.
 func (m *machine) pass(d time.Duration) error {
-	s, ok := m.env.log.(sweeper)
-	if !ok {
+	if !m.sweeps() {
 		return nil
 	}
 	m.env.f.Clock.Advance(d)
-	if err := s.Sweep(m.ctx); err != nil {
+	if d > time.Minute {
+		m.odd = true
+		m.ages()
+	}
+	return m.settle()
+}
+
+// restart closes and reopens both, with a call of between.
+func (m *machine) restart(between func()) error {
+	if err := (snapshotStep{}).end(m); err != nil {
 		return err
 	}
-	return m.model.Sweep(m.ctx)
+	if err := errors.Join(m.env.closed(), m.model.Close()); err != nil {
+		return err
+	}
+	between()
+	m.ages()
+	m.env.log = m.env.reopen(m.env.log)
+	m.model = m.model.Reopen()
+	return nil
 }

@@ -279,15 +279,13 @@ type restartStep struct{}
 func (restartStep) String() string  { return "close and reopen" }
 func (restartStep) smaller() []step { return nil }
 func (restartStep) run(m *machine) error {
-	if err := (snapshotStep{}).end(m); err != nil {
+	if err := m.restart(func() {}); err != nil {
 		return err
 	}
-	m.env.restart()
-	if err := m.model.Close(); err != nil {
-		return err
+	if m.env.f.Clock == nil || !m.sweeps() {
+		return nil
 	}
-	m.model = m.model.Reopen()
-	return nil
+	return m.settle() // a jump that was held is believed now
 }
 
 // passStep lets time go by and sweeps.

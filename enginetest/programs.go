@@ -14,7 +14,8 @@ import (
 // package enginetest/model) side by side and compares everything that the two
 // answer: receipts, errors, records, statistics. Programs consist of batches with
 // every operation and condition, every read, spaces created and dropped,
-// snapshots, restarts and, with a Clock, the passing of time.
+// snapshots, restarts and, with a Clock, the passing of time. If the log is a
+// [mainstem.ClockKeeper] the clock is set as well, forward and back, and accepted.
 //
 // [Run] calls it. An engine's longer tests call it with more programs:
 //
@@ -124,7 +125,7 @@ func (p program) shrink(f Features, s store, err error) (program, error) {
 		}
 	}
 	for at := 0; at < len(p); at++ {
-		for again := true; again; {
+		for again := true; again && at < len(p); { // what fails earlier is shorter
 			again = false
 			for _, less := range p[at].smaller() {
 				q := append(program{}, p...)

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -28,9 +29,15 @@ type moment struct {
 	readings map[mainstem.Position]int64
 }
 
-// nowLocked returns the present. It notices a clock that was set back.
+// nowLocked returns the present. It notices a clock that was set back, and one that was
+// right before.
 func (l *Log) nowLocked() moment {
 	m := moment{l.clock.Moment(l.mu.marks), l.mu.readings}
+	for _, mark := range l.mu.marks {
+		if !slices.Contains(m.Marks, mark) { // it is void: what was written before it was written in time
+			l.mu.latest = max(l.mu.latest, mark.High)
+		}
+	}
 	l.mu.marks = m.Marks
 	if m.Now < l.mu.latest-int64(wallclock.MaxBack) {
 		l.mu.setBacks++
@@ -74,6 +81,17 @@ func (m *moment) expired(r *mainstem.Record) bool {
 	return m.Over(clock, expires, 0)
 }
 
+// shown returns r as readers see it: it expires when the clock shows Expires, which is
+// earlier than what was written if the clock was ahead then.
+func (m *moment) shown(r *mainstem.Record) mainstem.Record {
+	out := *r
+	if !r.Expires.IsZero() {
+		_, expires := m.written(r)
+		out.Expires = wall(expires)
+	}
+	return out
+}
+
 // older reports whether r is older than age, 0 meaning never.
 func (m *moment) older(r *mainstem.Record, age time.Duration) bool {
 	clock, _ := m.written(r)
@@ -93,7 +111,7 @@ func (l *Log) Clock(ctx context.Context) (mainstem.ClockState, error) {
 func (l *Log) clockLocked() mainstem.ClockState {
 	m := l.nowLocked()
 	jumps, _ := l.clock.Events()
-	s := mainstem.ClockState{Now: wall(m.Now), Jumps: jumps, SetBacks: l.mu.setBacks}
+	s := mainstem.ClockState{Now: wall(l.clock.Now()), Jumps: jumps, SetBacks: l.mu.setBacks}
 	if m.Hold != nil {
 		s.Held = time.Duration(m.Hold.Ahead)
 	}

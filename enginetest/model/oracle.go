@@ -1,6 +1,8 @@
 package model
 
 import (
+	"time"
+
 	"github.com/mainstemdev/mainstem"
 )
 
@@ -15,6 +17,31 @@ func (l *Log) Version(space string, name []byte) mainstem.Version {
 		}
 	}
 	return 0
+}
+
+// Due reports whether a sweep would remove something now, or say that it expired.
+func (l *Log) Due() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.nowLocked()
+	for _, sp := range l.mu.spaces {
+		for _, k := range sp.keys {
+			for i := range k.records {
+				if r := &k.records[i]; sp.hidden(r, now) || sp.forgets(r, now) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Behind returns how far a clock that is set to now would be behind the latest reading at
+// which something was written.
+func (l *Log) Behind(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Duration(l.mu.latest - now.UnixNano())
 }
 
 // Raise makes v the newest version of a key of which no record is held, if it is

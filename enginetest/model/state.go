@@ -105,7 +105,7 @@ func (s *state) get(spaceName string, name []byte, now moment) (mainstem.Record,
 		return mainstem.Record{}, unknownSpace("get", spaceName)
 	}
 	if r := sp.newest(sp.keys[string(name)], now); r != nil && r.Live() {
-		return r.Clone(), nil
+		return now.shown(r).Clone(), nil
 	}
 	return mainstem.Record{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: spaceName, Key: bytes.Clone(name)}
 }
@@ -132,7 +132,7 @@ func (s *state) scan(spaceName string, r mainstem.Range, now moment) ([]mainstem
 		if r.Limit > 0 && len(out) == r.Limit {
 			break
 		}
-		c := *rec
+		c := now.shown(rec)
 		if r.KeysOnly {
 			c.Value, c.Headers = nil, nil
 		}
@@ -160,7 +160,7 @@ func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now mom
 	var out []mainstem.Record
 	for _, r := range k.records {
 		if r.Version >= v.From && (v.To == 0 || r.First() <= v.To) && !sp.hidden(&r, now) {
-			out = append(out, r)
+			out = append(out, now.shown(&r))
 		}
 	}
 	if v.Reverse {
@@ -187,7 +187,7 @@ func (s *state) feed(f mainstem.Filter, now moment) []mainstem.Record {
 		if f.Limit > 0 && len(out) == f.Limit {
 			break
 		}
-		out = append(out, *r)
+		out = append(out, now.shown(r))
 	}
 	return out
 }
