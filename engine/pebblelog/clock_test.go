@@ -463,3 +463,40 @@ func TestDropWritesNoRecord(t *testing.T) {
 		t.Fatalf("the clock is %+v, %v", s, err)
 	}
 }
+
+// TestSnapshotKeepsAges checks that records do not get old in a snapshot when the limit on
+// their age becomes lower, nor come back when it becomes higher.
+func TestSnapshotKeepsAges(t *testing.T) {
+	c := openClocked(t)
+	b := mainstem.NewBatch()
+	b.Put("hour", []byte("k"), []byte("v"))
+	_, err := c.Commit(t.Context(), b)
+	c.must(err)
+	alter := func(age time.Duration) { c.must(c.AlterSpace(t.Context(), "hour", mainstem.Policy{MaxAge: age})) }
+	for _, s := range []struct {
+		then, later time.Duration
+		want        int
+	}{{0, time.Minute, 1}, {3 * time.Hour, time.Minute, 1}, {time.Minute, 3 * time.Hour, 0}} {
+		alter(3 * time.Hour)
+		if s.then == 3*time.Hour {
+			c.pass(2 * time.Hour)
+		}
+		alter(s.then)
+		snap, err := c.Snapshot(t.Context())
+		c.must(err)
+		alter(s.later)
+		n := 0
+		for _, err := range snap.Scan(t.Context(), "hour", mainstem.Range{}) {
+			c.must(err)
+			n++
+		}
+		for _, err := range snap.Feed(t.Context(), mainstem.Filter{}) {
+			c.must(err)
+			n++
+		}
+		if n != 2*s.want {
+			t.Errorf("a limit of %v became %v: a scan and a feed see %d records, want %d each", s.then, s.later, n, s.want)
+		}
+		c.must(snap.Close())
+	}
+}

@@ -145,7 +145,7 @@ func (c *feedCursor) spacesAfter() []*space {
 
 // single yields the feed of one space straight from its blocks.
 func (c *feedCursor) single(ctx context.Context, it *pebble.Iterator, s *space, head uint64) error {
-	r := read{view: c.view, op: "feed", s: s, maxAge: int64(s.policy.Load().MaxAge)}
+	r := read{view: c.view, op: "feed", s: s, maxAge: c.maxAge(s)}
 	return c.blocks(ctx, it, &r, c.after, head, func(pos uint64, key, body []byte) (bool, error) {
 		return c.emit(&r, key, body)
 	})
@@ -293,7 +293,7 @@ func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*s
 			if err != nil {
 				return err
 			}
-			r := read{view: c.view, op: "feed", s: e.s, at: at, maxAge: int64(e.s.policy.Load().MaxAge)}
+			r := read{view: c.view, op: "feed", s: e.s, at: at, maxAge: c.maxAge(e.s)}
 			if more, err := c.emit(&r, key, body); !more || err != nil {
 				return err
 			}

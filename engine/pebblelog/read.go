@@ -54,8 +54,7 @@ func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
 		v.readers().end()
 		return read{}, err
 	}
-	p := s.policy.Load()
-	return read{view: v, op: op, s: s, slots: slots(p), maxAge: int64(p.MaxAge)}, nil
+	return read{view: v, op: op, s: s, slots: slots(s.policy.Load()), maxAge: v.maxAge(s)}, nil
 }
 
 func (v view) find(op, name string) (*space, error) {
@@ -74,6 +73,14 @@ func (v view) moment() moment {
 		return v.snap.at
 	}
 	return v.l.moment()
+}
+
+// maxAge returns how long records of s live, ns, 0 if they do not get old.
+func (v view) maxAge(s *space) int64 {
+	if v.snap != nil {
+		return v.snap.maxAges[s.id]
+	}
+	return int64(s.policy.Load().MaxAge)
 }
 
 // readers counts the reads of the log, or of the snapshot.

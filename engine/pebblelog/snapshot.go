@@ -20,6 +20,7 @@ type Snapshot struct {
 	l        *Log
 	db       *pebble.Snapshot
 	spaces   *registry
+	maxAges  map[uint32]int64 // ns, by space; what a space gets later does not concern it
 	position uint64
 	at       moment
 	readers  readers
@@ -38,6 +39,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
 	err := l.between(ctx, "snapshot", func() {
 		s = &Snapshot{l: l, db: l.db.NewSnapshot(), spaces: l.spaces.Load(), position: l.position.Load(), at: l.moment()}
+		s.maxAges = s.spaces.maxAges()
 		s.readers.last = make(chan struct{}, 1)
 		l.snapshots.Lock()
 		defer l.snapshots.Unlock()
@@ -47,6 +49,17 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// maxAges returns how long records live, ns, in the spaces in which they get old.
+func (r *registry) maxAges() map[uint32]int64 {
+	out := map[uint32]int64{}
+	for _, s := range r.byName {
+		if age := s.policy.Load().MaxAge; age > 0 {
+			out[s.id] = int64(age)
+		}
+	}
+	return out
 }
 
 // closeAll closes what is open.

@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 	f := enginetest.All()
 	f.Clock, f.Limits = clock, small
 	f.Programs, f.Steps = 10, 40
+	f.SteadyClock = true // while a jump is held, tombstones of what was written since come later
 	f.Reopen = func(t *testing.T, log mainstem.Log) mainstem.Log {
 		schema, _ := schemas.LoadAndDelete(log)
 		return open(t, schema.(string))
