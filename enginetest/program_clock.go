@@ -84,7 +84,7 @@ func (s setStep) run(m *machine) error {
 			return fmt.Errorf("a write: %w", err)
 		}
 	}
-	return m.settle()
+	return m.sweepBoth()
 }
 
 // put returns a write that every state of a log allows.
@@ -105,7 +105,7 @@ func (acceptStep) run(m *machine) error {
 	if err := m.sameClock(mainstem.ClockKeeper.AcceptClock); err != nil {
 		return fmt.Errorf("the state before: %w", err)
 	}
-	return m.settle()
+	return m.sweepBoth()
 }
 
 // ages begins a new series of batch IDs if the clock may say that those so far are old: a
@@ -123,8 +123,8 @@ func (m *machine) sweeps() bool {
 	return ok
 }
 
-// settle sweeps both and compares what they know of their clocks.
-func (m *machine) settle() error {
+// sweepBoth sweeps both and compares what they know of their clocks.
+func (m *machine) sweepBoth() error {
 	if err := m.env.log.(sweeper).Sweep(m.ctx); err != nil {
 		return err
 	}

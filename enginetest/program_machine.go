@@ -222,7 +222,7 @@ func (m *machine) pass(d time.Duration) error {
 		m.odd = true
 		m.ages()
 	}
-	return m.settle()
+	return m.sweepBoth()
 }
 
 // restart closes and reopens both, with a call of between.

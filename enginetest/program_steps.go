@@ -285,7 +285,7 @@ func (restartStep) run(m *machine) error {
 	if m.env.f.Clock == nil || !m.sweeps() {
 		return nil
 	}
-	return m.settle() // a jump that was held is believed now
+	return m.sweepBoth() // a jump that was held is believed now
 }
 
 // passStep lets time go by and sweeps.
