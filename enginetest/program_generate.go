@@ -34,7 +34,7 @@ func generate(r *rand.Rand, f Features) program {
 			all.ensures = append(all.ensures, i)
 		}
 	}
-	g.set = g.time && f.ClockKeeper && !f.SteadyClock && g.chance(50)
+	g.set = g.time && f.ClockKeeper && !f.SteadyClock && g.chance(30)
 	g.age = g.time && (!g.set || g.chance(50))
 	p := program{all}
 	for len(p) < f.Steps {
@@ -62,7 +62,7 @@ func (g *generator) key() int { return min(g.IntN(len(keys)), g.IntN(2*len(keys)
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func (g *generator) step() step {
-	if g.set && g.chance(12) {
+	if g.set && g.chance(10) {
 		return g.clock()
 	}
 	switch n := g.IntN(100); {
@@ -104,7 +104,7 @@ func (g *generator) clock() step {
 	case n < 4:
 		return passStep{[]time.Duration{10 * time.Second, time.Minute, 30 * time.Minute, 2 * time.Hour}[g.IntN(4)]}
 	}
-	return setStep{d: clockSteps[g.IntN(len(clockSteps))], restart: g.f.Reopen != nil && g.chance(15), write: g.chance(50)}
+	return setStep{d: clockSteps[g.IntN(len(clockSteps))], restart: g.f.Reopen != nil && g.chance(8), write: g.chance(50)}
 }
 
 // alter prefers extremes, where the engine offers all that they limit.

@@ -282,7 +282,7 @@ func (restartStep) run(m *machine) error {
 	if err := m.restart(func() {}); err != nil {
 		return err
 	}
-	if m.env.f.Clock == nil || !m.sweeps() {
+	if !m.odd {
 		return nil
 	}
 	return m.sweepBoth() // a jump that was held is believed now

@@ -26,6 +26,7 @@ func TestPrograms(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := enginetest.All()
 	f.Snapshot = false
+	f.SteadyClock = true // clocks of processes may differ by a minute
 	f.Clock = clock
 	f.Programs = 6
 	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
