@@ -15,7 +15,8 @@ import (
 	"github.com/mainstemdev/mainstem/interop/kafka/target"
 )
 
-// patience bounds what is waited for on a slow machine.
+// patience bounds what is waited for on a slow machine. It begins when the server runs: to
+// build that takes minutes where nothing is cached.
 const patience = 2 * time.Minute
 
 // check is one call of Admin with what has to come of it.
@@ -117,9 +118,9 @@ func TestAdmin(t *testing.T) {
 	for version, c := range clients {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
+			broker := target.Mainstem(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			broker := target.Mainstem(t)
 			prepare(ctx, t, c.Library(), broker.Kafka)
 			agent, err := c.Agent(ctx)
 			must(t, err)

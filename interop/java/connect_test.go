@@ -19,9 +19,9 @@ import (
 func TestConnectStandalone(t *testing.T) {
 	needed(t)
 	t.Parallel()
+	broker := target.Mainstem(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	broker := target.Mainstem(t)
 	rest, err := target.FreeAddress()
 	must(t, err)
 	dir := t.TempDir()

@@ -18,9 +18,9 @@ import (
 func TestMirrorMaker(t *testing.T) {
 	needed(t)
 	t.Parallel()
+	from, to := target.Mainstem(t), target.Mainstem(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	from, to := target.Mainstem(t), target.Mainstem(t)
 	there := kafka.NewJudge(t, to.Kafka)
 	l := clients[java.Kafka41].Library()
 	source, sink := l.New(kafka.Endpoint{Address: from.Kafka}), l.New(kafka.Endpoint{Address: to.Kafka})

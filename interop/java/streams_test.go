@@ -25,9 +25,10 @@ func TestStreamsCountExactly(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
+			broker := target.Mainstem(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+lines/5000)*patience)
 			defer cancel()
-			countWords(ctx, t, version, lines)
+			countWords(ctx, t, broker, version, lines)
 		})
 	}
 }
@@ -41,8 +42,7 @@ const (
 // vocabulary is how many words there are; a line has each once.
 const vocabulary = 5
 
-func countWords(ctx context.Context, t *testing.T, version string, lines int) {
-	broker := target.Mainstem(t)
+func countWords(ctx context.Context, t *testing.T, broker *target.Process, version string, lines int) {
 	judge := kafka.NewJudge(t, broker.Kafka)
 	judge.CreateTopic(ctx, wordsIn, 2)
 	judge.CreateTopic(ctx, wordsOut, 2)

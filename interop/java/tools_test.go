@@ -106,9 +106,9 @@ const (
 func TestTools(t *testing.T) {
 	needed(t)
 	t.Parallel()
+	broker := target.Mainstem(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	broker := target.Mainstem(t)
 	c := clients[java.Kafka41]
 	prepare(ctx, t, c.Library(), broker.Kafka)
 	agent, err := c.Agent(ctx)
