@@ -51,7 +51,7 @@ type Server struct {
 // catalog and its log stay the caller's: shut the server down before closing them.
 //
 // A log must have one such server at a time: it is the coordinator of all groups and
-// transactions. The caller sees to that; package node does with a lease.
+// transactions. The caller sees to that; package kafkaserver does with a lease.
 func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
