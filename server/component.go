@@ -68,10 +68,8 @@ type Host struct {
 	// Metrics is where a component registers what it counts. It unregisters that in Stop.
 	Metrics prometheus.Registerer
 	// TLS is the configuration of listeners, nil if the server has no certificate.
-	TLS *tls.Config
-	// Insecure says that everybody may use a listener that other machines can reach.
-	Insecure bool
-	Logger   *slog.Logger
+	TLS    *tls.Config
+	Logger *slog.Logger
 	// Failed reports that a component ended by itself: the server then ends, too.
 	Failed func(error)
 }
@@ -105,7 +103,7 @@ func (c *Config) CheckReach(setting, address string, missing []string, otherwise
 func (n *Server) host() *Host {
 	return &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory, Metrics: n.metrics.registry,
-		TLS: n.tls, Insecure: n.config.Insecure, Logger: n.logger, Failed: n.fail,
+		TLS: n.tls, Logger: n.logger, Failed: n.fail,
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, errorfs.ErrInjected}
 
 // TestFault lets the file operations of a workload (see -crash.every) fail in turn:
-// once, and from then on for ever.
+// once, and from then on without end.
 func TestFault(t *testing.T) {
 	for _, seed := range seeds(1, 30) {
 		shape := crashtest.Shape{Seed: seed, Steps: 34, Durability: mainstem.Fsync, Mixed: true, Big: true}
