@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,6 +110,54 @@ func TestServerCrashes(t *testing.T) {
 	cancel()
 	followers.Wait()
 	l.judge(t, values)
+}
+
+// A follower that is still behind when the server crashes, and so has never waited, goes on
+// when the server is back.
+func TestFollowersBehindSurviveACrash(t *testing.T) {
+	t.Parallel()
+	server := testpostgres.Start(t, nil)
+	log := openAt(t, server.DB(t), nil)
+	const records = 3000
+	b := mainstem.NewBatch()
+	b.Ensure("s", mainstem.Policy{})
+	for n := range records {
+		b.Put("s", []byte("k"), fmt.Appendf(nil, "%d", n))
+	}
+	commit(t, log, b)
+	followers := map[string]iter.Seq2[mainstem.Record, error]{
+		"feed": log.Feed(t.Context(), mainstem.Filter{Spaces: []string{"s"}, Follow: true}),
+		"read": log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{Follow: true}),
+	}
+	var reading sync.WaitGroup
+	begun := make(chan struct{}, len(followers))
+	down := make(chan struct{})
+	for name, seq := range followers {
+		reading.Go(func() {
+			n := 0
+			for r, err := range seq {
+				if err != nil || string(r.Value) != fmt.Sprint(n) {
+					t.Errorf("%s goes on with %q, %v, want %d", name, r.Value, err, n)
+					begun <- struct{}{}
+					return
+				}
+				if n == 0 {
+					begun <- struct{}{}
+					<-down
+				}
+				if n++; n == records {
+					return
+				}
+			}
+		})
+	}
+	for range followers {
+		<-begun
+	}
+	server.Crash(t)
+	close(down) // the next page is asked of a server that is not there
+	server.Restart(t)
+	reading.Wait()
 }
 
 // judge compares what was acknowledged with what is there and what followers saw.

@@ -69,7 +69,7 @@ func (r *feeder) run(ctx context.Context, yield func(mainstem.Record, error) boo
 		defer r.l.hub.unsubscribe(wake)
 	}
 	for {
-		more, err := r.stretch(ctx, yield)
+		more, err := r.stretch(ctx, wake, yield)
 		if err != nil && wake.survives(ctx, err) {
 			continue
 		}
@@ -85,15 +85,17 @@ func (r *feeder) run(ctx context.Context, yield func(mainstem.Record, error) boo
 
 // stretch yields what there is up to the end of the log, and reports whether the reader
 // wants more.
-func (r *feeder) stretch(ctx context.Context, yield func(mainstem.Record, error) bool) (more bool, err error) {
+func (r *feeder) stretch(ctx context.Context, wake *follower, yield func(mainstem.Record, error) bool) (more bool, err error) {
 	s, err := r.look(ctx)
 	if err != nil {
 		return false, err
 	}
+	wake.reached()
 	for len(s.spaces) > 0 && r.after < s.end {
 		if err := r.fetch(ctx, s); err != nil {
 			return false, err
 		}
+		wake.read()
 		for i := range r.page.records {
 			if !yield(r.page.records[i], nil) {
 				return false, nil
@@ -105,6 +107,7 @@ func (r *feeder) stretch(ctx context.Context, yield func(mainstem.Record, error)
 			}
 		}
 	}
+	wake.read()
 	r.after = max(r.after, s.end)
 	return true, nil
 }

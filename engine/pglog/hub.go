@@ -36,8 +36,8 @@ type follower struct {
 	wake   chan struct{} // capacity 1
 	spaces []string      // nil: all
 	seen   atomic.Int64  // nothing up to here is news
-	calm   bool          // it has read successfully: it survives a lost server
-	tries  int
+	calm   bool          // it has reached the server: it survives that it is lost
+	tries  int           // without success since it read last
 }
 
 func newHub(l *Log) *hub {
@@ -100,9 +100,22 @@ func (f *follower) signal(last int64) {
 // saw says up to where the follower has read.
 func (f *follower) saw(position int64) { f.seen.Store(position) }
 
+// reached says that the server has answered. A read that does not follow has no follower.
+func (f *follower) reached() {
+	if f != nil {
+		f.calm = true
+	}
+}
+
+// read says that something was read, if only that there is nothing.
+func (f *follower) read() {
+	if f != nil {
+		f.calm, f.tries = true, 0
+	}
+}
+
 // wait returns when there may be news.
 func (f *follower) wait(ctx context.Context, op string) error {
-	f.calm, f.tries = true, 0
 	began := time.Now()
 	select {
 	case <-f.wake:
@@ -114,8 +127,8 @@ func (f *follower) wait(ctx context.Context, op string) error {
 	}
 }
 
-// survives reports whether a follower goes on after an error, and pauses then: it has
-// read before, and the server may come back.
+// survives reports whether a follower goes on after an error, and pauses then: the server
+// has answered before, and may come back.
 func (f *follower) survives(ctx context.Context, err error) bool {
 	if f == nil || !f.calm || !errors.Is(err, mainstem.ErrUnavailable) {
 		return false

@@ -108,6 +108,7 @@ func (r *keyReader) run(ctx context.Context, yield func(mainstem.Record, error) 
 		case err != nil:
 			continue
 		}
+		wake.read()
 		for i := range r.page.records {
 			if !yield(r.page.records[i], nil) {
 				return nil
