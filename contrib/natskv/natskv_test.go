@@ -15,7 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testnats.IgnoreLibrary()) }
 
 const patience = 20 * time.Second
 

@@ -52,7 +52,7 @@ func importRules() []Rule {
 	return []Rule{
 		{
 			Name:    "import-table",
-			Because: "the import table (Layers) is the architecture; a shortcut through it ties an engine to a view for ever",
+			Because: "the import table (Layers) is the architecture; a shortcut through it ties an engine to a view for good",
 			Instead: "hand the value in from the server, the command or the test; if the table is wrong, change it and record why in docs/decisions",
 			find:    findImportsOutsideTable(Layers),
 		},

@@ -323,7 +323,7 @@ var Layers = []Layer{
 		Name:    "servers for tests",
 		Dirs:    []string{"internal/testnats", "internal/testpostgres", "internal/testport"},
 		May:     []string{"internal/testport"},
-		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"},
+		Libs:    []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5", "go.uber.org/goleak"},
 		Because: "they start what others wrote and know nothing of ours",
 	},
 	{

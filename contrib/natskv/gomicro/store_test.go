@@ -18,7 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testnats.IgnoreLibrary()) }
 
 // The types of go-micro's package store, as far as the interface needs them.
 type (

@@ -18,7 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testnats.IgnoreLibrary()) }
 
 // The types of go-orb's package kvstore, as far as the interfaces need them.
 type (
