@@ -8,7 +8,7 @@ import (
 // Version numbers the items of one key: 1, 2, 3 and so on. A record that
 // carries n items (see [Write.Count]) advances its key by n. Versions of a key
 // never repeat, not even after the key was deleted, purged or has expired. To keep
-// that promise without remembering every key for ever, a space with bounded
+// that promise without remembering every key without end, a space with bounded
 // history may begin a new key above the versions of keys that were forgotten long ago.
 type Version uint64
 

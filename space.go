@@ -30,7 +30,7 @@ const (
 // history when its policy does not say.
 const DefaultTombstoneAge = 24 * time.Hour
 
-// Policy says what a space keeps. The zero Policy keeps everything for ever
+// Policy says what a space keeps. The zero Policy keeps everything without end
 // and shows it in feeds: right for event streams.
 type Policy struct {
 	// History is how many of the newest records of a key are kept: 0 keeps all,
@@ -44,7 +44,7 @@ type Policy struct {
 	MaxBytes int64
 	// TombstoneAge is how long a tombstone is kept before it is removed too, in
 	// a space with bounded history. 0 means [DefaultTombstoneAge]; negative
-	// means for ever. Spaces that keep all history keep their tombstones.
+	// means always. Spaces that keep all history keep their tombstones.
 	TombstoneAge time.Duration
 	// NoFeed keeps the records of the space out of feeds. Reads by key are not
 	// affected. It cannot be altered.

@@ -70,8 +70,8 @@ func worker(t testing.TB, s actor.Spawner, o *actor.Options) actor.Ref[job] {
 
 func do(c *actor.Context[job], m job) error { return m(c) }
 
-// settle waits until the actor has handled everything sent before.
-func settle(t testing.TB, r actor.Ref[job]) {
+// awaitHandled waits until the actor has handled everything sent before.
+func awaitHandled(t testing.TB, r actor.Ref[job]) {
 	t.Helper()
 	done := make(chan struct{})
 	send(t, r, func(*actor.Context[job]) error { close(done); return nil })
@@ -161,7 +161,7 @@ func TestPanicAndGoexitAreReasons(t *testing.T) {
 			})
 			return nil
 		})
-		settle(t, watcher)
+		awaitHandled(t, watcher)
 		send(t, r, f)
 		<-end
 	}
@@ -335,7 +335,7 @@ func TestAliasCanBeRevoked(t *testing.T) {
 		return nil
 	})
 	g := <-out
-	settle(t, g.ref)
+	awaitHandled(t, g.ref)
 	text, err := g.ref.MarshalText()
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestAliasCanBeRevoked(t *testing.T) {
 	if err := back.UnmarshalText(text); err != nil {
 		t.Fatal(err)
 	}
-	settle(t, back.On(node))
+	awaitHandled(t, back.On(node))
 	g.revoke()
 	if err := g.ref.Send(t.Context(), nil); !errors.Is(err, actor.ErrStopped) {
 		t.Errorf("Send to a revoked alias: %v, want ErrStopped", err)
@@ -352,7 +352,7 @@ func TestAliasCanBeRevoked(t *testing.T) {
 	if err := back.On(node).Send(t.Context(), nil); !errors.Is(err, actor.ErrStopped) {
 		t.Errorf("Send to a revoked alias that was decoded: %v, want ErrStopped", err)
 	}
-	settle(t, r)
+	awaitHandled(t, r)
 	if _, err := actor.Adapt(r, func(int) job { return nil }).MarshalText(); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("encoding an adapted reference: %v, want Invalid", err)
 	}
@@ -426,7 +426,7 @@ func TestIdleActorIsPassivated(t *testing.T) {
 		r := worker(t, node, &actor.Options{Idle: time.Minute})
 		for range 3 {
 			time.Sleep(40 * time.Second)
-			settle(t, r)
+			awaitHandled(t, r)
 		}
 		if reason := wait(t, r); reason != actor.Passivated {
 			t.Errorf("reason %v, want passivated", reason)

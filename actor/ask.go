@@ -11,7 +11,7 @@ import (
 )
 
 // Reply is where the answer to a question goes. It is a field of the message
-// that asks; whoever has it can answer, at once or later, the first receiver or
+// that asks; any actor that has it can answer, at once or later, the first receiver or
 // another that the message was passed on to. Only the first answer counts. The zero
 // Reply is that of a message that asks nothing: what is sent to it is dropped.
 type Reply[R any] struct {
@@ -48,7 +48,7 @@ func (r Reply[R]) Asked() bool { return r.to != nil }
 // to stand for another.
 //
 // Invariant: state is twice the ticket of the question, plus one once it is
-// answered or given up. Whoever adds the one for an answer writes v and err, and
+// answered or given up. The caller that adds the one for an answer writes v and err, and
 // then either sends to wake once or calls then.
 type question[R any] struct {
 	node  *Node // where it can be answered, if that is elsewhere
@@ -150,7 +150,7 @@ func Ask[R, M any](ctx context.Context, to Ref[M], ask func(Reply[R]) M) (R, err
 	var pool *askPool
 	var home *Node
 	if local {
-		pool, home = poolOf[R](&here.breed.asks), here.node
+		pool, home = poolOf[R](&here.typeState.asks), here.node
 	} else {
 		pool, home = poolOf[R](to.to.asks()), to.home()
 	}
@@ -193,7 +193,7 @@ func Ask[R, M any](ctx context.Context, to Ref[M], ask func(Reply[R]) M) (R, err
 
 // AskThen sends a question to an actor and returns; when the answer comes, then
 // is called in the turn of c's actor, between two messages, in order with other
-// messages from whoever answers. An error of then ends the actor.
+// messages from those that answer. An error of then ends the actor.
 //
 // If no answer comes within the timeout (0: no limit), then is called with a
 // Canceled error; if the message cannot be sent, with that error. cancel takes the

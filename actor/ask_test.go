@@ -146,7 +146,7 @@ func TestQuestionThatIsDroppedFailsAtOnce(t *testing.T) {
 	}
 	close(hold)
 	if err := <-errs; !errors.Is(err, actor.ErrNoReply) || !errors.Is(err, actor.ErrStopped) {
-		t.Errorf("buried: %v, want ErrNoReply because the actor stopped", err)
+		t.Errorf("stopped: %v, want ErrNoReply because the actor stopped", err)
 	}
 }
 

@@ -146,7 +146,7 @@ func NewChild[A Actor[M], M any](name string, fresh func() A, o *ChildOptions) C
 		p.kept = true
 		p.fresh = func() Actor[M] { return fresh() }
 		if err := p.hatch(parent); err != nil {
-			p.bury(err)
+			p.finalize(err)
 			return nil, err
 		}
 		return &p.core, nil

@@ -125,7 +125,7 @@ func (c *Context[M]) Err() error {
 	p := c.self
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life >= ending || p.rare != nil && p.rare.closed {
+	if p.life >= ending || p.coreExtras != nil && p.coreExtras.closed {
 		return context.Canceled
 	}
 	return nil

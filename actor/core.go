@@ -13,7 +13,7 @@ type life uint8
 const (
 	alive     life = iota
 	ending         // its children stop, its Stop method runs
-	suspended      // its incarnation has ended; its supervisor will restart or bury it
+	suspended      // its incarnation has ended; its supervisor will restart or finalize it
 	dead
 )
 
@@ -23,24 +23,24 @@ func (l life) String() string {
 
 // core is the part of an actor that does not depend on its message type.
 type core struct {
-	node   *Node
-	ops    ops    // the process around this core
-	id     uint64 // its number on the node: see table
-	parent *core
-	older  *core // the sibling started before it; parent.mu guards both
-	newer  *core
-	rare   *rare // what most actors do without; mu guards the pointer and what it says
+	node       *Node
+	ops        ops    // the process around this core
+	id         uint64 // its number on the node: see table
+	parent     *core
+	older      *core // the sibling started before it; parent.mu guards both
+	newer      *core
+	coreExtras *coreExtras // what most actors do without; mu guards the pointer and what it says
 
-	mu    sync.Mutex // guards the fields below and the mailbox
-	kids  *core      // the child started last
-	inc   uint32     // the incarnation, from 1
-	life  life
-	busy  bool // a goroutine has it, or will: only it may touch what is the actor's own
-	shut  bool // the mailbox takes no more: it passivates
-	kept  bool // its parent is a supervisor, which decides what follows an end
-	past  bool // this incarnation has ended as far as links and monitors are concerned
-	over  bool // all is done that follows the end for good
-	drain bool // it was told to handle what it has and then stop
+	mu        sync.Mutex // guards the fields below and the mailbox
+	lastChild *core      // the child started last
+	inc       uint32     // the incarnation, from 1
+	life      life
+	busy      bool // a goroutine has it, or will: only it may touch what is the actor's own
+	shut      bool // the mailbox takes no more: it passivates
+	kept      bool // its parent is a supervisor, which decides what follows an end
+	past      bool // this incarnation has ended as far as links and monitors are concerned
+	over      bool // all is done that follows the end for good
+	drain     bool // it was told to handle what it has and then stop
 }
 
 // ops is what a core asks of the process around it.
@@ -52,8 +52,8 @@ type ops interface {
 	post(p Priority, x *extra) bool
 	// restart begins a new incarnation of a suspended actor with a new value.
 	restart() error
-	// bury ends a suspended actor for good.
-	bury(reason error)
+	// finalize ends a suspended actor for good.
+	finalize(reason error)
 	inspect() Info
 	kind() string
 	takes() reflect.Type // the type of its messages
@@ -63,8 +63,8 @@ type ops interface {
 	deliver(ctx context.Context, d Delivery) error
 }
 
-// rare holds what few actors need.
-type rare struct {
+// coreExtras holds what few actors need.
+type coreExtras struct {
 	names    []string
 	done     chan struct{}        // closed when the actor is told to end: Context.Done
 	closed   bool                 // done is closed, or would be
@@ -73,17 +73,17 @@ type rare struct {
 	links    map[*core]struct{}   // both ways
 	far      map[Address]struct{} // links to actors of other nodes
 	watchers map[*watch]struct{}  // who monitors this actor
-	watching map[*watch]struct{}  // whom it monitors
+	watching map[*watch]struct{}  // the actors that it monitors
 	trap     func(Exit) error     // set: exits of links become calls
 	idle     *idler               // with Options.Idle
 }
 
-// more returns what is rare about c. The caller holds c.mu.
-func (c *core) more() *rare {
-	if c.rare == nil {
-		c.rare = new(rare)
+// more returns the extras of c, which it makes if there are none. The caller holds c.mu.
+func (c *core) more() *coreExtras {
+	if c.coreExtras == nil {
+		c.coreExtras = new(coreExtras)
 	}
-	return c.rare
+	return c.coreExtras
 }
 
 // signalKind says what a signal asks for.
@@ -127,11 +127,11 @@ func (c *core) adopt(kid *core) bool {
 	if c.life != alive {
 		return false
 	}
-	kid.parent, kid.older = c, c.kids
-	if c.kids != nil {
-		c.kids.newer = kid
+	kid.parent, kid.older = c, c.lastChild
+	if c.lastChild != nil {
+		c.lastChild.newer = kid
 	}
-	c.kids = kid
+	c.lastChild = kid
 	return true
 }
 
@@ -141,8 +141,8 @@ func (c *core) disown(kid *core) {
 	defer c.mu.Unlock()
 	if kid.newer != nil {
 		kid.newer.older = kid.older
-	} else if c.kids == kid {
-		c.kids = kid.older
+	} else if c.lastChild == kid {
+		c.lastChild = kid.older
 	}
 	if kid.older != nil {
 		kid.older.newer = kid.newer
@@ -154,11 +154,11 @@ func (c *core) disown(kid *core) {
 func (c *core) children() []*core {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var kids []*core
-	for k := c.kids; k != nil; k = k.older {
-		kids = append(kids, k)
+	var children []*core
+	for k := c.lastChild; k != nil; k = k.older {
+		children = append(children, k)
 	}
-	return kids
+	return children
 }
 
 // address returns the address of c by name if it has one, else by number.
@@ -166,8 +166,8 @@ func (c *core) address() Address {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := Address{Node: c.node.name, Start: c.node.start, ID: c.id}
-	if c.rare != nil && len(c.rare.names) > 0 {
-		a.Name = c.rare.names[0]
+	if c.coreExtras != nil && len(c.coreExtras.names) > 0 {
+		a.Name = c.coreExtras.names[0]
 	}
 	return a
 }

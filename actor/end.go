@@ -8,8 +8,8 @@ import (
 )
 
 // end ends the incarnation that the calling goroutine has: its children first,
-// then its Stop method, then it tells whom it concerns. A kept actor is suspended
-// until its supervisor restarts or buries it, any other is gone.
+// then its Stop method, then it reports that to links and monitors. A kept actor is suspended
+// until its supervisor restarts or finalizes it, any other is gone.
 func (p *process[M]) end(reason error) {
 	p.mu.Lock()
 	p.life = ending
@@ -17,7 +17,7 @@ func (p *process[M]) end(reason error) {
 	drain := p.drain
 	p.mu.Unlock()
 
-	p.endKids(drain)
+	p.endChildren(drain)
 	p.ctx.Unbecome()
 	if reason != Killed {
 		reason = p.callStop(reason)
@@ -46,7 +46,7 @@ func (p *process[M]) end(reason error) {
 		}
 		return
 	}
-	p.inter(reason) // before others are told, who may want its name
+	p.terminate(reason) // before others are told, who may want its name
 	p.tell(&last, reason)
 	p.finish()
 }
@@ -62,12 +62,12 @@ func judge(reason error) (safe error, crash bool) {
 
 // part takes what belongs to the incarnation that ends: who is to be told. A kept
 // actor is suspended from then on: its supervisor may restart it at any time.
-func (p *process[M]) part(reason error) (last rare, inc uint32, kept bool) {
+func (p *process[M]) part(reason error) (last coreExtras, inc uint32, kept bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.more()
 	last, inc, kept = *r, p.inc, p.kept
-	*r = rare{names: last.names, reason: reason}
+	*r = coreExtras{names: last.names, reason: reason}
 	p.past = true
 	p.halt = nil
 	p.inc++
@@ -84,7 +84,7 @@ func (p *process[M]) part(reason error) (last rare, inc uint32, kept bool) {
 func (p *process[M]) finish() {
 	p.mu.Lock()
 	p.over = true
-	ended := p.rare.ended
+	ended := p.coreExtras.ended
 	p.mu.Unlock()
 	p.parent.disown(&p.core)
 	if ended != nil {
@@ -122,27 +122,27 @@ func guard(f func() error) (err error) {
 	return err
 }
 
-// endKids stops all children, the newest first, and waits for them.
-func (p *process[M]) endKids(drain bool) {
+// endChildren stops all children, the newest first, and waits for them.
+func (p *process[M]) endChildren(drain bool) {
 	p.mu.Lock()
-	none := p.kids == nil
+	none := p.lastChild == nil
 	p.mu.Unlock()
 	if none {
 		return
 	}
-	kids := p.children()
+	children := p.children()
 	if s, ok := any(p.act).(*supervisor); ok && s.opts.Strategy != Dynamic {
-		for _, k := range kids {
+		for _, k := range children {
 			k.conclude(drain)
 		}
 		return
 	}
-	for _, k := range kids {
+	for _, k := range children {
 		k.requestEnd(Shutdown, drain)
 	}
-	for _, k := range kids {
+	for _, k := range children {
 		if k.awaitEnd() {
-			k.ops.bury(Shutdown)
+			k.ops.finalize(Shutdown)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (p *process[M]) endKids(drain bool) {
 func (c *core) conclude(drain bool) {
 	c.requestEnd(Shutdown, drain)
 	if c.awaitEnd() {
-		c.ops.bury(Shutdown)
+		c.ops.finalize(Shutdown)
 	}
 }
 
@@ -192,11 +192,11 @@ func (c *core) awaitEnd() bool {
 }
 
 // tell reports the end to linked actors and to those who monitor.
-func (p *process[M]) tell(last *rare, reason error) {
+func (p *process[M]) tell(last *coreExtras, reason error) {
 	for other := range last.links {
 		other.mu.Lock()
-		if other.rare != nil {
-			delete(other.rare.links, &p.core)
+		if other.coreExtras != nil {
+			delete(other.coreExtras.links, &p.core)
 		}
 		other.mu.Unlock()
 		if other.ops != nil {
@@ -216,15 +216,15 @@ func (p *process[M]) tell(last *rare, reason error) {
 	}
 }
 
-func (p *process[M]) bury(reason error) {
-	if p.inter(reason) {
+func (p *process[M]) finalize(reason error) {
+	if p.terminate(reason) {
 		p.finish()
 	}
 }
 
-// inter lets nothing be sent any more to an actor whose incarnation has ended,
+// terminate lets nothing be sent any more to an actor whose incarnation has ended,
 // and makes dead letters of what was. It reports whether that is news.
-func (p *process[M]) inter(reason error) bool {
+func (p *process[M]) terminate(reason error) bool {
 	p.mu.Lock()
 	if p.life == dead || !p.past {
 		p.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *process[M]) inter(reason error) bool {
 	p.life = dead
 	left := p.emptyLocked()
 	names := p.more().names // kept, for messages about the dead
-	p.rare.reason = reason
+	p.coreExtras.reason = reason
 	p.act, p.fresh, p.own = nil, nil, nil
 	p.mu.Unlock()
 
@@ -245,7 +245,7 @@ func (p *process[M]) inter(reason error) bool {
 }
 
 // emptyLocked removes and returns all messages in the mailbox, oldest first, and
-// tells waiting senders that they wait in vain.
+// fails the senders that wait.
 func (p *process[M]) emptyLocked() []envelope[M] {
 	var left []envelope[M]
 	if x := p.express; x != nil {
@@ -335,7 +335,7 @@ func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	own, inside := ctx.(*Context[M])
 	if inside && own.self == p || ctx == nil {
-		p.mu.Unlock() // waiting for itself, it would wait for ever
+		p.mu.Unlock() // waiting for itself, it would never return
 		return p.refuse(e, ErrMailboxFull)
 	}
 	_, far := ctx.(arriving)
@@ -373,14 +373,14 @@ func (n *Node) abandon(c *core) {
 	c.kept = false
 	late := c.life == suspended // it ended after all
 	var names []string
-	if c.rare != nil {
-		names, c.rare.names = c.rare.names, nil
+	if c.coreExtras != nil {
+		names, c.coreExtras.names = c.coreExtras.names, nil
 	}
 	c.mu.Unlock()
 	for _, name := range names {
 		n.names.CompareAndDelete(name, c)
 	}
 	if late {
-		c.ops.bury(Shutdown)
+		c.ops.finalize(Shutdown)
 	}
 }

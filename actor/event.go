@@ -10,7 +10,7 @@ import (
 )
 
 // Event is something that happens again and again, with a value of type E, and
-// that any number of actors subscribe to. Whoever has the Event can publish; a name
+// that any number of actors subscribe to. Any holder of the Event can publish; a name
 // lets others find it. It ends with the actor or node that made it.
 //
 // Subscribers get the values as ordinary messages: each all values since it

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Group is a set of actors that take the same messages: whoever has the group can
+// Group is a set of actors that take the same messages: any holder of the group can
 // reach all of them without knowing who they are. It is safe for concurrent use.
 //
 // Actors join and leave; one that has ended for good is no member any more. A

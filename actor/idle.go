@@ -28,7 +28,7 @@ func (p *process[M]) idleLocked() {
 // mailbox is shut, so nothing is lost: a message is handled, or its Send fails.
 func (p *process[M]) passivate() {
 	p.mu.Lock()
-	r := p.rare
+	r := p.coreExtras
 	if p.life != alive || r == nil || r.idle == nil {
 		p.mu.Unlock()
 		return

@@ -217,8 +217,8 @@ func (c *core) linkFar(far Address) bool {
 func (c *core) unlinkFar(far Address) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rare != nil {
-		delete(c.rare.far, far)
+	if c.coreExtras != nil {
+		delete(c.coreExtras.far, far)
 	}
 }
 
@@ -260,8 +260,8 @@ func (p *process[M]) decode(d *Delivery, m *M) error {
 		*m = typed
 		return nil
 	}
-	into := p.breed.landing()
-	defer p.breed.leave(into)
+	into := p.typeState.landing()
+	defer p.typeState.leave(into)
 	if err := d.Encoded.Into(d.Data, &into.m); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ type landing[M any] struct {
 	bind binder
 }
 
-func (b *breed[M]) landing() *landing[M] {
+func (b *typeState[M]) landing() *landing[M] {
 	if l, ok := b.landings.Get().(*landing[M]); ok {
 		return l
 	}
@@ -296,7 +296,7 @@ func (b *breed[M]) landing() *landing[M] {
 
 // leave takes back a landing. The message is the actor's now: nothing of it may be
 // used for the next.
-func (b *breed[M]) leave(l *landing[M]) {
+func (b *typeState[M]) leave(l *landing[M]) {
 	var none M
 	l.m = none
 	b.landings.Put(l)

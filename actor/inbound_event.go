@@ -10,7 +10,7 @@ import (
 
 // Events and groups have types that a transport does not know: it uses them by name.
 
-// tapMailbox is how many values may wait to leave for one other node; then whoever
+// tapMailbox is how many values may wait to leave for one other node; then the actor that
 // publishes waits.
 const tapMailbox = 1024
 

@@ -22,7 +22,7 @@ type Info struct {
 	Handled     uint64 // messages that have left the mailbox, the one being handled included
 	Links       int    // to actors of this node and of others
 	Monitors    int    // how many monitor it
-	Kids        int
+	Children    int
 	Reason      error // why its last incarnation ended, if it is not alive
 }
 
@@ -94,9 +94,9 @@ func (n *Node) Walk() iter.Seq2[int, Info] {
 }
 
 func walk(c *core, depth int, yield func(int, Info) bool) bool {
-	kids := c.children()
-	for i := len(kids) - 1; i >= 0; i-- {
-		if !yield(depth, kids[i].ops.inspect()) || !walk(kids[i], depth+1, yield) {
+	children := c.children()
+	for i := len(children) - 1; i >= 0; i-- {
+		if !yield(depth, children[i].ops.inspect()) || !walk(children[i], depth+1, yield) {
 			return false
 		}
 	}
@@ -138,8 +138,8 @@ func (p *process[M]) inspect() Info {
 	if x := p.express; x != nil {
 		i.Waiting += len(x.urgent) + len(x.system)
 	}
-	for k := p.kids; k != nil; k = k.older {
-		i.Kids++
+	for k := p.lastChild; k != nil; k = k.older {
+		i.Children++
 	}
 	switch {
 	case p.life == alive && p.busy:
@@ -147,7 +147,7 @@ func (p *process[M]) inspect() Info {
 	case p.life == alive:
 		i.State = "idle"
 	}
-	if r := p.rare; r != nil {
+	if r := p.coreExtras; r != nil {
 		i.Names = append(i.Names, r.names...)
 		i.Links, i.Monitors, i.Reason = len(r.links)+len(r.far), len(r.watchers), r.reason
 	}

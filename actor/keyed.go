@@ -21,12 +21,12 @@ const DefaultIdle = 10 * time.Minute
 // not restarted, so messages that it has not handled become dead letters; the next message
 // finds a new one.
 type Keyed[K comparable, M any] struct {
-	node   *Node
-	owner  Ref[none]
-	breed  *breed[M]
-	fresh  func(K) Actor[M]
-	set    *settings
-	actors sync.Map // K -> *process[M]
+	node      *Node
+	owner     Ref[none]
+	typeState *typeState[M]
+	fresh     func(K) Actor[M]
+	set       *settings
+	actors    sync.Map // K -> *process[M]
 }
 
 // none is the message of an actor that is sent none.
@@ -50,7 +50,7 @@ func NewKeyed[K comparable, A Actor[M], M any](s Spawner, fresh func(K) A, o *Op
 		return nil, err
 	}
 	n, _ := s.spawner()
-	k := &Keyed[K, M]{node: n, breed: breedOf[M](n), set: set, fresh: func(key K) Actor[M] { return fresh(key) }}
+	k := &Keyed[K, M]{node: n, typeState: typeStateOf[M](n), set: set, fresh: func(key K) Actor[M] { return fresh(key) }}
 	idle := Func[none](func(*Context[none], none) error { return nil })
 	if k.owner, err = Spawn(s, Actor[none](idle), &Options{Name: name, Grace: -1}); err != nil {
 		return nil, err
@@ -215,9 +215,9 @@ func (p *process[M]) tryPut(ctx context.Context, prio Priority, e envelope[M]) (
 	}
 	switch {
 	case prio != User:
-		p.hasten().push(prio, e)
+		p.priorityQueue().push(prio, e)
 	case p.bounded == nil:
-		p.queue.push(p.breed, e)
+		p.queue.push(p.typeState, e)
 	case p.bounded.full() || len(p.bounded.waiting) > 0:
 		return true, p.overflow(ctx, e) // unlocks
 	default:
@@ -237,4 +237,4 @@ func (t *keyedTarget[K, M]) address() Address {
 
 func (t *keyedTarget[K, M]) local() *core    { return nil }
 func (t *keyedTarget[K, M]) seat() *Node     { return t.k.node }
-func (t *keyedTarget[K, M]) asks() *askPools { return &t.k.breed.asks }
+func (t *keyedTarget[K, M]) asks() *askPools { return &t.k.typeState.asks }

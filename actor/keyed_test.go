@@ -137,7 +137,7 @@ func TestKeyedActorThatCannotStartOrCrashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		settle(t, crashing.Ref(1))
+		awaitHandled(t, crashing.Ref(1))
 	})
 }
 

@@ -89,8 +89,8 @@ func (w *watch) drop() {
 	w.forget()
 	w.by.mu.Lock()
 	defer w.by.mu.Unlock()
-	if w.by.rare != nil {
-		delete(w.by.rare.watching, w)
+	if w.by.coreExtras != nil {
+		delete(w.by.coreExtras.watching, w)
 	}
 }
 
@@ -105,8 +105,8 @@ func (w *watch) forget() {
 	}
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
-	if w.target.rare != nil {
-		delete(w.target.rare.watchers, w)
+	if w.target.coreExtras != nil {
+		delete(w.target.coreExtras.watchers, w)
 	}
 }
 
@@ -201,8 +201,8 @@ func (c *core) addLink(other *core) bool {
 func (c *core) removeLink(other *core) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rare != nil {
-		delete(c.rare.links, other)
+	if c.coreExtras != nil {
+		delete(c.coreExtras.links, other)
 	}
 }
 
@@ -210,8 +210,8 @@ func (c *core) removeLink(other *core) {
 func (p *process[M]) exited(s signal) error {
 	p.mu.Lock()
 	var trap func(Exit) error
-	if p.rare != nil {
-		trap = p.rare.trap
+	if p.coreExtras != nil {
+		trap = p.coreExtras.trap
 	}
 	p.mu.Unlock()
 	switch {

@@ -61,23 +61,23 @@ func newSmallChunk[M any]() *chunk[M] {
 
 func (c *chunk[M]) small() bool { return cap(c.slots) == smallChunk }
 
-// breed is what the actors of one message type on one node share.
-type breed[M any] struct {
+// typeState is what the actors of one message type on one node share.
+type typeState[M any] struct {
 	node     *Node
 	chunks   sync.Pool // of *chunk[M], large and empty
 	landings sync.Pool // of *landing[M]
 	asks     askPools
 }
 
-func newBreed[M any](n *Node) *breed[M] {
-	b := &breed[M]{node: n}
+func newTypeState[M any](n *Node) *typeState[M] {
+	b := &typeState[M]{node: n}
 	size := max(leastLargeChunk, largeChunkBytes/int(reflect.TypeFor[envelope[M]]().Size()))
 	b.chunks.New = func() any { return &chunk[M]{slots: make([]envelope[M], 0, size)} }
 	return b
 }
 
 // release takes back a chunk that was read to its end.
-func (b *breed[M]) release(c *chunk[M]) {
+func (b *typeState[M]) release(c *chunk[M]) {
 	if !c.small() {
 		b.chunks.Put(c)
 	}
@@ -94,7 +94,7 @@ type queue[M any] struct {
 func (q *queue[M]) empty() bool { return q.head == nil }
 
 // push appends e.
-func (q *queue[M]) push(b *breed[M], e envelope[M]) {
+func (q *queue[M]) push(b *typeState[M], e envelope[M]) {
 	t := q.tail
 	if t == nil || len(t.slots) == cap(t.slots) {
 		t = q.grow(b)
@@ -103,7 +103,7 @@ func (q *queue[M]) push(b *breed[M], e envelope[M]) {
 	q.n++
 }
 
-func (q *queue[M]) grow(b *breed[M]) *chunk[M] {
+func (q *queue[M]) grow(b *typeState[M]) *chunk[M] {
 	c := q.spare
 	q.spare = nil
 	switch {
@@ -138,8 +138,8 @@ func (q *queue[M]) take() *chunk[M] {
 }
 
 // giveBack keeps c, read to its end and cleared, for the next grow, or gives it
-// to the breed.
-func (q *queue[M]) giveBack(b *breed[M], c *chunk[M]) {
+// to the type.
+func (q *queue[M]) giveBack(b *typeState[M], c *chunk[M]) {
 	c.slots = c.slots[:0]
 	if q.spare == nil {
 		q.spare = c
@@ -149,7 +149,7 @@ func (q *queue[M]) giveBack(b *breed[M], c *chunk[M]) {
 }
 
 // rest is called when the actor becomes idle: it keeps a small chunk at most.
-func (q *queue[M]) rest(b *breed[M]) {
+func (q *queue[M]) rest(b *typeState[M]) {
 	if q.spare != nil && !q.spare.small() {
 		b.release(q.spare)
 		q.spare = nil

@@ -40,12 +40,12 @@ type Node struct {
 	tracer   Tracer
 	observed bool // one of them is there
 
-	names   sync.Map      // string -> *core
-	aliases atomic.Uint64 // made so far
-	events  sync.Map      // string -> *Event[E]
-	groups  sync.Map      // string -> *Group[M]
-	breeds  sync.Map      // reflect.Type of M -> *breed[M]
-	dead    deadLetters
+	names      sync.Map      // string -> *core
+	aliases    atomic.Uint64 // made so far
+	events     sync.Map      // string -> *Event[E]
+	groups     sync.Map      // string -> *Group[M]
+	typeStates sync.Map      // reflect.Type of M -> *typeState[M]
+	dead       deadLetters
 
 	stopping atomic.Bool
 	stopped  chan struct{}
@@ -97,14 +97,14 @@ func (n *Node) Len() int { return n.table.size() }
 
 func (n *Node) spawner() (*Node, *core) { return n, &n.root }
 
-// breedOf returns what the actors of message type M share.
-func breedOf[M any](n *Node) *breed[M] {
+// typeStateOf returns what the actors of message type M share.
+func typeStateOf[M any](n *Node) *typeState[M] {
 	key := reflect.TypeFor[M]()
-	if b, ok := n.breeds.Load(key); ok {
-		return b.(*breed[M])
+	if b, ok := n.typeStates.Load(key); ok {
+		return b.(*typeState[M])
 	}
-	b, _ := n.breeds.LoadOrStore(key, newBreed[M](n))
-	return b.(*breed[M])
+	b, _ := n.typeStates.LoadOrStore(key, newTypeState[M](n))
+	return b.(*typeState[M])
 }
 
 // forget removes an actor that is gone from the node's tables.
@@ -178,11 +178,11 @@ func (n *Node) stop(done <-chan struct{}, cause func() error) error {
 }
 
 func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
-	kids := n.root.children()
-	for _, k := range kids {
+	children := n.root.children()
+	for _, k := range children {
 		k.requestEnd(Shutdown, true)
 	}
-	for _, k := range kids {
+	for _, k := range children {
 		ended := k.ending()
 		if ended == nil {
 			continue

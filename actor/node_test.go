@@ -97,7 +97,7 @@ func TestMonitor(t *testing.T) {
 		cancel()
 		return nil
 	})
-	settle(t, watcher)
+	awaitHandled(t, watcher)
 	send(t, watched, func(*actor.Context[job]) error { return crash })
 	for range 2 {
 		if d := <-downs; d.Reason != crash || d.Ref != actor.AnyRef(watched) {
@@ -138,7 +138,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 	send(t, a, func(x *actor.Context[job]) error { x.Link(b); return nil })
 	send(t, b, func(x *actor.Context[job]) error { x.Link(c); x.Link(c); return nil })
 	for _, r := range []actor.Ref[job]{a, b, trapper} {
-		settle(t, r)
+		awaitHandled(t, r)
 	}
 	send(t, a, func(*actor.Context[job]) error { return crash })
 	if e := <-exits; e.Reason != crash || e.From.ID != c.Address().ID {
@@ -154,12 +154,12 @@ func TestNormalEndsAndUnlinkedActorsTakeNobodyAlong(t *testing.T) {
 	node := open(t)
 	a, b, c := worker(t, node, nil), worker(t, node, nil), worker(t, node, nil)
 	send(t, c, func(x *actor.Context[job]) error { x.Link(a); x.Link(b); x.Unlink(b); return nil })
-	settle(t, c)
+	awaitHandled(t, c)
 	send(t, a, func(x *actor.Context[job]) error { x.Stop(nil); return nil })
 	send(t, b, func(x *actor.Context[job]) error { return errors.New("crash") })
 	wait(t, a)
 	wait(t, b)
-	settle(t, c)
+	awaitHandled(t, c)
 }
 
 func TestLinkToAStoppedActorIsAnExit(t *testing.T) {
@@ -173,7 +173,7 @@ func TestLinkToAStoppedActorIsAnExit(t *testing.T) {
 		c.Monitor(a, func(d actor.Down) error { reason <- d.Reason; return nil })
 		return nil
 	})
-	settle(t, watcher)
+	awaitHandled(t, watcher)
 	send(t, a, func(c *actor.Context[job]) error { c.Link(gone); return nil })
 	if r := <-reason; r != actor.Missing {
 		t.Errorf("reason %v, want Missing", r)

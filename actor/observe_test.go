@@ -127,7 +127,7 @@ func TestInspectAndWalk(t *testing.T) {
 		synctest.Wait()
 		var tree []string
 		for depth, i := range node.Walk() {
-			tree = append(tree, fmt.Sprint(depth, " ", i.Address, " ", i.State, " ", i.Kids))
+			tree = append(tree, fmt.Sprint(depth, " ", i.Address, " ", i.State, " ", i.Children))
 		}
 		if want := []string{"0 test/top idle 1", "1 test/x idle 1", "2 test/leaf idle 0"}; !slices.Equal(tree, want) {
 			t.Errorf("tree %q, want %q", tree, want)

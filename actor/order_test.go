@@ -74,7 +74,7 @@ func TestOrderHoldsOverRandomCrashes(t *testing.T) {
 }
 
 // TestCrowdUnderRandomEnds lets actors start, link, monitor, ask, crash and stop
-// at random, all at once. Nothing hangs, every question is settled, every monitor is told,
+// at random, all at once. Nothing hangs, every question is answered, every monitor gets its message,
 // and in the end nothing is left.
 func TestCrowdUnderRandomEnds(t *testing.T) {
 	node, err := actor.Open("crowd", nil)
@@ -88,12 +88,12 @@ func TestCrowdUnderRandomEnds(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(crowd), 1))
 			watcher := worker(t, node, nil)
 			defer watcher.Drain()
-			var told atomic.Int64
+			var reported atomic.Int64
 			for range rounds {
 				a, b := worker(t, node, nil), worker(t, node, nil)
 				send(t, watcher, func(c *actor.Context[job]) error {
 					for _, r := range []actor.Ref[job]{a, b} {
-						c.Monitor(r, func(actor.Down) error { told.Add(1); return nil })
+						c.Monitor(r, func(actor.Down) error { reported.Add(1); return nil })
 					}
 					return nil
 				})
@@ -123,7 +123,7 @@ func TestCrowdUnderRandomEnds(t *testing.T) {
 				a.Kill()
 				b.Kill()
 			}
-			eventually(t, func() bool { return told.Load() == 2*rounds })
+			eventually(t, func() bool { return reported.Load() == 2*rounds })
 		})
 	}
 	wg.Wait()

@@ -183,9 +183,9 @@ func TestPoolSurvivesItsWorkers(t *testing.T) {
 			t.Errorf("%d: %d, %v", n, v, err)
 		}
 	}
-	kids, err := pool.Supervisor().Children(t.Context())
-	if err != nil || len(kids) != 4 {
-		t.Fatalf("children %v, %v, want 4", kids, err)
+	children, err := pool.Supervisor().Children(t.Context())
+	if err != nil || len(children) != 4 {
+		t.Fatalf("children %v, %v, want 4", children, err)
 	}
 	if pool.Ref().Address().Name != "squares" {
 		t.Errorf("address %s", pool.Ref().Address())

@@ -31,11 +31,11 @@ type process[M any] struct {
 
 	trace atomic.Pointer[context.Context] // of the message being handled, with a Tracer
 
-	ctx   Context[M]
-	breed *breed[M]
-	set   *settings
-	fresh func() Actor[M] // makes the value of an incarnation; nil if it cannot be restarted
-	start func()          // see starter; made once: a go statement with an argument allocates
+	ctx       Context[M]
+	typeState *typeState[M]
+	set       *settings
+	fresh     func() Actor[M] // makes the value of an incarnation; nil if it cannot be restarted
+	start     func()          // see starter; made once: a go statement with an argument allocates
 }
 
 // own is what few actors use of what belongs to their goroutine.
@@ -61,9 +61,9 @@ func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) erro
 	}
 	switch {
 	case prio != User:
-		p.hasten().push(prio, e)
+		p.priorityQueue().push(prio, e)
 	case p.bounded == nil:
-		p.queue.push(p.breed, e)
+		p.queue.push(p.typeState, e)
 	case p.bounded.full() || len(p.bounded.waiting) > 0:
 		return p.overflow(ctx, e) // unlocks
 	default:
@@ -73,9 +73,9 @@ func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) erro
 	return nil
 }
 
-// hasten returns the express part of the mailbox. The caller holds p.mu and
+// priorityQueue returns the express part of the mailbox. The caller holds p.mu and
 // puts something into it.
-func (p *process[M]) hasten() *express[M] {
+func (p *process[M]) priorityQueue() *express[M] {
 	if p.express == nil {
 		p.express = new(express[M])
 	}
@@ -120,9 +120,9 @@ func (p *process[M]) signal(s signal) {
 		p.mu.Unlock()
 		return
 	}
-	x := p.hasten()
+	x := p.priorityQueue()
 	x.signals = append(x.signals, s)
-	if s.kind == stopSignal || s.kind == killSignal || s.kind == exitSignal && (p.rare == nil || p.rare.trap == nil) && s.reason != Normal {
+	if s.kind == stopSignal || s.kind == killSignal || s.kind == exitSignal && (p.coreExtras == nil || p.coreExtras.trap == nil) && s.reason != Normal {
 		p.cancelLocked()
 	}
 	p.wake()
@@ -146,11 +146,11 @@ func (p *process[M]) post(prio Priority, x *extra) bool {
 	e := envelope[M]{x: x}
 	switch {
 	case prio != User:
-		p.hasten().push(prio, e)
+		p.priorityQueue().push(prio, e)
 	case p.bounded != nil:
 		p.bounded.push(e)
 	default:
-		p.queue.push(p.breed, e)
+		p.queue.push(p.typeState, e)
 	}
 	p.wake()
 	return true
@@ -242,7 +242,7 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 	} else {
 		if p.cur != nil {
 			p.read += uint64(p.at.Load())
-			p.queue.giveBack(p.breed, p.cur)
+			p.queue.giveBack(p.typeState, p.cur)
 		}
 		p.at.Store(0)
 		if p.cur = p.queue.take(); p.cur != nil {
@@ -253,7 +253,7 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 		// It came after the loop looked; an empty task lets the loop look again.
 		return envelope[M]{x: &extra{}}, true, false
 	}
-	p.queue.rest(p.breed)
+	p.queue.rest(p.typeState)
 	p.busy = false
 	if p.set.Idle > 0 {
 		p.idleLocked()
@@ -299,7 +299,7 @@ func (p *process[M]) handleExtra(e envelope[M]) error {
 	return err
 }
 
-// handleExpress obeys Context.Stop, handles one signal, or one message of a
+// handleExpress handles Context.Stop, handles one signal, or one message of a
 // priority above User.
 func (p *process[M]) handleExpress() error {
 	p.mu.Lock()
@@ -311,7 +311,7 @@ func (p *process[M]) handleExpress() error {
 	if x != nil {
 		if s, ok := shift(&x.signals); ok {
 			p.mu.Unlock()
-			return p.obey(s)
+			return p.handleSignal(s)
 		}
 		if e, ok := x.pop(); ok {
 			p.read++
@@ -325,8 +325,8 @@ func (p *process[M]) handleExpress() error {
 	return nil
 }
 
-// obey handles a signal.
-func (p *process[M]) obey(s signal) error {
+// handleSignal handles a signal.
+func (p *process[M]) handleSignal(s signal) error {
 	switch s.kind {
 	case killSignal:
 		return Killed

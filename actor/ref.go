@@ -40,7 +40,7 @@ type AnyRef interface {
 }
 
 func (p *process[M]) local() *core    { return &p.core }
-func (p *process[M]) asks() *askPools { return &p.breed.asks }
+func (p *process[M]) asks() *askPools { return &p.typeState.asks }
 
 // Send puts m into the actor's mailbox and returns. Messages of one sender
 // arrive in order. An error says that m is certainly not in the mailbox: Closed if

@@ -304,7 +304,7 @@ func (q *funcReply[R]) answer(_ uint64, v R, err error) error {
 }
 
 // questions are those that have been sent to other nodes, by number. Numbers are
-// random: whoever was not told one cannot answer.
+// random: a node that did not get one cannot answer.
 type questions struct {
 	mu   sync.Mutex // guards the fields below
 	open map[uint64]openQuestion

@@ -39,7 +39,7 @@ func newProcess[M any](n *Node, a Actor[M], set *settings) (*process[M], error) 
 	if a == nil {
 		return nil, invalidf("there is no actor to spawn: it is nil")
 	}
-	p := &process[M]{act: a, breed: breedOf[M](n), set: set}
+	p := &process[M]{act: a, typeState: typeStateOf[M](n), set: set}
 	p.ctx.self = p
 	p.node, p.ops, p.inc, p.busy = n, p, 1, true
 	if set.Mailbox > 0 {
@@ -116,7 +116,7 @@ func (p *process[M]) restart() error {
 		p.own.front = append(p.own.stash, p.own.front...)
 		p.own.stash, p.own.plain = nil, nil
 	}
-	p.rare.reason = nil
+	p.coreExtras.reason = nil
 	p.mu.Unlock()
 	for _, e := range dropped {
 		_ = p.refuse(e, ErrStopped)

@@ -34,7 +34,7 @@ func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, 
 		p.mu.Unlock()
 		return nil, ErrStopped
 	case p.bounded == nil:
-		p.queue.push(p.breed, e)
+		p.queue.push(p.typeState, e)
 	case p.bounded.full() || len(p.bounded.waiting) > 0:
 		_ = p.overflow(ctx, e) // unlocks; its policy has dealt with it
 		return nil, nil

@@ -148,7 +148,7 @@ func (s *supervisor) childEnded(child *core, inc uint32, reason error) error {
 	case n <= limit.Intensity:
 		return s.recover(e)
 	case own && opts.Exceed == DisableChild:
-		child.ops.bury(reason)
+		child.ops.finalize(reason)
 		s.detach(e, disabled)
 		return nil
 	}
@@ -181,7 +181,7 @@ func (c *core) endedWith(inc uint32) bool {
 // that was what it was for: with the failure of a significant child, so that what
 // depends on the supervisor does not take it for a stop that was asked for.
 func (s *supervisor) retire(e *entry, reason error) error {
-	e.core.ops.bury(reason)
+	e.core.ops.finalize(reason)
 	s.detach(e, ended)
 	if e.child.opts.Restart == Temporary || e.child.name == "" {
 		s.remove(e)
@@ -264,7 +264,7 @@ func (s *supervisor) pause(e *entry) {
 	e.core.requestEnd(Shutdown, false)
 	switch inTime := e.core.awaitEnd(); {
 	case e.child.opts.Restart == Temporary:
-		e.core.ops.bury(Shutdown)
+		e.core.ops.finalize(Shutdown)
 		s.detach(e, ended)
 		s.remove(e)
 	case inTime:

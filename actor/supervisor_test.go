@@ -141,7 +141,7 @@ func TestStrategies(t *testing.T) {
 			if childRef(t, s, "d") != refs {
 				t.Error("the reference of a child changed")
 			}
-			settle(t, refs)
+			awaitHandled(t, refs)
 			s.Ref().Stop()
 			wait(t, s.Ref())
 			if got := st.take(); got != "-d -c -b -a" {
@@ -277,7 +277,7 @@ func TestChildWithItsOwnLimit(t *testing.T) {
 		if err := s.Enable(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		settle(t, childRef(t, s, "a"))
+		awaitHandled(t, childRef(t, s, "a"))
 		if err := s.Disable(t.Context(), "b"); err != nil || states(t, s) != "a:running b:disabled" {
 			t.Errorf("Disable: %v, %s", err, states(t, s))
 		}
@@ -313,7 +313,7 @@ func TestBackoff(t *testing.T) {
 			if is := states(t, s); is != "a:delayed" {
 				t.Fatalf("states %s", is)
 			}
-			settle(t, a) // the message waits for the restart
+			awaitHandled(t, a) // the message waits for the restart
 			waits = append(waits, time.Since(begin))
 			begin = time.Now()
 		}
@@ -404,7 +404,7 @@ func TestDynamicSupervisor(t *testing.T) {
 	}
 	for i, r := range refs {
 		if actor.Restart(i%3) != actor.Temporary {
-			settle(t, r)
+			awaitHandled(t, r)
 		}
 	}
 	eventually(t, func() bool { all, err := s.Children(t.Context()); return err == nil && len(all) == 334 })
@@ -432,7 +432,7 @@ func TestSupervisorsOfSupervisors(t *testing.T) {
 		if got, want := st.take(), "+a +x +y -x +x -x -y +x +y"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		settle(t, childRef(t, find(), "x"))
+		awaitHandled(t, childRef(t, find(), "x"))
 		s.Ref().Stop()
 		wait(t, s.Ref())
 		if got := st.take(); got != "-y -x -a" {

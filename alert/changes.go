@@ -34,7 +34,7 @@ type Change struct {
 }
 
 // Changes yields the changes of the table called name, as the log has them: in
-// the order in which they were committed, whoever wrote them. The log keeps the
+// the order in which they were committed, no matter which program wrote them. The log keeps the
 // newest state of each row, so what changed several times since may be yielded once.
 // When a change is yielded, every query of this server shows it, or what came after it.
 //

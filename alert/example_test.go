@@ -68,7 +68,7 @@ func ExampleAutomation() {
 	defer log.Close()
 	server := must(alert.Open(ctx, log, &alert.Options{Automations: []alert.Automation{{
 		Name: "owner", On: alert.OnInsert, Table: "alerts.status", Priority: 10,
-		Row: func(e *alert.RowEvent) error { // whoever raises a critical alert owns it
+		Row: func(e *alert.RowEvent) error { // the program that raises a critical alert owns it
 			if e.New.Int("Severity") == 5 {
 				return e.New.Set("OwnerUID", alert.Int(65534))
 			}

@@ -10,7 +10,7 @@ import (
 
 // journalTable keeps notes on alerts. Event list tools of OMNIbus write a row for each
 // acknowledgement, change of owner and escalation; here the automation journal_changes
-// does, so that it is in the commit of the change, whoever makes it.
+// does, so that it is in the commit of the change, no matter which user makes it.
 const journalTable = "alerts.journal"
 
 // nobody is the UID of a row of the journal, and of alerts that have no owner: sessions

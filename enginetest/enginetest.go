@@ -127,7 +127,7 @@ func (e *env) finish() {
 	}
 }
 
-// closed closes the log, which must not take for ever.
+// closed closes the log, which must come to an end.
 func (e *env) closed() error {
 	done := make(chan error, 1)
 	go func() { done <- guarded(e.log.Close) }()

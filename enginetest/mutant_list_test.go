@@ -28,7 +28,7 @@ type mutant struct {
 	info    func(in *mainstem.SpaceInfo)
 	head    func()
 	closing func()
-	deaf    bool // followers sleep for ever
+	deaf    bool // followers never wake
 	empty   bool // unknown spaces are empty ones
 }
 

@@ -46,7 +46,7 @@ func (e *PoisonError) Error() string {
 // Unwrap returns the error of the last attempt.
 func (e *PoisonError) Unwrap() error { return e.Err }
 
-// fatalError ends the attempts to handle an event, whoever is to blame.
+// fatalError ends the attempts to handle an event, whatever the cause.
 type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }

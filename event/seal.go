@@ -13,7 +13,7 @@ type Seal uint8
 const (
 	NotSealed  Seal = iota
 	Archived        // read-only and out of feeds and lists, until it is unarchived
-	Tombstoned      // without events, and for ever
+	Tombstoned      // without events, always
 )
 
 var sealNames = [...]string{"not sealed", "archived", "tombstoned"}
@@ -77,7 +77,7 @@ func (s *Store) Delete(b *mainstem.Batch, stream string, expected Expected) {
 }
 
 // Tombstone deletes stream like [Store.Delete], together with its settings, and
-// forbids further events for ever, also if the stream never had any. An archived
+// forbids further events without end, also if the stream never had any. An archived
 // stream may be tombstoned.
 func (s *Store) Tombstone(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("tombstone", stream, expected); err != nil {

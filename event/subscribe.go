@@ -67,7 +67,7 @@ type SubscribeOptions struct {
 	Durability mainstem.Durability
 
 	// Attempts is how often an event is tried before it counts as poison. Default 5;
-	// negative means for ever. Errors of kind Unavailable do not count.
+	// negative means without end. Errors of kind Unavailable do not count.
 	Attempts int
 	// Backoff is the pause after the first failure; it doubles with each further one,
 	// up to MaxBackoff. Defaults 50ms and 10s.

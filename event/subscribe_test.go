@@ -251,7 +251,7 @@ func TestSubscriptionParksPoison(t *testing.T) {
 
 		n, err := s.RetryParked(t.Context(), "count", handler)
 		if err != nil || n != 0 {
-			t.Fatalf("retried in vain: %d, %v", n, err)
+			t.Fatalf("retried without success: %d, %v", n, err)
 		}
 		wantEqual(t, "attempts", collect(t, s.Parked(t.Context(), "count"))[0].Attempts, 3)
 
@@ -541,7 +541,7 @@ func TestSubscriptionEnds(t *testing.T) {
 }
 
 // A handler that ends its goroutine, as t.FailNow does, ends the subscription, and
-// nobody waits for it for ever.
+// nobody waits for it without end.
 func TestHandlerThatNeverReturns(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		a := write(t, s, "order-1", event.NoStream, some("A", 1))

@@ -188,7 +188,7 @@ func TestDeadlineReachesAFollower(t *testing.T) {
 	}
 }
 
-func TestTokenIsDemanded(t *testing.T) {
+func TestTokenIsRequired(t *testing.T) {
 	c := dial(t, serve(t, &rpc.Options{Token: "s3cret"}))
 	for token, want := range map[string]codes.Code{
 		"":              codes.Unauthenticated,

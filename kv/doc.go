@@ -50,7 +50,7 @@
 // # Concurrency and ownership
 //
 // A Bucket may be used from many goroutines and needs no closing. Entries belong
-// to whoever receives them. A []byte value given to a batch is borrowed until
+// to the caller that receives them. A []byte value given to a batch is borrowed until
 // Commit returns; a method that acts at once borrows it until it returns.
 //
 // # Errors

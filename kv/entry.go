@@ -41,7 +41,7 @@ func (o Op) String() string {
 	return "unknown op"
 }
 
-// Entry is one revision of a key. It belongs to whoever received it.
+// Entry is one revision of a key. It belongs to the caller that received it.
 type Entry[T any] struct {
 	Key      string
 	Value    T // the zero T if the entry is not live, or its value was not asked for

@@ -25,9 +25,9 @@ type Options struct {
 	// 1: the newest; at most mainstem.MaxHistory; HistoryAll keeps them all.
 	History int
 	// TTL is the time to live of values written through this handle without a [TTL]
-	// option. Watches see such a value expire. Default 0: for ever.
+	// option. Watches see such a value expire. Default 0: without end.
 	TTL time.Duration
-	// MaxAge removes everything older than this from the table, whoever wrote it.
+	// MaxAge removes everything older than this from the table, no matter which handle wrote it.
 	// Watches are not told. Default 0: no limit.
 	MaxAge time.Duration
 	// MaxBytes bounds the table's keys, values and metadata; the oldest are removed in
@@ -35,7 +35,7 @@ type Options struct {
 	MaxBytes int64
 	// TombstoneAge is how long a deleted key leaves a trace, which a watch that
 	// resumes needs to learn of the deletion. Default 0: mainstem.DefaultTombstoneAge;
-	// negative: for ever.
+	// negative: without end.
 	TombstoneAge time.Duration
 	// NoFeed makes writes cheaper for tables that nobody watches: [Bucket.Watch] is
 	// Unsupported, and the whole log's feed leaves the table out. It cannot be altered.
@@ -51,7 +51,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("History is %d: want 0 (the default, 1), HistoryAll or 1 to %d", o.History, mainstem.MaxHistory))
 	}
 	if o.TTL < 0 {
-		errs = append(errs, fmt.Errorf("TTL is %v: want 0 (for ever) or more", o.TTL))
+		errs = append(errs, fmt.Errorf("TTL is %v: want 0 (never expires) or more", o.TTL))
 	}
 	if o.MaxAge < 0 {
 		errs = append(errs, fmt.Errorf("MaxAge is %v: want 0 (no limit) or more", o.MaxAge))

@@ -35,7 +35,7 @@
 // For what is not in the log there is a second fence, which does. No clock is ever
 // compared with another: an owner counts from the moment before it sent its last
 // renewal that succeeded, and tells by [Lease.Done] that it is over when [Options.TTL]
-// less a quarter has passed. Whoever wants the key has seen no renewal for the whole
+// less a quarter has passed. The member that wants the key has seen no renewal for the whole
 // TTL, and takes it under the condition that there was none. So there is a quarter
 // of the TTL to stop in, as long as the clocks run equally fast to within that quarter
 // and the process was not stopped as a whole.

@@ -174,7 +174,7 @@ func await(t testing.TB, k *lease.Keeper, what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-patience:
-			t.Fatalf("in vain waited for: %s", what)
+			t.Fatalf("waited without success for: %s", what)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestANameIsRefusedWhileItsOwnerLives(t *testing.T) {
 	})
 }
 
-// Leases of members that crashed do not stay in the bucket for ever.
+// Leases of members that crashed do not stay in the bucket for good.
 func TestLeasesOfTheDeadAreRemoved(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		net := newNetwork(log)

@@ -15,7 +15,7 @@ const (
 // record is the value of every key of the bucket, as JSON. The names are persisted:
 // members of different versions read each other's.
 type record struct {
-	// ID is drawn anew for each write of a member or lease: whoever lost the answer to a
+	// ID is drawn anew for each write of a member or lease: a caller that lost the answer to a
 	// write recognises it by that.
 	ID string `json:"id,omitempty"`
 
@@ -39,7 +39,7 @@ func (r *record) ttl() time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// split returns what a key of the bucket says and of whom; kind is "" for a key that
+// split returns what a key of the bucket says and of which member; kind is "" for a key that
 // this version does not know.
 func split(key string) (kind, name string) {
 	for _, kind := range []string{memberPrefix, beatPrefix, leasePrefix} {

@@ -45,7 +45,7 @@
 // # Concurrency and ownership
 //
 // The methods of a server may be called from many goroutines. The server owns its
-// log; whoever calls OpenLog owns theirs.
+// log; callers of OpenLog own theirs.
 //
 // # Testing
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // guard keeps web pages out of an HTTP listener. Every HTTP listener of this package
-// stands behind one, whoever may use it: a browser sends what a page wants to any address,
+// stands behind one, no matter who may use it: a browser sends what a page wants to any address,
 // with the password that its user once gave for that address.
 //
 // Two things are refused, with 403. Requests that may change something (all methods but

@@ -81,26 +81,26 @@ func buildConfigKeys() []ConfigKey {
 
 // effectiveKeys are the configurations that are obeyed.
 func effectiveKeys() []ConfigKey {
-	const forever = math.MaxInt64
+	const unlimited = math.MaxInt64
 	return []ConfigKey{
-		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1 for ever"),
+		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1 for always"),
 		long(RetentionBytes, -1, -1, func(s *settings) *int64 { return &s.retentionBytes }, "bytes that each partition keeps at least, before older batches go; -1 for no limit"),
 		{Name: CleanupPolicy, Type: kmsg.ConfigTypeList, Default: "delete", Doc: "delete, compact, or both", set: setCleanup},
 		number(MaxMessageBytes, 1048588, 0, func(s *settings) *int64 { return &s.maxMessage }, "largest record batch, in bytes, as it is sent"),
 		{Name: TimestampType, Type: kmsg.ConfigTypeString, Default: "CreateTime", Doc: "CreateTime keeps the producer's timestamps, LogAppendTime replaces them", set: setTimestampType},
-		long(TimestampBefore, forever, 0, func(s *settings) *int64 { return &s.before }, "milliseconds that a CreateTime timestamp may lie in the past"),
+		long(TimestampBefore, unlimited, 0, func(s *settings) *int64 { return &s.before }, "milliseconds that a CreateTime timestamp may lie in the past"),
 		long(TimestampAfter, 3600000, 0, func(s *settings) *int64 { return &s.after }, "milliseconds that a CreateTime timestamp may lie in the future"),
 		long(MinCompactionLag, 0, 0, func(s *settings) *int64 { return &s.minLag }, "milliseconds during which a record is certainly not compacted"),
-		long(MaxCompactionLag, forever, 1, func(s *settings) *int64 { return &s.maxLag }, "milliseconds after which a record is compacted whatever the dirty ratio"),
+		long(MaxCompactionLag, unlimited, 1, func(s *settings) *int64 { return &s.maxLag }, "milliseconds after which a record is compacted whatever the dirty ratio"),
 		long(DeleteRetention, 86400000, 0, func(s *settings) *int64 { return &s.deleteRetention }, "milliseconds that compaction keeps a tombstone after it first met it"),
 		{Name: MinDirtyRatio, Type: kmsg.ConfigTypeDouble, Default: "0.5", Doc: "share of not yet compacted bytes at which a partition is compacted", set: setRatio},
-		long(TimestampDifference, forever, 0, func(s *settings) *int64 { return &s.difference }, "Kafka's older name, until 3.9, of "+TimestampBefore+" and "+TimestampAfter+": it holds where these are not set"),
+		long(TimestampDifference, unlimited, 0, func(s *settings) *int64 { return &s.difference }, "Kafka's older name, until 3.9, of "+TimestampBefore+" and "+TimestampAfter+": it holds where these are not set"),
 	}
 }
 
 // inertKeys are the configurations that are stored and shown and have no effect.
 func inertKeys() []ConfigKey {
-	const forever = math.MaxInt64
+	const unlimited = math.MaxInt64
 	text := func(name, def, doc string, check func(string) error) ConfigKey {
 		return ConfigKey{Name: name, Type: kmsg.ConfigTypeString, Default: def, Doc: doc, Inert: true, set: func(_ *settings, v string) error { return check(v) }}
 	}
@@ -139,8 +139,8 @@ func inertKeys() []ConfigKey {
 		number("segment.index.bytes", 10485760, 4, nil, "Kafka's index file size"),
 		number("index.interval.bytes", 4096, 0, nil, "Kafka's index density"),
 		long("file.delete.delay.ms", 60000, 0, nil, "Kafka's delay before files go"),
-		long("flush.messages", forever, 1, nil, "Kafka's fsync interval: durability is the log's"),
-		long("flush.ms", forever, 0, nil, "Kafka's fsync interval: durability is the log's"),
+		long("flush.messages", unlimited, 1, nil, "Kafka's fsync interval: durability is the log's"),
+		long("flush.ms", unlimited, 0, nil, "Kafka's fsync interval: durability is the log's"),
 		boolean("preallocate", "false", "Kafka's file allocation"),
 	}
 }

@@ -155,7 +155,7 @@ func (o *Offsets) key(partition int32) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clip(o.prefix), uint32(partition))
 }
 
-// EnsureGroupSpace puts into b that [GroupSpace] exists. Whoever keeps more about
+// EnsureGroupSpace puts into b that [GroupSpace] exists. A server that keeps more about
 // groups there uses keys that do not begin with 'o'.
 func EnsureGroupSpace(b *mainstem.Batch) { b.Ensure(GroupSpace, groupPolicy) }
 

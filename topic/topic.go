@@ -158,7 +158,7 @@ func (p *partition) begin(rec *mainstem.Record) error {
 // now returns the current generation.
 func (t *Topic) now() *generation { return t.current.Load() }
 
-// retire makes the handle give NotFound and wakes whoever waits.
+// retire makes the handle give NotFound and wakes all that wait.
 func (t *Topic) retire() {
 	t.gone.Store(true)
 	t.hub.retire()

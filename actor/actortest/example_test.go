@@ -31,7 +31,7 @@ func TestMetronome(t *testing.T) {
 	})
 }
 
-// greeter greets whom it is told to.
+// greeter greets the name that it gets.
 type greeter struct{ to actor.Ref[string] }
 
 func (g *greeter) Receive(c *actor.Context[string], name string) error {

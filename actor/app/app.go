@@ -299,12 +299,12 @@ func (s *Set) inTurn(ctx context.Context, f func(states map[string]string) error
 	case <-ctx.Done():
 		return mainstem.Ended(ctx, "start or stop apps", began, "another start or stop of apps")
 	}
-	kids, err := s.sup.Children(ctx)
+	children, err := s.sup.Children(ctx)
 	if err != nil {
 		return err
 	}
 	states := make(map[string]string)
-	for _, k := range kids {
+	for _, k := range children {
 		states[k.Name] = k.State
 	}
 	return f(states)
@@ -321,7 +321,7 @@ type Info struct {
 
 // List describes all apps, each after those that it needs.
 func (s *Set) List(ctx context.Context) ([]Info, error) {
-	kids, err := s.sup.Children(ctx)
+	children, err := s.sup.Children(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +329,7 @@ func (s *Set) List(ctx context.Context) ([]Info, error) {
 	for _, name := range s.rank {
 		a := s.apps[name]
 		i := Info{Name: name, Needs: slices.Clone(a.Needs), Mode: a.Mode}
-		for _, k := range kids {
+		for _, k := range children {
 			if k.Name == name {
 				i.Running, i.Actor = k.State == running, k.Actor
 			}

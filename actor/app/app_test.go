@@ -199,8 +199,8 @@ func TestModes(t *testing.T) {
 			expect(t, "running again", running(t, set), "rest weak")
 			if sup, err := set.App(t.Context(), "weak"); err != nil {
 				t.Error(err)
-			} else if kids, err := sup.Children(t.Context()); err != nil || len(kids) != 1 {
-				t.Errorf("children %v, %v", kids, err)
+			} else if children, err := sup.Children(t.Context()); err != nil || len(children) != 1 {
+				t.Errorf("children %v, %v", children, err)
 			}
 		})
 	}

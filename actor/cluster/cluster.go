@@ -30,7 +30,7 @@ type Cluster struct {
 	cancel context.CancelFunc
 	work   group // the goroutines of requests and replies
 
-	// sessions are those that are up. They are read without a lock: whoever changes them,
+	// sessions are those that are up. They are read without a lock: a caller that changes them,
 	// under mu, replaces the table.
 	sessions atomic.Pointer[sessions]
 	mu       sync.Mutex

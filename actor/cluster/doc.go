@@ -40,7 +40,7 @@
 // node's, with [actor.NodeDown]. A question is dropped when the deadline of its context is over.
 //
 // Lives: a reference to an actor of a node that was restarted since is refused with
-// [actor.ErrRestarted]; one by name refers to whoever has it now.
+// [actor.ErrRestarted]; one by name refers to the actor that has it now.
 //
 // Errors: reasons and answers that are errors keep their text and what they wrap.
 // errors.Is and errors.As find the errors of this module and of package context, and what was registered.

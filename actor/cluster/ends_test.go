@@ -44,13 +44,13 @@ func do(t testing.TB, r actor.Ref[job], f job) {
 // watching returns a reference to an actor that monitors another, and what it is told.
 func watching(t testing.TB, m *member, other actor.AnyRef) (actor.Ref[job], *reasons) {
 	t.Helper()
-	var told reasons
+	var reported reasons
 	w := worker(t, m, nil)
 	do(t, w, func(c *actor.Context[job]) error {
-		c.Monitor(other, func(d actor.Down) error { told.add(d.Reason); return nil })
+		c.Monitor(other, func(d actor.Down) error { reported.add(d.Reason); return nil })
 		return nil
 	})
-	return w, &told
+	return w, &reported
 }
 
 func only(t testing.TB, r *reasons, want error) {
@@ -61,7 +61,7 @@ func only(t testing.TB, r *reasons, want error) {
 	}
 }
 
-func TestMonitorsAreToldOfEnds(t *testing.T) {
+func TestMonitorsGetEnds(t *testing.T) {
 	a, b := two(t, nil)
 	for name, end := range map[string]struct {
 		do   func(far, here actor.Ref[job])
@@ -88,16 +88,16 @@ func TestMonitorsAreToldOfEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			here := worker(t, b, &actor.Options{Name: name})
 			far := seen(t, a, here)
-			_, told := watching(t, a, far)
+			_, reported := watching(t, a, far)
 			_, byName := watching(t, a, named[job](t, a, "b", name))
 			eventually(t, func() bool { i, err := b.node.Inspect(here.Address()); return err == nil && i.Monitors == 2 })
 			end.do(far, here)
-			only(t, told, end.want)
+			only(t, reported, end.want)
 			only(t, byName, end.want)
 			if name == "panic" {
 				var p *actor.PanicError
-				if !errors.As(told.get()[0], &p) || len(p.Stack) == 0 {
-					t.Errorf("%v is no PanicError with a stack", told.get())
+				if !errors.As(reported.get()[0], &p) || len(p.Stack) == 0 {
+					t.Errorf("%v is no PanicError with a stack", reported.get())
 				}
 			}
 			_, late := watching(t, a, far)
@@ -113,7 +113,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 	a, b := two(t, nil)
 	for name, byName := range map[string]bool{"number": false, "name": true} {
 		t.Run(name, func(t *testing.T) {
-			var told reasons
+			var reported reasons
 			there := worker(t, b, &actor.Options{Name: "there " + name})
 			far := seen(t, a, there)
 			if byName {
@@ -129,7 +129,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 			do(t, unlinked, func(c *actor.Context[job]) error { c.Unlink(far); return nil })
 			links(0)
 			do(t, trapping, func(c *actor.Context[job]) error {
-				c.TrapExit(func(e actor.Exit) error { told.add(e.Reason); return nil })
+				c.TrapExit(func(e actor.Exit) error { reported.add(e.Reason); return nil })
 				c.Link(far)
 				c.Link(far)
 				return nil
@@ -143,7 +143,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 			if err := there.Send(t.Context(), func(*actor.Context[job]) error { return errRefused }); err != nil {
 				t.Fatal(err)
 			}
-			only(t, &told, errRefused)
+			only(t, &reported, errRefused)
 			if reason, err := actor.Wait(t.Context(), plain); err != nil || !errors.Is(reason, errRefused) && !errors.Is(reason, actor.Missing) {
 				t.Errorf("linked actor ended with %v, %v", reason, err)
 			}
@@ -192,7 +192,7 @@ func TestNodeDown(t *testing.T) {
 					events.add(e.Reason)
 				}
 			})
-			_, told := watching(t, a, far)
+			_, reported := watching(t, a, far)
 			var exits reasons
 			linked := worker(t, a, nil)
 			do(t, linked, func(c *actor.Context[job]) error {
@@ -214,7 +214,7 @@ func TestNodeDown(t *testing.T) {
 			} else {
 				p.cut(true)
 			}
-			only(t, told, actor.NodeDown)
+			only(t, reported, actor.NodeDown)
 			only(t, &exits, actor.NodeDown)
 			if err := <-asked; !errors.Is(err, actor.ErrNoReply) || !errors.Is(err, actor.NodeDown) {
 				t.Errorf("Ask: %v, want ErrNoReply because of NodeDown", err)
@@ -246,8 +246,8 @@ func TestRestartedNode(t *testing.T) {
 	if err := old.Send(t.Context(), Ping{}); !errors.Is(err, actor.ErrRestarted) || !errors.Is(err, actor.ErrStopped) || !errors.Is(err, mainstem.ErrClosed) {
 		t.Errorf("Send to an earlier life: %v, want ErrRestarted", err)
 	}
-	_, told := watching(t, a, old)
-	only(t, told, actor.NodeDown)
+	_, reported := watching(t, a, old)
+	only(t, reported, actor.NodeDown)
 	if err := named[Ping](t, a, "b", "x").Send(t.Context(), Ping{7}); err != nil {
 		t.Error(err)
 	}

@@ -246,10 +246,10 @@ func (f *feed[E]) end(reason error) {
 	f.leave()
 	e := f.event
 	e.mu.Lock()
-	told := e.onEnd
+	onEnd := e.onEnd
 	e.onEnd = make(map[*func(error)]struct{})
 	e.mu.Unlock()
-	for f := range told {
+	for f := range onEnd {
 		_ = guard(func() error { (*f)(reason); return nil })
 	}
 }

@@ -125,7 +125,7 @@ func randomProgram(t *testing.T, a, b *member, p *proxy) {
 // in one way or another.
 func endings(t *testing.T, a, b *member, end time.Time) {
 	rnd := rand.New(rand.NewPCG(9, 9))
-	var told []*reasons
+	var reported []*reasons
 	var want []error
 	for time.Now().Before(end) {
 		here := worker(t, b, nil)
@@ -147,19 +147,19 @@ func endings(t *testing.T, a, b *member, end time.Time) {
 		case 2:
 			far.Drain()
 		}
-		told, want = append(told, r, &exits), append(want, reason, reason)
+		reported, want = append(reported, r, &exits), append(want, reason, reason)
 	}
-	for i, r := range told {
+	for i, r := range reported {
 		eventually(t, func() bool { return len(r.get()) > 0 })
 		// What is told twice would come soon after what follows it.
 		if all := r.get(); len(all) != 1 || !errors.Is(all[0], want[i]) && !errors.Is(all[0], actor.Missing) {
 			t.Errorf("told %v, want %v once", all, want[i])
 		}
 	}
-	for _, r := range told {
+	for _, r := range reported {
 		if all := r.get(); len(all) != 1 {
 			t.Errorf("told %v", all)
 		}
 	}
-	t.Logf("%d ends", len(told)/2)
+	t.Logf("%d ends", len(reported)/2)
 }

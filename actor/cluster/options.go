@@ -45,13 +45,13 @@ type Options struct {
 	// listener. Default: that of the listener.
 	Advertise string
 
-	// TLS is how this node proves its name, and whom it believes. Package devca makes
+	// TLS is how this node proves its name, and which authorities it believes. Package devca makes
 	// certificates for development.
 	TLS *link.TLS
 	// Secret is what all nodes of the cluster know. Each proves to the other that it does,
 	// without telling it, before anything else is read. With TLS it may be empty.
 	Secret []byte
-	// Plain does without TLS: whoever can reach the connections can then read and change
+	// Plain does without TLS: anybody who can reach the connections can then read and change
 	// what is sent. It is for the loopback of one machine. It needs a Secret.
 	Plain bool
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Lanes keep the order of what is in one, but to drain an actor is to handle first
-// all that was sent to it before, by whomever. So that order has a number, goes through the
+// all that was sent to it before, by any sender. So that order has a number, goes through the
 // first lane, and counts when each of the others has brought the mark of its number. Marks
 // go first: those of the lanes that share a connection with the order have come when it has.
 
@@ -80,12 +80,12 @@ func (s *session) onOrder(body []byte) error {
 	}
 	os.mu.Unlock()
 	if due {
-		s.obey(f)
+		s.handleOrder(f)
 	}
 	return nil
 }
 
-func (s *session) obey(f frames.Order) {
+func (s *session) handleOrder(f frames.Order) {
 	s.cluster.in.Order(s.here(f.To), actor.Order(f.Order))
 }
 
@@ -122,7 +122,7 @@ func (s *session) onMark(lane uint32, body []byte) error {
 	}
 	os.mu.Unlock()
 	for _, f := range now {
-		s.obey(f)
+		s.handleOrder(f)
 	}
 	return nil
 }

@@ -116,8 +116,8 @@ func (s *session) take(lane uint32, body []byte) error {
 		return s.onGroup(body)
 	case frames.KindCatalog:
 		return s.onCatalog(body)
-	case frames.KindVerdict:
-		return s.onVerdict(body)
+	case frames.KindTypeAck:
+		return s.onTypeAck(body)
 	}
 	return fmt.Errorf("%w: there is no such kind", frames.ErrMalformed)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Ref returns a reference to the actor of a name on a node, whether or not there
-// is one now. It goes on to refer to whoever has that name.
+// is one now. It goes on to refer to the actor that has that name.
 func Ref[M any](c *Cluster, node, name string) (actor.Ref[M], error) {
 	return actor.At[M](c.node, actor.Address{Node: node, Name: name})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// replies are small frames that must not wait for credit, because whoever sends them
+// replies are small frames that must not wait for credit, because the goroutine that sends them
 // takes frames from the peer, or is an actor that ends: while there is no credit they wait
 // in a queue, and a goroutine waits for it.
 type replies struct {
@@ -28,7 +28,7 @@ type reply struct {
 // noWait is the context of a Send that does not wait for credit.
 var noWait context.Context
 
-// maxReplies is how many frames wait. Beyond it, so does whoever has more: a peer that
+// maxReplies is how many frames wait. Beyond it, so does a sender that has more: a peer that
 // asks for much and takes nothing is not listened to.
 const maxReplies = 1 << 14
 

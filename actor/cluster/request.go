@@ -129,7 +129,7 @@ func (s *session) respond(q frames.Request, numbers []uint64, err error) {
 	s.replies.send(laneOf(q), func(dst []byte) []byte { return append(f.AppendHead(dst), f.Error...) })
 }
 
-// laneOf returns whom a response is from: that to a subscription goes before its values.
+// laneOf returns the sender of a response: that to a subscription goes before its values.
 func laneOf(q frames.Request) uint64 {
 	if q.Op == frames.OpSubscribe {
 		return q.Number

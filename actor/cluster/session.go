@@ -18,7 +18,7 @@ import (
 // session is what there is between this node and one life of another.
 //
 // Invariant: what is in the maps is told of the end once: by end, which takes the
-// maps, or by whoever removes it before.
+// maps, or by the caller that removes it before.
 type session struct {
 	cluster *Cluster
 	peer    *link.Peer
@@ -31,27 +31,27 @@ type session struct {
 	limit   chan struct{} // holds one for each request that is being served
 
 	in  atomic.Pointer[[]*kind]   // what the peer's numbers mean, by number; nil: nothing that can be read
-	out atomic.Pointer[judgments] // what the peer can read
+	out atomic.Pointer[peerTypes] // what the peer can read
 
 	replies replies
 	orders  orders
 	refused atomic.Uint64 // frames
 
-	mu       sync.Mutex // guards the fields below
-	ended    bool
-	next     uint64                  // numbers given so far
-	monitors map[uint64]func(error)  // of ours, of their actors
-	watched  map[uint64]func()       // of theirs, of our actors: what cancels
-	links    ties                    // between our actors and theirs
-	pending  map[uint64]chan outcome // our requests
-	sinks    map[uint64]sink         // our subscriptions
-	taps     map[uint64]func()       // their subscriptions: what cancels
-	puzzles  map[string]frames.Entry // types of theirs that we do not know, by name
-	puzzled  int                     // bytes that were ever put into puzzles
+	mu           sync.Mutex // guards the fields below
+	ended        bool
+	next         uint64                  // numbers given so far
+	monitors     map[uint64]func(error)  // of ours, of their actors
+	watched      map[uint64]func()       // of theirs, of our actors: what cancels
+	links        linkSet                 // between our actors and theirs
+	pending      map[uint64]chan outcome // our requests
+	sinks        map[uint64]sink         // our subscriptions
+	taps         map[uint64]func()       // their subscriptions: what cancels
+	unknownTypes map[string]frames.Entry // types of theirs that we do not know, by name
+	puzzled      int                     // bytes that were ever put into unknownTypes
 }
 
-// judgments are what a peer has said about our types, by number.
-type judgments struct {
+// peerTypes are what a peer has said about our types, by number.
+type peerTypes struct {
 	known   []string      // "" for those that it can read; unjudged until it has said so
 	lacking bool          // it cannot read some, or has not said so of all of these
 	changed chan struct{} // closed when there are others
@@ -66,13 +66,13 @@ const maxRequests = 64
 func newSession(c *Cluster, p *link.Peer) *session {
 	s := &session{
 		cluster: c, peer: p, name: p.Name(), start: p.Start(), limit: make(chan struct{}, maxRequests),
-		monitors: map[uint64]func(error){}, watched: map[uint64]func(){}, links: newTies(),
-		pending: map[uint64]chan outcome{}, sinks: map[uint64]sink{}, taps: map[uint64]func(){}, puzzles: map[string]frames.Entry{},
+		monitors: map[uint64]func(error){}, watched: map[uint64]func(){}, links: newLinkSet(),
+		pending: map[uint64]chan outcome{}, sinks: map[uint64]sink{}, taps: map[uint64]func(){}, unknownTypes: map[string]frames.Entry{},
 	}
 	s.life, s.stop = context.WithCancelCause(c.life)
 	s.arrival = c.in.Arriving(s.life)
 	s.in.Store(new([]*kind))
-	s.out.Store(&judgments{changed: make(chan struct{})})
+	s.out.Store(&peerTypes{changed: make(chan struct{})})
 	s.replies.session = s
 	s.replies.room = sync.NewCond(&s.replies.mu)
 	return s
@@ -95,12 +95,12 @@ func (s *session) numberLocked() uint64 {
 	return s.next
 }
 
-// end ends all there is between the nodes: whoever waits for something of the peer is told, once.
+// end ends all there is between the nodes: everything that waits for the peer gets an error, once.
 func (s *session) end(reason error) {
 	s.mu.Lock()
 	s.ended = true
 	monitors, watched, links, pending, sinks, taps := s.monitors, s.watched, s.links, s.pending, s.sinks, s.taps
-	s.monitors, s.watched, s.links, s.pending, s.sinks, s.taps = nil, nil, ties{}, nil, nil, nil
+	s.monitors, s.watched, s.links, s.pending, s.sinks, s.taps = nil, nil, linkSet{}, nil, nil, nil
 	s.mu.Unlock()
 	s.stop(reason)
 	s.replies.close()
@@ -226,7 +226,7 @@ func (s *session) onCatalog(body []byte) error {
 
 // consider judges entries, and keeps those that are not registered for later.
 func (s *session) consider(entries []frames.Entry) {
-	verdict := &frames.Verdict{}
+	ack := &frames.TypeAck{}
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
@@ -237,28 +237,28 @@ func (s *session) consider(entries []frames.Entry) {
 		k, problem := s.cluster.kinds.judge(e)
 		if k == nil {
 			if size := len(e.Name) + len(e.Schema); s.puzzled+size <= maxPuzzled {
-				s.puzzles[e.Name] = e
+				s.unknownTypes[e.Name] = e
 				s.puzzled += size
 			}
 		} else {
-			delete(s.puzzles, e.Name)
+			delete(s.unknownTypes, e.Name)
 			for uint64(len(in)) <= e.Number {
 				in = append(in, nil)
 			}
 			in[e.Number] = k
 		}
-		verdict.Judged = append(verdict.Judged, frames.Judgement{Number: e.Number, Problem: problem})
+		ack.Judged = append(ack.Judged, frames.Judgement{Number: e.Number, Problem: problem})
 	}
 	s.in.Store(&in)
 	s.mu.Unlock()
-	s.replies.send(0, func(dst []byte) []byte { return verdict.Append(dst) })
+	s.replies.send(0, func(dst []byte) []byte { return ack.Append(dst) })
 }
 
 // reconsider judges again what was not known before: there are more types now.
 func (s *session) reconsider() {
 	s.mu.Lock()
 	var again []frames.Entry
-	for name, e := range s.puzzles {
+	for name, e := range s.unknownTypes {
 		if s.cluster.kinds.table.Load().byName[name] != nil {
 			again = append(again, e)
 		}
@@ -269,9 +269,9 @@ func (s *session) reconsider() {
 	}
 }
 
-// onVerdict learns which types the peer can read.
-func (s *session) onVerdict(body []byte) error {
-	v, err := frames.ParseVerdict(body)
+// onTypeAck learns which types the peer can read.
+func (s *session) onTypeAck(body []byte) error {
+	v, err := frames.ParseTypeAck(body)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (s *session) onVerdict(body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.out.Load()
-	now := &judgments{known: append([]string(nil), old.known...), changed: make(chan struct{})}
+	now := &peerTypes{known: append([]string(nil), old.known...), changed: make(chan struct{})}
 	for _, j := range v.Judged {
 		if j.Number > uint64(len(table.byNumber)) {
 			return fmt.Errorf("%w: a verdict on type %d, of which there are %d", frames.ErrMalformed, j.Number, len(table.byNumber))

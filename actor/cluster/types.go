@@ -68,7 +68,7 @@ func (k *kind) value(data []byte) (any, error) {
 
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// kinds are the types of a cluster. They are read without a lock: whoever adds one
+// kinds are the types of a cluster. They are read without a lock: a caller that adds one
 // replaces the table.
 type kinds struct {
 	codec *codec.Registry

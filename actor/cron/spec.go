@@ -50,7 +50,7 @@ func invalid(spec string, err error) error {
 func (s schedule) next(t time.Time) time.Time { return s.cron.Next(t.In(s.loc).Round(0)) }
 
 // Times returns when a spec is due after a time, as times of a location (nil:
-// local time), for ever. It fails with Invalid if it is no spec. The sequence is empty if the
+// local time), without end. It fails with Invalid if it is no spec. The sequence is empty if the
 // spec is not due within five years, like the 30th of February.
 func Times(spec string, loc *time.Location, after time.Time) (iter.Seq[time.Time], error) {
 	s, err := parse(spec, loc)

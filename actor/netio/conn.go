@@ -47,9 +47,9 @@ func (a *Conn) Start(c *actor.Context[Command]) error {
 	}
 	s.peer = conn.RemoteAddr().String()
 	a.conn, a.stream = conn, s
-	told := c.Done()
+	ending := c.Done()
 	go func() {
-		<-told
+		<-ending
 		_ = guard(conn.Close) // what was written is with the operating system
 	}()
 	go func() {

@@ -55,13 +55,13 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 
 // watch ends the server when the actor is told to end, and the actor when the
 // server ends.
-func (s *Server) watch(ctx context.Context, self actor.Ref[Address], told <-chan struct{}, done chan struct{}, server *http.Server, served <-chan error) {
+func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-chan struct{}, done chan struct{}, server *http.Server, served <-chan error) {
 	defer close(done)
 	select {
 	case err := <-served:
 		_ = self.SendPriority(ctx, actor.System, Address{err: err, over: true}) // it may have ended
 		return
-	case <-told:
+	case <-ending:
 	}
 	grace := s.Grace
 	if grace == 0 {
@@ -91,7 +91,7 @@ func (s *Server) Stop(*actor.Context[Address], error) {
 	}
 }
 
-// Request is an HTTP request as a message. Whoever has it answers it through Reply.
+// Request is an HTTP request as a message. Its receiver answers it through Reply.
 type Request struct {
 	// HTTP is the request. Its Body has been read; its context ends when nobody waits
 	// for the answer any more.

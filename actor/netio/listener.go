@@ -59,9 +59,9 @@ func (l *Listener) Start(c *actor.Context[Address]) error {
 		return err
 	}
 	l.listener, l.done = listener, make(chan struct{})
-	told := c.Done()
+	ending := c.Done()
 	go func() {
-		<-told
+		<-ending
 		_ = listener.Close()
 	}()
 	go func() {

@@ -80,13 +80,13 @@ func (p *Process) Start(c *actor.Context[Command]) error {
 }
 
 // end ends the process when the actor is told to end.
-func (p *Process) end(told, done <-chan struct{}, pipes ...io.Closer) {
+func (p *Process) end(ending, done <-chan struct{}, pipes ...io.Closer) {
 	grace := p.Grace
 	if grace == 0 {
 		grace = DefaultGrace
 	}
 	select {
-	case <-told:
+	case <-ending:
 	case <-done:
 		return
 	}

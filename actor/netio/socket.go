@@ -48,9 +48,9 @@ func (s *Socket) Start(c *actor.Context[Datagram]) error {
 	}
 	conn := pc.(*net.UDPConn)
 	s.conn, s.done = conn, make(chan struct{})
-	told, self, done := c.Done(), c.Self(), s.done
+	ending, self, done := c.Done(), c.Self(), s.done
 	go func() {
-		<-told
+		<-ending
 		_ = conn.Close()
 	}()
 	go func() {

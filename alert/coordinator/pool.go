@@ -175,7 +175,7 @@ func (p *pool) gave() {
 	p.mu.Unlock()
 }
 
-// nextLocked gives a free place to whoever waits for longest.
+// nextLocked gives a free place to the caller that waits for longest.
 func (p *pool) nextLocked() {
 	if len(p.mu.waiting) == 0 || p.openLocked() >= p.max {
 		return

@@ -354,7 +354,7 @@ func (p *mappingParser) ruleKeys(r *rule, e entry) {
 	p.groups(r, to)
 }
 
-// groups settles what is taken of a match: to, or the first group, or all of it.
+// groups decides what is taken of a match: to, or the first group, or all of it.
 func (p *mappingParser) groups(r *rule, to *yaml.Node) {
 	switch {
 	case to != nil && r.match == nil:

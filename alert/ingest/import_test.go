@@ -127,7 +127,7 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
-// TestSlowInputIsWrittenAsItComes: whoever waits for more keeps nothing back.
+// TestSlowInputIsWrittenAsItComes: a reader that waits for more keeps nothing back.
 func TestSlowInputIsWrittenAsItComes(t *testing.T) {
 	for format, text := range map[ingest.Source][]string{
 		ingest.JSONLines: {`{"Identifier":"a"}` + "\n" + `{"Identi`, `fier":"b"}` + "\n", `{"Identifier":"c"}`},

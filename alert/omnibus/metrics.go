@@ -55,7 +55,7 @@ func (h *Handler) Collectors() []prometheus.Collector {
 // served counts a request that was answered.
 func (m *metrics) served(k kind, method string, status int, took time.Duration, bytes, rows int64) {
 	if _, ok := k.methods()[method]; !ok {
-		method = "other" // whatever clients invent would be a label for ever
+		method = "other" // whatever clients invent would be a label without end
 	}
 	m.requests.WithLabelValues(k.String(), method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(k.String()).Observe(took.Seconds())

@@ -38,7 +38,7 @@ type Options struct {
 	// IdleTimeout is how long a connection is kept unused. Default [httpconn.DefaultIdleTimeout].
 	IdleTimeout time.Duration
 	// HTTPClient does the requests instead of connections of the client's own: for
-	// proxies, and for a transport of one's own. TLS, MaxConns and IdleTimeout are its affair.
+	// proxies, and for a transport of one's own. TLS, MaxConns and IdleTimeout are then those of its transport.
 	HTTPClient *http.Client
 	// Doer does the requests instead, for instance on one connection; the caller closes it.
 	Doer httpconn.Doer

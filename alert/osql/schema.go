@@ -57,7 +57,7 @@ const (
 
 // Column is a column of a table, or of a result.
 type Column struct {
-	// ID names the column for ever: it is what stored rows carry, and is never given
+	// ID always names the column: it is what stored rows carry, and is never given
 	// to another column. 0 in results.
 	ID         uint64 `json:"id,omitempty"`
 	Name       string `json:"name"`

@@ -1,5 +1,5 @@
 // Package suite is what a suite of workloads and its contenders agree on with
-// whoever runs them: the entries of a race, what an entry is given, what it
+// their runner: the entries of a race, what an entry is given, what it
 // hands back, and a recorder for latencies.
 //
 // # Nouns

@@ -9,7 +9,7 @@ import (
 // Env is where an entry runs.
 type Env struct {
 	// Dir is an empty directory of this entry alone, on the disk that is measured.
-	// Whoever runs the entry removes it.
+	// The runner of the entry removes it.
 	Dir string
 	// Addresses has the servers that the user named, by kind: "kafka", "redis",
 	// "etcd", "postgres", "nats", "mainstem".

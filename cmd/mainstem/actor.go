@@ -182,7 +182,7 @@ func actorFields(a *inspect.Actor) *fields {
 	}
 	opt(f, "parent", a.Parent)
 	f.add("behaviour", a.Behaviour).add("messages", a.Messages).add("state", a.State).add("waiting", a.Waiting).
-		add("handled", a.Handled).add("incarnation", a.Incarnation).add("links", a.Links).add("monitors", a.Monitors).add("children", a.Kids)
+		add("handled", a.Handled).add("incarnation", a.Incarnation).add("links", a.Links).add("monitors", a.Monitors).add("children", a.Children)
 	opt(f, "reason", a.Reason)
 	return f
 }
@@ -236,7 +236,7 @@ func (m *Main) printActor(a *inspect.Actor) error {
 		{"address", printable([]byte(a.Address))}, {"number", number(a.Number)}, {"names", strings.Join(a.Names, ", ")}, {"parent", a.Parent},
 		{"behaviour", a.Behaviour}, {"messages", a.Messages}, {"state", a.State}, {"reason", a.Reason},
 		{"waiting", number(a.Waiting)}, {"handled", number(a.Handled)}, {"incarnation", number(a.Incarnation)},
-		{"links", number(a.Links)}, {"monitors", number(a.Monitors)}, {"children", number(a.Kids)},
+		{"links", number(a.Links)}, {"monitors", number(a.Monitors)}, {"children", number(a.Children)},
 	}
 	for _, name := range sortedNames(a.Shown) {
 		lines = append(lines, [2]string{"  " + name, printable([]byte(a.Shown[name]))})

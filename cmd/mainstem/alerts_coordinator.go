@@ -174,7 +174,7 @@ func (m *Main) coordinatorLogger(out io.Writer, level string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, o))
 }
 
-// announceCoordinator prints the one line that says where the coordinator is. Whoever
+// announceCoordinator prints the one line that says where the coordinator is. A program that
 // started it waits for that line.
 func (m *Main) announceCoordinator(p *server.Coordinator, c *coordinator.Config) error {
 	clusters := sortedNames(c.OMNIbus.Clusters)

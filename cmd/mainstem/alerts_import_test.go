@@ -103,7 +103,7 @@ func TestImportOfAlertsShowsProgressToPeople(t *testing.T) {
 	}
 }
 
-// TestTooMuchForOneStatementIsNotSent: then whoever imports tries with fewer rows.
+// TestTooMuchForOneStatementIsNotSent: then the importer tries with fewer rows.
 func TestTooMuchForOneStatementIsNotSent(t *testing.T) {
 	_, said, url := startIBM(t)
 	c, err := (&alertFlags{url: url, user: "root", every: pollEvery}).connect(t.Context(), &Main{})

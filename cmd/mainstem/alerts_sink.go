@@ -46,7 +46,7 @@ func (t *restTables) insertRows(ctx context.Context, table string, columns []str
 		}
 	}
 	if len(rows) > 1 && (len(rows)*len(columns) > maxLiterals || size > maxInsert) {
-		// Whoever imports tries with fewer then; nothing was sent.
+		// The importer tries with fewer then; nothing was sent.
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "alerts import", Outcome: mainstem.NotWritten, Err: fmt.Errorf("%d rows are too much for one statement", len(rows))}
 	}
 	_, err := t.client.RawSQL(ctx, insertStatement(table, columns, values, updating), func(omnirest.Row) error { return nil })

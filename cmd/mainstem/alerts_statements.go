@@ -97,7 +97,7 @@ func empty(text string) bool {
 		case strings.HasPrefix(text, "/*"):
 			_, rest, ok := strings.Cut(text[2:], "*/")
 			if !ok {
-				return false // a mistake: whoever runs it says so
+				return false // a mistake: running it says so
 			}
 			text = rest
 		default:

@@ -15,7 +15,7 @@ var (
 	taggedField  = regexp.MustCompile("`json:\"([a-z_]+)")
 )
 
-// TestEveryFieldIsDocumented: whoever adds a field to the output says so in the help.
+// TestEveryFieldIsDocumented: a new field of the output needs a line of the help.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -101,7 +101,7 @@ func (m *Main) line(columns ...string) error {
 	return err
 }
 
-// flush hands what was written to the reader now: whoever follows waits for it.
+// flush hands what was written to the reader now: a follower waits for it.
 func (m *Main) flush() error { return m.out.Flush() }
 
 // printable returns b as it may stand in a column of text: as it is, or quoted as

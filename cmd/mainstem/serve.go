@@ -177,7 +177,7 @@ func waitForEnd(ctx context.Context, n *server.Server) error {
 	}
 }
 
-// announce prints the one line that says where the server is. Whoever started it
+// announce prints the one line that says where the server is. A program that started it
 // waits for that line.
 func (m *Main) announce(n *server.Server, c *server.Config) error {
 	if m.flags.json {

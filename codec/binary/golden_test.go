@@ -44,7 +44,7 @@ var golden = []struct {
 	{"map", pointerTo(map[string]uint{"b": 11, "a": 0})}, {"map-nil", pointerTo(map[string]uint(nil))},
 	{"map-of-maps", pointerTo(map[int]map[string]string{-1: {"k": "v"}, 2: nil})},
 	{"struct", &leaf{-1, 5, "z"}}, {"struct-zero", &leaf{}},
-	{"struct-in-struct", &tree{Name: "t", Kids: []*tree{nil, {Name: "k"}}, By: map[string]*tree{}}},
+	{"struct-in-struct", &tree{Name: "t", Children: []*tree{nil, {Name: "k"}}, By: map[string]*tree{}}},
 	{"pointer", pointerTo(&leaf{S: "p"})}, {"pointer-nil", pointerTo((*leaf)(nil))}, {"pointer-int", pointerTo(pointerTo(7))},
 	{"time", pointerTo(time.Unix(1_700_000_000, 5).UTC())}, {"time-east", pointerTo(time.Unix(-120, 0).In(time.FixedZone("", 3600)))},
 	{"time-zero", pointerTo(time.Time{})}, {"duration", pointerTo(time.Second)},
@@ -63,7 +63,7 @@ var golden = []struct {
 }
 
 // TestGolden keeps the bytes of the format: what is written today must be read by
-// all versions to come, and equal bytes by whoever reads docs/codec.md.
+// all versions to come, and equal bytes by a program that follows docs/codec.md.
 func TestGolden(t *testing.T) {
 	r := registry(t, &binary.Options{SortMaps: true})
 	if *rewrite {

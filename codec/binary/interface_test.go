@@ -252,7 +252,7 @@ func TestUnknownTypesAreSkipped(t *testing.T) {
 		N int `bin:"2"`
 	}
 	writer, reader := registry(t, nil), binary.New(nil)
-	for _, v := range []any{leaf{A: 1}, &leaf{S: "x"}, []any{lone{}, nil, io.EOF}, &tree{Kids: []*tree{nil, {}}}, map[string]any{"a": 1.5, "b": float32(1)}} {
+	for _, v := range []any{leaf{A: 1}, &leaf{S: "x"}, []any{lone{}, nil, io.EOF}, &tree{Children: []*tree{nil, {}}}, map[string]any{"a": 1.5, "b": float32(1)}} {
 		buf, err := writer.Append(nil, from{v, 9})
 		if err != nil {
 			t.Fatal(err)

@@ -89,7 +89,7 @@ func current(it *reflect.MapIter) (key, elem pointer) {
 }
 
 // room is the free memory of a buffer, to write to without looking at its end:
-// whoever writes has made sure that there is enough.
+// the caller has made sure that there is enough.
 type room struct{ start pointer }
 
 func roomOf(b []byte) room { return room{pointer(unsafe.SliceData(b))} }

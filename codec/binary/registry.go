@@ -56,7 +56,7 @@ type Registry struct {
 
 var _ codec.Codec = (*Registry)(nil)
 
-// tables never change: whoever adds something replaces all of them.
+// tables never change: a caller that adds something replaces all of them.
 type tables struct {
 	programs  map[reflect.Type]*program
 	byName    map[string]*registration
@@ -125,7 +125,7 @@ func (r *Registry) Register(name string, zero any) error {
 }
 
 // RegisterNumber is Register with a number from [MinTypeNumber] to [MaxTypeNumber],
-// which stands for the name in the bytes and is shorter. Whoever reads them must
+// which stands for the name in the bytes and is shorter. Their reader must
 // have registered the same number.
 func (r *Registry) RegisterNumber(number uint32, name string, zero any) error {
 	if number < MinTypeNumber || number > MaxTypeNumber {

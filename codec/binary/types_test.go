@@ -23,9 +23,9 @@ type leaf struct {
 }
 
 type tree struct {
-	Name string           `bin:"1"`
-	Kids []*tree          `bin:"2"`
-	By   map[string]*tree `bin:"3"`
+	Name     string           `bin:"1"`
+	Children []*tree          `bin:"2"`
+	By       map[string]*tree `bin:"3"`
 }
 
 // pair encodes itself, with a pointer receiver.

@@ -84,7 +84,7 @@ func (c *caller) drop(in *inbox) {
 }
 
 // give takes back an inbox. One that still waits for replies is dropped: they
-// would come to whoever takes it next.
+// would come to the caller that takes it next.
 func (c *caller) give(in *inbox, answered bool) {
 	if !answered || in.late > 0 {
 		c.drop(in)

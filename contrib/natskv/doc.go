@@ -61,7 +61,7 @@
 //
 // Everything may be used from many goroutines. [Store.Close] ends the goroutines that
 // feed the indexes; the connection stays the caller's. Values given to a write are
-// borrowed until it returns; entries belong to whoever receives them.
+// borrowed until it returns; entries belong to the caller that receives them.
 //
 // # Errors
 //

@@ -29,12 +29,12 @@ type feed struct {
 	start       uint64 // of deliverFrom: the first sequence
 	headersOnly bool
 
-	beat    time.Duration // between heartbeats
-	kick    chan struct{}
-	anew    atomic.Bool // begin with all that is there, whatever was before
-	created time.Time   // of the stream that the feed has begun with; zero: it has not
-	last    uint64      // sequence of the newest message delivered
-	told    bool        // synced was told
+	beat       time.Duration // between heartbeats
+	kick       chan struct{}
+	anew       atomic.Bool // begin with all that is there, whatever was before
+	created    time.Time   // of the stream that the feed has begun with; zero: it has not
+	last       uint64      // sequence of the newest message delivered
+	syncedSent bool        // synced was told
 }
 
 const (
@@ -169,7 +169,7 @@ func (f *feed) resume(ctx context.Context, to sink) (jetstream.DeliverPolicy, ui
 	f.stream.known.Store(facts)
 	same := !f.anew.Swap(false) && f.created.Equal(info.Created) && info.State.LastSeq >= f.last
 	if !same || f.created.IsZero() {
-		f.last, f.told = 0, false
+		f.last, f.syncedSent = 0, false
 		if err := to.restart(facts); err != nil {
 			return 0, 0, sinkError{err}
 		}
@@ -248,10 +248,10 @@ func (s *session) run(ctx context.Context, pending uint64) error {
 }
 
 func (s *session) tellSynced() error {
-	if s.told {
+	if s.syncedSent {
 		return nil
 	}
-	s.told = true
+	s.syncedSent = true
 	if err := s.to.synced(); err != nil {
 		return sinkError{err}
 	}

@@ -197,7 +197,7 @@ func checkCache(t *rapid.T, c *cache) {
 	}
 }
 
-// What expires is gone by the server's clock, and a time to live of for ever
+// What expires is gone by the server's clock, and a time to live without end
 // outlives the bucket's limit.
 func TestIndexExpires(t *testing.T) {
 	x := testIndex(0)

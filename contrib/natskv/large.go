@@ -23,7 +23,7 @@ import (
 //	body    {"object":"<name>","size":<bytes>}
 //
 // The object is written before the message and removed after the message that
-// replaces it, so whoever reads a reference finds its object, or a newer message. What
+// replaces it, so a reader of a reference finds its object, or a newer message. What
 // is left over after a crash, or between writers that met, SweepObjects removes.
 
 const (

@@ -36,7 +36,7 @@ func (b *Bucket[T]) PutMany(ctx context.Context, pairs []kv.Pair[T], opts ...Wri
 	if len(pairs) == 0 {
 		return nil, nil
 	}
-	s, err := settle("put", optTTL|optMetadata|optConditions|optAtomic, b.o.TTL, opts)
+	s, err := withOptions("put", optTTL|optMetadata|optConditions|optAtomic, b.o.TTL, opts)
 	if err != nil {
 		return nil, b.refuse("put", pairs[0].Key, err)
 	}
@@ -104,7 +104,7 @@ func (p *putter[T]) pipelined(ctx context.Context) error {
 			return p.err
 		}
 		i := w.remove(in.number(m))
-		if p.settle(i, m) {
+		if p.confirm(i, m) {
 			again = append(again, i)
 		}
 	}
@@ -155,9 +155,9 @@ func (w *window) remove(number int) int {
 	return w.index[number]
 }
 
-// settle takes in the answer to the write of pair i. It is true for a write that must
+// confirm takes in the answer to the write of pair i. It is true for a write that must
 // be done again by itself.
-func (p *putter[T]) settle(i int, m *nats.Msg) (again bool) {
+func (p *putter[T]) confirm(i int, m *nats.Msg) (again bool) {
 	if isNoResponders(m) {
 		return true
 	}

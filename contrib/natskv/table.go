@@ -51,7 +51,7 @@ type TableOptions struct {
 	// else codec.JSON; a Protobuf message needs one, see codec.Default.
 	Codec codec.Codec
 	// TTL is the time to live of values written through this handle without a [TTL]
-	// option, rounded up to seconds. Default 0: for ever, or the bucket's MaxAge.
+	// option, rounded up to seconds. Default 0: without end, or the bucket's MaxAge.
 	TTL time.Duration
 	// Large says what becomes of values above the server's max_payload. Default LargeRefuse.
 	Large Large
@@ -80,7 +80,7 @@ func (o *TableOptions) validate(l Layout) error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	add(o.TTL < 0, "TTL is %v: want 0 (for ever) or more", o.TTL)
+	add(o.TTL < 0, "TTL is %v: want 0 (never expires) or more", o.TTL)
 	add(o.Large > LargeObjects, "Large is %d: want LargeRefuse or LargeObjects", o.Large)
 	add(o.Large == LargeObjects && l.form != formRaw, "Large is LargeObjects: the layout %s has envelopes, whose other readers could not read a reference", l)
 	add(o.History < 0 || o.History > MaxHistory, "History is %d: want 0 (the default, 1) to %d", o.History, MaxHistory)

@@ -44,7 +44,7 @@ import (
 // # Created or updated
 //
 // A value is reported as created if the watch knows that its key had none: it has
-// told the current values, and of what followed. A watch with UpdatesOnly, or After,
+// syncedSent the current values, and of what followed. A watch with UpdatesOnly, or After,
 // does not know what was there before, and reports as updated what it meets first. For
 // this a watch keeps the keys that have a value in memory.
 func (b *Bucket[T]) Watch(ctx context.Context, o *kv.WatchOptions) iter.Seq2[kv.Entry[T], error] {
@@ -76,11 +76,11 @@ type watch[T any] struct {
 	ctx   context.Context
 	yield func(kv.Entry[T], error) bool
 
-	begun    bool
-	told     bool            // the marker was yielded
-	complete bool            // since then live tells of every key
-	live     map[string]bool // keys whose newest change is known: whether they have a value
-	position uint64
+	begun      bool
+	syncedSent bool            // the marker was yielded
+	complete   bool            // since then live tells of every key
+	live       map[string]bool // keys whose newest change is known: whether they have a value
+	position   uint64
 }
 
 func (w *watch[T]) run() error {
@@ -120,7 +120,7 @@ func (w *watch[T]) alive(seq uint64) {
 }
 
 func (w *watch[T]) synced() error {
-	w.told = true
+	w.syncedSent = true
 	if !w.yield(kv.Entry[T]{Op: kv.OpSynced, Position: mainstem.Position(w.position)}, nil) {
 		return errStopped
 	}
@@ -154,12 +154,12 @@ func (w *watch[T]) judge(key string, op kv.Op) kv.Op {
 	had, known := w.live[key]
 	if op == kv.OpUpdate {
 		w.live[key] = true
-		if known && !had || !known && w.complete && w.told {
+		if known && !had || !known && w.complete && w.syncedSent {
 			return kv.OpCreate
 		}
 		return op
 	}
-	if w.complete && w.told {
+	if w.complete && w.syncedSent {
 		delete(w.live, key)
 	} else {
 		w.live[key] = false

@@ -69,8 +69,8 @@ type settings struct {
 	atomic    bool
 }
 
-// settle puts options together that the operation takes.
-func settle(op string, allowed optionKind, ttl time.Duration, opts []WriteOption) (settings, error) {
+// withOptions puts options together that the operation takes.
+func withOptions(op string, allowed optionKind, ttl time.Duration, opts []WriteOption) (settings, error) {
 	s := settings{ttl: ttl}
 	for _, o := range opts {
 		switch {
@@ -134,7 +134,7 @@ func headerMetadata(h nats.Header) map[string]string {
 // that carries the revision found.
 func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...WriteOption) (kv.Revision, error) {
 	const allowed = optTTL | optMetadata | optConditions
-	s, err := settle("put", allowed, b.o.TTL, opts)
+	s, err := withOptions("put", allowed, b.o.TTL, opts)
 	if err != nil {
 		return 0, b.refuse("put", key, err)
 	}
@@ -144,7 +144,7 @@ func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...WriteO
 // Create writes value to key if the key has no value, and returns its revision.
 // Otherwise it is Exists; the error's Got is the revision that is there.
 func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...WriteOption) (kv.Revision, error) {
-	s, err := settle("create", optTTL|optMetadata, b.o.TTL, opts)
+	s, err := withOptions("create", optTTL|optMetadata, b.o.TTL, opts)
 	if err != nil {
 		return 0, b.refuse("create", key, err)
 	}
@@ -163,7 +163,7 @@ func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...Wri
 // compare-and-set. Otherwise it is a Conflict that carries the revision found.
 // Revision 0 stands for a key without a value.
 func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision kv.Revision, opts ...WriteOption) (kv.Revision, error) {
-	s, err := settle("update", optTTL|optMetadata, b.o.TTL, opts)
+	s, err := withOptions("update", optTTL|optMetadata, b.o.TTL, opts)
 	if err != nil {
 		return 0, b.refuse("update", key, err)
 	}
@@ -370,7 +370,7 @@ func (s *stream) contend(ctx context.Context, op, key string, w *written, o sett
 
 // end writes a marker.
 func (b *Bucket[T]) end(ctx context.Context, op, key string, h nats.Header, did kv.Op, opts []WriteOption) error {
-	s, err := settle(op, optRevision, 0, opts)
+	s, err := withOptions(op, optRevision, 0, opts)
 	if err != nil {
 		return b.refuse(op, key, err)
 	}

@@ -138,7 +138,7 @@ func (s *state) drop(sp *space, u *unit) {
 			r.dead = true
 			s.release(r.unit)
 		}
-		s.release(k.told)
+		s.release(k.latest)
 	}
 	s.release(sp.defined)
 	s.release(sp.active)

@@ -294,7 +294,7 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 		v, err := l.publish(parts, last)
 		switch v {
 		case taken:
-			l.settle(f, parts, last)
+			l.applyWritten(f, parts, last)
 			return nil
 		case passed:
 			if outcome == mainstem.NotWritten {
@@ -364,7 +364,7 @@ func (l *Log) inspect(f *frame, parts []part, last uint64) (done, ours bool) {
 			return i == 0, false
 		}
 	}
-	l.settle(f, parts, last)
+	l.applyWritten(f, parts, last)
 	return true, true
 }
 
@@ -381,8 +381,8 @@ func (l *Log) pieceAt(seq uint64) (piece, error) {
 	return decodeHeader(head.Get(header))
 }
 
-// settle makes a frame true that the stream has taken.
-func (l *Log) settle(f *frame, parts []part, last uint64) {
+// applyWritten makes a frame true that the stream has taken.
+func (l *Log) applyWritten(f *frame, parts []part, last uint64) {
 	for i, p := range parts {
 		if len(p.payload) > 0 {
 			l.cache.put(last+1+uint64(i), p.payload)

@@ -105,7 +105,7 @@ func TestFrameComesBack(t *testing.T) {
 	}
 }
 
-// What is written today must be readable for ever.
+// What is written today must always be readable.
 func TestFrameGolden(t *testing.T) {
 	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked} {
 		t.Run(file, func(t *testing.T) { checkGolden(t, file, example) })

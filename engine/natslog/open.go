@@ -80,7 +80,7 @@ func Open(address string, o *Options) (*Log, error) {
 }
 
 // OpenConn opens a log on a connection of the caller, who closes it after the log.
-// The connection should reconnect for ever.
+// The connection should reconnect without end.
 func OpenConn(conn *nats.Conn, o *Options) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

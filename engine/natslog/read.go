@@ -199,7 +199,7 @@ func chunk(records []*record) int {
 // leaveOut is for reads that show what is held when they come to it.
 func leaveOut(*record) error { return nil }
 
-// Scan implements [mainstem.Reader]. What is in the range is settled when the loop
+// Scan implements [mainstem.Reader]. What is in the range is fixed when the loop
 // begins. A scan that takes longer than Options.Grace while another process
 // removes records may fail with Unavailable.
 func (l *Log) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {

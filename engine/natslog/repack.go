@@ -110,10 +110,10 @@ func (t *tx) restate(u *unit, records []*record, bodies [][]byte) {
 		moved.unit, moved.seq = nil, 0
 		t.facts = append(t.facts, fact{kind: factRestated, space: r.key.space.id, key: []byte(r.key.name), rec: &moved, body: bodies[i]})
 	}
-	told := slices.Concat(u.tells, u.holds)
+	holders := slices.Concat(u.tells, u.holds)
 	seen := map[*key]bool{}
-	for _, k := range told {
-		if !seen[k] && k.told == u && !k.space.dropped {
+	for _, k := range holders {
+		if !seen[k] && k.latest == u && !k.space.dropped {
 			t.facts = append(t.facts, fact{kind: factKey, space: k.space.id, key: []byte(k.name), head: k.head, floor: k.floor})
 		}
 		seen[k] = true

@@ -62,13 +62,13 @@ type space struct {
 
 // key is one key: everything that was ever written to it.
 type key struct {
-	space *space
-	name  string
-	head  uint64    // newest version ever given
-	floor uint64    // records below it are dead
-	recs  []*record // those held, by version
-	phys  int       // records that lie in the stream, dead or alive
-	told  *unit     // holds the newest fact about head and floor
+	space  *space
+	name   string
+	head   uint64    // newest version ever given
+	floor  uint64    // records below it are dead
+	recs   []*record // those held, by version
+	phys   int       // records that lie in the stream, dead or alive
+	latest *unit     // holds the newest fact about head and floor
 }
 
 // record is where one record lies and what is known without reading it. All but
@@ -183,8 +183,8 @@ func (sp *space) keyOf(name []byte) *key {
 // tell notes that u holds the newest fact about k.
 func (s *state) tell(k *key, u *unit, head, floor uint64) {
 	k.head, k.floor = max(k.head, head), max(k.floor, floor)
-	old := k.told
-	k.told = u.retain()
+	old := k.latest
+	k.latest = u.retain()
 	s.release(old)
 }
 

@@ -251,8 +251,8 @@ func (l *Log) forgetKeys(ctx context.Context) error {
 		if k.idle() && k.space.floor >= k.head && k.space.keys[k.name] == k {
 			delete(k.space.keys, k.name)
 			k.space.index.remove(k)
-			l.st.release(k.told)
-			k.told = nil
+			l.st.release(k.latest)
+			k.latest = nil
 		}
 	}
 	return nil

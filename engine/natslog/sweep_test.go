@@ -209,7 +209,7 @@ func TestDroppedSpacesLeaveTheStream(t *testing.T) {
 	l.same(want)
 }
 
-// Keys that end for ever are forgotten, and new ones begin above their versions.
+// Keys that do not come back are forgotten, and new ones begin above their versions.
 func TestEndedKeysAreForgotten(t *testing.T) {
 	l := openTidy(t)
 	if err := l.CreateSpace(t.Context(), "b", mainstem.Policy{History: 1}); err != nil {

@@ -137,14 +137,14 @@ func (c *check) record(s *space, sum *seen, k, v []byte) {
 		if _, version, _ := format.SplitVersioned(k); version != b.Version {
 			c.problem(where(), "stored under version %d", version)
 		}
-		if string(key) == sum.key && b.Version-uint64(b.Count) < sum.version && !b.Ghost {
+		if string(key) == sum.key && b.Version-uint64(b.Count) < sum.version && !b.VersionMarker {
 			c.problem(where(), "overlaps the record before it, which ends at version %d", sum.version)
 		}
 	}
 	if b.Version < uint64(b.Count) {
 		c.problem(where(), "carries %d items", b.Count)
 	}
-	if b.Ghost {
+	if b.VersionMarker {
 		return
 	}
 	if b.Position == 0 || b.Position > c.s.position {
@@ -168,7 +168,7 @@ func (c *check) countKeys(s *space) (n int64, err error) {
 	defer it.Close()
 	err = c.walk(format.AppendHead(nil, format.TagSlot, s.id), func(k, v []byte) error {
 		b, err := format.DecodeBody(v)
-		if err == nil && !b.Ghost {
+		if err == nil && !b.VersionMarker {
 			n++
 			return nil
 		}

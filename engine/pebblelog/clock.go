@@ -113,7 +113,7 @@ func (t *tx) remark(marks []wallclock.Mark, latest int64) {
 	t.Marks, t.latest, t.remarked = marks, latest, true
 	t.Marks = t.Valid()
 	t.set([]byte{format.TagClock}, nil)
-	t.l.heads.clear() // their expiries are others now
+	t.l.keyStates.clear() // their expiries are others now
 	t.onPublish(func() {
 		t.l.marks.Store(&marks)
 		t.l.latest.Store(latest)
@@ -145,9 +145,9 @@ func (t *tx) keptClock() int64 {
 	return t.Now
 }
 
-// ghostPosition tells a ghost written since the marks from those before them. A ghost has
+// markerPosition tells a version marker written since the marks from those before them. A version marker has
 // no position of its own.
-func (t *tx) ghostPosition() uint64 {
+func (t *tx) markerPosition() uint64 {
 	if len(t.Marks) == 0 {
 		return 0
 	}

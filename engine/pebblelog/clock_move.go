@@ -117,7 +117,7 @@ func (t *tx) moveExpiry(names map[uint32]string, e format.Expiry) error {
 	return nil
 }
 
-// bodyAt returns the record or ghost of key that ends at version, nil if there is none.
+// bodyAt returns the record or version marker of key that ends at version, nil if there is none.
 func (t *tx) bodyAt(ts *stagedSpace, key []byte, version uint64) (*ownedBody, error) {
 	tag := byte(format.TagVersion)
 	if slots(ts.policy) {

@@ -14,7 +14,7 @@ import (
 
 // committer is the queue in front of the log. The first goroutine to find
 // nobody leading becomes the leader: it takes everything that waits as one group,
-// writes and syncs it once, wakes the others and hands the lead to whoever
+// writes and syncs it once, wakes the others and hands the lead to the one that
 // queued meanwhile. So a lone committer pays for no hand-over, and one fsync
 // serves all that wait.
 type committer struct {
@@ -170,7 +170,7 @@ func (l *Log) lead(w *waiter) {
 		rest = rest[n:]
 	}
 	clear(group)
-	l.heads.rotate()
+	l.keyStates.rotate()
 
 	c := &l.committer
 	c.mu.Lock()
@@ -244,7 +244,7 @@ func (l *Log) commitRun(group []*waiter) int {
 	t.seal()
 	var err error
 	if t.pb.Empty() {
-		err = l.settle(run)
+		err = l.makeDurable(run)
 	} else {
 		err = l.write(t, run)
 	}
@@ -257,9 +257,9 @@ func (l *Log) commitRun(group []*waiter) int {
 	return n
 }
 
-// settle makes what was committed before as durable as batches ask that write
+// makeDurable makes what was committed before as durable as batches ask that write
 // nothing: the first commit of a duplicate may have asked for less.
-func (l *Log) settle(run []*waiter) error {
+func (l *Log) makeDurable(run []*waiter) error {
 	sync := false
 	for _, w := range run {
 		if w.batch == nil || w.err != nil {
@@ -335,8 +335,8 @@ func (l *Log) durability(w *waiter) mainstem.Durability {
 	return l.opts.Durability
 }
 
-// owe schedules the sync that a lazy group has promised.
-func (l *Log) owe(run []*waiter) {
+// scheduleSync schedules the sync that a lazy group has promised.
+func (l *Log) scheduleSync(run []*waiter) {
 	for _, w := range run {
 		if d, ok := l.durability(w).Period(); ok && w.err == nil {
 			l.syncer.within(d)
@@ -364,7 +364,7 @@ func (l *Log) write(t *tx, run []*waiter) (err error) {
 		return withOutcome(mapError("commit", err), mainstem.NotWritten)
 	}
 	start := time.Now()
-	l.flight.start()
+	l.commitGate.start()
 	defer func() {
 		// Pebble reports a failed write-ahead log through Logger.Fatalf, which panics with
 		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
@@ -374,7 +374,7 @@ func (l *Log) write(t *tx, run []*waiter) (err error) {
 			err = l.fail(p)
 		}
 		if err != nil {
-			l.flight.end()
+			l.commitGate.end()
 		}
 	}()
 	if err := t.pb.Commit(pebble.Sync); err != nil {
@@ -385,12 +385,12 @@ func (l *Log) write(t *tx, run []*waiter) (err error) {
 	}
 	l.metrics.committed(time.Since(start), t.pb.Len())
 	if lazy {
-		l.owe(run)
+		l.scheduleSync(run)
 	}
 	return nil
 }
 
-// finish makes a durable tx visible and wakes whom it concerns.
+// finish makes a durable tx visible and wakes its callers and followers.
 func (t *tx) finish(run []*waiter) {
 	l := t.l
 	for _, w := range run {
@@ -408,7 +408,7 @@ func (t *tx) finish(run []*waiter) {
 		l.latest.Store(max(t.latest, t.Now))
 	}
 	t.show()
-	l.flight.end()
+	l.commitGate.end()
 	for _, ts := range t.staged {
 		if ts.dirty {
 			l.followers.Wake(ts.s.name, wake.Signal)

@@ -31,8 +31,8 @@ func TestConformanceMemory(t *testing.T) {
 	f.Clock, f.Limits = clock, small
 	f.Restore = restore(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})
 	enginetest.Run(t, f, func(t *testing.T) mainstem.Log {
-		// A tiny memtable and head cache: data moves to sorted files within a case.
-		return must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, MemTableBytes: 256 << 10, HeadCache: 4}))
+		// A tiny memtable and cache of key states: data moves to sorted files within a case.
+		return must(t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, MemTableBytes: 256 << 10, KeyStateCache: 4}))
 	})
 }
 

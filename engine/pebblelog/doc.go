@@ -16,7 +16,7 @@
 // What a killed process or a power cut leaves behind is put right by the next
 // Open. A write that fails (a full or broken disk) leaves the log readable and
 // refusing commits with Unavailable until it is opened again; the batches in
-// flight report an unknown outcome. [Options.MinFree] stops commits before the
+// commitGate report an unknown outcome. [Options.MinFree] stops commits before the
 // disk is full. The disk space of what is removed comes back while the log is open,
 // in the background.
 //
@@ -30,7 +30,7 @@
 // # Limits
 //
 // See [Options] and [mainstem.Limits]. Memory does not grow with the number of
-// keys: it is bounded by CacheBytes, twice MemTableBytes and HeadCache, plus
+// keys: it is bounded by CacheBytes, twice MemTableBytes and KeyStateCache, plus
 // about 1 KiB for each space and each follower.
 //
 // # Testing

@@ -20,7 +20,7 @@ type held struct {
 	body  format.Body
 }
 
-// eachRecord calls f for the records of key, ghosts excluded, oldest first, whose
+// eachRecord calls f for the records of key, version markers excluded, oldest first, whose
 // version is at most limit. f may delete or replace the record it is given.
 func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) error) error {
 	tag := byte(format.TagVersion)
@@ -37,7 +37,7 @@ func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) 
 		return err
 	}
 	b, err := format.DecodeBody(v)
-	if err != nil || b.Ghost || b.Version > limit {
+	if err != nil || b.VersionMarker || b.Version > limit {
 		return err
 	}
 	t.rebase(&b)
@@ -62,7 +62,7 @@ func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) erro
 		if b.Version > limit {
 			break
 		}
-		if b.Ghost {
+		if b.VersionMarker {
 			continue
 		}
 		t.rebase(&b)
@@ -74,13 +74,13 @@ func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) erro
 }
 
 // removeUpTo removes the records of key whose version is at most limit. If the
-// newest goes, a ghost remembers the key's version.
+// newest goes, a version marker remembers the key's version.
 func (t *tx) removeUpTo(ts *stagedSpace, key []byte, limit uint64) error {
 	return t.removeWhere(ts, key, limit, func(*format.Body) bool { return true })
 }
 
 func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*format.Body) bool) error {
-	h, err := t.head(ts, key)
+	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
 	}
@@ -104,23 +104,23 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	}
 	ts.removed += bytes - ts.totals.Bytes
 	if newestGone {
-		t.leaveGhost(ts, key, before.version)
+		t.leaveMarker(ts, key, before.version)
 	}
-	if err := t.reloadHead(ts, key, before.held); err != nil {
+	if err := t.reloadKeyState(ts, key, before.held); err != nil {
 		return err
 	}
 	return t.editFeed(ts, positions, nil)
 }
 
-// leaveGhost writes a ghost as the newest record of key. In a slot it goes away
+// leaveMarker writes a version marker as the newest record of key. In a slot it goes away
 // when a tombstone would, and the space's floor rises instead.
-func (t *tx) leaveGhost(ts *stagedSpace, key []byte, version uint64) {
-	b := format.Body{Version: version, Position: t.ghostPosition(), Time: t.time, Clock: t.keptClock(), Count: 1, Ghost: true}
+func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version uint64) {
+	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.keptClock(), Count: 1, VersionMarker: true}
 	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.Now {
 		b.Expires = t.Now + age
 		t.indexExpiry(ts, key, &b)
 	}
-	hk := t.headKey(ts, key)
+	hk := t.stateKey(ts, key)
 	if !slots(ts.policy) {
 		hk = format.AppendVersion(hk, version)
 	}
@@ -128,10 +128,10 @@ func (t *tx) leaveGhost(ts *stagedSpace, key []byte, version uint64) {
 	t.set(hk, t.body)
 }
 
-// reloadHead reads the head of key anew after an edit and counts the key in or out.
-func (t *tx) reloadHead(ts *stagedSpace, key []byte, wasHeld bool) error {
-	t.l.heads.drop(string(t.headKey(ts, key)))
-	h, err := t.head(ts, key)
+// reloadKeyState reads the head of key anew after an edit and counts the key in or out.
+func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
+	t.l.keyStates.drop(string(t.stateKey(ts, key)))
+	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
 	}
@@ -149,14 +149,14 @@ func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error)
 	return v, t.removeUpTo(ts, w.Key, uint64(v)-1)
 }
 
-// forget removes every record of key and writes none. A ghost remembers its
+// forget removes every record of key and writes none. A version marker remembers its
 // version, so that it is never given again.
 func (t *tx) forget(ts *stagedSpace, key []byte) error {
 	return t.removeUpTo(ts, key, math.MaxUint64)
 }
 
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {
-	h, err := t.head(ts, key)
+	h, err := t.keyState(ts, key)
 	if err != nil || !h.held {
 		return err
 	}
@@ -266,7 +266,7 @@ func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 		ts.totals.Bytes += nb.Size()
 	}
 
-	t.l.heads.drop(string(t.headKey(ts, w.Key))) // its size changed
+	t.l.keyStates.drop(string(t.stateKey(ts, w.Key))) // its size changed
 
 	entry := append([]byte(nil), t.body...)
 	if len(b.Value) > format.InlineMax {
@@ -302,8 +302,8 @@ func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) e
 // editBlock edits the block that holds positions[0] and returns the positions
 // behind it.
 func (t *tx) editBlock(ts *stagedSpace, positions []uint64, replacement []byte) ([]uint64, error) {
-	head := format.AppendHead(nil, format.TagFeed, ts.s.id)
-	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendFeedKey(nil, ts.s.id, positions[0]+1)})
+	keyState := format.AppendHead(nil, format.TagFeed, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendFeedKey(nil, ts.s.id, positions[0]+1)})
 	if err != nil {
 		return nil, err
 	}

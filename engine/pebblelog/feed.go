@@ -253,7 +253,7 @@ func (c *feedCursor) fetchAt(k []byte, b *format.Body) (bool, error) {
 	}
 	defer closer.Close()
 	full, err := format.DecodeBody(val)
-	if err != nil || full.Ghost || full.Version != b.Version || full.Position != b.Position {
+	if err != nil || full.VersionMarker || full.Version != b.Version || full.Position != b.Position {
 		return false, err
 	}
 	c.value = append(c.value[:0], val...)

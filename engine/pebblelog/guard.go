@@ -40,7 +40,7 @@ type guardFS struct {
 	memory    *vfs.MemFS // what Pebble writes after the guard has tripped
 
 	// While a flush of a memtable fails it is tried again, slowly, and commits are
-	// refused; unless somebody waits for the flush inside Pebble, which would be for ever.
+	// refused; unless somebody waits for the flush inside Pebble, which would never end.
 	flushErr atomic.Pointer[error]
 	failures atomic.Int32 // in a row
 	hurry    atomic.Int32 // such waits under way
@@ -106,7 +106,7 @@ func (g *guardFS) syncNow() error {
 	}
 	g.mu.Unlock()
 	for _, f := range files {
-		if err := f.settle(); err != nil {
+		if err := f.syncPending(); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (g *guardFS) close() {
 // trip stops all writing.
 func (g *guardFS) trip(err error) {
 	g.once.Do(func() {
-		g.failed(err) // first: whoever sees tripped must see the failure
+		g.failed(err) // first: a caller that sees tripped must see the failure
 		g.tripped.Store(true)
 	})
 }
@@ -133,8 +133,8 @@ type fileKind uint8
 const (
 	other   fileKind = iota // outside of the directory, or opened only while Pebble is opened: it reports the error
 	vital                   // log, manifest, marker or the directory: Pebble would panic
-	flushed                 // sorted file made of a memtable: Pebble tries again at once, for ever
-	merged                  // sorted file made of others: Pebble tries again at once, for ever
+	flushed                 // sorted file made of a memtable: Pebble tries again at once, without end
+	merged                  // sorted file made of others: Pebble tries again at once, without end
 )
 
 func (g *guardFS) kind(name string, c vfs.DiskWriteCategory) fileKind {
@@ -344,16 +344,16 @@ func (g *guardFS) MkdirAll(name string, perm os.FileMode) error {
 // Unwrap implements vfs.FS.
 func (g *guardFS) Unwrap() vfs.FS { return g.FS }
 
-// guardFile is a file in Pebble's directory, or the directory itself. owed says
+// guardFile is a file in Pebble's directory, or the directory itself. pendingSync says
 // that a sync of a write-ahead log was skipped.
 type guardFile struct {
 	vfs.File
-	fs     *guardFS
-	kind   fileKind
-	wal    bool
-	number uint64 // of a write-ahead log
-	owed   atomic.Bool
-	closed struct {
+	fs          *guardFS
+	kind        fileKind
+	wal         bool
+	number      uint64 // of a write-ahead log
+	pendingSync atomic.Bool
+	closed      struct {
 		sync.Mutex
 		yes bool
 	}
@@ -406,10 +406,10 @@ func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *guardFile) sync(real func() error) error {
 	if f.wal && f.fs.lazy.Load() {
-		f.owed.Store(true)
+		f.pendingSync.Store(true)
 		return nil
 	}
-	f.owed.Store(false)
+	f.pendingSync.Store(false)
 	return f.do(real)
 }
 
@@ -442,11 +442,11 @@ func (f *guardFile) Stat() (vfs.FileInfo, error) {
 	return info, err
 }
 
-// settle makes up for skipped syncs. It may run beside writes.
-func (f *guardFile) settle() error {
+// syncPending makes up for skipped syncs. It may run beside writes.
+func (f *guardFile) syncPending() error {
 	f.closed.Lock()
 	defer f.closed.Unlock()
-	if f.closed.yes || !f.owed.Swap(false) {
+	if f.closed.yes || !f.pendingSync.Swap(false) {
 		return nil
 	}
 	return f.File.SyncData()
@@ -456,7 +456,7 @@ func (f *guardFile) settle() error {
 func (f *guardFile) Close() error {
 	var err error
 	if f.wal {
-		err = f.settle()
+		err = f.syncPending()
 		f.closed.Lock()
 		f.closed.yes = true
 		f.closed.Unlock()

@@ -31,10 +31,10 @@ type Log struct {
 
 	committer committer
 	// The leader of the committer owns these four.
-	tx    tx
-	heads *headCache
-	group []*waiter
-	disk  diskCheck
+	tx        tx
+	keyStates *keyStateCache
+	group     []*waiter
+	disk      diskCheck
 
 	clock         *wallclock.Clock
 	marks         atomic.Pointer[[]wallclock.Mark]
@@ -45,18 +45,18 @@ type Log struct {
 	moving        moving      // of the leader, as is the next
 	upgradeFailed bool
 
-	spaces    atomic.Pointer[registry]
-	position  atomic.Uint64 // of the newest record that is durable and published
-	flight    flight
-	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
-	done      chan struct{}                     // closed when no follower waits any more
-	sweeper   *sweeper
-	sweeping  chan struct{} // capacity 1: holds an element during a sweep
-	reclaimer *reclaimer
-	copying   sync.Mutex // held while a backup copies the write-ahead logs, or unused ones are removed
-	syncer    *syncer
-	metrics   metrics
-	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
+	spaces     atomic.Pointer[registry]
+	position   atomic.Uint64 // of the newest record that is durable and published
+	commitGate commitGate
+	followers  wake.Set[string, chan<- struct{}] // by space; a signal means: look again
+	done       chan struct{}                     // closed when no follower waits any more
+	sweeper    *sweeper
+	sweeping   chan struct{} // capacity 1: holds an element during a sweep
+	reclaimer  *reclaimer
+	copying    sync.Mutex // held while a backup copies the write-ahead logs, or unused ones are removed
+	syncer     *syncer
+	metrics    metrics
+	hasIDs     atomic.Bool // batch IDs may have to be forgotten some day
 
 	broken  atomic.Bool                    // Pebble must not be touched any more
 	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more
@@ -118,7 +118,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 			d.close()
 		}
 	}()
-	l := &Log{opts: opts, dir: d, heads: newHeadCache(opts.HeadCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
+	l := &Log{opts: opts, dir: d, keyStates: newKeyStateCache(opts.KeyStateCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
 	l.closing.done = make(chan struct{})
 	l.readers.last = make(chan struct{}, 1)
 	l.snapshots.open = map[*Snapshot]struct{}{}
@@ -335,7 +335,7 @@ func (l *Log) close() error {
 		err = l.db.Flush() // the next open then has nothing to replay
 	}
 	l.fs.ending.Store(true)
-	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait for ever
+	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait without end
 		if cerr := l.db.Close(); err == nil {
 			err = cerr
 		}

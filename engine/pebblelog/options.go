@@ -25,8 +25,8 @@ type Options struct {
 	// MemTableBytes is how much is collected in memory before it is written out as a
 	// sorted file; up to twice as much is held. Default 32 MiB.
 	MemTableBytes int
-	// HeadCache is how many keys' newest versions the committer remembers. Default 65,536.
-	HeadCache int
+	// KeyStateCache is how many keys' newest versions the committer remembers. Default 65,536.
+	KeyStateCache int
 	// MinFree is the free disk space, in bytes, below which commits fail with
 	// Unavailable, so that the disk never fills in the middle of one. What only removes
 	// goes on down to a sixteenth of it: deletes without headers, forget, truncate,
@@ -61,7 +61,7 @@ const (
 	DefaultBatchIDAge    = 24 * time.Hour
 	DefaultCacheBytes    = 64 << 20
 	DefaultMemTableBytes = 32 << 20
-	DefaultHeadCache     = 1 << 16
+	DefaultKeyStateCache = 1 << 16
 	DefaultMinFree       = 64 << 20
 	DefaultSweepEvery    = 10 * time.Second
 )
@@ -78,7 +78,7 @@ func (o *Options) withDefaults() Options {
 	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
 	setDefault(&c.CacheBytes, DefaultCacheBytes)
 	setDefault(&c.MemTableBytes, DefaultMemTableBytes)
-	setDefault(&c.HeadCache, DefaultHeadCache)
+	setDefault(&c.KeyStateCache, DefaultKeyStateCache)
 	setDefault(&c.MinFree, DefaultMinFree)
 	setDefault(&c.SweepEvery, DefaultSweepEvery)
 	if c.Now == nil {
@@ -121,7 +121,7 @@ func (o *Options) Validate() error {
 	check(o.BatchIDAge >= 0, "BatchIDAge is %v: want 0 (default) or more", o.BatchIDAge)
 	check(o.CacheBytes >= 0, "CacheBytes is %d: want 0 (default) or more", o.CacheBytes)
 	check(o.MemTableBytes >= 0 && o.MemTableBytes <= 1<<30, "MemTableBytes is %d: want 0 (default) to %d", o.MemTableBytes, 1<<30)
-	check(o.HeadCache >= 0, "HeadCache is %d: want 0 (default) or more", o.HeadCache)
+	check(o.KeyStateCache >= 0, "HeadCache is %d: want 0 (default) or more", o.KeyStateCache)
 	check(o.SweepEvery >= 0, "SweepEvery is %v: want 0 (default) or more", o.SweepEvery)
 	if len(errs) == 0 {
 		return nil

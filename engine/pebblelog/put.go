@@ -82,10 +82,10 @@ func ensured(b *mainstem.Batch, name string) bool {
 func (t *tx) checkConditions(b *mainstem.Batch) error {
 	for i := range b.Conditions() {
 		c := &b.Conditions()[i]
-		var h head
+		var h keyState
 		var live bool
 		if ts := t.space(c.Space); ts != nil {
-			p, err := t.head(ts, c.Key)
+			p, err := t.keyState(ts, c.Key)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func plain(op mainstem.Op, p *mainstem.Policy) bool {
 }
 
 func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
-	h, err := t.head(ts, w.Key)
+	h, err := t.keyState(ts, w.Key)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +159,7 @@ func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombsto
 
 // put writes a record or tombstone as the newest of its key.
 func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
-	h, err := t.head(ts, w.Key)
+	h, err := t.keyState(ts, w.Key)
 	if err != nil {
 		return 0, err
 	}
@@ -185,7 +185,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		}
 		t.set(hk, t.body)
 	} else {
-		if h.ghost {
+		if h.marker {
 			t.del(format.AppendVersion(hk, h.version))
 		}
 		t.set(format.AppendVersion(hk, body.Version), t.body)
@@ -196,7 +196,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		size -= int64(len(w.Value))
 	}
 	t.count(ts, h, size)
-	*h = head{version: body.Version, position: body.Position, clock: t.Now, expires: body.Expires, size: size, tomb: kind, held: true}
+	*h = keyState{version: body.Version, position: body.Position, clock: t.Now, expires: body.Expires, size: size, tomb: kind, held: true}
 	if body.Expires != 0 {
 		t.indexExpiry(ts, w.Key, &body)
 	}
@@ -219,7 +219,7 @@ func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone
 	return wallclock.ExpiresAt(t.Now, ttl)
 }
 
-// tombstoneAge returns for how many ns tombstones stay; 0 means for ever.
+// tombstoneAge returns for how many ns tombstones stay; 0 means always.
 func tombstoneAge(p *mainstem.Policy) int64 {
 	switch {
 	case !slots(p) || p.TombstoneAge < 0:
@@ -230,7 +230,7 @@ func tombstoneAge(p *mainstem.Policy) int64 {
 	return int64(p.TombstoneAge)
 }
 
-func (t *tx) count(ts *stagedSpace, h *head, size int64) {
+func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 	ts.dirty = true
 	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.keptClock()
 	ts.totals.Records++
@@ -242,16 +242,16 @@ func (t *tx) count(ts *stagedSpace, h *head, size int64) {
 
 // supersede makes room in the slot hk: the record there is dropped or, with
 // longer history, moves to an older key, and the oldest beyond the history go.
-func (t *tx) supersede(ts *stagedSpace, hk []byte, h *head, key []byte) error {
+func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) error {
 	if !h.held {
 		return nil
 	}
-	if ts.policy.History == 1 && !t.indexed && !h.ghost {
+	if ts.policy.History == 1 && !t.indexed && !h.marker {
 		t.dropSlotRecord(ts, h)
 		return nil
 	}
 	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
-	if !h.ghost { // a ghost in the slot is overwritten; the record held is an older one
+	if !h.marker { // a version marker in the slot is overwritten; the record held is an older one
 		old, err := t.read(hk)
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (t *tx) supersede(ts *stagedSpace, hk []byte, h *head, key []byte) error {
 	return t.trimOlder(ts, prefix, len(key), ts.policy.History-1)
 }
 
-func (t *tx) dropSlotRecord(ts *stagedSpace, h *head) {
+func (t *tx) dropSlotRecord(ts *stagedSpace, h *keyState) {
 	ts.totals.Records--
 	ts.totals.Bytes -= h.size
 	if !ts.policy.NoFeed {
@@ -286,7 +286,7 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 		if err != nil {
 			return err
 		}
-		h, err := t.headOf(v, keyLen)
+		h, err := t.keyStateOf(v, keyLen)
 		if err != nil {
 			return err
 		}
@@ -297,13 +297,13 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 }
 
 // trimSpace keeps the newest history records of every key of a space. Where the slot of
-// a key holds a ghost, all of them are older ones.
+// a key holds a version marker, all of them are older ones.
 func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	ts.dirty = true
 	bytes := ts.totals.Bytes
 	defer func() { ts.removed += bytes - ts.totals.Bytes }()
-	head := format.AppendHead(nil, format.TagOlder, ts.s.id)
-	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	keyState := format.AppendHead(nil, format.TagOlder, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendSuccessor(nil, keyState)})
 	if err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 			return err
 		}
 		keep := history - 1
-		if slot != nil && slot.Ghost {
+		if slot != nil && slot.VersionMarker {
 			keep = history
 		}
 		if err := t.trimOlder(ts, prefix, len(key), keep); err != nil {

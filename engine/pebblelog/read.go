@@ -25,9 +25,9 @@ type view struct {
 func (l *Log) view() view { return view{l: l, db: l.db} }
 
 // visible reports whether a reader sees the record, which was rebased, at m in a space
-// whose records live for maxAge ns (0: for ever).
+// whose records live for maxAge ns (0: without end).
 func (m *moment) visible(b *format.Body, maxAge int64) bool {
-	return !b.Ghost && !m.Over(b.Clock, b.Expires, maxAge)
+	return !b.VersionMarker && !m.Over(b.Clock, b.Expires, maxAge)
 }
 
 // read is one read under way in one space.
@@ -95,7 +95,7 @@ func (r *read) end() { r.readers().end() }
 
 func (r *read) visible(b *format.Body) bool {
 	if b.Expires == 0 && r.maxAge == 0 {
-		return !b.Ghost
+		return !b.VersionMarker
 	}
 	if r.at.Now == 0 {
 		r.at = r.moment()
@@ -112,13 +112,13 @@ func (v view) head() uint64 {
 	return v.l.position.Load()
 }
 
-// settle waits until everything the read may have seen is as durable as asked.
-func (v view) settle(ctx context.Context, op string) error {
+// awaitDurable waits until everything the read may have seen is as durable as asked.
+func (v view) awaitDurable(ctx context.Context, op string) error {
 	if v.snap != nil {
 		return nil
 	}
 	began := time.Now()
-	if err := v.l.flight.wait(ctx); err != nil {
+	if err := v.l.commitGate.wait(ctx); err != nil {
 		return mainstem.Ended(ctx, op, began, "what was read to be durable")
 	}
 	return nil
@@ -171,7 +171,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	var stack [128]byte
 	val, closer, err := r.db.Get(format.AppendSlotKey(stack[:0], r.s.id, key))
 	if err == pebble.ErrNotFound {
-		return mainstem.Record{}, r.settle(ctx, r.op)
+		return mainstem.Record{}, r.awaitDurable(ctx, r.op)
 	}
 	if err != nil {
 		return mainstem.Record{}, err
@@ -187,8 +187,8 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 // own returns a copy of the record that belongs to the caller, or one of version 0
 // if it is no live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
-	if b.Position > r.head() || b.Ghost {
-		if err := r.settle(ctx, r.op); err != nil {
+	if b.Position > r.head() || b.VersionMarker {
+		if err := r.awaitDurable(ctx, r.op); err != nil {
 			return mainstem.Record{}, err
 		}
 		if err := r.doubtful(r.op, b); err != nil {
@@ -215,7 +215,7 @@ func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, erro
 		if err := it.Error(); err != nil {
 			return mainstem.Record{}, err
 		}
-		return mainstem.Record{}, r.settle(ctx, r.op)
+		return mainstem.Record{}, r.awaitDurable(ctx, r.op)
 	}
 	val, err := it.ValueAndErr()
 	if err != nil {
@@ -324,7 +324,7 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 		return false, err
 	}
 	defer it.Close()
-	if err := r.settle(ctx, r.op); err != nil {
+	if err := r.awaitDurable(ctx, r.op); err != nil {
 		return false, err
 	}
 	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}

@@ -75,7 +75,7 @@ func (o *snapshots) closeAll() {
 func (s *Snapshot) view() view { return view{l: s.l, db: s.db, snap: s} }
 
 func snapshotFollow(op string) error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait for ever")}
+	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait without end")}
 }
 
 // Get implements [mainstem.Reader].

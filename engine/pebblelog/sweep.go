@@ -224,9 +224,9 @@ func (l *Log) sweep(ctx context.Context) error {
 
 // expire ends the record of key at version, if it is still there and its time is
 // over. If it is the newest, and the space has a feed, a tombstone follows it so
-// that followers hear of it. A tombstone or ghost that has had its time goes.
+// that followers hear of it. A tombstone or version marker that has had its time goes.
 func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
-	h, err := t.head(ts, key)
+	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 		if err != nil || slot == nil || !t.Over(slot.Clock, slot.Expires, 0) {
 			return err
 		}
-		if slot.Ghost || slot.Tombstone != mainstem.Live {
+		if slot.VersionMarker || slot.Tombstone != mainstem.Live {
 			return t.vanish(ts, key)
 		}
 	}
@@ -254,7 +254,7 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 // vanish removes the last trace of a key from its slot. The floor of the space
 // remembers its version: keys that are new from now on begin above it.
 func (t *tx) vanish(ts *stagedSpace, key []byte) error {
-	h, err := t.head(ts, key)
+	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
 	}
@@ -262,9 +262,9 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	if err := t.removeUpTo(ts, key, math.MaxUint64); err != nil {
 		return err
 	}
-	hk := t.headKey(ts, key)
+	hk := t.stateKey(ts, key)
 	t.del(hk)
-	t.l.heads.drop(string(hk))
+	t.l.keyStates.drop(string(hk))
 	ts.dirty = true
 	ts.totals.Floor = max(ts.totals.Floor, version)
 	return nil
@@ -324,8 +324,8 @@ func (l *Log) overLimits(s *space) bool {
 	if p.NoFeed {
 		return true
 	}
-	head := format.AppendHead(nil, format.TagFeed, s.id)
-	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	keyState := format.AppendHead(nil, format.TagFeed, s.id)
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendSuccessor(nil, keyState)})
 	if err != nil {
 		return true
 	}
@@ -353,7 +353,7 @@ func (t *tx) evict(ts *stagedSpace, key []byte, version uint64) error {
 	if !slots(ts.policy) {
 		return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
 	}
-	h, err := t.head(ts, key)
+	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
 	}
@@ -369,8 +369,8 @@ func (t *tx) eachOldest(ts *stagedSpace, f func(key []byte, b *format.Body) erro
 	if ts.policy.NoFeed {
 		return t.eachByKey(ts, f)
 	}
-	head := format.AppendHead(nil, format.TagFeed, ts.s.id)
-	it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+	keyState := format.AppendHead(nil, format.TagFeed, ts.s.id)
+	it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendSuccessor(nil, keyState)})
 	if err != nil {
 		return err
 	}
@@ -406,14 +406,14 @@ func (t *tx) eachByKey(ts *stagedSpace, f func(key []byte, b *format.Body) error
 		tags = []byte{format.TagOlder, format.TagSlot}
 	}
 	for _, tag := range tags {
-		head := format.AppendHead(nil, tag, ts.s.id)
-		it, err := t.iter(&pebble.IterOptions{LowerBound: head, UpperBound: format.AppendSuccessor(nil, head)})
+		keyState := format.AppendHead(nil, tag, ts.s.id)
+		it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendSuccessor(nil, keyState)})
 		if err != nil {
 			return err
 		}
 		err = walkBodies(it, func(k []byte, b *format.Body) error {
 			key, err := userKey(k)
-			if err != nil || b.Ghost {
+			if err != nil || b.VersionMarker {
 				return err
 			}
 			t.rebase(b)

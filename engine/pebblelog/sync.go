@@ -8,7 +8,7 @@ import (
 )
 
 // syncer keeps the promise of Interval durability: it brings lazy groups to
-// stable storage before their time is up. It sleeps while nothing is owed.
+// stable storage before their time is up. It sleeps while nothing is pending.
 type syncer struct {
 	l    *Log
 	wake chan struct{} // capacity 1
@@ -16,7 +16,7 @@ type syncer struct {
 	done chan struct{}
 	mu   struct {
 		sync.Mutex
-		due time.Time // zero: nothing owed
+		due time.Time // zero: nothing pending
 	}
 }
 
@@ -63,7 +63,7 @@ func (s *syncer) run() {
 	}
 }
 
-// stop ends the syncer; Close of the log syncs what is still owed.
+// stop ends the syncer; Close of the log syncs what is still pending.
 func (s *syncer) stop() {
 	close(s.quit)
 	<-s.done

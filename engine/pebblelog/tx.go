@@ -13,7 +13,7 @@ import (
 // one tx, reused; only the leader of the committer touches it.
 //
 // Two modes. A plain tx only appends to its Pebble batch: what it must know of
-// keys written earlier in the group stands in the head cache. An indexed tx
+// keys written earlier in the group stands in the cache of key states. An indexed tx
 // also reads its own writes back, which edits of history and of feed blocks need;
 // it holds one batch or one internal job, so that it can be thrown away on an error.
 type tx struct {
@@ -80,7 +80,7 @@ func (t *tx) begin(indexed bool, given int64, marks bool) {
 // abandon throws away everything since begin.
 func (t *tx) abandon() {
 	t.next, t.nextSpace = t.undo.next, t.undo.nextSpace
-	t.l.heads.clear()
+	t.l.keyStates.clear()
 	t.reset()
 }
 
@@ -199,9 +199,9 @@ func (t *tx) iter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return t.l.db.NewIter(o)
 }
 
-// headKey writes to t.key the key under which the head of a user's key is
+// stateKey writes to t.key the key under which the head of a user's key is
 // cached: its slot, or the prefix of its versions.
-func (t *tx) headKey(ts *stagedSpace, key []byte) []byte {
+func (t *tx) stateKey(ts *stagedSpace, key []byte) []byte {
 	if slots(ts.policy) {
 		t.key = format.AppendSlotKey(t.key[:0], ts.s.id, key)
 	} else {
@@ -210,108 +210,108 @@ func (t *tx) headKey(ts *stagedSpace, key []byte) []byte {
 	return t.key
 }
 
-// head returns the head of key; t.key holds its head key afterwards.
-func (t *tx) head(ts *stagedSpace, key []byte) (*head, error) {
-	hk := t.headKey(ts, key)
-	if h := t.l.heads.get(hk); h != nil {
+// keyState returns the head of key; t.key holds its head key afterwards.
+func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
+	hk := t.stateKey(ts, key)
+	if h := t.l.keyStates.get(hk); h != nil {
 		return h, nil
 	}
-	var h head
+	var h keyState
 	var err error
 	if slots(ts.policy) {
-		h, err = t.loadSlotHead(ts, hk, key)
+		h, err = t.loadSlotState(ts, hk, key)
 	} else {
-		h, err = t.loadStreamHead(hk, key)
+		h, err = t.loadStreamState(hk, key)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.l.heads.put(hk, h), nil
+	return t.l.keyStates.put(hk, h), nil
 }
 
-func (t *tx) loadSlotHead(ts *stagedSpace, hk, key []byte) (head, error) {
+func (t *tx) loadSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	it, err := t.iter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
 	defer it.Close()
 	// Not Get, which looks into the last level for a key that its filter would deny.
 	if !it.SeekPrefixGE(hk) || !bytes.Equal(it.Key(), hk) {
-		return head{}, it.Error()
+		return keyState{}, it.Error()
 	}
 	v, err := it.ValueAndErr()
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
-	h, err := t.headOf(v, len(key))
-	if err != nil || !h.ghost {
+	h, err := t.keyStateOf(v, len(key))
+	if err != nil || !h.marker {
 		return h, err
 	}
 	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
-	return t.newestBehindGhost(prefix, len(key), h)
+	return t.newestBehindMarker(prefix, len(key), h)
 }
 
-// newestBehindGhost returns h with what is known of the newest record held under prefix.
-func (t *tx) newestBehindGhost(prefix []byte, keyLen int, h head) (head, error) {
+// newestBehindMarker returns h with what is known of the newest record held under prefix.
+func (t *tx) newestBehindMarker(prefix []byte, keyLen int, h keyState) (keyState, error) {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
 	defer it.Close()
 	for ok := it.Last(); ok; ok = it.Prev() {
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return head{}, err
+			return keyState{}, err
 		}
-		older, err := t.headOf(v, keyLen)
+		older, err := t.keyStateOf(v, keyLen)
 		if err != nil {
-			return head{}, err
+			return keyState{}, err
 		}
-		if !older.ghost {
-			older.version, older.ghost = h.version, true
+		if !older.marker {
+			older.version, older.marker = h.version, true
 			return older, nil
 		}
 	}
 	return h, it.Error()
 }
 
-func (m *moment) headOf(v []byte, keyLen int) (head, error) {
+func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 	b, err := format.DecodeBody(v)
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
-	if b.Ghost {
-		return head{version: b.Version, ghost: true}, nil
+	if b.VersionMarker {
+		return keyState{version: b.Version, marker: true}, nil
 	}
 	m.rebase(&b)
-	return head{
+	return keyState{
 		version: b.Version, position: b.Position, clock: b.Clock, expires: b.Expires,
 		size: b.Size() + int64(keyLen), tomb: b.Tombstone, held: true,
 	}, nil
 }
 
-func (t *tx) loadStreamHead(prefix, key []byte) (head, error) {
+func (t *tx) loadStreamState(prefix, key []byte) (keyState, error) {
 	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2, UseL6Filters: true})
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
 	defer it.Close()
 	if !t.indexed && !it.SeekPrefixGE(prefix) { // bloom filters answer for most new keys
-		return head{}, it.Error()
+		return keyState{}, it.Error()
 	}
 	if !it.Last() {
-		return head{}, it.Error()
+		return keyState{}, it.Error()
 	}
 	v, err := it.ValueAndErr()
 	if err != nil {
-		return head{}, err
+		return keyState{}, err
 	}
-	h, err := t.headOf(v, len(key))
-	if err != nil || !h.ghost {
+	h, err := t.keyStateOf(v, len(key))
+	if err != nil || !h.marker {
 		return h, err
 	}
-	return t.newestBehindGhost(prefix, len(key), h)
+	return t.newestBehindMarker(prefix, len(key), h)
 }
 
 // seal writes the totals of the touched spaces and closes their feed blocks: the

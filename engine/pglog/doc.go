@@ -22,7 +22,7 @@
 //   - Atomic: a group of batches is one transaction. Batches that wait in a process at
 //     the same time share it, and its fsync; each keeps its own conditions and outcome.
 //   - Ordered: positions are given under a lock that is held until the transaction has
-//     ended. So positions are in the order of commits, over all processes, and whoever
+//     ended. So positions are in the order of commits, over all processes, and a reader that
 //     sees a record, on the primary or on a standby, sees everything before it.
 //   - Durable: Fsync is the session's synchronous_commit, at least "local", and at least
 //     "on" where the server's default is "off". OS is "local": only what was flushed

@@ -43,7 +43,7 @@ func (o *holders) closeAll() {
 }
 
 // holdWait is how long a read waits for a connection to hold. Loops may hold one each
-// and wait for another: waiting for ever could be just that.
+// and wait for another: waiting without end could be just that.
 const holdWait = 2 * time.Second
 
 // hold begins a transaction at this moment.
@@ -154,5 +154,5 @@ func (v view) canFollow(op string, follow bool) error {
 	if !follow || !v.frozen {
 		return nil
 	}
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait for ever")}
+	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait without end")}
 }

@@ -144,7 +144,7 @@ func (f *follower) survives(ctx context.Context, err error) bool {
 	return true // the next read finds out whether ctx or the log has ended
 }
 
-// close ends all waits for ever, and the listener.
+// close ends all waits, also later ones, and the listener.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.mu.closed = true

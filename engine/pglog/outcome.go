@@ -46,7 +46,7 @@ func (c *committer) release(group []*waiter) {
 	c.state.Broadcast()
 }
 
-// decide begins to settle w. It returns false if its caller has gone: then its batch
+// decide begins to resolve w. It returns false if its caller has gone: then its batch
 // must not be touched.
 func (c *committer) decide(w *waiter) bool {
 	c.mu.Lock()

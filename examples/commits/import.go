@@ -58,9 +58,9 @@ func newImporter(ctx context.Context, log mainstem.Log) (*importer, error) {
 	if im.topics, err = topic.Open(log, nil); err != nil {
 		return nil, err
 	}
-	// The messages carry the times of their commits, years ago: keep them for ever.
-	forever := topic.Config{topic.RetentionMs: "-1"}
-	im.topic, err = im.topics.Ensure(ctx, topicName, topic.Spec{Partitions: 4, Config: forever})
+	// The messages carry the times of their commits, years ago: always keep them.
+	keepAll := topic.Config{topic.RetentionMs: "-1"}
+	im.topic, err = im.topics.Ensure(ctx, topicName, topic.Spec{Partitions: 4, Config: keepAll})
 	if err != nil {
 		im.close()
 		return nil, err

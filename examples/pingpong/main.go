@@ -17,7 +17,7 @@ func main() {
 	}
 }
 
-// ball is the message: whoever gets it sends it back, with one hit less to go.
+// ball is the message: the player that gets it sends it back, with one hit less to go.
 type ball struct {
 	left int
 	back actor.Ref[ball]

@@ -1,5 +1,5 @@
 // Command workerpool sums numbers with workers that panic at random. A supervisor
-// restarts them, and whoever asked for a job that failed asks again: nothing is lost.
+// restarts them, and the caller that asked for a job that failed asks again: nothing is lost.
 package main
 
 import (

@@ -259,7 +259,7 @@ func TestGivingUpLetsOthersOn(t *testing.T) {
 	})
 }
 
-// Whoever keeps to the order of the package comment is never part of a deadlock, and the
+// A caller that keeps to the order of the package comment is never part of a deadlock, and the
 // sums are right afterwards. In the bubble a deadlock fails at once.
 func TestRandomHoldersInOrderAllGetOn(t *testing.T) {
 	for seed := range uint64(30) {

@@ -151,7 +151,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &crashtest.Fault{At: 1, Forever: true, Err: cause.err, Only: writes}
+		f := &crashtest.Fault{At: 1, Permanent: true, Err: cause.err, Only: writes}
 		err = crashtest.Within("opening a log that cannot be written", func() error {
 			_, err := pebblelog.Open(dir, options(f.Wrap(fs), new(crashtest.Clock), mainstem.Fsync))
 			return err

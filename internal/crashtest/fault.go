@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Fault makes file operations fail: the one numbered At, or with Forever that
+// Fault makes file operations fail: the one numbered At, or with Permanent that
 // and every later one, with Err. Operations are numbered from 1. Healed, it does
 // nothing more. It may be used from many goroutines.
 type Fault struct {
-	At      int
-	Forever bool
-	Err     error
+	At        int
+	Permanent bool
+	Err       error
 	// Only, if not nil, says which operations are counted and can fail.
 	Only func(op errorfs.Op) bool
 
@@ -44,7 +44,7 @@ func (f *Fault) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	f.mu.n++
-	if f.mu.n != f.At && (!f.Forever || f.mu.n < f.At) {
+	if f.mu.n != f.At && (!f.Permanent || f.mu.n < f.At) {
 		return nil
 	}
 	what := fmt.Sprintf("%s %s", kindNames[op.Kind], path.Base(op.Path))
@@ -57,8 +57,8 @@ func (f *Fault) MaybeError(op errorfs.Op) error {
 // String implements errorfs.Injector.
 func (f *Fault) String() string {
 	often := "once"
-	if f.Forever {
-		often = "for ever"
+	if f.Permanent {
+		often = "always"
 	}
 	return fmt.Sprintf("operation %d failing %s with %q (%s)", f.At, often, f.Err, f.First())
 }

@@ -23,10 +23,10 @@ func TestFault(t *testing.T) {
 	for _, seed := range seeds(1, 30) {
 		shape := crashtest.Shape{Seed: seed, Steps: 34, Durability: mainstem.Fsync, Mixed: true, Big: true}
 		w := generate(t, shape)
-		for _, forever := range []bool{false, true} {
-			t.Run(fmt.Sprintf("seed=%d/forever=%v", seed, forever), func(t *testing.T) {
+		for _, permanent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("seed=%d/forever=%v", seed, permanent), func(t *testing.T) {
 				t.Parallel()
-				failEach(t, w, shape.Durability, forever, nil)
+				failEach(t, w, shape.Durability, permanent, nil)
 			})
 		}
 	}
@@ -34,14 +34,14 @@ func TestFault(t *testing.T) {
 
 // failEach runs w with a fault at one operation after another (see -crash.every), until
 // a run does not reach the fault any more.
-func failEach(t *testing.T, w *crashtest.Workload, d mainstem.Durability, forever bool, only func(errorfs.Op) bool) {
+func failEach(t *testing.T, w *crashtest.Workload, d mainstem.Durability, permanent bool, only func(errorfs.Op) bool) {
 	t.Helper()
 	chosen, runs := sample(t), 0
 	for i := 1; ; i++ {
 		if !chosen(i) {
 			continue
 		}
-		f := &crashtest.Fault{At: i, Forever: forever, Err: diskErrors[i%len(diskErrors)], Only: only}
+		f := &crashtest.Fault{At: i, Permanent: permanent, Err: diskErrors[i%len(diskErrors)], Only: only}
 		r := faultRun{w: w, f: f, d: d, mem: vfs.NewMem()}
 		if err := r.run(); err != nil {
 			t.Fatalf("seed %d: %v: %v", w.Seed, f, err)
@@ -161,7 +161,7 @@ func (r *faultRun) readable(ctx context.Context, n int) error {
 
 // goOn does the remaining steps on a log that refused step n but lives on.
 func (r *faultRun) goOn(ctx context.Context, n int) error {
-	if r.f.Forever {
+	if r.f.Permanent {
 		return nil // everything is refused, politely
 	}
 	// A memtable that could not be written out is tried again; until then commits are refused.

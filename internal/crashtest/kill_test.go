@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// child writes ledgers for ever and says so, entry by entry, once each is acknowledged.
+// child writes ledgers without end and says so, entry by entry, once each is acknowledged.
 func child(dir string) error {
 	l, err := pebblelog.Open(dir, &pebblelog.Options{MemTableBytes: 128 << 10, MinFree: -1})
 	if err != nil {

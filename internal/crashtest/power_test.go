@@ -224,7 +224,7 @@ func (p *powerCut) look(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Ran
 	return l.Close()
 }
 
-// leftovers reports what interrupted work has left in the directory for ever.
+// leftovers reports what interrupted work has left in the directory for good.
 func leftovers(fs vfs.FS) error {
 	names, err := fs.List(dir + "/db")
 	if err != nil {

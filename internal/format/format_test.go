@@ -31,7 +31,7 @@ func golden() []struct {
 	body := format.Body{Version: 300, Position: 70_000, Time: 1_700_000_000_123_456_789, Count: 1, Value: []byte("value")}
 	full := format.Body{Version: 9, Position: 5, Time: 1, Expires: 2, Count: 3, Value: []byte{}}
 	tomb := format.Body{Version: 2, Position: 3, Time: 4, Count: 1, Tombstone: mainstem.Expired}
-	ghost := format.Body{Version: 2, Time: 4, Count: 1, Ghost: true}
+	marker := format.Body{Version: 2, Time: 4, Count: 1, VersionMarker: true}
 	external := format.Body{Version: 1, Position: 1, Time: 1, Count: 1, Value: []byte("left out"), External: true}
 	plain := format.AppendBody(nil, &body, nil)
 	policy := mainstem.Policy{
@@ -55,7 +55,7 @@ func golden() []struct {
 		{"body", plain},
 		{"body with everything", format.AppendBody(nil, &full, headers)},
 		{"tombstone", format.AppendBody(nil, &tomb, nil)},
-		{"ghost", format.AppendBody(nil, &ghost, nil)},
+		{"version marker", format.AppendBody(nil, &marker, nil)},
 		{"external body", format.AppendBody(nil, &external, nil)},
 		{"feed block", format.AppendFeedEntry(format.AppendFeedEntry(nil, []byte("a"), plain), []byte("b"), plain)},
 		{"space", format.AppendSpace(nil, &format.Space{ID: 7, Created: 1, Policy: policy})},
@@ -119,13 +119,13 @@ func compare(t *testing.T, file, got string) {
 
 func bodyGen(t *rapid.T) (format.Body, mainstem.Headers) {
 	b := format.Body{
-		Version:   rapid.Uint64().Draw(t, "version"),
-		Position:  rapid.Uint64().Draw(t, "position"),
-		Time:      rapid.Int64().Draw(t, "time"),
-		Expires:   rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "expires"),
-		Count:     rapid.OneOf(rapid.Just(uint32(1)), rapid.Uint32Min(1)).Draw(t, "count"),
-		Tombstone: mainstem.Tombstone(rapid.IntRange(0, 3).Draw(t, "tombstone")),
-		Ghost:     rapid.Bool().Draw(t, "ghost"),
+		Version:       rapid.Uint64().Draw(t, "version"),
+		Position:      rapid.Uint64().Draw(t, "position"),
+		Time:          rapid.Int64().Draw(t, "time"),
+		Expires:       rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "expires"),
+		Count:         rapid.OneOf(rapid.Just(uint32(1)), rapid.Uint32Min(1)).Draw(t, "count"),
+		Tombstone:     mainstem.Tombstone(rapid.IntRange(0, 3).Draw(t, "tombstone")),
+		VersionMarker: rapid.Bool().Draw(t, "version marker"),
 	}
 	b.Clock = b.Time
 	if lag := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Min(0)).Draw(t, "lag"); b.Time >= 0 && lag < b.Time {

@@ -22,27 +22,27 @@ import (
 // reading before its time, and is followed by a uvarint, how long before in ns, and by
 // the count, also if that is 1.
 const (
-	flagTombstone = 0x03 // two bits: mainstem.Tombstone
-	flagNil       = 0x04 // the value is nil, not empty
-	flagHeaders   = 0x08
-	flagExpires   = 0x10
-	flagCount     = 0x20 // count is not 1, or a lag precedes it
-	flagGhost     = 0x40 // no record: only remembers the key's version
-	flagExternal  = 0x80 // in feed blocks: the value stands with the record, not here
+	flagTombstone     = 0x03 // two bits: mainstem.Tombstone
+	flagNil           = 0x04 // the value is nil, not empty
+	flagHeaders       = 0x08
+	flagExpires       = 0x10
+	flagCount         = 0x20 // count is not 1, or a lag precedes it
+	flagVersionMarker = 0x40 // no record: only remembers the key's version
+	flagExternal      = 0x80 // in feed blocks: the value stands with the record, not here
 )
 
 // Body is a record as persisted, without its key. The slices alias the input.
 type Body struct {
-	Version   uint64
-	Position  uint64
-	Time      int64 // unix nanoseconds
-	Clock     int64 // what the clock showed at the commit, at most Time, unix nanoseconds; 0 stands for Time, and is never decoded
-	Expires   int64 // unix nanoseconds; 0 means never
-	Count     uint32
-	Tombstone mainstem.Tombstone
-	Ghost     bool
-	External  bool
-	Value     []byte
+	Version       uint64
+	Position      uint64
+	Time          int64 // unix nanoseconds
+	Clock         int64 // what the clock showed at the commit, at most Time, unix nanoseconds; 0 stands for Time, and is never decoded
+	Expires       int64 // unix nanoseconds; 0 means never
+	Count         uint32
+	Tombstone     mainstem.Tombstone
+	VersionMarker bool
+	External      bool
+	Value         []byte
 
 	headers []byte // encoded; see Headers
 }
@@ -63,8 +63,8 @@ func AppendBody(dst []byte, b *Body, h mainstem.Headers) []byte {
 	if b.Count != 1 || lag != 0 {
 		flags |= flagCount
 	}
-	if b.Ghost {
-		flags |= flagGhost
+	if b.VersionMarker {
+		flags |= flagVersionMarker
 	}
 	if b.External {
 		flags |= flagExternal
@@ -148,7 +148,7 @@ func (b *Body) Decode(p []byte) error {
 	i += n
 	b.Time = int64(binary.LittleEndian.Uint64(p[i:]))
 	b.Tombstone = mainstem.Tombstone(flags & flagTombstone)
-	b.Ghost = flags&flagGhost != 0
+	b.VersionMarker = flags&flagVersionMarker != 0
 	b.External = flags&flagExternal != 0
 	b.Clock, b.Expires, b.Count, b.headers = b.Time, 0, 1, nil
 	p = p[i+8:]

@@ -195,8 +195,8 @@ var plants = []plant{
 	{"retired-word", map[string]string{"kv/a_test.go": bucket("var x = t.HTTPGhost")}, "kv/a_test.go:4: ghost, ghosts is retired"},
 	{"retired-word", map[string]string{"kv/a.go": bucket("// It waits for\n// ever, or in vain.\nvar x = 1")}, "kv/a.go:4: vain is retired"},
 	{"retired-word", map[string]string{"new/a.md": "It is kept\nfor ever.\n"}, "new/a.md:2: forever is retired"},
-	{"retired-word", map[string]string{"engine/pebblelog/deep/a.go": source("deep", "var headCache int")}, "engine/pebblelog/deep/a.go:4: head, heads is retired"},
-	{"retired-word", map[string]string{"kv/a.go": bucket("var header, headCache, unsettled, remarks int\n\n// It is settlement.\nvar y = 1"), "new/a.md": "`for ever`\n| for ever |\n", "docs/words.md": "for ever\n"}, ""},
+	{"retired-word", map[string]string{"engine/pebblelog/deep/a.go": source("deep", "var headsCache int")}, "engine/pebblelog/deep/a.go:4: heads is retired"},
+	{"retired-word", map[string]string{"kv/a.go": bucket("var header, unsettled, remarks int\n\n// It is settlement.\nvar y = 1"), "new/a.md": "`for ever`\n| for ever |\n", "docs/words.md": "for ever\n"}, ""},
 
 	{"licence", without("LICENSE"), `LICENSE: lacks "Apache License"`},
 	{"licence", map[string]string{"LICENSE": strings.ReplaceAll(sound["LICENSE"], "END", "")}, `LICENSE: lacks "END OF TERMS`},

@@ -19,7 +19,7 @@ type comparison struct {
 	soon   time.Time       // what expires before may be gone on one side only
 	held   map[string]bool // spaces that both sides have
 
-	settled   map[string]bool // keys that were looked at as a whole
+	compared  map[string]bool // keys that were looked at as a whole
 	repaired  int64
 	different int64
 	list      []Difference
@@ -38,7 +38,7 @@ func (c *Copy) compare(ctx context.Context, repair bool) error {
 		if err != nil {
 			return err
 		}
-		p := comparison{Copy: c, repair: repair && n < passes, moved: moved, settled: map[string]bool{}, soon: c.o.Now().Add(leastLife)}
+		p := comparison{Copy: c, repair: repair && n < passes, moved: moved, compared: map[string]bool{}, soon: c.o.Now().Add(leastLife)}
 		if err := p.run(ctx); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *comparison) feeds(ctx context.Context) error {
 
 // align decides what becomes of the next records of two feeds. Both are done with
 // if they are the same; one that tells of an expiry alone, for each engine writes those
-// when it likes; otherwise the keys are settled, after which their records are left out.
+// when it likes; otherwise the keys are compared as a whole, after which their records are left out.
 func (p *comparison) align(ctx context.Context, s, t *cursor) (doneS, doneT bool, err error) {
 	if s.ok && t.ok && sameRecord(&s.rec, &t.rec) {
 		if what, _ := unlike(&s.rec, &t.rec, p.w.notes.Later > 0); what == "" {
@@ -208,7 +208,7 @@ func (p *comparison) align(ctx context.Context, s, t *cursor) (doneS, doneT bool
 	if doneS || doneT {
 		return doneS, doneT, nil
 	}
-	return false, false, p.settle(ctx, s, t)
+	return false, false, p.compareKeys(ctx, s, t)
 }
 
 func sameRecord(s, t *mainstem.Record) bool {
@@ -221,7 +221,7 @@ func (p *comparison) passes(r *mainstem.Record) bool {
 	if p.ends(r) {
 		return true
 	}
-	if len(p.settled) > 0 && p.settled[keyOf(r.Space, r.Key)] {
+	if len(p.compared) > 0 && p.compared[keyOf(r.Space, r.Key)] {
 		return true
 	}
 	if !p.held[r.Space] {
@@ -275,17 +275,17 @@ func (p *comparison) mayBeLater(r *mainstem.Record) bool {
 
 func keyOf(space string, key []byte) string { return space + "\x00" + string(key) }
 
-// settle looks at the keys of two records that should be the same one.
-func (p *comparison) settle(ctx context.Context, s, t *cursor) error {
+// compareKeys looks at the keys of two records that should be the same one.
+func (p *comparison) compareKeys(ctx context.Context, s, t *cursor) error {
 	found := p.different + p.repaired + p.moving
 	var space string
 	var key []byte
 	for _, c := range []*cursor{s, t} {
-		if !c.ok || p.settled[keyOf(c.rec.Space, c.rec.Key)] {
+		if !c.ok || p.compared[keyOf(c.rec.Space, c.rec.Key)] {
 			continue
 		}
 		space, key = c.rec.Space, append([]byte{}, c.rec.Key...)
-		p.settled[keyOf(space, key)] = true
+		p.compared[keyOf(space, key)] = true
 		if err := p.key(ctx, p.find(space), key); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (c *Copy) run(ctx context.Context) error {
 	if err := c.compare(ctx, true); err != nil {
 		return err
 	}
-	if err := c.settlePolicies(ctx); err != nil {
+	if err := c.copyPolicies(ctx); err != nil {
 		return err
 	}
 	return c.finish(ctx)

@@ -82,10 +82,10 @@ func (p *comparison) pair(ctx context.Context, sp *space, s, t *cursor, order in
 	}
 	key = bytes.Clone(key)
 	whole := keyOf(sp.info.Name, key)
-	if p.settled[whole] {
+	if p.compared[whole] {
 		return nil
 	}
-	p.settled[whole] = true
+	p.compared[whole] = true
 	if order < 0 {
 		if done, err := p.nothingToEnd(ctx, s); done || err != nil {
 			return err

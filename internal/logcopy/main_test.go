@@ -41,7 +41,7 @@ func (c *clock) pass(d time.Duration) {
 // open opens a log in memory that is checked and closed in the end.
 func open(t testing.TB, c *clock) *pebblelog.Log {
 	t.Helper()
-	o := &pebblelog.Options{MemTableBytes: 256 << 10, HeadCache: 8}
+	o := &pebblelog.Options{MemTableBytes: 256 << 10, KeyStateCache: 8}
 	if c != nil {
 		o.Now = c.Now
 	}

@@ -176,7 +176,7 @@ func (w *writer) tombstoneAge(sp *space, r *mainstem.Record) time.Duration {
 	return sp.info.Policy.TombstoneAge
 }
 
-// tombstoneAge returns for how long a policy keeps tombstones, -1 for ever.
+// tombstoneAge returns for how long a policy keeps tombstones, -1: always.
 func tombstoneAge(p mainstem.Policy) time.Duration {
 	switch {
 	case p.TombstoneAge < 0:

@@ -200,7 +200,7 @@ func versions(t failer, log mainstem.Log) (out []string) {
 func opened(t *rapid.T, c *clock, body func(from, to *pebblelog.Log)) {
 	var logs [2]*pebblelog.Log
 	for i := range logs {
-		log, err := pebblelog.OpenMemory(&pebblelog.Options{Now: c.Now, HeadCache: 4})
+		log, err := pebblelog.OpenMemory(&pebblelog.Options{Now: c.Now, KeyStateCache: 4})
 		if err != nil {
 			t.Fatal(err)
 		}

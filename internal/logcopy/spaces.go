@@ -298,9 +298,9 @@ func (c *Copy) workPolicy(sp *space) mainstem.Policy {
 	return p
 }
 
-// settlePolicies gives every space of the target the policy that it has at the
+// copyPolicies gives every space of the target the policy that it has at the
 // source. While records are copied it may be another one.
-func (c *Copy) settlePolicies(ctx context.Context) error {
+func (c *Copy) copyPolicies(ctx context.Context) error {
 	for _, sp := range c.spaces {
 		if err := c.w.alter(ctx, sp, sp.info.Policy); err != nil {
 			return err

@@ -113,7 +113,7 @@ func (w *writer) commitItems(ctx context.Context, items []item, position mainste
 		var e *mainstem.Error
 		switch {
 		case err == nil:
-			return w.settle(p, items, r)
+			return w.verify(p, items, r)
 		case errors.Is(err, mainstem.ErrConflict) && errors.As(err, &e):
 			w.unlearn(items)
 			if err := w.learn(e, items); err != nil {
@@ -159,8 +159,8 @@ func (w *writer) unlearn(items []item) {
 	}
 }
 
-// settle checks that a batch became what it was to be.
-func (w *writer) settle(p *plan, items []item, r mainstem.Receipt) error {
+// verify checks that a batch became what it was to be.
+func (w *writer) verify(p *plan, items []item, r mainstem.Receipt) error {
 	for i := range items {
 		rec := &items[i].rec
 		w.report.Records++

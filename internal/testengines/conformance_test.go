@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	t.Run("directory", func(t *testing.T) {
 		t.Parallel()
 		clock := enginetest.NewClock()
-		o := &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, Durability: mainstem.OS, HeadCache: 4, MemTableBytes: 256 << 10}
+		o := &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, Durability: mainstem.OS, KeyStateCache: 4, MemTableBytes: 256 << 10}
 		f := features(o)
 		f.Clock = clock
 		open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {

@@ -33,7 +33,7 @@ var servers = []string{"nats", "postgres"}
 func memory(t testing.TB) *pebblelog.Log {
 	t.Helper()
 	// A tiny memtable and head cache: data moves to sorted files within a test.
-	log, err := pebblelog.OpenMemory(&pebblelog.Options{MemTableBytes: 256 << 10, HeadCache: 8})
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{MemTableBytes: 256 << 10, KeyStateCache: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

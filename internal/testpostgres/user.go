@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// account is whom servers run as.
+// account is the user that servers run as.
 type account struct {
 	other    bool // not the user of this process
 	uid, gid int

@@ -126,7 +126,7 @@ type Consumer interface {
 	// Poll waits for at least one record, or until ctx ends.
 	Poll(ctx context.Context) ([]Record, error)
 	// Commit commits what Poll has returned. A commit refused because partitions
-	// are just being moved is no error: whoever gets them reads again.
+	// are just being moved is no error: the member that gets them reads again.
 	Commit(ctx context.Context) error
 	// Close leaves the group.
 	Close() error

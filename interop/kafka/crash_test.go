@@ -93,7 +93,7 @@ func (c *crash) run(ctx context.Context) (kills int) {
 	}()
 	kills = c.kill(over)
 	c.wg.Wait()
-	c.settle(ctx, read)
+	c.awaitAll(ctx, read)
 	endReader()
 	<-reader
 	return kills
@@ -242,8 +242,8 @@ func (c *crash) follow(ctx context.Context, read map[string]int) {
 	}
 }
 
-// settle waits until the group has read everything acknowledged.
-func (c *crash) settle(ctx context.Context, read map[string]int) {
+// awaitAll waits until the group has read everything acknowledged.
+func (c *crash) awaitAll(ctx context.Context, read map[string]int) {
 	missing := func() (first string, n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -14,7 +14,7 @@
 //
 // A [Library] is a client library with what it cannot do and why; a [Scenario] is
 // a promise of the broker; [Env] is one run of a scenario. What a scenario wrote
-// is judged by franz-go ([Judge]), whoever wrote it, so that no library marks its
+// is judged by franz-go ([Judge]), no matter which library wrote it, so that no library marks its
 // own work.
 //
 // # The tables

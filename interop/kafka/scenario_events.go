@@ -43,7 +43,7 @@ func events(e *Env) {
 	e.sameValues(e.read(c, 1), []Record{{Key: []byte("order-1"), Value: []byte(`{"n":10}`)}})
 	e.closed(c)
 
-	ctx, cancel := context.WithTimeout(e.ctx, 10*time.Second) // libraries that would try for ever
+	ctx, cancel := context.WithTimeout(e.ctx, 10*time.Second) // libraries that would try without end
 	defer cancel()
 	p := e.producer(ProducerOptions{Topic: topic, Acks: AcksAll, Codec: "none"})
 	if err := p.Send(ctx, numbered("v", 1)); err == nil {

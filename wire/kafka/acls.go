@@ -9,7 +9,7 @@ import (
 
 // DescribeACLs, CreateACLs and DeleteACLs, versions 1 to 3.
 //
-// There is no access control yet: whoever is let in may do everything. Each is answered
+// There is no access control yet: a client that is let in may do everything. Each is answered
 // with SECURITY_DISABLED, as by a broker of Kafka without an authorizer, so that tools
 // say so instead of "unsupported".
 

@@ -66,7 +66,7 @@
 // passwords; [Server.SetUser] and Kafka's own tools set them. Who has not authenticated
 // is served nothing else, has [Options].AuthTimeout and small requests to do it, and
 // cannot tell an unknown user from a wrong password by the answers. There are no ACLs:
-// whoever is let in may do everything, setting passwords included.
+// a client that is let in may do everything, setting passwords included.
 //
 // # Concurrency and ownership
 //

@@ -42,12 +42,12 @@ type fetchPart struct {
 	stable  int64
 	aborted []producer.Aborted
 
-	told   told
-	expect int // bytes found the last time: there may be as many again
+	lastReported lastReported
+	expect       int // bytes found the last time: there may be as many again
 }
 
-// told is what the client of a fetch session was last told of a partition.
-type told struct {
+// lastReported is what the client of a fetch session was last told of a partition.
+type lastReported struct {
 	any                bool
 	start, end, stable int64
 }
@@ -275,11 +275,11 @@ func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 	out.RecordBatches = []byte{} // never null: old clients stumble over it
 	if p.code != 0 {
 		out.HighWatermark, out.LastStableOffset, out.LogStartOffset = -1, -1, -1
-		p.told = told{}
+		p.lastReported = lastReported{}
 		return out
 	}
 	out.HighWatermark, out.LastStableOffset, out.LogStartOffset = p.chunk.End, p.stable, p.chunk.Start
-	p.told = told{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
+	p.lastReported = lastReported{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
 	if len(p.chunk.Data) > 0 {
 		out.RecordBatches = p.chunk.Data
 	}
@@ -297,5 +297,5 @@ func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 // news says whether a part has something to tell that the client does not know.
 func (p *fetchPart) news() bool {
 	return p.code != 0 || len(p.chunk.Data) > 0 ||
-		p.told != told{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
+		p.lastReported != lastReported{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}
 }

@@ -21,23 +21,23 @@ const (
 // much and sends nothing costs next to nothing, and one that is slow what it has sent.
 func (c *conn) receive(size int) ([]byte, error) {
 	var frame []byte
-	room, got := min(size, max(freeFrame, c.trust)), 0
+	reserved, got := min(size, max(freeFrame, c.trust)), 0
 	for {
-		if err := c.take(room); err != nil {
+		if err := c.take(reserved); err != nil {
 			return nil, err
 		}
-		larger := append(getBuffer(room), frame...)[:room]
+		larger := append(getBuffer(reserved), frame...)[:reserved]
 		putBuffer(frame)
 		frame = larger
-		_ = c.deadline(c.s.o.WriteTimeout + time.Duration(room-got)*time.Second/slowest)
+		_ = c.deadline(c.s.o.WriteTimeout + time.Duration(reserved-got)*time.Second/slowest)
 		if err := c.readFull(frame[got:]); err != nil {
 			return nil, err
 		}
-		if got = room; got == size {
+		if got = reserved; got == size {
 			c.trust = max(c.trust, min(size, trustedFrame))
 			return frame, nil
 		}
-		room = min(size, 2*room)
+		reserved = min(size, 2*reserved)
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *conn) identified(by, name string) {
 // process: who does not know a password must not take all of the CPU.
 var hashing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// plainToken takes the only message of PLAIN (RFC 4616): whom to act for, who the
+// plainToken takes the only message of PLAIN (RFC 4616): the user to act for, who the
 // client is, and its password, with zeros between.
 func (c *conn) plainToken(ctx context.Context, message []byte) error {
 	parts := bytes.Split(message, []byte{0})

@@ -26,14 +26,14 @@ type Server struct {
 	groups    *group.Coordinator
 	cluster   clusterID
 
-	ctx      context.Context // done when Shutdown begins to close connections
-	stop     context.CancelFunc
-	requests *budget.Budget                          // bytes of requests that are being read or served, and of what decoding them takes
-	answers  *budget.Budget                          // bytes of answers that are on their way
-	building chan struct{}                           // has an element for each answer to a request of wide that is being built
-	pretence pretence                                // of users that do not exist
-	stable   wake.Set[partitionKey, chan<- struct{}] // read-committed fetches that wait for the end of a transaction
-	recent   recent                                  // topics
+	ctx         context.Context // done when Shutdown begins to close connections
+	stop        context.CancelFunc
+	requests    *budget.Budget                          // bytes of requests that are being read or served, and of what decoding them takes
+	answers     *budget.Budget                          // bytes of answers that are on their way
+	building    chan struct{}                           // has an element for each answer to a request of wide that is being built
+	dummySecret dummySecret                             // of users that do not exist
+	stable      wake.Set[partitionKey, chan<- struct{}] // read-committed fetches that wait for the end of a transaction
+	topicCache  topicCache                              // topics
 
 	autoCreation autoCreation
 

@@ -158,20 +158,20 @@ func (s *Server) updateUser(ctx context.Context, name string, edit func(credenti
 	}
 }
 
-// pretence is the secret from which users are made up that do not exist.
-type pretence struct {
+// dummySecret is the secret from which users are made up that do not exist.
+type dummySecret struct {
 	sync.Mutex
 	secret []byte
 }
 
 // secret returns the log's secret, and makes one up for a log that has none.
 func (s *Server) secret(ctx context.Context) ([]byte, error) {
-	s.pretence.Lock()
-	defer s.pretence.Unlock()
-	for s.pretence.secret == nil {
+	s.dummySecret.Lock()
+	defer s.dummySecret.Unlock()
+	for s.dummySecret.secret == nil {
 		rec, err := s.log.Get(ctx, UserSpace, secretKey)
 		if err == nil {
-			s.pretence.secret = rec.Value
+			s.dummySecret.secret = rec.Value
 			break
 		}
 		if !errors.Is(err, mainstem.ErrNotFound) {
@@ -187,7 +187,7 @@ func (s *Server) secret(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return s.pretence.secret, nil
+	return s.dummySecret.secret, nil
 }
 
 func corrupt(key []byte, err error) error {

@@ -172,7 +172,7 @@ func (h *Handler) end(x *exchange) {
 
 // Close refuses new calls, ends streams with Unavailable, so that followers connect
 // elsewhere or again, waits for running calls and closes all snapshots. Call it
-// before http.Server.Shutdown, which waits for followers for ever, and before the
+// before http.Server.Shutdown, which waits for followers without end, and before the
 // log is closed. Closing twice is allowed.
 func (h *Handler) Close() error {
 	h.mu.Lock()

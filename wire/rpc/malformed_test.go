@@ -239,7 +239,7 @@ func TestTimeoutsOfClientsAreHonoured(t *testing.T) {
 	}
 }
 
-func TestFollowersAreToldThatTheyAreServed(t *testing.T) {
+func TestFollowersLearnThatTheyAreServed(t *testing.T) {
 	behind := model.New(nil)
 	commit(t, behind, "k", nil)
 	s := serve(t, behind, nil)

@@ -42,7 +42,7 @@ type outbox struct {
 	failed context.CancelCauseFunc // called when send has failed
 	at     *exchange               // that send writes to; nil: unknown
 	wake   chan struct{}           // to the sender: there is a first record, or a full message, or the end
-	room   chan struct{}           // to the sequence: the message was taken, or sending failed
+	taken  chan struct{}           // to the sequence: the message was taken, or sending failed
 
 	memory *memory
 	next   budget.Hold // the sequence's: for the next large record
@@ -51,22 +51,22 @@ type outbox struct {
 
 	mu struct {
 		sync.Mutex
-		filling parcel
+		filling envelope
 		ended   bool  // no record will be added
 		err     error // of sending: nothing more can be sent
 	}
-	spare parcel        // the sender's: the message that was sent last
+	spare envelope      // the sender's: the message that was sent last
 	done  chan struct{} // closed when the sender has returned
 }
 
-// parcel is a message and the memory of its large record, of which it has at most one: a
+// envelope is a message and the memory of its large record, of which it has at most one: a
 // message with a large record is full.
-type parcel struct {
+type envelope struct {
 	*message.Records
 	hold *budget.Hold // nil: it has none
 }
 
-func (p *parcel) reset() {
+func (p *envelope) reset() {
 	p.Reset()
 	if p.hold != nil {
 		p.hold.Release()
@@ -82,7 +82,7 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	defer cancel(nil)
 	o := &outbox{
 		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(), turn: reader{places: m.readers},
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if o.at, _ = ctx.Value(exchangeKey{}).(*exchange); o.at != nil {
 		o.at.own = &o.next
@@ -95,7 +95,7 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	if err := o.end(); err != nil {
 		return err
 	}
-	for _, p := range []*parcel{&o.mu.filling, &o.spare} {
+	for _, p := range []*envelope{&o.mu.filling, &o.spare} {
 		pool.Put(p.Records) // empty: the sender is gone
 		p.Records = nil     // another stream may have it already: release must not touch it
 	}
@@ -213,7 +213,7 @@ func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 		}
 		o.mu.Unlock()
 		reads := o.turn.leave()
-		<-o.room
+		<-o.taken
 		if reads {
 			o.turn.enter(ctx)
 		}
@@ -223,7 +223,7 @@ func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 // release gives all memory back, once the sender has returned.
 func (o *outbox) release() {
 	o.next.Release()
-	for _, p := range []*parcel{&o.mu.filling, &o.spare} {
+	for _, p := range []*envelope{&o.mu.filling, &o.spare} {
 		if p.Records != nil {
 			p.reset()
 		}
@@ -298,12 +298,12 @@ func (o *outbox) await() {
 }
 
 // take exchanges the message being filled for an empty one.
-func (o *outbox) take() (m parcel, ended bool) {
+func (o *outbox) take() (m envelope, ended bool) {
 	o.mu.Lock()
 	m, ended = o.mu.filling, o.mu.ended
-	o.mu.filling, o.spare = o.spare, parcel{}
+	o.mu.filling, o.spare = o.spare, envelope{}
 	o.mu.Unlock()
-	wake.Signal(o.room)
+	wake.Signal(o.taken)
 	return m, ended
 }
 
@@ -312,5 +312,5 @@ func (o *outbox) fail(err error) {
 	o.mu.err = errors.Join(o.mu.err, err)
 	o.mu.Unlock()
 	o.failed(err)
-	wake.Signal(o.room)
+	wake.Signal(o.taken)
 }

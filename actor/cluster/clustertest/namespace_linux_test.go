@@ -64,8 +64,8 @@ func newTrio(t *testing.T) *trio {
 	return s
 }
 
-// settled waits until c has counted all that was told, or, with sent nil, is at rest.
-func (s *trio) settled(sent map[string]int) map[string][]int {
+// awaitCounted waits until c has counted all that was told, or, with sent nil, is at rest.
+func (s *trio) awaitCounted(sent map[string]int) map[string][]int {
 	s.t.Helper()
 	var seen map[string][]int
 	last, since := -1, time.Now()
@@ -110,11 +110,11 @@ func TestThreeNamespaces(t *testing.T) {
 	}
 	hold(time.Second)
 	r := s.a.do(request{Do: "stop"})
-	counted, acked := judge(t, r.Sent, r.Acked, s.settled(r.Sent), true)
+	counted, acked := judge(t, r.Sent, r.Acked, s.awaitCounted(r.Sent), true)
 	if acked < 100 {
 		t.Errorf("%d increments were acknowledged: the test has proved little", acked)
 	}
-	s.told("killed", "")
+	s.checkReasons("killed", "")
 	t.Logf("below the limit: %d increments counted, %d acknowledged; %d packets carried, %d dropped", counted, acked, s.net.carried, s.net.dropped)
 
 	s.c.do(request{Do: "forget"})
@@ -122,13 +122,13 @@ func TestThreeNamespaces(t *testing.T) {
 	hold(500 * time.Millisecond)
 	s.net.part(2, true)
 	testkit.Eventually(t, "b to be down for a", func() bool { return !s.sees("b") })
-	s.told("killed", "node down")
+	s.checkReasons("killed", "node down")
 	s.net.part(2, false)
 	testkit.Eventually(t, "b to be up again for a", func() bool { return s.sees("b") })
 	hold(time.Second)
 	r = s.a.do(request{Do: "stop"})
-	counted, acked = judge(t, r.Sent, r.Acked, s.settled(nil), false)
-	s.told("killed", "node down") // and nobody twice
+	counted, acked = judge(t, r.Sent, r.Acked, s.awaitCounted(nil), false)
+	s.checkReasons("killed", "node down") // and nobody twice
 	t.Logf("beyond the limit: %d increments counted, %d acknowledged", counted, acked)
 	const one = "2 asks 0"
 	if last := r.Acked[one]; len(last) == 0 || last[len(last)-1] < r.Sent[one]-1 {
@@ -165,9 +165,9 @@ func (s *trio) fail() {
 	hold(rand.N(3 * time.Second))
 }
 
-// told checks that each monitor was told once: of the mortals that were killed, and,
+// checkReasons checks that each monitor was told once: of the mortals that were killed, and,
 // if rest is not "", of the others.
-func (s *trio) told(killed, rest string) {
+func (s *trio) checkReasons(killed, rest string) {
 	s.t.Helper()
 	want := func() string {
 		downs := s.a.do(request{Do: "downs"}).Downs

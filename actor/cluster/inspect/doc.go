@@ -21,7 +21,7 @@
 //
 // # Limits
 //
-// [MaxActors], [MaxAsked]. Whoever belongs to the cluster may ask.
+// [MaxActors], [MaxAsked]. Any node of the cluster may ask.
 //
 //snippet:var cluster *cluster.Cluster
 package inspect

@@ -52,7 +52,7 @@ type Actor struct {
 	Incarnation int      `json:"incarnation" bin:"10"`
 	Links       int      `json:"links" bin:"11"`
 	Monitors    int      `json:"monitors" bin:"12"`
-	Kids        int      `json:"kids" bin:"13"`
+	Children    int      `json:"children" bin:"13"`
 	Parent      string   `json:"parent,omitempty" bin:"14"`
 	Reason      string   `json:"reason,omitempty" bin:"15"`
 	// Shown is what an [actor.Inspector] shows of itself, if it was asked.
@@ -79,7 +79,7 @@ const (
 	askActor = "actor"
 )
 
-// Inspector is a node that shows itself to others, and others to whoever asks. It is
+// Inspector is a node that shows itself to others, and others to any node that asks. It is
 // safe for concurrent use.
 type Inspector struct {
 	c     *cluster.Cluster
@@ -190,7 +190,7 @@ func describe(depth int, i *actor.Info) Actor {
 	a := Actor{
 		Depth: depth, Address: i.Address.String(), Number: i.ID, Names: i.Names, Behaviour: i.Behaviour, Messages: i.Messages,
 		State: i.State, Waiting: i.Waiting, Handled: i.Handled, Incarnation: i.Incarnation, Links: i.Links,
-		Monitors: i.Monitors, Kids: i.Kids, Parent: text(i.Parent),
+		Monitors: i.Monitors, Children: i.Children, Parent: text(i.Parent),
 	}
 	if i.Reason != nil {
 		a.Reason = i.Reason.Error()

@@ -156,7 +156,7 @@ func (e *Endpoint) offer() frame.Terms {
 
 // admit decides whether there will be a session with a dialer. With Busy it returns
 // the session that there is.
-func (e *Endpoint) admit(h *shake, hello frame.Hello, t frame.Terms) (frame.Verdict, *Peer, frame.Session) {
+func (e *Endpoint) admit(h *shake, hello frame.Hello, t frame.Terms) (frame.Admission, *Peer, frame.Session) {
 	deadline := time.After(e.o.HandshakeTimeout / 2)
 	for {
 		v, p, old := e.tryAdmit(h, hello, t)
@@ -178,7 +178,7 @@ func (e *Endpoint) admit(h *shake, hello frame.Hello, t frame.Terms) (frame.Verd
 }
 
 // tryAdmit is admit as long as there is no old session, which has to end before.
-func (e *Endpoint) tryAdmit(h *shake, hello frame.Hello, t frame.Terms) (v frame.Verdict, p, old *Peer) {
+func (e *Endpoint) tryAdmit(h *shake, hello frame.Hello, t frame.Terms) (v frame.Admission, p, old *Peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := e.knows(hello.Name)

@@ -50,9 +50,9 @@ type conn struct {
 	beats  *time.Timer
 
 	// The reader's own.
-	deadline time.Time // when the read deadline was set
-	told     uint64    // the last acknowledgement of the peer
-	inflate  decompressor
+	deadline  time.Time // when the read deadline was set
+	lastAcked uint64    // the last acknowledgement of the peer
+	inflate   decompressor
 
 	// The writer's own.
 	batch   []outFrame

@@ -135,14 +135,14 @@ func (e *Endpoint) connect(name string, k *known, d *dial) error {
 		there := k.session != nil
 		e.mu.Unlock()
 		switch {
-		case there || err == nil && w.Verdict == frame.Joined:
+		case there || err == nil && w.Admission == frame.Joined:
 			return nil
 		case err != nil:
 			return err
-		case w.Verdict != frame.Busy:
-			return fmt.Errorf("%w by %s: %s", ErrRefused, name, w.Verdict)
+		case w.Admission != frame.Busy:
+			return fmt.Errorf("%w by %s: %s", ErrRefused, name, w.Admission)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%s: %s", name, w.Verdict)
+			return fmt.Errorf("%s: %s", name, w.Admission)
 		}
 		if w.Session != (frame.Session{}) && w.Session != over {
 			over = w.Session // it has a session that this end does not have
@@ -166,15 +166,15 @@ func (e *Endpoint) tryConnect(name string, k *known, d *dial, over frame.Session
 	e.mu.Unlock()
 	if !goOn { // the peer was faster
 		h.close()
-		return frame.Welcome{Verdict: frame.Busy}, nil
+		return frame.Welcome{Admission: frame.Busy}, nil
 	}
 	t := e.offer()
 	t.Over = over
 	c, w, err := h.call(name, t)
-	if err == nil && w.Verdict == frame.Joined {
+	if err == nil && w.Admission == frame.Joined {
 		err = e.establish(h, k, c, w)
 	}
-	if err != nil || w.Verdict != frame.Joined {
+	if err != nil || w.Admission != frame.Joined {
 		h.close()
 	}
 	return w, err
@@ -287,7 +287,7 @@ const steady = time.Second
 
 // keep makes connections for a stream, one after another, as long as the session
 // lasts. That is for the end that made the first; the other one tries too when it has
-// waited in vain, since it may be that only it can reach the other, or that the other has
+// waited without success, since it may be that only it can reach the other, or that the other has
 // forgotten the session.
 func (p *Peer) keep(s *stream) {
 	defer p.running.Done()
@@ -332,8 +332,8 @@ func (p *Peer) rejoin(s *stream, failures int) bool {
 	c, w, err := h.call(p.name, p.e.terms(p, s))
 	switch {
 	case err != nil:
-	case w.Verdict != frame.Joined || w.Session != p.id || c.Start != p.start:
-		p.end(fmt.Errorf("%w: %s", ErrRestarted, w.Verdict))
+	case w.Admission != frame.Joined || w.Session != p.id || c.Start != p.start:
+		p.end(fmt.Errorf("%w: %s", ErrRestarted, w.Admission))
 		err = ErrRestarted
 	default:
 		err = h.carry(s, w.Taken)

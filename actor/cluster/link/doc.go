@@ -7,7 +7,7 @@
 // An [Endpoint] is a node's end of everything. A [Peer] is a session with one
 // incarnation of another node: it begins with a handshake, outlives its connections, and
 // ends once. A [Handler] is told of sessions and takes messages. A lane is
-// a number that says which messages keep their order: whoever sends to whom.
+// a number that says which messages keep their order: of one sender to one receiver.
 //
 //	a, err := link.Open(&link.Options{Name: "a", TLS: certificates, Resolve: addresses}, handler)
 //	b, err := a.Peer(ctx, "b")

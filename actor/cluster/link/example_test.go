@@ -9,15 +9,15 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// told is a handler that hands what it is told to a function.
-type told func(format string, args ...any)
+// reporter is a handler that hands what it is told to a function.
+type reporter func(format string, args ...any)
 
-func (f told) Message(from *link.Peer, lane uint32, body []byte) {
+func (f reporter) Message(from *link.Peer, lane uint32, body []byte) {
 	f("%s says %q on lane %d\n", from.Name(), body, lane)
 }
-func (f told) Up(peer *link.Peer)                  { f("%s is up\n", peer.Name()) }
-func (f told) Down(peer *link.Peer, reason error)  { f("%s is down: %v\n", peer.Name(), reason) }
-func (told) Undelivered(*link.Peer, []byte, error) {}
+func (f reporter) Up(peer *link.Peer)                  { f("%s is up\n", peer.Name()) }
+func (f reporter) Down(peer *link.Peer, reason error)  { f("%s is down: %v\n", peer.Name(), reason) }
+func (reporter) Undelivered(*link.Peer, []byte, error) {}
 
 // quiet is a handler that does nothing.
 type quiet struct{}
@@ -41,7 +41,7 @@ func Example() {
 		return &link.Options{Name: name, Listen: "127.0.0.1:0", TLS: &link.TLS{Certificate: cert, Roots: ca.Roots()}}
 	}
 	heard := make(chan string, 10)
-	stock, err := link.Open(node("stock"), told(func(format string, args ...any) { heard <- fmt.Sprintf(format, args...) }))
+	stock, err := link.Open(node("stock"), reporter(func(format string, args ...any) { heard <- fmt.Sprintf(format, args...) }))
 	if err != nil {
 		log.Fatal(err)
 	}

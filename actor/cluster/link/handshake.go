@@ -184,8 +184,8 @@ func (h *shake) admissible(hello frame.Hello) error {
 }
 
 // welcome is the acceptor's last word.
-func (h *shake) welcome(v frame.Verdict, t frame.Terms) error {
-	w := frame.Welcome{Verdict: v, Terms: t}
+func (h *shake) welcome(v frame.Admission, t frame.Terms) error {
+	w := frame.Welcome{Admission: v, Terms: t}
 	w.MAC = h.seen.mac(acceptor, w.Signed())
 	return h.send(w.Append(nil))
 }

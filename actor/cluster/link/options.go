@@ -61,7 +61,7 @@ func (c Compression) String() string {
 	return fmt.Sprintf("unknown compression %d", uint8(c))
 }
 
-// TLS is how a node proves its name, and whom it believes. The name of a node must
+// TLS is how a node proves its name, and which authorities it believes. The name of a node must
 // be in its certificate: as a DNS name, or as the URI that [NameURI] returns.
 type TLS struct {
 	// Certificate is the node's certificate and key, for both ends of connections.
@@ -88,7 +88,7 @@ type Options struct {
 	Advertise string
 	// TLS is needed unless Plain is set.
 	TLS *TLS
-	// Plain does without TLS: whoever can reach the connections can then read and
+	// Plain does without TLS: anybody who can reach the connections can then read and
 	// change them. It needs a Secret.
 	Plain bool
 	// Secret is known to all nodes and to nobody else: both ends prove that they have

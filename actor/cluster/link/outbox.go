@@ -211,13 +211,13 @@ func (o *outbox) take(batch []outFrame) []outFrame {
 }
 
 // wrote says that what was taken has been written.
-func (o *outbox) wrote() { o.settle(o.busy) }
+func (o *outbox) wrote() { o.forgetTried(o.busy) }
 
 // stopped says that the connection, and its writer, are gone.
-func (o *outbox) stopped() { o.settle(o.head) }
+func (o *outbox) stopped() { o.forgetTried(o.head) }
 
-// settle forgets tried frames without a number from index on, and what can be popped.
-func (o *outbox) settle(from int) {
+// forgetTried forgets tried frames without a number from index on, and what can be popped.
+func (o *outbox) forgetTried(from int) {
 	o.busy = -1
 	for i := max(from, o.head); i < o.next; i++ {
 		if f := &o.frames[i]; f.number == 0 {

@@ -216,7 +216,7 @@ func (p *Peer) dismissed(f frame.Farewell) error {
 func (p *Peer) drain(ctx context.Context) error {
 	var failed error
 	for _, s := range p.streams {
-		s.closeDoor()
+		s.stopAdmission()
 	}
 	for _, s := range p.streams {
 		if err := s.drain(ctx); err != nil {

@@ -29,7 +29,7 @@ func (c *conn) readAll() error {
 			return err
 		}
 		buf, from, to = makeRoom(buf, from+n, to)
-		c.settle()
+		c.scheduleAck()
 		if err := c.extendDeadline(); err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (c *conn) takeFrames(buf []byte) (int, error) {
 func (c *conn) takeFrame(h frame.Header, whole []byte) error {
 	s := c.s
 	s.takenBytes.Add(uint64(len(whole)))
-	if h.Ack != c.told {
-		c.told = h.Ack
+	if h.Ack != c.lastAcked {
+		c.lastAcked = h.Ack
 		if err := s.acknowledged(h.Ack); err != nil {
 			return s.p.violation(err)
 		}
@@ -144,8 +144,8 @@ func (c *conn) takeData(h frame.Header, payload []byte) error {
 	}
 	if h.Number != 0 {
 		s.handled.Store(h.Number)
-		owed := s.handledBytes.Add(uint64(h.Size)) - c.repaid.Load()
-		if owed >= s.ackAfter {
+		unreported := s.handledBytes.Add(uint64(h.Size)) - c.repaid.Load()
+		if unreported >= s.ackAfter {
 			s.mu.Lock()
 			c.hurry()
 			s.mu.Unlock()
@@ -182,8 +182,8 @@ func (c *conn) deliver(payload []byte) error {
 	return entries.Err()
 }
 
-// settle sees to it that what was handled is acknowledged before long.
-func (c *conn) settle() {
+// scheduleAck sees to it that what was handled is acknowledged before long.
+func (c *conn) scheduleAck() {
 	s := c.s
 	if s.handledBytes.Load() == c.repaid.Load() {
 		return

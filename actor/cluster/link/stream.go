@@ -265,8 +265,8 @@ func (s *stream) tooLate(ctx context.Context) error {
 	return e
 }
 
-// settled is called with the lock when frames may have been acknowledged or forgotten.
-func (s *stream) settled() {
+// released is called with the lock when frames may have been acknowledged or forgotten.
+func (s *stream) released() {
 	s.pass()
 	if s.drained != nil && s.out.empty() {
 		close(s.drained)
@@ -279,12 +279,12 @@ func (s *stream) acknowledged(n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.out.ack(n)
-	s.settled()
+	s.released()
 	return err
 }
 
-// closeDoor lets nothing new be taken.
-func (s *stream) closeDoor() {
+// stopAdmission lets nothing new be taken.
+func (s *stream) stopAdmission() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true

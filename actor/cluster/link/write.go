@@ -15,7 +15,7 @@ func (c *conn) write() {
 	err := c.writeAll()
 	c.s.mu.Lock()
 	c.s.out.stopped()
-	c.s.settled()
+	c.s.released()
 	c.s.mu.Unlock()
 	if err != nil {
 		c.fail(err)
@@ -41,7 +41,7 @@ func (c *conn) writeAll() error {
 		s.sentBytes += uint64(n)
 		s.sentFrames += uint64(len(c.batch))
 		s.out.wrote()
-		s.settled()
+		s.released()
 		if bye != nil {
 			return c.leave()
 		}
@@ -61,7 +61,7 @@ func (c *conn) awaitWork() bool {
 			c.asleep = false
 			slept = true
 		case slept:
-			// Whoever sent the first message may have more: they then share a write.
+			// The sender of the first message may have more: they then share a write.
 			slept = false
 			c.s.mu.Unlock()
 			runtime.Gosched()

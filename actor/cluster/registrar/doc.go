@@ -6,7 +6,7 @@
 // A resolver turns the name of a node into the address "host:port" at which it
 // listens; it is what package cluster takes. [Static] is a list. [DNS] asks for SRV, A
 // and AAAA records. [Log] is a registrar without a server of its own: each node
-// writes its address into a bucket and renews its [lease.Session] there, so whoever
+// writes its address into a bucket and renews its [lease.Session] there, so any node that
 // has crashed is forgotten. [First] asks one after another.
 //
 //	log, err := remotelog.Open("https://log.example.com:8443", nil) // or any other engine

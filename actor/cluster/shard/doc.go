@@ -1,5 +1,5 @@
 // Package shard spreads actors over the nodes of a cluster by key: each key has one
-// actor, on one node, and whoever sends to it need not know on which.
+// actor, on one node, and its senders need not know on which.
 //
 // # Words
 //

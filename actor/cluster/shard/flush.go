@@ -8,14 +8,14 @@ import (
 
 // reroute lets messages go to a shard's new owner, "" for this node, once all that
 // went to the former has arrived: also if it is the same, as another may have had the shard in between.
-func (g *guide[M]) reroute(c *actor.Context[any], i int, node string) {
+func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
 	p := &g.places[i]
 	former := p.owner
 	p.owner = node
-	for hops := range p.hops {
-		h := &p.hops[hops]
-		if h.used && former != "" && hops < maxHops {
-			g.flush(c, i, hops, former)
+	for gen := range p.gens {
+		h := &p.gens[gen]
+		if h.used && former != "" && gen < maxGen {
+			g.flush(c, i, gen, former)
 		}
 		h.used = false
 	}
@@ -27,18 +27,18 @@ type wait struct {
 	cancel func()
 }
 
-// flush lets messages that have come so many hops wait until the way by a former
+// flush lets messages of a generation wait until the way by a former
 // owner is empty.
-func (g *guide[M]) flush(c *actor.Context[any], i, hops int, former string) {
+func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
 	p := &g.places[i]
 	to, err := g.lane(c, former) // behind what went there before
 	if err != nil {
 		return
 	}
-	h := &p.hops[hops]
+	h := &p.gens[gen]
 	w := &wait{former: former}
 	h.flushes = append(h.flushes, w)
-	ask := func(r actor.Reply[flushDone]) any { return flush{i, hops + 1, r} }
+	ask := func(r actor.Reply[flushDone]) any { return flush{i, gen + 1, r} }
 	w.cancel = actor.AskThen(c, to, flushPatience, ask, func(flushDone, error) error {
 		h.flushed(w)
 		g.release(c, p)
@@ -48,14 +48,14 @@ func (g *guide[M]) flush(c *actor.Context[any], i, hops int, former string) {
 }
 
 // flushed forgets a flush that is over.
-func (h *hop) flushed(w *wait) {
+func (h *forwardGen) flushed(w *wait) {
 	h.flushes = slices.DeleteFunc(h.flushes, func(o *wait) bool { return o == w })
 }
 
 // giveUp forgets flushes by nodes that are gone: what they had is gone with them.
-func (g *guide[M]) giveUp(p *place[M]) {
-	for i := range p.hops {
-		h := &p.hops[i]
+func (g *router[M]) giveUp(p *place[M]) {
+	for i := range p.gens {
+		h := &p.gens[i]
 		for _, w := range slices.Clone(h.flushes) {
 			if _, lives := g.region.keeper.Member(w.former); !lives {
 				w.cancel()

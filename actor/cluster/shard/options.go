@@ -18,7 +18,7 @@ const (
 	MaxShards     = 4096
 	DefaultBuffer = 10_000
 	DefaultLinger = time.Second
-	doorway       = 1024 // messages that wait before the door
+	doorway       = 1024 // messages that wait for admission
 	maxName       = actor.MaxName - len(actorPrefix)
 	actorPrefix   = "shard/" // of the name that a region's actor is registered under
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// order is something that takes time and must not be waited for in the guide's turn.
+// order is something that takes time and must not be waited for in the router's turn.
 type order struct {
 	shard   int // or present
 	acquire bool
@@ -25,8 +25,8 @@ type outcome struct {
 	err error
 }
 
-// observe tells the guide whenever something has changed.
-func (g *guide[M]) observe(ctx context.Context) {
+// observe tells the router whenever something has changed.
+func (g *router[M]) observe(ctx context.Context) {
 	k := g.region.keeper
 	for {
 		changed := k.Changed()
@@ -34,14 +34,14 @@ func (g *guide[M]) observe(ctx context.Context) {
 		if s, err := k.Session(ctx); err == nil {
 			over = s.Done()
 		}
-		if g.pending.CompareAndSwap(false, true) && g.region.guide.Send(ctx, look{}) != nil {
+		if g.pending.CompareAndSwap(false, true) && g.region.router.Send(ctx, refresh{}) != nil {
 			return
 		}
 		select {
 		case <-changed:
 		case <-over:
-			// The guide must not look at it with leases that are over.
-			if g.region.guide.SendPriority(ctx, actor.Urgent, look{}) != nil {
+			// The router must not read it with leases that are over.
+			if g.region.router.SendPriority(ctx, actor.Urgent, refresh{}) != nil {
 				return
 			}
 			if _, err := k.Session(ctx); err != nil {
@@ -53,8 +53,8 @@ func (g *guide[M]) observe(ctx context.Context) {
 	}
 }
 
-// obey carries out orders, one after another.
-func (g *guide[M]) obey(ctx context.Context) {
+// handleOrders carries out orders, one after another.
+func (g *router[M]) handleOrders(ctx context.Context) {
 	var here *lease.Lease // that says that this node takes shards
 	for {
 		select {
@@ -63,18 +63,18 @@ func (g *guide[M]) obey(ctx context.Context) {
 		case o := <-g.orders:
 			var err error
 			if o.shard == present {
-				here, err = g.obeyPresence(ctx, o, here)
+				here, err = g.handlePresence(ctx, o, here)
 			} else {
-				o, err = g.obeyShard(ctx, o)
+				o, err = g.handleShard(ctx, o)
 			}
-			if g.region.guide.Send(ctx, outcome{o, err}) != nil {
+			if g.region.router.Send(ctx, outcome{o, err}) != nil {
 				return
 			}
 		}
 	}
 }
 
-func (g *guide[M]) obeyPresence(ctx context.Context, o order, here *lease.Lease) (*lease.Lease, error) {
+func (g *router[M]) handlePresence(ctx context.Context, o order, here *lease.Lease) (*lease.Lease, error) {
 	if !o.acquire {
 		if here == nil {
 			return nil, nil
@@ -87,7 +87,7 @@ func (g *guide[M]) obeyPresence(ctx context.Context, o order, here *lease.Lease)
 	return g.region.keeper.Acquire(ctx, presence(g.region.name)+g.region.node.Name(), strconv.Itoa(g.opts.Shards))
 }
 
-func (g *guide[M]) obeyShard(ctx context.Context, o order) (order, error) {
+func (g *router[M]) handleShard(ctx context.Context, o order) (order, error) {
 	if !o.acquire {
 		return o, o.lease.Release(ctx)
 	}
@@ -97,14 +97,14 @@ func (g *guide[M]) obeyShard(ctx context.Context, o order) (order, error) {
 }
 
 // outcome takes in what became of an order.
-func (g *guide[M]) outcome(c *actor.Context[any], o outcome) error {
+func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 	if o.shard == present {
 		if o.err != nil {
 			g.opts.Logger.Warn("cannot say whether this node takes shards", "region", g.region.name, "error", o.err)
 		}
 		g.announcing = false
 		if want := g.hosts && g.leaving == nil; want != g.shares() { // it is not seen yet, or failed
-			c.After(retryPolicy.First, func() error { g.look(c); return nil })
+			c.After(retryPolicy.First, func() error { g.refresh(c); return nil })
 		}
 		g.finish(c)
 		return nil
@@ -115,13 +115,13 @@ func (g *guide[M]) outcome(c *actor.Context[any], o outcome) error {
 	} else {
 		p.stage, p.lease = away, nil
 	}
-	g.lookAt(c, o.shard)
+	g.refreshShard(c, o.shard)
 	g.finish(c)
 	return nil
 }
 
 // acquired starts the actors of a shard.
-func (g *guide[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
+func (g *router[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
 	p.stage = away
 	if o.err == nil {
 		p.past, p.lease = o.lease.Epoch(), o.lease
@@ -141,17 +141,17 @@ func (g *guide[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
 }
 
 // fail lets a shard be for a while.
-func (g *guide[M]) fail(c *actor.Context[any], p *place[M], shard int) {
+func (g *router[M]) fail(c *actor.Context[any], p *place[M], shard int) {
 	p.retry = c.After(retryPolicy.Delay(p.failures+1), func() error {
 		p.retry = nil
-		g.lookAt(c, shard)
+		g.refreshShard(c, shard)
 		return nil
 	})
 	p.failures++
 }
 
 // begin starts the host of a shard.
-func (g *guide[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
+func (g *router[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
 	if !p.lease.Valid() {
 		return errLost
 	}
@@ -164,7 +164,7 @@ func (g *guide[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
 }
 
 // ended gives up the lease of a shard whose actors have ended.
-func (g *guide[M]) ended(c *actor.Context[any], shard int, reason error) error {
+func (g *router[M]) ended(c *actor.Context[any], shard int, reason error) error {
 	p := &g.places[shard]
 	if actor.IsCrash(reason) && p.stage == active {
 		g.opts.Logger.Warn("the actors of a shard have failed", "region", g.region.name, "shard", shard, "reason", reason)

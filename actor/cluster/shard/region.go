@@ -14,12 +14,12 @@ import (
 // Region is one node's part of a set of actors spread over the cluster. It is safe
 // for concurrent use.
 type Region[M any] struct {
-	name   string
-	node   *actor.Node
-	keeper *lease.Keeper
-	shards int
-	guide  actor.Ref[any]
-	door   actor.Ref[M] // lets local messages in
+	name      string
+	node      *actor.Node
+	keeper    *lease.Keeper
+	shards    int
+	router    actor.Ref[any]
+	admission actor.Ref[M] // lets local messages in
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -43,7 +43,7 @@ func Open[M any](c Cluster, k *lease.Keeper, name string, key func(M) string, fr
 	if key == nil {
 		return nil, invalidf("region %s has no function for keys", name)
 	}
-	g := &guide[M]{
+	g := &router[M]{
 		opts: opts, key: func(m M) int { return shardOf(key(m), opts.Shards) }, hosts: fresh != nil,
 	}
 	g.start = func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error) {
@@ -66,14 +66,14 @@ func Sole[M any](c Cluster, k *lease.Keeper, name string, fresh func(*lease.Leas
 	if err != nil {
 		return nil, err
 	}
-	g := &guide[M]{opts: opts, key: func(M) int { return 0 }, hosts: fresh != nil, sticky: true}
+	g := &router[M]{opts: opts, key: func(M) int { return 0 }, hosts: fresh != nil, sticky: true}
 	g.start = func(c *actor.Context[any], _ int, l *lease.Lease) (actor.Ref[M], error) {
 		return actor.Spawn(c, fresh(l), opts.Entities)
 	}
 	return open(c, k, name, g)
 }
 
-func open[M any](c Cluster, k *lease.Keeper, name string, g *guide[M]) (*Region[M], error) {
+func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region[M], error) {
 	if k.Self().Name != c.Node().Name() {
 		return nil, invalidf("the keeper is that of node %q: want that of %q", k.Self().Name, c.Node().Name())
 	}
@@ -89,25 +89,25 @@ func open[M any](c Cluster, k *lease.Keeper, name string, g *guide[M]) (*Region[
 	g.orders = make(chan order, 2*g.opts.Shards+2)
 	g.slots, g.lanes = make(chan struct{}, g.opts.Buffer), make(map[string]actor.Ref[any])
 	var err error
-	if r.guide, err = actor.Spawn(r.node, actor.Actor[any](g), &actor.Options{Name: actorPrefix + name, Grace: -1}); err != nil {
+	if r.router, err = actor.Spawn(r.node, actor.Actor[any](g), &actor.Options{Name: actorPrefix + name, Grace: -1}); err != nil {
 		r.cancel()
 		return nil, err
 	}
-	if r.door, err = actor.Spawn(r.node, actor.Func[M](g.let), &actor.Options{Mailbox: doorway, Overflow: actor.Block, Grace: -1}); err != nil {
+	if r.admission, err = actor.Spawn(r.node, actor.Func[M](g.let), &actor.Options{Mailbox: doorway, Overflow: actor.Block, Grace: -1}); err != nil {
 		r.cancel()
-		r.guide.Stop()
+		r.router.Stop()
 		return nil, err
 	}
 	r.done.Go(func() { g.observe(r.ctx) })
-	r.done.Go(func() { g.obey(r.ctx) })
+	r.done.Go(func() { g.handleOrders(r.ctx) })
 	return r, nil
 }
 
-// let is the door: it lets a local message in when there is a slot. It must not keep its node from stopping.
-func (g *guide[M]) let(c *actor.Context[M], m M) error {
+// let admits a local message when there is a slot. It must not keep its node from stopping.
+func (g *router[M]) let(c *actor.Context[M], m M) error {
 	select {
 	case g.slots <- struct{}{}:
-		return g.region.guide.Send(c, local[M]{m})
+		return g.region.router.Send(c, local[M]{m})
 	case <-c.Done():
 	case <-g.region.ctx.Done():
 	}
@@ -115,7 +115,7 @@ func (g *guide[M]) let(c *actor.Context[M], m M) error {
 	return nil
 }
 
-// register names what guides send each other, once for each node: an actor that does
+// register names what routers send each other, once for each node: an actor that does
 // nothing but have its name remembers that it was done.
 func register(c Cluster) error {
 	idle := actor.Func[struct{}](func(*actor.Context[struct{}], struct{}) error { return nil })
@@ -133,7 +133,7 @@ func register(c Cluster) error {
 }
 
 // agree fails if regions of that name on other nodes have another number of shards.
-func (g *guide[M]) agree(k *lease.Keeper, name string) error {
+func (g *router[M]) agree(k *lease.Keeper, name string) error {
 	for _, h := range k.Holders(presence(name)) {
 		if h.Value != strconv.Itoa(g.opts.Shards) {
 			return invalidf("region %s has %s shards on node %s: Options.Shards is %d here", name, h.Value, h.Node, g.opts.Shards)
@@ -146,7 +146,7 @@ func (g *guide[M]) agree(k *lease.Keeper, name string) error {
 // own key, wherever it is, and waits if that moves. It can be sent to and asked, but
 // stands for no one actor. Sending waits, as its context allows, while [Options.Buffer] messages of
 // this node are on their way to nodes that are slow to take them; it fails with Closed after Close.
-func (r *Region[M]) Ref() actor.Ref[M] { return r.door }
+func (r *Region[M]) Ref() actor.Ref[M] { return r.admission }
 
 // Shard returns the number of the shard of a key.
 func (r *Region[M]) Shard(key string) int { return shardOf(key, r.shards) }
@@ -174,16 +174,16 @@ func participants(k *lease.Keeper, name string) []string {
 // ends first: the actors are stopped then. Closing twice is allowed.
 func (r *Region[M]) Close(ctx context.Context) error {
 	r.once.Do(func() {
-		r.door.Drain()
-		_, _ = actor.Wait(ctx, r.door) // Ask fails if it takes too long
-		_, r.err = actor.Ask(ctx, r.guide, func(p actor.Reply[struct{}]) any { return leave{p} })
+		r.admission.Drain()
+		_, _ = actor.Wait(ctx, r.admission) // Ask fails if it takes too long
+		_, r.err = actor.Ask(ctx, r.router, func(p actor.Reply[struct{}]) any { return leave{p} })
 		if errors.Is(r.err, mainstem.ErrClosed) || errors.Is(r.err, actor.ErrNoReply) {
 			r.err = nil // the node was stopped before
 		}
 		r.cancel()
 		r.done.Wait()
-		r.guide.Drain()
-		if _, err := actor.Wait(ctx, r.guide); r.err == nil {
+		r.router.Drain()
+		if _, err := actor.Wait(ctx, r.router); r.err == nil {
 			r.err = err
 		}
 	})

@@ -261,7 +261,7 @@ func TestANodeThatIsCutOffFromTheLogGivesUpItsShards(t *testing.T) {
 				t.Errorf("shard %d is owned by %q", s, n)
 			}
 		}
-		for k := range 32 { // whoever started a second actor beside the first would be noticed
+		for k := range 32 { // a node that started a second actor beside the first would be noticed
 			if err := here.Ref().Send(t.Context(), Count{Key: fmt.Sprint(k), From: "x", N: 2}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 // Package singleton runs an actor of which there is one in the whole cluster.
 //
 // Each node that can run it opens it; one of them does, by a lease, and when that
-// node goes, crashes, or loses the log, another starts a new one. Whoever has opened it sends to it by
+// node goes, crashes, or loses the log, another starts a new one. A node that has opened it sends to it by
 // [Singleton.Ref], wherever it is; what comes while it moves waits.
 //
 //	s, err := singleton.Open(cluster, keeper, "invoicing", func(l *lease.Lease) actor.Actor[Message] {

@@ -22,13 +22,13 @@ var ErrFraming = errors.New("the stream is not framed as RFC 6587 has it")
 // Reader takes messages out of a stream. Each may come in either way of RFC 6587: with
 // its length before it, or with a line feed (or a zero byte) behind it.
 type Reader struct {
-	r       *bufio.Reader
-	max     int
-	waiting func(partly bool)
-	buf     []byte
-	cut     bool
-	told    bool // waiting knows that a message has begun
-	known   bool // the first message was one of syslog
+	r         *bufio.Reader
+	max       int
+	waiting   func(partly bool)
+	buf       []byte
+	cut       bool
+	announced bool // waiting knows that a message has begun
+	known     bool // the first message was one of syslog
 }
 
 // NewReader returns a reader of messages of at most limit bytes, 0 means
@@ -55,8 +55,8 @@ type notifier struct {
 
 // Read calls waiting, then reads.
 func (n *notifier) Read(p []byte) (int, error) {
-	if partly := n.s.buf != nil; !partly || !n.s.told {
-		n.s.told = partly
+	if partly := n.s.buf != nil; !partly || !n.s.announced {
+		n.s.announced = partly
 		n.s.waiting(partly)
 	}
 	return n.Reader.Read(p)
@@ -69,7 +69,7 @@ func (n *notifier) Read(p []byte) (int, error) {
 // begins as an HTTP request or as TLS does.
 func (s *Reader) Next() (message []byte, cut bool, err error) {
 	for {
-		s.buf, s.cut, s.told = nil, false, false
+		s.buf, s.cut, s.announced = nil, false, false
 		first, err := s.r.ReadByte()
 		if err != nil {
 			return nil, false, err

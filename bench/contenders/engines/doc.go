@@ -6,7 +6,7 @@
 //
 // An [Engine] opens a log for one entry. Its name says the engine and the
 // durability: mainstem-pebble-fsync. [All] lists them. A server that an engine
-// needs is one of [Servers], which a suite hands to whoever runs it.
+// needs is one of [Servers], which a suite hands to the runner.
 //
 //	for _, e := range engines.All() {
 //		factories = append(factories, kv.Factory{Name: e.Name, Durability: e.Durability, Skip: e.Skip, Open: open})

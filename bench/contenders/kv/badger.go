@@ -167,14 +167,14 @@ func (s *badgerStore) Watch(ctx context.Context, table string, ready func(), eac
 	prefix, probe := prefixOf(table), keyOf("probe", table)
 	seen, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.probe(ctx, probe, seen) }()
-	told := false
+	notified := false
 	err := s.db.Subscribe(ctx, func(l *badger.KVList) error {
 		for _, e := range l.Kv {
 			switch {
 			case bytes.HasPrefix(e.Key, prefix):
 				each(string(e.Key[len(prefix):]), e.Value)
-			case !told:
-				told = true
+			case !notified:
+				notified = true
 				close(seen)
 				ready()
 			}

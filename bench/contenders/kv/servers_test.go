@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
-// TestServersThatAreGone: whoever names a server that does not answer gets a reason.
+// TestServersThatAreGone: to name a server that does not answer gives a reason.
 func TestServersThatAreGone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

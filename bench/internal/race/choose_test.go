@@ -8,7 +8,7 @@ import (
 )
 
 // TestEveryCaseIsCompared: when time is short, a case keeps one of ours and one peer
-// of the same durability, and not whoever stands first.
+// of the same durability, and not the one that stands first.
 func TestEveryCaseIsCompared(t *testing.T) {
 	absent := func(*suite.Env) string { return "it is not here" }
 	entries := []*suite.Entry{

@@ -81,7 +81,7 @@ func ServeServer(ctx context.Context, name, dir string, in io.Reader, out io.Wri
 			if _, err := fmt.Fprintln(out, address); err != nil {
 				return stop()
 			}
-			_, _ = io.Copy(io.Discard, in) // until whoever started it closes it, or is gone
+			_, _ = io.Copy(io.Discard, in) // until the process that started it closes it, or is gone
 			return stop()
 		}
 	}

@@ -51,7 +51,7 @@ func HTML(w io.Writer, f *result.File, pictures []Picture) error {
 const reading = "Contenders took turns, round by round. Times are medians of the rounds; ± is the farther end of their " +
 	"95 % confidence interval. Rows are compared with the best of the same durability; \"no difference\" is what a " +
 	"Mann-Whitney test cannot tell apart at p < 0.05. Allocations are those of the contender's process: where the bench started a server, the client's only. " +
-	"The transport is what an operation crosses to the data: a call in the process costs nanoseconds, a socket tens of microseconds, whoever answers."
+	"The transport is what an operation crosses to the data: a call in the process costs nanoseconds, a socket tens of microseconds, whatever the server."
 
 func write(d document, f *result.File, pictures []Picture) {
 	d.heading(1, "Bench report")

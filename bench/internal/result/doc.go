@@ -1,9 +1,9 @@
 // Package result is the file that a run of the bench leaves: what was measured,
-// of whom, where and how.
+// of which contenders, where and how.
 //
 // A [File] holds the machine, the build, the settings and one [Row] for each
 // entry, skipped and failed ones included, with the samples of every round and not
-// only their median: whoever reads it can compare it with another.
+// only their median: its readers can compare it with another.
 //
 // # Guarantees
 //

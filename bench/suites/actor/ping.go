@@ -29,7 +29,7 @@ func pingEntry(name string, f Factory, network bool, pairs, burst int) suite.Ent
 					}
 					return nil
 				},
-				Check: func(context.Context) error { return settled(sinks) },
+				Check: func(context.Context) error { return checkNoneTooMany(sinks) },
 				Close: p.Close,
 			}
 			if err := ping(ctx, p, sinks, 10*pairs); err != nil { // connected

@@ -71,8 +71,8 @@ func await(ctx context.Context, sinks []*Sink) error {
 	return nil
 }
 
-// settled reports messages that came beyond what was sent.
-func settled(sinks []*Sink) error {
+// checkNoneTooMany reports messages that came beyond what was sent.
+func checkNoneTooMany(sinks []*Sink) error {
 	for i, s := range sinks {
 		if s.next != s.want {
 			return fmt.Errorf("pair %d: %d messages came, %d were sent", i, s.next, s.want)

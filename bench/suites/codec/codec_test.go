@@ -30,7 +30,7 @@ func (l *honest) Decode(src []byte) error {
 }
 func (l *honest) Result() any { return l.out }
 
-// remembers encodes once, and returns that for ever.
+// remembers encodes once, and always returns that.
 type remembers struct {
 	honest
 	first []byte

@@ -338,7 +338,7 @@ func diskEntry(f Factory) suite.Entry {
 					return suite.Loop(ctx, n, rec, func(ctx context.Context, _ int) error { return s.put(ctx, diskKeys) })
 				},
 				Check: func(ctx context.Context) (err error) {
-					if size, err = settledSize(ctx, env.Dir); err != nil {
+					if size, err = stableSize(ctx, env.Dir); err != nil {
 						return err
 					}
 					return s.check(ctx)

@@ -22,11 +22,11 @@ import (
 // looks are how often memory is looked at.
 const looks = 5
 
-// lookEvery passes between looks at memory and at the disk; a directory is settled
-// when its size has not changed for settledFor. Tests shorten them.
+// lookEvery passes between looks at memory and at the disk; a directory is at rest
+// when its size has not changed for unchangedFor. Tests shorten them.
 var (
-	lookEvery  = 200 * time.Millisecond
-	settledFor = 2 * time.Second
+	lookEvery    = 200 * time.Millisecond
+	unchangedFor = 2 * time.Second
 )
 
 // resident returns the median of some looks at the resident memory of a process.
@@ -80,12 +80,12 @@ func kibibytes(text string) (uint64, error) {
 	return n << 10, err
 }
 
-// settleWait is how long the size of a directory may go on to change.
-const settleWait = 30 * time.Second
+// sizeWait is how long the size of a directory may go on to change.
+const sizeWait = 30 * time.Second
 
-// settledSize returns the bytes of the files in dir once they no longer change, or
+// stableSize returns the bytes of the files in dir once they no longer change, or
 // have had their time.
-func settledSize(ctx context.Context, dir string) (int64, error) {
+func stableSize(ctx context.Context, dir string) (int64, error) {
 	began := time.Now()
 	last, since := int64(-1), began
 	for {
@@ -96,7 +96,7 @@ func settledSize(ctx context.Context, dir string) (int64, error) {
 		if n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) >= settledFor || time.Since(began) >= settleWait {
+		if time.Since(since) >= unchangedFor || time.Since(began) >= sizeWait {
 			return n, nil
 		}
 		if err := pass(ctx, lookEvery); err != nil {

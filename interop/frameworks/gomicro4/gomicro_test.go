@@ -281,7 +281,7 @@ func TestDeletes(t *testing.T) {
 	})
 }
 
-// The option DeleteBucket deletes a bucket, whoever made it.
+// The option DeleteBucket deletes a bucket, no matter which program made it.
 func TestDeletesBuckets(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	theirs := openTheirs(t, srv.URL(), false)
@@ -338,7 +338,7 @@ func TestExpiry(t *testing.T) {
 			})
 		}
 		if _, err := s.Read("stays", store.ReadFrom("own", "")); err != nil {
-			t.Errorf("what was written for ever: %v", err)
+			t.Errorf("what was written without an end: %v", err)
 		}
 		list, err := s.List(store.ListFrom("own", ""))
 		noError(t, err)

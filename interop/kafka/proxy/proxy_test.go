@@ -45,7 +45,7 @@ func produce(t *testing.T, cl *kgo.Client) {
 	}
 }
 
-func TestClientsAreToldTheProxysAddress(t *testing.T) {
+func TestClientsGetTheProxysAddress(t *testing.T) {
 	p, cl := begin(t)
 	produce(t, cl) // to the broker that metadata named
 	want := p.Address()
@@ -69,7 +69,7 @@ func portOf(port int32) string {
 	return text
 }
 
-func TestCutAnswerMeansDoneButNotTold(t *testing.T) {
+func TestCutAnswerMeansDoneButUnanswered(t *testing.T) {
 	p, cl := begin(t, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
 	produce(t, cl)
 	key := kmsg.NewProduceRequest()

@@ -36,7 +36,7 @@ var samples = []struct {
 	{"event end", Notice{Kind: KindEventEnd, ID: 3}, "0d 03"},
 	{"group", Group{Name: "g", Value: Value{Type: 2, Data: []byte("d")}}, "0e 0167 02 64"},
 	{"catalog", Catalog{Entries: []Entry{{Number: 1, Short: 4, Name: "int", Schema: "int64"}}}, "0f 01 01 04 03696e74 05696e743634"},
-	{"verdict", Verdict{Judged: []Judgement{{Number: 1}, {Number: 2, Problem: "no"}}}, "10 02 01 00 02 026e6f"},
+	{"verdict", TypeAck{Judged: []Judgement{{Number: 1}, {Number: 2, Problem: "no"}}}, "10 02 01 00 02 026e6f"},
 	{"mark", Mark{Number: 5}, "11 05"},
 }
 
@@ -69,7 +69,7 @@ func appendFrame(frame any) []byte {
 		return append(f.AppendHead(nil), f.Data...)
 	case Catalog:
 		return f.Append(nil)
-	case Verdict:
+	case TypeAck:
 		return f.Append(nil)
 	case Mark:
 		return f.Append(nil)
@@ -106,8 +106,8 @@ func parseFrame(b []byte) (frame any, err error) {
 		frame, err = as(ParseGroup(b))
 	case KindCatalog:
 		frame, err = as(ParseCatalog(b))
-	case KindVerdict:
-		frame, err = as(ParseVerdict(b))
+	case KindTypeAck:
+		frame, err = as(ParseTypeAck(b))
 	case KindMark:
 		frame, err = as(ParseMark(b))
 	default:

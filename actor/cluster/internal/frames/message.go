@@ -21,7 +21,7 @@ const (
 	KindEventEnd       // there will be none any more
 	KindGroup          // a message for the members of a group
 	KindCatalog        // the types that a node may send
-	KindVerdict        // which of them the other can read
+	KindTypeAck        // which of them the other can read
 	KindMark           // what a lane had before an order has come
 	kindEnd
 )

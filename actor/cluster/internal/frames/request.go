@@ -145,12 +145,12 @@ func ParseCatalog(frame []byte) (c Catalog, err error) {
 	return c, r.end()
 }
 
-// Verdict says which types of a catalog its receiver can read.
+// TypeAck says which types of a catalog its receiver can read.
 //
 //	judged  their count, a number, then each:
 //	          number   number: that of the catalog
 //	          problem  text: why it cannot read it; empty if it can
-type Verdict struct{ Judged []Judgement }
+type TypeAck struct{ Judged []Judgement }
 
 // Judgement is the verdict on one type.
 type Judgement struct {
@@ -162,18 +162,18 @@ type Judgement struct {
 const leastJudgement = 2
 
 // Append appends the frame. Problems are cut to [MaxText].
-func (v *Verdict) Append(dst []byte) []byte {
-	dst = appendUvarint(append(dst, byte(KindVerdict)), uint64(len(v.Judged)))
+func (v *TypeAck) Append(dst []byte) []byte {
+	dst = appendUvarint(append(dst, byte(KindTypeAck)), uint64(len(v.Judged)))
 	for _, j := range v.Judged {
 		dst = appendText(appendUvarint(dst, j.Number), j.Problem[:min(len(j.Problem), MaxText)])
 	}
 	return dst
 }
 
-// ParseVerdict parses a [KindVerdict].
-func ParseVerdict(frame []byte) (v Verdict, err error) {
+// ParseTypeAck parses a [KindTypeAck].
+func ParseTypeAck(frame []byte) (v TypeAck, err error) {
 	r := reader{rest: frame}
-	r.kind(KindVerdict, 0)
+	r.kind(KindTypeAck, 0)
 	n := r.count(leastJudgement)
 	v.Judged = make([]Judgement, 0, n)
 	for range n {

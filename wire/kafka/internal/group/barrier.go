@@ -142,7 +142,7 @@ func (g *group) complete(now time.Time) error {
 	for _, m := range g.inOrder() {
 		m.synced, m.epoch = false, joining
 		if m.join != nil {
-			m.told = true
+			m.knowsID = true
 			m.deadline = now.Add(m.session)
 			m.answerJoin(g.current(m))
 		}

@@ -158,7 +158,7 @@ func TestRestartBeforeAssignment(t *testing.T) {
 		a, b := w.member("g"), w.member("g")
 		joinAll(t, a, b)
 		w.reopen()
-		settle(t, a, b)
+		complete(t, a, b)
 		wantCode(t, "heartbeat", b.beat(), nil)
 	})
 }
@@ -203,7 +203,7 @@ func TestCommitFails(t *testing.T) {
 			synctest.Wait()
 			b.join()
 			synctest.Wait()
-			settle(t, a, b)
+			complete(t, a, b)
 			if a.gen != 2 || b.gen != 2 { // the one that nobody heard of, completed or made anew
 				t.Errorf("written %v: generations %d and %d", written, a.gen, b.gen)
 			}

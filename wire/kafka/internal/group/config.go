@@ -61,7 +61,7 @@ func (c *Coordinator) Config(ctx context.Context, group string) (Config, error) 
 }
 
 // Configure changes the configuration of a group to what edit makes of it: members are
-// told the heartbeat interval with the next answer, and get the session timeout with
+// knowsID the heartbeat interval with the next answer, and get the session timeout with
 // their next report. With validateOnly it only checks. It fails with Invalid for a name
 // or a value that no group can have, and with what edit fails with; edit is called with
 // the group locked and must not use the coordinator.

@@ -219,7 +219,7 @@ func (g *group) preferred() string {
 func (g *group) reconcile(m *member, owned partitions) {
 	lost := false
 	switch m.progress {
-	case settled:
+	case reconciled:
 		if m.epoch == g.assigned {
 			return
 		}
@@ -253,7 +253,7 @@ func (g *group) promote(m *member, keep partitions) {
 	want := m.target.minus(keep)
 	free := want.filter(g.owners.free)
 	now := keep.or(free)
-	next := settled
+	next := reconciled
 	if free.len() < want.len() {
 		next = unreleased
 	}
@@ -288,7 +288,7 @@ func (g *group) consumerState() string {
 		return "Assigning"
 	}
 	for _, m := range g.members {
-		if m.progress != settled || m.epoch != g.assigned {
+		if m.progress != reconciled || m.epoch != g.assigned {
 			return "Reconciling"
 		}
 	}

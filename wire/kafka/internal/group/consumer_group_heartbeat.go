@@ -201,7 +201,7 @@ func (m *member) answer(p *report, had partitions, resp *kmsg.ConsumerGroupHeart
 		m.has = p.owned.equal(m.assigned)
 	}
 	resp.MemberID, resp.MemberEpoch = &m.id, m.epoch
-	if m.progress != settled {
+	if m.progress != reconciled {
 		resp.HeartbeatIntervalMillis = max(1, resp.HeartbeatIntervalMillis/hurry)
 	}
 	if p.full || !m.has {
@@ -250,7 +250,7 @@ func (g *group) admitNew(p *report) (*member, *refusal) {
 	if g.kind != consumer {
 		g.becomeConsumer()
 	}
-	m := &member{id: p.MemberID, told: true}
+	m := &member{id: p.MemberID, knowsID: true}
 	m.consumer = true
 	m.revise(p)
 	return m, nil
@@ -292,8 +292,8 @@ func (m *member) checkEpoch(p *report) *refusal {
 
 // replace gives the place of a static member that has left for a while to a new member ID.
 func (g *group) replace(old *member, id string) *member {
-	m := &member{identity: old.identity, id: id, told: true, re: old.re}
-	m.epoch, m.previous, m.progress, m.revoking = joining, joining, settled, nil
+	m := &member{identity: old.identity, id: id, knowsID: true, re: old.re}
+	m.epoch, m.previous, m.progress, m.revoking = joining, joining, reconciled, nil
 	m.protocols, m.assignment, m.session = nil, nil, 0
 	g.strike(old, kerr.FencedInstanceID.Code)
 	g.enlist(m)
@@ -317,7 +317,7 @@ func (g *group) leaveConsumer(p *report, resp *kmsg.ConsumerGroupHeartbeatRespon
 	resp.MemberID, resp.MemberEpoch = &m.id, p.epoch
 	if p.epoch == leftStatic {
 		g.owners.release(m.revoking)
-		m.epoch, m.previous, m.progress, m.revoking, m.giveUpBy = leftStatic, leftStatic, settled, nil, time.Time{}
+		m.epoch, m.previous, m.progress, m.revoking, m.giveUpBy = leftStatic, leftStatic, reconciled, nil, time.Time{}
 		g.touch(m)
 		g.heard(m)
 		return nil, g.save()

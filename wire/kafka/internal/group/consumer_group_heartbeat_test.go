@@ -337,7 +337,7 @@ func TestTopicsChange(t *testing.T) {
 		step("one is deleted and made anew", 3, 3)
 		w.topics.delete("t")
 		step("one is deleted", 3, 1)
-		b.req.SubscribedTopicRegex, b.req.SubscribedTopicNames, b.told = text(""), []string{"u"}, false
+		b.req.SubscribedTopicRegex, b.req.SubscribedTopicNames, b.subscribed = text(""), []string{"u"}, false
 		step("another subscription", 2, 1)
 		epoch := a.epoch
 		w.topics.create("unrelated", 5)

@@ -47,15 +47,15 @@ func keys(w *world, group string) iter.Seq[topic.StoredOffset] {
 
 // reporter is a client of the consumer protocol.
 type reporter struct {
-	w     *world
-	group string
-	id    string
-	epoch int32
-	req   kmsg.ConsumerGroupHeartbeatRequest // of the first heartbeat
-	has   partitions                         // what it owns
-	is    partitions                         // what it was told to own
-	told  bool                               // its subscription
-	slow  bool                               // it does not give up partitions
+	w          *world
+	group      string
+	id         string
+	epoch      int32
+	req        kmsg.ConsumerGroupHeartbeatRequest // of the first heartbeat
+	has        partitions                         // what it owns
+	is         partitions                         // what it was told to own
+	subscribed bool                               // its subscription
+	slow       bool                               // it does not give up partitions
 }
 
 func (w *world) reporter(group, id string, topics ...string) *reporter {
@@ -71,7 +71,7 @@ func (w *world) reporter(group, id string, topics ...string) *reporter {
 func (r *reporter) request() *kmsg.ConsumerGroupHeartbeatRequest {
 	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 	req.Version = 1
-	if r.epoch == joining || !r.told {
+	if r.epoch == joining || !r.subscribed {
 		*req = r.req
 		req.Version = 1
 	}
@@ -94,7 +94,7 @@ func (r *reporter) beat() *kmsg.ConsumerGroupHeartbeatResponse {
 	resp := r.w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, r.request())
 	switch kerr.ErrorForCode(resp.ErrorCode) {
 	case nil:
-		r.epoch, r.told = resp.MemberEpoch, true
+		r.epoch, r.subscribed = resp.MemberEpoch, true
 		if resp.Assignment != nil {
 			now := partitions{}
 			for _, t := range resp.Assignment.Topics {
@@ -120,7 +120,7 @@ func (r *reporter) comply() {
 
 // fresh makes the client forget that it was a member.
 func (r *reporter) fresh() *reporter {
-	r.epoch, r.has, r.is, r.told = joining, partitions{}, partitions{}, false
+	r.epoch, r.has, r.is, r.subscribed = joining, partitions{}, partitions{}, false
 	return r
 }
 

@@ -78,11 +78,11 @@ func (g *group) erase(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return true, g.bury(ctx)
+	return true, g.finalize(ctx)
 }
 
-// bury removes the group itself, which has no members.
-func (g *group) bury(ctx context.Context) error {
+// finalize removes the group itself, which has no members.
+func (g *group) finalize(ctx context.Context) error {
 	if g.version == 0 {
 		return nil
 	}

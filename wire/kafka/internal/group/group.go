@@ -74,10 +74,10 @@ type member struct {
 	giveUpBy time.Time // in a consumer group: when it is removed unless it has done what it was asked to
 
 	// Of the classic protocol.
-	join   chan joined // JoinGroup waits for it
-	sync   chan synced // SyncGroup waits for it
-	synced bool        // it has asked for its assignment in this generation
-	told   bool        // the client knows its ID
+	join    chan joined // JoinGroup waits for it
+	sync    chan synced // SyncGroup waits for it
+	synced  bool        // it has asked for its assignment in this generation
+	knowsID bool        // the client knows its ID
 
 	// Of the consumer protocol.
 	re      *regexp.Regexp // of regex
@@ -166,7 +166,7 @@ func (g *group) loadMember(rec mainstem.Record, prefix int) error {
 	if err != nil || len(rest) > 0 {
 		return errors.New("the key of a member is malformed")
 	}
-	m := &member{id: id, version: rec.Version, told: true}
+	m := &member{id: id, version: rec.Version, knowsID: true}
 	if m.identity, err = decodeIdentity(rec.Value); err != nil {
 		return err
 	}

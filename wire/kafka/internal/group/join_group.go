@@ -97,7 +97,7 @@ func (g *group) leaveBarrier(wait chan joined) joined {
 		}
 		m.join = nil
 		now := g.c.now()
-		if m.deadline = now.Add(m.session); m.told {
+		if m.deadline = now.Add(m.session); m.knowsID {
 			g.soon(m.deadline)
 			break
 		}
@@ -204,7 +204,7 @@ func (g *group) joinNew(m *member, req *kmsg.JoinGroupRequest) chan joined {
 	if len(g.members) == 0 {
 		g.becomeClassic(req.ProtocolType)
 	}
-	m.told = m.told || m.instance != nil // an instance is found again without it
+	m.knowsID = m.knowsID || m.instance != nil // an instance is found again without it
 	g.enlist(m)
 	g.touch(m)
 	return g.await(m)
@@ -230,7 +230,7 @@ func (g *group) await(m *member) chan joined {
 // joinKnown is for a client that gives its member ID.
 func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	if m.id = req.MemberID; g.invited(m.id) {
-		m.told = true
+		m.knowsID = true
 		return joined{}, g.joinNew(m, req)
 	}
 	if code := g.checkMember(req.MemberID, req.InstanceID); code != 0 {
@@ -257,10 +257,10 @@ func (g *group) update(old, m *member) {
 }
 
 // joinStatic is for an instance that is a member already and has lost its member
-// ID: it gets a new one, and whoever has the old one is fenced.
+// ID: it gets a new one, and a member with the old one is fenced.
 func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	old := g.members[g.instances[*m.instance]]
-	m.id, m.assignment, m.synced, m.told = m.newID(), old.assignment, true, true
+	m.id, m.assignment, m.synced, m.knowsID = m.newID(), old.assignment, true, true
 	formerly := g.leader
 	g.strike(old, kerr.FencedInstanceID.Code)
 	g.enlist(m)

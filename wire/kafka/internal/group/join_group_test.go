@@ -68,7 +68,7 @@ func TestBarrier(t *testing.T) {
 			t.Fatalf("the leader got %q", resp.Members[1].ProtocolMetadata)
 		}
 		wantCode(t, "heartbeat before the assignment", a.beat(), nil)
-		settle(t, a, b, c)
+		complete(t, a, b, c)
 		wantCode(t, "heartbeat", b.beat(), nil)
 		if d := w.describe("g"); d.State != "Stable" || len(d.Members) != 3 || d.Protocol != "range" || d.Members[0].ClientHost != "host" || string(d.Members[0].MemberAssignment) != a.got {
 			t.Errorf("described as %+v", d)
@@ -100,7 +100,7 @@ func TestBarrierTimeout(t *testing.T) {
 		if !b.leader {
 			t.Error("nobody leads")
 		}
-		settle(t, b)
+		complete(t, b)
 		wantCode(t, "heartbeat of the one left behind", a.beat(), kerr.UnknownMemberID)
 	})
 }
@@ -116,7 +116,7 @@ func TestSessionEndsInBarrier(t *testing.T) {
 		if took := time.Since(start); took != testSession {
 			t.Errorf("waited for %v", took)
 		}
-		settle(t, b)
+		complete(t, b)
 	})
 }
 
@@ -192,7 +192,7 @@ func TestRejoin(t *testing.T) {
 		if resp := b.join(); resp.Generation != 2 || len(resp.Members) != 0 {
 			t.Errorf("rejoin before the assignment: %+v", resp)
 		}
-		settle(t, a, b)
+		complete(t, a, b)
 		if resp := b.join(); resp.Generation != 2 || resp.LeaderID != a.id {
 			t.Errorf("rejoin of a follower: %+v", resp)
 		}
@@ -208,7 +208,7 @@ func TestRejoin(t *testing.T) {
 		wantCode(t, "heartbeat", b.beat(), kerr.RebalanceInProgress)
 		b.join()
 		synctest.Wait()
-		settle(t, a, b)
+		complete(t, a, b)
 		// So does a follower that says something new.
 		b.protocol["range"] = "else"
 		go b.join()

@@ -322,11 +322,11 @@ func joinAll(t testing.TB, members ...*classicMember) []*kmsg.JoinGroupResponse 
 func together(t testing.TB, members ...*classicMember) {
 	t.Helper()
 	joinAll(t, members...)
-	settle(t, members...)
+	complete(t, members...)
 }
 
-// settle completes a generation that members have joined.
-func settle(t testing.TB, members ...*classicMember) {
+// complete completes a generation that members have joined.
+func complete(t testing.TB, members ...*classicMember) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for _, m := range members {

@@ -37,14 +37,14 @@ func (g *group) upgrade(ctx context.Context) bool {
 	}
 	now := g.c.now()
 	for _, m := range g.inOrder() {
-		if !m.told {
+		if !m.knowsID {
 			g.strike(m, kerr.UnknownMemberID.Code)
 			continue
 		}
 		m.answerJoin(joined{code: kerr.RebalanceInProgress.Code})
 		m.answerSync(synced{code: kerr.RebalanceInProgress.Code})
 		m.consumer, m.deadline = true, now.Add(m.session)
-		m.epoch, m.previous, m.lostAt, m.progress = g.epoch, g.epoch, g.epoch, settled
+		m.epoch, m.previous, m.lostAt, m.progress = g.epoch, g.epoch, g.epoch, reconciled
 		m.assigned, m.target = parts[m.id], parts[m.id]
 		m.names, m.rack = topicNames(subs[m.id]), rackOf(subs[m.id])
 		g.owners.give(m.assigned, m)
@@ -213,7 +213,7 @@ func (g *group) admitClassic(said *member, req *kmsg.JoinGroupRequest) (*member,
 		}
 	}
 	delete(g.pending, said.id)
-	said.told, said.consumer = true, true
+	said.knowsID, said.consumer = true, true
 	g.enlist(said)
 	return said, joined{}
 }
@@ -288,7 +288,7 @@ func (g *group) beatConsumer(ctx context.Context, m *member) int16 {
 		}
 	}
 	waits := m.progress == unreleased && !g.mayGet(m)
-	if m.epoch == g.epoch && (m.progress == settled || waits) {
+	if m.epoch == g.epoch && (m.progress == reconciled || waits) {
 		return 0
 	}
 	if m.giveUpBy.IsZero() {

@@ -153,7 +153,7 @@ func TestCommitDuringRebalance(t *testing.T) {
 		joinAll(t, a)
 		wantCode(t, "completing", commit(), kerr.RebalanceInProgress)
 		wantCode(t, "of a transaction", w.CheckTxnCommit("g", a.id, nil, a.gen), nil)
-		settle(t, a)
+		complete(t, a)
 		wantCode(t, "stable", commit(), nil)
 	})
 }
@@ -180,7 +180,7 @@ func TestCommitLosesRace(t *testing.T) {
 		// One that loses only against the same generation's assignment is tried again.
 		joinAll(t, b)
 		req.MemberID, req.Generation = b.id, b.gen
-		settle(t, b)
+		complete(t, b)
 		w.log.mu.Lock()
 		w.log.before = func() { b.protocol["range"] = "new"; together(t, b); req.Generation = b.gen }
 		w.log.mu.Unlock()

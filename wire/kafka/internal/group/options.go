@@ -30,7 +30,7 @@ type Options struct {
 	Heartbeat time.Duration
 	// OffsetRetention is how long offsets are kept after their group is empty or
 	// their topic is no longer subscribed to. Default 7 days (offsets.retention.minutes);
-	// negative means for ever.
+	// negative means without end.
 	OffsetRetention time.Duration
 	// SweepEvery is how often offsets are looked through for that. Default 10m
 	// (offsets.retention.check.interval.ms); negative means never, until [Coordinator.Sweep] is called.

@@ -54,7 +54,7 @@ func (p *consumerProgram) run() {
 		synctest.Wait()
 		p.check()
 	}
-	p.settled()
+	p.checkStable()
 }
 
 func (p *consumerProgram) ids() []string { return slices.Sorted(maps.Keys(p.clients)) }
@@ -166,8 +166,8 @@ func (p *consumerProgram) check() {
 	}
 }
 
-// settled demands that all partitions that anybody reads are with the living.
-func (p *consumerProgram) settled() {
+// checkStable demands that all partitions that anybody reads are with the living.
+func (p *consumerProgram) checkStable() {
 	for id, r := range p.clients {
 		if r.epoch == joining {
 			p.Fatalf("%s is not in the group", id)
@@ -262,7 +262,7 @@ func (p *classicProgram) run() {
 	pass(3 * testRebalance)
 	synctest.Wait()
 	p.check()
-	p.settled()
+	p.checkStable()
 }
 
 func (p *classicProgram) step() {
@@ -380,7 +380,7 @@ func (l *loop) join(ctx context.Context) bool {
 	return true
 }
 
-// members remembers, as a leader, whom to give partitions to.
+// members remembers, as a leader, which members get partitions.
 func (l *loop) members(resp *kmsg.JoinGroupResponse) {
 	l.m.got = ""
 	for _, m := range resp.Members {
@@ -445,7 +445,7 @@ func (p *classicProgram) check() {
 	}
 }
 
-func (p *classicProgram) settled() {
+func (p *classicProgram) checkStable() {
 	if len(p.live) == 0 {
 		if s := p.w.state("g"); s != "Empty" && s != "" {
 			p.Fatalf("nobody is left and the group is %s", s)

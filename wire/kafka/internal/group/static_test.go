@@ -23,12 +23,12 @@ func two(t *testing.T, w *world) (a, b *classicMember) {
 	synctest.Wait()
 	a.join()
 	synctest.Wait()
-	settle(t, a, b)
+	complete(t, a, b)
 	return a, b
 }
 
 // A static member that comes back without its ID takes its place without a
-// rebalance, and whoever still uses the old ID is fenced.
+// rebalance, and a client that still uses the old ID is fenced.
 func TestStaticReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})

@@ -136,7 +136,7 @@ type protocol struct {
 type progress uint8
 
 const (
-	settled    progress = iota // it has what it is to have in its epoch
+	reconciled progress = iota // it has what it is to have in its epoch
 	unrevoked                  // it has to give up partitions first
 	unreleased                 // it waits for partitions that others still have
 )

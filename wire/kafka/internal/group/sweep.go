@@ -143,7 +143,7 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	if left, err := c.hasOffsets(ctx, name); left || err != nil {
 		return err
 	}
-	err = g.bury(ctx)
+	err = g.finalize(ctx)
 	if errors.Is(err, mainstem.ErrConflict) {
 		return nil
 	}
@@ -162,8 +162,8 @@ func (g *group) expiry() func(topic.StoredOffset) bool {
 		return func(s topic.StoredOffset) bool { return young(s) || g.since.After(oldest) }
 	}
 	topics, known := g.subscriptions()
-	settled := g.kind == consumer || g.state == stable
-	return func(s topic.StoredOffset) bool { return young(s) || !known || !settled || topics[s.Topic] }
+	isStable := g.kind == consumer || g.state == stable
+	return func(s topic.StoredOffset) bool { return young(s) || !known || !isStable || topics[s.Topic] }
 }
 
 // forget removes stored offsets, except those stored anew meanwhile.

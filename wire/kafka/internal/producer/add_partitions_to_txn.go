@@ -22,7 +22,7 @@ import (
 // Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
 // (KIP-588). Versions 4 and 5 carry several transactional ids, and questions whether
 // partitions are in a transaction instead of additions (KIP-890); brokers send them
-// to each other, and here they are served to whoever asks. Versions 1 and 3 change
+// to each other, and here they are served to any client. Versions 1 and 3 change
 // nothing here.
 
 // addition is the partitions that a request wants in one transaction.

@@ -220,7 +220,7 @@ func (s *swarm) compare(seen [][]string) {
 }
 
 // TestRequestsOverlap checks that requests that hold several partitions, in
-// whatever order, do not wait for each other for ever.
+// whatever order, do not wait for each other without end.
 func TestRequestsOverlap(t *testing.T) {
 	f := newFixtureOn(t, &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))})
 	tp := f.topic("t", 8)

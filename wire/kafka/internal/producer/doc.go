@@ -5,8 +5,8 @@
 //
 // A producer has an id and an epoch, and numbers its batches in each partition, so
 // that a batch which is sent again is known again. A transactional id names a
-// producer for good: whoever initialises it gets the next epoch and thereby fences
-// whoever had it. A transaction is batches in partitions and offsets of consumer
+// producer for good: the client that initialises it gets the next epoch and thereby fences
+// the client that had it. A transaction is batches in partitions and offsets of consumer
 // groups that become visible together, or never. The last stable offset of a
 // partition is where its first undecided batch begins. A [Manager] does all of it
 // for one log.

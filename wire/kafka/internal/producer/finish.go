@@ -55,7 +55,7 @@ func (f *ending) try(ctx context.Context) error {
 		r, err = f.m.log.Commit(ctx, b)
 	}
 	f.leave(r, err)
-	f.m.settleTransaction(f.t, f.next, err)
+	f.m.resolveTransaction(f.t, f.next, err)
 	if err == nil {
 		f.t.setOffsets(nil)
 	}
@@ -99,7 +99,7 @@ func (f *ending) leave(r mainstem.Receipt, err error) {
 		k := part.ticket
 		k.leave(func() {
 			if part.ride != nil {
-				part.ride.settleLocked(err == nil)
+				part.ride.endLocked(err == nil)
 			}
 			switch {
 			case unknown:

@@ -17,7 +17,7 @@ import (
 //
 // A producer that only numbers its batches gets a new producer id. One with a
 // transactional id gets the id's producer id with the next epoch, which fences
-// whoever had it; an open transaction is aborted first, and the client asked to
+// the client that had it; an open transaction is aborted first, and the client asked to
 // come again with CONCURRENT_TRANSACTIONS, as Kafka does.
 //
 // Version 3 adds producer id and epoch that the client has (KIP-360): it goes on
@@ -173,6 +173,6 @@ func (t *transaction) store(ctx context.Context, next *txnState) error {
 	b.Durability = t.m.o.Durability
 	t.put(b, next)
 	_, err := t.m.log.Commit(ctx, b)
-	t.m.settleTransaction(t, next, err)
+	t.m.resolveTransaction(t, next, err)
 	return err
 }

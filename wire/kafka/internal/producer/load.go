@@ -13,7 +13,7 @@ import (
 )
 
 // loadLocked makes sure that the partition is loaded. It holds the lock while it
-// reads: whoever wants something of the partition has to wait for it anyway.
+// reads: a caller that wants something of the partition has to wait for it anyway.
 func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
 	for !p.loaded && (len(p.tickets) > 0 || p.saved.saving) {
 		p.left.Wait() // what is being committed has to be in the log first

@@ -133,7 +133,7 @@ func (m *Manager) scan(ctx context.Context, kind byte, f func(*mainstem.Record) 
 	return nil
 }
 
-// SetGroups tells the manager whom to ask about consumer groups. Call it before
+// SetGroups tells the manager where to ask about consumer groups. Call it before
 // the first request; without it every member may store offsets.
 func (m *Manager) SetGroups(g Groups) { m.groups = g }
 

@@ -23,7 +23,7 @@ type partition struct {
 	place
 
 	mu        sync.Mutex
-	left      sync.Cond // signalled when the last ticket is given back, and when a snapshot is settled
+	left      sync.Cond // signalled when the last ticket is given back, and when a snapshot is ended
 	t         *topic.Topic
 	loaded    bool
 	stored    bool  // there is a head in the log

@@ -48,7 +48,7 @@ func (p *program) check() {
 		p.read(num)
 		p.checkPartition(num, seen)
 	}
-	for v := range p.told {
+	for v := range p.acked {
 		if !seen[v] {
 			p.Fatalf("the acknowledged %s is not there", v)
 		}
@@ -87,8 +87,8 @@ func (p *program) checkPartition(num int32, seen map[string]bool) {
 				p.Fatalf("%s is there twice", v)
 			}
 			seen[v] = true
-			if told := p.told[v]; told == nil || told.num != num || told.offset != s.base+int64(i) {
-				p.Fatalf("%s is at %d in partition %d, the client was told %+v", v, s.base+int64(i), num, told)
+			if acked := p.acked[v]; acked == nil || acked.num != num || acked.offset != s.base+int64(i) {
+				p.Fatalf("%s is at %d in partition %d, the client was told %+v", v, s.base+int64(i), num, acked)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (p *program) checkCommitted(num int32, lso int64) {
 	got, err := readCommitted(f, p.m, p.topic, num)
 	p.must(err)
 	var want []string
-	for v, x := range p.told {
+	for v, x := range p.acked {
 		if x.num == num && x.fate == visible && x.offset >= p.starts[num] && x.offset < lso {
 			want = append(want, fmt.Sprintf("%d=%s", x.offset, v))
 		}

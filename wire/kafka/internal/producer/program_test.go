@@ -82,8 +82,8 @@ const (
 	hidden // aborted
 )
 
-// told is a record that a client was told about.
-type told struct {
+// acked is a record that a client was told about.
+type acked struct {
 	num    int32
 	offset int64
 	fate   fate
@@ -111,7 +111,7 @@ type program struct {
 	idempotent []*simProducer
 	txns       []*simTxn
 	n          int // values made
-	told       map[string]*told
+	acked      map[string]*acked
 	stored     [programPartitions][]storedBatch // all ever
 	starts     [programPartitions]int64
 	offsets    map[int32]int64 // the group's
@@ -144,7 +144,7 @@ type simTxn struct {
 }
 
 func runProgram(outer *testing.T, t *rapid.T, log mainstem.Log) {
-	p := &program{T: t, outer: outer, log: &failing{Log: log}, clock: newClock(), told: map[string]*told{}, offsets: map[int32]int64{}}
+	p := &program{T: t, outer: outer, log: &failing{Log: log}, clock: newClock(), acked: map[string]*acked{}, offsets: map[int32]int64{}}
 	p.o = Options{Every: -1, Now: p.clock.Now, SnapshotEvery: rapid.IntRange(1, 6).Draw(t, "snapshot every")}
 	p.open()
 	defer func() { p.catalog.Close() }()
@@ -270,7 +270,7 @@ func (p *program) append(o AppendOptions, num int32, b []byte) Append {
 
 func (p *program) note(num int32, base int64, values []string, f fate) {
 	for i, v := range values {
-		p.told[v] = &told{num, base + int64(i), f}
+		p.acked[v] = &acked{num, base + int64(i), f}
 	}
 }
 
@@ -366,9 +366,9 @@ func (p *program) txnInit(x *simTxn) {
 // txnEnded takes over that the transaction has ended.
 func (p *program) txnEnded(x *simTxn, commit bool) {
 	for _, v := range x.values {
-		p.told[v].fate = hidden
+		p.acked[v].fate = hidden
 		if commit {
-			p.told[v].fate = visible
+			p.acked[v].fate = visible
 		}
 	}
 	if commit {

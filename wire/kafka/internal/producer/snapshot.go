@@ -52,7 +52,7 @@ func (k *ticket) ride(b *mainstem.Batch) *snapshot {
 	return k.p.rideLocked(b)
 }
 
-// snapshotLocked adds a snapshot to b. Until the snapshot is settled there is no other.
+// snapshotLocked adds a snapshot to b. Until the snapshot is ended there is no other.
 func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
 	s := &snapshot{p: p, head: p.known, run: -1, whole: true}
 	for _, k := range p.tickets {
@@ -90,8 +90,8 @@ func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
 	return s
 }
 
-// settleLocked ends the snapshot: it was committed, or it was not.
-func (s *snapshot) settleLocked(committed bool) {
+// endLocked ends the snapshot: it was committed, or it was not.
+func (s *snapshot) endLocked(committed bool) {
 	p, of := s.p, &s.p.saved
 	if s.whole {
 		of.saving = false
@@ -140,7 +140,7 @@ func (p *partition) save(ctx context.Context, oldest int64) error {
 	_, err = p.m.log.Commit(ctx, b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.settleLocked(err == nil)
+	s.endLocked(err == nil)
 	return err
 }
 

@@ -75,7 +75,7 @@ func (m *Manager) appendTracked(ctx context.Context, o *AppendOptions, appends [
 			k.leave(&r, err)
 			return
 		}
-		k.settle(false)
+		k.endSnapshots(false)
 	}
 }
 
@@ -106,7 +106,7 @@ func (k *tracked) sort() {
 	slices.SortStableFunc(k.order, func(i, j *item) int { return i.place.compare(j.place) })
 	for n := len(k.order) - 1; n > 0; n-- {
 		if k.order[n].place == k.order[n-1].place {
-			// Whoever holds a ticket must not wait for another of the same partition.
+			// The holder of a ticket must not wait for another of the same partition.
 			k.order[n].refuse(refuse(kerr.InvalidRequest, "a second batch for the same partition in one request"))
 			k.order = slices.Delete(k.order, n, n+1)
 		}
@@ -265,12 +265,12 @@ func (k *tracked) failGone(err error) bool {
 	return found
 }
 
-// settle ends the snapshots that were part of the commit.
-func (k *tracked) settle(committed bool) {
+// endSnapshots ends the snapshots that were part of the commit.
+func (k *tracked) endSnapshots(committed bool) {
 	for n := range k.items {
 		if i := &k.items[n]; i.ride != nil {
 			i.ticket.p.mu.Lock()
-			i.ride.settleLocked(committed)
+			i.ride.endLocked(committed)
 			i.ticket.p.mu.Unlock()
 			i.ride = nil
 		}
@@ -282,9 +282,9 @@ func (k *tracked) settle(committed bool) {
 func (k *tracked) leave(r *mainstem.Receipt, err error) {
 	unknown := errors.Is(err, mainstem.ErrUnknownOutcome)
 	committed, now := r != nil && err == nil, k.m.now()
-	k.settle(committed)
+	k.endSnapshots(committed)
 	if k.next != nil {
-		k.m.settleTransaction(k.txn, k.next, err)
+		k.m.resolveTransaction(k.txn, k.next, err)
 	}
 	for n := range k.items {
 		i := &k.items[n]

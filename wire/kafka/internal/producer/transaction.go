@@ -122,7 +122,7 @@ type transaction struct {
 	m  *Manager
 	id string
 
-	due atomic.Int64 // state.deadline, for whoever does not hold mu
+	due atomic.Int64 // state.deadline, for callers that do not hold mu
 
 	// mu is held over commits. It guards what follows.
 	mu      sync.Mutex
@@ -224,9 +224,9 @@ func (m *Manager) removeLocked(t *transaction) {
 	m.mu.Unlock()
 }
 
-// settleTransaction takes over that the commit that makes next the state of t
+// resolveTransaction takes over that the commit that makes next the state of t
 // ended with err.
-func (m *Manager) settleTransaction(t *transaction, next *txnState, err error) {
+func (m *Manager) resolveTransaction(t *transaction, next *txnState, err error) {
 	switch {
 	case err == nil:
 		t.set(next)

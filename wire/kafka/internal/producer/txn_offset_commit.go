@@ -157,7 +157,7 @@ func (t *transaction) storeOffsets(ctx context.Context, group string, accepted m
 	}
 	b.Put(Space, offsetsKey(t.id, group), encodeOffsets(next.serial, offsets[group]))
 	_, err := t.m.log.Commit(ctx, b)
-	t.m.settleTransaction(t, next, err)
+	t.m.resolveTransaction(t, next, err)
 	if err == nil {
 		t.setOffsets(offsets)
 	}

@@ -794,14 +794,14 @@ func (x *Condition) GetVersion() uint64 {
 	return 0
 }
 
-// Policy says what a space keeps. The zero policy keeps everything for ever.
+// Policy says what a space keeps. The zero policy keeps everything without end.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Records kept of each key: 0 keeps all, 1 only the newest.
 	History  int64                `protobuf:"varint,1,opt,name=history,proto3" json:"history,omitempty"`
 	MaxAge   *durationpb.Duration `protobuf:"bytes,2,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
 	MaxBytes int64                `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	// Absent or zero means the default of 24 hours, negative means for ever.
+	// Absent or zero means the default of 24 hours, negative means always.
 	TombstoneAge  *durationpb.Duration `protobuf:"bytes,4,opt,name=tombstone_age,json=tombstoneAge,proto3" json:"tombstone_age,omitempty"`
 	NoFeed        bool                 `protobuf:"varint,5,opt,name=no_feed,json=noFeed,proto3" json:"no_feed,omitempty"`
 	Metadata      map[string]string    `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

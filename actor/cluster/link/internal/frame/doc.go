@@ -12,7 +12,7 @@
 //	 2      2 length of what follows, at most MaxHandshake
 //
 //	dialer                              acceptor
-//	  Hello      who, whom, nonce    ->
+//	  Hello      names, nonce        ->
 //	             <-  who, nonce         Challenge
 //	  Proof      MAC, what it wants  ->
 //	             <-  MAC, what it gets  Welcome

@@ -28,7 +28,7 @@ var (
 	hello     = frame.Hello{Oldest: 1, Newest: 1, Start: 2, Nonce: nonce(0x10), Name: "a", To: "bc"}
 	challenge = frame.Challenge{Version: 1, Start: 3, Nonce: nonce(0x50), Name: "bc"}
 	proof     = frame.Proof{MAC: nonce(0x90), Terms: terms}
-	welcome   = frame.Welcome{MAC: nonce(0xb0), Verdict: frame.Busy, Terms: terms}
+	welcome   = frame.Welcome{MAC: nonce(0xb0), Admission: frame.Busy, Terms: terms}
 )
 
 // TestGolden fixes every byte of the protocol.

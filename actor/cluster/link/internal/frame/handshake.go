@@ -16,7 +16,7 @@ const (
 	MinVersion = 1 // the oldest one that is spoken
 )
 
-// magic begins a Hello, so that whoever speaks something else is refused at once.
+// magic begins a Hello, so that a peer that speaks something else is refused at once.
 const magic = "mainstem"
 
 // Step is the type of a message of the handshake.
@@ -57,7 +57,7 @@ func appendStep(dst []byte, s Step, body func([]byte) []byte) []byte {
 	return dst
 }
 
-// Hello opens the handshake: who calls whom.
+// Hello opens the handshake: the names of the node that calls and of the one that is called.
 type Hello struct {
 	Oldest, Newest uint8 // versions of the protocol that the dialer speaks
 	Start          uint64
@@ -169,22 +169,22 @@ func ParseProof(b []byte) (f Proof, err error) {
 	return f, p.end("proof")
 }
 
-// Verdict is what the acceptor decides about a dialer that has proven itself.
-type Verdict uint8
+// Admission is what the acceptor decides about a dialer that has proven itself.
+type Admission uint8
 
 // The verdicts.
 const (
-	Joined  Verdict = iota
-	Unknown         // there is no such session
-	Busy            // there is another session, or about to be
-	Stale           // a later incarnation of the dialer has been seen
-	Full            // there are too many sessions
-	Closing         // the acceptor's endpoint is being closed
-	lastVerdict
+	Joined  Admission = iota
+	Unknown           // there is no such session
+	Busy              // there is another session, or about to be
+	Stale             // a later incarnation of the dialer has been seen
+	Full              // there are too many sessions
+	Closing           // the acceptor's endpoint is being closed
+	lastAdmission
 )
 
 // String describes the verdict.
-func (v Verdict) String() string {
+func (v Admission) String() string {
 	switch v {
 	case Joined:
 		return "joined"
@@ -204,9 +204,9 @@ func (v Verdict) String() string {
 
 // Welcome is the acceptor's proof and verdict.
 type Welcome struct {
-	MAC     [MACSize]byte
-	Verdict Verdict
-	Terms   // with Joined; with Busy the session that there is, if there is one
+	MAC       [MACSize]byte
+	Admission Admission
+	Terms     // with Joined; with Busy the session that there is, if there is one
 }
 
 // Append appends the message with its preface.
@@ -215,18 +215,18 @@ func (w Welcome) Append(dst []byte) []byte {
 }
 
 // Signed returns the bytes that the MAC is about.
-func (w Welcome) Signed() []byte { return w.append([]byte{byte(w.Verdict)}) }
+func (w Welcome) Signed() []byte { return w.append([]byte{byte(w.Admission)}) }
 
 // ParseWelcome parses what follows the preface.
 func ParseWelcome(b []byte) (w Welcome, err error) {
 	p := parser{rest: b}
 	p.copy(w.MAC[:])
-	w.Verdict = Verdict(p.uint8())
+	w.Admission = Admission(p.uint8())
 	w.parse(&p)
-	if p.short || w.Verdict < lastVerdict {
+	if p.short || w.Admission < lastAdmission {
 		return w, p.end("welcome")
 	}
-	return w, malformed("welcome: verdict %d", w.Verdict)
+	return w, malformed("welcome: verdict %d", w.Admission)
 }
 
 // Refusal is the acceptor's answer to a dialer that has not proven itself. It is

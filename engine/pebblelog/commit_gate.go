@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// flight tells readers whether a group is on its way to stable storage: then
+// commitGate tells readers whether a group is on its way to stable storage: then
 // Pebble shows it already, but a power cut could still take it back. A reader
 // that may have seen such a group waits until it has landed, so nobody ever
 // acts on a record that is then lost.
-type flight struct {
+type commitGate struct {
 	seq atomic.Uint64 // odd while a group is in flight
 	mu  struct {
 		sync.Mutex
@@ -18,10 +18,10 @@ type flight struct {
 	}
 }
 
-func (f *flight) start() { f.seq.Add(1) }
+func (f *commitGate) start() { f.seq.Add(1) }
 
 // end lands the group in flight, if there is one.
-func (f *flight) end() {
+func (f *commitGate) end() {
 	if f.seq.Load()%2 == 0 {
 		return
 	}
@@ -35,7 +35,7 @@ func (f *flight) end() {
 }
 
 // wait returns when the group that is in flight now has landed.
-func (f *flight) wait(ctx context.Context) error {
+func (f *commitGate) wait(ctx context.Context) error {
 	seq := f.seq.Load()
 	if seq%2 == 0 {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// guide is the actor of a region: it knows where each shard is, and passes messages on.
+// router is the actor of a region: it knows where each shard is, and passes messages on.
 //
-// What it gets is: local[M] from senders of this node, by way of the door, M and flush
-// from the guides of other nodes, and from its own region look, outcomes of orders and
+// What it gets is: local[M] from senders of this node, after admission, M and flush
+// from the routers of other nodes, and from its own region refresh, outcomes of orders and
 // leave. It never waits: what other nodes are slow to take waits in lanes, and
-// the door lets only so many local messages in, so that senders wait, not messages.
-type guide[M any] struct {
+// only so many local messages are admitted, so that senders wait, not messages.
+type router[M any] struct {
 	region *Region[M]
 	opts   Options
 	key    func(M) int // the shard of a message
@@ -25,7 +25,7 @@ type guide[M any] struct {
 	orders chan order
 
 	slots   chan struct{} // taken by local messages on their way
-	pending atomic.Bool   // a look is in the mailbox
+	pending atomic.Bool   // a refresh is in the mailbox
 
 	places     []place[M]
 	nodes      []string // who shares the shards
@@ -36,12 +36,13 @@ type guide[M any] struct {
 	lingering  bool // all is given away; what still comes by the old way is passed on
 }
 
-// hop is what a place has for messages that have come so many hops: those of this node none.
+// forwardGen is what a place has for messages that were forwarded so often (their generation):
+// those of this node never.
 //
-// To keep their order, those that have come n hops wait until all that was passed on
-// after n hops before, by ways that have changed since, has arrived. That is found out by
-// flushes of n+1 hops, which wait only for such of more: so no two wait for each other.
-type hop struct {
+// To keep their order, those of generation n wait until all that was passed on
+// in generation n before, by ways that have changed since, has arrived. That is found out by
+// flushes of generation n+1, which wait only for later ones: so no two wait for each other.
+type forwardGen struct {
 	queue   []any
 	used    bool    // some have gone to the present owner
 	flushes []*wait // what went to owners before may still be on its way
@@ -50,28 +51,28 @@ type hop struct {
 // local is a message from a sender of this node, which has a slot.
 type local[M any] struct{ m M }
 
-// parcel is what a lane carries to another node.
-type parcel struct {
+// envelope is what a lane carries to another node.
+type envelope struct {
 	m    any
 	slot bool // it has one
 }
 
-// relayed is a message that another guide has passed on: it has come this many hops.
-// One that comes straight from its sender's node, the first hop, comes as it is.
+// relayed is a message that another router has passed on, with its generation.
+// One that comes straight from its sender's node, comes as it is.
 type relayed struct {
-	Hops int `bin:"1"`
-	M    any `bin:"2"`
+	Gen int `bin:"1"`
+	M   any `bin:"2"`
 }
 
-// maxHops is how often a message may be passed on in its order: its shard moved as
+// maxGen is how often a message may be passed on in its order: its shard moved as
 // often while it was under way.
-const maxHops = 8
+const maxGen = 8
 
 // flush goes the way that messages for a shard go, and is answered where they end:
 // then what went before it has arrived.
 type flush struct {
 	Shard int                    `bin:"1"`
-	Hops  int                    `bin:"2"` // of the messages that it goes behind
+	Gen   int                    `bin:"2"` // of the messages that it goes behind
 	Reply actor.Reply[flushDone] `bin:"3"`
 }
 
@@ -79,7 +80,7 @@ type flushDone struct {
 	Epoch uint64 `bin:"1"`
 }
 
-// The names of what guides send each other.
+// The names of what routers send each other.
 const (
 	flushName     = "mainstem.shard.flush"
 	flushDoneName = "mainstem.shard.flushed"
@@ -87,8 +88,8 @@ const (
 )
 
 type (
-	look  struct{} // members, owners or the session have changed
-	leave struct{ done actor.Reply[struct{}] }
+	refresh struct{} // members, owners or the session have changed
+	leave   struct{ done actor.Reply[struct{}] }
 )
 
 // stage is what a place is at.
@@ -102,7 +103,7 @@ const (
 	giving                // its lease is being released
 )
 
-// place is what a guide knows of one shard.
+// place is what a router knows of one shard.
 type place[M any] struct {
 	stage   stage
 	lease   *lease.Lease
@@ -110,35 +111,35 @@ type place[M any] struct {
 	unwatch func() // ends the monitor of host
 	past    uint64 // the epoch in which this node last owned it
 
-	owner string // to whom messages go; "" nobody, or this node
+	owner string // where messages go; "" nobody, or this node
 	epoch uint64 // of that owner
-	hops  [maxHops + 1]hop
+	gens  [maxGen + 1]forwardGen
 
 	failures int // in a row
 	retry    *actor.Timer
 }
 
 // Receive handles whatever comes to the region.
-func (g *guide[M]) Receive(c *actor.Context[any], m any) error {
+func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	switch m := m.(type) {
 	case local[M]:
 		g.take(c, g.key(m.m), 0, m.m)
 	case flush:
 		if m.Shard >= 0 && m.Shard < len(g.places) {
-			g.take(c, m.Shard, m.Hops, m)
+			g.take(c, m.Shard, m.Gen, m)
 		}
 	case relayed:
 		if v, ok := m.M.(M); ok {
-			g.take(c, g.key(v), m.Hops, v)
+			g.take(c, g.key(v), m.Gen, v)
 		}
-	case look:
+	case refresh:
 		g.pending.Store(false)
-		g.look(c)
+		g.refresh(c)
 	case outcome:
 		return g.outcome(c, m)
 	case leave:
 		g.leaving = &m
-		g.look(c)
+		g.refresh(c)
 	case M: // last, as M may be an interface
 		g.take(c, g.key(m), 1, m)
 	}
@@ -146,35 +147,35 @@ func (g *guide[M]) Receive(c *actor.Context[any], m any) error {
 }
 
 // Start is called before anything else.
-func (g *guide[M]) Start(c *actor.Context[any]) error {
-	g.look(c)
+func (g *router[M]) Start(c *actor.Context[any]) error {
+	g.refresh(c)
 	return nil
 }
 
 // Stop makes dead letters of what still waits.
-func (g *guide[M]) Stop(c *actor.Context[any], _ error) {
+func (g *router[M]) Stop(c *actor.Context[any], _ error) {
 	for i := range g.places {
-		for h := range g.places[i].hops {
-			for _, m := range g.places[i].hops[h].queue {
+		for h := range g.places[i].gens {
+			for _, m := range g.places[i].gens[h].queue {
 				g.drop(c, m, actor.ErrStopped)
 			}
 		}
 	}
 }
 
-// take passes on a message that has come so many hops.
-func (g *guide[M]) take(c *actor.Context[any], shard, hops int, m any) {
+// take passes on a message of a generation.
+func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
 	p := &g.places[shard]
-	hops = min(max(hops, 0), maxHops)
-	h := &p.hops[hops]
+	gen = min(max(gen, 0), maxGen)
+	h := &p.gens[gen]
 	switch {
 	case len(h.flushes) > 0 || len(h.queue) > 0:
 	case p.stage == active:
 		g.deliver(c, p, m)
-		g.free(hops)
+		g.free(gen)
 		return
 	case p.owner != "" && p.stage == away:
-		g.forward(c, p, hops, parcel{m, hops == 0})
+		g.forward(c, p, gen, envelope{m, gen == 0})
 		return
 	}
 	if len(h.queue) >= g.opts.Buffer {
@@ -182,17 +183,17 @@ func (g *guide[M]) take(c *actor.Context[any], shard, hops int, m any) {
 	} else {
 		h.queue = append(h.queue, m)
 	}
-	g.free(hops)
+	g.free(gen)
 }
 
-// free gives back the slot of a local message: one that has come no hops.
-func (g *guide[M]) free(hops int) {
-	if hops == 0 {
+// free gives back the slot of a local message: one of generation 0.
+func (g *router[M]) free(gen int) {
+	if gen == 0 {
 		<-g.slots
 	}
 }
 
-func (g *guide[M]) drop(c *actor.Context[any], m any, reason error) {
+func (g *router[M]) drop(c *actor.Context[any], m any, reason error) {
 	if f, ok := m.(flush); ok {
 		_ = f.Reply.Fail(reason)
 		return
@@ -201,7 +202,7 @@ func (g *guide[M]) drop(c *actor.Context[any], m any, reason error) {
 }
 
 // deliver hands a message to the shard's host on this node.
-func (g *guide[M]) deliver(c *actor.Context[any], p *place[M], m any) {
+func (g *router[M]) deliver(c *actor.Context[any], p *place[M], m any) {
 	switch m := m.(type) {
 	case flush:
 		_ = m.Reply.Send(flushDone{Epoch: p.lease.Epoch()})
@@ -210,13 +211,13 @@ func (g *guide[M]) deliver(c *actor.Context[any], p *place[M], m any) {
 	}
 }
 
-// forward sends a message that has come so many hops to the guide of the shard's owner.
-func (g *guide[M]) forward(c *actor.Context[any], p *place[M], hops int, m parcel) {
-	p.hops[hops].used = true
-	next := min(hops+1, maxHops)
+// forward sends a message of a generation to the router of the shard's owner.
+func (g *router[M]) forward(c *actor.Context[any], p *place[M], gen int, m envelope) {
+	p.gens[gen].used = true
+	next := min(gen+1, maxGen)
 	lane, err := g.lane(c, p.owner)
 	if err == nil {
-		err = lane.Send(c, parcel{stamp(m.m, next), m.slot})
+		err = lane.Send(c, envelope{stamp(m.m, next), m.slot})
 	}
 	if err != nil {
 		g.drop(c, m.m, err)
@@ -226,21 +227,21 @@ func (g *guide[M]) forward(c *actor.Context[any], p *place[M], hops int, m parce
 	}
 }
 
-// stamp returns m as it is sent to be one that has come so many hops.
-func stamp(m any, hops int) any {
+// stamp returns m as it is sent as one of a generation.
+func stamp(m any, gen int) any {
 	switch f, ok := m.(flush); {
 	case ok:
-		f.Hops = hops
+		f.Gen = gen
 		return f
-	case hops > 1:
-		return relayed{hops, m}
+	case gen > 1:
+		return relayed{gen, m}
 	}
 	return m
 }
 
 // lane returns the actor that carries what goes to another node. It may wait for that
 // node, as this one must not.
-func (g *guide[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], error) {
+func (g *router[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], error) {
 	if l, ok := g.lanes[node]; ok {
 		return l, nil
 	}
@@ -250,7 +251,7 @@ func (g *guide[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], err
 	}
 	l, err := actor.Spawn(c, actor.Func[any](func(c *actor.Context[any], m any) error {
 		switch m := m.(type) {
-		case parcel:
+		case envelope:
 			_ = to.Send(c, m.m) // what cannot be sent is a dead letter
 			if m.slot {
 				g.free(0)
@@ -269,7 +270,7 @@ func (g *guide[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], err
 }
 
 // closeLanes ends the lanes to nodes that are no members any more, after what they have.
-func (g *guide[M]) closeLanes() {
+func (g *router[M]) closeLanes() {
 	for node, l := range g.lanes {
 		if _, lives := g.region.keeper.Member(node); !lives {
 			l.Drain()
@@ -279,12 +280,12 @@ func (g *guide[M]) closeLanes() {
 }
 
 // release sends what waits for a shard whose way is known.
-func (g *guide[M]) release(c *actor.Context[any], p *place[M]) {
+func (g *router[M]) release(c *actor.Context[any], p *place[M]) {
 	if p.stage != active && (p.stage != away || p.owner == "") {
 		return
 	}
-	for hops := maxHops; hops >= 0; hops-- {
-		h := &p.hops[hops]
+	for gen := maxGen; gen >= 0; gen-- {
+		h := &p.gens[gen]
 		if len(h.flushes) > 0 {
 			continue
 		}
@@ -292,28 +293,28 @@ func (g *guide[M]) release(c *actor.Context[any], p *place[M]) {
 			if p.stage == active {
 				g.deliver(c, p, m)
 			} else {
-				g.forward(c, p, hops, parcel{m, false})
+				g.forward(c, p, gen, envelope{m, false})
 			}
 		}
 		h.queue = nil
 	}
 }
 
-// look takes in what the keeper sees now.
-func (g *guide[M]) look(c *actor.Context[any]) {
+// refresh takes in what the keeper sees now.
+func (g *router[M]) refresh(c *actor.Context[any]) {
 	if nodes := participants(g.region.keeper, g.region.name); g.best == nil || !slices.Equal(nodes, g.nodes) {
 		g.nodes, g.best = nodes, winners(nodes, g.region.name, len(g.places))
 	}
 	g.closeLanes()
 	g.announce()
 	for i := range g.places {
-		g.lookAt(c, i)
+		g.refreshShard(c, i)
 	}
 	g.finish(c)
 }
 
 // announce lets the others know that this node takes shards, or does no more.
-func (g *guide[M]) announce() {
+func (g *router[M]) announce() {
 	want := g.hosts && g.leaving == nil
 	if want != g.shares() && !g.announcing {
 		g.announcing = true
@@ -322,10 +323,10 @@ func (g *guide[M]) announce() {
 }
 
 // shares reports whether this node is seen among those that share the shards.
-func (g *guide[M]) shares() bool { return slices.Contains(g.nodes, g.region.node.Name()) }
+func (g *router[M]) shares() bool { return slices.Contains(g.nodes, g.region.node.Name()) }
 
-// lookAt brings one place in line with what is seen of its shard.
-func (g *guide[M]) lookAt(c *actor.Context[any], i int) {
+// refreshShard brings one place in line with what is seen of its shard.
+func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 	p := &g.places[i]
 	k, self := g.region.keeper, g.region.node.Name()
 	h, owned := k.Holder(shardKey(g.region.name, i))
@@ -336,8 +337,8 @@ func (g *guide[M]) lookAt(c *actor.Context[any], i int) {
 	if p.owner != "" {
 		if _, lives := k.Member(p.owner); !lives {
 			p.owner = "" // what comes waits for the next
-			for h := range p.hops {
-				p.hops[h].used = false
+			for h := range p.gens {
+				p.gens[h].used = false
 			}
 		}
 	}
@@ -366,14 +367,14 @@ func (g *guide[M]) lookAt(c *actor.Context[any], i int) {
 }
 
 // retreat stops the actors of a shard whose lease is over: another may own it soon.
-func (g *guide[M]) retreat(c *actor.Context[any], i int) {
+func (g *router[M]) retreat(c *actor.Context[any], i int) {
 	p := &g.places[i]
 	p.stage = draining
 	p.host.Stop()
 }
 
 // finish answers who waits for this region to have given everything away.
-func (g *guide[M]) finish(c *actor.Context[any]) {
+func (g *router[M]) finish(c *actor.Context[any]) {
 	if g.leaving == nil || g.announcing || g.shares() {
 		return
 	}
@@ -396,8 +397,8 @@ func (g *guide[M]) finish(c *actor.Context[any]) {
 
 // waiting reports whether a place waits for flushes, or, if there are others, has messages for them.
 func (p *place[M]) waiting(others bool) bool {
-	for i := range p.hops {
-		if len(p.hops[i].flushes) > 0 || others && len(p.hops[i].queue) > 0 {
+	for i := range p.gens {
+		if len(p.gens[i].flushes) > 0 || others && len(p.gens[i].queue) > 0 {
 			return true
 		}
 	}

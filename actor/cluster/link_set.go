@@ -21,22 +21,22 @@ type tieID struct {
 	ours bool
 }
 
-// ties are the links between actors of this node and one life of another. A pair
+// linkSet are the links between actors of this node and one life of another. A pair
 // that both have linked has two numbers, and ends as one.
-type ties struct {
+type linkSet struct {
 	byID   map[tieID]pair
 	byPair map[pair][]tieID
 }
 
-func newTies() ties { return ties{map[tieID]pair{}, map[pair][]tieID{}} }
+func newLinkSet() linkSet { return linkSet{map[tieID]pair{}, map[pair][]tieID{}} }
 
-func (t *ties) add(id tieID, p pair) {
+func (t *linkSet) add(id tieID, p pair) {
 	t.byID[id] = p
 	t.byPair[p] = append(t.byPair[p], id)
 }
 
 // drop removes a pair and returns its numbers.
-func (t *ties) drop(p pair) []tieID {
+func (t *linkSet) drop(p pair) []tieID {
 	ids := t.byPair[p]
 	for _, id := range ids {
 		delete(t.byID, id)
@@ -80,7 +80,7 @@ func (s *session) untieID(id tieID) (pair, bool) {
 	return p, ok
 }
 
-// Link ties an actor of this node to one of another.
+// Link links an actor of this node to one of another.
 func (c *Cluster) Link(from, to actor.Address) error {
 	s, err := c.live(c.life, to)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *session) exit(from uint64, id tieID, reason error) {
 	s.replies.send(from, func(dst []byte) []byte { return append(u.AppendHead(dst), text...) })
 }
 
-// onLink ties an actor of the peer to one of this node.
+// onLink links an actor of the peer to one of this node.
 func (s *session) onLink(body []byte) error {
 	l, err := frames.ParseLink(body)
 	if err != nil {

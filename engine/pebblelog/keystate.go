@@ -4,9 +4,9 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// head is what the committer must know of a key to write it: its newest version,
+// keyState is what the committer must know of a key to write it: its newest version,
 // and whether that is a live value.
-type head struct {
+type keyState struct {
 	version  uint64 // newest version ever given; 0: never written, or forgotten
 	position uint64 // of the newest record held; 0 if none is held
 	clock    int64  // reading of the clock at the newest record held, unix ns
@@ -14,33 +14,33 @@ type head struct {
 	size     int64  // bytes of the newest record held, key included
 	tomb     mainstem.Tombstone
 	held     bool // at least one record is held
-	ghost    bool // the newest record was removed; a ghost remembers its version
+	marker   bool // the newest record was removed; a version marker remembers its version
 }
 
 // live reports whether the key has a value at m in a space whose records live for
-// maxAge ns (0: for ever).
-func (h *head) live(m *moment, maxAge int64) bool {
-	return h.held && !h.ghost && h.tomb == mainstem.Live && !m.Over(h.clock, h.expires, maxAge)
+// maxAge ns (0: without end).
+func (h *keyState) live(m *moment, maxAge int64) bool {
+	return h.held && !h.marker && h.tomb == mainstem.Live && !m.Over(h.clock, h.expires, maxAge)
 }
 
-// headCache remembers the heads of the keys written or asked for lately, by
+// keyStateCache remembers the states of the keys written or asked for lately, by
 // their engine key. It has two generations: when the young one is full it becomes
 // the old one, so memory is bounded and no entry needs a list node. Only the
 // leader of the committer touches it.
-type headCache struct {
+type keyStateCache struct {
 	limit      int
-	young, old map[string]*head
-	chunk      []head // heads are carved from chunks to spare allocations
+	young, old map[string]*keyState
+	chunk      []keyState // keyStates are carved from chunks to spare allocations
 }
 
-const headChunk = 64
+const keyStateChunk = 64
 
-func newHeadCache(limit int) *headCache {
-	return &headCache{limit: max(limit/2, 1), young: map[string]*head{}, old: map[string]*head{}}
+func newKeyStateCache(limit int) *keyStateCache {
+	return &keyStateCache{limit: max(limit/2, 1), young: map[string]*keyState{}, old: map[string]*keyState{}}
 }
 
 // get returns the head of key or nil. The pointer is valid until the next rotate.
-func (c *headCache) get(key []byte) *head {
+func (c *keyStateCache) get(key []byte) *keyState {
 	if h := c.young[string(key)]; h != nil {
 		return h
 	}
@@ -51,9 +51,9 @@ func (c *headCache) get(key []byte) *head {
 	return h
 }
 
-func (c *headCache) put(key []byte, h head) *head {
+func (c *keyStateCache) put(key []byte, h keyState) *keyState {
 	if len(c.chunk) == 0 {
-		c.chunk = make([]head, headChunk)
+		c.chunk = make([]keyState, keyStateChunk)
 	}
 	p := &c.chunk[0]
 	c.chunk = c.chunk[1:]
@@ -62,21 +62,21 @@ func (c *headCache) put(key []byte, h head) *head {
 	return p
 }
 
-func (c *headCache) drop(key string) {
+func (c *keyStateCache) drop(key string) {
 	delete(c.young, key)
 	delete(c.old, key)
 }
 
 // rotate forgets the old generation if the young one is full. It is called
 // between groups only: within a group the cache is the only place that knows the
-// heads written so far.
-func (c *headCache) rotate() {
+// keyStates written so far.
+func (c *keyStateCache) rotate() {
 	if len(c.young) >= c.limit {
-		c.old, c.young = c.young, make(map[string]*head, c.limit/4)
+		c.old, c.young = c.young, make(map[string]*keyState, c.limit/4)
 	}
 }
 
-func (c *headCache) clear() {
+func (c *keyStateCache) clear() {
 	clear(c.young)
 	clear(c.old)
 }
