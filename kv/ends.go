@@ -19,7 +19,7 @@ func (e *ends) note(key string, r *mainstem.Record) {
 	case !r.Live():
 		e.put(key, r.Time.UnixNano())
 	case !r.Expires.IsZero():
-		e.put(key, r.Expires.UnixNano())
+		e.put(key, max(r.Expires.UnixNano(), r.Time.UnixNano()+1))
 	default:
 		delete(e.young, key)
 		delete(e.old, key)
@@ -37,6 +37,12 @@ func (e *ends) put(key string, at int64) {
 }
 
 // before reports whether the key's value is known to have ended before r was written.
+//
+// Expires is what the clock shows at the end, and r has only its Time, which is the
+// clock unless that was set back: then Time stands still at the newest from before, and
+// Expires may be earlier. A record of the same Time as the value is therefore never
+// evidence of its end, while a later Time was once shown by the clock. An end that this
+// hides is known only by the tombstone of the expiry.
 func (e *ends) before(key string, r *mainstem.Record) bool {
 	at, ok := e.young[key]
 	if !ok {

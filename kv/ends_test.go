@@ -43,3 +43,16 @@ func TestEndsKnowTimesToLive(t *testing.T) {
 		t.Error("the value outlives its time")
 	}
 }
+
+// A value that was written while the clock was behind has an end before its Time.
+func TestEndsWhileTimesStandStill(t *testing.T) {
+	var e ends
+	at := time.Unix(10_000, 0)
+	e.note("k", &mainstem.Record{Time: at, Expires: at.Add(-time.Hour)})
+	if e.before("k", &mainstem.Record{Time: at}) {
+		t.Error("the value ended at the time of its own record")
+	}
+	if !e.before("k", &mainstem.Record{Time: at.Add(1)}) {
+		t.Error("the value outlives the clock")
+	}
+}

@@ -17,9 +17,28 @@ import (
 // and [Metadata]; without TTL the value gets the bucket's own, whatever
 // was left of the old one's.
 //
+// A time to live counts from what the engine's clock shows, which is not Modified while
+// that clock is behind, so Expires is read back: one more read for a value that has one.
+// If another write has already replaced the value, or that read fails, Expires counts
+// from Modified, and may be too late.
+//
 // Writers that keep meeting wait for random short times, so that each gets its
 // turn; the attempts end with ctx.
 func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts ...WriteOption) (Entry[T], error) {
+	e, err := b.modify(ctx, key, change, opts)
+	if err != nil {
+		return Entry[T]{}, err
+	}
+	s, _ := b.settle(updateVerb(0), key, opts) // the write has accepted the same
+	if s.ttl > 0 {
+		e.Expires = b.expiry(ctx, &e, s.ttl)
+	}
+	e.Metadata = metadataOf(s.headers)
+	return e, nil
+}
+
+// modify is Modify that leaves out Expires and Metadata of the entry.
+func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts []WriteOption) (Entry[T], error) {
 	for attempt := 0; ; attempt++ {
 		old, err := b.Get(ctx, key)
 		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -31,7 +50,11 @@ func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, f
 		}
 		r, err := b.putNow(ctx, updateVerb(old.Revision), key, value, opts)
 		if err == nil {
-			return b.written(key, value, old.Live(), r, opts), nil
+			e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.Last, Op: OpCreate, Modified: r.Time}
+			if old.Live() {
+				e.Op = OpUpdate
+			}
+			return e, nil
 		}
 		if !errors.Is(err, mainstem.ErrConflict) {
 			return Entry[T]{}, err
@@ -42,18 +65,17 @@ func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, f
 	}
 }
 
-// written describes a value that was just written.
-func (b *Bucket[T]) written(key string, value T, replaced bool, r mainstem.Receipt, opts []WriteOption) Entry[T] {
-	e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.Last, Op: OpCreate, Modified: r.Time}
-	if replaced {
-		e.Op = OpUpdate
+// expiry returns when e, which was just written, expires, as Get reports it. Only the log
+// knows: a receipt has the time of the commit and not what the clock showed.
+func (b *Bucket[T]) expiry(ctx context.Context, e *Entry[T], ttl time.Duration) time.Time {
+	versions := mainstem.Versions{From: e.Revision, To: e.Revision, Limit: 1}
+	for r, err := range b.log.Read(ctx, b.space, []byte(e.Key), versions) {
+		if err == nil && r.Position == e.Position && r.Live() {
+			return r.Expires
+		}
+		break
 	}
-	s, _ := b.settle(updateVerb(0), key, opts) // the write has accepted the same
-	if s.ttl > 0 {
-		e.Expires = r.Time.Add(s.ttl)
-	}
-	e.Metadata = metadataOf(s.headers)
-	return e
+	return e.Modified.Add(ttl)
 }
 
 // pauseAfter is how many attempts follow each other without a pause.
@@ -85,12 +107,12 @@ type Integer interface {
 // and leaves the counter as it is. It takes what [Bucket.Modify] takes. If the
 // outcome is unknown, the error says so; trying again might count twice.
 func Increment[T Integer](ctx context.Context, b *Bucket[T], key string, delta T, opts ...WriteOption) (T, error) {
-	e, err := b.Modify(ctx, key, func(old T, _ bool) (T, error) {
+	e, err := b.modify(ctx, key, func(old T, _ bool) (T, error) {
 		sum := old + delta
 		if (delta > 0) != (sum > old) && delta != 0 {
 			return 0, b.encodeError("increment", key, fmt.Errorf("%d + %d is out of range for %T", old, delta, old))
 		}
 		return sum, nil
-	}, opts...)
+	}, opts)
 	return e.Value, err
 }

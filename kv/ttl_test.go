@@ -1,6 +1,7 @@
 package kv_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -102,6 +103,84 @@ func TestMaxAgeHoldsForEveryWriter(t *testing.T) {
 		clock.advance(2 * time.Minute)
 		if n := must[int64](t)(b.Count(ctx, nil)); n != 0 {
 			t.Fatalf("%d keys are older than the table allows", n)
+		}
+	})
+}
+
+// While the clock is behind, the times of the log stand still, and times to live run by
+// the clock. What Modify reports is what Get reports, and what comes to pass.
+func TestExpiresWhileTheClockIsBehind(t *testing.T) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+		ctx := t.Context()
+		b := open[int64](t, log, "t", nil)
+		put(t, b, "other", 1)
+		clock.advance(-time.Hour)
+		e := must[kv.Entry[int64]](t)(b.Modify(ctx, "k", func(n int64, _ bool) (int64, error) { return n + 1, nil }, kv.TTL(time.Minute)))
+		if want := clock.Now().Add(time.Minute); !e.Expires.Equal(want) {
+			t.Errorf("Modify says it expires %v, want %v", e.Expires, want)
+		}
+		if got := must[kv.Entry[int64]](t)(b.Get(ctx, "k")); !got.Expires.Equal(e.Expires) || !got.Modified.Equal(e.Modified) {
+			t.Errorf("Modify says %v, expires %v; Get %v, expires %v", e.Modified, e.Expires, got.Modified, got.Expires)
+		}
+		clock.advance(time.Minute - 1)
+		must[kv.Entry[int64]](t)(b.Get(ctx, "k"))
+		clock.advance(1)
+		_, err := b.Get(ctx, "k")
+		wantErr(t, err, mainstem.ErrNotFound)
+	})
+}
+
+// Modify whose value another write replaces at once still says when it was to expire.
+func TestModifyThatWasReplacedExpires(t *testing.T) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+		b := open[string](t, overtaken{log}, "t", nil)
+		e := must[kv.Entry[string]](t)(b.Modify(t.Context(), "k", func(string, bool) (string, error) { return "v", nil }, kv.TTL(time.Minute)))
+		if want := clock.Now().Add(time.Minute); e.Revision != 1 || !e.Expires.Equal(want) {
+			t.Fatalf("revision %d expires %v, want 1 and %v", e.Revision, e.Expires, want)
+		}
+	})
+}
+
+// overtaken is a log in which another write of the same key follows each commit at once.
+type overtaken struct{ mainstem.Log }
+
+func (o overtaken) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := o.Log.Commit(ctx, b)
+	if err == nil {
+		next := mainstem.NewBatch()
+		next.Put(b.Writes()[0].Space, b.Writes()[0].Key, nil)
+		_, err = o.Log.Commit(ctx, next)
+	}
+	return r, err
+}
+
+// A watch does not take the end of a value, which the clock will reach, for passed because
+// the times of the log are ahead of the clock.
+func TestWatchWhileTheClockIsBehind(t *testing.T) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+		b := open[string](t, log, "t", nil)
+		put(t, b, "other", "v")
+		clock.advance(-time.Hour)
+		put(t, b, "k", "a", kv.TTL(time.Minute))
+		var ops []kv.Op
+		for e, err := range b.Watch(t.Context(), &kv.WatchOptions{Prefix: "k"}) {
+			check(t, err)
+			switch e.Op {
+			case kv.OpSynced:
+				put(t, b, "k", "b", kv.TTL(time.Minute))
+				continue
+			case kv.OpUpdate:
+				if e.Value == "b" {
+					clock.advance(2 * time.Hour)
+					put(t, b, "k", "c")
+				}
+			}
+			if ops = append(ops, e.Op); e.Value == "c" || len(ops) > 1 && e.Op != kv.OpUpdate {
+				break
+			}
+		}
+		if want := []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpCreate}; !slices.Equal(ops, want) {
+			t.Errorf("the watch saw %v, want %v", ops, want)
 		}
 	})
 }

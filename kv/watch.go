@@ -64,7 +64,8 @@ type WatchOptions struct {
 // that was deleted and given a new value by an unconditional Put, both
 // before the watch began or resumed, in a table that keeps one revision, is reported as
 // updated; in the same way after a watch passed more than 65,536 other
-// deletions in between.
+// deletions in between, and where the value before it ran out while times of the
+// log stood still, because the clock had been set back, and no OpExpire was seen.
 func (b *Bucket[T]) Watch(ctx context.Context, o *WatchOptions) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		w := watch[T]{Bucket: b, ctx: ctx, yield: yield}
