@@ -54,18 +54,29 @@ func (l *Lease) Fence(b *mainstem.Batch) {
 	b.IfVersion(space, []byte(memberPrefix+l.keeper.self.Name), mainstem.Version(l.session.epoch))
 }
 
-// Release gives the key up. It fails if the log cannot be reached: then the lease
-// is over for its owner all the same, but not for the others before the session is.
+// Release gives the key up. The lease is over for its owner from now on, and the session
+// may acquire the key again. Release fails if the log cannot be reached: then the session
+// tries again, until it succeeds or is over, and the others can have the key within a
+// tenth of the TTL after the log answers again. Releasing again does nothing.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.end() {
 		return nil
 	}
+	l.session.disown(l)
+	err := l.remove(ctx)
+	if err != nil {
+		l.session.releaseLater(l)
+	}
+	return err
+}
+
+// remove deletes the lease's record. That of a later epoch stays.
+func (l *Lease) remove(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	l.keeper.bucket.Delete(b, leasePrefix+l.key, kv.IfRevision(kv.Revision(l.epoch)))
 	_, err := l.keeper.log.Commit(ctx, b)
-	l.session.disown(l)
 	if errors.Is(err, mainstem.ErrConflict) {
-		return nil // somebody else has it already
+		return nil // it is gone, or the key has another owner
 	}
 	return err
 }

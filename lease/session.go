@@ -25,6 +25,10 @@ type Session struct {
 	expires time.Time  // before this nobody takes it for over
 	timer   *time.Timer
 	leases  map[string]*Lease
+	// unreleased are leases that were released while the log could not be reached. Their
+	// records are deleted as soon as it can be.
+	unreleased []*Lease
+	released   chan struct{} // gets a value when unreleased has a new one; holds one
 }
 
 // Epoch returns the session's epoch: the next session of a member of this name has
@@ -49,7 +53,7 @@ func (s *Session) Over() bool {
 }
 
 func newSession(epoch uint64, sent time.Time, ttl time.Duration) *Session {
-	s := &Session{epoch: epoch, done: make(chan struct{}), leases: make(map[string]*Lease)}
+	s := &Session{epoch: epoch, done: make(chan struct{}), leases: make(map[string]*Lease), released: make(chan struct{}, 1)}
 	s.until, s.expires = sent.Add(ttl-ttl/4), sent.Add(ttl)
 	s.timer = time.AfterFunc(time.Until(s.until), s.expire)
 	return s
@@ -97,6 +101,34 @@ func (s *Session) expiry() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.expires
+}
+
+// releaseLater has the goroutine that renews the session delete the lease's record.
+func (s *Session) releaseLater(l *Lease) {
+	s.mu.Lock()
+	s.unreleased = append(s.unreleased, l)
+	s.mu.Unlock()
+	select {
+	case s.released <- struct{}{}:
+	default:
+	}
+}
+
+// firstUnreleased returns the lease whose record is to be deleted next, nil if there is none.
+func (s *Session) firstUnreleased() *Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unreleased) == 0 {
+		return nil
+	}
+	return s.unreleased[0]
+}
+
+// dropUnreleased takes off the lease that firstUnreleased has returned.
+func (s *Session) dropUnreleased() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unreleased = s.unreleased[1:]
 }
 
 // signsOfLife are the renewals of another member of the same name that convince a
@@ -220,15 +252,28 @@ func (k *Keeper) rejoin(past uint64) (*Session, error) {
 	}
 }
 
-// renew returns when s is over or the keeper is closed.
+// renew returns when s is over or the keeper is closed. Between renewals it deletes the
+// records of leases whose Release has failed, and never lets a renewal wait for that.
 func (k *Keeper) renew(s *Session) {
 	pause := k.ttl / 5
-	for attempt := 0; ; {
-		t := time.NewTimer(pause)
+	due := time.Now().Add(pause) // the next renewal
+	renewal := time.NewTimer(pause)
+	defer renewal.Stop()
+	var release <-chan time.Time // nil while every Release has succeeded
+	for attempt, releases := 0, 0; ; {
 		select {
-		case <-t.C:
+		case <-renewal.C:
+		case <-s.released:
+			releases = 1
+			release = time.After(k.retryPolicy.Delay(releases))
+			continue
+		case <-release:
+			if release = nil; !k.release(s, due) {
+				releases++
+				release = time.After(k.retryPolicy.Delay(releases))
+			}
+			continue
 		case <-s.done:
-			t.Stop()
 			return
 		}
 		sent := time.Now()
@@ -246,7 +291,23 @@ func (k *Keeper) renew(s *Session) {
 			attempt++
 			pause = k.retryPolicy.Delay(attempt)
 		}
+		due = time.Now().Add(pause)
+		renewal.Reset(pause)
 	}
+}
+
+// release deletes the records of leases whose Release has failed, until the time due. It
+// reports whether none is left.
+func (k *Keeper) release(s *Session, due time.Time) bool {
+	ctx, cancel := context.WithDeadline(k.ctx, due)
+	defer cancel()
+	for l := s.firstUnreleased(); l != nil; l = s.firstUnreleased() {
+		if ctx.Err() != nil || l.remove(ctx) != nil {
+			return false
+		}
+		s.dropUnreleased()
+	}
+	return true
 }
 
 // beat renews s once. One that does not come back is not waited for until the end.

@@ -80,7 +80,7 @@ func (n *Name) watch(ctx context.Context, ref actor.AnyRef) {
 		}
 	}()
 	if _, err := actor.Wait(leased, ref); err == nil {
-		_ = n.lease.Release(ctx) // if the log cannot be reached, the name is free when the session is over
+		_ = n.lease.Release(ctx) // if the log cannot be reached, the session tries again
 	}
 }
 
