@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -188,8 +187,7 @@ func (e *Endpoint) reach(owner *life, name string) (*shake, error) {
 	if err != nil {
 		return nil, err
 	}
-	var nd net.Dialer
-	raw, err := nd.DialContext(ctx, "tcp", addr)
+	raw, err := e.dialer(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ type Endpoint struct {
 	serverTLS *tls.Config
 	clientTLS *tls.Config
 	listener  net.Listener
+	dialer    func(ctx context.Context, network, address string) (net.Conn, error) // net.Dialer's
 	log       *limitedLog
 	running   sync.WaitGroup // all goroutines but those of sessions; and one per session
 	life      *life          // ends when nothing is to be delivered any more
@@ -81,7 +82,7 @@ func Open(o *Options, h Handler) (*Endpoint, error) {
 		return nil, err
 	}
 	e := &Endpoint{
-		o: o, handler: h, log: &limitedLog{log: o.Log}, life: newLife(),
+		o: o, handler: h, log: &limitedLog{log: o.Log}, life: newLife(), dialer: new(net.Dialer).DialContext,
 		closed: make(chan struct{}), known: make(map[string]*known),
 	}
 	if e.key, err = deriveKey(o.Secret); err != nil {

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"net"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
@@ -19,4 +20,17 @@ func ProveForTest(c net.Conn, secret []byte, hello frame.Hello, t frame.Terms) e
 	e := &Endpoint{o: &Options{Name: hello.Name, Start: hello.Start}}
 	_, _, err = (&shake{e: e, net: c, raw: c, seen: seen}).call(hello.To, t)
 	return err
+}
+
+// PipeForTest has e dial to through pipes in memory, which hold nothing, instead of TCP.
+// It must be called before e is used.
+func (e *Endpoint) PipeForTest(to *Endpoint) {
+	e.dialer = func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		if to.enter(there) {
+			to.running.Add(1)
+			go to.welcome(there)
+		}
+		return here, nil
+	}
 }
