@@ -29,7 +29,7 @@ func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 	})
 }
 
-// lateAnswers carries out a commit at once, and answers when it may.
+// lateAnswers carries out the commit of a Release at once, and answers when it may.
 type lateAnswers struct {
 	mainstem.Log
 	done   chan struct{} // gets a value when the commit was carried out
@@ -38,10 +38,9 @@ type lateAnswers struct {
 
 func (l *lateAnswers) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	r, err := l.Log.Commit(ctx, b)
-	select {
-	case l.done <- struct{}{}:
+	if w := b.Writes(); len(w) == 1 && w[0].Op == mainstem.OpDelete {
+		l.done <- struct{}{}
 		<-l.answer
-	default:
 	}
 	return r, err
 }
