@@ -22,12 +22,15 @@ type ChangeOptions struct {
 	Since time.Time
 	// NoFollow ends when everything that is committed was yielded.
 	NoFollow bool
+	// Ready is called once, when the rows of Since were yielded, without them at once. If
+	// the loop ends before another change, resume After its position. Nil: nothing is called.
+	Ready func(after mainstem.Position)
 }
 
 // Change is one change of a row.
 type Change struct {
-	Position mainstem.Position
-	Time     time.Time // of the commit; zero for rows of [ChangeOptions.Since]
+	Position mainstem.Position // to resume After; 0 for rows of [ChangeOptions.Since]
+	Time     time.Time         // of the commit; zero for rows of [ChangeOptions.Since]
 	Deleted  bool
 	// Row is the row after the change; of a deleted one, only the primary key is there.
 	Row Row
@@ -38,13 +41,15 @@ type Change struct {
 // newest state of each row, so what changed several times since may be yielded once.
 // When a change is yielded, every query of this server shows it, or what came after it.
 //
-// With Since, rows come first in the order of their StateChange, each with the
-// position from which to resume if the loop ends there or later; a change in the
-// meantime may then be yielded twice, and none is lost. Deletions before Since
-// are not told.
+// With Since, rows come first in the order of their StateChange. If the loop ends among
+// them, begin anew; later, resume After the position of [ChangeOptions.Ready] or of the last
+// change. A change in the meantime may be yielded twice, and none is lost. Deletions before
+// Since are not told.
 //
 // The loop ends with an error when ctx is done, the log is closed, or the table
-// is dropped or altered: then ask again, After the last position.
+// is dropped or altered: then ask again, After the last position. If that lies before the
+// table, because one of the same name was dropped meanwhile, it is Invalid: begin anew. Do so
+// too after more than [mainstem.DefaultTombstoneAge], since deletions may be forgotten.
 func (s *Server) Changes(ctx context.Context, name string, o *ChangeOptions) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		var options ChangeOptions
@@ -69,6 +74,8 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 		return fail(mainstem.KindUnsupported, "the table %s is in memory only: the log does not know its changes", tab)
 	case o.After > 0 && !o.Since.IsZero():
 		return invalid("After and Since exclude each other")
+	case o.After > 0 && o.After < tab.begins:
+		return invalid("the table %s was created at %d, behind %d: the rows from before were dropped; begin anew", tab, tab.begins, o.After)
 	}
 	after := o.After
 	if after == 0 {
@@ -82,6 +89,9 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 		if err := s.since(ctx, tab, o.Since, after, yield); err != nil {
 			return err
 		}
+	}
+	if o.Ready != nil {
+		o.Ready(after)
 	}
 	f := mainstem.Filter{Spaces: []string{tab.space, CatalogSpace}, After: after, Follow: !o.NoFollow}
 	for rec, err := range s.log.Feed(ctx, f) {
@@ -111,7 +121,7 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 	return nil
 }
 
-// since yields the rows that have changed since a time.
+// since yields the rows that have changed since a time, as they are at position or later.
 func (s *Server) since(ctx context.Context, tab *table, since time.Time, position mainstem.Position, yield func(Change, error) bool) error {
 	col := tab.Column("StateChange")
 	if col < 0 {
@@ -134,7 +144,7 @@ func (s *Server) since(ctx context.Context, tab *table, since time.Time, positio
 		if err != nil {
 			return err
 		}
-		if !yield(Change{Position: position, Row: Row{tab.header, row.values[2:]}}, nil) {
+		if !yield(Change{Row: Row{tab.header, row.values[2:]}}, nil) {
 			return errStopped
 		}
 	}

@@ -165,6 +165,9 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 	if err := r.check(); err != nil {
 		return invalid("%w", err)
 	}
+	if r.Begins, err = t.s.log.Head(t.s.ctx); err != nil {
+		return err
+	}
 	tab := newTable(r, 0)
 	if !virtual {
 		if err := t.clearSpace(tab); err != nil {

@@ -51,6 +51,9 @@ type tableRecord struct {
 	Columns  []Column `json:"columns"`
 	Last     uint64   `json:"last"` // the highest ID that a column of the table ever had
 	Indexes  []index  `json:"indexes,omitempty"`
+	// Begins is a position that all rows of the table are behind, and all of an earlier
+	// table of its name before. 0: there was none, or it is not known.
+	Begins mainstem.Position `json:"begins,omitempty"`
 }
 
 // index is an index of a table. One that no statement created has no name.
@@ -84,6 +87,7 @@ type table struct {
 	space   string
 	header  *header
 	last    uint64 // the highest ID that a column ever had
+	begins  mainstem.Position
 
 	keys   []int          // the columns of the primary key
 	byID   []int          // the columns in the order of their IDs
@@ -98,7 +102,7 @@ func newTable(r *tableRecord, version mainstem.Version) *table {
 	t := &table{
 		Table:   osql.Table{ID: r.ID, Database: r.Database, Name: r.Name, Columns: r.Columns},
 		virtual: r.Virtual, indexes: r.Indexes, version: version, space: spaceName(r.Database, r.Name),
-		header: newHeader(r.Columns), last: r.Last, column: make(map[uint64]int, len(r.Columns)), incr: -1,
+		header: newHeader(r.Columns), last: r.Last, begins: r.Begins, column: make(map[uint64]int, len(r.Columns)), incr: -1,
 	}
 	var names []string
 	for i := range t.Columns {
@@ -132,7 +136,7 @@ func (t *table) mirror() string { return osql.MirrorTable(&t.Table) }
 // record returns t as the catalog keeps it.
 func (t *table) record() *tableRecord {
 	return &tableRecord{Format: schemaFormat, ID: t.ID, Database: t.Database, Name: t.Name, Virtual: t.virtual,
-		Columns: slices.Clone(t.Columns), Last: t.last, Indexes: slices.Clone(t.indexes)}
+		Columns: slices.Clone(t.Columns), Last: t.last, Indexes: slices.Clone(t.indexes), Begins: t.begins}
 }
 
 func decodeTable(p []byte, version mainstem.Version) (*table, error) {

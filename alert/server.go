@@ -130,10 +130,13 @@ type TableInfo struct {
 	Columns        []Column
 	Virtual        bool // its rows are kept in memory only
 	System         bool // the server fills it; statements only read it
+	// Begins is a position in the log before all changes of the table, and behind those of an
+	// earlier one of its name. 0: there was none, or it is not known.
+	Begins mainstem.Position
 }
 
 func (t *table) info() TableInfo {
-	i := TableInfo{Database: t.Database, Name: t.Name, Columns: append([]Column(nil), t.Columns...), Virtual: t.virtual, System: t.system}
+	i := TableInfo{Database: t.Database, Name: t.Name, Columns: append([]Column(nil), t.Columns...), Virtual: t.virtual, System: t.system, Begins: t.begins}
 	if !t.virtual {
 		i.Space = t.space
 	}

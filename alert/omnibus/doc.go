@@ -40,8 +40,10 @@
 // Events are "change" with the row, "delete" with its primary key, and "ready" where
 // changes begin. Their ids are places in the log: a client that comes again with
 // Last-Event-ID misses nothing that the log still holds, which is the newest state of
-// each row. With since, rows come first, without ids; what changes meanwhile may come
-// twice. A feed follows ALTER TABLE, and ends when its user is removed.
+// each row, and deletions for [mainstem.DefaultTombstoneAge]. With since, rows come first,
+// without ids; what changes meanwhile may come twice, and a client that breaks off before
+// ready begins anew. A place before the table, since one of its name was dropped, is 410.
+// A feed follows ALTER TABLE, and ends when its user is removed.
 //
 // # Guarantees
 //

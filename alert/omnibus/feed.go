@@ -121,7 +121,12 @@ func (f *feed) start() (begin, error) {
 		if err != nil {
 			return b, badRequest("%.40q is no place in the log: want the id of an event", last)
 		}
-		if mainstem.Position(n) > head {
+		switch at := mainstem.Position(n); {
+		case at == 0:
+			return b, badRequest("0 is no id of an event: since=0 begins with all rows")
+		case at < t.Begins:
+			return b, failed(http.StatusGone, mainstem.KindInvalid, "the table %s was created at %d, behind %d: the rows from before were dropped; begin anew", f.table, t.Begins, at)
+		case at > head:
 			return b, failed(http.StatusGone, mainstem.KindInvalid, "the log ends at %d, before %d: it is another one; begin anew", head, n)
 		}
 		b.after = mainstem.Position(n)

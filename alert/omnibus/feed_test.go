@@ -134,7 +134,7 @@ func TestFeedRefused(t *testing.T) {
 	accept := []string{"Accept", "text/event-stream"}
 	for path, status := range map[string]int{
 		"alerts/nothing": 404, collection + "?filter=Severity%3D1": 400, collection + "?since=x": 400, collection + "?after=x": 400,
-		collection + "?after=-1": 400, collection + "?after=99999999": 410, collection + "?collist=Nothing": 400, "catalog/tables": 400,
+		collection + "?after=-1": 400, collection + "?after=0": 400, collection + "?after=99999999": 410, collection + "?collist=Nothing": 400, "catalog/tables": 400,
 	} {
 		s.want(status, "GET", path, "", accept...)
 	}

@@ -38,6 +38,9 @@ type ChangeOptions struct {
 	// NoFollow ends when the rows of Since were yielded. Not with After: a feed that goes
 	// on somewhere does not tell when it has caught up.
 	NoFollow bool
+	// Ready is called once, when the rows of Since were yielded, without them at once. If
+	// the loop ends before another change, resume After its ID. Nil: nothing is called.
+	Ready func(after uint64)
 }
 
 // Changes yields the changes of a table, "database.table", as they are committed: the
@@ -45,7 +48,10 @@ type ChangeOptions struct {
 // changed several times since may be yielded once. Rows are lent until the loop goes on.
 //
 // The loop ends with an error when ctx is done, and Unavailable when the connection or
-// the server ends: ask again, After the last ID.
+// the server ends: ask again, After the last ID, or that of [ChangeOptions.Ready] if there
+// was no change behind it. If it ends before Ready, begin anew with Since, and forget the
+// rows there were: a deletion in the meantime is not told. Begin anew as well if After is
+// refused (Invalid), or more than a day old: the server forgets deletions.
 func (c *Client) Changes(ctx context.Context, table string, o *ChangeOptions) iter.Seq2[Change, error] {
 	var opts ChangeOptions
 	if o != nil {
@@ -113,8 +119,13 @@ func (c *Client) feed(ctx context.Context, table string, o *ChangeOptions, do fu
 		switch {
 		case err != nil:
 			return err
-		case e.Name == "ready" && o.NoFollow:
-			return nil
+		case e.Name == "ready":
+			if o.Ready != nil {
+				o.Ready(change.ID)
+			}
+			if o.NoFollow {
+				return nil
+			}
 		case e.Name != "change" && e.Name != "delete":
 		case !do(change):
 			return nil
@@ -166,6 +177,10 @@ func changeOf(e *rowjson.Event, l rowjson.Limits) (c Change, err error) {
 			return c, corruptEvent(e, err)
 		}
 		c.Row = rowjson.NewRow(raw)
+	case "ready":
+		if c.ID, err = strconv.ParseUint(string(e.Data), 10, 64); err != nil {
+			return c, corruptEvent(e, err)
+		}
 	case "error":
 		message := ""
 		r := rowjson.NewReader(bytes.NewReader(e.Data), &l)
@@ -185,5 +200,5 @@ func changeOf(e *rowjson.Event, l rowjson.Limits) (c Change, err error) {
 }
 
 func corruptEvent(e *rowjson.Event, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("an event %.20q whose data is %.60q: %w", e.Name, e.Data, errors.Join(errors.New("want a row"), err))}
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("an event %.20q whose data is %.60q: %w", e.Name, e.Data, errors.Join(errors.New("want a row, or a place in the log of ready"), err))}
 }
