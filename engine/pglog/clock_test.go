@@ -104,6 +104,29 @@ func TestServerClockJumps(t *testing.T) {
 	}
 }
 
+// A process that has not noticed a jump of the server's clock yet expects the time before.
+// When it writes, that sets no clock back: the jump that another one has noticed is held.
+func TestWriterThatHasNotNoticedAJump(t *testing.T) {
+	url := testpostgres.FastDB(t)
+	o := &pglog.Options{SweepEvery: time.Hour}
+	first, second := openAt(t, url, o), openAt(t, url, o)
+	c := connect(t, url)
+	commit(t, first, ttl("a", time.Hour))
+	aheadClock(t, c, 365)
+	sweep(t, first)
+	commit(t, first, ttl("b", time.Hour))
+	commit(t, second, ttl("c", time.Hour))
+	two := ttl("d", time.Hour)
+	two.Put("s", []byte("e"), nil)
+	commit(t, second, two)
+	holds(t, "after both have written", "[a@1=v b@1=v c@1=v d@1=v e@1=]", first, second)
+	for i, log := range []*pglog.Log{first, second} {
+		if s := clockOf(t, log); s.Held < 364*24*time.Hour || s.SetBacks != 0 {
+			t.Errorf("to log %d the clock is %+v", i, s)
+		}
+	}
+}
+
 // A server's clock that comes back holds nothing up. It is believed at once, by processes that
 // have not noticed yet too: what they write is not at the time before.
 func TestServerClockComesBack(t *testing.T) {

@@ -135,8 +135,8 @@ func TestOpenBringsAnOlderFormat(t *testing.T) {
 	}
 	execute(t, c, string(text))
 	log := openAt(t, url, nil)
-	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 5 {
-		t.Errorf("the schema has format %d, want 5", n)
+	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 6 {
+		t.Errorf("the schema has format %d, want 6", n)
 	}
 	if r := commit(t, log, batch("k", "2")); r.Versions[0] != 2 || time.Until(r.Time) < 300*24*time.Hour {
 		t.Errorf("the version is %d, want 2, and its time %v, want that of the record before", r.Versions[0], r.Time)

@@ -27,7 +27,8 @@ var migrations = [][]string{
 	{}, // puts to one key have a function of their own
 	{}, // the largest MaxAge is no overflow
 	{"clock.sql", "tick.sql", "apply.sql", "commit.sql", "sweep.sql", "views.sql", "append.sql"}, // records keep what the clock showed
-	{"tick.sql"}, // a server's clock that was set back is believed at once
+	{"tick.sql"},    // a server's clock that was set back is believed at once
+	{"present.sql"}, // a client that expects an earlier time sets no clock back
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.
