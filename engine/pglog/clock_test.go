@@ -127,6 +127,25 @@ func TestWriterThatHasNotNoticedAJump(t *testing.T) {
 	}
 }
 
+// While a jump is held, what was written after it expires by the clock, and followers hear of
+// that: the tombstone does not wait for the end of the hold.
+func TestTombstonesDuringAHold(t *testing.T) {
+	log, url := openNew(t, &pglog.Options{SweepEvery: time.Hour})
+	c := connect(t, url)
+	commit(t, log, ttl("a", time.Hour))
+	aheadClock(t, c, 365)
+	sweep(t, log)
+	commit(t, log, ttl("b", time.Millisecond))
+	commit(t, log, ttl("c", time.Hour))
+	testkit.Eventually(t, "the tombstone of b", func() bool {
+		sweep(t, log)
+		return fmt.Sprint(feed(t, log, mainstem.Filter{})) == "[a@1=v c@1=v b@2=]"
+	})
+	if s := clockOf(t, log); s.Held < 364*24*time.Hour {
+		t.Errorf("the clock is %+v", s)
+	}
+}
+
 // A server's clock that comes back holds nothing up. It is believed at once, by processes that
 // have not noticed yet too: what they write is not at the time before.
 func TestServerClockComesBack(t *testing.T) {

@@ -1,31 +1,40 @@
--- Removes up to p_limit records whose time to live is over. If one was the newest of its
--- key, and the space has a feed, a tombstone follows it so that followers hear of it.
+-- Removes up to p_limit records whose time to live is over, and as many of those that were
+-- written after a jump of the clock that is held. If one was the newest of its key, and the
+-- space has a feed, a tombstone follows it so that followers hear of it.
 CREATE OR REPLACE FUNCTION {schema}.sweep_expired(p_now bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql {settings} AS $$
 DECLARE
 	base bigint;
 	now bigint;
 	due bigint; -- now, without a jump of the clock that is held
+	jump bigint := (SELECT boundary FROM {schema}.log);
 	newest bigint;
 	touched integer[] := '{}';
 	n integer := 0;
 	r record;
 BEGIN
 	-- Without the lock: a look that finds nothing must not wait for anybody.
-	due := {schema}.due({schema}.tick(p_now));
-	IF NOT EXISTS (SELECT FROM {schema}.record WHERE expires <= due) THEN
+	now := {schema}.tick(p_now);
+	due := {schema}.due(now);
+	IF NOT EXISTS (SELECT FROM {schema}.record WHERE expires <= due)
+		AND NOT EXISTS (SELECT FROM {schema}.record WHERE expires > due AND expires <= now AND coalesce(clock, time) >= jump) THEN
 		RETURN 0;
 	END IF;
 	SELECT e.o_base, e.o_time INTO base, now FROM {schema}.enter(p_now, NULL) e;
 	due := {schema}.due(now);
+	jump := (SELECT boundary FROM {schema}.log);
 	newest := base;
 	FOR r IN
 		SELECT h.key, h.version, h.tomb, h.space, k.name, k.mark, s.no_feed,
 			k.version = h.version AS last, octet_length(k.name) + octet_length(k.rest) AS size
 		FROM (
-			SELECT * FROM {schema}.record o WHERE o.expires <= due
+			(SELECT o.key, o.version, o.tomb, o.space FROM {schema}.record o WHERE o.expires <= due
 				AND NOT EXISTS (SELECT FROM {schema}.moved m WHERE m.key = o.key AND m.version = o.version AND m.was <= due)
-			ORDER BY o.expires LIMIT p_limit
+			ORDER BY o.expires LIMIT p_limit)
+			UNION ALL
+			(SELECT o.key, o.version, o.tomb, o.space FROM {schema}.record o WHERE o.expires > due AND o.expires <= now AND coalesce(o.clock, o.time) >= jump
+				AND NOT EXISTS (SELECT FROM {schema}.moved m WHERE m.key = o.key AND m.version = o.version AND m.was <= now)
+			ORDER BY o.expires LIMIT p_limit)
 		) h
 		LEFT JOIN {schema}.key k ON k.id = h.key LEFT JOIN {schema}.space s ON s.id = h.space
 	LOOP
