@@ -7,7 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Insert adds to batch what an INSERT into the table called name would write: a
+// InsertTo adds to batch what an INSERT into the table called name would write: a
 // new row, or what the triggers of the table make of the one that is there. So an
 // alert is raised in the same commit as whatever else the batch does. values are by
 // column: strings, numbers, bools, times.
@@ -19,7 +19,7 @@ import (
 // receipt's Last.
 //
 // Mistakes are returned, and by Commit, too. The table must be kept in the log.
-func (s *Server) Insert(ctx context.Context, batch *mainstem.Batch, name string, values map[string]any) error {
+func (s *Server) InsertTo(ctx context.Context, batch *mainstem.Batch, name string, values map[string]any) error {
 	err := s.insertInto(ctx, batch, name, values)
 	if err != nil {
 		batch.Fail(err)

@@ -28,7 +28,7 @@
 // runs them one after the other on the mirror, and commits their rows as one batch,
 // on the condition that nobody else has changed them. If somebody has, it catches up and
 // runs them again. So statements of many callers share one commit, and a row is
-// never lost between two servers on one log. [Server.Insert] puts a row into a batch
+// never lost between two servers on one log. [Server.InsertTo] puts a row into a batch
 // of the caller instead.
 //
 // An INSERT whose primary key is there is a reinsert: the triggers of the table

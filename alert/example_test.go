@@ -39,7 +39,7 @@ func ExampleOpen() {
 	// Output: 1 router1 3 eth0 is down
 }
 
-func ExampleServer_Insert() {
+func ExampleServer_InsertTo() {
 	ctx := context.Background()
 	log := must(pebblelog.OpenMemory(nil))
 	defer log.Close()
@@ -49,7 +49,7 @@ func ExampleServer_Insert() {
 	b := mainstem.NewBatch()
 	b.Ensure("orders", mainstem.Policy{})
 	b.Put("orders", []byte("42"), []byte("stuck")) // whatever else has to be true together with the alert
-	if err := server.Insert(ctx, b, "alerts.status", map[string]any{"Identifier": "order-42", "Severity": 4, "Summary": "order 42 is stuck"}); err != nil {
+	if err := server.InsertTo(ctx, b, "alerts.status", map[string]any{"Identifier": "order-42", "Severity": 4, "Summary": "order 42 is stuck"}); err != nil {
 		fmt.Println(err)
 		return
 	}

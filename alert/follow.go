@@ -184,7 +184,7 @@ func (s *Server) catchUp(ctx context.Context) error {
 }
 
 // Wait returns when the server shows everything up to position p of the log: for
-// reading what was committed without the server, with [Server.Insert] or by
+// reading what was committed without the server, with [Server.InsertTo] or by
 // another server.
 func (s *Server) Wait(ctx context.Context, p mainstem.Position) error {
 	if p <= s.own.position() {

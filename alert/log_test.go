@@ -21,7 +21,7 @@ func TestInsertIntoABatch(t *testing.T) {
 		b.Ensure("other", mainstem.Policy{})
 		b.Put("other", []byte("k"), []byte("v"))
 		alert := func(b *mainstem.Batch, id string) error {
-			return s.Insert(ctx, b, "alerts.status", map[string]any{"Identifier": id, "Severity": 5, "Summary": "raised"})
+			return s.InsertTo(ctx, b, "alerts.status", map[string]any{"Identifier": id, "Severity": 5, "Summary": "raised"})
 		}
 		for _, id := range []string{"a", "b", "a"} {
 			if err := alert(b, id); err != nil {
@@ -59,7 +59,7 @@ func TestInsertIntoABatch(t *testing.T) {
 		}
 		want(t, s, "[[3 5 3]]", "select Tally, Severity, (select max(Serial) from alerts.status) + 1 from alerts.status where Identifier = 'a'")
 		b = mainstem.NewBatch()
-		if err := s.Insert(ctx, b, "alerts.status", map[string]any{"Identifier": "x", "Nope": 1}); !errors.Is(err, mainstem.ErrNotFound) {
+		if err := s.InsertTo(ctx, b, "alerts.status", map[string]any{"Identifier": "x", "Nope": 1}); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("a column that does not exist: %v", err)
 		}
 		if _, err := log.Commit(ctx, b); !errors.Is(err, mainstem.ErrNotFound) {

@@ -146,7 +146,7 @@ func TestUndone(t *testing.T) {
 			t.Fatal("a statement without sense was carried out")
 		}
 		b := mainstem.NewBatch()
-		if err := s.Insert(t.Context(), b, "alerts.status", map[string]any{"Identifier": "never"}); err != nil {
+		if err := s.InsertTo(t.Context(), b, "alerts.status", map[string]any{"Identifier": "never"}); err != nil {
 			t.Fatal(err)
 		}
 		want(t, s, fmt.Sprintf("[[%d 0]]", i+1), "select count(*), sum(Poll) from status")

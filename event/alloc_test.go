@@ -56,11 +56,11 @@ func TestAllocations(t *testing.T) {
 		most float64
 		call func()
 	}{
-		{"write of one event", 0, func() { s.Write(ctx, "bench-1", event.AnyVersion, one) }},
-		{"write of a hundred", 0, func() { s.Write(ctx, "bench-1", event.AnyVersion, hundred) }},
-		{"write with metadata", 0, func() { s.Write(ctx, "bench-1", 7, meta) }},
-		{"write with an ID: the batch ID", 1, func() { s.Write(ctx, "bench-1", 7, given) }},
-		{"append of a hundred: two blocks", 2, func() { b.Reset(); s.Append(b, "bench-1", event.AnyVersion, hundred) }},
+		{"write of one event", 0, func() { s.Append(ctx, "bench-1", event.AnyVersion, one) }},
+		{"write of a hundred", 0, func() { s.Append(ctx, "bench-1", event.AnyVersion, hundred) }},
+		{"write with metadata", 0, func() { s.Append(ctx, "bench-1", 7, meta) }},
+		{"write with an ID: the batch ID", 1, func() { s.Append(ctx, "bench-1", 7, given) }},
+		{"append of a hundred: two blocks", 2, func() { b.Reset(); s.AppendTo(b, "bench-1", event.AnyVersion, hundred) }},
 		// The sequence of Read, the closures that range over it, the key; and the two blocks.
 		{"load of a thousand", 12, func() { s.Load(ctx, "bench-1", nil) }},
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Append adds events to the end of stream as part of b, in their order. The
+// AppendTo adds events to the end of stream as part of b, in their order. The
 // stream must meet the expectation at the batch's place in the order, before
 // anything that the batch itself writes; otherwise nothing of the batch is
 // written, and the error of Commit is a [*ConflictError] or [*SealedError]. A stream may be appended to several times in one batch: every
@@ -18,8 +18,8 @@ import (
 // events, a type missing) fails the batch: Commit returns that Invalid error.
 //
 // [Store.Result] finds the versions and positions in the receipt. To append to one
-// stream and nothing else, [Store.Write] is shorter, and idempotent by event ID.
-func (s *Store) Append(b *mainstem.Batch, stream string, expected Expected, events []Event) {
+// stream and nothing else, [Store.Append] is shorter, and idempotent by event ID.
+func (s *Store) AppendTo(b *mainstem.Batch, stream string, expected Expected, events []Event) {
 	if err := s.checkAppend(stream, expected, events); err != nil {
 		b.Fail(err)
 		return
@@ -28,9 +28,9 @@ func (s *Store) Append(b *mainstem.Batch, stream string, expected Expected, even
 	s.append(b, &enc, stream, expected, events)
 }
 
-// Expect makes b depend on a stream that it need not write: nothing of the batch
+// ExpectTo makes b depend on a stream that it need not write: nothing of the batch
 // is written unless stream meets the expectation. AnyVersion demands nothing.
-func (s *Store) Expect(b *mainstem.Batch, stream string, expected Expected) {
+func (s *Store) ExpectTo(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("expect", stream, expected); err != nil {
 		b.Fail(err)
 		return
@@ -158,14 +158,14 @@ func (s *Store) put(w *writer) {
 	}
 }
 
-// Write appends events to stream at once and returns their versions and
+// Append appends events to stream at once and returns their versions and
 // positions when they have reached the durability of [Options.Durability]. The
 // errors are [*ConflictError] and [*SealedError], NotFound if [StreamExists] did not
 // hold, Invalid for what can never be written, and those of Commit.
 //
-// Write is idempotent by event ID, if every event has one: writing the same IDs in
+// Append is idempotent by event ID, if every event has one: writing the same IDs in
 // the same order to the same stream again writes nothing and returns what the first
-// Write returned, with Duplicate set. Precisely:
+// Append returned, with Duplicate set. Precisely:
 //
 //   - With an exact version or [NoStream] expected, and the same expectation as
 //     the first time, that holds as long as the stream still holds the events, also
@@ -177,10 +177,10 @@ func (s *Store) put(w *writer) {
 //     brings them back.
 //   - [AnyVersion] and [StreamExists] rely on the log's memory alone.
 //
-// The IDs decide; type, data and metadata are not compared. Appends by [Store.Append]
-// are recognised by the first rule only. Without IDs, a Write whose outcome is
+// The IDs decide; type, data and metadata are not compared. Appends by [Store.AppendTo]
+// are recognised by the first rule only. Without IDs, an Append whose outcome is
 // unknown cannot be repeated safely.
-func (s *Store) Write(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
+func (s *Store) Append(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	if err := s.checkAppend(stream, expected, events); err != nil {
 		return Appended{}, err
 	}

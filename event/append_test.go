@@ -21,11 +21,11 @@ var streamStates = map[string]func(t *testing.T, s *event.Store){
 	},
 	"deleted": func(t *testing.T, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 2))
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) })
 	},
 	"truncated": func(t *testing.T, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 2))
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 2) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 2) })
 	},
 }
 
@@ -62,16 +62,16 @@ var expectations = []struct {
 func TestExpectedVersion(t *testing.T) {
 	forms := map[string]func(*event.Store, mainstem.Log, *testing.T, event.Expected) (mainstem.Version, error){
 		"write": func(s *event.Store, _ mainstem.Log, t *testing.T, e event.Expected) (mainstem.Version, error) {
-			a, err := s.Write(t.Context(), "order-1", e, some("B", 1))
+			a, err := s.Append(t.Context(), "order-1", e, some("B", 1))
 			return a.First, err
 		},
 		"write with IDs": func(s *event.Store, _ mainstem.Log, t *testing.T, e event.Expected) (mainstem.Version, error) {
-			a, err := s.Write(t.Context(), "order-1", e, identified(some("B", 1)))
+			a, err := s.Append(t.Context(), "order-1", e, identified(some("B", 1)))
 			return a.First, err
 		},
 		"append": func(s *event.Store, log mainstem.Log, t *testing.T, e event.Expected) (mainstem.Version, error) {
 			b := mainstem.NewBatch()
-			s.Append(b, "order-1", e, some("B", 1))
+			s.AppendTo(b, "order-1", e, some("B", 1))
 			r, err := log.Commit(t.Context(), b)
 			a, _ := s.Result(b, r, "order-1")
 			return a.First, s.Explain(t.Context(), err)
@@ -143,10 +143,10 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 		write(t, s, "order-2", event.NoStream, some("A", 1))
 		b := mainstem.NewBatch()
 		b.Ensure("other", mainstem.Policy{})
-		s.Append(b, "order-1", event.NoStream, some("A", 2))
+		s.AppendTo(b, "order-1", event.NoStream, some("A", 2))
 		b.Put("other", []byte("k"), []byte("v"))
-		s.Append(b, "order-2", event.AtVersion(1), some("B", 3))
-		s.Append(b, "order-1", event.AnyVersion, some("C", 1))
+		s.AppendTo(b, "order-2", event.AtVersion(1), some("B", 3))
+		s.AppendTo(b, "order-1", event.AnyVersion, some("C", 1))
 		r, err := log.Commit(t.Context(), b)
 		if err != nil {
 			t.Fatal(err)
@@ -173,8 +173,8 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 
 		// One expectation that does not hold: nothing at all is written.
 		b.Reset()
-		s.Append(b, "order-3", event.NoStream, some("A", 1))
-		s.Expect(b, "order-1", event.AtVersion(2))
+		s.AppendTo(b, "order-3", event.NoStream, some("A", 1))
+		s.ExpectTo(b, "order-1", event.AtVersion(2))
 		_, err = log.Commit(t.Context(), b)
 		var conflict *event.ConflictError
 		if !errors.As(err, &conflict) || conflict.Stream != "order-1" || conflict.Expected != 2 || conflict.Actual != 3 || !errors.Is(err, mainstem.ErrConflict) {
@@ -189,7 +189,7 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 
 		// The log's Commit returns a Conflict for StreamExists too; Write and Do return NotFound.
 		b.Reset()
-		s.Append(b, "order-3", event.StreamExists, some("A", 1))
+		s.AppendTo(b, "order-3", event.StreamExists, some("A", 1))
 		_, err = log.Commit(t.Context(), b)
 		if !errors.As(err, &conflict) || conflict.Stream != "order-3" || conflict.Expected != event.StreamExists {
 			t.Fatalf("conflict %v", err)
@@ -298,13 +298,13 @@ func TestAppendRefuses(t *testing.T) {
 	}
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		for name, c := range cases {
-			_, err := s.Write(t.Context(), c.stream, event.AnyVersion, c.events)
+			_, err := s.Append(t.Context(), c.stream, event.AnyVersion, c.events)
 			if !errors.Is(err, mainstem.ErrInvalid) {
 				t.Errorf("%s: write returned %v: want Invalid", name, err)
 			}
 			b := mainstem.NewBatch()
-			s.Append(b, "order-1", event.AnyVersion, some("A", 1))
-			s.Append(b, c.stream, event.AnyVersion, c.events)
+			s.AppendTo(b, "order-1", event.AnyVersion, some("A", 1))
+			s.AppendTo(b, c.stream, event.AnyVersion, c.events)
 			if _, err := log.Commit(t.Context(), b); !errors.Is(err, mainstem.ErrInvalid) {
 				t.Errorf("%s: commit returned %v: want Invalid", name, err)
 			}
@@ -319,7 +319,7 @@ func TestMaxEventBytes(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, _ *event.Store) {
 		s := open(t, log, &event.Options{MaxEventBytes: 10})
 		write(t, s, "order-1", event.AnyVersion, []event.Event{{Type: "A", Data: make([]byte, 10)}})
-		_, err := s.Write(t.Context(), "order-1", event.AnyVersion, []event.Event{{Type: "A"}, {Type: "B", Data: make([]byte, 11)}})
+		_, err := s.Append(t.Context(), "order-1", event.AnyVersion, []event.Event{{Type: "A"}, {Type: "B", Data: make([]byte, 11)}})
 		if !errors.Is(err, event.ErrTooLarge) || !errors.Is(err, mainstem.ErrInvalid) {
 			t.Fatalf("error %v: want ErrTooLarge, Invalid", err)
 		}
@@ -407,7 +407,7 @@ func TestReadsCreateNothing(t *testing.T) {
 		if done, err := s.Scavenge(ctx); err != nil || done != (event.Scavenged{}) {
 			t.Fatalf("scavenged %+v, %v", done, err)
 		}
-		if _, err := s.Write(ctx, "order-1", event.AtVersion(7), some("A", 1)); !errors.Is(err, mainstem.ErrConflict) {
+		if _, err := s.Append(ctx, "order-1", event.AtVersion(7), some("A", 1)); !errors.Is(err, mainstem.ErrConflict) {
 			t.Fatalf("write: %v", err)
 		}
 		if err := s.Drop(ctx); err != nil {

@@ -133,7 +133,7 @@ type bareWriter struct {
 func (b *bench) bareWriter(evs []event.Event) *bareWriter {
 	// The store itself says what it writes.
 	batch := mainstem.NewBatch()
-	b.s.Append(batch, "x", event.AnyVersion, evs)
+	b.s.AppendTo(batch, "x", event.AnyVersion, evs)
 	w := &bareWriter{b: b}
 	for _, wr := range batch.Writes() {
 		wr.Space = "bare"
@@ -154,7 +154,7 @@ func (w *bareWriter) commit(key string) {
 }
 
 func (b *bench) write(stream string, expected event.Expected, evs []event.Event) {
-	_, err := b.s.Write(context.Background(), stream, expected, evs)
+	_, err := b.s.Append(context.Background(), stream, expected, evs)
 	b.must(err)
 }
 
@@ -195,7 +195,7 @@ func BenchmarkAppend(b *testing.B) {
 		onEach(b, false, func(b *bench) {
 			evs := []event.Event{small}
 			b.write("archived-1", event.NoStream, evs)
-			do(b.B, b.s, func(batch *mainstem.Batch) { b.s.Archive(batch, "archived-1") })
+			do(b.B, b.s, func(batch *mainstem.Batch) { b.s.ArchiveTo(batch, "archived-1") })
 			w := b.bareWriter(evs)
 			b.turns(1,
 				func(i int) { b.write("bench-"+strconv.Itoa(i), event.AnyVersion, evs) },

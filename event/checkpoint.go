@@ -24,7 +24,7 @@ type Checkpoint struct {
 	Position mainstem.Position
 	Updated  time.Time
 	// Owner is the instance that wrote the checkpoint, such as "web-1 pid 4711 #2": host,
-	// process, and which subscription of the process. Empty after [Store.SetCheckpoint].
+	// process, and which subscription of the process. Empty after [Store.SetCheckpointTo].
 	Owner string
 }
 
@@ -121,12 +121,12 @@ func (s *Store) Checkpoints(ctx context.Context) iter.Seq2[Checkpoint, error] {
 	}
 }
 
-// SetCheckpoint moves the checkpoint of the subscription called name, as part of
+// SetCheckpointTo moves the checkpoint of the subscription called name, as part of
 // b: back to 0 to handle everything again, in the same batch that empties what was
 // built, or forward to pass over what cannot be handled. A running instance notices
 // at its next commit, whose batch is then not written: it goes on from the new position,
 // or ends with [ErrCheckpointMoved] if it is exclusive (see [SubscribeOptions]).
-func (s *Store) SetCheckpoint(b *mainstem.Batch, name string, position mainstem.Position) {
+func (s *Store) SetCheckpointTo(b *mainstem.Batch, name string, position mainstem.Position) {
 	if err := checkSubscription("set checkpoint", name); err != nil {
 		b.Fail(err)
 		return
@@ -134,9 +134,9 @@ func (s *Store) SetCheckpoint(b *mainstem.Batch, name string, position mainstem.
 	s.writeCheckpoint(b, []byte(name), position, nil, "")
 }
 
-// DeleteCheckpoint removes the checkpoint of the subscription called name, as part
-// of b: it starts anew. For running instances it is as [Store.SetCheckpoint].
-func (s *Store) DeleteCheckpoint(b *mainstem.Batch, name string) {
+// DeleteCheckpointTo removes the checkpoint of the subscription called name, as part
+// of b: it starts anew. For running instances it is as [Store.SetCheckpointTo].
+func (s *Store) DeleteCheckpointTo(b *mainstem.Batch, name string) {
 	if err := checkSubscription("delete checkpoint", name); err != nil {
 		b.Fail(err)
 		return

@@ -13,13 +13,13 @@
 //	orders, err := event.Open(log, "orders", nil)
 //
 //	b := mainstem.NewBatch()
-//	users.Put(b, "7", user) // any other view of the same log
-//	orders.Append(b, "order-42", event.AtVersion(3), evs)
+//	users.PutTo(b, "7", user) // any other view of the same log
+//	orders.AppendTo(b, "order-42", event.AtVersion(3), evs)
 //	receipt, err := log.Commit(ctx, b)
 //
 // Calls that take a batch write when the batch is committed, together with all
 // else in it, across stores, views and streams. [Store.Do] commits one of them at
-// once. [Store.Write] is the immediate form of Append.
+// once. [Store.Append] is the immediate form of Append.
 //
 // # Guarantees
 //
@@ -36,7 +36,7 @@
 // its Durability, Write and Do by [Options.Durability], subscriptions by
 // [SubscribeOptions].
 //
-// Idempotence: see [Store.Write].
+// Idempotence: see [Store.Append].
 //
 // Exactly once: what a subscription's handler writes into its batch and the
 // checkpoint are one commit, which succeeds only if the checkpoint is where this

@@ -14,7 +14,7 @@ var (
 	ErrTooLarge = errors.New("event too large")
 	// ErrCheckpointMoved is in the chain of the Conflict error with which an exclusive
 	// subscription ends when its checkpoint was moved, by another instance or by
-	// [Store.SetCheckpoint]; see [SubscribeOptions.Exclusive].
+	// [Store.SetCheckpointTo]; see [SubscribeOptions.Exclusive].
 	ErrCheckpointMoved = errors.New("the checkpoint was moved by another instance of the subscription")
 )
 
@@ -79,7 +79,7 @@ func (e *SealedError) Error() string {
 func (e *SealedError) Unwrap() error { return e.cause }
 
 // Explain turns the error of a Commit of a batch that this store wrote into the
-// error that [Store.Write] and [Store.Do] return: NotFound for a stream that
+// error that [Store.Append] and [Store.Do] return: NotFound for a stream that
 // [StreamExists] did not find, and otherwise what Commit itself returns on every engine
 // (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], or the error as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {

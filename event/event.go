@@ -15,10 +15,10 @@ const (
 	MaxCustom = 200 // entries in Metadata.Custom
 )
 
-// Event is something that happened, as it is given to [Store.Append].
+// Event is something that happened, as it is given to [Store.AppendTo].
 type Event struct {
 	// ID identifies the event. Appending gives an event without one a new one.
-	// Choose it yourself, with [NewID], to make a retry safe; see [Store.Write].
+	// Choose it yourself, with [NewID], to make a retry safe; see [Store.Append].
 	ID ID
 	// Type names what happened: "OrderPlaced". 1 to [MaxType] bytes of UTF-8. Types
 	// that begin with $ are reserved.

@@ -19,14 +19,14 @@ func Example() {
 		panic(err)
 	}
 
-	a, err := orders.Write(ctx, "order-42", event.NoStream, []event.Event{
+	a, err := orders.Append(ctx, "order-42", event.NoStream, []event.Event{
 		{Type: "OrderPlaced", Data: []byte(`{"total":99.99}`), Metadata: event.Metadata{UserID: "ann"}},
 		{Type: "OrderPaid"},
 	})
 	fmt.Println("versions", a.First, "to", a.Last, err)
 
 	// Somebody who has seen version 1 only is told so.
-	_, err = orders.Write(ctx, "order-42", event.AtVersion(1), []event.Event{{Type: "OrderCancelled"}})
+	_, err = orders.Append(ctx, "order-42", event.AtVersion(1), []event.Event{{Type: "OrderCancelled"}})
 	var conflict *event.ConflictError
 	fmt.Println(errors.As(err, &conflict), conflict.Actual)
 
@@ -45,15 +45,15 @@ func Example() {
 
 // One commit appends to two streams and changes a table of another view: all of
 // it becomes true, or nothing.
-func ExampleStore_Append() {
+func ExampleStore_AppendTo() {
 	ctx := context.Background()
 	log := model.New(nil)
 	defer log.Close()
 	orders, _ := event.Open(log, "orders", nil)
 
 	b := mainstem.NewBatch()
-	orders.Append(b, "order-42", event.NoStream, []event.Event{{Type: "OrderPlaced"}, {Type: "OrderPaid"}})
-	orders.Append(b, "customer-7", event.AnyVersion, []event.Event{{Type: "CustomerOrdered"}})
+	orders.AppendTo(b, "order-42", event.NoStream, []event.Event{{Type: "OrderPlaced"}, {Type: "OrderPaid"}})
+	orders.AppendTo(b, "customer-7", event.AnyVersion, []event.Event{{Type: "CustomerOrdered"}})
 	b.Ensure("totals", mainstem.Policy{History: 1})
 	b.Put("totals", []byte("customer-7"), []byte("99.99"))
 	receipt, err := log.Commit(ctx, b)
@@ -82,7 +82,7 @@ func ExampleStore_Subscribe() {
 	}
 	defer sub.Close()
 
-	a, _ := orders.Write(ctx, "order-42", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
+	a, _ := orders.Append(ctx, "order-42", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
 	err = sub.WaitFor(ctx, a.LastPosition) // read your own writes
 	rec, _ := log.Get(ctx, "last", []byte("order-42"))
 	fmt.Println(string(rec.Value), err)
@@ -96,10 +96,10 @@ func ExampleStore_LoadState() {
 	orders, _ := event.Open(log, "orders", nil)
 
 	b := mainstem.NewBatch()
-	orders.Append(b, "order-42", event.NoStream, []event.Event{{Type: "A"}, {Type: "B"}, {Type: "C"}})
-	orders.SaveSnapshot(b, event.Snapshot{Stream: "order-42", Version: 3, Data: []byte("state after C")})
+	orders.AppendTo(b, "order-42", event.NoStream, []event.Event{{Type: "A"}, {Type: "B"}, {Type: "C"}})
+	orders.SaveSnapshotTo(b, event.Snapshot{Stream: "order-42", Version: 3, Data: []byte("state after C")})
 	log.Commit(ctx, b)
-	orders.Write(ctx, "order-42", event.AtVersion(3), []event.Event{{Type: "D"}})
+	orders.Append(ctx, "order-42", event.AtVersion(3), []event.Event{{Type: "D"}})
 
 	state, err := orders.LoadState(ctx, "order-42", 0)
 	fmt.Printf("%s, then %d event: version %d, %v\n", state.Snapshot.Data, len(state.Events), state.Version, err)
@@ -111,9 +111,9 @@ func ExampleStore_Feed() {
 	log := model.New(nil)
 	defer log.Close()
 	orders, _ := event.Open(log, "orders", nil)
-	orders.Write(ctx, "order-1", event.NoStream, []event.Event{{Type: "OrderPlaced"}, {Type: "OrderPaid"}})
-	orders.Write(ctx, "customer-7", event.NoStream, []event.Event{{Type: "CustomerOrdered"}})
-	orders.Write(ctx, "order-2", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
+	orders.Append(ctx, "order-1", event.NoStream, []event.Event{{Type: "OrderPlaced"}, {Type: "OrderPaid"}})
+	orders.Append(ctx, "customer-7", event.NoStream, []event.Event{{Type: "CustomerOrdered"}})
+	orders.Append(ctx, "order-2", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
 
 	for ev, err := range orders.Feed(ctx, &event.FeedOptions{Filter: event.Filter{Category: "order", Types: []string{"OrderPlaced"}}}) {
 		fmt.Println(ev.Position, ev.Stream, ev.Type, err)
@@ -128,11 +128,11 @@ func ExampleStore_Do() {
 	log := model.New(nil)
 	defer log.Close()
 	orders, _ := event.Open(log, "orders", nil)
-	orders.Write(ctx, "order-1", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
+	orders.Append(ctx, "order-1", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
 
-	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.Archive(b, "order-1") })
+	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.ArchiveTo(b, "order-1") })
 	fmt.Println(err)
-	_, err = orders.Write(ctx, "order-1", event.AnyVersion, []event.Event{{Type: "OrderPaid"}})
+	_, err = orders.Append(ctx, "order-1", event.AnyVersion, []event.Event{{Type: "OrderPaid"}})
 	fmt.Println(err)
 	// Output:
 	// <nil>

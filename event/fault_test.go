@@ -125,7 +125,7 @@ func TestWriteThroughFaults(t *testing.T) {
 					expected = event.AnyVersion
 				}
 				for {
-					a, err := faulty.Write(t.Context(), stream, expected, evs)
+					a, err := faulty.Append(t.Context(), stream, expected, evs)
 					if err == nil {
 						wantEqual(t, stream, a.First, 2*i+1)
 						break

@@ -22,7 +22,7 @@ type Filter struct {
 	// committed after the feed was opened are always there, because a stream that is
 	// archived gets none.
 	Archived bool `json:"archived,omitempty"`
-	// Deletions includes the tombstones that [Store.Delete] and [Store.Tombstone]
+	// Deletions includes the tombstones that [Store.DeleteTo] and [Store.TombstoneTo]
 	// leave, as events of type [TypeDeleted] without ID and data, whatever Types says.
 	Deletions bool `json:"deletions,omitempty"`
 }

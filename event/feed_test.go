@@ -28,8 +28,8 @@ func TestFeedSelects(t *testing.T) {
 		write(t, s, "order", event.NoStream, some("A", 1))
 		write(t, s, "orders-1", event.NoStream, some("A", 1))
 		write(t, s, "order-2", event.NoStream, some("B", 2))
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "user-1", 1) })
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "orders-1") })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "user-1", 1) })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "orders-1") })
 		write(t, open2(t, log), "order-1", event.NoStream, some("A", 1)) // another store
 		cases := []struct {
 			name string
@@ -107,7 +107,7 @@ func TestPagesFollowEachOther(t *testing.T) {
 func TestFeedFollowsThroughArchiving(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 1))
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		ctx, cancel := context.WithCancel(within(t))
 		defer cancel()
 		seen := make(chan string)
@@ -178,8 +178,8 @@ func TestFeedNeverSkips(t *testing.T) {
 			wg.Go(func() {
 				for range batches {
 					b := mainstem.NewBatch()
-					s.Append(b, fmt.Sprintf("own-%d", w), event.AnyVersion, some("A", size/2))
-					s.Append(b, "shared-1", event.AnyVersion, some("B", size/2))
+					s.AppendTo(b, fmt.Sprintf("own-%d", w), event.AnyVersion, some("A", size/2))
+					s.AppendTo(b, "shared-1", event.AnyVersion, some("B", size/2))
 					if _, err := log.Commit(ctx, b); err != nil {
 						t.Error(err)
 						return

@@ -38,20 +38,20 @@ func TestPersistedBytes(t *testing.T) {
 	}
 	custom := map[string]string{"source": "web", "$schema_version": "2", "a": ""}
 	_, err = s.Do(t.Context(), func(b *mainstem.Batch) {
-		s.Append(b, "order-1", NoStream, []Event{
+		s.AppendTo(b, "order-1", NoStream, []Event{
 			{Type: "Plain"},
 			{Type: "Full", Data: []byte("data"), ContentType: "text/plain", Metadata: Metadata{"corr", "cause", "user", "tenant", custom}},
 		})
-		s.SaveSnapshot(b, Snapshot{Stream: "order-1", Version: 2, Type: "state/1", Data: []byte("state")})
-		s.SetSettings(b, "order-1", Settings{MaxCount: 10, MaxAge: time.Hour, Custom: map[string]string{"k": "v"}})
+		s.SaveSnapshotTo(b, Snapshot{Stream: "order-1", Version: 2, Type: "state/1", Data: []byte("state")})
+		s.SetSettingsTo(b, "order-1", Settings{MaxCount: 10, MaxAge: time.Hour, Custom: map[string]string{"k": "v"}})
 		s.writeCheckpoint(b, []byte("sub"), 17, (&Filter{Category: "order", Types: []string{"A", "B"}, Streams: []string{"s"}, Archived: true, Deletions: true}).save(), "host pid 1 #1")
-		s.SetCheckpoint(b, "plain", 18)
+		s.SetCheckpointTo(b, "plain", 18)
 		s.park(b, Parked{Subscription: "sub", Stream: "order-1", Version: 2, Position: 258, Attempts: 5, Reason: "no"})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, "order-1"); s.Tombstone(b, "order-2", AnyVersion) }); err != nil {
+	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1"); s.TombstoneTo(b, "order-2", AnyVersion) }); err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder

@@ -83,7 +83,7 @@ func identified(evs []event.Event) []event.Event {
 
 func write(t testing.TB, s *event.Store, stream string, expected event.Expected, evs []event.Event) event.Appended {
 	t.Helper()
-	a, err := s.Write(t.Context(), stream, expected, evs)
+	a, err := s.Append(t.Context(), stream, expected, evs)
 	if err != nil {
 		t.Fatalf("write %d events to %s: %v", len(evs), stream, err)
 	}

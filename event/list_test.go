@@ -46,11 +46,11 @@ func TestStreams(t *testing.T) {
 			write(t, s, stream, event.NoStream, some("A", 2))
 		}
 		do(t, s, func(b *mainstem.Batch) {
-			s.Archive(b, "order-3")
-			s.Delete(b, "user-2", event.AnyVersion)
-			s.Forget(b, "user-3")
+			s.ArchiveTo(b, "order-3")
+			s.DeleteTo(b, "user-2", event.AnyVersion)
+			s.ForgetTo(b, "user-3")
 		})
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "never-1", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "never-1", event.AnyVersion) })
 		for _, c := range cases {
 			if got := names(collect(t, s.Streams(t.Context(), &c.o))); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %q: want %q", c.name, got, c.want)

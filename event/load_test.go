@@ -66,7 +66,7 @@ func TestLoadSelects(t *testing.T) {
 func TestLoadAfterDelete(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", 3) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", 3) })
 		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
 		write(t, s, "order-1", event.NoStream, some("B", 3))
 		for _, o := range []event.LoadOptions{{}, {Limit: 3}, {From: 4}, {Limit: 3, From: 2}} {
@@ -149,7 +149,7 @@ func TestEventsFollow(t *testing.T) {
 		wantEqual(t, "second", <-seen, 3)
 		write(t, s, "order-1", 3, some("A", 1))
 		wantEqual(t, "third", <-seen, 4)
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", 4) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", 4) })
 		write(t, s, "order-1", event.NoStream, some("A", 1))
 		wantEqual(t, "after the tombstone", <-seen, 6)
 		cancel()
@@ -214,18 +214,18 @@ func TestStreamInfo(t *testing.T) {
 			!in.Created.Equal(a.Time) || !in.Updated.Equal(b.Time) || in.Stream != "order-1" {
 			t.Fatalf("info %+v", in)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 4) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 4) })
 		if in = info("order-1"); in.Version != 5 || in.First != 4 || in.Count != 2 || !in.Created.Equal(b.Time) {
 			t.Fatalf("truncated: info %+v", in)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		if in = info("order-1"); in.Version != 5 || in.Count != 2 || in.Seal != event.Archived {
 			t.Fatalf("archived: info %+v", in)
 		}
 		if err := s.Unarchive(t.Context(), "order-1"); err != nil {
 			t.Fatal(err)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", 5) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", 5) })
 		if in = info("order-1"); in.Version != 6 || in.First != 0 || in.Count != 0 || !in.Deleted || in.Seal != event.NotSealed {
 			t.Fatalf("deleted: info %+v", in)
 		}
@@ -233,11 +233,11 @@ func TestStreamInfo(t *testing.T) {
 		if in = info("order-1"); in.Version != 8 || in.First != 7 || in.Count != 2 || in.Deleted {
 			t.Fatalf("in its second life: info %+v", in)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-1", 8) })
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "order-1", 8) })
 		if in = info("order-1"); in.Version != 9 || in.Count != 0 || !in.Deleted || in.Seal != event.Tombstoned {
 			t.Fatalf("tombstoned: info %+v", in)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "never", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "never", event.AnyVersion) })
 		if in = info("never"); in.Version != 0 || !in.Deleted || in.Seal != event.Tombstoned {
 			t.Fatalf("tombstoned without events: info %+v", in)
 		}

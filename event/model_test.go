@@ -117,7 +117,7 @@ func (m *machine) Write(t *rapid.T) {
 		ids[i] = evs[i].ID
 	}
 	want := m.stream(name).meets(expected)
-	a, err := m.s.Write(t.Context(), name, expected, evs)
+	a, err := m.s.Append(t.Context(), name, expected, evs)
 	is(t, "write", err, want)
 	if err != nil {
 		return
@@ -126,7 +126,7 @@ func (m *machine) Write(t *rapid.T) {
 	if a.First != first || a.Last != last || a.Duplicate {
 		t.Fatalf("wrote %+v: want versions %d to %d", a, first, last)
 	}
-	again, err := m.s.Write(t.Context(), name, expected, evs)
+	again, err := m.s.Append(t.Context(), name, expected, evs)
 	if err != nil || !again.Duplicate || again.First != first || again.Last != last || again.FirstPosition != a.FirstPosition || again.LastPosition != a.LastPosition {
 		t.Fatalf("wrote again %+v, %v: want %+v", again, err, a)
 	}
@@ -140,8 +140,8 @@ func (m *machine) Batch(t *rapid.T) {
 	ids := []event.ID{event.NewID()}
 	evs := []event.Event{{ID: ids[0], Type: "T"}}
 	b := mainstem.NewBatch()
-	m.s.Append(b, one, e1, evs)
-	m.s.Append(b, two, e2, evs)
+	m.s.AppendTo(b, one, e1, evs)
+	m.s.AppendTo(b, two, e2, evs)
 	r, err := m.log.Commit(t.Context(), b)
 	err = m.s.Explain(t.Context(), err)
 	w1, w2 := m.stream(one).meets(e1), m.stream(two).meets(e2)
@@ -166,7 +166,7 @@ func (m *machine) Batch(t *rapid.T) {
 func (m *machine) Delete(t *rapid.T) {
 	name := m.name(t)
 	expected := m.expected(t, name)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.Delete(b, name, expected) })
+	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.DeleteTo(b, name, expected) })
 	is(t, "delete", err, m.stream(name).meets(expected))
 	if err == nil {
 		m.stream(name).purge()
@@ -177,7 +177,7 @@ func (m *machine) Truncate(t *rapid.T) {
 	name := m.name(t)
 	st := m.stream(name)
 	before := mainstem.Version(rapid.Uint64Range(1, uint64(st.version)+1).Draw(t, "before"))
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.Truncate(b, name, before) })
+	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.TruncateTo(b, name, before) })
 	is(t, "truncate", err, st.meets(event.AnyVersion))
 	if err != nil {
 		return
@@ -194,7 +194,7 @@ func (m *machine) Truncate(t *rapid.T) {
 
 func (m *machine) Archive(t *rapid.T) {
 	name := m.name(t)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.Archive(b, name) })
+	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.ArchiveTo(b, name) })
 	is(t, "archive", err, m.stream(name).meets(event.StreamExists))
 	if err == nil {
 		m.stream(name).seal = event.Archived
@@ -220,7 +220,7 @@ func (m *machine) Tombstone(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
 		t.Skip("a tombstone ends the stream: rarely")
 	}
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.Tombstone(b, name, event.AnyVersion) })
+	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.TombstoneTo(b, name, event.AnyVersion) })
 	is(t, "tombstone", err, nil)
 	m.stream(name).purge()
 	m.stream(name).seal = event.Tombstoned
@@ -228,7 +228,7 @@ func (m *machine) Tombstone(t *rapid.T) {
 
 func (m *machine) Forget(t *rapid.T) {
 	name := m.name(t)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.Forget(b, name) })
+	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.ForgetTo(b, name) })
 	is(t, "forget", err, nil)
 	st := m.stream(name)
 	st.purge()

@@ -128,10 +128,10 @@ func (s *Store) Parked(ctx context.Context, name string) iter.Seq2[Parked, error
 	}
 }
 
-// Unpark removes p from the parked events as part of b, whose other writes may be
+// UnparkTo removes p from the parked events as part of b, whose other writes may be
 // what handles it. The batch conflicts if somebody else removed p first: each
 // parked event is dealt with once.
-func (s *Store) Unpark(b *mainstem.Batch, p Parked) {
+func (s *Store) UnparkTo(b *mainstem.Batch, p Parked) {
 	if err := checkSubscription("unpark", p.Subscription); err != nil {
 		b.Fail(err)
 		return
@@ -175,7 +175,7 @@ func (s *Store) retryParked(ctx context.Context, p Parked, handler Handler) (boo
 		failure = protect(func() error { return handler(ctx, b, evs[0]) })
 	}
 	if failure == nil {
-		s.Unpark(b, p)
+		s.UnparkTo(b, p)
 		_, failure = s.log.Commit(ctx, b)
 	}
 	switch {

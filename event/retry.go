@@ -45,7 +45,7 @@ func (s *Store) recover(ctx context.Context, stream string, expected Expected, e
 	return a, nil
 }
 
-// find looks for events where a Write that expected an exact version, or no
+// find looks for events where an Append that expected an exact version, or no
 // stream, must have put them. The result is zero if they are not there.
 func (s *Store) find(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	a := Appended{Stream: stream, Duplicate: true}

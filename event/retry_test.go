@@ -55,7 +55,7 @@ func TestRetryIsFoundInTheStream(t *testing.T) {
 		evs := identified(some("A", 3))
 		append3 := func(stream string, expected event.Expected) event.Appended {
 			b := mainstem.NewBatch() // without an ID
-			s.Append(b, stream, expected, evs)
+			s.AppendTo(b, stream, expected, evs)
 			r, err := log.Commit(t.Context(), b)
 			if err != nil {
 				t.Fatal(err)
@@ -72,21 +72,21 @@ func TestRetryIsFoundInTheStream(t *testing.T) {
 		sameAs(t, write(t, s, "order-2", 4, evs), first)
 
 		// After a deletion the stream begins anew, behind the tombstone.
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) })
 		evs = identified(some("B", 3))
 		first = append3("order-1", event.NoStream)
 		wantEqual(t, "first version of the second life", first.First, 5)
 		sameAs(t, write(t, s, "order-1", event.NoStream, evs), first)
 
 		// An archived stream accepts nothing, but what it holds was accepted.
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-2") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-2") })
 		sameAs(t, write(t, s, "order-2", 4, identifiedLike(t, s, "order-2", 5, 3)), event.Appended{
 			Stream: "order-2", First: 5, Last: 7,
 			FirstPosition: load(t, s, "order-2", nil)[4].Position, LastPosition: load(t, s, "order-2", nil)[6].Position,
 			Time: load(t, s, "order-2", nil)[6].Time,
 		})
 		var sealed *event.SealedError
-		if _, err := s.Write(t.Context(), "order-2", 8, identified(some("C", 1))); !errors.As(err, &sealed) || sealed.Seal != event.Archived {
+		if _, err := s.Append(t.Context(), "order-2", 8, identified(some("C", 1))); !errors.As(err, &sealed) || sealed.Seal != event.Archived {
 			t.Fatalf("write to an archived stream: %v", err)
 		}
 	})
@@ -109,7 +109,7 @@ func TestRetryThatIsNone(t *testing.T) {
 		conflict := func(what string, expected event.Expected, evs []event.Event) {
 			t.Helper()
 			var e *event.ConflictError
-			if _, err := s.Write(t.Context(), "order-1", expected, evs); !errors.As(err, &e) || e.Actual != 5 || e.Expected != expected {
+			if _, err := s.Append(t.Context(), "order-1", expected, evs); !errors.As(err, &e) || e.Actual != 5 || e.Expected != expected {
 				t.Fatalf("%s: %v: want a conflict with version 5", what, err)
 			}
 		}
@@ -140,7 +140,7 @@ func TestRetryAfterRemoval(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		evs := identified(some("A", 3))
 		first := write(t, s, "order-1", event.AnyVersion, evs)
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) })
 		sameAs(t, write(t, s, "order-1", event.AnyVersion, evs), first)
 		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
 	})

@@ -62,24 +62,24 @@ func (s *Store) everSealed(ctx context.Context) (bool, error) {
 	return info.Last > 0, nil
 }
 
-// Delete removes all events of stream as part of b, if it meets the expectation,
+// DeleteTo removes all events of stream as part of b, if it meets the expectation,
 // and leaves a tombstone, which takes a version: after five events, the tombstone
 // is version 6 and the next event 7. The stream counts as missing ([NoStream]
 // holds) and may be appended to again. Its snapshots go too; its settings stay.
 // Feeds lose the events; those that ask for [Filter.Deletions] see the
 // tombstone. Deleting a stream without events does nothing. There is no way back;
-// [Store.Archive] is the one that has.
-func (s *Store) Delete(b *mainstem.Batch, stream string, expected Expected) {
+// [Store.ArchiveTo] is the one that has.
+func (s *Store) DeleteTo(b *mainstem.Batch, stream string, expected Expected) {
 	if !s.edit(b, "delete", stream, expected) {
 		return
 	}
 	s.purge(b, []byte(stream))
 }
 
-// Tombstone deletes stream like [Store.Delete], together with its settings, and
+// TombstoneTo deletes stream like [Store.DeleteTo], together with its settings, and
 // forbids further events without end, also if the stream never had any. An archived
 // stream may be tombstoned.
-func (s *Store) Tombstone(b *mainstem.Batch, stream string, expected Expected) {
+func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("tombstone", stream, expected); err != nil {
 		b.Fail(err)
 		return
@@ -94,11 +94,11 @@ func (s *Store) Tombstone(b *mainstem.Batch, stream string, expected Expected) {
 	b.Put(s.spaces.seals, key, []byte(Tombstoned.String()))
 }
 
-// Truncate removes the events of stream with versions below before. Versions do
+// TruncateTo removes the events of stream with versions below before. Versions do
 // not change, whatever is left; truncating all of them leaves a stream that counts
 // as missing and goes on with the next version. A version more than one beyond the
 // newest is refused by the log.
-func (s *Store) Truncate(b *mainstem.Batch, stream string, before mainstem.Version) {
+func (s *Store) TruncateTo(b *mainstem.Batch, stream string, before mainstem.Version) {
 	if before == 0 {
 		b.Fail(invalid("truncate", "stream %.60q: before version 0: want at least 1", stream))
 		return
@@ -108,11 +108,11 @@ func (s *Store) Truncate(b *mainstem.Batch, stream string, before mainstem.Versi
 	}
 }
 
-// Archive closes stream as part of b: it accepts no events, and lists and feeds
+// ArchiveTo closes stream as part of b: it accepts no events, and lists and feeds
 // leave it out unless they are asked to include it. Load, Events, StreamInfo and
 // snapshots go on as before. The stream must have events, and must not be sealed
 // already. The cost does not depend on the length of the stream.
-func (s *Store) Archive(b *mainstem.Batch, stream string) {
+func (s *Store) ArchiveTo(b *mainstem.Batch, stream string) {
 	if !s.edit(b, "archive", stream, StreamExists) {
 		return
 	}
@@ -145,11 +145,11 @@ func (s *Store) Unarchive(ctx context.Context, stream string) error {
 	return err
 }
 
-// Forget removes every trace of stream as part of b: events, snapshots, settings
+// ForgetTo removes every trace of stream as part of b: events, snapshots, settings
 // and seal, so that readers and feeds find nothing, not even a tombstone. It works on
 // sealed streams too. The stream may be used again; its versions do not repeat.
-// Erasing single events is [Store.Rewrite].
-func (s *Store) Forget(b *mainstem.Batch, stream string) {
+// Erasing single events is [Store.RewriteTo].
+func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	if err := checkStream("forget", stream); err != nil {
 		b.Fail(err)
 		return
@@ -166,12 +166,12 @@ func (s *Store) Forget(b *mainstem.Batch, stream string) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.seals, Key: key})
 }
 
-// Rewrite replaces type, data and metadata of the event of stream at version, for
+// RewriteTo replaces type, data and metadata of the event of stream at version, for
 // redaction and for the encryption of what is there. Version, position and time stay;
 // ev must carry the ID of the event, which stays too. It works on archived streams.
 // Snapshots and whatever was built from the event are the caller's to renew. The
 // log answers NotFound if there is no such event.
-func (s *Store) Rewrite(b *mainstem.Batch, stream string, version mainstem.Version, ev Event) {
+func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Version, ev Event) {
 	err := checkStream("rewrite", stream)
 	if err == nil {
 		err = ev.check("rewrite", 0, s.opts.MaxEventBytes)

@@ -20,21 +20,21 @@ func refused(t *testing.T, s *event.Store, log mainstem.Log, stream string, seal
 		}
 	}
 	for _, expected := range []event.Expected{event.AnyVersion, event.NoStream, event.StreamExists, 1} {
-		_, err := s.Write(t.Context(), stream, expected, some("A", 1))
+		_, err := s.Append(t.Context(), stream, expected, some("A", 1))
 		check("write", err)
 	}
-	_, err := s.Write(t.Context(), stream, event.NoStream, identified(some("A", 1)))
+	_, err := s.Append(t.Context(), stream, event.NoStream, identified(some("A", 1)))
 	check("write with an ID", err)
 	b := mainstem.NewBatch()
-	s.Append(b, "free-1", event.AnyVersion, some("A", 1))
-	s.Append(b, stream, event.AnyVersion, some("A", 1))
+	s.AppendTo(b, "free-1", event.AnyVersion, some("A", 1))
+	s.AppendTo(b, stream, event.AnyVersion, some("A", 1))
 	_, err = log.Commit(t.Context(), b)
 	check("append", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, stream, event.AnyVersion) })
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, stream, event.AnyVersion) })
 	check("delete", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, stream, 1) })
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, stream, 1) })
 	check("truncate", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, stream) })
+	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, stream) })
 	check("archive", err)
 	if n := len(load(t, s, "free-1", nil)); n > 0 {
 		t.Fatalf("a refused batch wrote %d events", n)
@@ -45,9 +45,9 @@ func TestArchive(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
 		write(t, s, "order-2", event.NoStream, some("B", 1))
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, "order-9") })
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "order-9") })
 		wantKind(t, err, mainstem.ErrNotFound)
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		refused(t, s, log, "order-1", event.Archived)
 		wantEqual(t, "events of an archived stream", len(load(t, s, "order-1", nil)), 3)
 		wantEqual(t, "feed without it", len(collect(t, s.Feed(t.Context(), nil))), 1)
@@ -59,7 +59,7 @@ func TestArchive(t *testing.T) {
 		wantKind(t, s.Unarchive(t.Context(), "order-1"), mainstem.ErrNotFound)
 		wantEqual(t, "feed", len(collect(t, s.Feed(t.Context(), nil))), 4)
 		wantEqual(t, "next version", write(t, s, "order-1", 3, some("A", 1)).First, 4)
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		refused(t, s, log, "order-1", event.Archived)
 	})
 }
@@ -68,15 +68,15 @@ func TestTombstone(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
 		do(t, s, func(b *mainstem.Batch) {
-			s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 3})
-			s.SetSettings(b, "order-1", event.Settings{MaxCount: 1})
+			s.SaveSnapshotTo(b, event.Snapshot{Stream: "order-1", Version: 3})
+			s.SetSettingsTo(b, "order-1", event.Settings{MaxCount: 1})
 		})
 		var conflict *event.ConflictError
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Tombstone(b, "order-1", 2) })
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TombstoneTo(b, "order-1", 2) })
 		if !errors.As(err, &conflict) || conflict.Actual != 3 {
 			t.Fatalf("tombstone at a wrong version: %v", err)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-1", 3) })
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "order-1", 3) })
 		refused(t, s, log, "order-1", event.Tombstoned)
 		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
 		_, err = s.Snapshot(t.Context(), "order-1", 0)
@@ -88,26 +88,26 @@ func TestTombstone(t *testing.T) {
 		if err := s.Unarchive(t.Context(), "order-1"); !errors.As(err, &sealed) || sealed.Seal != event.Tombstoned {
 			t.Fatalf("unarchive: %v", err)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-1", event.AnyVersion) }) // again
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "order-1", event.AnyVersion) }) // again
 
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-2", event.NoStream) }) // never written
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "order-2", event.NoStream) }) // never written
 		refused(t, s, log, "order-2", event.Tombstoned)
 
 		write(t, s, "order-3", event.NoStream, some("A", 1))
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-3") })
-		do(t, s, func(b *mainstem.Batch) { s.Tombstone(b, "order-3", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-3") })
+		do(t, s, func(b *mainstem.Batch) { s.TombstoneTo(b, "order-3", event.AnyVersion) })
 		refused(t, s, log, "order-3", event.Tombstoned)
 	})
 }
 
 func TestDelete(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) }) // nothing there: nothing done
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, "order-1", event.StreamExists) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) }) // nothing there: nothing done
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.StreamExists) })
 		wantKind(t, err, mainstem.ErrNotFound)
 		write(t, s, "order-1", event.NoStream, some("A", 5))
-		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 5}) })
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", 5) })
+		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshotTo(b, event.Snapshot{Stream: "order-1", Version: 5}) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", 5) })
 		_, err = s.Snapshot(t.Context(), "order-1", 0)
 		wantKind(t, err, mainstem.ErrNotFound)
 		wantEqual(t, "events", len(load(t, s, "order-1", nil)), 0)
@@ -116,7 +116,7 @@ func TestDelete(t *testing.T) {
 		if len(deletions) != 1 || deletions[0].Type != event.TypeDeleted || deletions[0].Version != 6 || deletions[0].Stream != "order-1" || deletions[0].Data != nil {
 			t.Fatalf("deletions %+v", deletions)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) }) // again: nothing to do
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) }) // again: nothing to do
 		wantEqual(t, "next version", write(t, s, "order-1", event.NoStream, some("B", 1)).First, 7)
 	})
 }
@@ -124,18 +124,18 @@ func TestDelete(t *testing.T) {
 func TestTruncate(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 5))
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 3) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 3) })
 		if got := versions(load(t, s, "order-1", nil)); !slices.Equal(got, []mainstem.Version{3, 4, 5}) {
 			t.Fatalf("versions %v", got)
 		}
 		if got := versions(collect(t, s.Feed(t.Context(), nil))); !slices.Equal(got, []mainstem.Version{3, 4, 5}) {
 			t.Fatalf("versions in the feed %v", got)
 		}
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "order-1", 7) })
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 7) })
 		wantKind(t, err, mainstem.ErrInvalid)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "order-1", 0) })
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 0) })
 		wantKind(t, err, mainstem.ErrInvalid)
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 6) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 6) })
 		_, err = s.StreamInfo(t.Context(), "order-1")
 		wantKind(t, err, mainstem.ErrNotFound)
 		wantEqual(t, "next version", write(t, s, "order-1", event.NoStream, some("B", 1)).First, 6)
@@ -147,11 +147,11 @@ func TestForget(t *testing.T) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
 		write(t, s, "order-2", event.NoStream, some("A", 1))
 		do(t, s, func(b *mainstem.Batch) {
-			s.SaveSnapshot(b, event.Snapshot{Stream: "order-1", Version: 3, Data: []byte("secret")})
-			s.SetSettings(b, "order-1", event.Settings{Custom: map[string]string{"owner": "secret"}})
-			s.Archive(b, "order-1")
+			s.SaveSnapshotTo(b, event.Snapshot{Stream: "order-1", Version: 3, Data: []byte("secret")})
+			s.SetSettingsTo(b, "order-1", event.Settings{Custom: map[string]string{"owner": "secret"}})
+			s.ArchiveTo(b, "order-1")
 		})
-		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ForgetTo(b, "order-1") })
 		all := collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true, Deletions: true}}))
 		if len(all) != 1 || all[0].Stream != "order-2" {
 			t.Fatalf("feed %+v", all)
@@ -169,7 +169,7 @@ func TestForget(t *testing.T) {
 		if a := write(t, s, "order-1", event.NoStream, some("B", 1)); a.First <= 3 {
 			t.Fatalf("version %d was used before", a.First)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "never") })
+		do(t, s, func(b *mainstem.Batch) { s.ForgetTo(b, "never") })
 	})
 }
 
@@ -177,10 +177,10 @@ func TestRewrite(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
 		before := load(t, s, "order-1", nil)
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		ev := before[1].Event
 		ev.Data, ev.Metadata.Custom = []byte("redacted"), map[string]string{"redacted": "yes"}
-		do(t, s, func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 2, ev) })
+		do(t, s, func(b *mainstem.Batch) { s.RewriteTo(b, "order-1", 2, ev) })
 		after := load(t, s, "order-1", nil)
 		wantEqual(t, "data", string(after[1].Data), "redacted")
 		wantEqual(t, "metadata", after[1].Metadata.Custom["redacted"], "yes")
@@ -188,9 +188,9 @@ func TestRewrite(t *testing.T) {
 			t.Fatalf("rewritten %+v: was %+v", after[1], before[1])
 		}
 		wantEqual(t, "in the feed", string(collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true}}))[1].Data), "redacted")
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 9, ev) })
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.RewriteTo(b, "order-1", 9, ev) })
 		wantKind(t, err, mainstem.ErrNotFound)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Rewrite(b, "order-1", 2, event.Event{Type: "A"}) })
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.RewriteTo(b, "order-1", 2, event.Event{Type: "A"}) })
 		wantKind(t, err, mainstem.ErrInvalid)
 	})
 }
@@ -202,15 +202,15 @@ func TestSettingsAndScavenge(t *testing.T) {
 		}
 		waitForClock(t, log)
 		do(t, s, func(b *mainstem.Batch) {
-			s.SetSettings(b, "count-1", event.Settings{MaxCount: 2, Custom: map[string]string{"k": "v"}})
-			s.SetSettings(b, "age-1", event.Settings{MaxAge: 1})
-			s.SetSettings(b, "free-1", event.Settings{Custom: map[string]string{"k": "v"}})
-			s.SetSettings(b, "small-1", event.Settings{MaxCount: 5})
-			s.SetSettings(b, "gone-1", event.Settings{MaxCount: 1})
-			s.Delete(b, "gone-1", event.AnyVersion)
-			s.SetSettings(b, "never-1", event.Settings{MaxCount: 1})
-			s.SetSettings(b, "shut-1", event.Settings{MaxCount: 1})
-			s.Archive(b, "shut-1")
+			s.SetSettingsTo(b, "count-1", event.Settings{MaxCount: 2, Custom: map[string]string{"k": "v"}})
+			s.SetSettingsTo(b, "age-1", event.Settings{MaxAge: 1})
+			s.SetSettingsTo(b, "free-1", event.Settings{Custom: map[string]string{"k": "v"}})
+			s.SetSettingsTo(b, "small-1", event.Settings{MaxCount: 5})
+			s.SetSettingsTo(b, "gone-1", event.Settings{MaxCount: 1})
+			s.DeleteTo(b, "gone-1", event.AnyVersion)
+			s.SetSettingsTo(b, "never-1", event.Settings{MaxCount: 1})
+			s.SetSettingsTo(b, "shut-1", event.Settings{MaxCount: 1})
+			s.ArchiveTo(b, "shut-1")
 		})
 		settings, err := s.Settings(t.Context(), "count-1")
 		if err != nil || settings.MaxCount != 2 || settings.Custom["k"] != "v" {
@@ -231,7 +231,7 @@ func TestSettingsAndScavenge(t *testing.T) {
 		if done, err = s.Scavenge(t.Context()); err != nil || done != (event.Scavenged{}) {
 			t.Fatalf("scavenged again %+v, %v", done, err)
 		}
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.SetSettings(b, "x", event.Settings{MaxAge: -1}) })
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.SetSettingsTo(b, "x", event.Settings{MaxAge: -1}) })
 		wantKind(t, err, mainstem.ErrInvalid)
 	})
 }

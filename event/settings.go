@@ -23,8 +23,8 @@ type Settings struct {
 // stream, the value the JSON of the struct.
 var settingsPolicy = mainstem.Policy{History: 1}
 
-// SetSettings replaces the settings of stream as part of b. The stream need not exist.
-func (s *Store) SetSettings(b *mainstem.Batch, stream string, v Settings) {
+// SetSettingsTo replaces the settings of stream as part of b. The stream need not exist.
+func (s *Store) SetSettingsTo(b *mainstem.Batch, stream string, v Settings) {
 	err := checkStream("set settings", stream)
 	if err == nil && v.MaxAge < 0 {
 		err = invalid("set settings", "stream %.60q: MaxAge is %v: want 0 (no limit) or more", stream, v.MaxAge)
@@ -136,6 +136,6 @@ func (s *Store) scavenge(ctx context.Context, stream string, v Settings, now tim
 	if before == 0 {
 		return 0, nil
 	}
-	_, err = s.Do(ctx, func(b *mainstem.Batch) { s.Truncate(b, stream, before) })
+	_, err = s.Do(ctx, func(b *mainstem.Batch) { s.TruncateTo(b, stream, before) })
 	return uint64(before - first), err
 }

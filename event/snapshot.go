@@ -22,13 +22,13 @@ type Snapshot struct {
 // $type the type.
 const headerVersion = "$version"
 
-// SaveSnapshot saves a snapshot as part of b, so that it can be committed together
+// SaveSnapshotTo saves a snapshot as part of b, so that it can be committed together
 // with the events that led to it. It is a hint for [Store.LoadState], never needed:
 // an older snapshot saved after a newer one only makes loading slower. The stream
 // must have events, before b or through an Append in b: a snapshot is the state that events
 // add up to. Else the batch fails with a [*ConflictError] that says so. What has state and
 // no events belongs into a bucket of package kv. The batch keeps Data until Commit has returned.
-func (s *Store) SaveSnapshot(b *mainstem.Batch, snap Snapshot) {
+func (s *Store) SaveSnapshotTo(b *mainstem.Batch, snap Snapshot) {
 	err := checkStream("save snapshot", snap.Stream)
 	switch {
 	case err != nil:
@@ -82,8 +82,8 @@ func (s *Store) onlySnapshot(b *mainstem.Batch, stream string) bool {
 	return snapshot
 }
 
-// DeleteSnapshots removes the snapshots of stream as part of b.
-func (s *Store) DeleteSnapshots(b *mainstem.Batch, stream string) {
+// DeleteSnapshotsTo removes the snapshots of stream as part of b.
+func (s *Store) DeleteSnapshotsTo(b *mainstem.Batch, stream string) {
 	if err := checkStream("delete snapshots", stream); err != nil {
 		b.Fail(err)
 		return

@@ -43,7 +43,7 @@ func TestLoadState(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		save := func(v mainstem.Version) {
 			t.Helper()
-			do(t, s, func(b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(v)) })
+			do(t, s, func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(v)) })
 		}
 		checkState(t, s, 0, 0, 0, false)
 		write(t, s, "order-1", event.NoStream, some("A", 5))
@@ -58,13 +58,13 @@ func TestLoadState(t *testing.T) {
 		checkState(t, s, 4, 0, 4, false, 1, 2, 3, 4) // only one snapshot is kept
 
 		// The snapshot stands for what was truncated before it, but not for what was after it.
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 6) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 6) })
 		checkState(t, s, 0, 5, 5, false)
 		write(t, s, "order-1", event.AnyVersion, some("A", 3))
 		checkState(t, s, 0, 5, 8, false, 6, 7, 8)
 		checkState(t, s, 5, 5, 5, false)
 		checkState(t, s, 4, 0, 0, true) // of which nothing is held
-		do(t, s, func(b *mainstem.Batch) { s.Truncate(b, "order-1", 8) })
+		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 8) })
 		checkState(t, s, 0, 0, 8, true, 8)
 
 		// A snapshot of a version that the stream never had is none.
@@ -79,7 +79,7 @@ func TestLoadStateAfterTheEndOfAStream(t *testing.T) {
 		late := func(v mainstem.Version) {
 			t.Helper()
 			b := mainstem.NewBatch()
-			s.SaveSnapshot(b, snapshotAt(v))
+			s.SaveSnapshotTo(b, snapshotAt(v))
 			forced := mainstem.NewBatch()
 			for _, e := range b.Ensures() {
 				forced.Ensure(e.Space, e.Policy)
@@ -92,18 +92,18 @@ func TestLoadStateAfterTheEndOfAStream(t *testing.T) {
 			}
 		}
 		write(t, s, "order-1", event.NoStream, some("A", 5))
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-1", event.AnyVersion) })
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(5)) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) })
+		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(5)) })
 		wantKind(t, err, mainstem.ErrNotFound)
 		checkState(t, s, 0, 0, 6, false)
 		late(5)
 		checkState(t, s, 0, 0, 6, false)
 		write(t, s, "order-1", event.NoStream, some("B", 2))
 		checkState(t, s, 0, 0, 8, false, 7, 8)
-		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(7)) })
+		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(7)) })
 		checkState(t, s, 0, 7, 8, false, 8)
 
-		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.ForgetTo(b, "order-1") })
 		checkState(t, s, 0, 0, 0, false)
 		write(t, s, "order-1", event.NoStream, some("C", 1))
 		late(8)
@@ -114,15 +114,15 @@ func TestLoadStateAfterTheEndOfAStream(t *testing.T) {
 func TestSnapshotWithItsAppend(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		b := mainstem.NewBatch()
-		s.Append(b, "order-1", event.NoStream, some("A", 3))
-		s.SaveSnapshot(b, snapshotAt(3))
+		s.AppendTo(b, "order-1", event.NoStream, some("A", 3))
+		s.SaveSnapshotTo(b, snapshotAt(3))
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		checkState(t, s, 0, 3, 3, false)
 		b.Reset()
-		s.Append(b, "order-1", event.NoStream, some("A", 3)) // conflicts
-		s.SaveSnapshot(b, snapshotAt(6))
+		s.AppendTo(b, "order-1", event.NoStream, some("A", 3)) // conflicts
+		s.SaveSnapshotTo(b, snapshotAt(6))
 		_, err := log.Commit(t.Context(), b)
 		wantKind(t, err, mainstem.ErrConflict)
 		checkState(t, s, 0, 3, 3, false)
@@ -131,14 +131,14 @@ func TestSnapshotWithItsAppend(t *testing.T) {
 		if err != nil || snap.Version != 3 || snap.Type != "count" || string(snap.Data) != "3" || snap.Time.IsZero() {
 			t.Fatalf("snapshot %+v, %v", snap, err)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.DeleteSnapshots(b, "order-1") })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteSnapshotsTo(b, "order-1") })
 		_, err = s.Snapshot(t.Context(), "order-1", 0)
 		wantKind(t, err, mainstem.ErrNotFound)
 		checkState(t, s, 0, 0, 3, false, 1, 2, 3)
 		for name, snap := range map[string]event.Snapshot{
 			"no stream": {Version: 1}, "no version": {Stream: "order-1"}, "type": {Stream: "order-1", Version: 1, Type: "\n"},
 		} {
-			if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshot(b, snap) }); err == nil {
+			if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snap) }); err == nil {
 				t.Errorf("%s: accepted", name)
 			}
 		}
@@ -150,7 +150,7 @@ func TestKeepSnapshots(t *testing.T) {
 		s := open(t, log, &event.Options{KeepSnapshots: 2})
 		write(t, s, "order-1", event.NoStream, some("A", 6))
 		for _, v := range []mainstem.Version{1, 3, 5} {
-			do(t, s, func(b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(v)) })
+			do(t, s, func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(v)) })
 		}
 		checkState(t, s, 0, 5, 6, false, 6)
 		checkState(t, s, 4, 3, 4, false, 4)
@@ -169,16 +169,16 @@ func TestLoadStateWhileTheStreamIsCompacted(t *testing.T) {
 			defer close(done)
 			for v := mainstem.Version(1); v < 200; v++ {
 				b := mainstem.NewBatch()
-				s.Append(b, "order-1", event.AtVersion(v), some("A", 1))
+				s.AppendTo(b, "order-1", event.AtVersion(v), some("A", 1))
 				if v%3 == 0 {
-					s.SaveSnapshot(b, snapshotAt(v))
+					s.SaveSnapshotTo(b, snapshotAt(v))
 				}
 				if v%6 == 0 {
-					s.Truncate(b, "order-1", v)
+					s.TruncateTo(b, "order-1", v)
 				}
 				if v%9 == 0 {
-					s.SaveSnapshot(b, snapshotAt(v))
-					s.Truncate(b, "order-1", v+1)
+					s.SaveSnapshotTo(b, snapshotAt(v))
+					s.TruncateTo(b, "order-1", v+1)
 				}
 				if _, err := log.Commit(t.Context(), b); err != nil {
 					t.Error(err)
@@ -234,7 +234,7 @@ func (l *hookLog) Read(ctx context.Context, space string, key []byte, v mainstem
 
 // What happens to a stream between the reads that make up a state.
 func TestLoadStateInBetween(t *testing.T) {
-	first := func(s *event.Store, b *mainstem.Batch) { s.SaveSnapshot(b, snapshotAt(2)) }
+	first := func(s *event.Store, b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(2)) }
 	cases := []struct {
 		name    string
 		before  func(s *event.Store, b *mainstem.Batch)
@@ -244,21 +244,21 @@ func TestLoadStateInBetween(t *testing.T) {
 		events  int
 	}{
 		{"a first snapshot, and what it covers goes", nil, func(s *event.Store, b *mainstem.Batch) {
-			s.SaveSnapshot(b, snapshotAt(4))
-			s.Truncate(b, "order-1", 5)
+			s.SaveSnapshotTo(b, snapshotAt(4))
+			s.TruncateTo(b, "order-1", 5)
 		}, 4, 5, 1},
 		{"a newer snapshot, and what it covers goes", first, func(s *event.Store, b *mainstem.Batch) {
-			s.SaveSnapshot(b, snapshotAt(4))
-			s.Truncate(b, "order-1", 5)
+			s.SaveSnapshotTo(b, snapshotAt(4))
+			s.TruncateTo(b, "order-1", 5)
 		}, 4, 5, 1},
 		{"a newer snapshot, and everything goes", first, func(s *event.Store, b *mainstem.Batch) {
-			s.SaveSnapshot(b, snapshotAt(5))
-			s.Truncate(b, "order-1", 6)
+			s.SaveSnapshotTo(b, snapshotAt(5))
+			s.TruncateTo(b, "order-1", 6)
 		}, 5, 5, 0},
-		{"the snapshot goes", first, func(s *event.Store, b *mainstem.Batch) { s.DeleteSnapshots(b, "order-1") }, 2, 5, 3},
-		{"the stream is deleted", first, func(s *event.Store, b *mainstem.Batch) { s.Delete(b, "order-1", 5) }, 0, 6, 0},
-		{"the stream is forgotten", first, func(s *event.Store, b *mainstem.Batch) { s.Forget(b, "order-1") }, 0, 0, 0},
-		{"more events", first, func(s *event.Store, b *mainstem.Batch) { s.Append(b, "order-1", 5, some("A", 2)) }, 2, 7, 5},
+		{"the snapshot goes", first, func(s *event.Store, b *mainstem.Batch) { s.DeleteSnapshotsTo(b, "order-1") }, 2, 5, 3},
+		{"the stream is deleted", first, func(s *event.Store, b *mainstem.Batch) { s.DeleteTo(b, "order-1", 5) }, 0, 6, 0},
+		{"the stream is forgotten", first, func(s *event.Store, b *mainstem.Batch) { s.ForgetTo(b, "order-1") }, 0, 0, 0},
+		{"more events", first, func(s *event.Store, b *mainstem.Batch) { s.AppendTo(b, "order-1", 5, some("A", 2)) }, 2, 7, 5},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestLoadStateInBetween(t *testing.T) {
 func TestSnapshotWithoutEvents(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		save := func(b *mainstem.Batch) {
-			s.SaveSnapshot(b, event.Snapshot{Stream: "cart-1", Version: 3, Data: []byte("x")})
+			s.SaveSnapshotTo(b, event.Snapshot{Stream: "cart-1", Version: 3, Data: []byte("x")})
 		}
 		b := mainstem.NewBatch()
 		save(b)
@@ -307,7 +307,7 @@ func TestSnapshotWithoutEvents(t *testing.T) {
 			}
 		}
 		_, err = s.Do(t.Context(), func(b *mainstem.Batch) {
-			s.Append(b, "cart-1", event.NoStream, some("A", 3))
+			s.AppendTo(b, "cart-1", event.NoStream, some("A", 3))
 			save(b)
 		})
 		if err != nil {

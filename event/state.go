@@ -18,7 +18,7 @@ type State struct {
 	Version mainstem.Version
 	// Gap is true if events that the state is made of are missing: they were
 	// truncated, and no snapshot covers them. It is also true for what was written
-	// after [Store.Forget].
+	// after [Store.ForgetTo].
 	Gap bool
 }
 

@@ -29,7 +29,7 @@ type Options struct {
 	// KeepSnapshots is how many snapshots of a stream are kept. Default 1; at most
 	// [mainstem.MaxHistory]. It is fixed when the first snapshot of the store is written.
 	KeepSnapshots int
-	// Durability of [Store.Write], [Store.Do] and the other calls that commit
+	// Durability of [Store.Append], [Store.Do] and the other calls that commit
 	// by themselves. Default: the log's.
 	Durability mainstem.Durability
 	// NewID makes the IDs of events that have none. Default [NewID].
@@ -118,7 +118,7 @@ func (s *Store) Space() string { return s.spaces.events }
 // [Options.Durability], and explains the error (see [Store.Explain]). It is the
 // short way to use the calls that write into a batch on their own:
 //
-//	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.Archive(b, "order-42") })
+//	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.ArchiveTo(b, "order-42") })
 //
 //snippet:var orders *event.Store
 func (s *Store) Do(ctx context.Context, fill func(b *mainstem.Batch)) (mainstem.Receipt, error) {

@@ -256,14 +256,14 @@ func TestSubscriptionParksPoison(t *testing.T) {
 		wantEqual(t, "attempts", collect(t, s.Parked(t.Context(), "count"))[0].Attempts, 3)
 
 		mend.Store(true)
-		do(t, s, func(b *mainstem.Batch) { s.Forget(b, "order-3") }) // nothing is left of what is parked
+		do(t, s, func(b *mainstem.Batch) { s.ForgetTo(b, "order-3") }) // nothing is left of what is parked
 		before := handled.Load()
 		n, err = s.RetryParked(t.Context(), "count", handler)
 		if err != nil || n != 3 || handled.Load() != before+2 {
 			t.Fatalf("retried %d, handled %d, %v (event %d is gone)", n, handled.Load()-before, err, gone.FirstPosition)
 		}
 		wantEqual(t, "still parked", len(collect(t, s.Parked(t.Context(), "count"))), 0)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.Unpark(b, parked[0]) })
+		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.UnparkTo(b, parked[0]) })
 		wantKind(t, err, mainstem.ErrConflict)
 	})
 }
@@ -344,13 +344,13 @@ func TestCheckpointsCanBeMoved(t *testing.T) {
 		})
 		waitFor(t, sub, last)
 		wantEqual(t, "handled", handled.Load(), 10)
-		do(t, s, func(b *mainstem.Batch) { s.SetCheckpoint(b, "count", 0) })
+		do(t, s, func(b *mainstem.Batch) { s.SetCheckpointTo(b, "count", 0) })
 		last = write(t, s, "order-9", event.NoStream, some("A", 1)).LastPosition
 		waitFor(t, sub, last)
 		if n := handled.Load(); n < 21 || n > 22 { // the event that shows the move may be handled twice
 			t.Fatalf("handled %d after starting anew", n)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.SetCheckpoint(b, "other", 3) })
+		do(t, s, func(b *mainstem.Batch) { s.SetCheckpointTo(b, "other", 3) })
 		cps := collect(t, s.Checkpoints(t.Context()))
 		if len(cps) != 2 || cps[0].Name != "count" || cps[0].Position != last || cps[1].Name != "other" || cps[1].Position != 3 {
 			t.Fatalf("checkpoints %+v", cps)
@@ -358,13 +358,13 @@ func TestCheckpointsCanBeMoved(t *testing.T) {
 		if err := sub.Close(); err != nil {
 			t.Fatal(err)
 		}
-		do(t, s, func(b *mainstem.Batch) { s.DeleteCheckpoint(b, "count") })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteCheckpointTo(b, "count") })
 		_, err := s.Checkpoint(t.Context(), "count")
 		wantKind(t, err, mainstem.ErrNotFound)
 
 		strict := subscribe(t, s, &event.SubscribeOptions{Exclusive: true}, counter(log))
 		<-strict.CaughtUp()
-		do(t, s, func(b *mainstem.Batch) { s.SetCheckpoint(b, "count", 0) })
+		do(t, s, func(b *mainstem.Batch) { s.SetCheckpointTo(b, "count", 0) })
 		write(t, s, "order-9", event.AnyVersion, some("A", 1))
 		<-strict.Done()
 		if err := strict.Err(); !errors.Is(err, event.ErrCheckpointMoved) || !errors.Is(err, mainstem.ErrConflict) {
@@ -379,7 +379,7 @@ func TestSubscriptionSelects(t *testing.T) {
 		write(t, s, "user-1", event.NoStream, some("A", 1))
 		write(t, s, "order-2", event.NoStream, some("B", 1))
 		write(t, s, "order-3", event.NoStream, some("A", 1))
-		do(t, s, func(b *mainstem.Batch) { s.Archive(b, "order-3") })
+		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-3") })
 		var mu sync.Mutex
 		var seen []string
 		sub := subscribe(t, s, &event.SubscribeOptions{Filter: event.Filter{Category: "order", Types: []string{"A"}, Deletions: true}}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
@@ -398,7 +398,7 @@ func TestSubscriptionSelects(t *testing.T) {
 		a = write(t, s, "order-1", 1, some("B", 1))
 		waitFor(t, sub, a.LastPosition)
 		a = write(t, s, "order-1", 2, some("A", 1))
-		do(t, s, func(b *mainstem.Batch) { s.Delete(b, "order-2", event.AnyVersion) })
+		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-2", event.AnyVersion) })
 		last, _ = s.LastPosition(t.Context())
 		waitFor(t, sub, last)
 		mu.Lock()

@@ -75,7 +75,7 @@ func BenchmarkPutNow(b *testing.B) {
 			key := func(i int) string { return fmt.Sprintf("key-%d", i%100_000) }
 			batch := mainstem.NewBatch()
 			versus(b, 16, func(i int) {
-				if _, err := bucket.PutNow(ctx, key(i), value); err != nil {
+				if _, err := bucket.Put(ctx, key(i), value); err != nil {
 					b.Fatal(err)
 				}
 			}, func(i int) {

@@ -82,7 +82,7 @@ func TestWritesBetweenThePhasesOfAWatch(t *testing.T) {
 			l.head = func() {
 				put(t, b, "after head", "1")
 				put(t, b, "gone", "1")
-				check(t, b.DeleteNow(t.Context(), "gone"))
+				check(t, b.Delete(t.Context(), "gone"))
 			}
 			l.scan = func() { put(t, b, "after scan", "1") }
 			l.caughtUp = func() { put(t, b, "after feed", "1") }
@@ -144,7 +144,7 @@ func TestGetManyWithoutSnapshotsTriesAgain(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		for name, change := range map[string]func(b *kv.Bucket[string]){
 			"updated": func(b *kv.Bucket[string]) { put(t, b, "a", "2") },
-			"deleted": func(b *kv.Bucket[string]) { check(t, b.DeleteNow(t.Context(), "a")) },
+			"deleted": func(b *kv.Bucket[string]) { check(t, b.Delete(t.Context(), "a")) },
 			"created": func(b *kv.Bucket[string]) { put(t, b, "new", "2") },
 		} {
 			l := &between{Log: log}

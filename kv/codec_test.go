@@ -73,7 +73,7 @@ func TestProtobufBucket(t *testing.T) {
 		if e := must[kv.Entry[*wrapperspb.StringValue]](t)(b.Get(t.Context(), "zero")); e.Value == nil || e.Value.Value != "" {
 			t.Errorf("value %v: want an empty message", e.Value)
 		}
-		_, err := b.PutNow(t.Context(), "nil", nil)
+		_, err := b.Put(t.Context(), "nil", nil)
 		wantErr(t, err, mainstem.ErrInvalid)
 	})
 }

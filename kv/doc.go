@@ -9,27 +9,24 @@
 // included. A watch is told of changes as they are committed.
 //
 //	users, err := kv.Open[User](log, "app/users", nil)
-//	rev, err := users.PutNow(ctx, "42", User{Name: "Ada"})
+//	rev, err := users.Put(ctx, "42", User{Name: "Ada"})
 //	rev, err = users.Update(ctx, "42", User{Name: "Ada L."}, rev)
 //	for e, err := range users.List(ctx, &kv.Query{Prefix: "4"}) { ... }
 //
 // # Into a batch, or now
 //
-// A method that takes a batch adds to it, and [mainstem.Log.Commit] makes it
-// true together with the rest: other keys, other tables, events, messages. A
-// method that takes a context acts at once. The three verbs that exist in both
-// forms carry Now in the second.
+// Put(ctx, …) writes at once, PutTo(batch, …) adds to a batch, and
+// [mainstem.Log.Commit] makes it true together with the rest: other keys, other
+// tables, events, messages.
 //
-//	in a batch                             at once
-//	Put(batch, key, value)                 PutNow(ctx, key, value)
-//	Put(batch, key, value, IfAbsent())     Create(ctx, key, value)
-//	Put(batch, key, value, IfRevision(r))  Update(ctx, key, value, r)
-//	Delete(batch, key)                     DeleteNow(ctx, key)
-//	Purge(batch, key)                      PurgeNow(ctx, key)
-//	Expect(batch, key, IfRevision(r))      -
-//	-                                      PutMany, Import, Modify, Increment
-//	-                                      Get, GetMany, GetRevision, History
-//	-                                      List, Keys, Page, Count, Watch
+//	at once                         in a batch
+//	Put(ctx, key, value)            PutTo(batch, key, value)
+//	Create(ctx, key, value)         PutTo(batch, key, value, IfAbsent())
+//	Update(ctx, key, value, r)      PutTo(batch, key, value, IfRevision(r))
+//	Delete(ctx, key)                DeleteTo(batch, key)
+//	Purge(ctx, key)                 PurgeTo(batch, key)
+//	-                               ExpectTo(batch, key, IfRevision(r))
+//	PutMany, Import, Modify         -
 //
 // # Guarantees
 //

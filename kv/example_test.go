@@ -29,8 +29,8 @@ func Example() {
 	defer log.Close()
 	accounts := ok(kv.Open[account](log, "bank/accounts", nil))
 
-	rev := ok(accounts.PutNow(ctx, "alice", account{"Alice", 100}))
-	ok(accounts.PutNow(ctx, "bob", account{"Bob", 20}))
+	rev := ok(accounts.Put(ctx, "alice", account{"Alice", 100}))
+	ok(accounts.Put(ctx, "bob", account{"Bob", 20}))
 
 	ok(accounts.Update(ctx, "alice", account{"Alice", 90}, rev))
 	_, err := accounts.Update(ctx, "alice", account{"Alice", 80}, rev)
@@ -50,7 +50,7 @@ func Example() {
 
 // One commit moves money between two accounts and writes the receipt, or does
 // nothing.
-func ExampleBucket_Put() {
+func ExampleBucket_PutTo() {
 	ctx := context.Background()
 	log := ok(pebblelog.OpenMemory(nil))
 	defer log.Close()
@@ -67,9 +67,9 @@ func ExampleBucket_Put() {
 	bob.Value.Balance += 30
 
 	b := mainstem.NewBatch()
-	accounts.Put(b, "alice", alice.Value, kv.IfRevision(alice.Revision))
-	accounts.Put(b, "bob", bob.Value, kv.IfRevision(bob.Revision))
-	receipts.Put(b, "1", "alice paid bob 30", kv.IfAbsent())
+	accounts.PutTo(b, "alice", alice.Value, kv.IfRevision(alice.Revision))
+	accounts.PutTo(b, "bob", bob.Value, kv.IfRevision(bob.Revision))
+	receipts.PutTo(b, "1", "alice paid bob 30", kv.IfAbsent())
 	ok(log.Commit(ctx, b))
 
 	_, err := log.Commit(ctx, b) // the same again: the revisions have moved on
@@ -95,7 +95,7 @@ func ExampleBucket_Create() {
 	fmt.Println(errors.Is(err, mainstem.ErrExists))
 
 	token = ok(locks.Update(ctx, "nightly", "worker 1", token, kv.TTL(lease)))
-	if err := locks.DeleteNow(ctx, "nightly", kv.IfRevision(token)); err != nil {
+	if err := locks.Delete(ctx, "nightly", kv.IfRevision(token)); err != nil {
 		panic(err) // lost it meanwhile
 	}
 	fmt.Println(ok(locks.Create(ctx, "nightly", "worker 2", kv.TTL(lease))) > token)
@@ -109,7 +109,7 @@ func ExampleBucket_Watch() {
 	log := ok(pebblelog.OpenMemory(nil))
 	defer log.Close()
 	colors := ok(kv.Open[string](log, "colors", nil))
-	ok(colors.PutNow(ctx, "sea", "blue"))
+	ok(colors.Put(ctx, "sea", "blue"))
 
 	var resume mainstem.Position
 	for e, err := range colors.Watch(ctx, nil) {
@@ -123,9 +123,9 @@ func ExampleBucket_Watch() {
 		fmt.Println(e.Op, e.Key, e.Value)
 	}
 
-	ok(colors.PutNow(ctx, "sea", "green"))
-	ok(colors.PutNow(ctx, "sun", "yellow"))
-	if err := colors.DeleteNow(ctx, "sea"); err != nil {
+	ok(colors.Put(ctx, "sea", "green"))
+	ok(colors.Put(ctx, "sun", "yellow"))
+	if err := colors.Delete(ctx, "sea"); err != nil {
 		panic(err)
 	}
 	for e, err := range colors.Watch(ctx, &kv.WatchOptions{After: resume}) {
@@ -149,7 +149,7 @@ func ExampleBucket_Page() {
 	defer log.Close()
 	files := ok(kv.Open[string](log, "files", nil))
 	for _, name := range []string{"b.txt", "a.go", "a.txt", "c.go", "d.go"} {
-		ok(files.PutNow(ctx, name, "..."))
+		ok(files.Put(ctx, name, "..."))
 	}
 	q := kv.Query{Suffix: ".go", Limit: 2}
 	for {
@@ -186,9 +186,9 @@ func ExampleBucket_History() {
 	log := ok(pebblelog.OpenMemory(nil))
 	defer log.Close()
 	config := ok(kv.Open[string](log, "config", &kv.Options{History: 10}))
-	ok(config.PutNow(ctx, "mode", "fast", kv.Metadata(map[string]string{"by": "ada"})))
-	ok(config.PutNow(ctx, "mode", "safe", kv.Metadata(map[string]string{"by": "grace"})))
-	if err := config.DeleteNow(ctx, "mode"); err != nil {
+	ok(config.Put(ctx, "mode", "fast", kv.Metadata(map[string]string{"by": "ada"})))
+	ok(config.Put(ctx, "mode", "safe", kv.Metadata(map[string]string{"by": "grace"})))
+	if err := config.Delete(ctx, "mode"); err != nil {
 		panic(err)
 	}
 	for e, err := range config.History(ctx, "mode", mainstem.Versions{Reverse: true}) {

@@ -36,7 +36,7 @@ func TestHistory(t *testing.T) {
 		history := func(v mainstem.Versions) []kv.Entry[string] { return collect(t, b.History(ctx, "k", v)) }
 		put(t, b, "k", "a")
 		put(t, b, "k", "b")
-		check(t, b.DeleteNow(ctx, "k"))
+		check(t, b.Delete(ctx, "k"))
 		put(t, b, "k", "c")
 		wantList(t, "oldest first", history(mainstem.Versions{}), "1 create a", "2 update b", "3 delete", "4 create c")
 		wantList(t, "newest first", history(mainstem.Versions{Reverse: true}), "4 create c", "3 delete", "2 update b", "1 create a")
@@ -55,7 +55,7 @@ func TestHistory(t *testing.T) {
 			_, err := b.GetRevision(ctx, "k", rev)
 			wantErr(t, err, mainstem.ErrNotFound)
 		}
-		check(t, b.PurgeNow(ctx, "k"))
+		check(t, b.Purge(ctx, "k"))
 		wantList(t, "after a purge", history(mainstem.Versions{}), "6 purge")
 	})
 }
@@ -100,7 +100,7 @@ func TestHistoryWithAGap(t *testing.T) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", &kv.Options{History: kv.HistoryAll})
 		put(t, b, "k", "a")
-		check(t, b.DeleteNow(ctx, "k"))
+		check(t, b.Delete(ctx, "k"))
 		put(t, b, "k", "b")
 		put(t, b, "k", "c")
 		batch := mainstem.NewBatch()
@@ -117,13 +117,13 @@ func TestPurgeOfADeletedKey(t *testing.T) {
 		b := open[string](t, log, "t", &kv.Options{History: 5})
 		put(t, b, "k", "a")
 		put(t, b, "k", "b")
-		check(t, b.DeleteNow(ctx, "k"))
-		wantErr(t, b.PurgeNow(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
+		check(t, b.Delete(ctx, "k"))
+		wantErr(t, b.Purge(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
 		for range 2 {
-			check(t, b.PurgeNow(ctx, "k"))
+			check(t, b.Purge(ctx, "k"))
 			wantList(t, "what is left", collect(t, b.History(ctx, "k", mainstem.Versions{})), "3 delete")
 		}
-		check(t, b.PurgeNow(ctx, "never"))
+		check(t, b.Purge(ctx, "never"))
 		put(t, b, "k", "c")
 		wantList(t, "after a new value", collect(t, b.History(ctx, "k", mainstem.Versions{})), "3 delete", "4 create c")
 	})
@@ -134,9 +134,9 @@ func TestPurgeMeetsANewValue(t *testing.T) {
 		l := &between{Log: log}
 		b := open[string](t, l, "t", &kv.Options{History: 5})
 		put(t, b, "k", "a")
-		check(t, b.DeleteNow(t.Context(), "k"))
+		check(t, b.Delete(t.Context(), "k"))
 		l.read = func() { put(t, b, "k", "b") }
-		check(t, b.PurgeNow(t.Context(), "k"))
+		check(t, b.Purge(t.Context(), "k"))
 		wantList(t, "what is left", collect(t, b.History(t.Context(), "k", mainstem.Versions{})), "4 purge")
 	})
 }
@@ -151,7 +151,7 @@ func TestPurgeOfAnExpiredKey(t *testing.T) {
 		if e := must[kv.Entry[string]](t)(b.GetRevision(ctx, "k", 1)); e.Value != "a" {
 			t.Fatalf("before the purge: %+v", e)
 		}
-		check(t, b.PurgeNow(ctx, "k"))
+		check(t, b.Purge(ctx, "k"))
 		for e, err := range b.History(ctx, "k", mainstem.Versions{}) {
 			check(t, err)
 			if e.Op != kv.OpExpire { // there only if the engine has swept

@@ -77,7 +77,7 @@ func wantErr(t testing.TB, err, target error) *mainstem.Error {
 
 func put[T any](t testing.TB, b *kv.Bucket[T], key string, value T, opts ...kv.WriteOption) kv.Revision {
 	t.Helper()
-	return must[kv.Revision](t)(b.PutNow(t.Context(), key, value, opts...))
+	return must[kv.Revision](t)(b.Put(t.Context(), key, value, opts...))
 }
 
 func collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
@@ -173,7 +173,7 @@ func TestGetOfWhatIsNotThere(t *testing.T) {
 			t.Fatalf("error %+v does not say which key of which space", e)
 		}
 		put(t, users, "42", user{})
-		check(t, users.DeleteNow(t.Context(), "42"))
+		check(t, users.Delete(t.Context(), "42"))
 		_, err = users.Get(t.Context(), "42")
 		wantErr(t, err, mainstem.ErrNotFound)
 	})
@@ -216,8 +216,8 @@ func TestReadsCreateNothing(t *testing.T) {
 			}
 			break
 		}
-		check(t, b.DeleteNow(ctx, "k"))
-		check(t, b.PurgeNow(ctx, "k"))
+		check(t, b.Delete(ctx, "k"))
+		check(t, b.Purge(ctx, "k"))
 		wantErr(t, b.Drop(ctx), mainstem.ErrNotFound)
 		if got := spaces(t, log); len(got) != 0 {
 			t.Fatalf("reads created %q", got)
@@ -256,7 +256,7 @@ func TestEntriesBelongToTheReader(t *testing.T) {
 		b := open[[]byte](t, log, "b", &kv.Options{History: 2})
 		v := []byte("value")
 		put(t, b, "k", v)
-		clear(v) // ours again after PutNow
+		clear(v) // ours again after Put
 		e := must[kv.Entry[[]byte]](t)(b.Get(t.Context(), "k"))
 		clear(e.Value)
 		for _, e := range collect(t, b.List(t.Context(), nil)) {
@@ -305,13 +305,13 @@ func TestInvalidKeysAndOptions(t *testing.T) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", nil)
 		for _, key := range []string{"", strings.Repeat("k", mainstem.MaxKey+1)} {
-			_, err := b.PutNow(ctx, key, "v")
+			_, err := b.Put(ctx, key, "v")
 			if e := wantErr(t, err, mainstem.ErrInvalid); e.Outcome != mainstem.NotWritten {
-				t.Errorf("PutNow of a bad key: outcome %q", e.Outcome)
+				t.Errorf("Put of a bad key: outcome %q", e.Outcome)
 			}
 			batch := mainstem.NewBatch()
-			b.Put(batch, "good", "v")
-			b.Put(batch, key, "v")
+			b.PutTo(batch, "good", "v")
+			b.PutTo(batch, key, "v")
 			_, err = log.Commit(ctx, batch)
 			wantErr(t, err, mainstem.ErrInvalid)
 			_, err = b.Get(ctx, key)
@@ -320,7 +320,7 @@ func TestInvalidKeysAndOptions(t *testing.T) {
 			wantErr(t, err, mainstem.ErrInvalid)
 			_, err = b.GetMany(ctx, "good", key)
 			wantErr(t, err, mainstem.ErrInvalid)
-			wantErr(t, b.DeleteNow(ctx, key), mainstem.ErrInvalid)
+			wantErr(t, b.Delete(ctx, key), mainstem.ErrInvalid)
 			for _, err := range b.History(ctx, key, mainstem.Versions{}) {
 				wantErr(t, err, mainstem.ErrInvalid)
 			}
@@ -328,19 +328,19 @@ func TestInvalidKeysAndOptions(t *testing.T) {
 			wantErr(t, err, mainstem.ErrInvalid)
 		}
 		for name, write := range map[string]func() error{
-			"negative TTL":        func() error { _, err := b.PutNow(ctx, "k", "v", kv.TTL(-1)); return err },
-			"two conditions":      func() error { _, err := b.PutNow(ctx, "k", "v", kv.IfAbsent(), kv.IfExists()); return err },
+			"negative TTL":        func() error { _, err := b.Put(ctx, "k", "v", kv.TTL(-1)); return err },
+			"two conditions":      func() error { _, err := b.Put(ctx, "k", "v", kv.IfAbsent(), kv.IfExists()); return err },
 			"condition in Create": func() error { _, err := b.Create(ctx, "k", "v", kv.IfExists()); return err },
 			"condition in Update": func() error { _, err := b.Update(ctx, "k", "v", 1, kv.IfRevision(1)); return err },
-			"TTL in Delete":       func() error { return b.DeleteNow(ctx, "k", kv.TTL(1)) },
+			"TTL in Delete":       func() error { return b.Delete(ctx, "k", kv.TTL(1)) },
 			"TTL in Expect": func() error {
 				batch := mainstem.NewBatch()
-				b.Expect(batch, "k", kv.TTL(1))
+				b.ExpectTo(batch, "k", kv.TTL(1))
 				_, err := log.Commit(ctx, batch)
 				return err
 			},
 			"reserved metadata": func() error {
-				_, err := b.PutNow(ctx, "k", "v", kv.Metadata(map[string]string{"kv:x": ""}))
+				_, err := b.Put(ctx, "k", "v", kv.Metadata(map[string]string{"kv:x": ""}))
 				return err
 			},
 			"negative limit":  func() error { _, err := b.Count(ctx, &kv.Query{Limit: -1}); return err },
@@ -367,17 +367,17 @@ func TestBatchSpansViews(t *testing.T) {
 		users := open[user](t, log, "app/users", nil)
 		names := open[string](t, log, "app/names", nil)
 		batch := mainstem.NewBatch()
-		users.Put(batch, "42", user{"Ada", 36}, kv.IfAbsent())
-		names.Put(batch, "Ada", "42")
+		users.PutTo(batch, "42", user{"Ada", 36}, kv.IfAbsent())
+		names.PutTo(batch, "Ada", "42")
 		r := must[mainstem.Receipt](t)(log.Commit(ctx, batch))
 		if !slices.Equal(r.Versions, []mainstem.Version{1, 1}) {
 			t.Fatalf("versions %v", r.Versions)
 		}
 
 		batch = mainstem.NewBatch()
-		names.Delete(batch, "Ada")
-		names.Put(batch, "Grace", "42")
-		users.Expect(batch, "42", kv.IfRevision(9))
+		names.DeleteTo(batch, "Ada")
+		names.PutTo(batch, "Grace", "42")
+		users.ExpectTo(batch, "42", kv.IfRevision(9))
 		_, err := log.Commit(ctx, batch)
 		if e := wantErr(t, err, mainstem.ErrConflict); e.Got != 1 || e.Want.Version != 9 {
 			t.Fatalf("conflict %+v: want 9, got 1", e)
@@ -387,9 +387,9 @@ func TestBatchSpansViews(t *testing.T) {
 		}
 
 		batch = mainstem.NewBatch()
-		names.Purge(batch, "Ada")
-		names.Delete(batch, "never written")
-		users.Expect(batch, "42", kv.IfRevision(1))
+		names.PurgeTo(batch, "Ada")
+		names.DeleteTo(batch, "never written")
+		users.ExpectTo(batch, "42", kv.IfRevision(1))
 		must[mainstem.Receipt](t)(log.Commit(ctx, batch))
 		if got := collect(t, names.Keys(ctx, nil)); len(got) != 0 {
 			t.Fatalf("keys left: %q", got)
@@ -401,7 +401,7 @@ func TestBatchDeleteCreatesTheTable(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		b := open[string](t, log, "t", nil)
 		batch := mainstem.NewBatch()
-		b.Delete(batch, "k")
+		b.DeleteTo(batch, "k")
 		must[mainstem.Receipt](t)(log.Commit(t.Context(), batch))
 		if got := spaces(t, log); !slices.Equal(got, []string{"kv/default/t"}) {
 			t.Fatalf("spaces %q", got)
@@ -413,7 +413,7 @@ func TestUnencodableAndUndecodable(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		ctx := t.Context()
 		bad := open[any](t, log, "t", nil)
-		_, err := bad.PutNow(ctx, "k", make(chan int))
+		_, err := bad.Put(ctx, "k", make(chan int))
 		if e := wantErr(t, err, mainstem.ErrInvalid); e.Outcome != mainstem.NotWritten || !strings.Contains(err.Error(), "chan int") {
 			t.Fatalf("error %v does not say that nothing was written, and why", err)
 		}
@@ -453,7 +453,7 @@ func TestContextEnds(t *testing.T) {
 		put(t, b, "k", 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := b.PutNow(ctx, "k", 2)
+		_, err := b.Put(ctx, "k", 2)
 		wantErr(t, err, mainstem.ErrCanceled)
 		_, err = b.Get(ctx, "k")
 		wantErr(t, err, mainstem.ErrCanceled)

@@ -131,9 +131,9 @@ func TestPagesAreStableUnderWrites(t *testing.T) {
 			for i := 0; ctx.Err() == nil; i++ {
 				at := key(i * 7919 % n)
 				batch := mainstem.NewBatch()
-				b.Put(batch, at+"-new", i)
-				b.Put(batch, at, i) // a new revision of a stable key
-				b.Delete(batch, key((i-50)*7919%n)+"-new")
+				b.PutTo(batch, at+"-new", i)
+				b.PutTo(batch, at, i) // a new revision of a stable key
+				b.DeleteTo(batch, key((i-50)*7919%n)+"-new")
 				if _, err := log.Commit(t.Context(), batch); err != nil {
 					t.Error(err)
 					return

@@ -72,7 +72,7 @@ func (p *program) change(key string, f func(c *cell)) {
 
 func (p *program) put(rt *rapid.T) {
 	k, v := anyKey.Draw(rt, "key"), rapid.String().Draw(rt, "value")
-	rev, err := p.b.PutNow(p.t.Context(), k, v)
+	rev, err := p.b.Put(p.t.Context(), k, v)
 	p.change(k, func(c *cell) { c.write(v) })
 	if err != nil || rev != p.cells[k].revision {
 		rt.Fatalf("revision %d, %v, want %d", rev, err, p.cells[k].revision)
@@ -108,13 +108,13 @@ func (p *program) update(rt *rapid.T) {
 
 func (p *program) delete(rt *rapid.T) {
 	k := anyKey.Draw(rt, "key")
-	check(p.t, p.b.DeleteNow(p.t.Context(), k))
+	check(p.t, p.b.Delete(p.t.Context(), k))
 	p.change(k, (*cell).end)
 }
 
 func (p *program) purge(rt *rapid.T) {
 	k := anyKey.Draw(rt, "key")
-	check(p.t, p.b.PurgeNow(p.t.Context(), k))
+	check(p.t, p.b.Purge(p.t.Context(), k))
 	p.change(k, (*cell).end)
 }
 
@@ -148,16 +148,16 @@ func (p *program) batch(rt *rapid.T) {
 		k := anyKey.Draw(rt, "key")
 		switch rapid.IntRange(0, 3).Draw(rt, "write") {
 		case 0:
-			p.b.Put(batch, k, fmt.Sprint(i))
+			p.b.PutTo(batch, k, fmt.Sprint(i))
 			p.change(k, func(c *cell) { c.write(fmt.Sprint(i)) })
 		case 1:
-			p.b.Delete(batch, k)
+			p.b.DeleteTo(batch, k)
 			p.change(k, (*cell).end)
 		case 2:
-			p.b.Purge(batch, k)
+			p.b.PurgeTo(batch, k)
 			p.change(k, (*cell).end)
 		case 3:
-			p.b.Expect(batch, k, kv.IfExists())
+			p.b.ExpectTo(batch, k, kv.IfExists())
 			holds = holds && after[k].live
 		}
 	}
@@ -200,7 +200,7 @@ func (p *program) conditions(rt *rapid.T) {
 		"next":     {kv.IfRevision(c.revision + 1), false},
 	} {
 		batch := mainstem.NewBatch()
-		p.b.Expect(batch, k, x.o)
+		p.b.ExpectTo(batch, k, x.o)
 		if _, err := p.log.Commit(p.t.Context(), batch); x.holds != (err == nil) {
 			rt.Fatalf("%s on %+v: %v", name, c, err)
 		}

@@ -37,10 +37,10 @@ func (b *Bucket[T]) commit(ctx context.Context, s *scratch) (mainstem.Receipt, e
 	return b.log.Commit(ctx, &s.batch)
 }
 
-// PutNow writes value to key and returns its revision. When it returns, the
+// Put writes value to key and returns its revision. When it returns, the
 // write has the bucket's durability. With a condition that does not hold it is a
 // Conflict that carries the revision found.
-func (b *Bucket[T]) PutNow(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
+func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
 	r, err := b.putNow(ctx, putVerb, key, value, opts)
 	return revisionOf(r), err
 }
@@ -66,16 +66,16 @@ func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision Re
 	return revisionOf(r), err
 }
 
-// DeleteNow deletes key. A key without a value is no error, unless a condition
+// Delete deletes key. A key without a value is no error, unless a condition
 // demands one; a table that does not exist is not created.
-func (b *Bucket[T]) DeleteNow(ctx context.Context, key string, opts ...WriteOption) error {
+func (b *Bucket[T]) Delete(ctx context.Context, key string, opts ...WriteOption) error {
 	_, err := b.endNow(ctx, mainstem.OpDelete, key, opts)
 	return err
 }
 
-// PurgeNow deletes key together with its history, also if it was deleted
+// Purge deletes key together with its history, also if it was deleted
 // before: then only the tombstone stays. Otherwise it is like DeleteNow.
-func (b *Bucket[T]) PurgeNow(ctx context.Context, key string, opts ...WriteOption) error {
+func (b *Bucket[T]) Purge(ctx context.Context, key string, opts ...WriteOption) error {
 	for {
 		ended, err := b.endNow(ctx, mainstem.OpPurge, key, opts)
 		if err != nil || ended {

@@ -88,7 +88,7 @@ func TestCompareAndSetMeetsExpiry(t *testing.T) {
 			if taken <= rev {
 				t.Fatalf("revision %d after %d: revisions never repeat", taken, rev)
 			}
-			check(t, b.DeleteNow(ctx, "lock", kv.IfRevision(taken)))
+			check(t, b.Delete(ctx, "lock", kv.IfRevision(taken)))
 		}
 	})
 }

@@ -67,7 +67,7 @@ func TestWatch(t *testing.T) {
 		put(t, b, "a", "0")
 		put(t, b, "a", "1")
 		put(t, b, "gone", "x")
-		check(t, b.DeleteNow(ctx, "gone"))
+		check(t, b.Delete(ctx, "gone"))
 		put(t, other, "a", "x")
 
 		w := watch(t, b, nil)
@@ -75,11 +75,11 @@ func TestWatch(t *testing.T) {
 		put(t, b, "a", "2")
 		put(t, other, "b", "x")
 		put(t, b, "d", "4")
-		check(t, b.DeleteNow(ctx, "a"))
+		check(t, b.Delete(ctx, "a"))
 		put(t, b, "a", "5")
 		put(t, b, "a", "6")
-		check(t, b.DeleteNow(ctx, "never there"))
-		check(t, b.PurgeNow(ctx, "c"))
+		check(t, b.Delete(ctx, "never there"))
+		check(t, b.Purge(ctx, "c"))
 		put(t, b, "c", "7")
 		put(t, b, "gone", "8")
 		put(t, b, "gone", "9")
@@ -88,9 +88,9 @@ func TestWatch(t *testing.T) {
 		w.want("d create 4", "a update 6", "c update 7", "gone create 9")
 		put(t, b, "gone", "10")
 		w.want("gone update 10")
-		check(t, b.DeleteNow(ctx, "gone"))
+		check(t, b.Delete(ctx, "gone"))
 		w.want("gone delete")
-		check(t, b.PurgeNow(ctx, "c"))
+		check(t, b.Purge(ctx, "c"))
 		w.want("c purge")
 	})
 }
@@ -106,7 +106,7 @@ func TestWatchSeesEveryRevisionThatIsKept(t *testing.T) {
 		all.want("k create 1", "k update 2", "synced")
 		for i := range 3 {
 			put(t, b, "k", i)
-			check(t, b.DeleteNow(ctx, "k"))
+			check(t, b.Delete(ctx, "k"))
 		}
 		for _, w := range []watcher[int]{current, all} {
 			w.want("k update 0", "k delete", "k create 1", "k delete", "k create 2", "k delete")
@@ -134,7 +134,7 @@ func TestWatchOptions(t *testing.T) {
 		meta.want("b/1 create ", "synced")
 		kept.want("a/1 create x", "b/1 create x", "synced")
 
-		check(t, b.DeleteNow(ctx, "a/1"))
+		check(t, b.Delete(ctx, "a/1"))
 		updates.want("a/1 delete")
 		meta.want("a/1 delete")
 		put(t, b, "b/2", "y")
@@ -194,7 +194,7 @@ func TestWatchResumes(t *testing.T) {
 		put(t, b, "b", "1")
 		marker := watch(t, b, nil).want("a create 1", "b create 1", "synced")
 		put(t, b, "a", "2")
-		check(t, b.DeleteNow(ctx, "b"))
+		check(t, b.Delete(ctx, "b"))
 		put(t, b, "b", "2")
 		changed := watch(t, b, &kv.WatchOptions{After: marker}).want("a update 2", "b delete")
 		w := watch(t, b, &kv.WatchOptions{After: changed})
@@ -220,11 +220,11 @@ func TestCreatedOrUpdatedAfterResuming(t *testing.T) {
 		}
 		at := watch(t, b, &kv.WatchOptions{UpdatesOnly: true}).want("synced")
 		for _, k := range []string{"put", "create", "batch", "seen"} {
-			check(t, b.DeleteNow(ctx, k))
+			check(t, b.Delete(ctx, k))
 		}
 		must[kv.Revision](t)(b.Create(ctx, "create", "2"))
 		batch := mainstem.NewBatch()
-		b.Put(batch, "batch", "2", kv.IfAbsent())
+		b.PutTo(batch, "batch", "2", kv.IfAbsent())
 		must[mainstem.Receipt](t)(log.Commit(ctx, batch))
 		put(t, b, "put", "2")
 		must[kv.Revision](t)(b.Update(ctx, "updated", "2", 1))
@@ -328,9 +328,9 @@ func TestWatchLosesAndRepeatsNothing(t *testing.T) {
 					key := fmt.Sprint("k", rng.IntN(keys))
 					var err error
 					if rng.IntN(3) == 0 {
-						err = b.DeleteNow(t.Context(), key)
+						err = b.Delete(t.Context(), key)
 					} else {
-						_, err = b.PutNow(t.Context(), key, int(rng.Int32()))
+						_, err = b.Put(t.Context(), key, int(rng.Int32()))
 					}
 					if err != nil {
 						t.Error(err)
@@ -366,7 +366,7 @@ func follow(t *testing.T, b *kv.Bucket[int], o kv.WatchOptions, n int, writers *
 	defer end.Wait()
 	end.Go(func() {
 		writers.Wait()
-		if _, err := b.PutNow(t.Context(), "k~end", 0); err != nil {
+		if _, err := b.Put(t.Context(), "k~end", 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -488,9 +488,9 @@ func TestWatchUnderLoad(t *testing.T) {
 					key := fmt.Sprint(rng.IntN(20))
 					var err error
 					if rng.IntN(4) == 0 {
-						err = b.DeleteNow(t.Context(), key)
+						err = b.Delete(t.Context(), key)
 					} else {
-						_, err = b.PutNow(t.Context(), key, i)
+						_, err = b.Put(t.Context(), key, i)
 					}
 					if err != nil {
 						t.Error(err)

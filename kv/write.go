@@ -152,36 +152,36 @@ func (s *settings) demand(batch *mainstem.Batch, space string, key []byte) {
 	}
 }
 
-// Put adds to batch the write of value to key. Mistakes are reported by Commit.
+// PutTo adds to batch the write of value to key. Mistakes are reported by Commit.
 // A []byte value is borrowed until Commit has returned; any other is encoded now.
-func (b *Bucket[T]) Put(batch *mainstem.Batch, key string, value T, opts ...WriteOption) {
+func (b *Bucket[T]) PutTo(batch *mainstem.Batch, key string, value T, opts ...WriteOption) {
 	if _, err := b.put(batch, nil, putVerb, key, value, opts); err != nil {
 		batch.Fail(err)
 	}
 }
 
-// Delete adds to batch the deletion of key. It writes nothing if the key has no
+// DeleteTo adds to batch the deletion of key. It writes nothing if the key has no
 // value. It takes metadata and a condition, but no TTL.
-func (b *Bucket[T]) Delete(batch *mainstem.Batch, key string, opts ...WriteOption) {
+func (b *Bucket[T]) DeleteTo(batch *mainstem.Batch, key string, opts ...WriteOption) {
 	batch.Ensure(b.space, b.policy)
 	if err := b.end(batch, mainstem.OpDelete, key, opts); err != nil {
 		batch.Fail(err)
 	}
 }
 
-// Purge adds to batch the deletion of key together with its history. Like
+// PurgeTo adds to batch the deletion of key together with its history. Like
 // Delete, which says what it takes, it does nothing to a key without a value:
-// the history of a key that was deleted before is left to [Bucket.PurgeNow].
-func (b *Bucket[T]) Purge(batch *mainstem.Batch, key string, opts ...WriteOption) {
+// the history of a key that was deleted before is left to [Bucket.Purge].
+func (b *Bucket[T]) PurgeTo(batch *mainstem.Batch, key string, opts ...WriteOption) {
 	batch.Ensure(b.space, b.policy)
 	if err := b.end(batch, mainstem.OpPurge, key, opts); err != nil {
 		batch.Fail(err)
 	}
 }
 
-// Expect adds to batch the condition alone, without a write to key: what else
+// ExpectTo adds to batch the condition alone, without a write to key: what else
 // the batch does depends on it.
-func (b *Bucket[T]) Expect(batch *mainstem.Batch, key string, condition WriteOption) {
+func (b *Bucket[T]) ExpectTo(batch *mainstem.Batch, key string, condition WriteOption) {
 	s, err := b.settle(expectVerb, key, []WriteOption{condition})
 	if err != nil {
 		batch.Fail(err)

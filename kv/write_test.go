@@ -34,7 +34,7 @@ func TestUpdateComparesRevisions(t *testing.T) {
 		_, err = b.Update(ctx, "k", "x", 0)
 		wantErr(t, err, mainstem.ErrConflict)
 
-		check(t, b.DeleteNow(ctx, "k")) // the tombstone is revision 4
+		check(t, b.Delete(ctx, "k")) // the tombstone is revision 4
 		for rev := range kv.Revision(6) {
 			if _, err := b.Update(ctx, "k", "x", rev+1); !errors.Is(err, mainstem.ErrConflict) {
 				t.Fatalf("Update of a deleted key at revision %d: %v: want Conflict", rev+1, err)
@@ -75,7 +75,7 @@ func TestCreate(t *testing.T) {
 		if !strings.Contains(err.Error(), "revision 1") {
 			t.Fatalf("error %q does not name the revision", err)
 		}
-		check(t, b.DeleteNow(ctx, "k"))
+		check(t, b.Delete(ctx, "k"))
 		if rev := must[kv.Revision](t)(b.Create(ctx, "k", "three", kv.Metadata(map[string]string{"m": "x"}))); rev != 3 {
 			t.Fatalf("revision %d", rev)
 		}
@@ -90,15 +90,15 @@ func TestConditionsOfDelete(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", nil)
-		wantErr(t, b.DeleteNow(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
+		wantErr(t, b.Delete(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
 		put(t, b, "k", "one")
 		put(t, b, "k", "two")
-		wantErr(t, b.DeleteNow(ctx, "k", kv.IfRevision(1)), mainstem.ErrConflict)
-		wantErr(t, b.PurgeNow(ctx, "k", kv.IfAbsent()), mainstem.ErrConflict)
-		check(t, b.DeleteNow(ctx, "k", kv.IfRevision(2)))
+		wantErr(t, b.Delete(ctx, "k", kv.IfRevision(1)), mainstem.ErrConflict)
+		wantErr(t, b.Purge(ctx, "k", kv.IfAbsent()), mainstem.ErrConflict)
+		check(t, b.Delete(ctx, "k", kv.IfRevision(2)))
 		_, err := b.Get(ctx, "k")
 		wantErr(t, err, mainstem.ErrNotFound)
-		wantErr(t, b.DeleteNow(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
+		wantErr(t, b.Delete(ctx, "k", kv.IfExists()), mainstem.ErrConflict)
 	})
 }
 
@@ -249,7 +249,7 @@ func testGetMany(t *testing.T, log mainstem.Log) {
 	put(t, b, "a", "1")
 	put(t, b, "c", "3")
 	put(t, b, "d", "4")
-	check(t, b.DeleteNow(ctx, "d"))
+	check(t, b.Delete(ctx, "d"))
 	got := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "c", "b", "a", "d", "a"))
 	var values []string
 	for _, e := range got {
@@ -277,9 +277,9 @@ func TestGetManyShowsOneMoment(t *testing.T) {
 				batch := mainstem.NewBatch()
 				for _, k := range keys {
 					if i%3 == 2 {
-						b.Delete(batch, k)
+						b.DeleteTo(batch, k)
 					} else {
-						b.Put(batch, k, i)
+						b.PutTo(batch, k, i)
 					}
 				}
 				if _, err := log.Commit(t.Context(), batch); err != nil {

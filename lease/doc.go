@@ -12,7 +12,7 @@
 //	l, err := k.Acquire(ctx, "printer", "")
 //	...
 //	b := mainstem.NewBatch()
-//	jobs.Put(b, "42", done)
+//	jobs.PutTo(b, "42", done)
 //	l.Fence(b) // only if the printer is still ours
 //	_, err = log.Commit(ctx, b)
 //

@@ -146,10 +146,10 @@ func (k *Keeper) leave(ctx context.Context, s *Session) error {
 // if one of them is another's.
 func (k *Keeper) remove(ctx context.Context, s *Session, leases map[string]*Lease) error {
 	b := mainstem.NewBatch()
-	k.bucket.Delete(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
-	k.bucket.Delete(b, beatPrefix+k.self.Name)
+	k.bucket.DeleteTo(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
+	k.bucket.DeleteTo(b, beatPrefix+k.self.Name)
 	for key, l := range leases {
-		k.bucket.Delete(b, leasePrefix+key, kv.IfRevision(kv.Revision(l.epoch)))
+		k.bucket.DeleteTo(b, leasePrefix+key, kv.IfRevision(kv.Revision(l.epoch)))
 	}
 	_, err := k.log.Commit(ctx, b)
 	return err

@@ -73,7 +73,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // remove deletes the lease's record. That of a later epoch stays.
 func (l *Lease) remove(ctx context.Context) error {
 	b := mainstem.NewBatch()
-	l.keeper.bucket.Delete(b, leasePrefix+l.key, kv.IfRevision(kv.Revision(l.epoch)))
+	l.keeper.bucket.DeleteTo(b, leasePrefix+l.key, kv.IfRevision(kv.Revision(l.epoch)))
 	_, err := l.keeper.log.Commit(ctx, b)
 	if errors.Is(err, mainstem.ErrConflict) {
 		return nil // it is gone, or the key has another owner
@@ -186,8 +186,8 @@ func (k *Keeper) tryAcquire(ctx context.Context, s *Session, key, value string) 
 	}
 	id := uuid.Random().String()
 	b := mainstem.NewBatch()
-	k.bucket.Expect(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
-	k.bucket.Put(b, leasePrefix+key, record{ID: id, Node: k.self.Name, Session: s.epoch, Value: value}, kv.IfRevision(cur.Revision))
+	k.bucket.ExpectTo(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
+	k.bucket.PutTo(b, leasePrefix+key, record{ID: id, Node: k.self.Name, Session: s.epoch, Value: value}, kv.IfRevision(cur.Revision))
 	r, err := k.log.Commit(ctx, b)
 	if err == nil {
 		return uint64(r.Versions[0]), nil

@@ -46,8 +46,8 @@ func (k *Keeper) reap() {
 // keeper has not seen yet makes it fail with Conflict, which is no error.
 func (k *Keeper) evict(m suspect) error {
 	b := mainstem.NewBatch()
-	k.bucket.Delete(b, memberPrefix+m.name, kv.IfRevision(m.epoch))
-	k.bucket.Delete(b, beatPrefix+m.name, kv.IfRevision(m.beat))
+	k.bucket.DeleteTo(b, memberPrefix+m.name, kv.IfRevision(m.epoch))
+	k.bucket.DeleteTo(b, beatPrefix+m.name, kv.IfRevision(m.beat))
 	ctx, cancel := context.WithTimeout(k.ctx, k.ttl)
 	defer cancel()
 	_, err := k.log.Commit(ctx, b)
@@ -74,7 +74,7 @@ func (k *Keeper) sweep(orphans []Held, before map[Held]time.Time) map[Held]time.
 			continue
 		}
 		ctx, cancel := context.WithTimeout(k.ctx, k.ttl)
-		err := k.bucket.DeleteNow(ctx, leasePrefix+h.Key, kv.IfRevision(kv.Revision(h.Epoch)))
+		err := k.bucket.Delete(ctx, leasePrefix+h.Key, kv.IfRevision(kv.Revision(h.Epoch)))
 		cancel()
 		if err != nil && !errors.Is(err, mainstem.ErrConflict) && k.ctx.Err() == nil {
 			k.logger.Warn("cannot remove the lease of a member that is gone", "lease", h.Key, "error", err)

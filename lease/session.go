@@ -203,8 +203,8 @@ func (k *Keeper) tryJoin(ctx context.Context, there suspect, id string) (*Sessio
 	name := k.self.Name
 	b := mainstem.NewBatch()
 	me := record{ID: id, Start: k.self.Start, Address: k.self.Address, TTL: k.ttl.Milliseconds()}
-	k.bucket.Put(b, memberPrefix+name, me, kv.IfRevision(there.epoch))
-	k.bucket.Put(b, beatPrefix+name, record{ID: id}, kv.IfRevision(there.beat))
+	k.bucket.PutTo(b, memberPrefix+name, me, kv.IfRevision(there.epoch))
+	k.bucket.PutTo(b, beatPrefix+name, record{ID: id}, kv.IfRevision(there.beat))
 	sent := time.Now()
 	r, err := k.log.Commit(ctx, b)
 	if err == nil {
@@ -315,8 +315,8 @@ func (k *Keeper) beat(s *Session) error {
 	ctx, cancel := context.WithTimeout(k.ctx, k.ttl/4)
 	defer cancel()
 	b := mainstem.NewBatch()
-	k.bucket.Expect(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
-	k.bucket.Put(b, beatPrefix+k.self.Name, record{Session: s.epoch})
+	k.bucket.ExpectTo(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
+	k.bucket.PutTo(b, beatPrefix+k.self.Name, record{Session: s.epoch})
 	_, err := k.log.Commit(ctx, b)
 	return err
 }

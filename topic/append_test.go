@@ -152,7 +152,7 @@ func TestAppendTogether(t *testing.T) {
 		if _, err := other.AppendTo(b, 7, good); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("partition 7: %v", err)
 		}
-		published := other.Publish(b, Record{Key: []byte("a"), Value: []byte("1")}, Record{Key: []byte("b"), Value: []byte("2")})
+		published := other.PublishTo(b, Record{Key: []byte("a"), Value: []byte("1")}, Record{Key: []byte("b"), Value: []byte("2")})
 		r, err := log.Commit(t.Context(), b)
 		if err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestAppendTogether(t *testing.T) {
 		// A condition that does not hold takes everything back.
 		b = mainstem.NewBatch()
 		b.IfAbsent("kv", []byte("k"))
-		other.Publish(b, Record{Key: []byte("a"), Value: []byte("3")})
+		other.PublishTo(b, Record{Key: []byte("a"), Value: []byte("3")})
 		if _, err := log.Commit(t.Context(), b); !errors.Is(err, mainstem.ErrConflict) {
 			t.Errorf("commit: %v", err)
 		}
@@ -186,7 +186,7 @@ func TestPublish(t *testing.T) {
 	for i := range 20 {
 		records = append(records, Record{Key: []byte{byte(i)}, Value: bytes.Repeat([]byte{byte(i)}, 100)})
 	}
-	slots := tp.Publish(b, records...)
+	slots := tp.PublishTo(b, records...)
 	r, err := log.Commit(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -207,12 +207,12 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	b = mainstem.NewBatch()
-	if s := tp.PublishTo(b, 3, Record{Value: []byte("a")}, Record{Key: []byte("k")}); len(s) != 1 || b.Len() != 1 {
+	if s := tp.PublishPartitionTo(b, 3, Record{Value: []byte("a")}, Record{Key: []byte("k")}); len(s) != 1 || b.Len() != 1 {
 		t.Errorf("%d slots, %d writes", len(s), b.Len())
 	}
 	for _, bad := range [][]Record{{{Value: make([]byte, 400)}}, {{Time: ck.Now().Add(2 * time.Hour)}}} {
 		b := mainstem.NewBatch()
-		tp.Publish(b, bad...)
+		tp.PublishTo(b, bad...)
 		if _, err := log.Commit(t.Context(), b); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%v", err)
 		}

@@ -89,7 +89,7 @@ func TestCreateAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		offsets := old.Offsets("g")
-		if err := offsets.Store(t.Context(), 1, 2); err != nil {
+		if err := offsets.Commit(t.Context(), 1, 2); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Delete(t.Context(), "x"); err != nil {
@@ -114,7 +114,7 @@ func TestCreateAgain(t *testing.T) {
 			if _, err := h.DeleteRecords(t.Context(), 1, 2); !errors.Is(err, mainstem.ErrNotFound) {
 				t.Errorf("deleting records by an old handle: %v", err)
 			}
-			if err := h.Offsets("g").Store(t.Context(), 1, 1); !errors.Is(err, mainstem.ErrNotFound) {
+			if err := h.Offsets("g").Commit(t.Context(), 1, 1); !errors.Is(err, mainstem.ErrNotFound) {
 				t.Errorf("storing an offset by an old handle: %v", err)
 			}
 		}

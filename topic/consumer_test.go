@@ -20,7 +20,7 @@ func TestConsumeFrom(t *testing.T) {
 			mustAppend(t, tp, 0, batch(Zstd, rec{ms: 10 * i, value: "v"}, rec{ms: 10*i + 5, value: "v"}))
 		}
 		mustAppend(t, tp, 1, batch(0, rec{ms: 1, value: "v"}))
-		if err := tp.Offsets("g").Store(t.Context(), 0, 7); err != nil {
+		if err := tp.Offsets("g").Commit(t.Context(), 0, 7); err != nil {
 			t.Fatal(err)
 		}
 		for _, x := range []struct {
@@ -144,14 +144,14 @@ func TestOffsets(t *testing.T) {
 		}
 		// Names that would be confused if they were simply joined.
 		for group, tp := range map[string]*Topic{"g": x, "gx": y} {
-			if err := tp.Offsets(group).Store(t.Context(), 0, int64(len(group))); err != nil {
+			if err := tp.Offsets(group).Commit(t.Context(), 0, int64(len(group))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		b := mainstem.NewBatch()
 		g := x.Offsets("g")
-		g.Commit(b, 299, 7)
-		g.CommitOffset(b, 5, Offset{Next: 9, LeaderEpoch: 3, Metadata: "m"})
+		g.CommitTo(b, 299, 7)
+		g.CommitOffsetTo(b, 5, Offset{Next: 9, LeaderEpoch: 3, Metadata: "m"})
 		b.Put(GroupSpace, []byte("other"), []byte("something of the coordinator"))
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -162,8 +162,8 @@ func TestOffsets(t *testing.T) {
 			t.Errorf("loaded %v, %v; want %v", got, err, want)
 		}
 		b = mainstem.NewBatch()
-		g.Forget(b, 5)
-		g.Forget(b, 6)
+		g.ForgetTo(b, 5)
+		g.ForgetTo(b, 6)
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -171,13 +171,13 @@ func TestOffsets(t *testing.T) {
 			t.Errorf("after forgetting one: %v, %v", got, err)
 		}
 		for what, bad := range map[string]func(*mainstem.Batch){
-			"negative":  func(b *mainstem.Batch) { g.Commit(b, 0, -1) },
-			"partition": func(b *mainstem.Batch) { g.Commit(b, 300, 1) },
+			"negative":  func(b *mainstem.Batch) { g.CommitTo(b, 0, -1) },
+			"partition": func(b *mainstem.Batch) { g.CommitTo(b, 300, 1) },
 			"metadata": func(b *mainstem.Batch) {
-				g.CommitOffset(b, 0, Offset{Metadata: string(make([]byte, MaxOffsetMetadata+1))})
+				g.CommitOffsetTo(b, 0, Offset{Metadata: string(make([]byte, MaxOffsetMetadata+1))})
 			},
-			"group":     func(b *mainstem.Batch) { x.Offsets("").Commit(b, 0, 1) },
-			"group too": func(b *mainstem.Batch) { x.Offsets(string(make([]byte, MaxGroup+1))).Forget(b, 0) },
+			"group":     func(b *mainstem.Batch) { x.Offsets("").CommitTo(b, 0, 1) },
+			"group too": func(b *mainstem.Batch) { x.Offsets(string(make([]byte, MaxGroup+1))).ForgetTo(b, 0) },
 		} {
 			b := mainstem.NewBatch()
 			bad(b)
@@ -208,8 +208,8 @@ func TestExactlyOnce(t *testing.T) {
 					break // it dies having read, before it commits
 				}
 				b := mainstem.NewBatch()
-				out.Publish(b, Record{Value: r.Value})
-				offsets.Commit(b, r.Partition, r.Offset+1)
+				out.PublishTo(b, Record{Value: r.Value})
+				offsets.CommitTo(b, r.Partition, r.Offset+1)
 				if _, err := log.Commit(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}

@@ -12,7 +12,7 @@
 //
 //	topics, err := topic.Open(log, nil)
 //	orders, err := topics.Ensure(ctx, "orders", topic.Spec{Partitions: 3}) // creates it at the first start
-//	orders.Publish(b, topic.Record{Key: id, Value: order}) // one commit with whatever else is in b
+//	orders.PublishTo(b, topic.Record{Key: id, Value: order}) // one commit with whatever else is in b
 //	for r, err := range orders.Consume(ctx, &topic.ConsumeOptions{Follow: true}) { … }
 //
 // # In the log

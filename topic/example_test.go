@@ -34,15 +34,15 @@ func Example() {
 	bills := ok(topics.Ensure(ctx, "bills", topic.Spec{}))
 
 	b := mainstem.NewBatch()
-	orders.Publish(b, topic.Record{Key: []byte("anna"), Value: []byte("3 apples")})
+	orders.PublishTo(b, topic.Record{Key: []byte("anna"), Value: []byte("3 apples")})
 	ok(log.Commit(ctx, b))
 
 	billing := orders.Offsets("billing")
 	for r, err := range orders.Consume(ctx, &topic.ConsumeOptions{From: topic.FromGroup("billing", topic.FromStart())}) {
 		check(err)
 		b := mainstem.NewBatch()
-		bills.Publish(b, topic.Record{Key: r.Key, Value: []byte("to pay: " + string(r.Value))})
-		billing.Commit(b, r.Partition, r.Offset+1)
+		bills.PublishTo(b, topic.Record{Key: r.Key, Value: []byte("to pay: " + string(r.Value))})
+		billing.CommitTo(b, r.Partition, r.Offset+1)
 		ok(log.Commit(ctx, b)) // the bill is there and the order done, or neither
 	}
 	for r, err := range bills.Consume(ctx, nil) {
@@ -109,7 +109,7 @@ func ExampleWaiter() {
 	check(w.Add(ctx, t, 0))
 	go func() {
 		b := mainstem.NewBatch()
-		t.PublishTo(b, 0, topic.Record{Value: []byte("at last")})
+		t.PublishPartitionTo(b, 0, topic.Record{Value: []byte("at last")})
 		ok(log.Commit(ctx, b))
 	}()
 	chunk := ok(t.Read(ctx, 0, 0, nil))

@@ -71,15 +71,15 @@ func ValidateGroup(group string) error {
 	return nil
 }
 
-// Commit puts into b that the group goes on at offset next of a partition: with
+// CommitTo puts into b that the group goes on at offset next of a partition: with
 // what the consumer made of the records in the same batch, every record is
 // processed exactly once. A mistake shows when b is committed.
-func (o *Offsets) Commit(b *mainstem.Batch, partition int32, next int64) {
-	o.CommitOffset(b, partition, Offset{Next: next, LeaderEpoch: -1})
+func (o *Offsets) CommitTo(b *mainstem.Batch, partition int32, next int64) {
+	o.CommitOffsetTo(b, partition, Offset{Next: next, LeaderEpoch: -1})
 }
 
-// CommitOffset is Commit with all that Kafka's consumers store.
-func (o *Offsets) CommitOffset(b *mainstem.Batch, partition int32, off Offset) {
+// CommitOffsetTo is CommitTo with all that Kafka's consumers store.
+func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset) {
 	const op = "commit offset"
 	if err := o.writable(op, partition); err != nil {
 		b.Fail(err)
@@ -108,8 +108,8 @@ func (o *Offsets) writable(op string, partition int32) error {
 	return o.err
 }
 
-// Forget puts into b that the group has no offset in a partition.
-func (o *Offsets) Forget(b *mainstem.Batch, partition int32) {
+// ForgetTo puts into b that the group has no offset in a partition.
+func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
 	if o.err != nil {
 		b.Fail(o.err)
 		return
@@ -118,10 +118,10 @@ func (o *Offsets) Forget(b *mainstem.Batch, partition int32) {
 	b.Delete(GroupSpace, o.key(partition))
 }
 
-// Store commits, by itself, that the group goes on at offset next of a partition.
-func (o *Offsets) Store(ctx context.Context, partition int32, next int64) error {
+// Commit commits, by itself, that the group goes on at offset next of a partition.
+func (o *Offsets) Commit(ctx context.Context, partition int32, next int64) error {
 	b := mainstem.NewBatch()
-	o.Commit(b, partition, next)
+	o.CommitTo(b, partition, next)
 	_, err := o.log.Commit(ctx, b)
 	if err != nil && o.t != nil {
 		return o.t.changed(err)
@@ -172,14 +172,14 @@ type StoredOffset struct {
 	version mainstem.Version
 }
 
-// Forget puts into b that the group has no offset there.
-func (s *StoredOffset) Forget(b *mainstem.Batch) { b.Delete(GroupSpace, s.key) }
+// ForgetTo puts into b that the group has no offset there.
+func (s *StoredOffset) ForgetTo(b *mainstem.Batch) { b.Delete(GroupSpace, s.key) }
 
-// ForgetUnchanged is Forget on condition that no offset was stored there since:
+// ForgetUnchangedTo is ForgetTo on condition that no offset was stored there since:
 // else b fails with Conflict.
-func (s *StoredOffset) ForgetUnchanged(b *mainstem.Batch) {
+func (s *StoredOffset) ForgetUnchangedTo(b *mainstem.Batch) {
 	b.IfVersion(GroupSpace, s.key, s.version)
-	s.Forget(b)
+	s.ForgetTo(b)
 }
 
 // StoredOffsets yields all that a consumer group has stored, in no useful order.

@@ -45,11 +45,11 @@ func TestForeignOffsets(t *testing.T) {
 		if got, err := events.Load(t.Context()); err != nil || len(got) != 0 {
 			t.Fatalf("before: %v, %v", got, err)
 		}
-		if err := events.Store(t.Context(), 0, 7); err != nil {
+		if err := events.Commit(t.Context(), 0, 7); err != nil {
 			t.Fatal(err)
 		}
 		b := mainstem.NewBatch()
-		events.CommitOffset(b, 3, Offset{Next: 9, LeaderEpoch: 2, Metadata: "x"})
+		events.CommitOffsetTo(b, 3, Offset{Next: 9, LeaderEpoch: 2, Metadata: "x"})
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -70,14 +70,14 @@ func TestForeignOffsetsRefuse(t *testing.T) {
 		"long group": ForeignOffsets(log, strings.Repeat("g", MaxGroup+1), "t", ID{}),
 		"bad name":   ForeignOffsets(log, "g", "a b", ID{}),
 	} {
-		if err := o.Store(t.Context(), 0, 1); !errors.Is(err, mainstem.ErrInvalid) {
+		if err := o.Commit(t.Context(), 0, 1); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%s: store: %v", name, err)
 		}
 		if _, err := o.Load(t.Context()); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%s: load: %v", name, err)
 		}
 	}
-	if err := ForeignOffsets(log, "g", "t", ID{}).Store(t.Context(), -1, 1); !errors.Is(err, mainstem.ErrInvalid) {
+	if err := ForeignOffsets(log, "g", "t", ID{}).Commit(t.Context(), -1, 1); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("negative partition: %v", err)
 	}
 	for _, err := range StoredOffsets(t.Context(), log, "") {
@@ -97,11 +97,11 @@ func TestStoredOffsets(t *testing.T) {
 		groups := []string{"a", "ab", "b", "\xff\xff", strings.Repeat("\xff", MaxGroup)}
 		for i, group := range groups {
 			for p := range int32(2) {
-				if err := x.Offsets(group).Store(t.Context(), p, int64(i)); err != nil {
+				if err := x.Offsets(group).Commit(t.Context(), p, int64(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := ForeignOffsets(log, group, "y", ID{5}).Store(t.Context(), 1, int64(i)); err != nil {
+			if err := ForeignOffsets(log, group, "y", ID{5}).Commit(t.Context(), 1, int64(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,12 +130,12 @@ func TestForgetStored(t *testing.T) {
 	log := testengines.Memory(t)
 	o := ForeignOffsets(log, "g", "t", ID{1})
 	for p := range int32(3) {
-		if err := o.Store(t.Context(), p, 1); err != nil {
+		if err := o.Commit(t.Context(), p, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stored := storedOffsets(t, log, "g")
-	if err := o.Store(t.Context(), 1, 2); err != nil {
+	if err := o.Commit(t.Context(), 1, 2); err != nil {
 		t.Fatal(err)
 	}
 	forget := func(key string, put func(*StoredOffset, *mainstem.Batch)) error {
@@ -144,13 +144,13 @@ func TestForgetStored(t *testing.T) {
 		_, err := log.Commit(t.Context(), b)
 		return err
 	}
-	if err := forget("t0", (*StoredOffset).ForgetUnchanged); err != nil {
+	if err := forget("t0", (*StoredOffset).ForgetUnchangedTo); err != nil {
 		t.Error(err)
 	}
-	if err := forget("t1", (*StoredOffset).ForgetUnchanged); !errors.Is(err, mainstem.ErrConflict) {
+	if err := forget("t1", (*StoredOffset).ForgetUnchangedTo); !errors.Is(err, mainstem.ErrConflict) {
 		t.Errorf("an offset stored anew: %v", err)
 	}
-	if err := forget("t2", (*StoredOffset).Forget); err != nil {
+	if err := forget("t2", (*StoredOffset).ForgetTo); err != nil {
 		t.Error(err)
 	}
 	if left := storedOffsets(t, log, "g"); len(left) != 1 || left["t1"].Next != 2 {

@@ -7,7 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Publish puts records into b, to be committed with whatever else is there, in
+// PublishTo puts records into b, to be committed with whatever else is there, in
 // one uncompressed record batch for each partition, or several if they are more
 // than max.message.bytes. Partitions follow from the keys; records without a key
 // go together to one chosen at random. The records are copied. A mistake shows
@@ -15,7 +15,7 @@ import (
 //
 // After the commit, [Slot.In] tells the offsets of each record batch, in the order
 // of the slots.
-func (t *Topic) Publish(b *mainstem.Batch, records ...Record) []Slot {
+func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []Slot {
 	stuck := int32(AnyPartition)
 	return t.publish(b, records, func(r *Record, n int32) int32 {
 		if r.Key != nil {
@@ -28,8 +28,8 @@ func (t *Topic) Publish(b *mainstem.Batch, records ...Record) []Slot {
 	})
 }
 
-// PublishTo is [Topic.Publish] into one partition, whatever the keys.
-func (t *Topic) PublishTo(b *mainstem.Batch, partition int32, records ...Record) []Slot {
+// PublishPartitionTo is [Topic.PublishTo] into one partition, whatever the keys.
+func (t *Topic) PublishPartitionTo(b *mainstem.Batch, partition int32, records ...Record) []Slot {
 	return t.publish(b, records, func(*Record, int32) int32 { return partition })
 }
 

@@ -55,7 +55,7 @@ func TestWaiter(t *testing.T) {
 			t.Errorf("woken by %v", got)
 		}
 		b := mainstem.NewBatch()
-		y.Publish(b, Record{Value: []byte("in a batch")})
+		y.PublishTo(b, Record{Value: []byte("in a batch")})
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}

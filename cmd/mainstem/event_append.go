@@ -47,7 +47,7 @@ or any text, which stands for the name-based UUID of it.`,
 				e.ContentType = contentType(e.Data)
 			}
 			return m.withStore(cmd, writing, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
-				w, err := s.Write(ctx, a[0], expected, []event.Event{e})
+				w, err := s.Append(ctx, a[0], expected, []event.Event{e})
 				if err != nil {
 					return err
 				}

@@ -119,7 +119,7 @@ func (t *eventRows) commit(ctx context.Context, id string, items []eventRow) (in
 	b := mainstem.NewBatch()
 	b.ID = id
 	for i := range items {
-		t.store.Append(b, items[i].stream, event.AnyVersion, []event.Event{items[i].event})
+		t.store.AppendTo(b, items[i].stream, event.AnyVersion, []event.Event{items[i].event})
 	}
 	if _, err := t.log.Commit(ctx, b); err != nil {
 		return 0, t.store.Explain(ctx, err)

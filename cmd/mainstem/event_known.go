@@ -101,7 +101,7 @@ func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (in
 		known.ids[e.ID] = struct{}{}
 		t.known.ids++
 		touched[items[i].stream] = true
-		t.store.Append(b, items[i].stream, known.version, []event.Event{*e})
+		t.store.AppendTo(b, items[i].stream, known.version, []event.Event{*e})
 	}
 	if b.Len() == 0 {
 		return 0, nil

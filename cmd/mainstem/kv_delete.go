@@ -23,9 +23,9 @@ demands one.`,
 		RunE: func(cmd *cobra.Command, a []string) error {
 			// A bucket that does not exist is not created in order to delete from it.
 			return m.withBucket(cmd, reading, a[0], nil, func(ctx context.Context, _ mainstem.Log, b *bucket) error {
-				do := b.DeleteNow
+				do := b.Delete
 				if purge {
-					do = b.PurgeNow
+					do = b.Purge
 				}
 				if err := do(ctx, a[1], condition.options(cmd)...); err != nil {
 					return err

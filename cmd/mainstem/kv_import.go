@@ -86,7 +86,7 @@ func (t *kvRows) commit(ctx context.Context, id string, items []kvRow) (int, err
 	b := mainstem.NewBatch()
 	b.ID = id
 	for i := range items {
-		t.bucket.Put(b, items[i].key, items[i].value, kv.TTL(t.ttl))
+		t.bucket.PutTo(b, items[i].key, items[i].value, kv.TTL(t.ttl))
 	}
 	if _, err := t.log.Commit(ctx, b); err != nil {
 		return 0, err

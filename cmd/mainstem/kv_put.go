@@ -34,7 +34,7 @@ input. A condition that does not hold is a conflict (exit status 4).`,
 			opts := append(condition.options(cmd), kv.TTL(table.ttl), kv.Metadata(metadata))
 			return m.withBucket(cmd, writing, a[0], table.options(), func(ctx context.Context, log mainstem.Log, b *bucket) error {
 				batch := mainstem.NewBatch()
-				b.Put(batch, a[1], value, opts...)
+				b.PutTo(batch, a[1], value, opts...)
 				return m.commitOne(ctx, log, b, batch, a[1])
 			})
 		},

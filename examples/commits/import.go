@@ -131,18 +131,18 @@ func (im *importer) batch(ctx context.Context, n int64, c commit, line []byte) (
 	b := mainstem.NewBatch()
 	b.ID = "commits-" + c.ID
 
-	im.events.Append(b, "author-"+c.Author, event.AnyVersion, []event.Event{{Type: "commit", Data: line}})
-	im.topic.Publish(b, topic.Record{Key: []byte(c.Author), Value: line, Time: time.Unix(c.Time, 0)})
-	im.progress.Put(b, progressKey, n)
+	im.events.AppendTo(b, "author-"+c.Author, event.AnyVersion, []event.Event{{Type: "commit", Data: line}})
+	im.topic.PublishTo(b, topic.Record{Key: []byte(c.Author), Value: line, Time: time.Unix(c.Time, 0)})
+	im.progress.PutTo(b, progressKey, n)
 	for _, dir := range c.Dirs {
 		e, err := im.counts.Get(ctx, dir)
 		switch {
 		case errors.Is(err, mainstem.ErrNotFound):
-			im.counts.Put(b, dir, 1, kv.IfAbsent())
+			im.counts.PutTo(b, dir, 1, kv.IfAbsent())
 		case err != nil:
 			return nil, err
 		default:
-			im.counts.Put(b, dir, e.Value+1, kv.IfRevision(e.Revision))
+			im.counts.PutTo(b, dir, e.Value+1, kv.IfRevision(e.Revision))
 		}
 	}
 	return b, nil

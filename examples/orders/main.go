@@ -92,9 +92,9 @@ func (s *Shop) Place(ctx context.Context, id string, o Order) error {
 			return fmt.Errorf("%w: %d of %s are left", ErrSoldOut, have.Value, o.Item)
 		}
 		b := mainstem.NewBatch()
-		s.orders.Append(b, "order-"+id, event.NoStream, []event.Event{placed})
-		s.stock.Put(b, o.Item, have.Value-o.Count, kv.IfRevision(have.Revision))
-		s.parcels.Publish(b, topic.Record{Key: []byte(id), Value: placed.Data})
+		s.orders.AppendTo(b, "order-"+id, event.NoStream, []event.Event{placed})
+		s.stock.PutTo(b, o.Item, have.Value-o.Count, kv.IfRevision(have.Revision))
+		s.parcels.PublishTo(b, topic.Record{Key: []byte(id), Value: placed.Data})
 		_, err = s.log.Commit(ctx, b)
 		exists := (*event.ConflictError)(nil)
 		if errors.As(err, &exists) || !errors.Is(err, mainstem.ErrConflict) {
@@ -117,7 +117,7 @@ func (s *Shop) CountSold(ctx context.Context) (*event.Subscription, error) {
 		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 			return err
 		}
-		s.sold.Put(b, o.Item, before.Value+o.Count) // one commit with the checkpoint
+		s.sold.PutTo(b, o.Item, before.Value+o.Count) // one commit with the checkpoint
 		return nil
 	})
 }

@@ -57,7 +57,7 @@ func openShop(t *testing.T, stock int) *Shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shop.Close() })
-	if _, err := shop.stock.PutNow(t.Context(), "tea", stock); err != nil {
+	if _, err := shop.stock.Put(t.Context(), "tea", stock); err != nil {
 		t.Fatal(err)
 	}
 	return shop

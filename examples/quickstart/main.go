@@ -52,7 +52,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := stock.PutNow(ctx, "tea", 10); err != nil {
+	if _, err := stock.Put(ctx, "tea", 10); err != nil {
 		return err
 	}
 
@@ -66,9 +66,9 @@ func run(ctx context.Context) error {
 			return err
 		}
 		b := mainstem.NewBatch()
-		stock.Put(b, o.Item, have.Value-o.Count, kv.IfRevision(have.Revision)) // nobody took any meanwhile
-		orders.Append(b, "order-"+id, event.NoStream, []event.Event{placed})   // the order is new
-		parcels.Publish(b, topic.Record{Key: []byte(id), Value: placed.Data})
+		stock.PutTo(b, o.Item, have.Value-o.Count, kv.IfRevision(have.Revision)) // nobody took any meanwhile
+		orders.AppendTo(b, "order-"+id, event.NoStream, []event.Event{placed})   // the order is new
+		parcels.PublishTo(b, topic.Record{Key: []byte(id), Value: placed.Data})
 		_, err = log.Commit(ctx, b)
 		return err
 	}

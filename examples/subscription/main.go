@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound {
 			return err
 		}
-		totals.Put(b, ev.Stream, old.Value+d.Amount)
+		totals.PutTo(b, ev.Stream, old.Value+d.Amount)
 		return nil
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		done, err := accounts.Write(ctx, fmt.Sprintf("account-%d", i%2), event.AnyVersion, []event.Event{ev})
+		done, err := accounts.Append(ctx, fmt.Sprintf("account-%d", i%2), event.AnyVersion, []event.Event{ev})
 		if err != nil {
 			return err
 		}

@@ -258,7 +258,7 @@ func TestAdministratingEventTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := store.Do(t.Context(), func(b *mainstem.Batch) {
-		store.Append(b, "order-1", event.NoStream, []event.Event{{Type: "placed"}})
+		store.AppendTo(b, "order-1", event.NoStream, []event.Event{{Type: "placed"}})
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func commits(t testing.TB, s *event.Store) []string {
 				if err := json.Unmarshal([]byte(line), &c); err != nil {
 					t.Fatal(err)
 				}
-				s.Append(b, "author-"+c.Author, event.AnyVersion, []event.Event{{
+				s.AppendTo(b, "author-"+c.Author, event.AnyVersion, []event.Event{{
 					Type: "commit", Data: []byte(line), Metadata: event.Metadata{Custom: map[string]string{"commit": c.ID}},
 				}})
 			}
@@ -150,7 +150,7 @@ func TestEventTopicsFromAnOffsetAndATime(t *testing.T) {
 	s := eventStore(t, b, "s")
 	var all []event.Recorded
 	for i := range 20 {
-		if _, err := s.Write(t.Context(), fmt.Sprintf("%c-1", 'a'+i%2), event.AnyVersion, []event.Event{{Type: "T", Data: fmt.Append(nil, i)}}); err != nil {
+		if _, err := s.Append(t.Context(), fmt.Sprintf("%c-1", 'a'+i%2), event.AnyVersion, []event.Event{{Type: "T", Data: fmt.Append(nil, i)}}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
@@ -209,7 +209,7 @@ func TestEventTopicsFromTheTail(t *testing.T) {
 	part := b.client(t, kgo.ConsumeTopics("event.s.b"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(time.Minute), kgo.MetadataMinAge(10*time.Millisecond), kgo.UnknownTopicRetries(-1))
 	for i := range 200 {
 		stream := fmt.Sprintf("%c-%d", 'a'+i%2, i)
-		if _, err := s.Write(t.Context(), stream, event.NoStream, []event.Event{{Type: "T", Data: fmt.Append(nil, i)}}); err != nil {
+		if _, err := s.Append(t.Context(), stream, event.NoStream, []event.Event{{Type: "T", Data: fmt.Append(nil, i)}}); err != nil {
 			t.Fatal(err)
 		}
 		readers := []*kgo.Client{cl}
@@ -223,10 +223,10 @@ func TestEventTopicsFromTheTail(t *testing.T) {
 		}
 	}
 	// A consumer at the end is carried past what it is not shown.
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, "a-0", event.AnyVersion) }); err != nil {
+	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "a-0", event.AnyVersion) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Write(t.Context(), "b-x", event.NoStream, []event.Event{{Type: "T", Data: []byte("after")}}); err != nil {
+	if _, err := s.Append(t.Context(), "b-x", event.NoStream, []event.Event{{Type: "T", Data: []byte("after")}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := records(t, cl, 1); string(got[0].Value) != "after" {
@@ -245,7 +245,7 @@ func TestEventTopicsWhileTheyAreWritten(t *testing.T) {
 		go func() {
 			var err error
 			for i := 0; i < each && err == nil; i++ {
-				_, err = s.Write(context.Background(), fmt.Sprintf("%c-1", 'a'+w), event.AtVersion(mainstem.Version(i)), []event.Event{{Type: "T", Data: fmt.Append(nil, i)}})
+				_, err = s.Append(context.Background(), fmt.Sprintf("%c-1", 'a'+w), event.AtVersion(mainstem.Version(i)), []event.Event{{Type: "T", Data: fmt.Append(nil, i)}})
 			}
 			written <- err
 		}()
@@ -346,7 +346,7 @@ func TestATopicHidesAnEventStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := eventStore(t, b, "s")
-	if _, err := s.Write(t.Context(), "a-1", event.NoStream, []event.Event{{Type: "T"}}); err != nil {
+	if _, err := s.Append(t.Context(), "a-1", event.NoStream, []event.Event{{Type: "T"}}); err != nil {
 		t.Fatal(err)
 	}
 	if all := described(t, b.client(t)); len(all) != 2 || len(all["event.s"].Partitions) != 3 || len(all["event.s.a"].Partitions) != 1 {

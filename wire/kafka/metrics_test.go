@@ -113,7 +113,7 @@ func TestLags(t *testing.T) {
 		num  int32
 		next int64
 	}{{tp.Offsets("g"), 1, 1}, {tp.Offsets("h"), 1, 3}, {tp.Offsets("h"), 0, 7}, {gone.Offsets("g"), 0, 0}, {topic.ForeignOffsets(b.log, "g", "event.s", id), 0, 1}} {
-		if err = o.of.Store(t.Context(), o.num, o.next); err != nil {
+		if err = o.of.Commit(t.Context(), o.num, o.next); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *mainstemStore) Append(ctx context.Context, stream string, expected int6
 			all[i].Metadata = view.Metadata{CorrelationID: m.Correlation, CausationID: m.Causation, UserID: m.User, TenantID: m.Tenant, Custom: m.Custom}
 		}
 	}
-	done, err := s.store.Write(ctx, stream, view.Expected(expected), all)
+	done, err := s.store.Append(ctx, stream, view.Expected(expected), all)
 	if errors.Is(err, mainstem.ErrConflict) {
 		err = event.ErrConflict
 	}

@@ -49,7 +49,7 @@ func (s *mainstemStore) Set(ctx context.Context, table, key string, value []byte
 	if err != nil {
 		return err
 	}
-	_, err = b.PutNow(ctx, key, value)
+	_, err = b.Put(ctx, key, value)
 	return err
 }
 
@@ -63,7 +63,7 @@ func (s *mainstemStore) Delete(ctx context.Context, table, key string) error {
 	if err != nil {
 		return err
 	}
-	return b.DeleteNow(ctx, key)
+	return b.Delete(ctx, key)
 }
 
 func (s *mainstemStore) SetMany(ctx context.Context, table string, pairs []kv.Pair) error {

@@ -19,7 +19,7 @@ func BenchmarkRead(b *testing.B) {
 	for i := range n / 1000 {
 		_, err := s.Do(b.Context(), func(batch *mainstem.Batch) {
 			for j := range 1000 {
-				s.Append(batch, fmt.Sprintf("order-%d-%d", i, j), event.AnyVersion, []event.Event{{Type: "OrderPlaced", Data: bytes.Repeat([]byte("x"), 100)}})
+				s.AppendTo(batch, fmt.Sprintf("order-%d-%d", i, j), event.AnyVersion, []event.Event{{Type: "OrderPlaced", Data: bytes.Repeat([]byte("x"), 100)}})
 			}
 		})
 		if err != nil {

@@ -114,7 +114,7 @@ func TestADeletedCategoryStays(t *testing.T) {
 	log := testengines.Memory(t)
 	s := store(t, log, "s")
 	write(t, s, "a-1", note(""))
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Delete(b, "a-1", event.AnyVersion) }); err != nil {
+	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "a-1", event.AnyVersion) }); err != nil {
 		t.Fatal(err)
 	}
 	c := open(t, log)
@@ -135,7 +135,7 @@ func TestManyCategoriesAreNotListed(t *testing.T) {
 	fill := func(s *event.Store, from, to int, format string) {
 		_, err := s.Do(t.Context(), func(b *mainstem.Batch) {
 			for i := from; i < to; i++ {
-				s.Append(b, fmt.Sprintf(format, i), event.AnyVersion, []event.Event{note("")})
+				s.AppendTo(b, fmt.Sprintf(format, i), event.AnyVersion, []event.Event{note("")})
 			}
 		})
 		if err != nil {

@@ -25,7 +25,7 @@ func Example() {
 		return
 	}
 	placed := event.Event{Type: "OrderPlaced", Data: []byte("tea")}
-	if _, err := orders.Write(ctx, "order-1", event.NoStream, []event.Event{placed}); err != nil {
+	if _, err := orders.Append(ctx, "order-1", event.NoStream, []event.Event{placed}); err != nil {
 		fmt.Println(err)
 		return
 	}

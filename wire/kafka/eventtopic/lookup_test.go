@@ -38,7 +38,7 @@ func TestOffsetForTime(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Archive(b, "a-3"); s.Delete(b, "b-1", event.AnyVersion) }); err != nil {
+	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "a-3"); s.DeleteTo(b, "b-1", event.AnyVersion) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, category := range []string{"", "a", "b", "c"} {

@@ -39,7 +39,7 @@ func store(t testing.TB, log mainstem.Log, name string) *event.Store {
 
 func write(t testing.TB, s *event.Store, stream string, evs ...event.Event) event.Appended {
 	t.Helper()
-	a, err := s.Write(t.Context(), stream, event.AnyVersion, evs)
+	a, err := s.Append(t.Context(), stream, event.AnyVersion, evs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestNothingIsMissed(t *testing.T) {
 	written := make(chan error, 1)
 	go func() {
 		for i := 1; i < n; i++ {
-			if _, err := s.Write(context.Background(), "a-1", event.AnyVersion, []event.Event{note(fmt.Sprint(i))}); err != nil {
+			if _, err := s.Append(context.Background(), "a-1", event.AnyVersion, []event.Event{note(fmt.Sprint(i))}); err != nil {
 				written <- err
 				return
 			}

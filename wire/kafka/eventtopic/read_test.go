@@ -141,10 +141,10 @@ func TestWhatIsNotShown(t *testing.T) {
 		}
 		before, _ := find(t, c, "event.s.a").End(t.Context(), 0)
 		_, err := s.Do(t.Context(), func(b *mainstem.Batch) {
-			s.Delete(b, "a-deleted", event.AnyVersion)
-			s.Archive(b, "a-archived")
-			s.Tombstone(b, "a-tombstoned", event.AnyVersion)
-			s.Forget(b, "a-forgotten")
+			s.DeleteTo(b, "a-deleted", event.AnyVersion)
+			s.ArchiveTo(b, "a-archived")
+			s.TombstoneTo(b, "a-tombstoned", event.AnyVersion)
+			s.ForgetTo(b, "a-forgotten")
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -184,11 +184,11 @@ func TestWhatIsNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists(c, "1", "a-archived", "a-archived")
-		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "a-archived", 2) }); err != nil {
+		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "a-archived", 2) }); err != nil {
 			t.Fatal(err)
 		}
 		lists(c, "1", "a-archived")
-		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Truncate(b, "a-archived", 3) }); err != nil {
+		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "a-archived", 3) }); err != nil {
 			t.Fatal(err)
 		}
 		lists(c, "1")
@@ -207,7 +207,7 @@ func TestAReaderOfForgottenEventsGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.Forget(b, "a-2") }); err != nil {
+	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ForgetTo(b, "a-2") }); err != nil {
 		t.Fatal(err)
 	}
 	tp := find(t, open(t, log), "event.s.a")
@@ -237,13 +237,13 @@ func TestProgram(t *testing.T) {
 			_, _ = s.Do(t.Context(), func(b *mainstem.Batch) { // what a sealed stream refuses does not matter here
 				switch rapid.IntRange(0, 11).Draw(r, "what") {
 				case 0:
-					s.Delete(b, stream, event.AnyVersion)
+					s.DeleteTo(b, stream, event.AnyVersion)
 				case 1:
-					s.Archive(b, stream)
+					s.ArchiveTo(b, stream)
 				case 2:
-					s.Forget(b, stream)
+					s.ForgetTo(b, stream)
 				case 3:
-					s.Truncate(b, stream, mainstem.Version(rapid.IntRange(1, 8).Draw(r, "version")))
+					s.TruncateTo(b, stream, mainstem.Version(rapid.IntRange(1, 8).Draw(r, "version")))
 				case 4:
 					b.Ensure("other", mainstem.Policy{})
 					b.Put("other", []byte("k"), nil)
@@ -252,7 +252,7 @@ func TestProgram(t *testing.T) {
 					for range rapid.IntRange(1, 5).Draw(r, "events") {
 						evs = append(evs, note(strings.Repeat("n", rapid.IntRange(0, 300).Draw(r, "size"))))
 					}
-					s.Append(b, stream, event.AnyVersion, evs)
+					s.AppendTo(b, stream, event.AnyVersion, evs)
 				}
 			})
 			if rapid.Bool().Draw(r, "look") { // the catalog and the topics remember what they saw

@@ -84,13 +84,13 @@ func TestLostLease(t *testing.T) {
 
 	table, rival := duties(t, n.Log()), map[string]any{"id": "other", "address": "other.example:9092", "ttl_ms": 2000}
 	b := mainstem.NewBatch()
-	table.Put(b, "member/kafka", rival)
-	table.Put(b, "beat/kafka", map[string]any{"session": 1})
+	table.PutTo(b, "member/kafka", rival)
+	table.PutTo(b, "beat/kafka", map[string]any{"session": 1})
 	if _, err := n.Log().Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the listener is closed while the other is alive", func() bool {
-		if _, err := table.PutNow(t.Context(), "beat/kafka", map[string]any{"session": 1}); err != nil {
+		if _, err := table.Put(t.Context(), "beat/kafka", map[string]any{"session": 1}); err != nil {
 			t.Fatal(err)
 		}
 		c, err := net.Dial("tcp", n.kafka.Addr().String())

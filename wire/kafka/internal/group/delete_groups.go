@@ -72,7 +72,7 @@ func (g *group) erase(ctx context.Context) (bool, error) {
 		b := mainstem.NewBatch()
 		b.Durability = g.c.o.Durability
 		for i := range part {
-			part[i].Forget(b)
+			part[i].ForgetTo(b)
 		}
 		if _, err := g.c.log.Commit(ctx, b); err != nil {
 			return false, err

@@ -123,10 +123,10 @@ func putOffset(b *mainstem.Batch, t coord.Topic, offsets *topic.Offsets, p *kmsg
 	case len(off.Metadata) > topic.MaxOffsetMetadata:
 		return kerr.OffsetMetadataTooLarge.Code
 	case off.Next < 0:
-		offsets.Forget(b, p.Partition)
+		offsets.ForgetTo(b, p.Partition)
 		return 0
 	}
-	offsets.CommitOffset(b, p.Partition, off)
+	offsets.CommitOffsetTo(b, p.Partition, off)
 	return 0
 }
 

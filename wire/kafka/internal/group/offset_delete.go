@@ -53,7 +53,7 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 			case subscribed(in.Topic):
 				part.ErrorCode = kerr.GroupSubscribedToTopic.Code
 			default:
-				t.Offsets(req.Group).Forget(b, p.Partition)
+				t.Offsets(req.Group).ForgetTo(b, p.Partition)
 			}
 			out.Partitions = append(out.Partitions, part)
 		}

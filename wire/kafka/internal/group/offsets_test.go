@@ -320,7 +320,7 @@ func TestDeleteGroups(t *testing.T) {
 	m := w.member("busy")
 	together(t, m)
 	b := mainstem.NewBatch()
-	topic.ForeignOffsets(w.log, "go only", "t", id).Commit(b, 0, 9)
+	topic.ForeignOffsets(w.log, "go only", "t", id).CommitTo(b, 0, 9)
 	if _, err := w.log.Commit(ctx, b); err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestOffsetsExpire(t *testing.T) {
 			}
 		}
 		b := mainstem.NewBatch()
-		topic.ForeignOffsets(w.log, "go only", "t", w.topics.topics["t"].ID).Commit(b, 0, 9)
+		topic.ForeignOffsets(w.log, "go only", "t", w.topics.topics["t"].ID).CommitTo(b, 0, 9)
 		w.log.Commit(ctx, b)
 		w.commit(commitRequest("simple", "t", 0, 1))
 		w.commit(commitRequest("group", "t", 0, 1))

@@ -171,7 +171,7 @@ func (c *Coordinator) forget(ctx context.Context, stale []topic.StoredOffset) er
 	for part := range slices.Chunk(stale, eraseStep) {
 		b := mainstem.NewBatch()
 		for i := range part {
-			part[i].ForgetUnchanged(b)
+			part[i].ForgetUnchangedTo(b)
 		}
 		_, err := c.log.Commit(ctx, b)
 		if errors.Is(err, mainstem.ErrConflict) {

@@ -89,9 +89,9 @@ func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) erro
 			switch tp := found[at.id]; {
 			case tp == nil:
 			case of[at].Next == noOffset:
-				tp.Offsets(group).Forget(b, at.num)
+				tp.Offsets(group).ForgetTo(b, at.num)
 			default:
-				tp.Offsets(group).CommitOffset(b, at.num, of[at].Offset)
+				tp.Offsets(group).CommitOffsetTo(b, at.num, of[at].Offset)
 			}
 		}
 	}
