@@ -63,7 +63,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-func BenchmarkPutNow(b *testing.B) {
+func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{10, 1 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
 			ctx, log := b.Context(), benchLog(b)

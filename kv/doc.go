@@ -15,18 +15,24 @@
 //
 // # Into a batch, or now
 //
-// Put(ctx, …) writes at once, PutTo(batch, …) adds to a batch, and
-// [mainstem.Log.Commit] makes it true together with the rest: other keys, other
-// tables, events, messages.
+// Every write has two forms: Put(ctx, …) writes at once, PutTo(batch, …) adds to a
+// batch, and [mainstem.Log.Commit] makes it true together with the rest: other keys,
+// other tables, events, messages.
 //
-//	at once                         in a batch
-//	Put(ctx, key, value)            PutTo(batch, key, value)
-//	Create(ctx, key, value)         PutTo(batch, key, value, IfAbsent())
-//	Update(ctx, key, value, r)      PutTo(batch, key, value, IfRevision(r))
-//	Delete(ctx, key)                DeleteTo(batch, key)
-//	Purge(ctx, key)                 PurgeTo(batch, key)
-//	-                               ExpectTo(batch, key, IfRevision(r))
-//	PutMany, Import, Modify         -
+//	at once                       in a batch
+//	Put(ctx, key, value)          PutTo(batch, key, value)
+//	Create(ctx, key, value)       CreateTo(batch, key, value)
+//	Update(ctx, key, value, r)    UpdateTo(batch, key, value, r)
+//	PutMany(ctx, pairs)           PutManyTo(batch, pairs)
+//	Delete(ctx, key)              DeleteTo(batch, key)
+//	Purge(ctx, key)               PurgeTo(batch, key)
+//	Modify(ctx, key, change)      ModifyTo(ctx, batch, key, change), which reads
+//	Increment(ctx, b, key, n)     IncrementTo(ctx, batch, b, key, n), which reads
+//	-                             ExpectTo(batch, key, IfRevision(r))
+//	Import(ctx, pairs)            -, it commits many batches
+//
+// A write takes the options that make sense for it, and the compiler refuses others:
+// [PutOption], [ValueOption], [DeleteOption].
 //
 // # Guarantees
 //

@@ -75,7 +75,7 @@ func wantErr(t testing.TB, err, target error) *mainstem.Error {
 	return e
 }
 
-func put[T any](t testing.TB, b *kv.Bucket[T], key string, value T, opts ...kv.WriteOption) kv.Revision {
+func put[T any](t testing.TB, b *kv.Bucket[T], key string, value T, opts ...kv.PutOption) kv.Revision {
 	t.Helper()
 	return must[kv.Revision](t)(b.Put(t.Context(), key, value, opts...))
 }
@@ -328,14 +328,13 @@ func TestInvalidKeysAndOptions(t *testing.T) {
 			wantErr(t, err, mainstem.ErrInvalid)
 		}
 		for name, write := range map[string]func() error{
-			"negative TTL":        func() error { _, err := b.Put(ctx, "k", "v", kv.TTL(-1)); return err },
-			"two conditions":      func() error { _, err := b.Put(ctx, "k", "v", kv.IfAbsent(), kv.IfExists()); return err },
-			"condition in Create": func() error { _, err := b.Create(ctx, "k", "v", kv.IfExists()); return err },
-			"condition in Update": func() error { _, err := b.Update(ctx, "k", "v", 1, kv.IfRevision(1)); return err },
-			"TTL in Delete":       func() error { return b.Delete(ctx, "k", kv.TTL(1)) },
-			"TTL in Expect": func() error {
+			"negative TTL":    func() error { _, err := b.Put(ctx, "k", "v", kv.TTL(-1)); return err },
+			"two conditions":  func() error { _, err := b.Put(ctx, "k", "v", kv.IfAbsent(), kv.IfExists()); return err },
+			"nil option":      func() error { _, err := b.Put(ctx, "k", "v", nil); return err },
+			"empty condition": func() error { return b.Delete(ctx, "k", kv.Condition{}) },
+			"empty condition in ExpectTo": func() error {
 				batch := mainstem.NewBatch()
-				b.ExpectTo(batch, "k", kv.TTL(1))
+				b.ExpectTo(batch, "k", kv.Condition{})
 				_, err := log.Commit(ctx, batch)
 				return err
 			},
@@ -346,10 +345,6 @@ func TestInvalidKeysAndOptions(t *testing.T) {
 			"negative limit":  func() error { _, err := b.Count(ctx, &kv.Query{Limit: -1}); return err },
 			"negative offset": func() error { _, _, err := b.Page(ctx, &kv.Query{Offset: -1}); return err },
 			"negative page":   func() error { _, _, err := b.Page(ctx, &kv.Query{Limit: -7}); return err },
-			"condition in Modify": func() error {
-				_, err := b.Modify(ctx, "k", func(string, bool) (string, error) { return "", nil }, kv.IfAbsent())
-				return err
-			},
 		} {
 			if err := write(); !errors.Is(err, mainstem.ErrInvalid) {
 				t.Errorf("%s: error %v: want Invalid", name, err)

@@ -91,14 +91,14 @@ func (b *Bucket[T]) unchanged(ctx context.Context, entries []Entry[T]) (bool, er
 // order. The options hold for each pair; with a condition, all must hold. More
 // than one batch may carry (see [mainstem.Limits]) is Invalid, and nothing is
 // written: use [Bucket.Import], which commits in chunks.
-func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...WriteOption) ([]Revision, error) {
+func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...PutOption) ([]Revision, error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
-	s := scratches.Get().(*scratch)
+	s, o := scratches.Get().(*scratch), collect(b.valueIf(Condition{}), opts)
 	for i := range pairs {
 		var err error
-		if s.buf, err = b.put(&s.batch, s.buf, putVerb, pairs[i].Key, pairs[i].Value, opts); err != nil {
+		if s.buf, err = b.put(&s.batch, s.buf, "put", pairs[i].Key, pairs[i].Value, o); err != nil {
 			return nil, err
 		}
 	}
@@ -129,9 +129,9 @@ const (
 
 // ImportOptions configures [Bucket.Import]. Nil and zero fields mean the defaults.
 type ImportOptions struct {
-	ChunkPairs int // pairs in one commit; default DefaultChunkPairs
-	ChunkBytes int // bytes of keys, values and metadata in one commit; default DefaultChunkBytes
-	Write      []WriteOption
+	ChunkPairs int         // pairs in one commit; default DefaultChunkPairs
+	ChunkBytes int         // bytes of keys, values and metadata in one commit; default DefaultChunkBytes
+	Write      []PutOption // of every pair
 }
 
 // Import writes the pairs of a sequence of any length, chunk by chunk: each
@@ -149,7 +149,7 @@ func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *Impo
 			c.ChunkBytes = o.ChunkBytes
 		}
 	}
-	in := importer[T]{Bucket: b, ctx: ctx, o: c}
+	in := importer[T]{Bucket: b, ctx: ctx, o: c, each: collect(b.valueIf(Condition{}), c.Write)}
 	for p := range pairs {
 		if err := in.add(p); err != nil {
 			return in.done, err
@@ -164,6 +164,7 @@ type importer[T any] struct {
 	*Bucket[T]
 	ctx   context.Context
 	o     ImportOptions
+	each  settings
 	s     scratch
 	bytes int
 	done  int64
@@ -172,7 +173,7 @@ type importer[T any] struct {
 func (in *importer[T]) add(p Pair[T]) error {
 	n := in.s.batch.Len()
 	var err error
-	if in.s.buf, err = in.put(&in.s.batch, in.s.buf, putVerb, p.Key, p.Value, in.o.Write); err != nil {
+	if in.s.buf, err = in.put(&in.s.batch, in.s.buf, "put", p.Key, p.Value, in.each); err != nil {
 		return err
 	}
 	in.bytes += in.s.batch.Writes()[n].Size()

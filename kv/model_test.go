@@ -191,7 +191,7 @@ func (p *program) conditions(rt *rapid.T) {
 	k := anyKey.Draw(rt, "key")
 	c := p.cells[k]
 	for name, x := range map[string]struct {
-		o     kv.WriteOption
+		o     kv.Condition
 		holds bool
 	}{
 		"absent":   {kv.IfAbsent(), !c.live},

@@ -24,12 +24,12 @@ import (
 //
 // Writers that keep meeting wait for random short times, so that each gets its
 // turn; the attempts end with ctx.
-func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts ...WriteOption) (Entry[T], error) {
+func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts ...ValueOption) (Entry[T], error) {
 	e, err := b.modify(ctx, key, change, opts)
 	if err != nil {
 		return Entry[T]{}, err
 	}
-	s, _ := b.settle(updateVerb(0), key, opts) // the write has accepted the same
+	s := collect(b.valueIf(Condition{}), opts)
 	if s.ttl > 0 {
 		e.Expires = b.expiry(ctx, &e, s.ttl)
 	}
@@ -38,17 +38,14 @@ func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, f
 }
 
 // modify is Modify that leaves out Expires and Metadata of the entry.
-func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts []WriteOption) (Entry[T], error) {
+func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, found bool) (T, error), opts []ValueOption) (Entry[T], error) {
 	for attempt := 0; ; attempt++ {
-		old, err := b.Get(ctx, key)
-		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
-			return Entry[T]{}, err
-		}
-		value, err := change(old.Value, old.Live())
+		old, value, err := b.changed(ctx, key, change)
 		if err != nil {
 			return Entry[T]{}, err
 		}
-		r, err := b.putNow(ctx, updateVerb(old.Revision), key, value, opts)
+		o := collect(b.valueIf(IfRevision(old.Revision)), opts)
+		r, err := b.putNow(ctx, "update", key, value, o)
 		if err == nil {
 			e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.Last, Op: OpCreate, Modified: r.Time}
 			if old.Live() {
@@ -63,6 +60,44 @@ func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, f
 			return Entry[T]{}, err
 		}
 	}
+}
+
+// ModifyTo reads the value of key, and adds to batch the write of what change makes of
+// it, on condition that no other write comes between: then Commit fails with Conflict,
+// and the caller makes the batch anew. What the batch itself does to the key would not be
+// seen, so a key that it writes already is Invalid. Otherwise it is like [Bucket.Modify].
+// An error is returned, and by Commit, too.
+func (b *Bucket[T]) ModifyTo(ctx context.Context, batch *mainstem.Batch, key string, change func(old T, found bool) (T, error), opts ...ValueOption) error {
+	err := b.modifyTo(ctx, batch, key, change, opts)
+	if err != nil {
+		batch.Fail(err)
+	}
+	return err
+}
+
+func (b *Bucket[T]) modifyTo(ctx context.Context, batch *mainstem.Batch, key string, change func(old T, found bool) (T, error), opts []ValueOption) error {
+	writes := batch.Writes()
+	for i := range writes {
+		if w := &writes[i]; w.Space == b.space && string(w.Key) == key {
+			return b.encodeError("modify", key, errors.New("the batch writes the key already: change the value before it is put there"))
+		}
+	}
+	old, value, err := b.changed(ctx, key, change)
+	if err != nil {
+		return err
+	}
+	_, err = b.put(batch, nil, "update", key, value, collect(b.valueIf(IfRevision(old.Revision)), opts))
+	return err
+}
+
+// changed reads the entry of key and returns it with what change makes of its value.
+func (b *Bucket[T]) changed(ctx context.Context, key string, change func(old T, found bool) (T, error)) (old Entry[T], value T, err error) {
+	old, err = b.Get(ctx, key)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		return old, value, err
+	}
+	value, err = change(old.Value, old.Live())
+	return old, value, err
 }
 
 // expiry returns when e, which was just written, expires, as Get reports it. Only the log
@@ -106,13 +141,23 @@ type Integer interface {
 // value. A key without a value counts from 0. A sum out of T's range is Invalid
 // and leaves the counter as it is. It takes what [Bucket.Modify] takes. If the
 // outcome is unknown, the error says so; trying again might count twice.
-func Increment[T Integer](ctx context.Context, b *Bucket[T], key string, delta T, opts ...WriteOption) (T, error) {
-	e, err := b.modify(ctx, key, func(old T, _ bool) (T, error) {
+func Increment[T Integer](ctx context.Context, b *Bucket[T], key string, delta T, opts ...ValueOption) (T, error) {
+	e, err := b.modify(ctx, key, adder(b, key, delta), opts)
+	return e.Value, err
+}
+
+// IncrementTo reads the counter at key and adds to batch that it is larger by delta,
+// with the conditions and errors of [Bucket.ModifyTo].
+func IncrementTo[T Integer](ctx context.Context, batch *mainstem.Batch, b *Bucket[T], key string, delta T, opts ...ValueOption) error {
+	return b.ModifyTo(ctx, batch, key, adder(b, key, delta), opts...)
+}
+
+func adder[T Integer](b *Bucket[T], key string, delta T) func(old T, found bool) (T, error) {
+	return func(old T, _ bool) (T, error) {
 		sum := old + delta
 		if (delta > 0) != (sum > old) && delta != 0 {
 			return 0, b.encodeError("increment", key, fmt.Errorf("%d + %d is out of range for %T", old, delta, old))
 		}
 		return sum, nil
-	}, opts)
-	return e.Value, err
+	}
 }

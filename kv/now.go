@@ -40,15 +40,15 @@ func (b *Bucket[T]) commit(ctx context.Context, s *scratch) (mainstem.Receipt, e
 // Put writes value to key and returns its revision. When it returns, the
 // write has the bucket's durability. With a condition that does not hold it is a
 // Conflict that carries the revision found.
-func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
-	r, err := b.putNow(ctx, putVerb, key, value, opts)
+func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...PutOption) (Revision, error) {
+	r, err := b.putNow(ctx, "put", key, value, collect(b.valueIf(Condition{}), opts))
 	return revisionOf(r), err
 }
 
 // Create writes value to key if the key has no value, and returns its revision.
 // Otherwise it is Exists; the error's Got is the revision that is there.
-func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...WriteOption) (Revision, error) {
-	r, err := b.putNow(ctx, createVerb, key, value, opts)
+func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...ValueOption) (Revision, error) {
+	r, err := b.putNow(ctx, "create", key, value, collect(b.valueIf(IfAbsent()), opts))
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Kind == mainstem.KindConflict {
 		return 0, &mainstem.Error{Kind: mainstem.KindExists, Op: "create", Space: b.space, Key: []byte(key),
@@ -61,21 +61,21 @@ func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...Wri
 // Update writes value to key if the key has a value and its revision is
 // revision: a compare-and-set. Otherwise it is a Conflict that carries the
 // revision found. Revision 0 stands for a key without a value.
-func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision Revision, opts ...WriteOption) (Revision, error) {
-	r, err := b.putNow(ctx, updateVerb(revision), key, value, opts)
+func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision Revision, opts ...ValueOption) (Revision, error) {
+	r, err := b.putNow(ctx, "update", key, value, collect(b.valueIf(IfRevision(revision)), opts))
 	return revisionOf(r), err
 }
 
 // Delete deletes key. A key without a value is no error, unless a condition
 // demands one; a table that does not exist is not created.
-func (b *Bucket[T]) Delete(ctx context.Context, key string, opts ...WriteOption) error {
+func (b *Bucket[T]) Delete(ctx context.Context, key string, opts ...DeleteOption) error {
 	_, err := b.endNow(ctx, mainstem.OpDelete, key, opts)
 	return err
 }
 
 // Purge deletes key together with its history, also if it was deleted
-// before: then only the tombstone stays. Otherwise it is like DeleteNow.
-func (b *Bucket[T]) Purge(ctx context.Context, key string, opts ...WriteOption) error {
+// before: then only the tombstone stays. Otherwise it is like Delete.
+func (b *Bucket[T]) Purge(ctx context.Context, key string, opts ...DeleteOption) error {
 	for {
 		ended, err := b.endNow(ctx, mainstem.OpPurge, key, opts)
 		if err != nil || ended {
@@ -111,10 +111,10 @@ func (b *Bucket[T]) truncate(ctx context.Context, key string) error {
 	return nil
 }
 
-func (b *Bucket[T]) putNow(ctx context.Context, v verb, key string, value T, opts []WriteOption) (mainstem.Receipt, error) {
+func (b *Bucket[T]) putNow(ctx context.Context, op, key string, value T, o settings) (mainstem.Receipt, error) {
 	s := scratches.Get().(*scratch)
 	var err error
-	if s.buf, err = b.put(&s.batch, s.buf, v, key, value, opts); err != nil {
+	if s.buf, err = b.put(&s.batch, s.buf, op, key, value, o); err != nil {
 		s.release() // b.put added nothing, and its errors hold copies
 		return mainstem.Receipt{}, err
 	}
@@ -127,7 +127,7 @@ func (b *Bucket[T]) putNow(ctx context.Context, v verb, key string, value T, opt
 }
 
 // endNow reports whether key had a value.
-func (b *Bucket[T]) endNow(ctx context.Context, op mainstem.Op, key string, opts []WriteOption) (bool, error) {
+func (b *Bucket[T]) endNow(ctx context.Context, op mainstem.Op, key string, opts []DeleteOption) (bool, error) {
 	s := scratches.Get().(*scratch)
 	if err := b.end(&s.batch, op, key, opts); err != nil {
 		return false, err

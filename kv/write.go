@@ -1,208 +1,85 @@
 package kv
 
 import (
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
 
-// WriteOption changes one write. See [TTL], [Metadata], [IfAbsent], [IfExists]
-// and [IfRevision].
-type WriteOption struct {
-	kind     optionKind
-	ttl      time.Duration
-	revision Revision
-	metadata map[string]string
-}
-
-type optionKind uint8
-
-const (
-	optTTL optionKind = 1 << iota
-	optMetadata
-	optAbsent
-	optExists
-	optRevision
-
-	optConditions = optAbsent | optExists | optRevision
-	optAll        = optTTL | optMetadata | optConditions
-)
-
-// TTL makes the value expire d after its commit, instead of the bucket's
-// [Options.TTL]; 0 means never. Every write of a key starts a new time to live.
-func TTL(d time.Duration) WriteOption { return WriteOption{kind: optTTL, ttl: d} }
-
-// Metadata travels with the record and comes back as [Entry.Metadata]; at most
-// mainstem.MaxHeaders names. Names that begin with "kv:" are Invalid.
-func Metadata(m map[string]string) WriteOption {
-	return WriteOption{kind: optMetadata, metadata: m}
-}
-
-// IfAbsent demands that the key has no value: never written, deleted or expired.
-func IfAbsent() WriteOption { return WriteOption{kind: optAbsent} }
-
-// IfExists demands that the key has a value.
-func IfExists() WriteOption { return WriteOption{kind: optExists} }
-
-// IfRevision demands that the key has a value and that its newest revision is r.
-// IfRevision(0) is IfAbsent.
-func IfRevision(r Revision) WriteOption {
-	if r == 0 {
-		return IfAbsent()
-	}
-	return WriteOption{kind: optRevision, revision: r}
-}
-
-// verb is a kind of write, and the options it takes.
-type verb struct {
-	name      string
-	allowed   optionKind
-	condition optionKind // the one it makes itself, if any
-	revision  Revision   // optRevision
-	value     bool       // it writes a value, not a tombstone
-}
-
-var (
-	putVerb    = verb{name: "put", allowed: optAll, value: true}
-	createVerb = verb{name: "create", allowed: optTTL | optMetadata, condition: optAbsent, value: true}
-	expectVerb = verb{name: "expect", allowed: optConditions}
-)
-
-func updateVerb(r Revision) verb {
-	o := IfRevision(r)
-	return verb{name: "update", allowed: optTTL | optMetadata, condition: o.kind, revision: r, value: true}
-}
-
-func endVerb(op mainstem.Op) verb {
-	return verb{name: op.String(), allowed: optMetadata | optConditions}
-}
-
-// settings are the options of one write, put together.
-type settings struct {
-	condition optionKind // 0, optAbsent, optExists or optRevision
-	revision  Revision
-	ttl       time.Duration
-	headers   mainstem.Headers
-}
-
-// settle checks key and puts opts together.
-func (b *Bucket[T]) settle(v verb, key string, opts []WriteOption) (settings, error) {
-	s := settings{ttl: b.ttl, condition: v.condition, revision: v.revision}
-	if err := validateKey(v.name, b.space, key); err != nil {
-		return s, notWritten(err)
-	}
-	for i := range opts {
-		if err := s.add(v, &opts[i]); err != nil {
-			return s, b.encodeError(v.name, key, err)
-		}
-	}
-	if s.condition == optAbsent && v.value {
-		s.headers = append(s.headers, mainstem.Header{Name: headerNew})
-	}
-	return s, nil
-}
-
-func (s *settings) add(v verb, o *WriteOption) error {
-	switch {
-	case o.kind&v.allowed == 0 && o.kind&optConditions != 0:
-		return fmt.Errorf("%s makes its own condition and takes no other", v.name)
-	case o.kind&v.allowed == 0:
-		return fmt.Errorf("%s takes no such option: see its documentation", v.name)
-	case o.kind&optConditions != 0 && s.condition != 0:
-		return fmt.Errorf("%s takes one condition, not two", v.name)
-	case o.kind == optTTL && o.ttl < 0:
-		return fmt.Errorf("TTL is %v: want 0 (never) or more", o.ttl)
-	}
-	switch o.kind {
-	case optTTL:
-		s.ttl = o.ttl
-	case optMetadata:
-		return s.addMetadata(o.metadata)
-	default:
-		s.condition, s.revision = o.kind, o.revision
-	}
-	return nil
-}
-
-func (s *settings) addMetadata(m map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if strings.HasPrefix(name, reservedHeader) {
-			return fmt.Errorf("the metadata name %q begins with %q, which is reserved", name, reservedHeader)
-		}
-		s.headers = append(s.headers, mainstem.Header{Name: name, Value: []byte(m[name])})
-	}
-	return nil
-}
-
-// demand adds the condition of s to batch.
-func (s *settings) demand(batch *mainstem.Batch, space string, key []byte) {
-	switch s.condition {
-	case optAbsent:
-		batch.IfAbsent(space, key)
-	case optExists:
-		batch.IfExists(space, key)
-	case optRevision:
-		batch.IfVersion(space, key, s.revision)
-		batch.IfExists(space, key) // the revision may be that of a tombstone, or have expired
-	}
-}
-
 // PutTo adds to batch the write of value to key. Mistakes are reported by Commit.
 // A []byte value is borrowed until Commit has returned; any other is encoded now.
-func (b *Bucket[T]) PutTo(batch *mainstem.Batch, key string, value T, opts ...WriteOption) {
-	if _, err := b.put(batch, nil, putVerb, key, value, opts); err != nil {
-		batch.Fail(err)
+func (b *Bucket[T]) PutTo(batch *mainstem.Batch, key string, value T, opts ...PutOption) {
+	b.putTo(batch, "put", key, value, collect(b.valueIf(Condition{}), opts))
+}
+
+// CreateTo adds to batch the write of value to key, on condition that the key has
+// no value: otherwise Commit fails with Conflict. It is PutTo with [IfAbsent].
+func (b *Bucket[T]) CreateTo(batch *mainstem.Batch, key string, value T, opts ...ValueOption) {
+	b.putTo(batch, "create", key, value, collect(b.valueIf(IfAbsent()), opts))
+}
+
+// UpdateTo adds to batch the write of value to key, on condition that the key has a
+// value and its revision is revision. It is PutTo with [IfRevision].
+func (b *Bucket[T]) UpdateTo(batch *mainstem.Batch, key string, value T, revision Revision, opts ...ValueOption) {
+	b.putTo(batch, "update", key, value, collect(b.valueIf(IfRevision(revision)), opts))
+}
+
+// PutManyTo adds to batch the write of all pairs, in their order. The options hold
+// for each pair. It borrows and reports mistakes as PutTo does.
+func (b *Bucket[T]) PutManyTo(batch *mainstem.Batch, pairs []Pair[T], opts ...PutOption) {
+	s := collect(b.valueIf(Condition{}), opts)
+	for i := range pairs {
+		b.putTo(batch, "put", pairs[i].Key, pairs[i].Value, s)
 	}
 }
 
 // DeleteTo adds to batch the deletion of key. It writes nothing if the key has no
-// value. It takes metadata and a condition, but no TTL.
-func (b *Bucket[T]) DeleteTo(batch *mainstem.Batch, key string, opts ...WriteOption) {
-	batch.Ensure(b.space, b.policy)
-	if err := b.end(batch, mainstem.OpDelete, key, opts); err != nil {
-		batch.Fail(err)
-	}
+// value.
+func (b *Bucket[T]) DeleteTo(batch *mainstem.Batch, key string, opts ...DeleteOption) {
+	b.endTo(batch, mainstem.OpDelete, key, opts)
 }
 
 // PurgeTo adds to batch the deletion of key together with its history. Like
-// Delete, which says what it takes, it does nothing to a key without a value:
-// the history of a key that was deleted before is left to [Bucket.Purge].
-func (b *Bucket[T]) PurgeTo(batch *mainstem.Batch, key string, opts ...WriteOption) {
-	batch.Ensure(b.space, b.policy)
-	if err := b.end(batch, mainstem.OpPurge, key, opts); err != nil {
-		batch.Fail(err)
-	}
+// DeleteTo it does nothing to a key without a value: the history of a key that was
+// deleted before is left to [Bucket.Purge].
+func (b *Bucket[T]) PurgeTo(batch *mainstem.Batch, key string, opts ...DeleteOption) {
+	b.endTo(batch, mainstem.OpPurge, key, opts)
 }
 
 // ExpectTo adds to batch the condition alone, without a write to key: what else
 // the batch does depends on it.
-func (b *Bucket[T]) ExpectTo(batch *mainstem.Batch, key string, condition WriteOption) {
-	s, err := b.settle(expectVerb, key, []WriteOption{condition})
-	if err != nil {
+func (b *Bucket[T]) ExpectTo(batch *mainstem.Batch, key string, condition Condition) {
+	s := collect(settings{}, []DeleteOption{condition})
+	if err := b.check("expect", key, &s); err != nil {
 		batch.Fail(err)
 		return
 	}
-	s.demand(batch, b.space, []byte(key))
+	s.addCondition(batch, b.space, []byte(key))
+}
+
+// valueIf returns the settings of a write of a value with condition c, empty for none.
+func (b *Bucket[T]) valueIf(c Condition) settings {
+	return settings{ttl: b.ttl, value: true, condition: c}
+}
+
+func (b *Bucket[T]) putTo(batch *mainstem.Batch, op, key string, value T, s settings) {
+	if _, err := b.put(batch, nil, op, key, value, s); err != nil {
+		batch.Fail(err)
+	}
 }
 
 // put adds a write of value to batch. Key and encoded value are appended to buf,
 // which it returns: the batch borrows them.
-func (b *Bucket[T]) put(batch *mainstem.Batch, buf []byte, v verb, key string, value T, opts []WriteOption) ([]byte, error) {
-	s, err := b.settle(v, key, opts)
-	if err != nil {
+func (b *Bucket[T]) put(batch *mainstem.Batch, buf []byte, op, key string, value T, s settings) ([]byte, error) {
+	if err := b.check(op, key, &s); err != nil {
 		return buf, err
 	}
 	buf, k, val, err := b.encode(buf, key, value)
 	if err != nil {
-		return buf, b.encodeError(v.name, key, err)
+		return buf, b.encodeError(op, key, err)
 	}
 	batch.Ensure(b.space, b.policy)
-	s.demand(batch, b.space, k)
+	s.addCondition(batch, b.space, k)
 	batch.Add(mainstem.Write{Op: mainstem.OpPut, Space: b.space, Key: k, Value: val, Headers: s.headers, TTL: s.ttl})
 	return buf, nil
 }
@@ -229,13 +106,31 @@ func bytesOf[T any](value T) []byte {
 	return reflect.ValueOf(value).Bytes()
 }
 
-func (b *Bucket[T]) end(batch *mainstem.Batch, op mainstem.Op, key string, opts []WriteOption) error {
-	s, err := b.settle(endVerb(op), key, opts)
-	if err != nil {
+func (b *Bucket[T]) endTo(batch *mainstem.Batch, op mainstem.Op, key string, opts []DeleteOption) {
+	batch.Ensure(b.space, b.policy)
+	if err := b.end(batch, op, key, opts); err != nil {
+		batch.Fail(err)
+	}
+}
+
+func (b *Bucket[T]) end(batch *mainstem.Batch, op mainstem.Op, key string, opts []DeleteOption) error {
+	s := collect(settings{}, opts)
+	if err := b.check(op.String(), key, &s); err != nil {
 		return err
 	}
 	k := []byte(key)
-	s.demand(batch, b.space, k)
+	s.addCondition(batch, b.space, k)
 	batch.Add(mainstem.Write{Op: op, Space: b.space, Key: k, Headers: s.headers})
+	return nil
+}
+
+// check returns why key cannot be written with s, or nil.
+func (b *Bucket[T]) check(op, key string, s *settings) error {
+	if err := validateKey(op, b.space, key); err != nil {
+		return notWritten(err)
+	}
+	if s.err != nil {
+		return b.encodeError(op, key, s.err)
+	}
 	return nil
 }

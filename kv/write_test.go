@@ -397,12 +397,12 @@ func TestImport(t *testing.T) {
 			t.Fatalf("%d entries", i)
 		}
 		check(t, b.Drop(ctx))
-		n, err := b.Import(ctx, seq(30, 25), &kv.ImportOptions{ChunkPairs: 10, Write: []kv.WriteOption{kv.IfAbsent()}})
+		n, err := b.Import(ctx, seq(30, 25), &kv.ImportOptions{ChunkPairs: 10, Write: []kv.PutOption{kv.IfAbsent()}})
 		wantErr(t, err, mainstem.ErrInvalid)
 		if count := must[int64](t)(b.Count(ctx, nil)); n != 20 || count != 20 {
 			t.Fatalf("Import says %d committed, %d are: want 20", n, count)
 		}
-		n, err = b.Import(ctx, seq(30, -1), &kv.ImportOptions{Write: []kv.WriteOption{kv.IfAbsent()}})
+		n, err = b.Import(ctx, seq(30, -1), &kv.ImportOptions{Write: []kv.PutOption{kv.IfAbsent()}})
 		wantErr(t, err, mainstem.ErrConflict)
 		if n != 0 {
 			t.Fatalf("Import says %d committed", n)

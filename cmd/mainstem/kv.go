@@ -71,16 +71,17 @@ func (f *conditionFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("if-revision", "if-exists")
 }
 
-func (f *conditionFlags) options(cmd *cobra.Command) []kv.WriteOption {
+// condition returns the condition that the flags ask for, and whether they ask for one.
+func (f *conditionFlags) condition(cmd *cobra.Command) (c kv.Condition, asked bool) {
 	switch {
 	case cmd.Flags().Changed("if-revision"):
-		return []kv.WriteOption{kv.IfRevision(kv.Revision(f.revision))}
+		return kv.IfRevision(kv.Revision(f.revision)), true
 	case f.absent:
-		return []kv.WriteOption{kv.IfAbsent()}
+		return kv.IfAbsent(), true
 	case f.exists:
-		return []kv.WriteOption{kv.IfExists()}
+		return kv.IfExists(), true
 	}
-	return nil
+	return kv.Condition{}, false
 }
 
 // pairs reads "name=value" flags.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/kv"
 )
 
 func (m *Main) kvDelete() *cobra.Command {
@@ -27,7 +28,11 @@ demands one.`,
 				if purge {
 					do = b.Purge
 				}
-				if err := do(ctx, a[1], condition.options(cmd)...); err != nil {
+				var opts []kv.DeleteOption
+				if c, asked := condition.condition(cmd); asked {
+					opts = append(opts, c)
+				}
+				if err := do(ctx, a[1], opts...); err != nil {
 					return err
 				}
 				if m.flags.json {

@@ -31,7 +31,10 @@ input. A condition that does not hold is a conflict (exit status 4).`,
 			if err != nil {
 				return err
 			}
-			opts := append(condition.options(cmd), kv.TTL(table.ttl), kv.Metadata(metadata))
+			opts := []kv.PutOption{kv.TTL(table.ttl), kv.Metadata(metadata)}
+			if c, asked := condition.condition(cmd); asked {
+				opts = append(opts, c)
+			}
 			return m.withBucket(cmd, writing, a[0], table.options(), func(ctx context.Context, log mainstem.Log, b *bucket) error {
 				batch := mainstem.NewBatch()
 				b.PutTo(batch, a[1], value, opts...)

@@ -5,8 +5,8 @@ import "regexp"
 // retired are the words that docs/words.md retires. A folder leaves a list when its last
 // place was renamed; a test says so.
 var retired = []retiredWord{
-	{names: []string{"settle", "settled", "settles", "settling"}, prose: word(`settl(e|es|ed|ing)`), instead: "confirm or resolve", left: []string{"alert", "event", "kv"}},
-	{names: []string{"demand", "demands", "demanded"}, instead: "addCondition", left: []string{"alert", "event", "kv"}},
+	{names: []string{"settle", "settled", "settles", "settling"}, prose: word(`settl(e|es|ed|ing)`), instead: "confirm or resolve", left: []string{"alert", "event"}},
+	{names: []string{"demand", "demands", "demanded"}, instead: "addCondition", left: []string{"alert", "event"}},
 	{names: []string{"owe", "owes", "owed"}, instead: "scheduleSync, pending"},
 	{names: []string{"flight", "flights"}, instead: "commitGate", in: []string{"engine/pebblelog"}},
 	{names: []string{"heads"}, instead: "keyState", in: []string{"engine/pebblelog"}},
