@@ -139,7 +139,7 @@ func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Ap
 	return a, true
 }
 
-// writer is what a Write needs; reused through a pool, so that a Write allocates
+// writer is what an Append needs; reused through a pool, so that it allocates
 // only what the log does.
 type writer struct {
 	batch   mainstem.Batch

@@ -187,7 +187,7 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 			t.Fatalf("explained again, %v reads %v", err, again)
 		}
 
-		// The log's Commit returns a Conflict for StreamExists too; Write and Do return NotFound.
+		// The log's Commit returns a Conflict for StreamExists too; the writes at once return NotFound.
 		b.Reset()
 		s.AppendTo(b, "order-3", event.StreamExists, some("A", 1))
 		_, err = log.Commit(t.Context(), b)

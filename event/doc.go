@@ -17,9 +17,10 @@
 //	orders.AppendTo(b, "order-42", event.AtVersion(3), evs)
 //	receipt, err := log.Commit(ctx, b)
 //
-// Calls that take a batch write when the batch is committed, together with all
-// else in it, across stores, views and streams. [Store.Do] commits one of them at
-// once. [Store.Append] is the immediate form of Append.
+// Every write has two forms. Append(ctx, …) writes at once. AppendTo(b, …) writes when the
+// batch is committed, together with all else in it, across stores, views and streams;
+// [Store.UnarchiveTo] reads first, and takes a context too. [Store.ExpectTo] is a
+// condition alone.
 //
 // # Guarantees
 //
@@ -33,7 +34,7 @@
 // StreamExists NotFound.
 //
 // Durability: when a write returns, it is as durable as it asked: the batch by
-// its Durability, Write and Do by [Options.Durability], subscriptions by
+// its Durability, a write at once by [Options.Durability], subscriptions by
 // [SubscribeOptions].
 //
 // Idempotence: see [Store.Append].

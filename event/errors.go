@@ -79,7 +79,7 @@ func (e *SealedError) Error() string {
 func (e *SealedError) Unwrap() error { return e.cause }
 
 // Explain turns the error of a Commit of a batch that this store wrote into the
-// error that [Store.Append] and [Store.Do] return: NotFound for a stream that
+// error that the writes at once return, such as [Store.Append]: NotFound for a stream that
 // [StreamExists] did not find, and otherwise what Commit itself returns on every engine
 // (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], or the error as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {

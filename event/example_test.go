@@ -123,14 +123,14 @@ func ExampleStore_Feed() {
 	// 4 order-2 OrderPlaced <nil>
 }
 
-func ExampleStore_Do() {
+func ExampleStore_Archive() {
 	ctx := context.Background()
 	log := model.New(nil)
 	defer log.Close()
 	orders, _ := event.Open(log, "orders", nil)
 	orders.Append(ctx, "order-1", event.NoStream, []event.Event{{Type: "OrderPlaced"}})
 
-	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.ArchiveTo(b, "order-1") })
+	err := orders.Archive(ctx, "order-1")
 	fmt.Println(err)
 	_, err = orders.Append(ctx, "order-1", event.AnyVersion, []event.Event{{Type: "OrderPaid"}})
 	fmt.Println(err)

@@ -51,7 +51,7 @@ func TestPersistedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1"); s.TombstoneTo(b, "order-2", AnyVersion) }); err != nil {
+	if err := errors.Join(s.Archive(t.Context(), "order-1"), s.Tombstone(t.Context(), "order-2", AnyVersion)); err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder

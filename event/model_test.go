@@ -166,7 +166,7 @@ func (m *machine) Batch(t *rapid.T) {
 func (m *machine) Delete(t *rapid.T) {
 	name := m.name(t)
 	expected := m.expected(t, name)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.DeleteTo(b, name, expected) })
+	err := m.s.Delete(t.Context(), name, expected)
 	is(t, "delete", err, m.stream(name).meets(expected))
 	if err == nil {
 		m.stream(name).purge()
@@ -177,7 +177,7 @@ func (m *machine) Truncate(t *rapid.T) {
 	name := m.name(t)
 	st := m.stream(name)
 	before := mainstem.Version(rapid.Uint64Range(1, uint64(st.version)+1).Draw(t, "before"))
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.TruncateTo(b, name, before) })
+	err := m.s.Truncate(t.Context(), name, before)
 	is(t, "truncate", err, st.meets(event.AnyVersion))
 	if err != nil {
 		return
@@ -194,7 +194,7 @@ func (m *machine) Truncate(t *rapid.T) {
 
 func (m *machine) Archive(t *rapid.T) {
 	name := m.name(t)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.ArchiveTo(b, name) })
+	err := m.s.Archive(t.Context(), name)
 	is(t, "archive", err, m.stream(name).meets(event.StreamExists))
 	if err == nil {
 		m.stream(name).seal = event.Archived
@@ -220,7 +220,7 @@ func (m *machine) Tombstone(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
 		t.Skip("a tombstone ends the stream: rarely")
 	}
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.TombstoneTo(b, name, event.AnyVersion) })
+	err := m.s.Tombstone(t.Context(), name, event.AnyVersion)
 	is(t, "tombstone", err, nil)
 	m.stream(name).purge()
 	m.stream(name).seal = event.Tombstoned
@@ -228,7 +228,7 @@ func (m *machine) Tombstone(t *rapid.T) {
 
 func (m *machine) Forget(t *rapid.T) {
 	name := m.name(t)
-	_, err := m.s.Do(t.Context(), func(b *mainstem.Batch) { m.s.ForgetTo(b, name) })
+	err := m.s.Forget(t.Context(), name)
 	is(t, "forget", err, nil)
 	st := m.stream(name)
 	st.purge()

@@ -185,7 +185,7 @@ func (s *Store) retryParked(ctx context.Context, p Parked, handler Handler) (boo
 		return false, failure
 	}
 	p.Attempts, p.Reason = p.Attempts+1, failure.Error()
-	_, err = s.Do(ctx, func(b *mainstem.Batch) {
+	err = s.now(ctx, func(b *mainstem.Batch) {
 		b.IfExists(s.spaces.parked, parkedKey([]byte(p.Subscription), p.Position))
 		s.park(b, p)
 	})

@@ -29,8 +29,8 @@ func (s *Store) batchID(scratch *[]byte, stream string, events []Event) string {
 	return string(out[:])
 }
 
-// recover decides what the error of a Write of identified events means: a conflict
-// because the same Write succeeded earlier is a success.
+// recover decides what the error of an Append of identified events means: a conflict
+// because the same Append succeeded earlier is a success.
 func (s *Store) recover(ctx context.Context, stream string, expected Expected, events []Event, cause error) (Appended, error) {
 	if expected < 0 || !errors.Is(cause, mainstem.ErrConflict) {
 		return Appended{}, s.Explain(ctx, cause)

@@ -120,29 +120,39 @@ func (s *Store) ArchiveTo(b *mainstem.Batch, stream string) {
 	b.Put(s.spaces.seals, []byte(stream), []byte(Archived.String()))
 }
 
-// Unarchive opens an archived stream again. It fails with NotFound if stream is
-// not archived, and with a [*SealedError] if it is tombstoned.
-func (s *Store) Unarchive(ctx context.Context, stream string) error {
-	if err := checkStream("unarchive", stream); err != nil {
+// UnarchiveTo opens an archived stream again as part of b. It reads the seal of the
+// stream, and adds the condition that the seal stays as it is until then. It fails with
+// NotFound if stream is not archived, and with a [*SealedError] if it is tombstoned. An
+// error is returned, and by Commit, too.
+func (s *Store) UnarchiveTo(ctx context.Context, b *mainstem.Batch, stream string) error {
+	version, err := s.archived(ctx, stream)
+	if err != nil {
+		b.Fail(err)
 		return err
+	}
+	b.IfVersion(s.spaces.seals, []byte(stream), version)
+	b.Delete(s.spaces.seals, []byte(stream))
+	return nil
+}
+
+// archived returns the version of the seal of stream, which must be archived.
+func (s *Store) archived(ctx context.Context, stream string) (mainstem.Version, error) {
+	if err := checkStream("unarchive", stream); err != nil {
+		return 0, err
 	}
 	seal, version, err := s.seal(ctx, stream)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case seal == NotSealed:
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "unarchive", Space: s.spaces.seals, Key: []byte(stream), Outcome: mainstem.NotWritten}
+		return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "unarchive", Space: s.spaces.seals, Key: []byte(stream), Outcome: mainstem.NotWritten}
 	case seal == Tombstoned:
-		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: &mainstem.Error{
+		return 0, &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: &mainstem.Error{
 			Kind: mainstem.KindConflict, Op: "unarchive", Space: s.spaces.seals, Key: []byte(stream), Outcome: mainstem.NotWritten,
 			Want: mainstem.Condition{Space: s.spaces.seals, Key: []byte(stream), Test: mainstem.TestAbsent}, Got: version, GotLive: true,
 		}}
 	}
-	_, err = s.Do(ctx, func(b *mainstem.Batch) {
-		b.IfVersion(s.spaces.seals, []byte(stream), version)
-		b.Delete(s.spaces.seals, []byte(stream))
-	})
-	return err
+	return version, nil
 }
 
 // ForgetTo removes every trace of stream as part of b: events, snapshots, settings

@@ -30,11 +30,11 @@ func refused(t *testing.T, s *event.Store, log mainstem.Log, stream string, seal
 	s.AppendTo(b, stream, event.AnyVersion, some("A", 1))
 	_, err = log.Commit(t.Context(), b)
 	check("append", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, stream, event.AnyVersion) })
+	err = s.Delete(t.Context(), stream, event.AnyVersion)
 	check("delete", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, stream, 1) })
+	err = s.Truncate(t.Context(), stream, 1)
 	check("truncate", err)
-	_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, stream) })
+	err = s.Archive(t.Context(), stream)
 	check("archive", err)
 	if n := len(load(t, s, "free-1", nil)); n > 0 {
 		t.Fatalf("a refused batch wrote %d events", n)
@@ -45,7 +45,7 @@ func TestArchive(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		write(t, s, "order-1", event.NoStream, some("A", 3))
 		write(t, s, "order-2", event.NoStream, some("B", 1))
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "order-9") })
+		err := s.Archive(t.Context(), "order-9")
 		wantKind(t, err, mainstem.ErrNotFound)
 		do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "order-1") })
 		refused(t, s, log, "order-1", event.Archived)
@@ -72,7 +72,7 @@ func TestTombstone(t *testing.T) {
 			s.SetSettingsTo(b, "order-1", event.Settings{MaxCount: 1})
 		})
 		var conflict *event.ConflictError
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TombstoneTo(b, "order-1", 2) })
+		err := s.Tombstone(t.Context(), "order-1", 2)
 		if !errors.As(err, &conflict) || conflict.Actual != 3 {
 			t.Fatalf("tombstone at a wrong version: %v", err)
 		}
@@ -103,7 +103,7 @@ func TestTombstone(t *testing.T) {
 func TestDelete(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) }) // nothing there: nothing done
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.StreamExists) })
+		err := s.Delete(t.Context(), "order-1", event.StreamExists)
 		wantKind(t, err, mainstem.ErrNotFound)
 		write(t, s, "order-1", event.NoStream, some("A", 5))
 		do(t, s, func(b *mainstem.Batch) { s.SaveSnapshotTo(b, event.Snapshot{Stream: "order-1", Version: 5}) })
@@ -131,9 +131,9 @@ func TestTruncate(t *testing.T) {
 		if got := versions(collect(t, s.Feed(t.Context(), nil))); !slices.Equal(got, []mainstem.Version{3, 4, 5}) {
 			t.Fatalf("versions in the feed %v", got)
 		}
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 7) })
+		err := s.Truncate(t.Context(), "order-1", 7)
 		wantKind(t, err, mainstem.ErrInvalid)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 0) })
+		err = s.Truncate(t.Context(), "order-1", 0)
 		wantKind(t, err, mainstem.ErrInvalid)
 		do(t, s, func(b *mainstem.Batch) { s.TruncateTo(b, "order-1", 6) })
 		_, err = s.StreamInfo(t.Context(), "order-1")
@@ -188,9 +188,9 @@ func TestRewrite(t *testing.T) {
 			t.Fatalf("rewritten %+v: was %+v", after[1], before[1])
 		}
 		wantEqual(t, "in the feed", string(collect(t, s.Feed(t.Context(), &event.FeedOptions{Filter: event.Filter{Archived: true}}))[1].Data), "redacted")
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.RewriteTo(b, "order-1", 9, ev) })
+		err := s.Rewrite(t.Context(), "order-1", 9, ev)
 		wantKind(t, err, mainstem.ErrNotFound)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.RewriteTo(b, "order-1", 2, event.Event{Type: "A"}) })
+		err = s.Rewrite(t.Context(), "order-1", 2, event.Event{Type: "A"})
 		wantKind(t, err, mainstem.ErrInvalid)
 	})
 }
@@ -231,7 +231,65 @@ func TestSettingsAndScavenge(t *testing.T) {
 		if done, err = s.Scavenge(t.Context()); err != nil || done != (event.Scavenged{}) {
 			t.Fatalf("scavenged again %+v, %v", done, err)
 		}
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.SetSettingsTo(b, "x", event.Settings{MaxAge: -1}) })
+		err = s.SetSettings(t.Context(), "x", event.Settings{MaxAge: -1})
 		wantKind(t, err, mainstem.ErrInvalid)
+	})
+}
+
+// Each write at once does what the one into a batch does.
+func TestWritesAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		ctx := t.Context()
+		write(t, s, "order-1", event.NoStream, some("A", 3))
+		check := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(s.SetSettings(ctx, "order-1", event.Settings{MaxCount: 7}))
+		if v, err := s.Settings(ctx, "order-1"); err != nil || v.MaxCount != 7 {
+			t.Errorf("settings %+v, %v", v, err)
+		}
+		check(s.SaveSnapshot(ctx, event.Snapshot{Stream: "order-1", Version: 3, Data: []byte("x")}))
+		if snap, err := s.Snapshot(ctx, "order-1", 0); err != nil || snap.Version != 3 {
+			t.Errorf("snapshot %+v, %v", snap, err)
+		}
+		check(s.DeleteSnapshots(ctx, "order-1"))
+		_, err := s.Snapshot(ctx, "order-1", 0)
+		wantKind(t, err, mainstem.ErrNotFound)
+		check(s.SetCheckpoint(ctx, "sub", 1))
+		if cp, err := s.Checkpoint(ctx, "sub"); err != nil || cp.Position != 1 {
+			t.Errorf("checkpoint %+v, %v", cp, err)
+		}
+		check(s.DeleteCheckpoint(ctx, "sub"))
+		_, err = s.Checkpoint(ctx, "sub")
+		wantKind(t, err, mainstem.ErrNotFound)
+		evs := load(t, s, "order-1", nil)
+		check(s.Rewrite(ctx, "order-1", 2, event.Event{ID: evs[1].ID, Type: "Redacted"}))
+		check(s.Truncate(ctx, "order-1", 2))
+		if evs := load(t, s, "order-1", nil); len(evs) != 2 || evs[0].Type != "Redacted" {
+			t.Errorf("%+v", evs)
+		}
+		check(s.Archive(ctx, "order-1"))
+		var sealed *event.SealedError
+		if err := s.Archive(ctx, "order-1"); !errors.As(err, &sealed) {
+			t.Errorf("archive again: %v", err)
+		}
+		b := mainstem.NewBatch()
+		check(s.UnarchiveTo(ctx, b, "order-1"))
+		if _, err := log.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		if err, again := s.UnarchiveTo(ctx, b, "order-1"), b.Err(); !errors.Is(err, mainstem.ErrNotFound) || err != again {
+			t.Errorf("unarchive again: %v; the batch has %v", err, again)
+		}
+		check(s.Delete(ctx, "order-1", event.StreamExists))
+		wantKind(t, s.Delete(ctx, "order-1", event.StreamExists), mainstem.ErrNotFound)
+		check(s.Forget(ctx, "order-1"))
+		check(s.Tombstone(ctx, "order-1", event.AnyVersion))
+		if err := s.Unarchive(ctx, "order-1"); !errors.As(err, &sealed) || sealed.Seal != event.Tombstoned {
+			t.Errorf("unarchive of a tombstoned stream: %v", err)
+		}
 	})
 }

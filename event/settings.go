@@ -136,6 +136,5 @@ func (s *Store) scavenge(ctx context.Context, stream string, v Settings, now tim
 	if before == 0 {
 		return 0, nil
 	}
-	_, err = s.Do(ctx, func(b *mainstem.Batch) { s.TruncateTo(b, stream, before) })
-	return uint64(before - first), err
+	return uint64(before - first), s.Truncate(ctx, stream, before)
 }

@@ -93,7 +93,7 @@ func TestLoadStateAfterTheEndOfAStream(t *testing.T) {
 		}
 		write(t, s, "order-1", event.NoStream, some("A", 5))
 		do(t, s, func(b *mainstem.Batch) { s.DeleteTo(b, "order-1", event.AnyVersion) })
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snapshotAt(5)) })
+		err := s.SaveSnapshot(t.Context(), snapshotAt(5))
 		wantKind(t, err, mainstem.ErrNotFound)
 		checkState(t, s, 0, 0, 6, false)
 		late(5)
@@ -138,7 +138,7 @@ func TestSnapshotWithItsAppend(t *testing.T) {
 		for name, snap := range map[string]event.Snapshot{
 			"no stream": {Version: 1}, "no version": {Stream: "order-1"}, "type": {Stream: "order-1", Version: 1, Type: "\n"},
 		} {
-			if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.SaveSnapshotTo(b, snap) }); err == nil {
+			if err := s.SaveSnapshot(t.Context(), snap); err == nil {
 				t.Errorf("%s: accepted", name)
 			}
 		}
@@ -286,7 +286,7 @@ func TestLoadStateInBetween(t *testing.T) {
 }
 
 // A snapshot is of events: saving one of a stream without any says so, to those who
-// commit and to those who call Do.
+// commit a batch and to those who save at once.
 func TestSnapshotWithoutEvents(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		save := func(b *mainstem.Batch) {
@@ -299,9 +299,9 @@ func TestSnapshotWithoutEvents(t *testing.T) {
 		if !errors.As(err, &conflict) || conflict.Stream != "cart-1" || conflict.Expected != event.StreamExists {
 			t.Fatalf("commit: %v", err)
 		}
-		_, doErr := s.Do(t.Context(), save)
-		wantKind(t, doErr, mainstem.ErrNotFound)
-		for _, err := range []error{err, doErr} {
+		nowErr := s.SaveSnapshot(t.Context(), event.Snapshot{Stream: "cart-1", Version: 3, Data: []byte("x")})
+		wantKind(t, nowErr, mainstem.ErrNotFound)
+		for _, err := range []error{err, nowErr} {
 			if !strings.Contains(err.Error(), "a snapshot is of events: append some before it, or in the same batch") {
 				t.Errorf("%v does not say what to do", err)
 			}

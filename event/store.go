@@ -29,7 +29,7 @@ type Options struct {
 	// KeepSnapshots is how many snapshots of a stream are kept. Default 1; at most
 	// [mainstem.MaxHistory]. It is fixed when the first snapshot of the store is written.
 	KeepSnapshots int
-	// Durability of [Store.Append], [Store.Do] and the other calls that commit
+	// Durability of [Store.Append] and the other calls that commit
 	// by themselves. Default: the log's.
 	Durability mainstem.Durability
 	// NewID makes the IDs of events that have none. Default [NewID].
@@ -113,28 +113,6 @@ func (s *Store) Name() string { return s.name }
 // Space returns the name of the space that holds the events. Its keys are the
 // names of the streams, its records the events.
 func (s *Store) Space() string { return s.spaces.events }
-
-// Do commits what fill writes into a new batch, at the durability of
-// [Options.Durability], and explains the error (see [Store.Explain]). It is the
-// short way to use the calls that write into a batch on their own:
-//
-//	_, err := orders.Do(ctx, func(b *mainstem.Batch) { orders.ArchiveTo(b, "order-42") })
-//
-//snippet:var orders *event.Store
-func (s *Store) Do(ctx context.Context, fill func(b *mainstem.Batch)) (mainstem.Receipt, error) {
-	b := mainstem.NewBatch()
-	b.Durability = s.opts.Durability
-	fill(b)
-	return s.commit(ctx, b)
-}
-
-func (s *Store) commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
-	r, err := s.log.Commit(ctx, b)
-	if err != nil {
-		return mainstem.Receipt{}, s.Explain(ctx, err)
-	}
-	return r, nil
-}
 
 // Drop removes the store with all its events, snapshots, settings and
 // checkpoints. The spaces go one after the other, the events last: a Drop that

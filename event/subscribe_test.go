@@ -263,7 +263,7 @@ func TestSubscriptionParksPoison(t *testing.T) {
 			t.Fatalf("retried %d, handled %d, %v (event %d is gone)", n, handled.Load()-before, err, gone.FirstPosition)
 		}
 		wantEqual(t, "still parked", len(collect(t, s.Parked(t.Context(), "count"))), 0)
-		_, err = s.Do(t.Context(), func(b *mainstem.Batch) { s.UnparkTo(b, parked[0]) })
+		err = s.Unpark(t.Context(), parked[0])
 		wantKind(t, err, mainstem.ErrConflict)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
@@ -257,9 +256,7 @@ func TestAdministratingEventTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Do(t.Context(), func(b *mainstem.Batch) {
-		store.AppendTo(b, "order-1", event.NoStream, []event.Event{{Type: "placed"}})
-	}); err != nil {
+	if _, err := store.Append(t.Context(), "order-1", event.NoStream, []event.Event{{Type: "placed"}}); err != nil {
 		t.Fatal(err)
 	}
 	c := b.raw(t)

@@ -34,7 +34,7 @@ func eventStore(t testing.TB, b *broker, name string) *event.Store {
 
 // commits appends the real input of the commits example, each to the stream of its
 // author, and returns the lines.
-func commits(t testing.TB, s *event.Store) []string {
+func commits(t testing.TB, log mainstem.Log, s *event.Store) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "examples", "commits", "testdata", "commits.jsonl"))
 	if err != nil {
@@ -51,18 +51,17 @@ func commits(t testing.TB, s *event.Store) []string {
 		t.Fatal(err)
 	}
 	for part := range slices.Chunk(lines, 500) {
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) {
-			for _, line := range part {
-				var c struct{ ID, Author string }
-				if err := json.Unmarshal([]byte(line), &c); err != nil {
-					t.Fatal(err)
-				}
-				s.AppendTo(b, "author-"+c.Author, event.AnyVersion, []event.Event{{
-					Type: "commit", Data: []byte(line), Metadata: event.Metadata{Custom: map[string]string{"commit": c.ID}},
-				}})
+		b := mainstem.NewBatch()
+		for _, line := range part {
+			var c struct{ ID, Author string }
+			if err := json.Unmarshal([]byte(line), &c); err != nil {
+				t.Fatal(err)
 			}
-		})
-		if err != nil {
+			s.AppendTo(b, "author-"+c.Author, event.AnyVersion, []event.Event{{
+				Type: "commit", Data: []byte(line), Metadata: event.Metadata{Custom: map[string]string{"commit": c.ID}},
+			}})
+		}
+		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +119,7 @@ func headers(r *kgo.Record) map[string]string {
 func TestEventTopicsHoldAllEvents(t *testing.T) {
 	b := start(t, nil, nil)
 	s := eventStore(t, b, "commits")
-	lines := commits(t, s)
+	lines := commits(t, b.log, s)
 	if len(lines) != 2819 {
 		t.Fatalf("%d commits", len(lines))
 	}
@@ -223,7 +222,7 @@ func TestEventTopicsFromTheTail(t *testing.T) {
 		}
 	}
 	// A consumer at the end is carried past what it is not shown.
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "a-0", event.AnyVersion) }); err != nil {
+	if err := s.Delete(t.Context(), "a-0", event.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Append(t.Context(), "b-x", event.NoStream, []event.Event{{Type: "T", Data: []byte("after")}}); err != nil {
@@ -272,7 +271,7 @@ func TestEventTopicsWhileTheyAreWritten(t *testing.T) {
 func TestEventTopicsAreListed(t *testing.T) {
 	b := start(t, nil, nil)
 	b.topic(t, "plain", 2)
-	commits(t, eventStore(t, b, "commits"))
+	commits(t, b.log, eventStore(t, b, "commits"))
 	all := described(t, b.client(t))
 	if got, want := slices.Sorted(maps.Keys(all)), []string{"event.commits", "event.commits.author", "plain"}; !slices.Equal(got, want) {
 		t.Fatalf("topics %q, want %q", got, want)
@@ -292,7 +291,7 @@ func TestEventTopicsAreListed(t *testing.T) {
 // TestEventTopicsAreReadOnly also tries to create and delete them.
 func TestEventTopicsAreReadOnly(t *testing.T) {
 	b := start(t, nil, nil)
-	commits(t, eventStore(t, b, "commits"))
+	commits(t, b.log, eventStore(t, b, "commits"))
 	for _, name := range []string{"event.commits", "event.commits.author"} {
 		cl := b.client(t, kgo.DefaultProduceTopic(name), kgo.AllowAutoTopicCreation())
 		err := cl.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr()
@@ -357,7 +356,7 @@ func TestATopicHidesAnEventStore(t *testing.T) {
 // TestGroupsReadEventTopics: a member leaves, another goes on where it was.
 func TestGroupsReadEventTopics(t *testing.T) {
 	b := start(t, nil, nil)
-	lines := commits(t, eventStore(t, b, "commits"))
+	lines := commits(t, b.log, eventStore(t, b, "commits"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got []string

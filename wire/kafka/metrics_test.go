@@ -105,7 +105,7 @@ func TestLags(t *testing.T) {
 	gone := b.topic(t, "gone", 1)
 	publish(t, tp, 1, "a", "b", "c")
 	s := eventStore(t, b, "s")
-	commits(t, s)
+	commits(t, b.log, s)
 	event, err := b.client(t), error(nil)
 	id := topic.ID(described(t, event, "event.s")["event.s"].TopicID)
 	for _, o := range []struct {

@@ -114,7 +114,7 @@ func TestADeletedCategoryStays(t *testing.T) {
 	log := testengines.Memory(t)
 	s := store(t, log, "s")
 	write(t, s, "a-1", note(""))
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.DeleteTo(b, "a-1", event.AnyVersion) }); err != nil {
+	if err := s.Delete(t.Context(), "a-1", event.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	c := open(t, log)
@@ -133,12 +133,11 @@ func TestManyCategoriesAreNotListed(t *testing.T) {
 	c := open(t, log)
 	ids, plain := store(t, log, "ids"), store(t, log, "plain")
 	fill := func(s *event.Store, from, to int, format string) {
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) {
-			for i := from; i < to; i++ {
-				s.AppendTo(b, fmt.Sprintf(format, i), event.AnyVersion, []event.Event{note("")})
-			}
-		})
-		if err != nil {
+		b := mainstem.NewBatch()
+		for i := from; i < to; i++ {
+			s.AppendTo(b, fmt.Sprintf(format, i), event.AnyVersion, []event.Event{note("")})
+		}
+		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}

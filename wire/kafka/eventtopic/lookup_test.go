@@ -1,6 +1,7 @@
 package eventtopic_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -38,7 +39,7 @@ func TestOffsetForTime(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ArchiveTo(b, "a-3"); s.DeleteTo(b, "b-1", event.AnyVersion) }); err != nil {
+	if err := errors.Join(s.Archive(t.Context(), "a-3"), s.Delete(t.Context(), "b-1", event.AnyVersion)); err != nil {
 		t.Fatal(err)
 	}
 	for _, category := range []string{"", "a", "b", "c"} {

@@ -140,13 +140,12 @@ func TestWhatIsNotShown(t *testing.T) {
 			}
 		}
 		before, _ := find(t, c, "event.s.a").End(t.Context(), 0)
-		_, err := s.Do(t.Context(), func(b *mainstem.Batch) {
-			s.DeleteTo(b, "a-deleted", event.AnyVersion)
-			s.ArchiveTo(b, "a-archived")
-			s.TombstoneTo(b, "a-tombstoned", event.AnyVersion)
-			s.ForgetTo(b, "a-forgotten")
-		})
-		if err != nil {
+		b := mainstem.NewBatch()
+		s.DeleteTo(b, "a-deleted", event.AnyVersion)
+		s.ArchiveTo(b, "a-archived")
+		s.TombstoneTo(b, "a-tombstoned", event.AnyVersion)
+		s.ForgetTo(b, "a-forgotten")
+		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		lists := func(c *eventtopic.Catalog, want ...string) {
@@ -184,11 +183,11 @@ func TestWhatIsNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists(c, "1", "a-archived", "a-archived")
-		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "a-archived", 2) }); err != nil {
+		if err := s.Truncate(t.Context(), "a-archived", 2); err != nil {
 			t.Fatal(err)
 		}
 		lists(c, "1", "a-archived")
-		if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.TruncateTo(b, "a-archived", 3) }); err != nil {
+		if err := s.Truncate(t.Context(), "a-archived", 3); err != nil {
 			t.Fatal(err)
 		}
 		lists(c, "1")
@@ -207,7 +206,7 @@ func TestAReaderOfForgottenEventsGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Do(t.Context(), func(b *mainstem.Batch) { s.ForgetTo(b, "a-2") }); err != nil {
+	if err := s.Forget(t.Context(), "a-2"); err != nil {
 		t.Fatal(err)
 	}
 	tp := find(t, open(t, log), "event.s.a")
@@ -234,27 +233,27 @@ func TestProgram(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(r, "unarchive") == 0 {
 				_ = s.Unarchive(t.Context(), stream)
 			}
-			_, _ = s.Do(t.Context(), func(b *mainstem.Batch) { // what a sealed stream refuses does not matter here
-				switch rapid.IntRange(0, 11).Draw(r, "what") {
-				case 0:
-					s.DeleteTo(b, stream, event.AnyVersion)
-				case 1:
-					s.ArchiveTo(b, stream)
-				case 2:
-					s.ForgetTo(b, stream)
-				case 3:
-					s.TruncateTo(b, stream, mainstem.Version(rapid.IntRange(1, 8).Draw(r, "version")))
-				case 4:
-					b.Ensure("other", mainstem.Policy{})
-					b.Put("other", []byte("k"), nil)
-				default:
-					var evs []event.Event
-					for range rapid.IntRange(1, 5).Draw(r, "events") {
-						evs = append(evs, note(strings.Repeat("n", rapid.IntRange(0, 300).Draw(r, "size"))))
-					}
-					s.AppendTo(b, stream, event.AnyVersion, evs)
+			b := mainstem.NewBatch()
+			switch rapid.IntRange(0, 11).Draw(r, "what") {
+			case 0:
+				s.DeleteTo(b, stream, event.AnyVersion)
+			case 1:
+				s.ArchiveTo(b, stream)
+			case 2:
+				s.ForgetTo(b, stream)
+			case 3:
+				s.TruncateTo(b, stream, mainstem.Version(rapid.IntRange(1, 8).Draw(r, "version")))
+			case 4:
+				b.Ensure("other", mainstem.Policy{})
+				b.Put("other", []byte("k"), nil)
+			default:
+				var evs []event.Event
+				for range rapid.IntRange(1, 5).Draw(r, "events") {
+					evs = append(evs, note(strings.Repeat("n", rapid.IntRange(0, 300).Draw(r, "size"))))
 				}
-			})
+				s.AppendTo(b, stream, event.AnyVersion, evs)
+			}
+			_, _ = log.Commit(t.Context(), b) // it does not matter here that a sealed stream refuses it
 			if rapid.Bool().Draw(r, "look") { // the catalog and the topics remember what they saw
 				all, err := c.All(t.Context())
 				if err != nil {
