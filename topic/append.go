@@ -50,7 +50,7 @@ func (s Slot) In(r mainstem.Receipt) Appended {
 func (t *Topic) Append(ctx context.Context, partition int32, batch []byte) (Appended, error) {
 	b := batches.Get().(*mainstem.Batch)
 	defer putBatch(b)
-	slot, err := t.AppendTo(b, partition, batch)
+	slot, err := t.TryAppendTo(b, partition, batch)
 	if err != nil {
 		return Appended{}, err
 	}
@@ -61,29 +61,19 @@ func (t *Topic) Append(ctx context.Context, partition int32, batch []byte) (Appe
 	return slot.In(r), nil
 }
 
-// PartitionBatch is a record batch and the partition that it is for.
-type PartitionBatch struct {
-	Partition int32
-	Batch     []byte
-}
-
-// AppendMany commits record batches to several partitions, all or none; several
-// to one partition keep their order. Otherwise it is like [Topic.Append].
-func (t *Topic) AppendMany(ctx context.Context, many []PartitionBatch) ([]Appended, error) {
+// commit commits what write puts into a batch, and returns where it went.
+func (t *Topic) commit(ctx context.Context, write func(b *mainstem.Batch) []Slot) ([]Appended, error) {
 	b := batches.Get().(*mainstem.Batch)
 	defer putBatch(b)
-	slots := make([]Slot, len(many))
-	for i, one := range many {
-		var err error
-		if slots[i], err = t.AppendTo(b, one.Partition, one.Batch); err != nil {
-			return nil, err
-		}
+	slots := write(b)
+	if err := b.Err(); err != nil {
+		return nil, err // it says nothing about whether the topic is still there
 	}
 	r, err := t.c.log.Commit(ctx, b)
 	if err != nil {
 		return nil, t.seen(err)
 	}
-	out := make([]Appended, len(many))
+	out := make([]Appended, len(slots))
 	for i := range slots {
 		out[i] = slots[i].In(r)
 	}
@@ -92,10 +82,21 @@ func (t *Topic) AppendMany(ctx context.Context, many []PartitionBatch) ([]Append
 
 // AppendTo verifies a record batch and puts it into b, to be committed with
 // whatever else is there. It decompresses the records to check them, as Kafka does, within
-// [Options.Memory]: without memory in time the error is Unavailable. [Slot.In] then tells its offsets. An error leaves b as
-// it was. The bytes are borrowed until b is committed; they are not changed: a
-// topic with LogAppendTime stores a copy.
-func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot, error) {
+// [Options.Memory]. A mistake shows when b is committed, and nothing is then written; after
+// the commit, [Slot.In] tells the offsets. The bytes are borrowed until b is committed; they
+// are not changed: a topic with LogAppendTime stores a copy.
+func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) Slot {
+	slot, err := t.TryAppendTo(b, partition, batch)
+	if err != nil {
+		b.Fail(err)
+	}
+	return slot
+}
+
+// TryAppendTo is [Topic.AppendTo] for a server that commits what many clients sent: a
+// batch that may not be stored is an error that leaves b as it was. Without memory in time
+// the error is Unavailable.
+func (t *Topic) TryAppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot, error) {
 	const op = "append"
 	p, err := t.partition(op, partition)
 	if err != nil {
@@ -128,12 +129,13 @@ func (t *Topic) AppendTo(b *mainstem.Batch, partition int32, batch []byte) (Slot
 
 // AppendMarkerTo puts the end of a transaction into b. Only what coordinates
 // transactions may call it: readers act on markers.
-func (t *Topic) AppendMarkerTo(b *mainstem.Batch, partition int32, m recordbatch.Marker) (Slot, error) {
+func (t *Topic) AppendMarkerTo(b *mainstem.Batch, partition int32, m recordbatch.Marker) Slot {
 	p, err := t.partition("append marker", partition)
 	if err != nil {
-		return Slot{}, err
+		b.Fail(err)
+		return Slot{}
 	}
-	return p.put(b, m.Batch(), 1, recordbatch.NoTimestamp), nil
+	return p.put(b, m.Batch(), 1, recordbatch.NoTimestamp)
 }
 
 // put adds the write of a record batch that was checked.

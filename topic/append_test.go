@@ -129,32 +129,36 @@ func TestLogAppendTime(t *testing.T) {
 	}
 }
 
-// AppendMany is one commit, and AppendTo shares one with anything else.
+// AppendTo shares a commit with anything else, other record batches too.
 func TestAppendTogether(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
 		tp, other := create(t, c, "x", Spec{Partitions: 2}), create(t, c, "y", Spec{})
 		good := batch(0, rec{value: "v"}, rec{value: "w"})
-		got, err := tp.AppendMany(t.Context(), []PartitionBatch{{0, good}, {1, good}, {0, good}})
-		if err != nil || got[0].Base != 0 || got[1].Base != 0 || got[2].Base != 2 || got[2].Partition != 0 {
-			t.Errorf("%+v, %v", got, err)
+		many := mainstem.NewBatch()
+		slots := []Slot{tp.AppendTo(many, 0, good), tp.AppendTo(many, 1, good), tp.AppendTo(many, 0, good)}
+		r, err := log.Commit(t.Context(), many)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := tp.AppendMany(t.Context(), []PartitionBatch{{0, good}, {1, good[:70]}}); !errors.Is(err, mainstem.ErrInvalid) {
+		if a, b, c := slots[0].In(r), slots[1].In(r), slots[2].In(r); a.Base != 0 || b.Base != 0 || c.Base != 2 || c.Partition != 0 {
+			t.Errorf("%+v, %+v, %+v", a, b, c)
+		}
+		many.Reset()
+		tp.AppendTo(many, 0, good)
+		tp.AppendTo(many, 1, good[:70])
+		if _, err := log.Commit(t.Context(), many); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("one bad batch of two: %v", err)
 		}
 		b := mainstem.NewBatch()
 		b.Ensure("kv", mainstem.Policy{})
 		b.Put("kv", []byte("k"), []byte("v"))
-		slot, err := tp.AppendTo(b, 1, good)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := other.AppendTo(b, 7, good); !errors.Is(err, mainstem.ErrNotFound) {
+		slot := tp.AppendTo(b, 1, good)
+		if _, err := other.TryAppendTo(b, 7, good); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("partition 7: %v", err)
 		}
 		published := other.PublishTo(b, Record{Key: []byte("a"), Value: []byte("1")}, Record{Key: []byte("b"), Value: []byte("2")})
-		r, err := log.Commit(t.Context(), b)
-		if err != nil {
+		if r, err = log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		if a := slot.In(r); a.Base != 2 || a.Partition != 1 {
@@ -217,4 +221,35 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+}
+
+func TestPublishAtOnce(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		tp := create(t, open(t, log, nil), "x", Spec{Partitions: 2})
+		ctx := t.Context()
+		got, err := tp.PublishPartition(ctx, 1, Record{Value: []byte("a")}, Record{Value: []byte("b")})
+		if err != nil || len(got) != 1 || got[0].Partition != 1 || got[0].Base != 0 || got[0].Next != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		got, err = tp.Publish(ctx, Record{Key: []byte("k"), Value: []byte("c")})
+		if err != nil || len(got) != 1 || got[0].Partition != KeyPartition([]byte("k"), 2) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := tp.PublishPartition(ctx, 2, Record{Value: []byte("d")}); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("partition 2 of 2: %v", err)
+		}
+		o := tp.Offsets("g")
+		if err := o.CommitOffset(ctx, 1, Offset{Next: 2, LeaderEpoch: 3, Metadata: "m"}); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := o.Load(ctx); err != nil || at[1] != (Offset{Next: 2, LeaderEpoch: 3, Metadata: "m"}) {
+			t.Errorf("%+v, %v", at, err)
+		}
+		if err := o.Forget(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := o.Load(ctx); err != nil || len(at) != 0 {
+			t.Errorf("%+v, %v", at, err)
+		}
+	})
 }

@@ -156,10 +156,7 @@ func TestCompactTransactions(t *testing.T) {
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact"}})
 		end := func(pid int64, commit bool) {
 			b := mainstem.NewBatch()
-			slot, err := tp.AppendMarkerTo(b, 0, recordbatch.Marker{ProducerID: pid, Commit: commit, Timestamp: 5})
-			if err != nil {
-				t.Fatal(err)
-			}
+			slot := tp.AppendMarkerTo(b, 0, recordbatch.Marker{ProducerID: pid, Commit: commit, Timestamp: 5})
 			r, err := log.Commit(t.Context(), b)
 			if err != nil || slot.In(r).Next != slot.In(r).Base+1 {
 				t.Fatal(err)

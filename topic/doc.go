@@ -15,6 +15,10 @@
 //	orders.PublishTo(b, topic.Record{Key: id, Value: order}) // one commit with whatever else is in b
 //	for r, err := range orders.Consume(ctx, &topic.ConsumeOptions{Follow: true}) { … }
 //
+// Writes have two forms: Publish(ctx, …) publishes at once, PublishTo(b, …) as part of a
+// batch; so have Append and the methods of Offsets. A program that publishes much uses a
+// Producer.
+//
 // # In the log
 //
 // A topic is the space topic/<name>. The key of a partition is its number, 4

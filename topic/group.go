@@ -118,10 +118,24 @@ func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
 	b.Delete(GroupSpace, o.key(partition))
 }
 
-// Commit commits, by itself, that the group goes on at offset next of a partition.
+// Commit does at once what [Offsets.CommitTo] does in a batch.
 func (o *Offsets) Commit(ctx context.Context, partition int32, next int64) error {
+	return o.now(ctx, func(b *mainstem.Batch) { o.CommitTo(b, partition, next) })
+}
+
+// CommitOffset does at once what [Offsets.CommitOffsetTo] does in a batch.
+func (o *Offsets) CommitOffset(ctx context.Context, partition int32, off Offset) error {
+	return o.now(ctx, func(b *mainstem.Batch) { o.CommitOffsetTo(b, partition, off) })
+}
+
+// Forget does at once what [Offsets.ForgetTo] does in a batch.
+func (o *Offsets) Forget(ctx context.Context, partition int32) error {
+	return o.now(ctx, func(b *mainstem.Batch) { o.ForgetTo(b, partition) })
+}
+
+func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error {
 	b := mainstem.NewBatch()
-	o.CommitTo(b, partition, next)
+	write(b)
 	_, err := o.log.Commit(ctx, b)
 	if err != nil && o.t != nil {
 		return o.t.changed(err)

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/mainstemdev/mainstem"
@@ -31,6 +32,18 @@ func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []Slot {
 // PublishPartitionTo is [Topic.PublishTo] into one partition, whatever the keys.
 func (t *Topic) PublishPartitionTo(b *mainstem.Batch, partition int32, records ...Record) []Slot {
 	return t.publish(b, records, func(*Record, int32) int32 { return partition })
+}
+
+// Publish does at once what [Topic.PublishTo] does in a batch, and returns where the
+// record batches went. They have the log's durability when it returns. A program that
+// publishes much uses a [Producer], which commits the records of many calls together.
+func (t *Topic) Publish(ctx context.Context, records ...Record) ([]Appended, error) {
+	return t.commit(ctx, func(b *mainstem.Batch) []Slot { return t.PublishTo(b, records...) })
+}
+
+// PublishPartition is [Topic.Publish] into one partition, whatever the keys.
+func (t *Topic) PublishPartition(ctx context.Context, partition int32, records ...Record) ([]Appended, error) {
+	return t.commit(ctx, func(b *mainstem.Batch) []Slot { return t.PublishPartitionTo(b, partition, records...) })
 }
 
 // publication is the record batches that Publish makes.
@@ -93,5 +106,5 @@ func (pub *publication) put(at publishedSlot) (Slot, error) {
 	if err != nil {
 		return Slot{}, pub.t.refuse("publish", err)
 	}
-	return pub.t.AppendTo(pub.b, at.p.num, data)
+	return pub.t.TryAppendTo(pub.b, at.p.num, data)
 }

@@ -105,7 +105,7 @@ func (m *Manager) appendPlain(ctx context.Context, o *AppendOptions, appends []A
 			var slot topic.Slot
 			if a := &appends[i]; a.Code == 0 {
 				var err error
-				if slot, err = a.Topic.AppendTo(&w.batch, a.Partition, a.Batch); err != nil {
+				if slot, err = a.Topic.TryAppendTo(&w.batch, a.Partition, a.Batch); err != nil {
 					a.fail(err)
 				}
 			}

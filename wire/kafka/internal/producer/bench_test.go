@@ -46,7 +46,7 @@ func benchmarkAppend(b *testing.B, partitions int32, size int, idempotent bool) 
 	}
 	value := strings.Repeat("x", size)
 	requests := make([][]Append, stretch)
-	many := make([][]topic.PartitionBatch, stretch)
+	many := make([][][]byte, stretch) // by partition
 	seq := int32(0)
 	var times [2][]float64 // of each stretch
 	run := [2]func(){
@@ -60,7 +60,11 @@ func benchmarkAppend(b *testing.B, partitions int32, size int, idempotent bool) 
 		},
 		func() {
 			for i := range many {
-				if _, err := other.AppendMany(b.Context(), many[i]); err != nil {
+				together := mainstem.NewBatch()
+				for p, data := range many[i] {
+					other.AppendTo(together, int32(p), data)
+				}
+				if _, err := log.Commit(b.Context(), together); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -72,7 +76,7 @@ func benchmarkAppend(b *testing.B, partitions int32, size int, idempotent bool) 
 			for p := range partitions {
 				data := batch(from, seq, false, value)
 				requests[i] = append(requests[i], Append{Topic: t, Partition: p, Batch: data})
-				many[i] = append(many[i], topic.PartitionBatch{Partition: p, Batch: data})
+				many[i] = append(many[i], data)
 			}
 			seq++
 		}

@@ -83,11 +83,7 @@ func (f *ending) markOne(ctx context.Context, b *mainstem.Batch, at place, marke
 	if err := f.m.partition(t, at.num).enter(ctx, k, t, marker.ProducerID); err != nil {
 		return err
 	}
-	slot, err := t.AppendMarkerTo(b, at.num, marker)
-	if err != nil {
-		k.leave(nil)
-		return err
-	}
+	slot := t.AppendMarkerTo(b, at.num, marker)
 	f.parts = append(f.parts, endingPart{ticket: k, ride: k.ride(b), slot: slot})
 	return nil
 }

@@ -225,7 +225,7 @@ func (k *tracked) build() {
 			continue
 		}
 		var err error
-		if i.slot, err = i.Topic.AppendTo(&k.batch, i.num, i.Batch); err != nil {
+		if i.slot, err = i.Topic.TryAppendTo(&k.batch, i.num, i.Batch); err != nil {
 			i.done = true
 			i.fail(err)
 			continue
