@@ -19,11 +19,24 @@ import (
 // receipt's Last.
 //
 // Mistakes are returned, and by Commit, too. The table must be kept in the log.
+// [Server.Insert] does the same at once.
 func (s *Server) InsertTo(ctx context.Context, batch *mainstem.Batch, name string, values map[string]any) error {
 	err := s.insertInto(ctx, batch, name, values)
 	if err != nil {
 		batch.Fail(err)
 	}
+	return err
+}
+
+// Insert inserts one row into the table called name at once, as an INSERT does: queries
+// show it when Insert returns. values are by column, as those of [Server.InsertTo]. For
+// many rows, [Session.InsertRows] is quicker.
+func (s *Server) Insert(ctx context.Context, name string, values map[string]any) error {
+	columns, row := make([]string, 0, len(values)), make([]any, 0, len(values))
+	for c, x := range values {
+		columns, row = append(columns, c), append(row, x)
+	}
+	_, err := s.internal.InsertRows(ctx, name, columns, [][]any{row})
 	return err
 }
 

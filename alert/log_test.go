@@ -68,6 +68,21 @@ func TestInsertIntoABatch(t *testing.T) {
 	})
 }
 
+func TestInsertAtOnce(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		s := open(t, log, Options{})
+		for range 2 {
+			if err := s.Insert(t.Context(), "alerts.status", map[string]any{"Identifier": "a", "Severity": 5}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(t, s, "[[a 5 2]]", "select Identifier, Severity, Tally from alerts.status")
+		if err := s.Insert(t.Context(), "alerts.status", map[string]any{"Identifier": "x", "Nope": 1}); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("a column that does not exist: %v", err)
+		}
+	})
+}
+
 func TestChanges(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := newClock()
