@@ -18,6 +18,22 @@
 //	b.Put("accounts", []byte("bob"), []byte("110"))
 //	receipt, err := log.Commit(ctx, b)
 //
+// # Writes of the views
+//
+// One rule holds for kv, event, topic and alert: Put(ctx, …) does it now, PutTo(b, …)
+// writes it into a batch, which Commit makes true together with all else in it. Every
+// write has both forms, of which the second has the name of the first with To.
+//
+//	orders.AppendTo(b, "order-42", event.AtVersion(3), evs)
+//	users.PutTo(b, "42", user)
+//	_, err = log.Commit(ctx, b) // both or none
+//	err = users.Delete(ctx, "43") // at once
+//
+// PutTo(b, …) never reads, and returns no error: a mistake goes to [Batch.Fail], so that
+// Commit returns it and writes nothing. A write that must read first is
+// PutTo(ctx, b, …) error. It adds conditions on what it read to the batch; its error is
+// returned, and by Commit, too.
+//
 // # The laws
 //
 // Every engine obeys them; package enginetest checks each by its name.
@@ -61,4 +77,10 @@
 //
 // Package enginetest is the conformance suite: an engine's whole test is a
 // constructor, its declared features, and one call.
+//
+//snippet:type User struct{ Name string }
+//snippet:var orders *event.Store
+//snippet:var users *kv.Bucket[User]
+//snippet:var user User
+//snippet:var evs []event.Event
 package mainstem
