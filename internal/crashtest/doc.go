@@ -5,7 +5,8 @@
 // what an undisturbed log held after each of them. A [CutFS] stops time in front of
 // every file operation, so that a test can look at what a power cut would leave
 // there; a [Fault] makes one file operation fail, or all from one on; an [Image]
-// is a directory whose files can be harmed one by one ([Damage]). A ledger (see
+// is a directory whose files can be harmed one by one ([Damage]). A [TornFS] is a file
+// system whose power cuts tear what was not synced by sectors. A ledger (see
 // [LedgerBatch]) is what several writers commit at once, in this process or in
 // another one that is killed.
 //
@@ -24,7 +25,7 @@
 //
 // # Concurrency and ownership
 //
-// A Workload is not changed by being run. [CutFS], [Fault] and [Clock] may be used
+// A Workload is not changed by being run. [CutFS], [TornFS], [Fault] and [Clock] may be used
 // from many goroutines.
 //
 // # Limits
