@@ -248,6 +248,13 @@ var Layers = []Layer{
 		Because: "the persisted bytes are defined in one place that depends on nothing that can change under them",
 	},
 	{
+		Name:    "the journal",
+		Dirs:    []string{"internal/journal"},
+		May:     []string{".", "internal/format", "internal/wake"},
+		Libs:    []string{"github.com/cockroachdb/pebble/v2/vfs"},
+		Because: "engines order with it what it does not interpret; of Pebble it takes only the file system, which tests replace",
+	},
+	{
 		Name:    "hiding credentials",
 		Dirs:    []string{"internal/redact"},
 		Because: "whatever prints an address uses it, engines and commands alike, so this one can import none",

@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// Commit appends frames, as [Journal.Append] does, and returns when they have durability
+// d: with OS as soon as they are written; with an interval too, and they are synced
+// within it; else after a sync. It returns the last position of the last frame.
+//
+// An error says whether the frames are certainly not written, or perhaps. In the second
+// case the journal takes no more frames.
+func (j *Journal) Commit(d mainstem.Durability, frames ...Frame) (mainstem.Position, error) {
+	last, err := j.Append(frames)
+	if err != nil || d == mainstem.OS {
+		return last, err
+	}
+	if period, ok := d.Period(); ok {
+		j.SyncWithin(period)
+		return last, nil
+	}
+	return last, j.Sync(last)
+}
+
+// Append writes frames, in this order, with one write, and returns the last position of
+// the last one. They survive a killed process then; see [Journal.Sync] for more. It sets
+// the First of frames that have none, and the Place of all.
+//
+// Errors: Invalid for frames that are empty, too large or out of order; Unavailable, not
+// written, if there is no segment for them and none can be made, which may succeed
+// later; Unavailable, outcome unknown, if the write fails, and Unavailable, not written,
+// after that; Closed. It waits only for a new segment.
+func (j *Journal) Append(frames []Frame) (mainstem.Position, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.usableLocked(); err != nil {
+		return 0, err
+	}
+	size, err := j.placeLocked(frames)
+	if err != nil {
+		return 0, err
+	}
+	seg := j.current.Load()
+	if seg == nil || seg.full || seg.end.Load()+size > int64(seg.Size)-closingFrame {
+		if seg, err = j.beginSegment(size); err != nil {
+			return 0, err
+		}
+	}
+	sum := j.encodeLocked(seg, frames)
+	last := frames[len(frames)-1].Last()
+	if f := j.writeLocked(seg, size); f != nil {
+		return 0, f.unknown()
+	}
+	seg.sum = sum
+	seg.end.Store(seg.end.Load() + size)
+	seg.last.Store(uint64(last))
+	j.written.Store(uint64(last))
+	j.mu.appends++
+	j.startWorkLocked(seg, size)
+	return last, nil
+}
+
+// closingFrame is kept free in every segment for the frame that Close writes.
+const closingFrame = format.JournalFrame
+
+// keptBuffer is how large the buffer of frames stays after a large group.
+const keptBuffer = 1 << 20
+
+func (j *Journal) usableLocked() error {
+	switch {
+	case j.mu.closed:
+		return closed("append to journal")
+	case j.opts.ReadOnly:
+		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "append to journal", Outcome: mainstem.NotWritten, Hint: "the journal was opened to be read"}
+	}
+	return j.Err()
+}
+
+// placeLocked gives the frames their positions and returns the bytes that they take.
+func (j *Journal) placeLocked(frames []Frame) (size int64, err error) {
+	last := j.written.Load()
+	for i := range frames {
+		f := &frames[i]
+		if f.First == 0 {
+			f.First = mainstem.Position(last + 1)
+		}
+		if uint64(f.First) <= last || f.Count == 0 || uint64(f.First) > math.MaxUint64-uint64(f.Count) {
+			return 0, invalid("append to journal", "frames need a position or more, above those before",
+				fmt.Errorf("frame of %d positions from %d on, after position %d", f.Count, f.First, last))
+		}
+		last = uint64(f.Last())
+		size += format.FrameSize(int64(len(f.Effects)))
+	}
+	if most := int64(format.MaxJournalSegment - format.JournalHeader - closingFrame); size > most || size == 0 {
+		return 0, invalid("append to journal", fmt.Sprintf("append from one frame to %d bytes at a time", most), fmt.Errorf("%d bytes", size))
+	}
+	return size, nil
+}
+
+// encodeLocked encodes frames for their place in seg into mu.buf, and returns the
+// checksum of the last.
+func (j *Journal) encodeLocked(seg *segment, frames []Frame) uint32 {
+	buf, sum, seed := j.mu.buf[:0], seg.sum, seg.Seed()
+	for i := range frames {
+		f := &frames[i]
+		h := format.Frame{
+			Previous: sum, Stable: uint32(seg.stable.Load()),
+			Count: f.Count, First: uint64(f.First), Time: f.Time, Clock: f.Clock,
+		}
+		f.Place = Place{Segment: seg.Number, Offset: seg.end.Load() + int64(len(buf))}
+		buf, sum = format.AppendFrame(buf, seed, &h, f.Effects)
+	}
+	j.mu.buf = buf
+	return sum
+}
+
+// writeLocked writes the size bytes in mu.buf to the end of seg. The rest of a page that
+// it is the first to touch is written too, with zeros: a part of a page of a recycled
+// file that is not in the cache would have to be read first.
+func (j *Journal) writeLocked(seg *segment, size int64) *failedWrite {
+	off := seg.end.Load()
+	if end := off + size; end > seg.touched {
+		seg.touched = roundUp(end, page)
+		j.mu.buf = append(j.mu.buf, zeroPage[:seg.touched-end]...)
+	}
+	err := writeAt(seg.file, j.mu.buf, off)
+	if cap(j.mu.buf) > keptBuffer {
+		j.mu.buf = nil
+	}
+	if err != nil {
+		return j.fail(&failedWrite{path: seg.path, off: off, err: err})
+	}
+	return nil
+}
+
+var zeroPage [page]byte

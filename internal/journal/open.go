@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// directoryMode keeps what is created from everybody but the owner of the process.
+const directoryMode = 0o700
+
+// Open opens the journal in dir, replays it (see [Options]), and brings all that it
+// found to stable storage. The caller has made sure that no other process has it open.
+//
+// Errors: Corrupt, which names the file and the byte, for damage below what is known to
+// have been on stable storage, for missing segments, and for frames that From asks for
+// and that are gone; Unsupported for a later format; Invalid for options; otherwise what
+// the file system says. Nothing is changed before the journal was read to its end.
+func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{fs: fsys, dir: dir, opts: opts}
+	j.mu.nextSize = opts.FirstSegment
+	j.mu.pins = map[*pin]struct{}{}
+	j.syncs.mu.ended.L = &j.syncs.mu
+	j.spares.fs, j.spares.dir, j.spares.first, j.spares.recycle = fsys, dir, opts.FirstSegment, !opts.NoRecycle
+
+	names, err := j.names()
+	if err != nil {
+		return nil, err
+	}
+	leftover, err := j.recover(names)
+	if err != nil || opts.ReadOnly {
+		return j, err
+	}
+	if err := j.takeOver(names, leftover); err != nil {
+		return nil, err
+	}
+	j.startBackground()
+	return j, nil
+}
+
+// names lists the directory, which it makes if it may.
+func (j *Journal) names() ([]string, error) {
+	names, err := j.fs.List(j.dir)
+	if errors.Is(err, fs.ErrNotExist) && j.opts.Create {
+		if err := j.fs.MkdirAll(j.dir, directoryMode); err != nil {
+			return nil, unreadable(j.dir, err)
+		}
+		if err := syncDir(j.fs, j.fs.PathDir(j.dir)); err != nil {
+			return nil, unreadable(j.dir, err)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unreadable(j.dir, err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// takeOver makes what was recovered durable, and the directory this process's own.
+func (j *Journal) takeOver(names []string, leftover []string) error {
+	if s := j.newestLocked(); s != nil {
+		if err := syncFile(j.fs, s.path); err != nil {
+			return unreadable(s.path, err)
+		}
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, temporary) {
+			leftover = append(leftover, j.fs.PathJoin(j.dir, name))
+		}
+	}
+	for _, path := range leftover {
+		if err := removeIfThere(j.fs, path); err != nil {
+			return unreadable(path, err)
+		}
+	}
+	// Names that a crash left unsynced become durable, or gone, before they are used.
+	if err := syncDir(j.fs, j.dir); err != nil {
+		return unreadable(j.dir, err)
+	}
+	if err := j.spares.adopt(names); err != nil {
+		return err
+	}
+	if len(j.mu.segments) == 0 {
+		_, err := j.beginSegment(0)
+		return err
+	}
+	return nil
+}
+
+// syncFile brings the file at path to stable storage, by any process.
+func syncFile(fsys vfs.FS, path string) error {
+	f, err := fsys.OpenReadWrite(path, writeCategory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.SyncData(), f.Close())
+}
+
+// Close syncs what was written and ends the journal; a frame without positions says then
+// that all of it is on stable storage, so that damage to any of it will be found. Calls
+// that wait for a sync return first. It returns the failure that stopped the journal, if
+// one did. A second call does nothing.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.mu.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.mu.closed = true
+	j.mu.Unlock()
+	if j.opts.ReadOnly {
+		return nil
+	}
+	j.spares.ending.Store(true)
+	j.background.stop()
+	j.syncs.acquire()
+	defer j.syncs.release()
+	seg := j.current.Load()
+	if seg == nil {
+		return nil
+	}
+	err := j.Err()
+	if err == nil && !seg.full {
+		err = j.seal(seg)
+	}
+	if cerr := seg.file.Close(); err == nil && cerr != nil {
+		err = unreadable(seg.path, cerr)
+	}
+	return err
+}
+
+// seal writes the last frame of seg, and syncs before and after. Nobody else writes or
+// syncs any more.
+func (j *Journal) seal(seg *segment) error {
+	if f := j.syncCurrent(); f != nil {
+		return f.unknown()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if seg.last.Load() == seg.Last {
+		return nil // it holds no frames
+	}
+	sum := j.encodeLocked(seg, []Frame{{First: mainstem.Position(seg.last.Load() + 1)}})
+	f := j.writeLocked(seg, closingFrame)
+	if f == nil {
+		seg.sum = sum
+		seg.end.Store(seg.end.Load() + closingFrame)
+		f = j.syncCurrent()
+	}
+	if f != nil {
+		return f.with(mainstem.NoOutcome) // every frame was on stable storage before
+	}
+	return nil
+}

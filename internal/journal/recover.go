@@ -1,0 +1,176 @@
+package journal
+
+import (
+	"fmt"
+)
+
+// What recovery rests on, besides the order of steps in beginSegment:
+//
+// The segments of a journal have numbers without gaps. Those below a gap are what is
+// left of a truncation that a power cut stopped in the middle.
+//
+// The end of every segment but the newest is written in the header of the next, with the
+// checksum of its last frame. All of it was on stable storage before that header was
+// written: whatever differs is damage.
+//
+// The newest segment ends at the first bytes that do not continue it. If a frame behind
+// them says that they were on stable storage when it was written, they are damaged. If
+// none does, they were not, or nobody can know: after a power cut the pages that were
+// not synced are there or not in any combination. So good frames behind the end do not
+// count.
+
+// recover reads the directory whose names are given, and replays it. It changes nothing.
+// It returns the paths of segments that are no longer part of the journal.
+func (j *Journal) recover(names []string) (leftover []string, err error) {
+	numbers, leftover := j.run(names)
+	if len(numbers) == 0 {
+		if !j.opts.Create {
+			return nil, missing(j.dir, "no segment of the journal is left")
+		}
+		j.begin(max(uint64(j.opts.From), 1) - 1)
+		return leftover, nil
+	}
+	for i, n := range numbers {
+		seg, err := j.readHeaderOf(n)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			if err := follows(j.mu.segments[i-1], seg); err != nil {
+				return nil, err
+			}
+		}
+		j.mu.segments = append(j.mu.segments, seg)
+	}
+	first := j.mu.segments[0]
+	if from := uint64(j.opts.From); from > 0 && first.Last >= from {
+		return nil, missing(j.dir, fmt.Sprintf("the journal begins behind position %d, in %s; positions from %d on are missing", first.Last, first.path, from))
+	}
+	for i, seg := range j.mu.segments {
+		var next *segment
+		if i+1 < len(j.mu.segments) {
+			next = j.mu.segments[i+1]
+		}
+		if err := j.replay(seg, next); err != nil {
+			return nil, err
+		}
+	}
+	last := j.newestLocked().last.Load()
+	if from := uint64(j.opts.From); from > last+1 {
+		return nil, missing(j.dir, fmt.Sprintf("the journal ends at position %d, but once had what is before %d", last, from))
+	}
+	j.begin(last)
+	return leftover, nil
+}
+
+// begin says that everything up to position last is on stable storage, here or elsewhere.
+func (j *Journal) begin(last uint64) {
+	j.written.Store(last)
+	j.durable.Store(last)
+}
+
+// run returns the numbers of the segments in names, which are sorted, from the last gap
+// on, and the paths of those before it.
+func (j *Journal) run(names []string) (numbers []uint64, leftover []string) {
+	for _, name := range names {
+		n, ok := segmentNumber(name)
+		if !ok {
+			continue
+		}
+		if len(numbers) > 0 && numbers[len(numbers)-1]+1 != n {
+			for _, old := range numbers {
+				leftover = append(leftover, j.fs.PathJoin(j.dir, segmentName(old)))
+			}
+			numbers = nil
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, leftover
+}
+
+func (j *Journal) readHeaderOf(n uint64) (*segment, error) {
+	path := j.fs.PathJoin(j.dir, segmentName(n))
+	f, err := j.fs.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer f.Close()
+	seg, _, err := readHeader(f, path, n)
+	return seg, err
+}
+
+// follows checks that the header of next can stand behind seg.
+func follows(seg, next *segment) error {
+	switch {
+	case next.Journal != seg.Journal:
+		return corrupt(next.path, 0, "the segment is of another journal than "+seg.path)
+	case next.Last < seg.Last || next.PreviousEnd > seg.Size:
+		return corrupt(next.path, 0, "the header does not agree with that of "+seg.path)
+	}
+	return nil
+}
+
+// replay reads seg, which next follows, if it is not nil. What the caller has absorbed
+// is not read, except in the newest segment.
+func (j *Journal) replay(seg, next *segment) error {
+	if next != nil && next.Last < uint64(j.opts.From) {
+		seg.finish(int64(next.PreviousEnd), next.PreviousSum, next.Last)
+		return nil
+	}
+	f, err := j.fs.Open(seg.path)
+	if err != nil {
+		return unreadable(seg.path, err)
+	}
+	defer f.Close()
+	limit := int64(seg.Size)
+	if next != nil {
+		limit = int64(next.PreviousEnd)
+	}
+	s := seg.scan(f, seg.sum, limit)
+	for {
+		h, effects, ok, err := s.next()
+		if err != nil {
+			return unreadable(seg.path, err)
+		}
+		if !ok {
+			break
+		}
+		if j.opts.Replay == nil || h.Count == 0 || h.Last() < uint64(j.opts.From) {
+			continue
+		}
+		if err := j.opts.Replay(frameOf(&h, effects, seg, s)); err != nil {
+			return err
+		}
+	}
+	if err := checkEnd(seg, next, s); err != nil {
+		return err
+	}
+	seg.finish(s.at, s.prev, s.last)
+	return nil
+}
+
+// checkEnd checks that s, which found no further frame in seg, has reached its end.
+func checkEnd(seg, next *segment, s *scanner) error {
+	if next != nil {
+		if s.at != int64(next.PreviousEnd) || s.prev != next.PreviousSum || s.last != next.Last {
+			return corrupt(seg.path, s.at, fmt.Sprintf("the frames up to byte %d were on stable storage, says the header of %s", next.PreviousEnd, next.path))
+		}
+		return nil
+	}
+	off, found, err := s.proven()
+	if err != nil {
+		return unreadable(seg.path, err)
+	}
+	if found {
+		return corrupt(seg.path, s.at, fmt.Sprintf("the frame here was on stable storage, says the one at byte %d", off))
+	}
+	return nil
+}
+
+// finish notes where the frames of a recovered segment end.
+func (s *segment) finish(end int64, sum uint32, last uint64) {
+	s.sum = sum
+	s.end.Store(end)
+	s.stable.Store(end)
+	s.last.Store(last)
+}

@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// beginSegment begins a segment with room for need bytes of frames; mu is held. The order
+// of its steps is what recovery rests on:
+//
+//  1. The segment before is synced. From here on nothing is appended to it, whatever
+//     happens next.
+//  2. A spare gets the header, which says where the segment before ends, and is synced.
+//  3. It is renamed, and the directory synced.
+//
+// So a file with the name of a segment has a whole header, and all segments before it
+// are on stable storage up to the place that the header names. Only step 1 can stop the
+// journal: a file that could not be made ready is removed and never used again.
+func (j *Journal) beginSegment(need int64) (*segment, error) {
+	j.syncs.acquire()
+	defer j.syncs.release()
+	if f := j.syncCurrent(); f != nil {
+		return nil, f.refused()
+	}
+	previous := j.newestLocked()
+	if previous != nil {
+		previous.full = true
+	}
+	need = roundUp(need+format.JournalHeader+closingFrame, page)
+	sp, err := j.spares.take(j.mu.nextSize, need, j.mu.fresh)
+	if err != nil {
+		return nil, noSegment(j.dir, max(need, j.mu.nextSize), err)
+	}
+	seg := newSegment(previous, sp.size, j.written.Load())
+	seg.path = j.fs.PathJoin(j.dir, segmentName(seg.Number))
+	if err := j.install(seg, j.fs.PathJoin(j.dir, sp.name)); err != nil {
+		return nil, noSegment(j.dir, sp.size, err)
+	}
+	if old := j.current.Swap(seg); old != nil {
+		if err := old.file.Close(); err != nil {
+			j.opts.Logger.Warn("a full segment could not be closed", "file", old.path, "error", err)
+		}
+		old.file = nil
+	}
+	j.mu.segments = append(j.mu.segments, seg)
+	j.mu.rotations++
+	j.mu.asked, j.mu.fresh = false, false
+	j.mu.nextSize = min(sp.size*segmentGrowth, j.opts.MaxSegment)
+	return seg, nil
+}
+
+// newestLocked returns the newest segment, nil in a journal without any.
+func (j *Journal) newestLocked() *segment {
+	if n := len(j.mu.segments); n > 0 {
+		return j.mu.segments[n-1]
+	}
+	return nil
+}
+
+// install makes the file at path the segment seg and opens it, or removes it.
+func (j *Journal) install(seg *segment, path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeIfThere(j.fs, path), removeIfThere(j.fs, seg.path))
+		}
+	}()
+	var header []byte
+	header, seg.sum = format.AppendSegment(make([]byte, 0, page), &seg.Segment)
+	if err := writeHeader(j.fs, path, header[:page]); err != nil {
+		return err
+	}
+	if err := j.fs.Rename(path, seg.path); err != nil {
+		return err
+	}
+	if err := syncDir(j.fs, j.dir); err != nil {
+		return err
+	}
+	if seg.file, err = j.fs.OpenReadWrite(seg.path, writeCategory); err != nil {
+		return err
+	}
+	seg.end.Store(format.JournalHeader)
+	seg.stable.Store(format.JournalHeader)
+	seg.touched = page
+	return nil
+}
+
+// writeHeader writes the first page of a spare. It closes the file, which some systems
+// want of one that is renamed.
+func writeHeader(fs vfs.FS, path string, p []byte) (err error) {
+	f, err := fs.OpenReadWrite(path, writeCategory)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := writeAt(f, p, 0); err != nil {
+		return err
+	}
+	return f.SyncData()
+}

@@ -1,0 +1,153 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
+	"github.com/mainstemdev/mainstem/internal/journal"
+)
+
+// TestTruncateAndPins keeps what is pinned, and what is being read.
+func TestTruncateAndPins(t *testing.T) {
+	j := open(t, vfs.NewMem(), small())
+	effects := string(make([]byte, 3000))
+	for range 50 {
+		commit(t, j, mainstem.OS, effects)
+	}
+	release := j.Pin(3)
+	for range 2 {
+		if err := j.TruncateFront(50); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Sync(50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, j, 3); len(got) != 48 {
+		t.Errorf("%d frames are left, want 48", len(got))
+	}
+	release()
+	release()
+	for f, err := range j.Read(j.Stats().First + 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.TruncateFront(50); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Effects) != len(effects) {
+			t.Fatal("a frame changed under its reader")
+		}
+	}
+	if err := j.TruncateFront(50); err != nil {
+		t.Fatal(err)
+	}
+	s := j.Stats()
+	if s.Segments != 1 || s.First == 0 || s.SpareBytes == 0 {
+		t.Errorf("after truncation: %+v", s)
+	}
+	for _, err := range j.Read(1) {
+		if mainstem.KindOf(err) != mainstem.KindNotFound {
+			t.Errorf("read of what was truncated: %v", err)
+		}
+	}
+}
+
+// TestReadAt finds single frames again, in every segment and after a restart.
+func TestReadAt(t *testing.T) {
+	fs := vfs.NewMem()
+	j := open(t, fs, small())
+	var frames []journal.Frame
+	for i := range 60 {
+		one := []journal.Frame{{Count: 1, Effects: bytes.Repeat([]byte{byte(i)}, i*100)}, {Count: 1}}
+		if _, err := j.Append(one); err != nil {
+			t.Fatal(err)
+		}
+		frames = append(frames, one...)
+	}
+	again := func(j *journal.Journal) {
+		t.Helper()
+		for _, want := range frames {
+			got, err := j.ReadAt(want.Place)
+			if err != nil || got.First != want.First || got.Place != want.Place || !bytes.Equal(got.Effects, want.Effects) {
+				t.Fatalf("frame %d at %+v: %v", want.First, want.Place, err)
+			}
+		}
+	}
+	again(j)
+	for _, at := range []int64{0, 4, 513, 1 << 40, -1} {
+		if _, err := j.ReadAt(journal.Place{Segment: 1, Offset: at}); mainstem.KindOf(err) != mainstem.KindCorrupt {
+			t.Errorf("at %d: %v", at, err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	j = open(t, fs, journal.Options{Replay: func(f journal.Frame) error {
+		if f.Place != frames[i].Place {
+			t.Errorf("frame %d is at %+v, was at %+v", f.First, f.Place, frames[i].Place)
+		}
+		i++
+		return nil
+	}})
+	again(j)
+	commit(t, j, mainstem.Fsync, "so that the others may go")
+	if err := j.TruncateFront(j.Durable()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.ReadAt(frames[0].Place); mainstem.KindOf(err) != mainstem.KindNotFound {
+		t.Errorf("a truncated frame: %v", err)
+	}
+}
+
+// TestErase leaves no byte of what is erased in any file.
+func TestErase(t *testing.T) {
+	const secret = "a secret that must go"
+	fs := vfs.NewMem()
+	o := small()
+	o.MaxSegment = o.FirstSegment
+	j := open(t, fs, o)
+	effects := strings.Repeat(secret, 100)
+	for range 200 {
+		p := commit(t, j, mainstem.Fsync, effects)
+		if p%20 == 0 {
+			if err := j.TruncateFront(p - 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	holds := func() (n int) {
+		im, err := crashtest.ReadImage(fs, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range im {
+			if bytes.Contains(p, []byte(secret)) {
+				n++
+			}
+		}
+		return n
+	}
+	if err := j.Erase(j.Durable() - 1); mainstem.KindOf(err) != mainstem.KindUnavailable || holds() == 0 {
+		t.Errorf("erased what is still needed: %v", err)
+	}
+	// The next segment would be a recycled file, if Erase did not see to it.
+	if err := errors.Join(j.Rotate(), j.TruncateFront(j.Durable())); err != nil || holds() == 0 {
+		t.Fatalf("no recycled file holds it: this tests nothing; %v", err)
+	}
+	if err := j.Erase(j.Durable()); err != nil || holds() != 0 {
+		t.Errorf("erase: %v, %d files hold it", err, holds())
+	}
+	commit(t, j, mainstem.Fsync, "and on")
+	if got := read(t, j, j.Durable()); !slices.Equal(got, []string{"and on"}) {
+		t.Error(got)
+	}
+}
