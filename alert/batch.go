@@ -127,7 +127,7 @@ func addTo(batch *mainstem.Batch, made []op) {
 			ours = ours || c.Space == o.space && string(c.Key) == string(o.key)
 		}
 		if !ours {
-			o.demand(batch)
+			o.addCondition(batch)
 		}
 		o.write(batch)
 	}

@@ -222,13 +222,13 @@ func TestCommitsThatFail(t *testing.T) {
 // at the latest after a while, for nobody must be told before.
 type late struct {
 	mainstem.Log
-	told chan struct{}
+	seen chan struct{}
 }
 
 func (l late) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	r, err := l.Log.Commit(ctx, b)
 	select {
-	case <-l.told:
+	case <-l.seen:
 	case <-time.After(5 * time.Millisecond):
 	}
 	return r, err
@@ -261,13 +261,13 @@ func TestAQueryShowsAChangeThatWasYielded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := change.Row.Int("Tally")
-		want(t, s, "[[1]]", "select count(*) from alerts.status where Tally >= ?", told)
+		seen := change.Row.Int("Tally")
+		want(t, s, "[[1]]", "select count(*) from alerts.status where Tally >= ?", seen)
 		select {
-		case log.told <- struct{}{}:
+		case log.seen <- struct{}{}:
 		default:
 		}
-		if told == changes {
+		if seen == changes {
 			break
 		}
 	}

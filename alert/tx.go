@@ -41,8 +41,8 @@ type op struct {
 	table *table // of a row, else nil
 	row   int64  // its number in the mirror
 	make  string // a space that is created, or ""
-	// settled is told the version that the record got, before anybody sees the change.
-	settled func(mainstem.Version)
+	// confirmed gets the version that the record got, before anybody sees the change.
+	confirmed func(mainstem.Version)
 }
 
 // pending is a row that the mirror does not have as it will be.
@@ -159,7 +159,7 @@ func (t *tx) batch() (*mainstem.Batch, []int) {
 	for i := range t.ops {
 		o := &t.ops[i]
 		if t.first[o.id] == i {
-			o.demand(b)
+			o.addCondition(b)
 		}
 		if o.make != "" {
 			b.Ensure(o.make, rowPolicy())
@@ -173,8 +173,8 @@ func (t *tx) batch() (*mainstem.Batch, []int) {
 	return b, writes
 }
 
-// demand adds the condition that nobody else has written the record.
-func (o *op) demand(b *mainstem.Batch) {
+// addCondition adds the condition that nobody else has written the record.
+func (o *op) addCondition(b *mainstem.Batch) {
 	if o.base == 0 {
 		b.IfAbsent(o.space, o.key)
 	} else {
@@ -258,12 +258,12 @@ func (t *tx) guess(tab *table, id string) mainstem.Version {
 	return t.ops[t.first[id]].base + 1
 }
 
-// settle tells the rows the versions of their records.
-func (t *tx) settle(r mainstem.Receipt, writes []int) error {
+// confirm gives the rows the versions of their records.
+func (t *tx) confirm(r mainstem.Receipt, writes []int) error {
 	for n, i := range writes {
 		o, v := &t.ops[i], r.Versions[n]
-		if o.settled != nil {
-			o.settled(v)
+		if o.confirmed != nil {
+			o.confirmed(v)
 		}
 		switch {
 		case o.table == nil || o.value == nil:
@@ -297,10 +297,10 @@ func (t *tx) applyRows() error {
 	return nil
 }
 
-// describe writes a record of the catalog; a nil value deletes it. settled, if it
+// describe writes a record of the catalog; a nil value deletes it. confirmed, if it
 // is not nil, is told the version that the record got.
-func (t *tx) describe(key string, value any, base mainstem.Version, settled func(mainstem.Version)) error {
-	o := op{id: opID(CatalogSpace, []byte(key)), space: CatalogSpace, key: []byte(key), base: base, settled: settled}
+func (t *tx) describe(key string, value any, base mainstem.Version, confirmed func(mainstem.Version)) error {
+	o := op{id: opID(CatalogSpace, []byte(key)), space: CatalogSpace, key: []byte(key), base: base, confirmed: confirmed}
 	if value != nil {
 		p, err := json.Marshal(value)
 		if err != nil {

@@ -252,7 +252,7 @@ func (s *Server) send(t *tx, jobs []*job) error {
 		for _, j := range jobs {
 			j.at = receipt.Last
 		}
-		if err := t.settle(receipt, writes); err != nil {
+		if err := t.confirm(receipt, writes); err != nil {
 			return s.lost(err)
 		}
 	}

@@ -98,7 +98,7 @@ func (sub *Subscription) commit(b *mainstem.Batch, p mainstem.Position) error {
 		undecided := false
 		if unsure {
 			var done bool
-			if done, undecided = sub.settle(p); done {
+			if done, undecided = sub.resolve(p); done {
 				return nil
 			}
 		}
@@ -139,9 +139,9 @@ func (sub *Subscription) movedError(cause error) error {
 	return fatalError{fmt.Errorf("subscription %s: %w: %w", sub.name, ErrCheckpointMoved, cause)}
 }
 
-// settle finds out whether a commit that moved the checkpoint to p was written.
+// resolve finds out whether a commit that moved the checkpoint to p was written.
 // Undecided means that the checkpoint cannot be read.
-func (sub *Subscription) settle(p mainstem.Position) (done, undecided bool) {
+func (sub *Subscription) resolve(p mainstem.Position) (done, undecided bool) {
 	rec, err := sub.store.log.Get(sub.hard, sub.store.spaces.checkpoints, sub.name)
 	if err != nil {
 		return false, !isNotFound(err)

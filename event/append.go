@@ -36,7 +36,7 @@ func (s *Store) ExpectTo(b *mainstem.Batch, stream string, expected Expected) {
 		return
 	}
 	b.ExplainWith(s)
-	expected.demand(b, s.spaces.events, []byte(stream))
+	expected.addCondition(b, s.spaces.events, []byte(stream))
 }
 
 func (s *Store) checkAppend(stream string, expected Expected, events []Event) error {
@@ -69,7 +69,7 @@ func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected 
 	b.Ensure(s.spaces.events, mainstem.Policy{})
 	b.ExplainWith(s)
 	b.IfAbsent(s.spaces.seals, key)
-	expected.demand(b, s.spaces.events, key)
+	expected.addCondition(b, s.spaces.events, key)
 	identified = true
 	var now int64
 	for i := range events {

@@ -47,8 +47,8 @@ func (e Expected) check(op string) error {
 	return nil
 }
 
-// demand adds to b the condition that e means for key.
-func (e Expected) demand(b *mainstem.Batch, space string, key []byte) {
+// addCondition adds to b the condition that e means for key.
+func (e Expected) addCondition(b *mainstem.Batch, space string, key []byte) {
 	switch e {
 	case AnyVersion:
 	case NoStream:

@@ -87,7 +87,7 @@ func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected)
 	key := []byte(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
 	b.ExplainWith(s)
-	expected.demand(b, s.spaces.events, key)
+	expected.addCondition(b, s.spaces.events, key)
 	s.purge(b, key)
 	s.forgetSettings(b, key)
 	b.Ensure(s.spaces.seals, sealPolicy)
@@ -209,7 +209,7 @@ func (s *Store) edit(b *mainstem.Batch, op, stream string, expected Expected) bo
 	b.Ensure(s.spaces.events, mainstem.Policy{})
 	b.ExplainWith(s)
 	b.IfAbsent(s.spaces.seals, key)
-	expected.demand(b, s.spaces.events, key)
+	expected.addCondition(b, s.spaces.events, key)
 	return true
 }
 

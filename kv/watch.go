@@ -148,7 +148,7 @@ func (w *watch[T]) catchUp(head mainstem.Position) (mainstem.Position, error) {
 // read, and returns the position from which the feed goes on.
 //
 // That position p is the highest that the scan meets, at least head. Nothing is
-// told twice: a record between p and m would be the newest of its key at m, or
+// reported twice: a record between p and m would be the newest of its key at m, or
 // superseded by one that is, and the scan, tombstones included, would have met
 // that one. Nothing is lost: positions up to p are not above m, and the scan
 // shows the newest of each key at m.

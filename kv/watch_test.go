@@ -169,17 +169,17 @@ func TestWatchTellsOfExpiry(t *testing.T) {
 		clock.advance(time.Minute)
 		put(t, b, "new", "w") // a new life, whether or not the engine has removed the old one
 		check(t, log.Sweep(ctx))
-		var told []string
-		for len(told) < 2 {
+		var reported []string
+		for len(reported) < 2 {
 			e, err, _ := w.next()
 			check(t, err)
 			if s := event(e); s != "new expire" {
-				told = append(told, s)
+				reported = append(reported, s)
 			}
 		}
-		slices.Sort(told)
-		if want := []string{"new create w", "old expire"}; !slices.Equal(told, want) {
-			t.Fatalf("watch yields %q, want %q in some order", told, want)
+		slices.Sort(reported)
+		if want := []string{"new create w", "old expire"}; !slices.Equal(reported, want) {
+			t.Fatalf("watch yields %q, want %q in some order", reported, want)
 		}
 		put(t, b, "old", "w")
 		w.want("old create w")
@@ -343,13 +343,13 @@ func TestWatchLosesAndRepeatsNothing(t *testing.T) {
 			for i := range writers {
 				wg.Go(func() { write(rand.New(rand.NewPCG(seed, uint64(i+1))), each) })
 			}
-			told := follow(t, b, o, stop, &wg)
-			for key, entries := range told {
+			reported := follow(t, b, o, stop, &wg)
+			for key, entries := range reported {
 				wantSequence(rt, b, key, entries, o.History)
 			}
 			for key, err := range b.Keys(t.Context(), nil) {
 				check(t, err)
-				if len(told[key]) == 0 {
+				if len(reported[key]) == 0 {
 					rt.Fatalf("nothing told of %q", key)
 				}
 			}
@@ -361,7 +361,7 @@ func TestWatchLosesAndRepeatsNothing(t *testing.T) {
 // key was told of. It resumes after every n entries.
 func follow(t *testing.T, b *kv.Bucket[int], o kv.WatchOptions, n int, writers *sync.WaitGroup) map[string][]kv.Entry[int] {
 	t.Helper()
-	told := map[string][]kv.Entry[int]{}
+	reported := map[string][]kv.Entry[int]{}
 	var end sync.WaitGroup
 	defer end.Wait()
 	end.Go(func() {
@@ -376,10 +376,10 @@ func follow(t *testing.T, b *kv.Bucket[int], o kv.WatchOptions, n int, writers *
 		for e, err := range b.Watch(t.Context(), &o) {
 			check(t, err)
 			if e.Op != kv.OpSynced {
-				told[e.Key] = append(told[e.Key], e)
+				reported[e.Key] = append(reported[e.Key], e)
 			}
 			if e.Key == "k~end" {
-				return told
+				return reported
 			}
 			if resumable = resumable || e.Op == kv.OpSynced; resumable {
 				o.After = e.Position
@@ -424,7 +424,7 @@ func TestSlowWatchSeesTheNewestState(t *testing.T) {
 		const keys, writes = 20, 2000
 		state := map[string]int{}
 		revisions := map[string]kv.Revision{}
-		told, synced := 0, false
+		reported, synced := 0, false
 		for e, err := range b.Watch(t.Context(), nil) {
 			check(t, err)
 			if e.Op == kv.OpSynced {
@@ -439,7 +439,7 @@ func TestSlowWatchSeesTheNewestState(t *testing.T) {
 				t.Fatalf("%q: revision %d after %d", e.Key, e.Revision, revisions[e.Key])
 			}
 			state[e.Key], revisions[e.Key] = e.Value, e.Revision
-			told++
+			reported++
 			if e.Key == "end" {
 				break
 			}
@@ -448,8 +448,8 @@ func TestSlowWatchSeesTheNewestState(t *testing.T) {
 		for i := range writes {
 			want[fmt.Sprint(i%keys)] = i
 		}
-		if !maps.Equal(state, want) || !synced || told > writes {
-			t.Fatalf("the watch ends with %v after %d entries, want %v", state, told, want)
+		if !maps.Equal(state, want) || !synced || reported > writes {
+			t.Fatalf("the watch ends with %v after %d entries, want %v", state, reported, want)
 		}
 	})
 }

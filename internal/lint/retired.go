@@ -5,13 +5,13 @@ import "regexp"
 // retired are the words that docs/words.md retires. A folder leaves a list when its last
 // place was renamed; a test says so.
 var retired = []retiredWord{
-	{names: []string{"settle", "settled", "settles", "settling"}, prose: word(`settl(e|es|ed|ing)`), instead: "confirm or resolve", left: []string{"alert", "event"}},
-	{names: []string{"demand", "demands", "demanded"}, instead: "addCondition", left: []string{"alert", "event"}},
+	{names: []string{"settle", "settled", "settles", "settling"}, prose: word(`settl(e|es|ed|ing)`), instead: "confirm or resolve"},
+	{names: []string{"demand", "demands", "demanded"}, instead: "addCondition"},
 	{names: []string{"owe", "owes", "owed"}, instead: "scheduleSync, pending"},
 	{names: []string{"flight", "flights"}, instead: "commitGate", in: []string{"engine/pebblelog"}},
 	{names: []string{"heads"}, instead: "keyState", in: []string{"engine/pebblelog"}},
 	{names: []string{"ghost", "ghosts"}, prose: word(`ghosts?`), instead: "versionMarker"},
-	{names: []string{"told"}, instead: "lastReported", left: []string{"alert", "kv", "server"}},
+	{names: []string{"told"}, instead: "lastReported", left: []string{"server"}},
 	{names: []string{"paid", "room"}, instead: "reservation", in: []string{"wire", "internal/budget"}},
 	{names: []string{"shows"}, instead: "projectedFrom, reservedBy", in: []string{"wire/kafka"}},
 	{names: []string{"pretence"}, prose: word(`pretences?`), instead: "dummySecret"},
