@@ -127,6 +127,43 @@ func TestWriterThatHasNotNoticedAJump(t *testing.T) {
 	}
 }
 
+// A clock that comes back, passes the time of a record again, and comes back from there to a
+// later time than at first: the record counts as written then, the second time too.
+func TestClockComesBackTwice(t *testing.T) {
+	url := testpostgres.FastDB(t)
+	c := connect(t, url)
+	o := &pglog.Options{SweepEvery: time.Hour}
+	openAt(t, url, o).Close()
+	aheadClock(t, c, 10)
+	log := openAt(t, url, o)
+	commit(t, log, ttl("a", 24*time.Hour))
+	// ends checks how long a lives yet, by a clock that is ahead by so many days.
+	ends := func(ahead int) {
+		t.Helper()
+		holds(t, fmt.Sprintf("%d days ahead", ahead), "[a@1=v]", log)
+		r, err := log.Get(t.Context(), "s", []byte("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(r.Expires) - time.Duration(ahead)*24*time.Hour; left > 25*time.Hour {
+			t.Errorf("%d days ahead: the record expires in %v, want a day", ahead, left)
+		}
+	}
+	aheadClock(t, c, 0)
+	ends(0)
+	aheadClock(t, c, 10)
+	sweep(t, log)
+	if _, err := log.AcceptClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends(10)
+	aheadClock(t, c, 5)
+	ends(5)
+	if s := clockOf(t, log); s.SetBacks != 2 {
+		t.Errorf("the clock is %+v, want 2 set-backs", s)
+	}
+}
+
 // While a jump is held, what was written after it expires by the clock, and followers hear of
 // that: the tombstone does not wait for the end of the hold.
 func TestTombstonesDuringAHold(t *testing.T) {

@@ -69,16 +69,6 @@ BEGIN
 	RETURN old <= now AND (p_expires IS NULL OR p_expires - p_clock > now - old) AND (p_max_age = 0 OR old >= now - p_max_age) IS TRUE;
 END $$;
 
--- Notes that the clock was set back to p_now after the record at p_position.
-CREATE OR REPLACE FUNCTION {schema}.set_back(p_position bigint, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	UPDATE {schema}.log SET reading = p_now, set_backs = set_backs + 1, ahead = CASE WHEN p_now < boundary THEN 0 ELSE ahead END;
-	DELETE FROM {schema}.set_back WHERE clock >= p_now;
-	INSERT INTO {schema}.set_back (position, clock, low)
-	SELECT p_position, p_now, coalesce(max(b.position), 0) FROM {schema}.set_back b
-	ON CONFLICT (position) DO NOTHING;
-END $$;
-
 -- Publishes that the clock jumped forward by p_ahead, or with 0 that it came back. What
 -- another process has published of the same jump stays. If others have written after the
 -- jump without publishing it, this process is the one that had no time: it was suspended.
@@ -132,26 +122,6 @@ BEGIN
 	UPDATE {schema}.set_back SET done = true WHERE position = m.position;
 	DELETE FROM {schema}.set_back WHERE done AND position < m.position;
 	RETURN n + 1;
-END $$;
-
--- Gives up to p_limit records their old readings back, those that are not after p_due.
-CREATE OR REPLACE FUNCTION {schema}.restore(p_due bigint, p_limit integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE
-	n integer := 0;
-	m record;
-	r record;
-BEGIN
-	FOR m IN SELECT * FROM {schema}.moved WHERE was <= p_due ORDER BY was LIMIT p_limit LOOP
-		n := n + 1;
-		UPDATE {schema}.record h SET clock = m.was,
-			expires = CASE WHEN h.expires < 9223372036854775807 THEN h.expires + (m.was - coalesce(h.clock, h.time)) ELSE h.expires END
-		WHERE h.key = m.key AND h.version = m.version RETURNING h.expires INTO r;
-		IF FOUND THEN
-			UPDATE {schema}.key SET clock = m.was, expires = r.expires WHERE id = m.key AND version = m.version AND position IS NOT NULL;
-		END IF;
-		DELETE FROM {schema}.moved WHERE key = m.key AND version = m.version;
-	END LOOP;
-	RETURN n;
 END $$;
 
 -- Does what a clock that was set back asks for, up to p_limit records of it. Returns 0 when
