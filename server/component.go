@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -70,6 +71,9 @@ type Host struct {
 	// TLS is the configuration of listeners, nil if the server has no certificate.
 	TLS    *tls.Config
 	Logger *slog.Logger
+	// Handle adds a pattern of [http.ServeMux] to what the HTTP listener answers to those who
+	// have the token of the server. It is for Start only.
+	Handle func(pattern string, h http.Handler)
 	// Failed reports that a component ended by itself: the server then ends, too.
 	Failed func(error)
 }
@@ -104,6 +108,7 @@ func (n *Server) host() *Host {
 	return &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory, Metrics: n.metrics.registry,
 		TLS: n.tls, Logger: n.logger, Failed: n.fail,
+		Handle: func(pattern string, h http.Handler) { n.mux.Handle(pattern, n.authorized(h)) },
 	}
 }
 

@@ -66,13 +66,6 @@ type Config struct {
 	AlertWebhook  string `name:"alert-webhook" unit:"host:port" help:"address on which alerts of Prometheus and of its Alertmanager come in" default:"not"`
 	AlertMapping  string `name:"alert-mapping" unit:"file" help:"YAML file that says which alerts syslog messages and those of Prometheus become" default:"built-in mappings"`
 
-	// The server as a node of a cluster of actors.
-	Cluster           string `name:"cluster" unit:"name@host:port" help:"be a node of that name in a cluster of actors, and listen for the others at that address" default:"not"`
-	ClusterAdvertise  string `name:"cluster-advertise" unit:"host:port" help:"address that other nodes are told to connect to" default:"the listener's"`
-	ClusterPeers      string `name:"cluster-peers" unit:"name=host:port" help:"nodes of the cluster that are not found through the log, separated by commas"`
-	ClusterCerts      string `name:"cluster-certs" unit:"directory" help:"certificates of the cluster, as mainstem actor ca makes them"`
-	ClusterSecretFile string `name:"cluster-secret-file" unit:"file" help:"file that holds what all nodes of the cluster know, and nobody else"`
-
 	Listen      string        `name:"listen" unit:"host:port" help:"address of the HTTP listener"`
 	TLSCert     string        `name:"tls-cert" unit:"file" help:"PEM file of the listeners' certificate"`
 	TLSKey      string        `name:"tls-key" unit:"file" help:"PEM file of the certificate's key"`
@@ -129,7 +122,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkOmnibus(), c.checkIngest(), c.checkCluster())
+	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkOmnibus(), c.checkIngest())
 	for _, component := range c.Components {
 		if component, ok := component.(Configured); ok {
 			errs = append(errs, component.Check(c))

@@ -105,15 +105,14 @@ func (n *Server) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-// routes says who answers what. Health is open to everybody; the rest needs the
+// routes adds who answers what besides components. Health is open to everybody; the rest needs the
 // token, which the RPC handler asks for itself, in the protocol of its client.
 func (n *Server) routes(path string, log http.Handler) http.Handler {
-	mux := http.NewServeMux()
+	mux := n.mux
 	mux.HandleFunc("GET /healthz", n.alive)
 	mux.HandleFunc("GET /readyz", n.ready)
 	mux.Handle("GET /metrics", n.authorized(promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle(path, n.counted(path, log))
-	n.actorRoutes(mux)
 	return mux
 }
 

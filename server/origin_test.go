@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem/actor/cluster/clusterserver"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
@@ -24,12 +25,12 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 64)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k := kafkaserver.New()
+	k, a := kafkaserver.New(), clusterserver.New()
 	k.Config.Listen = "127.0.0.1:0"
+	a.Config.Node, a.Config.SecretFile = "web@127.0.0.1:0", secret
 	n := start(t, func(c *server.Config) {
-		c.Components = []server.Component{k}
+		c.Components = []server.Component{k, a}
 		c.Omnibus, c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-		c.Cluster, c.ClusterSecretFile = "web@127.0.0.1:0", secret
 	})
 	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
 	sql(t, n, "insert into alerts.status (Identifier) values ('kept')")
@@ -45,7 +46,7 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 		{"POST", n.URL() + "/mainstem.v1.LogService/Commit", "application/proto", ""},
 		{"POST", n.URL() + "/mainstem.v1.LogService/Commit", "application/grpc-web", ""},
 		{"POST", n.URL() + "/metrics", "", ""},
-		{"POST", n.URL() + server.ActorNodesPath, "", ""},
+		{"POST", n.URL() + clusterserver.NodesPath, "", ""},
 		{"POST", webhook + "/alertmanager", "application/json", notification},
 		{"POST", webhook + "/api/v2/alerts", "", `[{"labels":{"alertname":"forged"}}]`},
 		{"POST", p.URL() + "/rawSQL", "application/json", `{"sql":"delete from alerts.status"}`},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -41,8 +42,8 @@ type Server struct {
 	topics  *topic.Catalog // its upkeep
 	omnibus omnibusPart
 	ingest  ingestPart
-	cluster clusterPart
 	address net.Addr
+	mux     *http.ServeMux // of the HTTP listener; a Start makes it
 }
 
 // part is something that starts after those before it and stops before them.
@@ -86,7 +87,6 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		{"alerts", n.startAlerts, n.stopAlerts},
 	}, n.components(), []part{
 		{"omnibus", n.startOmnibus, n.stopOmnibus},
-		{"cluster", n.startCluster, n.stopCluster},
 		{"http", n.startHTTP, n.stopHTTP},
 		{"ingest", n.startIngest, n.stopIngest},
 	})
@@ -123,6 +123,7 @@ func (n *Server) Start(ctx context.Context) error {
 	if n.mu.stopped {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "start", Err: errors.New("the server was stopped")}
 	}
+	n.mux = http.NewServeMux()
 	for n.mu.running < len(n.parts) {
 		p := n.parts[n.mu.running]
 		if err := p.start(ctx); err != nil {
@@ -139,9 +140,6 @@ func (n *Server) sayServed() {
 	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
 	for _, l := range n.listenersLocked() {
 		served = append(served, l.Name, l.Addr.String())
-	}
-	if n.cluster.node != nil {
-		served = append(served, "node", n.cluster.node.Name(), "cluster", n.cluster.cluster.Addr())
 	}
 	n.logger.Info("serving", served...)
 	c := &n.config

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mainstemdev/mainstem/actor/cluster/clusterserver"
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
 	"github.com/mainstemdev/mainstem/server"
 )
@@ -35,7 +36,7 @@ the certificates by which nodes know each other.` + actorHelp,
 // askActors asks the server that the command line names.
 func (m *Main) askActors(cmd *cobra.Command, path string, query url.Values, v any) error {
 	return m.withServer(cmd, func(ctx context.Context, base string, o *server.LogOptions) error {
-		return server.AskActors(ctx, base, path, query, o, v)
+		return clusterserver.Ask(ctx, base, path, query, o, v)
 	})
 }
 
@@ -68,8 +69,8 @@ func (m *Main) actorNodes() *cobra.Command {
   mainstem actor nodes --node shop --json`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all server.ActorNodes
-			if err := m.askActors(cmd, server.ActorNodesPath, about(of), &all); err != nil {
+			var all clusterserver.Nodes
+			if err := m.askActors(cmd, clusterserver.NodesPath, about(of), &all); err != nil {
 				return err
 			}
 			return m.printNodes(all.Nodes)
@@ -145,8 +146,8 @@ doing, how many messages wait and how many it has handled.` + actorHelp,
 			if limit > 0 {
 				query.Set("limit", strconv.Itoa(limit))
 			}
-			var tree server.ActorTree
-			if err := m.askActors(cmd, server.ActorTreePath, query, &tree); err != nil {
+			var tree clusterserver.Tree
+			if err := m.askActors(cmd, clusterserver.TreePath, query, &tree); err != nil {
 				return err
 			}
 			return m.printTree(&tree)
@@ -157,7 +158,7 @@ doing, how many messages wait and how many it has handled.` + actorHelp,
 	return cmd
 }
 
-func (m *Main) printTree(t *server.ActorTree) error {
+func (m *Main) printTree(t *clusterserver.Tree) error {
 	w := tabwriter.NewWriter(m.out, 0, 0, 2, ' ', 0)
 	for i := range t.Actors {
 		a := &t.Actors[i]
@@ -202,7 +203,7 @@ itself stands below, if it is an actor.Inspector.` + actorHelp,
 				return usageError{cmd, err}
 			}
 			var one inspect.Actor
-			if err := m.askActors(cmd, server.ActorInspectPath, url.Values{"address": {at}}, &one); err != nil {
+			if err := m.askActors(cmd, clusterserver.InspectPath, url.Values{"address": {at}}, &one); err != nil {
 				return err
 			}
 			return m.printActor(&one)

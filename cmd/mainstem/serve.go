@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mainstemdev/mainstem/actor/cluster/clusterserver"
 	"github.com/mainstemdev/mainstem/internal/scavenge"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
@@ -95,7 +96,7 @@ func serveConfig() server.Config {
 	k := kafkaserver.New()
 	k.Config.Listen = kafkaserver.DefaultListen
 	c := server.DefaultConfig()
-	c.Components = []server.Component{k}
+	c.Components = []server.Component{k, clusterserver.New()}
 	return c
 }
 

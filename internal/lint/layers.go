@@ -61,6 +61,12 @@ var Layers = []Layer{
 		Because: "nodes find each other through a bucket of a log, which is the one view that it needs; the runtime does not need the network",
 	},
 	{
+		Name:    "a server as a node of actors",
+		Dirs:    []string{"actor/cluster/clusterserver"},
+		May:     []string{".", "actor", "server", "internal/readfile", "internal/redact"},
+		Because: "a component knows its protocol and what a server gives it; package server knows no protocol",
+	},
+	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
 		May:     []string{".", "internal/backoff", "internal/invariants", "internal/readfile"},
@@ -230,14 +236,14 @@ var Layers = []Layer{
 	{
 		Name:    "the server",
 		Dirs:    []string{"server"},
-		May:     []string{".", "actor", "alert", "codec", "kv", "lease", "event", "topic", "engine", "wire", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/readfile", "internal/redact"},
+		May:     []string{".", "alert", "topic", "engine", "wire/rpc", "internal/budget", "internal/readfile", "internal/redact"},
 		Libs:    []string{"github.com/prometheus/client_golang", "gopkg.in/yaml.v3", "golang.org/x/net", protobuf, "connectrpc.com/connect", "github.com/cockroachdb/pebble/v2/vfs", "github.com/nats-io/nats.go"},
-		Because: "it brings engines, views and wires together; only the command and tests stand above it",
+		Because: "it opens an engine and runs components, which stand above it and know the protocols; of the views it needs topics, whose upkeep is the work of every server",
 	},
 	{
 		Name:    "the command line",
 		Dirs:    []string{"cmd"},
-		May:     []string{".", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "wire/kafka", "internal/backoff", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact", "internal/scavenge", "internal/uuid"},
+		May:     []string{".", "actor/cluster/clusterserver", "actor/cluster/inspect", "actor/cluster/devca", "alert", "codec", "kv", "event", "topic", "server", "engine", "wire/kafka", "internal/backoff", "internal/budget", "internal/logcopy", "internal/readfile", "internal/redact", "internal/scavenge", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		Because: "commands use package server to open a log and the views to work on it, and an engine itself only to restore it; serve chooses the components of the server",
 	},

@@ -77,7 +77,9 @@ var plants = []plant{
 	{"import-table", map[string]string{"novel/a.go": source("novel", "")}, "novel: the folder is in no layer"},
 	{"import-table", map[string]string{"kv/a.go": bucket("", "fmt", module, module+"/codec", module+"/kv/deep")}, ""},
 	{"import-table", map[string]string{"kv/a_test.go": bucket("", module+"/engine/pebblelog")}, ""},
-	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/kv", module+"/engine/pebblelog")}, ""},
+	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/topic", module+"/engine/pebblelog")}, ""},
+	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/actor/cluster")}, "server/a.go:4: the server imports"},
+	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/wire/kafka")}, "server/a.go:4: the server imports"},
 
 	{"unwanted-import", map[string]string{"kv/a.go": bucket("", "math/rand")}, "kv/a.go:4: imports math/rand"},
 	{"unwanted-import", map[string]string{"kv/a_test.go": bucket("", "github.com/stretchr/testify/require")}, "kv/a_test.go:4: imports github.com/stretchr/testify/require"},

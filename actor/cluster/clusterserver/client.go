@@ -1,4 +1,4 @@
-package server
+package clusterserver
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,26 +14,27 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/redact"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // maxInspected bounds what is read of an answer about actors, in bytes.
 const maxInspected = 64 << 20
 
-// AskActors asks a running server at the URL base what lives in its cluster: path is
-// one of [ActorNodesPath] and its neighbours, and v gets the answer. The errors are those of the
+// Ask asks a running server at the URL base what lives in its cluster: path is
+// one of [NodesPath], [TreePath] and [InspectPath], and v gets the answer. The errors are those of the
 // server; Unavailable if it cannot be reached.
-func AskActors(ctx context.Context, base, path string, query url.Values, o *LogOptions, v any) error {
+func Ask(ctx context.Context, base, path string, query url.Values, o *server.LogOptions, v any) error {
 	fail := func(kind mainstem.Kind, err error) error {
-		return &mainstem.Error{Kind: kind, Op: "ask " + Redacted(base), Err: redact.Error(err, base)}
+		return &mainstem.Error{Kind: kind, Op: "ask " + server.Redacted(base), Err: redact.Error(err, base)}
 	}
 	u, err := url.Parse(base)
-	if err != nil || !isRemote(base) {
-		return fail(mainstem.KindInvalid, fmt.Errorf("%q is no running server: want http://HOST:PORT or https://HOST:PORT", Redacted(base)))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return fail(mainstem.KindInvalid, fmt.Errorf("%q is no running server: want http://HOST:PORT or https://HOST:PORT", server.Redacted(base)))
 	}
-	if o.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !o.Insecure {
+	if o.Token != "" && u.Scheme == "http" && server.Reachable(net.JoinHostPort(u.Hostname(), "0")) && !o.Insecure {
 		return fail(mainstem.KindInvalid, fmt.Errorf("the token would travel to %s in clear text: use https, or set insecure", u.Hostname()))
 	}
-	trust, err := ClientTLS(o.TLSCA)
+	trust, err := server.ClientTLS(o.TLSCA)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func AskActors(ctx context.Context, base, path string, query url.Values, o *LogO
 	case http.StatusUnauthorized:
 		return fail(mainstem.KindDenied, errors.New("the server wants a valid token"))
 	}
-	var failed ActorError
+	var failed Failure
 	if err := body.Decode(&failed); err != nil || failed.Error == "" {
 		return fail(mainstem.KindUnavailable, fmt.Errorf("it answers with status %d", resp.StatusCode))
 	}

@@ -1,4 +1,4 @@
-package server
+package clusterserver
 
 import (
 	"context"
@@ -11,63 +11,64 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
+	"github.com/mainstemdev/mainstem/server"
 )
 
 // Paths under which the HTTP listener shows what lives in the cluster, each as JSON.
 // Of the first two the parameter node says of which node, by default the server
 // itself; of the last, address says which actor.
 const (
-	ActorNodesPath   = "/actor/nodes"
-	ActorTreePath    = "/actor/tree"
-	ActorInspectPath = "/actor/inspect"
+	NodesPath   = "/actor/nodes"
+	TreePath    = "/actor/tree"
+	InspectPath = "/actor/inspect"
 )
 
 // inspectTime is how long another node may take to answer.
 const inspectTime = 15 * time.Second
 
-// ActorNodes is the answer of [ActorNodesPath].
-type ActorNodes struct {
+// Nodes is the answer of [NodesPath].
+type Nodes struct {
 	Nodes []inspect.Node `json:"nodes"`
 }
 
-// ActorTree is the answer of [ActorTreePath].
-type ActorTree struct {
+// Tree is the answer of [TreePath].
+type Tree struct {
 	Node   string          `json:"node"`
 	Actors []inspect.Actor `json:"actors"`
 	More   bool            `json:"more,omitempty"` // there are more than the parameter limit
 }
 
-// ActorError is the answer of these paths to what fails.
-type ActorError struct {
+// Failure is the answer of these paths to what fails.
+type Failure struct {
 	Kind  string `json:"kind"`
 	Error string `json:"error"`
 }
 
-// actorRoutes adds the paths to what the listener answers.
-func (n *Server) actorRoutes(mux *http.ServeMux) {
+// addRoutes adds the paths to what the HTTP listener answers.
+func (a *Component) addRoutes(h *server.Host) {
 	for path, show := range map[string]func(ctx context.Context, r *http.Request) (any, error){
-		ActorNodesPath: n.showNodes, ActorTreePath: n.showTree, ActorInspectPath: n.showActor,
+		NodesPath: a.showNodes, TreePath: a.showTree, InspectPath: a.showActor,
 	} {
-		mux.Handle("GET "+path, n.authorized(n.shows(show)))
+		h.Handle("GET "+path, a.answers(h, show))
 	}
 }
 
-func (n *Server) shows(show func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
+func (a *Component) answers(h *server.Host, show func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), inspectTime)
 		defer cancel()
 		var v any
 		err := error(&mainstem.Error{Kind: mainstem.KindUnsupported, Op: "inspect", Err: errors.New("the server is no node of a cluster"), Hint: "start it with --cluster NAME@HOST:PORT"})
-		if n.cluster.cluster != nil {
+		if a.cluster != nil {
 			v, err = show(ctx, r)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
 			w.WriteHeader(statusOf(err))
-			v = ActorError{Kind: mainstem.KindOf(err).String(), Error: err.Error()}
+			v = Failure{Kind: mainstem.KindOf(err).String(), Error: err.Error()}
 		}
 		if err := json.NewEncoder(w).Encode(v); err != nil {
-			n.logger.Debug("an answer about actors was not taken", "error", err)
+			h.Logger.Debug("an answer about actors was not taken", "error", err)
 		}
 	})
 }
@@ -88,19 +89,19 @@ func statusOf(err error) int {
 }
 
 // askedNode returns the node that a request is about.
-func (n *Server) askedNode(r *http.Request) string {
+func (a *Component) askedNode(r *http.Request) string {
 	if name := r.FormValue("node"); name != "" {
 		return name
 	}
-	return n.cluster.node.Name()
+	return a.node.Name()
 }
 
-func (n *Server) showNodes(ctx context.Context, r *http.Request) (any, error) {
-	nodes, err := n.cluster.shows.Nodes(ctx, n.askedNode(r))
-	return ActorNodes{nodes}, err
+func (a *Component) showNodes(ctx context.Context, r *http.Request) (any, error) {
+	nodes, err := a.inspector.Nodes(ctx, a.askedNode(r))
+	return Nodes{nodes}, err
 }
 
-func (n *Server) showTree(ctx context.Context, r *http.Request) (any, error) {
+func (a *Component) showTree(ctx context.Context, r *http.Request) (any, error) {
 	limit := 0
 	if s := r.FormValue("limit"); s != "" {
 		var err error
@@ -108,12 +109,12 @@ func (n *Server) showTree(ctx context.Context, r *http.Request) (any, error) {
 			return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "inspect", Err: errors.New("limit is not a number from 1 on")}
 		}
 	}
-	node := n.askedNode(r)
-	actors, more, err := n.cluster.shows.Tree(ctx, node, limit)
-	return ActorTree{node, actors, more}, err
+	node := a.askedNode(r)
+	actors, more, err := a.inspector.Tree(ctx, node, limit)
+	return Tree{node, actors, more}, err
 }
 
-func (n *Server) showActor(ctx context.Context, r *http.Request) (any, error) {
+func (a *Component) showActor(ctx context.Context, r *http.Request) (any, error) {
 	at, err := actor.ParseAddress(r.FormValue("address"))
 	if err == nil && at.IsZero() {
 		err = &mainstem.Error{Kind: mainstem.KindInvalid, Op: "inspect", Err: errors.New("address is empty: want NODE@START/NAME or NODE@START/#NUMBER")}
@@ -121,5 +122,5 @@ func (n *Server) showActor(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.cluster.shows.Actor(ctx, at)
+	return a.inspector.Actor(ctx, at)
 }
