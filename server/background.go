@@ -14,6 +14,7 @@ func (n *Server) startBackground(context.Context) (err error) {
 		MaxMessage: n.config.limits().WithDefaults().MaxValue, Logger: n.logger,
 		Memory: n.memory.Child("decompression", 0),
 	})
+	n.host = n.newHost()
 	return err
 }
 

@@ -1,25 +1,28 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
 // Component is what a server runs on its log: a protocol, for example. Components of
 // [Config.Components] start in their order, after what keeps the log in order and before
-// the HTTP listener, and stop in the reverse order. A component belongs to one server.
+// the HTTP listener (but see [Intake]), and stop in the reverse order. A component belongs to
+// one server.
 type Component interface {
 	// Name is one word for logs and errors.
 	Name() string
@@ -40,6 +43,21 @@ type Configured interface {
 	// Check reports mistakes in the settings, each naming the setting. c is the
 	// configuration of the server.
 	Check(c *Config) error
+}
+
+// Depended is a component without which clients cannot work.
+type Depended interface {
+	Component
+	// Ready returns why the component does not do its work, nil if it does: /readyz asks it. It
+	// may be called from many goroutines, before Start and while it runs.
+	Ready(ctx context.Context) error
+}
+
+// Intake is a component that writes what others send, and that nobody reads from. It starts after
+// the HTTP listener and stops before it, so that readers see the last that came in.
+type Intake interface {
+	Component
+	Intake() // says only that it is one
 }
 
 // Listening is a component that clients connect to.
@@ -69,13 +87,19 @@ type Host struct {
 	// Metrics is where a component registers what it counts. It unregisters that in Stop.
 	Metrics prometheus.Registerer
 	// TLS is the configuration of listeners, nil if the server has no certificate.
-	TLS    *tls.Config
-	Logger *slog.Logger
+	TLS *tls.Config
+	// Token is what requests of HTTP must carry, "" if the server has none.
+	Token string
+	// BodyTimeout is how long a request of HTTP may take to arrive.
+	BodyTimeout time.Duration
+	Logger      *slog.Logger
 	// Handle adds a pattern of [http.ServeMux] to what the HTTP listener answers to those who
 	// have the token of the server. It is for Start only.
 	Handle func(pattern string, h http.Handler)
 	// Failed reports that a component ended by itself: the server then ends, too.
 	Failed func(error)
+
+	insecure bool // HTTP listeners answer to any name
 }
 
 // SecondsBuckets are the bounds of the server's histograms of durations, 10 µs to 10 s.
@@ -103,20 +127,24 @@ func (c *Config) CheckReach(setting, address string, missing []string, otherwise
 		setting, address, strings.Join(missing, " and "), otherwise)
 }
 
-// host is what the components get.
-func (n *Server) host() *Host {
-	return &Host{
+// newHost returns what components get.
+func (n *Server) newHost() *Host {
+	h := &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory, Metrics: n.metrics.registry,
-		TLS: n.tls, Logger: n.logger, Failed: n.fail,
-		Handle: func(pattern string, h http.Handler) { n.mux.Handle(pattern, n.authorized(h)) },
+		TLS: n.tls, Token: n.token, BodyTimeout: cmp.Or(n.config.BodyTimeout, rpc.DefaultBodyTimeout),
+		Logger: n.logger, Failed: n.fail, insecure: n.config.Insecure,
 	}
+	h.Handle = func(pattern string, next http.Handler) { n.mux.Handle(pattern, h.authorized(next)) }
+	return h
 }
 
-// components returns the components as parts of the server.
-func (n *Server) components() []part {
+// components returns the components as parts of the server: those of [Intake], or the others.
+func (n *Server) components(intake bool) []part {
 	var parts []part
 	for _, c := range n.config.Components {
-		parts = append(parts, part{c.Name(), func(ctx context.Context) error { return c.Start(ctx, n.host()) }, c.Stop})
+		if _, is := c.(Intake); is == intake {
+			parts = append(parts, part{c.Name(), func(ctx context.Context) error { return c.Start(ctx, n.host) }, c.Stop})
+		}
 	}
 	return parts
 }
@@ -139,11 +167,5 @@ func (n *Server) listenersLocked() []Listener {
 			all = append(all, l.Listeners()...)
 		}
 	}
-	return append(all, n.ownListeners()...)
-}
-
-// ownListeners are those of the parts that are no components yet.
-func (n *Server) ownListeners() []Listener {
-	all := []Listener{{"omnibus", "OMNIbus clients", n.omnibus.address}, {"syslog", "syslog", n.ingest.syslogAt}, {"webhook", "Prometheus", n.ingest.webhookAt}}
-	return slices.DeleteFunc(all, func(l Listener) bool { return l.Addr == nil })
+	return all
 }

@@ -54,18 +54,6 @@ type Config struct {
 	BodyTimeout   time.Duration `name:"body-timeout" help:"how long a request may take to arrive" default:"1m" least:"1s"`
 	StallTimeout  time.Duration `name:"stall-timeout" help:"how long a client may take nothing of a response that waits for it" default:"10m" least:"1s"`
 
-	// The alert tables, and the listener for clients of OMNIbus.
-	Omnibus          string `name:"omnibus" unit:"host:port" help:"address of the HTTP listener for clients of OMNIbus; with it the server keeps alert tables" default:"not"`
-	OmnibusUsers     string `name:"omnibus-users" unit:"file" help:"file of the users of alerts, with roles and hashes of passwords, as mainstem alerts user set makes it; it is read again when it changes" default:"nobody is asked for a password"`
-	AlertServerName  string `name:"alert-server-name" unit:"name" help:"name of the object server, which new alerts carry in ServerName" default:"NCOMS"`
-	AlertAutomations bool   `name:"alert-automations" help:"run the automations of the alert tables that have an interval"`
-
-	// Ways in: what others send becomes alerts.
-	AlertSyslog   string `name:"alert-syslog" unit:"host:port" help:"address on which syslog messages become alerts, by UDP and TCP" default:"not"`
-	AlertSyslogCA string `name:"alert-syslog-ca" unit:"file" help:"PEM file of authorities: syslog comes by TCP with TLS only, from who has a certificate of theirs"`
-	AlertWebhook  string `name:"alert-webhook" unit:"host:port" help:"address on which alerts of Prometheus and of its Alertmanager come in" default:"not"`
-	AlertMapping  string `name:"alert-mapping" unit:"file" help:"YAML file that says which alerts syslog messages and those of Prometheus become" default:"built-in mappings"`
-
 	Listen      string        `name:"listen" unit:"host:port" help:"address of the HTTP listener"`
 	TLSCert     string        `name:"tls-cert" unit:"file" help:"PEM file of the listeners' certificate"`
 	TLSKey      string        `name:"tls-key" unit:"file" help:"PEM file of the certificate's key"`
@@ -88,7 +76,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
-		AlertAutomations: true, StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
+		StopTimeout: DefaultStopTimeout, LogFormat: "text", LogLevel: slog.LevelInfo,
 	}
 }
 
@@ -122,7 +110,7 @@ func (c *Config) Validate() error {
 	check(c.Token == strings.TrimSpace(c.Token), "token begins or ends with a blank")
 	check(c.StopTimeout >= 0, "stop-timeout is %v: want 0 or more", c.StopTimeout)
 	check(c.LogFormat == "text" || c.LogFormat == "json", "log-format is %q: want text or json", c.LogFormat)
-	errs = append(errs, CheckToken(c.Token), c.checkListen(), c.checkOmnibus(), c.checkIngest())
+	errs = append(errs, CheckToken(c.Token), c.checkListen())
 	for _, component := range c.Components {
 		if component, ok := component.(Configured); ok {
 			errs = append(errs, component.Check(c))
@@ -187,25 +175,39 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// tls returns the listener's TLS configuration, nil without one.
-func (c *Config) tls() (*tls.Config, error) {
-	if c.TLSCert == "" {
+// LoadTLS returns the TLS configuration of a listener with a certificate and its key in PEM
+// files, nil without a file. What is wrong with them is Invalid.
+func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
+	if certFile == "" {
 		return nil, nil
 	}
-	cert, err := readfile.All(c.TLSCert, readfile.Text)
+	cert, err := readfile.All(certFile, readfile.Text)
 	if err != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert", Err: err}
 	}
-	key, err := readfile.All(c.TLSKey, readfile.Text)
+	key, err := readfile.All(keyFile, readfile.Text)
 	if err != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-key", Err: err}
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert " + c.TLSCert, Err: err}
+		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-cert " + certFile, Err: err}
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
+
+// FileError is about what a file holds that a setting names: nothing is wrong with the
+// setting itself.
+type FileError struct {
+	Setting string // "alert-mapping"
+	Err     error
+}
+
+// Error names the setting, and says what is wrong.
+func (e *FileError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *FileError) Unwrap() error { return e.Err }
 
 // NewLogger returns a logger that writes to w in the format and from the level
 // that c asks for.

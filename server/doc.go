@@ -1,6 +1,5 @@
-// Package server runs a Mainstem server: it opens an engine, attaches the views
-// that work in the background and the wires that serve clients, and stops all of
-// it in the opposite order.
+// Package server runs a Mainstem server: it opens an engine, serves the log over HTTP, runs
+// components, and stops all of it in the opposite order.
 //
 // # Words
 //
@@ -17,35 +16,35 @@
 //	...
 //	err = s.Stop(ctx)
 //
-// A [Coordinator] is a program of its own: it has no log, and asks object servers of
-// alert tables, wherever they are (see alert/coordinator).
+// # Components
+//
+// What a server does besides is done by components, which know the protocols that this package
+// does not. Each is a package of its own, so that a program links what it names:
+// wire/kafka/kafkaserver, alert/alertserver and actor/cluster/clusterserver. A [Component]
+// starts and stops; a [Configured] one has settings, which are among those of the server; a
+// [Listening] one has addresses; /readyz asks a [Depended] one; an [Intake] takes in what others
+// send. A server gives its components a [Host].
 //
 // # What is served
 //
-// Kafka clients are served on a listener of their own, if [Config.Kafka] names an
-// address (see wire/kafka). One HTTP listener answers the log's contract over RPC (see wire/rpc), GET
-// /healthz (the process lives), GET /readyz (the log takes commits) and GET
-// /metrics (Prometheus, from a registry of the server's own). Health needs no token.
-//
-// With [Config.Omnibus] the server keeps alert tables and serves them on a listener of
-// their own (see alert/omnibus), to users of a file if [Config.OmnibusUsers] names one:
-// [AlertUsers] changes such files. [Config.AlertSyslog] and [Config.AlertWebhook] make alerts
-// of what others send (see alert/ingest); those listeners stop first, so that readers see
-// the last that came in. /readyz then asks the tables too.
+// One HTTP listener answers the log's contract over RPC (see wire/rpc), GET /healthz (the process
+// lives), GET /readyz (the log takes commits and the components work), GET /metrics (Prometheus,
+// from a registry of the server's own) and what components add. Health needs no token. The
+// listener is no component: health and metrics are those of the server itself, and RPC is not a
+// protocol of others but the contract of the log, by which every command reaches a server.
 //
 // # Guarantees
 //
-// A server beyond loopback has TLS and a token, for Kafka clients TLS and SASL, for alerts TLS and
-// users (for those who raise them a token or certificates will do), or was told to be insecure. Start
-// returns when clients can connect. Stop ends followers with Unavailable, lets
-// other requests finish until a deadline, and closes the log, so what was
-// acknowledged stays. A setting that nobody knows is an error that names the
-// nearest one; a mistake in a file of users or mappings is a [*FileError] with its line.
+// A server beyond loopback has TLS and a token, and every listener of a component TLS and
+// authentication of its own, or was told to be insecure. Start returns when clients can connect.
+// Stop ends followers with Unavailable, lets other requests finish until a deadline, and closes
+// the log, so what was acknowledged stays. A setting that nobody knows is an error that names the
+// nearest one; a mistake in a file that a setting names is a [*FileError].
 //
 // # Concurrency and ownership
 //
-// The methods of a server may be called from many goroutines. The server owns its
-// log; callers of OpenLog own theirs.
+// The methods of a server may be called from many goroutines. The server owns its log and its
+// components; the caller of OpenLog owns the log that it returns.
 //
 // # Testing
 //

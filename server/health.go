@@ -38,8 +38,8 @@ func (n *Server) alive(w http.ResponseWriter, _ *http.Request) {
 	n.answer(w, "ok", nil)
 }
 
-// ready answers whether the log takes commits, and whether the alert tables, if there
-// are any, show what it holds.
+// ready answers whether the log takes commits, and whether the components that clients depend
+// on do their work.
 func (n *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -48,8 +48,10 @@ func (n *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := n.writable(ctx)
-	if err == nil {
-		err = n.showsAlerts(ctx)
+	for _, c := range n.config.Components {
+		if c, ok := c.(Depended); ok && err == nil {
+			err = c.Ready(ctx)
+		}
 	}
 	if err != nil {
 		n.answer(w, "unavailable", err)

@@ -2,11 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -20,20 +15,6 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc"
 	mainstemv1 "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
-
-// Limits of the HTTP listener.
-const (
-	headerTimeout  = 10 * time.Second // to send the head of a request
-	idleTimeout    = 2 * time.Minute  // between requests of a connection
-	maxHeaderBytes = 64 << 10
-)
-
-// httpPart is the HTTP listener and what it serves.
-type httpPart struct {
-	server   *http.Server
-	log      *rpc.Handler
-	finished chan struct{} // closed when the listener's goroutine has ended
-}
 
 // startHTTP begins to listen before it returns, so that a server that started
 // can be reached.
@@ -53,93 +34,22 @@ func (n *Server) startHTTP(ctx context.Context) error {
 		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxAnswers: c.MaxAnswers, Memory: n.memory, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
 		SnapshotLease: c.SnapshotLease, BodyTimeout: c.BodyTimeout, StallTimeout: c.StallTimeout,
 	})
-	n.http = httpPart{server: n.newServer(c.Listen, n.token != "", n.routes(path, handler)), log: handler, finished: make(chan struct{})}
-	go func() {
-		defer close(n.http.finished)
-		if err := n.serve(l); !errors.Is(err, http.ErrServerClosed) {
-			n.fail(fmt.Errorf("http listener: %w", err))
-		}
-	}()
+	n.routes(path, handler)
+	n.http = n.host.Serve(l, HTTPServer{Name: "http listener", Address: c.Listen, Authenticated: n.token != "", Handler: n.mux, End: handler.Close})
 	return nil
-}
-
-func (n *Server) serve(l net.Listener) error {
-	if n.tls != nil {
-		return n.http.server.ServeTLS(l, "", "")
-	}
-	return n.http.server.Serve(l)
-}
-
-// newServer returns a server of h behind a [guard], for the listener at the address
-// listen; authenticated says that h asks for a token or a password. It has a TLS
-// configuration of its own, because net/http changes what it is given.
-func (n *Server) newServer(listen string, authenticated bool, h http.Handler) *http.Server {
-	h = guard{listen, authenticated, n.config.Insecure}.handler(h)
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
-	return &http.Server{
-		Handler: h, TLSConfig: n.tls.Clone(), Protocols: &protocols, // each server changes its own
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn),
-	}
 }
 
 // stopHTTP ends followers, stops listening, lets other requests end until ctx
 // does, and cuts the rest.
-func (n *Server) stopHTTP(ctx context.Context) error {
-	ended := make(chan error, 1)
-	go func() { ended <- n.http.log.Close() }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	err = errors.Join(err, n.http.server.Shutdown(ctx))
-	if err != nil {
-		err = fmt.Errorf("requests were cut off: %w", errors.Join(err, n.http.server.Close()))
-	}
-	<-n.http.finished
-	return err
-}
+func (n *Server) stopHTTP(ctx context.Context) error { return n.http.Stop(ctx) }
 
-// routes adds who answers what besides components. Health is open to everybody; the rest needs the
+// routes adds what the server itself answers. Health is open to everybody; the rest needs the
 // token, which the RPC handler asks for itself, in the protocol of its client.
-func (n *Server) routes(path string, log http.Handler) http.Handler {
-	mux := n.mux
-	mux.HandleFunc("GET /healthz", n.alive)
-	mux.HandleFunc("GET /readyz", n.ready)
-	mux.Handle("GET /metrics", n.authorized(promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{})))
-	mux.Handle(path, n.counted(path, log))
-	return mux
-}
-
-// authorized lets requests through that carry the token, if there is one.
-func (n *Server) authorized(next http.Handler) http.Handler {
-	if n.token == "" {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !n.carriesToken(r) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="mainstem"`)
-			http.Error(w, "the request carries no valid bearer token", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// carriesToken reports whether there is a token, and a request has it.
-func (n *Server) carriesToken(r *http.Request) bool {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || n.token == "" {
-		return false
-	}
-	// Of equal lengths: the comparison takes the same time for all.
-	want, got := sha256.Sum256([]byte(n.token)), sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+func (n *Server) routes(path string, log http.Handler) {
+	n.mux.HandleFunc("GET /healthz", n.alive)
+	n.mux.HandleFunc("GET /readyz", n.ready)
+	n.host.Handle("GET /metrics", promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{}))
+	n.mux.Handle(path, n.counted(path, log))
 }
 
 // procedures are the methods of the RPC service.

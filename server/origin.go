@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// guard keeps web pages out of an HTTP listener. Every HTTP listener of this package
-// stands behind one, no matter who may use it: a browser sends what a page wants to any address,
+// Guard keeps web pages out of an HTTP listener. Every HTTP listener of a server stands behind
+// one, whatever it asks of its clients: a browser sends what a page contains to any address,
 // with the password that its user once gave for that address.
 //
 // Two things are refused, with 403. Requests that may change something (all methods but
@@ -18,17 +18,17 @@ import (
 // the owner of a name can let it mean 127.0.0.1, and then his page has the same origin as
 // the listener (DNS rebinding). Answers to pages of other origins have no headers that
 // would let them read them.
-type guard struct {
-	listen        string // host:port, as it is configured
-	authenticated bool   // requests carry a token or a password
-	anyName       bool   // answer to any name, also without authentication
+type Guard struct {
+	Listen        string // HOST:PORT, as it is configured
+	Authenticated bool   // requests carry a token or a password
+	AnyName       bool   // answer to any name, also without authentication
 }
 
-// handler returns next behind the guard.
-func (g guard) handler(next http.Handler) http.Handler {
+// Handler returns next behind the guard.
+func (g Guard) Handler(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
-	host, _, _ := net.SplitHostPort(g.listen)
-	local := isLoopback(host) && !g.authenticated && !g.anyName
+	host, _, _ := net.SplitHostPort(g.Listen)
+	local := isLoopback(host) && !g.Authenticated && !g.AnyName
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if local && foreignName(r.Host) {
 			http.Error(w, "a server that asks for no token or password answers only to localhost and IP addresses; set a token or users, or insecure", http.StatusForbidden)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -12,9 +13,15 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/clusterserver"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
+	"github.com/mainstemdev/mainstem/alert/coordinator"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
+
+// notification is an alert of a web page.
+const notification = `{"version":"4","alerts":[{"status":"firing","labels":{"alertname":"forged"},"startsAt":"2026-02-03T04:05:06Z"}]}`
 
 const factory = `{"sqlcmd":"delete from alerts.status"}`
 
@@ -25,17 +32,17 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 64)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k, a := kafkaserver.New(), clusterserver.New()
+	k, node, a := kafkaserver.New(), clusterserver.New(), alertserver.New()
 	k.Config.Listen = "127.0.0.1:0"
-	a.Config.Node, a.Config.SecretFile = "web@127.0.0.1:0", secret
-	n := start(t, func(c *server.Config) {
-		c.Components = []server.Component{k, a}
-		c.Omnibus, c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	})
-	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
-	sql(t, n, "insert into alerts.status (Identifier) values ('kept')")
+	node.Config.Node, node.Config.SecretFile = "web@127.0.0.1:0", secret
+	a.Config.Omnibus, a.Config.Syslog, a.Config.Webhook = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	n := start(t, func(c *server.Config) { c.Components = append(a.Components(), k, node) })
+	p := startCoordinator(t, a.OmnibusAddr().String())
+	if _, err := a.Tables().Exec(t.Context(), "insert into alerts.status (Identifier) values ('kept')"); err != nil {
+		t.Fatal(err)
+	}
 
-	omnibus, webhook := "http://"+n.OmnibusAddr().String(), "http://"+n.WebhookAddr().String()
+	omnibus, webhook := "http://"+a.OmnibusAddr().String(), "http://"+a.WebhookAddr().String()
 	for _, c := range []struct{ method, url, contentType, body string }{
 		{"POST", omnibus + "/objectserver/restapi/sql/factory", "", factory},
 		{"POST", omnibus + "/objectserver/restapi/sql/factory", "application/json", factory},
@@ -56,7 +63,7 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 		for name, value := range map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
 			page := h.Clone()
 			page.Set(name, value)
-			if code, body := request(t, short, c.method, c.url, c.body, page); code != http.StatusForbidden || !strings.Contains(body, "web page") {
+			if code, body := servertest.Request(t, servertest.Client, c.method, c.url, c.body, page); code != http.StatusForbidden || !strings.Contains(body, "web page") {
 				t.Errorf("%s %s with %s: %d %s", c.method, c.url, name, code, body)
 			}
 		}
@@ -67,20 +74,46 @@ func TestNoListenerObeysWebPages(t *testing.T) {
 			continue // it would do what it asks for
 		}
 		for _, h := range []http.Header{own, h} {
-			if code, body := request(t, short, c.method, c.url, `{`, h); code == http.StatusForbidden {
+			if code, body := servertest.Request(t, servertest.Client, c.method, c.url, `{`, h); code == http.StatusForbidden {
 				t.Errorf("%s %s with Origin %q: %d %s", c.method, c.url, h.Get("Origin"), code, body)
 			}
 		}
 	}
-	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 || rows[0]["Identifier"] != "kept" {
-		t.Errorf("the alerts are %v", rows)
-	}
-	for _, address := range []net.Addr{n.SyslogAddr(), k.Addr()} {
+	wantKept(t, a)
+	for _, address := range []net.Addr{a.SyslogAddr(), k.Addr()} {
 		speakHTTP(t, address)
 	}
-	if rows, _ := sql(t, n, "select Identifier from alerts.status"); len(rows) != 1 {
-		t.Errorf("after HTTP to the other listeners the alerts are %v", rows)
+	wantKept(t, a)
+}
+
+// wantKept wants one alert in the table, kept.
+func wantKept(t *testing.T, a *alertserver.Alerts) {
+	t.Helper()
+	rows, err := a.Tables().Query(t.Context(), "select Identifier from alerts.status")
+	if err != nil {
+		t.Fatal(err)
 	}
+	all, err := rows.Collect()
+	if err != nil || len(all) != 1 || all[0].At(0).String() != "kept" {
+		t.Errorf("the alerts are %v, %v", all, err)
+	}
+}
+
+// startCoordinator starts a coordinator of one object server.
+func startCoordinator(t *testing.T, address string) *alertserver.Coordinator {
+	t.Helper()
+	c := &coordinator.Config{}
+	c.HTTP.Listen, c.OMNIbus.Clusters = "127.0.0.1:0", map[string][]string{"AGG1": {address}}
+	p, err := alertserver.OpenCoordinator(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 // speakHTTP sends a request to a listener of another protocol, which has to close the
@@ -106,17 +139,19 @@ func speakHTTP(t *testing.T, address net.Addr) {
 // TestListenersAnswerToNamesOfThisMachineOnly: a page whose name its owner lets mean
 // 127.0.0.1 has the origin of the listener.
 func TestListenersAnswerToNamesOfThisMachineOnly(t *testing.T) {
-	n := start(t, func(c *server.Config) { c.Omnibus, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0" })
-	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
-	for _, url := range []string{n.URL(), "http://" + n.OmnibusAddr().String(), "http://" + n.WebhookAddr().String(), p.URL()} {
+	a := alertserver.New()
+	a.Config.Omnibus, a.Config.Webhook = "127.0.0.1:0", "127.0.0.1:0"
+	n := start(t, func(c *server.Config) { c.Components = a.Components() })
+	p := startCoordinator(t, a.OmnibusAddr().String())
+	for _, url := range []string{n.URL(), "http://" + a.OmnibusAddr().String(), "http://" + a.WebhookAddr().String(), p.URL()} {
 		rebound := http.Header{"Host": {"evil.example:80"}, "Origin": {"http://evil.example:80"}, "Sec-Fetch-Site": {"same-origin"}}
 		for _, method := range []string{"GET", "POST"} {
-			if code, body := request(t, short, method, url+"/", "", rebound); code != http.StatusForbidden || !strings.Contains(body, "localhost") {
+			if code, body := servertest.Request(t, servertest.Client, method, url+"/", "", rebound); code != http.StatusForbidden || !strings.Contains(body, "localhost") {
 				t.Errorf("%s %s: %d %s", method, url, code, body)
 			}
 		}
 		for _, name := range []string{"LocalHost:1", "127.0.0.1", "[::1]:80"} {
-			if code, body := request(t, short, "GET", url+"/", "", http.Header{"Host": {name}}); code == http.StatusForbidden {
+			if code, body := servertest.Request(t, servertest.Client, "GET", url+"/", "", http.Header{"Host": {name}}); code == http.StatusForbidden {
 				t.Errorf("%s by the name %s: %d %s", url, name, code, body)
 			}
 		}

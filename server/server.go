@@ -38,12 +38,11 @@ type Server struct {
 		running int // parts started
 		stopped bool
 	}
-	http    httpPart       // set by Start, as the rest
+	mux     *http.ServeMux // of the HTTP listener; set by Start, as the rest
 	topics  *topic.Catalog // its upkeep
-	omnibus omnibusPart
-	ingest  ingestPart
+	host    *Host
+	http    *HTTPListener
 	address net.Addr
-	mux     *http.ServeMux // of the HTTP listener; a Start makes it
 }
 
 // part is something that starts after those before it and stops before them.
@@ -68,7 +67,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	if n.token, err = c.token(); err != nil {
 		return nil, err
 	}
-	if n.tls, err = c.tls(); err != nil {
+	if n.tls, err = LoadTLS(c.TLSCert, c.TLSKey); err != nil {
 		return nil, err
 	}
 	n.engine, err = OpenLog(ctx, c.Log, &LogOptions{
@@ -82,14 +81,10 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	n.memory = budget.New("process", c.memoryBudget())
 	n.metrics.registry.MustRegister(memoryFigures{n.memory})
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
-	n.parts = slices.Concat([]part{
-		{"background", n.startBackground, n.stopBackground},
-		{"alerts", n.startAlerts, n.stopAlerts},
-	}, n.components(), []part{
-		{"omnibus", n.startOmnibus, n.stopOmnibus},
-		{"http", n.startHTTP, n.stopHTTP},
-		{"ingest", n.startIngest, n.stopIngest},
-	})
+	n.parts = slices.Concat(
+		[]part{{"background", n.startBackground, n.stopBackground}}, n.components(false),
+		[]part{{"http", n.startHTTP, n.stopHTTP}}, n.components(true),
+	)
 	return n, nil
 }
 
@@ -142,20 +137,8 @@ func (n *Server) sayServed() {
 		served = append(served, l.Name, l.Addr.String())
 	}
 	n.logger.Info("serving", served...)
-	c := &n.config
-	for _, l := range []struct {
-		setting, address string
-		closed           bool // to who has no right to be there
-		text             string
-	}{
-		{"listen", c.Listen, n.tls != nil && n.token != "", "other machines can reach this server without TLS or without a token"},
-		{"omnibus", c.Omnibus, n.tls != nil && n.omnibus.users != nil, "other machines can reach and change this server's alerts without TLS or without authentication"},
-		{"alert-syslog", c.AlertSyslog, c.AlertSyslogCA != "", "other machines can raise alerts by syslog, which has no authentication"},
-		{"alert-webhook", c.AlertWebhook, n.tls != nil && n.asksWhoPosts(), "other machines can raise alerts without TLS or without authentication"},
-	} {
-		if Reachable(l.address) && !l.closed {
-			n.logger.Warn(l.text, l.setting, l.address)
-		}
+	if Reachable(n.config.Listen) && (n.tls == nil || n.token == "") {
+		n.logger.Warn("other machines can reach this server without TLS or without a token", "listen", n.config.Listen)
 	}
 }
 

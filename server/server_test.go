@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -68,43 +67,6 @@ func put(t *testing.T, log mainstem.Log, key, value string) {
 	}
 }
 
-// short is a client that keeps no connections.
-var short = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
-// request sends a request and returns the status and the body of the answer. A header Host
-// is the host that the request names.
-func request(t *testing.T, client *http.Client, method, url, body string, h http.Header) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h != nil {
-		r.Header = h.Clone()
-	}
-	if host := h.Get("Host"); host != "" {
-		r.Host = host
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
-}
-
-func get(t *testing.T, h http.Header, url string) (int, string) {
-	t.Helper()
-	return request(t, short, http.MethodGet, url, "", h)
-}
-
 func TestHealthAndMetrics(t *testing.T) {
 	n := start(t, nil)
 	log := client(t, n, nil)
@@ -113,7 +75,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		code, body := get(t, nil, n.URL()+path)
+		code, body := servertest.Get(t, nil, n.URL()+path)
 		var s server.Status
 		if err := json.Unmarshal([]byte(body), &s); err != nil || code != 200 || s.Service != "mainstem" || s.Status != "ok" {
 			t.Errorf("%s: %d %s %v", path, code, body, err)
@@ -126,7 +88,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		"mainstem_head_position 1", "mainstem_read_only 0", "mainstem_disk_bytes", "mainstem_followers 0",
 		`mainstem_rpc_requests_total{procedure="Commit",status="200"} 1`, "go_goroutines", "process_resident_memory_bytes",
 	)
-	get(t, nil, n.URL()+"/mainstem.v1.LogService/SomebodysText")
+	servertest.Get(t, nil, n.URL()+"/mainstem.v1.LogService/SomebodysText")
 	if strings.Contains(servertest.Metrics(t, n.URL()), "SomebodysText") {
 		t.Error("the text of a URL became a label")
 	}
@@ -222,13 +184,13 @@ func TestAddressInUse(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	n := start(t, func(c *server.Config) { c.Token = "open-sesame" })
-	if code, _ := get(t, nil, n.URL()+"/healthz"); code != 200 {
+	if code, _ := servertest.Get(t, nil, n.URL()+"/healthz"); code != 200 {
 		t.Errorf("/healthz without a token: %d", code)
 	}
-	if code, _ := get(t, nil, n.URL()+"/metrics"); code != http.StatusUnauthorized {
+	if code, _ := servertest.Get(t, nil, n.URL()+"/metrics"); code != http.StatusUnauthorized {
 		t.Errorf("/metrics without a token: %d", code)
 	}
-	if code, _ := get(t, http.Header{"Authorization": {"Bearer open-sesame"}}, n.URL()+"/metrics"); code != 200 {
+	if code, _ := servertest.Get(t, http.Header{"Authorization": {"Bearer open-sesame"}}, n.URL()+"/metrics"); code != 200 {
 		t.Errorf("/metrics with the token: %d", code)
 	}
 	for token, want := range map[string]error{"": mainstem.ErrDenied, "wrong": mainstem.ErrDenied, "open-sesame": nil} {
@@ -292,12 +254,12 @@ func TestForeignHostNames(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:1": 200, "localhost": 200, "localhost:8080": 200, "[::1]:80": 200, "evil.example": 403, "evil.example:8080": 403,
 	} {
-		if code, _ := get(t, http.Header{"Host": {host}}, n.URL()+"/healthz"); code != want {
+		if code, _ := servertest.Get(t, http.Header{"Host": {host}}, n.URL()+"/healthz"); code != want {
 			t.Errorf("host %q: %d, want %d", host, code, want)
 		}
 	}
 	withToken := start(t, func(c *server.Config) { c.Token = "secret" })
-	if code, _ := get(t, http.Header{"Host": {"logs.example"}}, withToken.URL()+"/healthz"); code != 200 {
+	if code, _ := servertest.Get(t, http.Header{"Host": {"logs.example"}}, withToken.URL()+"/healthz"); code != 200 {
 		t.Errorf("with a token, a proxy's host name: %d", code)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/internal/readfile"
 	"github.com/mainstemdev/mainstem/server"
@@ -68,7 +69,7 @@ SIGTERM or SIGINT stops it: running requests may finish within shutdown_timeout.
 			if err != nil {
 				return configError{err}
 			}
-			o := &server.CoordinatorOptions{TLSCert: f.cert, TLSKey: f.key, Insecure: m.flags.insecure}
+			o := &alertserver.CoordinatorOptions{TLSCert: f.cert, TLSKey: f.key, Insecure: m.flags.insecure}
 			if f.check {
 				return m.checkCoordinator(c, o)
 			}
@@ -109,8 +110,8 @@ func (m *Main) coordinatorConfig(cmd *cobra.Command, f *coordinatorFlags) (*coor
 }
 
 // checkCoordinator shows the clusters of a configuration that has no mistakes.
-func (m *Main) checkCoordinator(c *coordinator.Config, o *server.CoordinatorOptions) error {
-	if err := server.CheckCoordinator(c, o); err != nil {
+func (m *Main) checkCoordinator(c *coordinator.Config, o *alertserver.CoordinatorOptions) error {
+	if err := alertserver.CheckCoordinator(c, o); err != nil {
 		return configError{err}
 	}
 	for _, name := range sortedNames(c.OMNIbus.Clusters) {
@@ -128,7 +129,7 @@ func (m *Main) checkCoordinator(c *coordinator.Config, o *server.CoordinatorOpti
 	return nil
 }
 
-func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *server.CoordinatorOptions) error {
+func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *alertserver.CoordinatorOptions) error {
 	out := m.Stderr
 	if c.LogFile != "" {
 		file, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -139,7 +140,7 @@ func (m *Main) runCoordinator(ctx context.Context, c *coordinator.Config, o *ser
 		out = file
 	}
 	o.Logger = m.coordinatorLogger(out, c.LogLevel)
-	p, err := server.OpenCoordinator(ctx, c, o)
+	p, err := alertserver.OpenCoordinator(ctx, c, o)
 	if errors.Is(err, mainstem.ErrInvalid) {
 		return configError{err}
 	}
@@ -176,7 +177,7 @@ func (m *Main) coordinatorLogger(out io.Writer, level string) *slog.Logger {
 
 // announceCoordinator prints the one line that says where the coordinator is. A program that
 // started it waits for that line.
-func (m *Main) announceCoordinator(p *server.Coordinator, c *coordinator.Config) error {
+func (m *Main) announceCoordinator(p *alertserver.Coordinator, c *coordinator.Config) error {
 	clusters := sortedNames(c.OMNIbus.Clusters)
 	var err error
 	if m.flags.json {

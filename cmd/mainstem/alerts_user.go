@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/server"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 )
 
 // usersSetting names the file of users for the server; commands take it too.
@@ -43,12 +43,12 @@ func (u *alertUserFlags) add(cmd *cobra.Command) {
 }
 
 // users returns the file that the command line or the environment names.
-func (u *alertUserFlags) users(m *Main, cmd *cobra.Command) (*server.AlertUsers, error) {
+func (u *alertUserFlags) users(m *Main, cmd *cobra.Command) (*alertserver.UserFile, error) {
 	file := first(u.file, m.variable(usersSetting))
 	if file == "" {
 		return nil, usageError{cmd, fmt.Errorf("name the file of users with --file, or set %s", usersSetting)}
 	}
-	return server.NewAlertUsers(file), nil
+	return alertserver.NewUserFile(file), nil
 }
 
 func (m *Main) alertsUserSet() *cobra.Command {
@@ -69,7 +69,7 @@ $MAINSTEM_ALERTS_PASSWORD_FILE, else $MAINSTEM_ALERTS_PASSWORD, else a terminal 
 			}
 			user, err := users.Get(a[0])
 			if errors.Is(err, mainstem.ErrNotFound) {
-				user, err = server.AlertUser{Name: a[0], Role: "reader"}, nil
+				user, err = alertserver.User{Name: a[0], Role: "reader"}, nil
 			}
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ $MAINSTEM_ALERTS_PASSWORD_FILE, else $MAINSTEM_ALERTS_PASSWORD, else a terminal 
 }
 
 // apply changes what the command line says about a user.
-func (u *alertUserFlags) apply(cmd *cobra.Command, user *server.AlertUser) {
+func (u *alertUserFlags) apply(cmd *cobra.Command, user *alertserver.User) {
 	if u.role != "" {
 		user.Role = u.role
 	}
@@ -159,7 +159,7 @@ func (m *Main) alertsUserList() *cobra.Command {
 }
 
 // printAlertUser writes a user.
-func (m *Main) printAlertUser(u *server.AlertUser) error {
+func (m *Main) printAlertUser(u *alertserver.User) error {
 	kind := ""
 	switch {
 	case u.Probe:

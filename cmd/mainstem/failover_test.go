@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/internal/testport"
-	"github.com/mainstemdev/mainstem/server"
 )
 
 // objectServer is a process that serves alert tables, and can be killed and started again.
@@ -72,7 +72,7 @@ func (s *objectServer) identifiers() map[string]int64 {
 // acknowledged is on one of the two, once, also when its server was killed afterwards.
 func TestKilledObjectServer(t *testing.T) {
 	dir := t.TempDir()
-	if err := server.NewAlertUsers(filepath.Join(dir, "users")).Set(server.AlertUser{Name: "root", Role: "admin"}, "secret"); err != nil {
+	if err := alertserver.NewUserFile(filepath.Join(dir, "users")).Set(alertserver.User{Name: "root", Role: "admin"}, "secret"); err != nil {
 		t.Fatal(err)
 	}
 	one, two := newObjectServer(t, "ONE", dir), newObjectServer(t, "TWO", dir)

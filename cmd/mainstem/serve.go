@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/clusterserver"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/internal/scavenge"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
@@ -96,7 +98,7 @@ func serveConfig() server.Config {
 	k := kafkaserver.New()
 	k.Config.Listen = kafkaserver.DefaultListen
 	c := server.DefaultConfig()
-	c.Components = []server.Component{k, clusterserver.New()}
+	c.Components = slices.Concat([]server.Component{k}, alertserver.New().Components(), []server.Component{clusterserver.New()})
 	return c
 }
 

@@ -79,6 +79,7 @@ var plants = []plant{
 	{"import-table", map[string]string{"kv/a_test.go": bucket("", module+"/engine/pebblelog")}, ""},
 	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/topic", module+"/engine/pebblelog")}, ""},
 	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/actor/cluster")}, "server/a.go:4: the server imports"},
+	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/alert/omnibus")}, "server/a.go:4: the server imports"},
 	{"import-table", map[string]string{"server/a.go": source("server", "", module+"/wire/kafka")}, "server/a.go:4: the server imports"},
 
 	{"unwanted-import", map[string]string{"kv/a.go": bucket("", "math/rand")}, "kv/a.go:4: imports math/rand"},

@@ -11,7 +11,7 @@ var retired = []retiredWord{
 	{names: []string{"flight", "flights"}, instead: "commitGate", in: []string{"engine/pebblelog"}},
 	{names: []string{"heads"}, instead: "keyState", in: []string{"engine/pebblelog"}},
 	{names: []string{"ghost", "ghosts"}, prose: word(`ghosts?`), instead: "versionMarker"},
-	{names: []string{"told"}, instead: "lastReported", left: []string{"server"}},
+	{names: []string{"told"}, instead: "lastReported"},
 	{names: []string{"paid", "room"}, instead: "reservation", in: []string{"wire", "internal/budget"}},
 	{names: []string{"shows"}, instead: "projectedFrom, reservedBy", in: []string{"wire/kafka"}},
 	{names: []string{"pretence"}, prose: word(`pretences?`), instead: "dummySecret"},

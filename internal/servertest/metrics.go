@@ -1,7 +1,6 @@
 package servertest
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,20 +11,11 @@ import (
 // Metrics returns what the server at the URL base answers on /metrics. It needs no token.
 func Metrics(t testing.TB, base string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
+	code, text := Get(t, nil, base+"/metrics")
+	if code != http.StatusOK {
+		t.Fatalf("%d: %s", code, text)
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v: %s", resp.StatusCode, err, b)
-	}
-	return string(b)
+	return text
 }
 
 // AwaitMetrics waits until each of the lines, or a line that begins so, is among the metrics

@@ -1,4 +1,4 @@
-package server
+package alertserver
 
 import (
 	"context"
@@ -15,7 +15,11 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
+	"github.com/mainstemdev/mainstem/server"
 )
+
+// maxHeaderBytes bounds the head of a request to a coordinator.
+const maxHeaderBytes = 64 << 10
 
 // CoordinatorOptions are what the configuration of a coordinator of alert clusters does
 // not say about its listener. Nil and zero fields mean the defaults.
@@ -67,9 +71,9 @@ func OpenCoordinator(ctx context.Context, c *coordinator.Config, o *CoordinatorO
 	}
 	p.address = l.Addr()
 	p.server = asker.Server()
-	p.server.Handler, p.server.TLSConfig, p.server.MaxHeaderBytes = guard{listen: listen, anyName: o.Insecure}.handler(p.routes()), own, maxHeaderBytes
+	p.server.Handler, p.server.TLSConfig, p.server.MaxHeaderBytes = server.Guard{Listen: listen, AnyName: o.Insecure}.Handler(p.routes()), own, maxHeaderBytes
 	go p.serve(l)
-	if host, _, _ := net.SplitHostPort(listen); o.Logger != nil && !isLoopback(host) && !p.secure {
+	if o.Logger != nil && server.Reachable(listen) && !p.secure {
 		o.Logger.Warn("passwords reach this coordinator without TLS", "listen", listen)
 	}
 	return p, nil
@@ -115,24 +119,23 @@ func (o *CoordinatorOptions) check(c *coordinator.Config) (own, out *tls.Config,
 	if listen == "" {
 		listen = coordinator.DefaultListen
 	}
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return nil, nil, invalid("http_server.listen is %q: want HOST:PORT, as in %s", listen, coordinator.DefaultListen)
 	}
-	if !isLoopback(host) && o.TLSCert == "" && !o.Insecure {
+	if server.Reachable(listen) && o.TLSCert == "" && !o.Insecure {
 		return nil, nil, invalid("http_server.listen is %q, which other machines can reach, and requests carry passwords: set tls-cert and tls-key, listen on 127.0.0.1, or set insecure to do without TLS", listen)
 	}
-	if own, err = (&Config{TLSCert: o.TLSCert, TLSKey: o.TLSKey}).tls(); err != nil {
+	if own, err = server.LoadTLS(o.TLSCert, o.TLSKey); err != nil {
 		return nil, nil, err
 	}
-	if out, err = ClientTLS(c.OMNIbus.CAFile); err != nil {
+	if out, err = server.ClientTLS(c.OMNIbus.CAFile); err != nil {
 		return nil, nil, fmt.Errorf("omnibus.ca_file: %w", err)
 	}
 	return own, out, nil
 }
 
 // routes adds /metrics to what the coordinator answers. It asks object servers with the
-// names and passwords of its clients, but those may ask for none: so a [guard] for
+// names and passwords of its clients, but those may ask for none: so a [server.Guard] for
 // requests that nobody has authenticated belongs before it.
 func (p *Coordinator) routes() http.Handler {
 	registry := prometheus.NewRegistry()

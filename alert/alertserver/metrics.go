@@ -1,21 +1,88 @@
-package server
+package alertserver
 
 import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/ingest"
 )
 
-// ingestFigures are what a receiver has done, at the time of the scrape.
-type ingestFigures struct {
+// registered are the collectors that a component lets Prometheus see until it stops.
+type registered struct {
+	in  prometheus.Registerer
+	all []prometheus.Collector
+}
+
+func (r *registered) add(in prometheus.Registerer, all ...prometheus.Collector) error {
+	r.in = in
+	for _, c := range all {
+		if err := in.Register(c); err != nil {
+			r.remove()
+			return fmt.Errorf("metrics of alerts: %w", err)
+		}
+		r.all = append(r.all, c)
+	}
+	return nil
+}
+
+func (r *registered) remove() {
+	for _, c := range r.all {
+		r.in.Unregister(c)
+	}
+	r.all = nil
+}
+
+// automations are what the automations of the alert tables have done, at the
+// time of the scrape.
+type automations struct{ tables *alert.Server }
+
+var (
+	automationRuns     = automationDesc("runs_total", "Times that an automation ran; of one on rows, the rows.")
+	automationFailures = automationDesc("failures_total", "Runs of an automation that ended in an error.")
+	automationRows     = automationDesc("rows_total", "Rows that an automation with an interval changed.")
+	automationSeconds  = automationDesc("seconds_total", "Time that an automation with an interval has run.")
+	automationEnabled  = automationDesc("enabled", "1 if an automation is enabled, else 0.")
+)
+
+func automationDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("mainstem_alert_automation_"+name, help, []string{"name"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (f automations) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{automationRuns, automationFailures, automationRows, automationSeconds, automationEnabled} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (f automations) Collect(ch chan<- prometheus.Metric) {
+	count := func(d *prometheus.Desc, v float64, name string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, name)
+	}
+	for _, a := range f.tables.Automations() {
+		count(automationRuns, float64(a.Runs), a.Name)
+		count(automationFailures, float64(a.Failures), a.Name)
+		count(automationRows, float64(a.Rows), a.Name)
+		count(automationSeconds, a.Total.Seconds(), a.Name)
+		enabled := 0.0
+		if a.Enabled {
+			enabled = 1
+		}
+		ch <- prometheus.MustNewConstMetric(automationEnabled, prometheus.GaugeValue, enabled, a.Name)
+	}
+}
+
+// ingestCounters are what a receiver has done, at the time of the scrape.
+type ingestCounters struct {
 	source   ingest.Source
 	counters func() ingest.Counters
 }
 
-// ingestFigure is one of them.
-type ingestFigure struct {
+// ingestMetric is one of them.
+type ingestMetric struct {
 	name, help string
 	reason     string // a label besides the source, unless it is ""
 	kind       prometheus.ValueType
@@ -27,7 +94,7 @@ const (
 	droppedHelp = "Messages and alerts that were left out: by a rule of the mapping (rule), because too many were waiting (overflow), or when the server had to end (lost)."
 )
 
-var ingestFigureList = []ingestFigure{
+var ingestMetrics = []ingestMetric{
 	{"received_total", "Messages, and alerts of requests, that came in.", "", prometheus.CounterValue, func(c *ingest.Counters) int64 { return c.Received }},
 	{"received_bytes_total", "Bytes that came in.", "", prometheus.CounterValue, func(c *ingest.Counters) int64 { return c.Bytes }},
 	{"written_total", "Rows that were written, as durably as the server does it.", "", prometheus.CounterValue, func(c *ingest.Counters) int64 { return c.Written }},
@@ -48,7 +115,7 @@ var ingestFigureList = []ingestFigure{
 	{"connections_broken_total", "Connections of syslog senders that ended within a message, or were not framed.", "", prometheus.CounterValue, func(c *ingest.Counters) int64 { return c.ConnectionsBroken }},
 }
 
-func (f *ingestFigure) describe(source ingest.Source) *prometheus.Desc {
+func (f *ingestMetric) describe(source ingest.Source) *prometheus.Desc {
 	labels := prometheus.Labels{"source": string(source)}
 	if f.reason != "" {
 		labels["reason"] = f.reason
@@ -57,26 +124,17 @@ func (f *ingestFigure) describe(source ingest.Source) *prometheus.Desc {
 }
 
 // Describe implements prometheus.Collector.
-func (s *ingestFigures) Describe(ch chan<- *prometheus.Desc) {
-	for i := range ingestFigureList {
-		ch <- ingestFigureList[i].describe(s.source)
+func (s ingestCounters) Describe(ch chan<- *prometheus.Desc) {
+	for i := range ingestMetrics {
+		ch <- ingestMetrics[i].describe(s.source)
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s *ingestFigures) Collect(ch chan<- prometheus.Metric) {
+func (s ingestCounters) Collect(ch chan<- prometheus.Metric) {
 	c := s.counters()
-	for i := range ingestFigureList {
-		f := &ingestFigureList[i]
+	for i := range ingestMetrics {
+		f := &ingestMetrics[i]
 		ch <- prometheus.MustNewConstMetric(f.describe(s.source), f.kind, float64(f.value(&c)))
 	}
-}
-
-// countIngest lets Prometheus see a receiver until the server stops.
-func (n *Server) countIngest(f *ingestFigures) error {
-	if err := n.metrics.registry.Register(f); err != nil {
-		return fmt.Errorf("metrics of %s: %w", f.source, err)
-	}
-	n.ingest.figures = append(n.ingest.figures, f)
-	return nil
 }

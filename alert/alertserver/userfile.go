@@ -1,169 +1,61 @@
-package server
+package alertserver
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
-// FileError is about what a file holds that a setting names: nothing is wrong with the
-// setting itself.
-type FileError struct {
-	Setting string // "alert-mapping"
-	Err     error
-}
-
-// Error names the setting, and says what is wrong.
-func (e *FileError) Error() string { return e.Setting + ": " + e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// usersEvery is how often a file of users is looked at, when somebody asks.
-const usersEvery = time.Second
-
-// usersFile is the users of a file. It is read again when it has changed, so that a
-// password can be taken back without stopping the server. Its methods may be called from
-// many goroutines.
-type usersFile struct {
-	file   string
-	logger *slog.Logger
-	users  atomic.Pointer[omnibus.Users]
-	next   atomic.Int64 // when to look again, in nanoseconds since 1970
-
-	mu   sync.Mutex
-	read os.FileInfo // of the file that users is from, or that could not be read
-}
-
-// openUsers reads the file of the setting omnibus-users; it returns nil without one.
-func openUsers(file string, logger *slog.Logger) (*usersFile, error) {
-	if file == "" {
-		return nil, nil
-	}
-	u := &usersFile{file: file, logger: logger}
-	if err := u.load(); err != nil {
-		return nil, &FileError{"omnibus-users", err}
-	}
-	u.next.Store(time.Now().Add(usersEvery).UnixNano())
-	return u, nil
-}
-
-// load reads the file.
-func (u *usersFile) load() error {
-	info, err := os.Stat(u.file) // before it is read: a change meanwhile is seen the next time
-	if err != nil {
-		return usersError(err)
-	}
-	u.read = info
-	text, err := readfile.All(u.file, readfile.Users)
-	if err != nil {
-		return usersError(err)
-	}
-	users, err := omnibus.ReadUsers(bytes.NewReader(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", u.file, err)
-	}
-	u.users.Store(users)
-	return nil
-}
-
-// Authenticate implements [omnibus.Authenticator].
-func (u *usersFile) Authenticate(ctx context.Context, name, password string) (omnibus.Identity, error) {
-	if now := time.Now().UnixNano(); now >= u.next.Load() {
-		u.refresh()
-		u.next.Store(now + int64(usersEvery))
-	}
-	return u.users.Load().Authenticate(ctx, name, password)
-}
-
-// refresh reads the file again if it is another one now. With a mistake in it, the users
-// stay who they are.
-func (u *usersFile) refresh() {
-	if !u.mu.TryLock() {
-		return // somebody else does it
-	}
-	defer u.mu.Unlock()
-	info, err := os.Stat(u.file)
-	if err == nil && u.read != nil && os.SameFile(info, u.read) && info.Size() == u.read.Size() && info.ModTime().Equal(u.read.ModTime()) {
-		return
-	}
-	if err != nil && u.read == nil {
-		return // it was said that it is gone
-	}
-	if u.read = nil; err == nil {
-		err = u.load()
-	}
-	if err != nil {
-		u.logger.Warn("the users of alerts stay as they are: their file cannot be read", "file", u.file, "error", err)
-		return
-	}
-	u.logger.Info("the users of alerts were read again", "file", u.file)
-}
-
-func usersError(err error) error {
-	kind := mainstem.KindUnavailable
-	if errors.Is(err, fs.ErrNotExist) {
-		kind = mainstem.KindInvalid
-	}
-	return &mainstem.Error{Kind: kind, Op: "users of alerts", Err: err, Hint: "mainstem alerts user set NAME --file FILE makes such a file"}
-}
-
-// AlertUser is who may use alert tables over HTTP.
-type AlertUser struct {
+// User is who may use alert tables over HTTP.
+type User struct {
 	Name    string
 	Role    string // "reader", "writer" or "admin"; see [omnibus.Role]
 	Probe   bool   // what it sends late or twice is left out
 	Gateway bool   // its rows come from another server and keep their Tally and ServerName
 }
 
-// AlertUsers is a file of users, as the setting omnibus-users names one: a line for each
+// UserFile is a file of users, as the setting omnibus-users names one: a line for each
 // with name, role and a salted hash of the password; see [omnibus.ReadUsers]. Changes keep
 // the other lines, comments too, and replace the file as a whole, so that a server that
 // reads it meanwhile finds the users before or after. Two programs that change one file
 // at the same time may undo each other's change.
-type AlertUsers struct{ file string }
+type UserFile struct{ file string }
 
-// NewAlertUsers returns the users in a file, which need not exist yet.
-func NewAlertUsers(file string) *AlertUsers { return &AlertUsers{file} }
+// NewUserFile returns the users in a file, which need not exist yet.
+func NewUserFile(file string) *UserFile { return &UserFile{file} }
 
 // Get returns one user; NotFound if there is none of that name.
-func (u *AlertUsers) Get(name string) (AlertUser, error) {
+func (u *UserFile) Get(name string) (User, error) {
 	all, err := u.All()
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
-		return AlertUser{}, err
+		return User{}, err
 	}
 	for _, user := range all {
 		if user.Name == name {
 			return user, nil
 		}
 	}
-	return AlertUser{}, u.missing(name)
+	return User{}, u.missing(name)
 }
 
 // All returns the users in the order of the file: NotFound if there is no file, Invalid
 // with the line of what is no user.
-func (u *AlertUsers) All() ([]AlertUser, error) {
+func (u *UserFile) All() ([]User, error) {
 	lines, err := u.lines()
 	if err != nil {
 		return nil, err
 	}
-	var all []AlertUser
+	var all []User
 	for _, line := range lines {
-		if user, ok := alertUser(line); ok {
+		if user, ok := parseUser(line); ok {
 			all = append(all, user)
 		}
 	}
@@ -171,7 +63,7 @@ func (u *AlertUsers) All() ([]AlertUser, error) {
 }
 
 // Set adds a user or changes it.
-func (u *AlertUsers) Set(user AlertUser, password string) error {
+func (u *UserFile) Set(user User, password string) error {
 	lines, err := u.lines()
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 		return err
@@ -202,7 +94,7 @@ func (u *AlertUsers) Set(user AlertUser, password string) error {
 }
 
 // Delete removes a user; NotFound if there is none of that name.
-func (u *AlertUsers) Delete(name string) error {
+func (u *UserFile) Delete(name string) error {
 	lines, err := u.lines()
 	if err != nil {
 		return err
@@ -214,12 +106,12 @@ func (u *AlertUsers) Delete(name string) error {
 	return u.replace(slices.Delete(lines, i, i+1))
 }
 
-func (u *AlertUsers) missing(name string) error {
+func (u *UserFile) missing(name string) error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "users of alerts", Err: fmt.Errorf("%s has no user %q", u.file, name)}
 }
 
 // lines returns the lines of the file, after a look whether they are in order.
-func (u *AlertUsers) lines() ([]string, error) {
+func (u *UserFile) lines() ([]string, error) {
 	text, err := readfile.All(u.file, readfile.Users)
 	if err != nil {
 		kind := mainstem.KindUnavailable
@@ -238,26 +130,26 @@ func (u *AlertUsers) lines() ([]string, error) {
 	return lines, nil
 }
 
-// alertUser reads a line that is in order; ok is false for one that is no user.
-func alertUser(line string) (AlertUser, bool) {
+// parseUser reads a line that is in order; ok is false for one that is no user.
+func parseUser(line string) (User, bool) {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
-		return AlertUser{}, false
+		return User{}, false
 	}
 	parts := append(strings.Split(line, ":"), "", "", "")
-	return AlertUser{Name: parts[0], Role: parts[1], Probe: parts[3] == "probe", Gateway: parts[3] == "gateway"}, true
+	return User{Name: parts[0], Role: parts[1], Probe: parts[3] == "probe", Gateway: parts[3] == "gateway"}, true
 }
 
 func indexUser(lines []string, name string) int {
 	return slices.IndexFunc(lines, func(line string) bool {
-		user, ok := alertUser(line)
+		user, ok := parseUser(line)
 		return ok && user.Name == name
 	})
 }
 
 // replace writes the file anew, after a look whether it can be read. A new one can be
 // read by its owner only.
-func (u *AlertUsers) replace(lines []string) error {
+func (u *UserFile) replace(lines []string) error {
 	text := strings.Join(lines, "\n") + "\n"
 	if _, err := omnibus.ReadUsers(strings.NewReader(text)); err != nil {
 		return err

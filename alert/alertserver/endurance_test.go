@@ -1,4 +1,4 @@
-package server_test
+package alertserver_test
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/server"
 )
 
-var endurance = flag.Duration("server.endurance", time.Second, "how long TestAlertsDayAndNight goes on at 50,000 alerts a minute; the goal is 10m, and -v shows each minute")
+var endurance = flag.Duration("alertserver.endurance", time.Second, "how long TestAlertsDayAndNight goes on at 50,000 alerts a minute; the goal is 10m, and -v shows each minute")
 
 // The load of TestAlertsDayAndNight.
 const (
@@ -34,10 +35,10 @@ const (
 // What it checks are the answers: every alert is there, counted as often as it came, and
 // every reader has seen it so.
 func TestAlertsDayAndNight(t *testing.T) {
-	n := start(t, func(c *server.Config) {
-		c.Log, c.Omnibus = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0"
+	n := start(t, func(c *server.Config, a *alertserver.Config) {
+		c.Log, a.Omnibus = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0"
 	})
-	url := "http://" + n.OmnibusAddr().String()
+	url := "http://" + n.alerts.OmnibusAddr().String()
 	total := int64(max(*endurance/alertsEvery, repeats))
 	total -= total % repeats
 	began := time.Now()

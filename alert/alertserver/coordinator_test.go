@@ -1,4 +1,4 @@
-package server_test
+package alertserver_test
 
 import (
 	"context"
@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	coordinators "github.com/mainstemdev/mainstem/alert/coordinator/client"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -23,9 +25,9 @@ func coordinatorConfig(listen string, servers ...string) *coordinator.Config {
 	return c
 }
 
-func startCoordinator(t *testing.T, c *coordinator.Config, o *server.CoordinatorOptions) *server.Coordinator {
+func startCoordinator(t *testing.T, c *coordinator.Config, o *alertserver.CoordinatorOptions) *alertserver.Coordinator {
 	t.Helper()
-	p, err := server.OpenCoordinator(t.Context(), c, o)
+	p, err := alertserver.OpenCoordinator(t.Context(), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +40,9 @@ func startCoordinator(t *testing.T, c *coordinator.Config, o *server.Coordinator
 }
 
 func TestCoordinator(t *testing.T) {
-	n := start(t, func(c *server.Config) { c.Omnibus, c.AlertServerName = "127.0.0.1:0", "AGG1" })
+	n := start(t, func(c *server.Config, a *alertserver.Config) { a.Omnibus, a.ServerName = "127.0.0.1:0", "AGG1" })
 	sql(t, n, "insert into alerts.status (Identifier, Node) values ('a', 'web1')")
-	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.OmnibusAddr().String()), nil)
+	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.alerts.OmnibusAddr().String()), nil)
 	cl, err := coordinators.New(p.URL(), &coordinators.Options{User: "root", Password: "secret"})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +52,7 @@ func TestCoordinator(t *testing.T) {
 	if err != nil || len(results) != 1 || results[0].Err != nil || len(results[0].Rows) != 1 || results[0].Rows[0].Text("Node") != "web1" {
 		t.Errorf("%+v, %v", results, err)
 	}
-	if code, text := get(t, http.Header{}, p.URL()+"/metrics"); code != http.StatusOK || !strings.Contains(text, `mainstem_alert_coordinator_rows_total{cluster="AGG1"} 1`) {
+	if code, text := servertest.Get(t, http.Header{}, p.URL()+"/metrics"); code != http.StatusOK || !strings.Contains(text, `mainstem_alert_coordinator_rows_total{cluster="AGG1"} 1`) {
 		t.Errorf("metrics: %d %s", code, text)
 	}
 	if err := p.Stop(context.Background()); err != nil {
@@ -64,27 +66,27 @@ func TestCoordinator(t *testing.T) {
 func TestCoordinatorAnswersToNamesOfThisMachineOnly(t *testing.T) {
 	web := http.Header{"Host": {"evil.example.org"}}
 	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", "127.0.0.1:1"), nil)
-	if code, body := get(t, web, p.URL()+"/healthz"); code != http.StatusForbidden {
+	if code, body := servertest.Get(t, web, p.URL()+"/healthz"); code != http.StatusForbidden {
 		t.Errorf("a name that a web page chose: %d: %s", code, body)
 	}
-	if code, body := get(t, http.Header{}, p.URL()+"/healthz"); code != http.StatusOK {
+	if code, body := servertest.Get(t, http.Header{}, p.URL()+"/healthz"); code != http.StatusOK {
 		t.Errorf("an address: %d: %s", code, body)
 	}
-	told := startCoordinator(t, coordinatorConfig("127.0.0.1:0", "127.0.0.1:1"), &server.CoordinatorOptions{Insecure: true})
-	if code, body := get(t, web, told.URL()+"/healthz"); code != http.StatusOK {
+	insecure := startCoordinator(t, coordinatorConfig("127.0.0.1:0", "127.0.0.1:1"), &alertserver.CoordinatorOptions{Insecure: true})
+	if code, body := servertest.Get(t, web, insecure.URL()+"/healthz"); code != http.StatusOK {
 		t.Errorf("any name, insecure: %d: %s", code, body)
 	}
 }
 
 func TestCoordinatorBeyondLoopbackNeedsTLS(t *testing.T) {
 	c := coordinatorConfig("0.0.0.0:0", "127.0.0.1:1")
-	if err := server.CheckCoordinator(c, nil); !errors.Is(err, mainstem.ErrInvalid) {
+	if err := alertserver.CheckCoordinator(c, nil); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("checked: %v", err)
 	}
-	if _, err := server.OpenCoordinator(t.Context(), c, nil); !errors.Is(err, mainstem.ErrInvalid) {
+	if _, err := alertserver.OpenCoordinator(t.Context(), c, nil); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("opened: %v", err)
 	}
-	if err := server.CheckCoordinator(c, &server.CoordinatorOptions{Insecure: true}); err != nil {
+	if err := alertserver.CheckCoordinator(c, &alertserver.CoordinatorOptions{Insecure: true}); err != nil {
 		t.Errorf("insecure: %v", err)
 	}
 }
@@ -126,7 +128,7 @@ func TestCoordinatorStopsWhenItsRequestsHaveEnded(t *testing.T) {
 		go func() { stopped <- p.Stop(context.Background()) }()
 		if name == "in time" {
 			for begin := time.Now(); ; {
-				if code, _ := get(t, http.Header{}, p.URL()+"/readyz"); code == http.StatusServiceUnavailable {
+				if code, _ := servertest.Get(t, http.Header{}, p.URL()+"/readyz"); code == http.StatusServiceUnavailable {
 					break
 				} else if time.Since(begin) > 30*time.Second {
 					t.Fatal("a coordinator that is stopping says that it is ready")

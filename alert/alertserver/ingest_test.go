@@ -1,4 +1,4 @@
-package server_test
+package alertserver_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
@@ -34,7 +35,7 @@ func post(t *testing.T, client *http.Client, url, body string, h http.Header) (i
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", "application/json")
 	}
-	return request(t, client, http.MethodPost, url, body, h)
+	return servertest.Request(t, client, http.MethodPost, url, body, h)
 }
 
 // send sends a text by UDP or TCP.
@@ -54,13 +55,13 @@ func send(t *testing.T, network string, at net.Addr, text string) {
 
 func TestIngestByAllWays(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	change := func(c *server.Config) {
-		c.Log, c.Omnibus, c.AlertSyslog, c.AlertWebhook = dir, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	change := func(c *server.Config, a *alertserver.Config) {
+		c.Log, a.Omnibus, a.Syslog, a.Webhook = dir, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	}
 	n := start(t, change)
-	send(t, "udp", n.SyslogAddr(), "<11>Feb  3 04:05:07 web-1 nginx[7]: worker 1 died")
-	send(t, "tcp", n.SyslogAddr(), "<11>Feb  3 04:05:07 web-2 nginx[7]: worker 1 died\n28 <11>1 - web-3 a - - - failed")
-	if code, body := post(t, short, "http://"+n.WebhookAddr().String()+"/alertmanager", notification, nil); code != http.StatusOK {
+	send(t, "udp", n.alerts.SyslogAddr(), "<11>Feb  3 04:05:07 web-1 nginx[7]: worker 1 died")
+	send(t, "tcp", n.alerts.SyslogAddr(), "<11>Feb  3 04:05:07 web-2 nginx[7]: worker 1 died\n28 <11>1 - web-3 a - - - failed")
+	if code, body := post(t, servertest.Client, "http://"+n.alerts.WebhookAddr().String()+"/alertmanager", notification, nil); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
 	servertest.AwaitMetrics(t, n.URL(),
@@ -80,7 +81,7 @@ func TestIngestByAllWays(t *testing.T) {
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := net.Dial("tcp", n.SyslogAddr().String()); err == nil {
+	if _, err := net.Dial("tcp", n.alerts.SyslogAddr().String()); err == nil {
 		t.Error("a server that was stopped listens for syslog")
 	}
 }
@@ -89,8 +90,10 @@ func TestIngestByAllWays(t *testing.T) {
 // the server stops.
 func TestStopWritesWhatWasReceived(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	n := start(t, func(c *server.Config) { c.Log, c.AlertSyslog, c.AlertServerName = dir, "127.0.0.1:0", "AGG1" })
-	conn, err := net.Dial("tcp", n.SyslogAddr().String())
+	n := start(t, func(c *server.Config, a *alertserver.Config) {
+		c.Log, a.Syslog, a.ServerName = dir, "127.0.0.1:0", "AGG1"
+	})
+	conn, err := net.Dial("tcp", n.alerts.SyslogAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +110,7 @@ func TestStopWritesWhatWasReceived(t *testing.T) {
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	n = start(t, func(c *server.Config) { c.Log, c.Omnibus = dir, "127.0.0.1:0" })
+	n = start(t, func(c *server.Config, a *alertserver.Config) { c.Log, a.Omnibus = dir, "127.0.0.1:0" })
 	rows, _ := sql(t, n, "select count(*) as N, sum(Tally) as T, max(ServerName) as S from alerts.status")
 	if fmt.Sprint(rows) != fmt.Sprintf("[map[N:%d S:AGG1 T:%[1]d]]", messages) {
 		t.Errorf("%v", rows)
@@ -115,9 +118,9 @@ func TestStopWritesWhatWasReceived(t *testing.T) {
 }
 
 func TestWhoMayPost(t *testing.T) {
-	file := usersFile(t, map[server.AlertUser]string{{Name: "am", Role: "writer"}: "w", {Name: "eve", Role: "reader"}: "r"})
+	file := usersFile(t, map[alertserver.User]string{{Name: "am", Role: "writer"}: "w", {Name: "eve", Role: "reader"}: "r"})
 	for name, c := range map[string]struct {
-		change func(*server.Config)
+		change change
 		header http.Header
 		want   int
 	}{
@@ -125,26 +128,26 @@ func TestWhoMayPost(t *testing.T) {
 		"a page":             {nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
 		"another name":       {nil, http.Header{"Host": {"evil.example.org"}}, 403},
 		"no JSON":            {nil, http.Header{"Content-Type": {"text/plain"}}, 415},
-		"token":              {func(c *server.Config) { c.Token = "s" }, http.Header{"Authorization": {"Bearer s"}}, 200},
-		"no token":           {func(c *server.Config) { c.Token = "s" }, nil, 401},
-		"wrong token":        {func(c *server.Config) { c.Token = "s" }, http.Header{"Authorization": {"Bearer x"}}, 401},
-		"a user, no users":   {func(c *server.Config) { c.Token = "s" }, basic("am", "w"), 401},
-		"a user":             {func(c *server.Config) { c.OmnibusUsers = file }, basic("am", "w"), 200},
-		"a user or a token":  {func(c *server.Config) { c.OmnibusUsers, c.Token = file, "s" }, http.Header{"Authorization": {"Bearer s"}}, 200},
-		"no user":            {func(c *server.Config) { c.OmnibusUsers = file }, nil, 401},
-		"an empty token":     {func(c *server.Config) { c.OmnibusUsers = file }, http.Header{"Authorization": {"Bearer "}}, 401},
-		"wrong password":     {func(c *server.Config) { c.OmnibusUsers = file }, basic("am", "r"), 401},
-		"may only read":      {func(c *server.Config) { c.OmnibusUsers = file }, basic("eve", "r"), 403},
-		"user, another name": {func(c *server.Config) { c.OmnibusUsers = file }, http.Header{"Authorization": basic("am", "w")["Authorization"], "Host": {"alerts.example.org"}}, 200},
+		"token":              {func(c *server.Config, a *alertserver.Config) { c.Token = "s" }, http.Header{"Authorization": {"Bearer s"}}, 200},
+		"no token":           {func(c *server.Config, a *alertserver.Config) { c.Token = "s" }, nil, 401},
+		"wrong token":        {func(c *server.Config, a *alertserver.Config) { c.Token = "s" }, http.Header{"Authorization": {"Bearer x"}}, 401},
+		"a user, no users":   {func(c *server.Config, a *alertserver.Config) { c.Token = "s" }, basic("am", "w"), 401},
+		"a user":             {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, basic("am", "w"), 200},
+		"a user or a token":  {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers, c.Token = file, "s" }, http.Header{"Authorization": {"Bearer s"}}, 200},
+		"no user":            {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, nil, 401},
+		"an empty token":     {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, http.Header{"Authorization": {"Bearer "}}, 401},
+		"wrong password":     {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, basic("am", "r"), 401},
+		"may only read":      {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, basic("eve", "r"), 403},
+		"user, another name": {func(c *server.Config, a *alertserver.Config) { a.OmnibusUsers = file }, http.Header{"Authorization": basic("am", "w")["Authorization"], "Host": {"alerts.example.org"}}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := start(t, func(cfg *server.Config) {
-				cfg.AlertWebhook = "127.0.0.1:0"
+			n := start(t, func(cfg *server.Config, a *alertserver.Config) {
+				a.Webhook = "127.0.0.1:0"
 				if c.change != nil {
-					c.change(cfg)
+					c.change(cfg, a)
 				}
 			})
-			if code, body := post(t, short, "http://"+n.WebhookAddr().String()+"/", notification, c.header); code != c.want {
+			if code, body := post(t, servertest.Client, "http://"+n.alerts.WebhookAddr().String()+"/", notification, c.header); code != c.want {
 				t.Errorf("%d %s, want %d", code, body, c.want)
 			}
 		})
@@ -176,27 +179,27 @@ func certificates(t *testing.T) (cert, key string, client *tls.Config) {
 func TestIngestByTLS(t *testing.T) {
 	cert, key, client := certificates(t)
 	var said lines
-	n := start(t, func(c *server.Config) {
-		c.TLSCert, c.TLSKey, c.AlertSyslogCA = cert, key, cert
-		c.AlertSyslog, c.AlertWebhook = "127.0.0.1:0", "127.0.0.1:0"
+	n := start(t, func(c *server.Config, a *alertserver.Config) {
+		c.TLSCert, c.TLSKey, a.SyslogCA = cert, key, cert
+		a.Syslog, a.Webhook = "127.0.0.1:0", "127.0.0.1:0"
 		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	})
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: client}}
-	if code, body := post(t, web, "https://"+n.WebhookAddr().String()+"/", notification, nil); code != http.StatusOK {
+	if code, body := post(t, web, "https://"+n.alerts.WebhookAddr().String()+"/", notification, nil); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
 	written := func() int64 { return countOf(t, n, "select count(*) from alerts.status where Manager = 'syslog'") }
 	stranger := client.Clone()
 	stranger.Certificates = nil
-	if conn, err := tls.Dial("tcp", n.SyslogAddr().String(), stranger); err == nil { // TLS 1.3 tells the client later
+	if conn, err := tls.Dial("tcp", n.alerts.SyslogAddr().String(), stranger); err == nil { // TLS 1.3 tells the client later
 		_, _ = io.WriteString(conn, "<11>1 - web-0 a - - - failed\n")
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 			t.Errorf("without a certificate: %v", err)
 		}
 		_ = conn.Close()
 	}
-	send(t, "tcp", n.SyslogAddr(), "<11>1 - web-1 a - - - failed\n")
-	conn, err := tls.Dial("tcp", n.SyslogAddr().String(), client)
+	send(t, "tcp", n.alerts.SyslogAddr(), "<11>1 - web-1 a - - - failed\n")
+	conn, err := tls.Dial("tcp", n.alerts.SyslogAddr().String(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +213,7 @@ func TestIngestByTLS(t *testing.T) {
 	if got := countOf(t, n, "select count(*) from alerts.status where Node = 'web-2'"); got != 1 {
 		t.Error("a message came from somebody without a certificate")
 	}
-	if packets, err := net.ListenPacket("udp", n.SyslogAddr().String()); err != nil {
+	if packets, err := net.ListenPacket("udp", n.alerts.SyslogAddr().String()); err != nil {
 		t.Errorf("there is UDP besides TLS: %v", err)
 	} else if err := packets.Close(); err != nil {
 		t.Error(err)
@@ -221,9 +224,9 @@ func TestIngestByTLS(t *testing.T) {
 }
 
 // countOf returns the number that a query counts.
-func countOf(t *testing.T, n *server.Server, query string) int64 {
+func countOf(t *testing.T, n running, query string) int64 {
 	t.Helper()
-	rows, err := n.Alerts().Query(t.Context(), query)
+	rows, err := n.alerts.Tables().Query(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,15 +243,9 @@ func TestMappingForTheColumnsThatThereAre(t *testing.T) {
 	if err := os.WriteFile(file, []byte("syslog:\n  columns:\n    Site: \"cellar of ${hostname}\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	change := func(c *server.Config) { c.Log, c.AlertSyslog, c.AlertMapping = data, "127.0.0.1:0", file }
-	c := server.DefaultConfig()
-	c.Listen = "127.0.0.1:0"
-	change(&c)
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = n.Start(t.Context())
+	change := func(c *server.Config, a *alertserver.Config) { c.Log, a.Syslog, a.Mapping = data, "127.0.0.1:0", file }
+	n := open(t, change)
+	err := n.Start(t.Context())
 	var f *server.FileError
 	if !errors.Is(err, mainstem.ErrInvalid) || !errors.As(err, &f) || f.Setting != "alert-mapping" || !strings.Contains(err.Error(), "mapping.yaml:3") {
 		t.Errorf("a column that there is not: %v", err)
@@ -256,17 +253,17 @@ func TestMappingForTheColumnsThatThereAre(t *testing.T) {
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	n = start(t, func(c *server.Config) { c.Log, c.Omnibus = data, "127.0.0.1:0" })
+	n = start(t, func(c *server.Config, a *alertserver.Config) { c.Log, a.Omnibus = data, "127.0.0.1:0" })
 	sql(t, n, "alter table alerts.status add column Site varchar(64)")
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	n = start(t, change)
-	send(t, "udp", n.SyslogAddr(), "<11>1 - web-1 a - - - failed")
+	send(t, "udp", n.alerts.SyslogAddr(), "<11>1 - web-1 a - - - failed")
 	testkit.Eventually(t, "the column is filled", func() bool {
 		return countOf(t, n, "select count(*) from alerts.status where Site = 'cellar of web-1'") == 1
 	})
-	if n.OmnibusAddr() != nil {
+	if n.alerts.OmnibusAddr() != nil {
 		t.Error("somebody listens for clients of OMNIbus")
 	}
 }
@@ -274,30 +271,29 @@ func TestMappingForTheColumnsThatThereAre(t *testing.T) {
 func TestIngestConfig(t *testing.T) {
 	secure := func(c *server.Config) { c.TLSCert, c.TLSKey = "c", "k" }
 	for name, c := range map[string]struct {
-		change func(*server.Config)
+		change change
 		want   string // in the error; "" if there is none
 	}{
-		"loopback": {func(c *server.Config) {
-			c.AlertSyslog, c.AlertWebhook, c.AlertMapping = "localhost:1514", "[::1]:9099", "m"
+		"loopback": {func(c *server.Config, a *alertserver.Config) {
+			a.Syslog, a.Webhook, a.Mapping = "localhost:1514", "[::1]:9099", "m"
 		}, ""},
-		"syslog":           {func(c *server.Config) { c.AlertSyslog = "localhost" }, "HOST:PORT"},
-		"webhook":          {func(c *server.Config) { c.AlertWebhook = "9099" }, "HOST:PORT"},
-		"syslog beyond":    {func(c *server.Config) { secure(c); c.AlertSyslog = ":1514" }, "syslog knows neither passwords nor secrecy"},
-		"syslog open":      {func(c *server.Config) { c.AlertSyslog, c.Insecure = ":1514", true }, ""},
-		"syslog by TLS":    {func(c *server.Config) { secure(c); c.AlertSyslog, c.AlertSyslogCA = ":6514", "ca" }, ""},
-		"no certificate":   {func(c *server.Config) { c.AlertSyslog, c.AlertSyslogCA = ":6514", "ca" }, "set tls-cert and tls-key"},
-		"CA unused":        {func(c *server.Config) { c.AlertSyslogCA = "ca" }, "without alert-syslog"},
-		"mapping unused":   {func(c *server.Config) { c.AlertMapping = "m" }, "without alert-syslog or alert-webhook"},
-		"webhook beyond":   {func(c *server.Config) { c.AlertWebhook = ":9099" }, "without TLS (set tls-cert and tls-key) and a token or users"},
-		"webhook, TLS":     {func(c *server.Config) { secure(c); c.AlertWebhook = ":9099" }, "without a token or users"},
-		"webhook, token":   {func(c *server.Config) { secure(c); c.AlertWebhook, c.Token = ":9099", "t" }, ""},
-		"webhook, users":   {func(c *server.Config) { secure(c); c.AlertWebhook, c.OmnibusUsers = ":9099", "u" }, ""},
-		"webhook insecure": {func(c *server.Config) { c.AlertWebhook, c.Insecure = ":9099", true }, ""},
+		"syslog":           {func(c *server.Config, a *alertserver.Config) { a.Syslog = "localhost" }, "HOST:PORT"},
+		"webhook":          {func(c *server.Config, a *alertserver.Config) { a.Webhook = "9099" }, "HOST:PORT"},
+		"syslog beyond":    {func(c *server.Config, a *alertserver.Config) { secure(c); a.Syslog = ":1514" }, "syslog knows neither passwords nor secrecy"},
+		"syslog open":      {func(c *server.Config, a *alertserver.Config) { a.Syslog, c.Insecure = ":1514", true }, ""},
+		"syslog by TLS":    {func(c *server.Config, a *alertserver.Config) { secure(c); a.Syslog, a.SyslogCA = ":6514", "ca" }, ""},
+		"no certificate":   {func(c *server.Config, a *alertserver.Config) { a.Syslog, a.SyslogCA = ":6514", "ca" }, "set tls-cert and tls-key"},
+		"CA unused":        {func(c *server.Config, a *alertserver.Config) { a.SyslogCA = "ca" }, "without alert-syslog"},
+		"mapping unused":   {func(c *server.Config, a *alertserver.Config) { a.Mapping = "m" }, "without alert-syslog or alert-webhook"},
+		"webhook beyond":   {func(c *server.Config, a *alertserver.Config) { a.Webhook = ":9099" }, "without TLS (set tls-cert and tls-key) and a token or users"},
+		"webhook, TLS":     {func(c *server.Config, a *alertserver.Config) { secure(c); a.Webhook = ":9099" }, "without a token or users"},
+		"webhook, token":   {func(c *server.Config, a *alertserver.Config) { secure(c); a.Webhook, c.Token = ":9099", "t" }, ""},
+		"webhook, users":   {func(c *server.Config, a *alertserver.Config) { secure(c); a.Webhook, a.OmnibusUsers = ":9099", "u" }, ""},
+		"webhook insecure": {func(c *server.Config, a *alertserver.Config) { a.Webhook, c.Insecure = ":9099", true }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := server.DefaultConfig()
-			c.change(&config)
-			err := config.Validate()
+			all, _ := config(c.change)
+			err := all.Validate()
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -307,8 +303,8 @@ func TestIngestConfig(t *testing.T) {
 
 func TestWarnsOfListenersThatAreOpen(t *testing.T) {
 	var said lines
-	start(t, func(c *server.Config) {
-		c.Omnibus, c.AlertSyslog, c.AlertWebhook, c.Insecure = "0.0.0.0:0", "0.0.0.0:0", "0.0.0.0:0", true
+	start(t, func(c *server.Config, a *alertserver.Config) {
+		a.Omnibus, a.Syslog, a.Webhook, c.Insecure = "0.0.0.0:0", "0.0.0.0:0", "0.0.0.0:0", true
 		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	})
 	for _, want := range []string{"change this server's alerts without TLS", "raise alerts by syslog", "raise alerts without TLS"} {

@@ -1,4 +1,4 @@
-package server_test
+package alertserver_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/alertserver"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
@@ -27,11 +29,11 @@ func basic(name, password string) http.Header {
 }
 
 // usersFile writes a file of users with these passwords.
-func usersFile(t *testing.T, users map[server.AlertUser]string) string {
+func usersFile(t *testing.T, users map[alertserver.User]string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "users")
 	for user, password := range users {
-		if err := server.NewAlertUsers(file).Set(user, password); err != nil {
+		if err := alertserver.NewUserFile(file).Set(user, password); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,27 +59,27 @@ func (l *lines) String() string {
 }
 
 func TestOmnibusUsers(t *testing.T) {
-	file := usersFile(t, map[server.AlertUser]string{
+	file := usersFile(t, map[alertserver.User]string{
 		{Name: "ada", Role: "admin"}: "secret", {Name: "eve", Role: "reader"}: "seen", {Name: "bob", Role: "writer", Probe: true}: "b",
 	})
 	var said lines
-	n := start(t, func(c *server.Config) {
-		c.Omnibus, c.OmnibusUsers = "127.0.0.1:0", file
+	n := start(t, func(c *server.Config, a *alertserver.Config) {
+		a.Omnibus, a.OmnibusUsers = "127.0.0.1:0", file
 		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	})
-	url := "http://" + n.OmnibusAddr().String() + statusURL
+	url := "http://" + n.alerts.OmnibusAddr().String() + statusURL
 	status := func(name, password string) int {
 		t.Helper()
-		code, _ := get(t, basic(name, password), url)
+		code, _ := servertest.Get(t, basic(name, password), url)
 		return code
 	}
-	if code, _ := get(t, http.Header{}, url); code != http.StatusUnauthorized {
+	if code, _ := servertest.Get(t, http.Header{}, url); code != http.StatusUnauthorized {
 		t.Errorf("without a password: %d", code)
 	}
 	// Who has a password may use any name of this machine.
 	h := basic("eve", "seen")
 	h.Set("Host", "alerts.example.org")
-	if code, body := get(t, h, url); code != http.StatusOK {
+	if code, body := servertest.Get(t, h, url); code != http.StatusOK {
 		t.Errorf("by another name: %d %s", code, body)
 	}
 	for who, want := range map[[2]string]int{
@@ -89,8 +91,8 @@ func TestOmnibusUsers(t *testing.T) {
 	}
 
 	// A change of the file holds without a restart, and a mistake in it changes nothing.
-	users := server.NewAlertUsers(file)
-	if err := errors.Join(users.Delete("eve"), users.Set(server.AlertUser{Name: "ada", Role: "admin"}, "changed")); err != nil {
+	users := alertserver.NewUserFile(file)
+	if err := errors.Join(users.Delete("eve"), users.Set(alertserver.User{Name: "ada", Role: "admin"}, "changed")); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the new password holds", func() bool { return status("ada", "changed") == 200 })
@@ -109,7 +111,7 @@ func TestOmnibusUsers(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := users.Set(server.AlertUser{Name: "eve", Role: "reader"}, "again"); err != nil {
+	if err := users.Set(alertserver.User{Name: "eve", Role: "reader"}, "again"); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the file is read when it is there again", func() bool { return status("eve", "again") == 200 && status("ada", "changed") == 401 })
@@ -117,11 +119,11 @@ func TestOmnibusUsers(t *testing.T) {
 
 func TestAlertUsersOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
-	users := server.NewAlertUsers(file)
+	users := alertserver.NewUserFile(file)
 	if _, err := users.All(); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("no file: %v", err)
 	}
-	ada := server.AlertUser{Name: "ada", Role: "admin", Gateway: true}
+	ada := alertserver.User{Name: "ada", Role: "admin", Gateway: true}
 	if err := users.Set(ada, "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestAlertUsersOfAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range []server.AlertUser{
+	for _, u := range []alertserver.User{
 		{Name: "", Role: "admin"}, {Name: "a:b", Role: "admin"}, {Name: "a\nb", Role: "admin"}, {Name: "#a", Role: "admin"}, {Name: " a", Role: "admin"},
 		{Name: "a", Role: "king"}, {Name: "a"}, {Name: "a", Role: "reader", Probe: true, Gateway: true}, {Name: strings.Repeat("a", 300), Role: "admin"},
 	} {
@@ -164,14 +166,14 @@ func TestAlertUsersOfAFile(t *testing.T) {
 }
 
 func TestReadyAsksTheAlertTables(t *testing.T) {
-	n := start(t, func(c *server.Config) { c.Omnibus = "127.0.0.1:0" })
-	if code, body := get(t, nil, n.URL()+"/readyz"); code != http.StatusOK {
+	n := start(t, func(c *server.Config, a *alertserver.Config) { a.Omnibus = "127.0.0.1:0" })
+	if code, body := servertest.Get(t, nil, n.URL()+"/readyz"); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
-	if err := n.Alerts().Close(); err != nil {
+	if err := n.alerts.Tables().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := get(t, nil, n.URL()+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the alert tables do not answer") {
+	if code, body := servertest.Get(t, nil, n.URL()+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the alert tables do not answer") {
 		t.Errorf("tables that are closed: %d %s", code, body)
 	}
 	if err := n.Stop(context.Background()); err != nil {
