@@ -45,8 +45,8 @@ type Configured interface {
 	Check(c *Config) error
 }
 
-// Depended is a component without which clients cannot work.
-type Depended interface {
+// Required is a component without which clients cannot work.
+type Required interface {
 	Component
 	// Ready returns why the component does not do its work, nil if it does: /readyz asks it. It
 	// may be called from many goroutines, before Start and while it runs.
@@ -84,7 +84,8 @@ type Host struct {
 	Topics *topic.Catalog
 	// Memory is the budget that all clients of the process share.
 	Memory *budget.Budget
-	// Metrics is where a component registers what it counts. It unregisters that in Stop.
+	// Metrics is where Start registers what a component counts. The server unregisters that when
+	// the component has stopped.
 	Metrics prometheus.Registerer
 	// TLS is the configuration of listeners, nil if the server has no certificate.
 	TLS *tls.Config
@@ -130,7 +131,7 @@ func (c *Config) CheckReach(setting, address string, missing []string, otherwise
 // newHost returns what components get.
 func (n *Server) newHost() *Host {
 	h := &Host{
-		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory, Metrics: n.metrics.registry,
+		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory,
 		TLS: n.tls, Token: n.token, BodyTimeout: cmp.Or(n.config.BodyTimeout, rpc.DefaultBodyTimeout),
 		Logger: n.logger, Failed: n.fail, insecure: n.config.Insecure,
 	}
@@ -143,10 +144,29 @@ func (n *Server) components(intake bool) []part {
 	var parts []part
 	for _, c := range n.config.Components {
 		if _, is := c.(Intake); is == intake {
-			parts = append(parts, part{c.Name(), func(ctx context.Context) error { return c.Start(ctx, n.host) }, c.Stop})
+			parts = append(parts, n.component(c))
 		}
 	}
 	return parts
+}
+
+// component returns one component as a part, whose metrics are shown while it runs.
+func (n *Server) component(c Component) part {
+	r := &registrations{Registerer: n.metrics.registry}
+	start := func(ctx context.Context) error {
+		h := *n.host
+		h.Metrics = r
+		err := c.Start(ctx, &h)
+		if err != nil {
+			r.remove()
+		}
+		return err
+	}
+	stop := func(ctx context.Context) error {
+		defer r.remove()
+		return c.Stop(ctx)
+	}
+	return part{c.Name(), start, stop}
 }
 
 // Listeners returns the addresses that the server listens on for clients, besides that of

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
@@ -105,16 +107,18 @@ func TestOrderOfComponents(t *testing.T) {
 }
 
 // TestHandleOfAComponent: what it shows needs the token of the server, and a second Start after
-// one that failed may show it again.
+// one that failed may show it, and register its metrics, again.
 func TestHandleOfAComponent(t *testing.T) {
 	var notes []string
 	shown := &planned{name: "shown", notes: &notes, start: func(h *server.Host) error {
+		h.Metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "mainstem_shown", Help: "A test."}))
 		h.Handle("GET /shown", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
 		return nil
 	}}
 	fault := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "start the fault"}
 	fails := true
-	second := &planned{name: "second", notes: &notes, start: func(*server.Host) error {
+	second := &planned{name: "second", notes: &notes, start: func(h *server.Host) error {
+		h.Metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "mainstem_second", Help: "A test."}))
 		if fails {
 			return fault
 		}
@@ -146,6 +150,9 @@ func TestHandleOfAComponent(t *testing.T) {
 	}
 	if code, text := servertest.Get(t, http.Header{"Authorization": {"Bearer open-sesame"}}, n.URL()+"/shown"); code != http.StatusOK || text != "here" {
 		t.Errorf("with the token: %d %q", code, text)
+	}
+	if _, text := servertest.Get(t, http.Header{"Authorization": {"Bearer open-sesame"}}, n.URL()+"/metrics"); !strings.Contains(text, "\nmainstem_shown 0") {
+		t.Error("/metrics has nothing of the component")
 	}
 }
 

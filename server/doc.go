@@ -22,7 +22,7 @@
 // does not. Each is a package of its own, so that a program links what it names:
 // wire/kafka/kafkaserver, alert/alertserver and actor/cluster/clusterserver. A [Component]
 // starts and stops; a [Configured] one has settings, which are among those of the server; a
-// [Listening] one has addresses; /readyz asks a [Depended] one; an [Intake] takes in what others
+// [Listening] one has addresses; /readyz asks a [Required] one; an [Intake] takes in what others
 // send. A server gives its components a [Host].
 //
 // # What is served

@@ -49,7 +49,7 @@ func (n *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	err := n.writable(ctx)
 	for _, c := range n.config.Components {
-		if c, ok := c.(Depended); ok && err == nil {
+		if c, ok := c.(Required); ok && err == nil {
 			err = c.Ready(ctx)
 		}
 	}

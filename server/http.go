@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 	mainstemv1 "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
@@ -19,16 +17,12 @@ import (
 // startHTTP begins to listen before it returns, so that a server that started
 // can be reached.
 func (n *Server) startHTTP(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", n.config.Listen)
+	c := &n.config
+	l, err := Listen(ctx, c.Listen, "listen", "choose another address with --listen")
 	if err != nil {
-		return &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "listen on " + n.config.Listen, Err: err,
-			Hint: "choose another address with --listen",
-		}
+		return err
 	}
 	n.address = l.Addr()
-	c := &n.config
 	path, handler := rpc.NewHandler(n.log, &rpc.Options{
 		Token: n.token, Limits: c.limits(), Version: Version(), Engine: n.engineName(), Logger: n.logger,
 		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxAnswers: c.MaxAnswers, Memory: n.memory, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // Limits of every HTTP listener.
@@ -19,6 +21,17 @@ const (
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
 	maxHeaderBytes = 64 << 10
 )
+
+// Listen listens by TCP for a component. An error is Unavailable, names what is done, such as
+// "listen for Kafka clients", and has a hint what to do about it.
+func Listen(ctx context.Context, address, op, hint string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op + " on " + address, Err: err, Hint: hint}
+	}
+	return l, nil
+}
 
 // HTTPServer is what an HTTP listener serves.
 type HTTPServer struct {

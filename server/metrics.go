@@ -58,6 +58,33 @@ func newMetrics() *metrics {
 	return m
 }
 
+// registrations remember what a component registers. A component registers in Start only.
+type registrations struct {
+	prometheus.Registerer
+	all []prometheus.Collector
+}
+
+func (r *registrations) Register(c prometheus.Collector) error {
+	err := r.Registerer.Register(c)
+	if err == nil {
+		r.all = append(r.all, c)
+	}
+	return err
+}
+
+func (r *registrations) MustRegister(all ...prometheus.Collector) {
+	r.Registerer.MustRegister(all...)
+	r.all = append(r.all, all...)
+}
+
+// remove unregisters all of them.
+func (r *registrations) remove() {
+	for _, c := range r.all {
+		r.Unregister(c)
+	}
+	r.all = nil
+}
+
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }

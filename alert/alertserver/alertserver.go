@@ -20,7 +20,6 @@ package alertserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 
@@ -35,10 +34,9 @@ type Alerts struct {
 	Config Config
 
 	// Start sets these; nothing changes them while the other components run.
-	host    *server.Host
-	tables  *alert.Server // nil if alerts are off
-	users   *watchedUsers // nil if nobody is asked for a password
-	metrics registered
+	host   *server.Host
+	tables *alert.Server // nil if alerts are off
+	users  *watchedUsers // nil if nobody is asked for a password
 
 	omnibus omnibusListener
 	ingest  ingestListeners
@@ -47,7 +45,7 @@ type Alerts struct {
 var (
 	_ server.Configured = (*Alerts)(nil)
 	_ server.Listening  = (*Alerts)(nil)
-	_ server.Depended   = (*Alerts)(nil)
+	_ server.Required   = (*Alerts)(nil)
 	_ server.Intake     = (*ingestListeners)(nil)
 )
 
@@ -116,9 +114,7 @@ func (a *Alerts) Start(ctx context.Context, h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("open the alert tables: %w", err)
 	}
-	if err := a.metrics.add(h.Metrics, automations{tables}); err != nil {
-		return errors.Join(err, tables.Close())
-	}
+	h.Metrics.MustRegister(automations{tables})
 	a.host, a.tables, a.users = h, tables, users
 	return nil
 }
@@ -128,11 +124,10 @@ func (a *Alerts) Stop(context.Context) error {
 	if a.tables == nil {
 		return nil
 	}
-	a.metrics.remove()
 	return a.tables.Close()
 }
 
-// Ready implements [server.Depended]: it returns nil if the alert tables answer queries and show
+// Ready implements [server.Required]: it returns nil if the alert tables answer queries and show
 // all that the log holds.
 func (a *Alerts) Ready(ctx context.Context) error {
 	if a.tables == nil {

@@ -60,13 +60,8 @@ func OpenCoordinator(ctx context.Context, c *coordinator.Config, o *CoordinatorO
 	}
 	p := &Coordinator{asker: asker, secure: own != nil, failed: make(chan error, 1), finished: make(chan struct{})}
 	listen := asker.Config().HTTP.Listen
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", listen)
+	l, err := server.Listen(ctx, listen, "listen", "choose another address with --listen")
 	if err != nil {
-		err = &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "listen on " + listen, Err: err,
-			Hint: "choose another address with --listen",
-		}
 		return nil, errors.Join(err, asker.Close())
 	}
 	p.address = l.Addr()
@@ -141,10 +136,10 @@ func (p *Coordinator) routes() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.asker.Collectors()...)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	figures, api := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), p.asker.Handler()
+	metrics, api := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), p.asker.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			figures.ServeHTTP(w, r)
+			metrics.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)

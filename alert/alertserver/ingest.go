@@ -20,7 +20,6 @@ type ingestListeners struct {
 	webhook *ingest.Webhook        // the same
 	server  *server.HTTPListener   // of the webhook
 	sinks   []*ingest.ServerSink
-	metrics registered
 
 	syslogAt, webhookAt net.Addr
 	listening           sync.WaitGroup     // the goroutines that listen for syslog
@@ -77,13 +76,9 @@ func (p *ingestListeners) sink(s ingest.Source) ingest.Sink {
 // startWebhook listens for alerts of Prometheus.
 func (p *ingestListeners) startWebhook(ctx context.Context, h *server.Host, m *ingest.Mapping) error {
 	address := p.alerts.Config.Webhook
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := server.Listen(ctx, address, "listen for alerts of Prometheus", "choose another address with --alert-webhook, or turn it off with --alert-webhook ''")
 	if err != nil {
-		return &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "listen for alerts of Prometheus on " + address, Err: err,
-			Hint: "choose another address with --alert-webhook, or turn it off with --alert-webhook ''",
-		}
+		return err
 	}
 	var o ingest.WebhookOptions
 	o.Mapping, o.Logger, o.Memory = m, h.Logger, h.Memory
@@ -102,7 +97,8 @@ func (p *ingestListeners) startWebhook(ctx context.Context, h *server.Host, m *i
 	if server.Reachable(address) && (h.TLS == nil || !authenticated) {
 		h.Logger.Warn("other machines can raise alerts without TLS or without authentication", "alert-webhook", address)
 	}
-	return p.metrics.add(h.Metrics, ingestCounters{ingest.Alertmanager, p.webhook.Counters})
+	h.Metrics.MustRegister(ingestCounters{ingest.Alertmanager, p.webhook.Counters})
+	return nil
 }
 
 // mayPost lets requests through that carry the token, or the name and password of a user
@@ -158,7 +154,6 @@ func (p *ingestListeners) Stop(ctx context.Context) error {
 	for _, s := range p.sinks {
 		errs = append(errs, s.Close())
 	}
-	p.metrics.remove()
 	p.syslog, p.server, p.webhook, p.sinks, p.stop = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -1,38 +1,11 @@
 package alertserver
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/ingest"
 )
-
-// registered are the collectors that a component lets Prometheus see until it stops.
-type registered struct {
-	in  prometheus.Registerer
-	all []prometheus.Collector
-}
-
-func (r *registered) add(in prometheus.Registerer, all ...prometheus.Collector) error {
-	r.in = in
-	for _, c := range all {
-		if err := in.Register(c); err != nil {
-			r.remove()
-			return fmt.Errorf("metrics of alerts: %w", err)
-		}
-		r.all = append(r.all, c)
-	}
-	return nil
-}
-
-func (r *registered) remove() {
-	for _, c := range r.all {
-		r.in.Unregister(c)
-	}
-	r.all = nil
-}
 
 // automations are what the automations of the alert tables have done, at the
 // time of the scrape.

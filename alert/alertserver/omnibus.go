@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/server"
 )
@@ -16,7 +15,6 @@ type omnibusListener struct {
 	alerts  *Alerts
 	at      net.Addr
 	running *server.HTTPListener // nil unless it listens
-	metrics registered
 }
 
 // Name implements [server.Component].
@@ -28,25 +26,19 @@ func (p *omnibusListener) Start(ctx context.Context, h *server.Host) error {
 	if address == "" {
 		return nil
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := server.Listen(ctx, address, "listen for OMNIbus clients", "choose another address with --omnibus, or turn it off with --omnibus ''")
 	if err != nil {
-		return &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "listen for OMNIbus clients on " + address, Err: err,
-			Hint: "choose another address with --omnibus, or turn it off with --omnibus ''",
-		}
+		return err
 	}
 	o := &omnibus.Options{Logger: h.Logger, Memory: h.Memory}
 	if p.alerts.users != nil {
 		o.Users = p.alerts.users
 	}
 	handler, err := omnibus.New(p.alerts.tables, o)
-	if err == nil {
-		err = p.metrics.add(h.Metrics, handler.Collectors()...)
-	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start the OMNIbus server: %w", err), l.Close())
 	}
+	h.Metrics.MustRegister(handler.Collectors()...)
 	p.at = l.Addr()
 	p.running = h.Serve(l, server.HTTPServer{
 		Name: "omnibus listener", Address: address, Authenticated: p.alerts.users != nil, Handler: handler, End: handler.Close,
@@ -62,6 +54,5 @@ func (p *omnibusListener) Stop(ctx context.Context) error {
 	if p.running == nil {
 		return nil
 	}
-	p.metrics.remove()
 	return p.running.Stop(ctx)
 }

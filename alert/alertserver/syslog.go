@@ -57,7 +57,8 @@ func (p *ingestListeners) startSyslog(ctx context.Context, h *server.Host, m *in
 	if server.Reachable(address) && secure == nil {
 		h.Logger.Warn("other machines can raise alerts by syslog, which has no authentication", "alert-syslog", address)
 	}
-	return p.metrics.add(h.Metrics, ingestCounters{ingest.Syslog, p.syslog.Counters})
+	h.Metrics.MustRegister(ingestCounters{ingest.Syslog, p.syslog.Counters})
+	return nil
 }
 
 // listen runs serve until it returns. An error ends the server.

@@ -171,19 +171,11 @@ func closeAll(sources []source) error {
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
-	if err == nil {
-		return l, nil
-	}
-	e := &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "listen for Kafka clients on " + address, Err: err,
-		Hint: "choose another address with --kafka, or turn it off with --kafka ''",
-	}
-	if errors.Is(err, syscall.EADDRINUSE) {
+	l, err := server.Listen(ctx, address, "listen for Kafka clients", "choose another address with --kafka, or turn it off with --kafka ''")
+	if e := (*mainstem.Error)(nil); errors.Is(err, syscall.EADDRINUSE) && errors.As(err, &e) {
 		e.Hint = "another server, perhaps a Kafka broker, has that address: " + e.Hint
 	}
-	return nil, e
+	return l, err
 }
 
 // close stops listening, lets requests that are being served end until ctx does, and
@@ -208,7 +200,6 @@ func (k *Component) Stop(ctx context.Context) error {
 		k.unwatch()
 		k.watching.Wait()
 	}
-	k.host.Metrics.Unregister(k.metrics)
 	err := errors.Join(k.close(ctx), k.release(ctx))
 	k.setAddr(nil)
 	return err
