@@ -11,8 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 )
 
-// TestClockFigures has a clock jump forward, with a commit, and come back.
-func TestClockFigures(t *testing.T) {
+// TestClockMetrics has a clock jump forward, with a commit, and come back.
+func TestClockMetrics(t *testing.T) {
 	var ahead atomic.Int64
 	log, err := pebblelog.OpenMemory(&pebblelog.Options{
 		Now:       func() time.Time { return time.Unix(1_900_000_000, 0).Add(time.Duration(ahead.Load())) },
@@ -24,7 +24,7 @@ func TestClockFigures(t *testing.T) {
 	defer log.Close()
 	r := prometheus.NewRegistry()
 	r.MustRegister(&contents{log: log})
-	figures := func(held, times, jumps, backs float64) {
+	metrics := func(held, times, jumps, backs float64) {
 		t.Helper()
 		all, err := r.Gather()
 		if err != nil {
@@ -54,11 +54,11 @@ func TestClockFigures(t *testing.T) {
 		}
 	}
 	commit()
-	figures(0, 0, 0, 0)
+	metrics(0, 0, 0, 0)
 	ahead.Store(int64(time.Hour))
 	commit()
-	figures(3600, 0, 1, 0)
+	metrics(3600, 0, 1, 0)
 	ahead.Store(0)
 	commit()
-	figures(0, 3600, 1, 1)
+	metrics(0, 3600, 1, 1)
 }

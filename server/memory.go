@@ -112,8 +112,8 @@ func lines(file string) func(yield func(string) bool) {
 	}
 }
 
-// memoryFigures reports budgets at the time of the scrape.
-type memoryFigures struct{ of *budget.Budget }
+// memoryMetrics reports budgets at the time of the scrape.
+type memoryMetrics struct{ of *budget.Budget }
 
 func memoryFigure(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"budget"}, nil)
@@ -129,14 +129,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m memoryFigures) Describe(ch chan<- *prometheus.Desc) {
+func (m memoryMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{memoryUsed, memoryLimit, memoryWaiting, memoryWaited, memoryRefused, memoryRecalls} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m memoryFigures) Collect(ch chan<- prometheus.Metric) {
+func (m memoryMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range m.of.Stats() {
 		for _, f := range []struct {
 			desc *prometheus.Desc

@@ -25,9 +25,9 @@ const notification = `{"version":"4","alerts":[{"status":"firing","labels":{"ale
 
 const factory = `{"sqlcmd":"delete from alerts.status"}`
 
-// TestNoListenerObeysWebPages walks all listeners of a server, and that of a coordinator,
+// TestNoListenerServesWebPages walks all listeners of a server, and that of a coordinator,
 // with what a page of another origin makes a browser send.
-func TestNoListenerObeysWebPages(t *testing.T) {
+func TestNoListenerServesWebPages(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 64)), 0o600); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	}
 	n.log = measure(n.engine, n.metrics)
 	n.memory = budget.New("process", c.memoryBudget())
-	n.metrics.registry.MustRegister(memoryFigures{n.memory})
+	n.metrics.registry.MustRegister(memoryMetrics{n.memory})
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
 	n.parts = slices.Concat(
 		[]part{{"background", n.startBackground, n.stopBackground}}, n.components(false),

@@ -41,7 +41,7 @@ var differs = map[string]string{
 	"bad expression":                            "KIP-848 has an error of its own for it",
 	"describe the member":                       "ours names the assignor",
 	"describe while it waits":                   "ours names the assignor",
-	"describe when stable":                     "ours names the assignor",
+	"describe when stable":                      "ours names the assignor",
 	"described as classic":                      "Kafka does not show consumer groups here",
 	"the first is busy":                         "ours repeats the assignment until the client has it",
 	"describe when empty":                       "the target of nobody is made at once",
