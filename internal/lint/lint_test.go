@@ -2,7 +2,6 @@ package lint
 
 import (
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -72,25 +71,6 @@ func TestLayersExist(t *testing.T) {
 		for _, dir := range slices.Concat(l.Dirs, l.May) {
 			if !known(dir) {
 				t.Errorf("layer %s names the folder %s, which holds no Go code", l.Name, dir)
-			}
-		}
-	}
-}
-
-// A folder in which a word was renamed leaves the list of the word.
-func TestRetiredWordsStillStand(t *testing.T) {
-	tree := load(t)
-	stands := map[string]map[string]bool{} // by the first name of the word and the folder
-	for at, w := range tree.retiredWords {
-		if stands[w.names[0]] == nil {
-			stands[w.names[0]] = map[string]bool{}
-		}
-		stands[w.names[0]][path.Dir(at.path)] = true
-	}
-	for _, w := range retired {
-		for _, dir := range w.left {
-			if !stands[w.names[0]][dir] {
-				t.Errorf("nothing in %s is called %s any more: remove the folder from the list of the word in retired.go", dir, w.names[0])
 			}
 		}
 	}

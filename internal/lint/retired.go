@@ -2,8 +2,7 @@ package lint
 
 import "regexp"
 
-// retired are the words that docs/words.md retires. A folder leaves a list when its last
-// place was renamed; a test says so.
+// retired are the words that docs/words.md retires.
 var retired = []retiredWord{
 	{names: []string{"settle", "settled", "settles", "settling"}, prose: word(`settl(e|es|ed|ing)`), instead: "confirm or resolve"},
 	{names: []string{"demand", "demands", "demanded"}, instead: "addCondition"},

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -19,12 +18,11 @@ type retiredWord struct {
 	prose   *regexp.Regexp // in comments and documents; nil: there it is an ordinary word
 	instead string
 	in      []string // folders in which it is retired; none means everywhere
-	left    []string // folders in which it still stands, not counting those below: this list only shrinks
 }
 
-// retires reports whether the word is retired in a folder and should not stand there any more.
+// retires reports whether the word is retired in a folder.
 func (w *retiredWord) retires(dir string) bool {
-	return (len(w.in) == 0 || anyWithin(dir, w.in)) && !slices.Contains(w.left, dir)
+	return len(w.in) == 0 || anyWithin(dir, w.in)
 }
 
 func wordRules() []Rule {
@@ -45,7 +43,7 @@ func findRetiredWords(t *Tree, report reporter) {
 }
 
 // retiredWords yields each file in which a word of [retired] stands, with the line of the
-// first place, whether or not it may still stand there. The glossary may name all of them.
+// first place, whether or not it is retired there. The glossary may name all of them.
 func (t *Tree) retiredWords(yield func(place, *retiredWord) bool) {
 	first := map[string]map[*retiredWord]place{} // by the path of the file
 	note := func(at place, w *retiredWord) {
