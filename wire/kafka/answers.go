@@ -138,9 +138,8 @@ func (c *conn) acquire(ctx context.Context, n int64) error {
 // dropBatches gives up the memory of the answer's batches, to which nothing else may refer
 // any more.
 func (c *conn) dropBatches() {
-	for _, p := range c.fetched {
-		putBuffer(p.chunk.Data)
-		p.chunk.Data = nil // a session keeps the part
+	for _, data := range c.fetched {
+		putBuffer(data)
 	}
 	clear(c.fetched)
 	c.fetched, c.batches = c.fetched[:0], 0

@@ -44,10 +44,10 @@ type conn struct {
 	request  budget.Hold // for the request that is being read or served
 	carries  budget.Hold // for its answer
 	fetch    sessions
-	answered int          // bytes of the last answer: the next may be like it
-	batches  int          // bytes of record batches in the answer
-	fetched  []*fetchPart // that have these
-	failed   error        // why the connection ends after the answer
+	answered int      // bytes of the last answer: the next may be like it
+	batches  int      // bytes of record batches in the answer
+	fetched  [][]byte // the memory of these
+	failed   error    // why the connection ends after the answer
 
 	mu struct {
 		sync.Mutex

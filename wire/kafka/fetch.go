@@ -254,7 +254,7 @@ func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	f.c.batches = f.bytes
 	for _, p := range f.parts {
 		if len(p.chunk.Data) > 0 {
-			f.c.fetched = append(f.c.fetched, p)
+			f.c.fetched = append(f.c.fetched, p.chunk.Data) // the session forgets it
 		}
 		if session.incremental && !p.news() {
 			continue
