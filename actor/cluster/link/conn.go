@@ -46,6 +46,7 @@ type conn struct {
 	acking bool   // ackTimer runs
 	spoke  bool   // something was written since the last beat
 	bye    *frame.Farewell
+	byeNow bool // it waits no longer for what is being handled
 	acks   *time.Timer
 	beats  *time.Timer
 

@@ -53,8 +53,9 @@ type Peer struct {
 	done    chan struct{} // of life: closed when the session has ended
 	gone    chan struct{} // closed when Handler.Down has returned
 	reason  atomic.Pointer[error]
-	leaving atomic.Bool    // this end says goodbye
-	running sync.WaitGroup // goroutines of connections, and those that make them
+	leaving atomic.Bool           // this end says goodbye
+	parting atomic.Pointer[error] // why the session ends when all streams have had the peer's farewell; nil: it has said none
+	running sync.WaitGroup        // goroutines of connections, and those that make them
 }
 
 // agreed is what both ends of a session know from the handshake.
@@ -188,6 +189,10 @@ func (p *Peer) lostConnection(s *stream, err error) {
 	if p.leaving.Load() {
 		return
 	}
+	if p.parting.Load() != nil {
+		p.endParted()
+		return
+	}
 	p.e.log.warnOf(p.name, "connection lost", "peer", p.name, "stream", s.index, "err", err)
 	select {
 	case s.lost <- struct{}{}:
@@ -202,14 +207,31 @@ func (p *Peer) violation(err error) error {
 	return p.over()
 }
 
-// dismissed ends the session because the peer does.
-func (p *Peer) dismissed(f frame.Farewell) error {
+// dismissed ends the session because the peer does, when every stream has had the peer's
+// farewell: it has the last acknowledgements of its stream, which may have come later than
+// that of another. It returns why the connection ends.
+func (p *Peer) dismissed(s *stream, f frame.Farewell) error {
 	reason := ErrLeft
 	if f.Reason != "" {
 		reason = fmt.Errorf("%w: %q", ErrLeft, f.Reason)
 	}
-	p.end(reason)
-	return p.over()
+	if p.parting.CompareAndSwap(nil, &reason) {
+		time.AfterFunc(farewell, func() { p.end(reason) })
+	}
+	s.parted.Store(true)
+	p.endParted()
+	return reason
+}
+
+// endParted ends the session if no stream has a connection any more that a farewell may
+// come on.
+func (p *Peer) endParted() {
+	for _, s := range p.streams {
+		if !s.parted.Load() && s.connected() {
+			return
+		}
+	}
+	p.end(*p.parting.Load())
 }
 
 // drain waits until everything that was taken is acknowledged, then says goodbye.

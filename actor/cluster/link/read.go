@@ -112,7 +112,7 @@ func (c *conn) takeFrame(h frame.Header, whole []byte) error {
 		if err != nil {
 			return s.p.violation(err)
 		}
-		return s.p.dismissed(f)
+		return s.p.dismissed(s, f)
 	}
 	return nil
 }
@@ -144,6 +144,11 @@ func (c *conn) takeData(h frame.Header, payload []byte) error {
 	}
 	if h.Number != 0 {
 		s.handled.Store(h.Number)
+		if s.p.leaving.Load() { // the farewell may wait for this
+			s.mu.Lock()
+			s.ring()
+			s.mu.Unlock()
+		}
 		unreported := s.handledBytes.Add(uint64(h.Size)) - c.repaid.Load()
 		if unreported >= s.ackAfter {
 			s.mu.Lock()

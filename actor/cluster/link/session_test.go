@@ -53,6 +53,34 @@ func TestCloseDeliversWhatWasTaken(t *testing.T) {
 	}
 }
 
+// TestFarewellAcknowledges has a node leave that has handled everything but acknowledged
+// little: each stream's farewell does that, and no message comes back.
+func TestFarewellAcknowledges(t *testing.T) {
+	for range 50 {
+		var atA, atB hears
+		b := open(t, plain("b"), &atB)
+		o := plain("a")
+		o.Resolve = at(b)
+		a := open(t, o, &atA)
+		p := peer(t, a, "b")
+		const n = 16
+		for i := range uint64(n) {
+			if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		testkit.Eventually(t, "all messages are handled", func() bool { return atB.count.Load() == n })
+		shut(t, b)
+		testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+		if got := atA.downs()[0]; !errors.Is(got, link.ErrLeft) || len(atA.undelivered) > 0 {
+			t.Fatalf("the session ended with %v, and %d messages came back", got, len(atA.undelivered))
+		}
+		if err := a.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // closedInUp is a handler that returns from Up when the session has ended.
 type closedInUp struct{ hears }
 

@@ -21,6 +21,7 @@ type stream struct {
 	// taken is the last numbered frame of the peer that is not needed again, handled the
 	// last whose messages the handler has returned from.
 	taken, handled atomic.Uint64
+	parted         atomic.Bool   // the peer has said its farewell on it
 	handledBytes   atomic.Uint64 // of the payloads of numbered frames
 	takenMessages  atomic.Uint64
 	takenBytes     atomic.Uint64
@@ -298,9 +299,18 @@ func (s *stream) sayBye() *conn {
 	c := s.conn
 	if c != nil {
 		c.bye = &frame.Farewell{}
+		time.AfterFunc(farewell/2, c.sayByeNow)
 		s.ring()
 	}
 	return c
+}
+
+// sayByeNow makes a farewell wait no longer for a message that is being handled.
+func (c *conn) sayByeNow() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.byeNow = true
+	c.s.ring()
 }
 
 // drain waits until everything is acknowledged.

@@ -29,7 +29,11 @@ func (c *conn) writeAll() error {
 	for c.awaitWork() {
 		c.batch = s.out.take(c.batch[:0])
 		c.repaid.Store(s.handledBytes.Load())
-		ack, bye := s.handled.Load(), c.bye
+		bye := c.bye
+		if !c.byeDue() {
+			bye = nil
+		}
+		ack := s.handled.Load()
 		alone := c.ackDue && len(c.batch) == 0
 		c.ackDue, c.acked, c.spoke = false, ack, true
 		s.mu.Unlock()
@@ -55,7 +59,7 @@ func (c *conn) awaitWork() bool {
 	slept := false
 	for !c.closed {
 		switch {
-		case !c.s.out.due() && !c.ackDue && c.bye == nil:
+		case !c.s.out.due() && !c.ackDue && !c.byeDue():
 			c.asleep = true
 			c.work.Wait()
 			c.asleep = false
@@ -71,6 +75,12 @@ func (c *conn) awaitWork() bool {
 		}
 	}
 	return false
+}
+
+// byeDue reports whether the farewell may be written: what the stream has taken is handled,
+// so that the farewell acknowledges it, or takes too long. The caller has the lock.
+func (c *conn) byeDue() bool {
+	return c.bye != nil && (c.byeNow || c.s.handled.Load() == c.s.taken.Load())
 }
 
 // flush writes the batch, and an acknowledgement or a farewell by itself.
