@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// ID always identifies one event: 16 bytes, by convention a UUID. The zero ID
+// ID identifies one event and no other: 16 bytes, by convention a UUID. The zero ID
 // means that there is none; appending gives such an event a new one.
 type ID [16]byte
 

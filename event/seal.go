@@ -13,7 +13,7 @@ type Seal uint8
 const (
 	NotSealed  Seal = iota
 	Archived        // read-only and out of feeds and lists, until it is unarchived
-	Tombstoned      // without events, always
+	Tombstoned      // without events, and none can be appended
 )
 
 var sealNames = [...]string{"not sealed", "archived", "tombstoned"}
@@ -77,7 +77,7 @@ func (s *Store) DeleteTo(b *mainstem.Batch, stream string, expected Expected) {
 }
 
 // TombstoneTo deletes stream like [Store.DeleteTo], together with its settings, and
-// forbids further events without end, also if the stream never had any. An archived
+// forbids further events, which cannot be undone, also if the stream never had any. An archived
 // stream may be tombstoned.
 func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("tombstone", stream, expected); err != nil {

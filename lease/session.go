@@ -10,6 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/uuid"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -108,10 +109,7 @@ func (s *Session) releaseLater(l *Lease) {
 	s.mu.Lock()
 	s.unreleased = append(s.unreleased, l)
 	s.mu.Unlock()
-	select {
-	case s.released <- struct{}{}:
-	default:
-	}
+	wake.Signal(s.released)
 }
 
 // firstUnreleased returns the lease whose record is to be deleted next, nil if there is none.

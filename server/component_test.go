@@ -89,9 +89,7 @@ func TestOrderOfComponents(t *testing.T) {
 		}
 	}}
 	second := &planned{name: "second", notes: &notes}
-	c := server.DefaultConfig()
-	c.Log, c.Listen, c.Components = server.Memory, "127.0.0.1:0", []server.Component{intake{way}, first, second}
-	n, err := server.Open(t.Context(), c)
+	n, err := server.Open(t.Context(), servertest.Config(intake{way}, first, second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,17 +122,9 @@ func TestHandleOfAComponent(t *testing.T) {
 		}
 		return nil
 	}}
-	c := server.DefaultConfig()
-	c.Log, c.Listen, c.Token, c.Components = server.Memory, "127.0.0.1:0", "open-sesame", []server.Component{shown, second}
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	c := servertest.Config(shown, second)
+	c.Token = "open-sesame"
+	n := servertest.Open(t, c)
 	if err := n.Start(t.Context()); !errors.Is(err, fault) {
 		t.Errorf("a component that fails: %v", err)
 	}

@@ -26,24 +26,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start runs a server in memory, as change wants it, until the test ends.
 func start(t *testing.T, change func(*server.Config)) *server.Server {
 	t.Helper()
-	c := server.DefaultConfig()
-	c.Log, c.Listen = server.Memory, "127.0.0.1:0"
+	c := servertest.Config()
 	if change != nil {
 		change(&c)
 	}
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	if err := n.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return servertest.Start(t, c)
 }
 
 // client opens the log of a running node.

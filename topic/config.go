@@ -83,7 +83,7 @@ func buildConfigKeys() []ConfigKey {
 func effectiveKeys() []ConfigKey {
 	const unlimited = math.MaxInt64
 	return []ConfigKey{
-		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1 for always"),
+		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1: without end"),
 		long(RetentionBytes, -1, -1, func(s *settings) *int64 { return &s.retentionBytes }, "bytes that each partition keeps at least, before older batches go; -1 for no limit"),
 		{Name: CleanupPolicy, Type: kmsg.ConfigTypeList, Default: "delete", Doc: "delete, compact, or both", set: setCleanup},
 		number(MaxMessageBytes, 1048588, 0, func(s *settings) *int64 { return &s.maxMessage }, "largest record batch, in bytes, as it is sent"),

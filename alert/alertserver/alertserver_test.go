@@ -1,12 +1,12 @@
 package alertserver_test
 
 import (
-	"context"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/alert/alertserver"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -23,8 +23,8 @@ type running struct {
 
 // config returns the configuration of a server in memory, with alert tables, as do wants it.
 func config(do change) (server.Config, *alertserver.Alerts) {
-	c, a := server.DefaultConfig(), alertserver.New()
-	c.Log, c.Listen, c.Components = server.Memory, "127.0.0.1:0", a.Components()
+	a := alertserver.New()
+	c := servertest.Config(a.Components()...)
 	if do != nil {
 		do(&c, &a.Config)
 	}
@@ -35,16 +35,7 @@ func config(do change) (server.Config, *alertserver.Alerts) {
 func open(t *testing.T, do change) running {
 	t.Helper()
 	c, a := config(do)
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return running{n, a}
+	return running{servertest.Open(t, c), a}
 }
 
 // start opens a server and starts it.

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
@@ -23,22 +24,10 @@ import (
 // startKafkaNode starts a server with a Kafka listener on the log in dir.
 func startKafkaNode(t *testing.T, dir string) (*server.Server, *kafkaserver.Component) {
 	t.Helper()
-	k, c := kafkaserver.New(), server.DefaultConfig()
-	c.Components = []server.Component{k}
-	c.Log, c.Listen, k.Config.Listen = dir, "127.0.0.1:0", "127.0.0.1:0"
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := n.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return n, k
+	k := kafkaserver.New()
+	c := servertest.Config(k)
+	c.Log, k.Config.Listen = dir, "127.0.0.1:0"
+	return servertest.Start(t, c), k
 }
 
 // kafkaTime is how long one operation of a Kafka client may take: a bound for what hangs.

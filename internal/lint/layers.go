@@ -82,7 +82,7 @@ var Layers = []Layer{
 	{
 		Name:    "leases",
 		Dirs:    []string{"lease"},
-		May:     []string{".", "codec", "kv", "internal/backoff", "internal/invariants", "internal/uuid"},
+		May:     []string{".", "codec", "kv", "internal/backoff", "internal/invariants", "internal/uuid", "internal/wake"},
 		Because: "ownership with fencing is a bucket whose entries expire; several duties need it, so it belongs to none of them",
 	},
 	{
@@ -354,10 +354,16 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "test support",
-		Dirs:    []string{"internal/testengines", "internal/crashtest", "internal/servertest"},
+		Dirs:    []string{"internal/testengines", "internal/crashtest"},
 		May:     []string{".", "engine", "enginetest", "wire", "internal"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2", "pgregory.net/rapid", "github.com/google/go-cmp", "go.uber.org/goleak"},
 		Because: "it starts engines for the tests of everything else, views included, so it knows no view",
+	},
+	{
+		Name:    "servers in tests",
+		Dirs:    []string{"internal/servertest"},
+		May:     []string{".", "server", "internal"},
+		Because: "it opens servers for the tests of components, so it knows none of these",
 	},
 	{
 		Name:    "an example",

@@ -1,5 +1,5 @@
-// Package servertest helps to test servers: it makes certificates for this machine, sends
-// requests, and reads the metrics of a server.
+// Package servertest helps to test servers: it opens them in memory, makes certificates for
+// this machine, sends requests, and reads the metrics of a server.
 //
 // A certificate is its own authority, valid for 127.0.0.1, ::1 and localhost for
 // an hour. Nothing here is for use outside of tests. The functions may be called

@@ -20,6 +20,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
@@ -29,19 +30,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open opens a server in memory with a component of this configuration.
 func open(t *testing.T, c clusterserver.Config) (*server.Server, *clusterserver.Component) {
 	t.Helper()
-	a, all := clusterserver.New(), server.DefaultConfig()
+	a := clusterserver.New()
 	a.Config = c
-	all.Log, all.Listen, all.Components = server.Memory, "127.0.0.1:0", []server.Component{a}
-	n, err := server.Open(t.Context(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return n, a
+	return servertest.Open(t, servertest.Config(a)), a
 }
 
 func TestClusterBeyondLoopback(t *testing.T) {

@@ -19,6 +19,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
+// sendNumbers sends the numbers below n, each on a lane of its own.
+func sendNumbers(t *testing.T, p *link.Peer, n uint64) {
+	t.Helper()
+	for i := range n {
+		if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCloseDeliversWhatWasTaken(t *testing.T) {
 	var atA, atB hears
 	b := open(t, plain("b"), &atB)
@@ -27,11 +37,7 @@ func TestCloseDeliversWhatWasTaken(t *testing.T) {
 	a := open(t, o, &atA)
 	p := peer(t, a, "b")
 	const n = 50_000
-	for i := range uint64(n) {
-		if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sendNumbers(t, p, n)
 	if err := a.Close(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +70,7 @@ func TestFarewellAcknowledges(t *testing.T) {
 		a := open(t, o, &atA)
 		p := peer(t, a, "b")
 		const n = 16
-		for i := range uint64(n) {
-			if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		sendNumbers(t, p, n)
 		testkit.Eventually(t, "all messages are handled", func() bool { return atB.count.Load() == n })
 		shut(t, b)
 		testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })

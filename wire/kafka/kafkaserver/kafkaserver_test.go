@@ -42,22 +42,13 @@ type running struct {
 // open opens a server in memory, with a Kafka listener, as change wants it.
 func open(t *testing.T, do change) running {
 	t.Helper()
-	k, c := kafkaserver.New(), server.DefaultConfig()
-	c.Components = []server.Component{k}
-	c.Log, c.Listen, k.Config.Listen = server.Memory, "127.0.0.1:0", "127.0.0.1:0"
+	k := kafkaserver.New()
+	c := servertest.Config(k)
+	k.Config.Listen = "127.0.0.1:0"
 	if do != nil {
 		do(&c, &k.Config)
 	}
-	n, err := server.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return running{n, k}
+	return running{servertest.Open(t, c), k}
 }
 
 // start opens a server and starts it. It runs until the test ends.
