@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ type response struct {
 	Error string
 
 	Sent  map[string]int   // stop: the last number of each sender
-	Acked map[string][]int // stop: the numbers that were answered
+	Acked map[string][]int // acked, stop: the numbers that were answered
 	Seen  map[string][]int // report: the numbers that were counted, in their order
 
 	Downs   map[string][]string // downs: the reasons that each monitor was told
@@ -169,6 +170,8 @@ func (p *program) do(q *request) (response, error) {
 	case "load":
 		p.loads++
 		p.load = startLoad(p, q.Via)
+	case "acked":
+		r.Acked = p.load.answered()
 	case "stop":
 		r.Sent, r.Acked = p.load.stop()
 	case "report":
@@ -333,6 +336,17 @@ func (l *load) note(from string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent[from] = n
+}
+
+// answered returns what was answered so far.
+func (l *load) answered() map[string][]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	acked := make(map[string][]int)
+	for from, ns := range l.acked {
+		acked[from] = slices.Clone(ns)
+	}
+	return acked
 }
 
 func (l *load) stop() (map[string]int, map[string][]int) {
