@@ -70,11 +70,25 @@ const (
 	TestAbsent
 	// TestExists holds if the key has a live value.
 	TestExists
+	// TestNotAfter holds if the newest record that the key was ever given, a value or a
+	// tombstone, has at most the condition's position. Records that were removed since
+	// count: forgotten, purged, truncated, removed and expired ones. A key that was never
+	// written holds for every position, and so does one of a space that does not exist. A
+	// space that was dropped and created anew has none of the records from before.
+	//
+	// It never holds where it should not, but it may fail where it could hold: of a key
+	// whose newest record was removed, an engine may remember a later position. Of those of
+	// which nothing is left in a space with bounded history (see [Policy.TombstoneAge]) it
+	// remembers one position, the newest of them or a later one, which then counts for every
+	// key of the space that is not there. Neither is above [Reader.Head], and both grow only
+	// when something is removed and when a log is opened: after a Conflict, to read again and
+	// to demand the new head succeeds if nothing was written to the key meanwhile.
+	TestNotAfter
 )
 
-var testNames = [...]string{"version", "absent", "exists"}
+var testNames = [...]string{"version", "absent", "exists", "not after"}
 
-// String returns "version", "absent" or "exists".
+// String returns "version", "absent", "exists" or "not after".
 func (t Test) String() string {
 	if int(t) < len(testNames) {
 		return testNames[t]
@@ -86,10 +100,11 @@ func (t Test) String() string {
 // Conflict and writes nothing (law 4). Conditions are tested against the state
 // before the batch, whatever the batch writes itself.
 type Condition struct {
-	Space   string
-	Key     []byte
-	Test    Test
-	Version Version // TestVersion
+	Space    string
+	Key      []byte
+	Test     Test
+	Version  Version  // TestVersion
+	Position Position // TestNotAfter
 }
 
 func (c Condition) want() string {
@@ -100,6 +115,8 @@ func (c Condition) want() string {
 		return "absent"
 	case TestExists:
 		return "exists"
+	case TestNotAfter:
+		return fmt.Sprintf("nothing after position %d", c.Position)
 	}
 	return "unknown test"
 }
@@ -236,6 +253,12 @@ func (b *Batch) IfExists(space string, key []byte) {
 	b.If(Condition{Space: space, Key: key, Test: TestExists})
 }
 
+// IfNotAfter demands that nothing was written to key after position p; see [TestNotAfter].
+// So what was read at p, or what was found not to be there, still is as it was.
+func (b *Batch) IfNotAfter(space string, key []byte, p Position) {
+	b.If(Condition{Space: space, Key: key, Test: TestNotAfter, Position: p})
+}
+
 // If adds a condition.
 func (b *Batch) If(c Condition) { b.conditions = append(b.conditions, c) }
 
@@ -365,7 +388,7 @@ func (b *Batch) Validate(l Limits) error {
 	}
 	for i := range b.conditions {
 		c := &b.conditions[i]
-		if c.Test > TestExists {
+		if c.Test > TestNotAfter {
 			return invalidf("commit", "condition %d has the unknown test %d", i, c.Test)
 		}
 		if c.Test == TestVersion && c.Version == 0 {

@@ -59,8 +59,8 @@
 //
 // All methods of a Log may be called from many goroutines. A Batch belongs to
 // one goroutine. Commit borrows the batch's slices until it returns. Get returns
-// bytes that belong to the caller; the sequences of Scan, Read and Feed lend
-// theirs until the loop body returns (see [Record]).
+// bytes that belong to the caller; the sequences of GetMany, Scan, Read and Feed
+// lend theirs until the loop body returns (see [Record]).
 //
 // # Errors
 //

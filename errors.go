@@ -98,10 +98,12 @@ type Error struct {
 	Outcome Outcome
 
 	// Want and Got explain a Conflict: the condition, and the key's version
-	// (0 if it never existed); GotLive says whether the key held a value.
-	Want    Condition
-	Got     Version
-	GotLive bool
+	// (0 if it never existed); GotLive says whether the key held a value. GotPosition
+	// is that of the key's newest record ever, if Want is a [TestNotAfter].
+	Want        Condition
+	Got         Version
+	GotLive     bool
+	GotPosition Position
 
 	Hint string // what an operator can do, or ""
 	Err  error  // the cause, or nil
@@ -121,7 +123,7 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case e.Kind == KindConflict:
-		fmt.Fprintf(&s, "conflict: want %s, got %s", e.Want.want(), gotString(e.Got, e.GotLive))
+		fmt.Fprintf(&s, "conflict: want %s, got %s", e.Want.want(), e.got())
 	case e.Err != nil && e.Kind == KindCanceled:
 		s.WriteString(canceledText(e.Err))
 	case e.Err != nil && e.Kind == KindInternal:
@@ -140,14 +142,16 @@ func (e *Error) Error() string {
 	return s.String()
 }
 
-func gotString(v Version, live bool) string {
+func (e *Error) got() string {
 	switch {
-	case v == 0:
+	case e.Want.Test == TestNotAfter:
+		return fmt.Sprintf("position %d", e.GotPosition)
+	case e.Got == 0:
 		return "absent"
-	case !live:
-		return fmt.Sprintf("version %d, deleted", v)
+	case !e.GotLive:
+		return fmt.Sprintf("version %d, deleted", e.Got)
 	}
-	return fmt.Sprintf("version %d", v)
+	return fmt.Sprintf("version %d", e.Got)
 }
 
 // Unwrap returns the cause.

@@ -43,6 +43,13 @@ type Reader interface {
 	// the caller.
 	Get(ctx context.Context, space string, key []byte) (Record, error)
 
+	// GetMany yields one record for each of keys, in their order, all as they are at one
+	// moment: what Get returns, or one with Version 0 that has nothing but Space and Key
+	// where Get would say NotFound. A key may be there twice. Bytes are lent until the loop
+	// body returns. No keys yield nothing; an unknown space is NotFound. More than
+	// [MaxGetKeys] keys, or [MaxGetKeyBytes] bytes of keys, are Invalid.
+	GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[Record, error]
+
 	// Scan yields the newest record of each key in r, in key order (bytewise), at one
 	// moment. Bytes are lent until the loop body returns. An unknown space is NotFound.
 	Scan(ctx context.Context, space string, r Range) iter.Seq2[Record, error]
@@ -106,6 +113,30 @@ type Filter struct {
 	After     Position // only records after this position; 0 means from the first
 	Limit     int      // at most this many records; 0 means no limit
 	Follow    bool     // then wait for new records
+}
+
+// ValidateKeys returns an Invalid error for keys that [Reader.GetMany] refuses.
+func ValidateKeys(keys [][]byte) error {
+	if len(keys) > MaxGetKeys {
+		return manyInvalid("%d keys: the limit is %d", len(keys), MaxGetKeys)
+	}
+	size := 0
+	for i, key := range keys {
+		if err := ValidateKey(key); err != nil {
+			return manyInvalid("key %d: %w", i, err)
+		}
+		size += len(key)
+	}
+	if size > MaxGetKeyBytes {
+		return manyInvalid("the keys hold %d bytes: the limit is %d", size, MaxGetKeyBytes)
+	}
+	return nil
+}
+
+func manyInvalid(format string, args ...any) *Error {
+	e := readInvalid("get many", format, args...)
+	e.Hint = "get them in several calls, each of its own moment, or all from one snapshot"
+	return e
 }
 
 // Validate returns an Invalid error for what cannot be scanned.

@@ -80,8 +80,8 @@ func (t Tombstone) String() string {
 // Record is one write to a key.
 //
 // Ownership: [Reader.Get] returns a record whose bytes belong to the caller.
-// The sequences of Scan, Read and Feed lend theirs: Key, Value and the header
-// values may be overwritten as soon as the loop body returns. Call [Record.Clone]
+// The sequences of GetMany, Scan, Read and Feed lend theirs: Key, Value and the
+// header values may be overwritten as soon as the loop body returns. Call [Record.Clone]
 // to keep one.
 type Record struct {
 	Space     string

@@ -17,6 +17,8 @@ const (
 	MaxBatchID        = 256     // bytes in a batch's ID
 	MaxHistory        = 1 << 16 // largest bounded [Policy.History]
 	MaxPolicyMetadata = 16 << 10
+	MaxGetKeys        = 10_000  // keys of one [Reader.GetMany]
+	MaxGetKeyBytes    = 1 << 20 // bytes in all keys of one [Reader.GetMany]
 )
 
 // Limits that an engine may lower or raise by its options; these are the defaults.

@@ -51,7 +51,7 @@ func impossibleBatches(e *env) {
 		"truncate at 0":      func(b *mainstem.Batch) { b.Truncate("s", []byte("live"), 0) },
 		"rewrite of 0":       func(b *mainstem.Batch) { b.Rewrite("s", []byte("live"), 0, nil, nil) },
 		"remove of 0":        func(b *mainstem.Batch) { b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: "s", Key: []byte("live")}) },
-		"unknown test":       func(b *mainstem.Batch) { b.If(mainstem.Condition{Space: "s", Key: k, Test: mainstem.TestExists + 1}) },
+		"unknown test":       func(b *mainstem.Batch) { b.If(mainstem.Condition{Space: "s", Key: k, Test: mainstem.TestNotAfter + 1}) },
 		"condition on 0":     func(b *mainstem.Batch) { b.IfVersion("s", k, 0) },
 		"condition no key":   func(b *mainstem.Batch) { b.IfAbsent("s", nil) },
 		"condition no space": func(b *mainstem.Batch) { b.IfAbsent("", k) },
@@ -316,6 +316,7 @@ func closedLog(e *env) {
 		"head":  func() error { _, err := e.log.Head(e.ctx); return err },
 		"space": func() error { _, err := e.log.Space(e.ctx, "s"); return err },
 		"scan":  func() error { _, err := collect(e.log.Scan(e.ctx, "s", mainstem.Range{})); return err },
+		"many":  func() error { _, err := collect(e.log.GetMany(e.ctx, "s", manyKeys("live"))); return err },
 		"read": func() error {
 			_, err := collect(e.log.Read(e.ctx, "s", []byte("live"), mainstem.Versions{}))
 			return err
@@ -350,6 +351,7 @@ func errorsOfReads(e *env) {
 	for doing, err := range map[string]error{
 		"get without a key":   second(e.log.Get(e.ctx, "s", nil)),
 		"get of a huge key":   second(e.log.Get(e.ctx, "s", make([]byte, mainstem.MaxKey+1))),
+		"get many, one empty": second(collect(e.log.GetMany(e.ctx, "s", [][]byte{[]byte("k"), {}}))),
 		"read without a key":  second(collect(e.log.Read(e.ctx, "s", nil, mainstem.Versions{}))),
 		"read both ways":      second(collect(e.log.Read(e.ctx, "s", []byte("k"), mainstem.Versions{Follow: true, Reverse: true}))),
 		"read a negative few": second(collect(e.log.Read(e.ctx, "s", []byte("k"), mainstem.Versions{Limit: -1}))),

@@ -45,8 +45,8 @@ func (c testCase) title() string { return c.law.folder() + "/" + c.name }
 func allCases() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
-		opCases, getCases, scanCases, readCases, feedCases, spaceCases, policyCases, expiryCases, clockCases, snapshotCases, refusalCases,
-		atomicCases, orderedCases, durableCases, conditionalCases, honestCases, idempotentCases, exactCases, liveCases, historyCases,
+		opCases, getCases, manyCases, scanCases, readCases, feedCases, spaceCases, policyCases, expiryCases, clockCases, snapshotCases, refusalCases,
+		atomicCases, orderedCases, durableCases, conditionalCases, notAfterCases, honestCases, idempotentCases, exactCases, liveCases, historyCases,
 	} {
 		all = append(all, group...)
 	}

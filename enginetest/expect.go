@@ -292,7 +292,7 @@ func describe(b *mainstem.Batch) string {
 		out = append(out, fmt.Sprintf("ensure %.40q", en.Space))
 	}
 	for _, c := range b.Conditions() {
-		out = append(out, fmt.Sprintf("if %.40s/%.40q test %d version %d", c.Space, c.Key, c.Test, c.Version))
+		out = append(out, fmt.Sprintf("if %.40s/%.40q %s, version %d, position %d", c.Space, c.Key, c.Test, c.Version, c.Position))
 	}
 	for _, w := range b.Writes() {
 		text := fmt.Sprintf("%s %.40s/%.40q", w.Op, w.Space, w.Key)

@@ -1,10 +1,12 @@
 package enginetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ type mutant struct {
 	hide    func(how string, r mainstem.Record) bool // of scan, read and feed
 	follows func(ctx context.Context, f *mainstem.Filter) context.Context
 	scans   func(r *mainstem.Range)
+	many    func(ctx context.Context, space string, keys [][]byte) sequence
 	drop    func(ctx context.Context, name string) error
 	info    func(in *mainstem.SpaceInfo)
 	head    func()
@@ -69,6 +72,13 @@ func (m *mutant) Get(ctx context.Context, space string, key []byte) (mainstem.Re
 		r = m.change(r)
 	}
 	return r, err
+}
+
+func (m *mutant) GetMany(ctx context.Context, space string, keys [][]byte) sequence {
+	if m.many != nil {
+		return m.many(ctx, space, keys)
+	}
+	return m.pass("get many", m.Log.GetMany(ctx, space, keys))
 }
 
 func (m *mutant) Scan(ctx context.Context, space string, r mainstem.Range) sequence {
@@ -157,6 +167,18 @@ func without(b *mainstem.Batch, strip func(w *mainstem.Write), conditions, id bo
 		for _, c := range b.Conditions() {
 			out.If(c)
 		}
+	}
+	return out
+}
+
+// changed returns b with its conditions on positions changed.
+func changed(b *mainstem.Batch, change func(c *mainstem.Condition)) *mainstem.Batch {
+	out := without(b, nil, false, true)
+	for _, c := range b.Conditions() {
+		if c.Test == mainstem.TestNotAfter {
+			change(&c)
+		}
+		out.If(c)
 	}
 	return out
 }
@@ -269,6 +291,37 @@ var mutants = []struct {
 				c.If(cond)
 			}
 			return l.Commit(ctx, c)
+		}}
+	}},
+	{name: "forgets the positions of what was removed", law: Conditional, lines: 5, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			return l.Commit(ctx, changed(b, func(c *mainstem.Condition) {
+				at := mainstem.Range{Start: c.Key, End: append(slices.Clone(c.Key), 0), Tombstones: true}
+				if held, _ := collect(l.Scan(ctx, c.Space, at)); len(held) == 0 {
+					c.Position = math.MaxUint64
+				}
+			}))
+		}}
+	}},
+	{name: "takes one position too many", law: Conditional, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			return l.Commit(ctx, changed(b, func(c *mainstem.Condition) { c.Position++ }))
+		}}
+	}},
+	{name: "takes one position too few", law: Conditional, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			return l.Commit(ctx, changed(b, func(c *mainstem.Condition) { c.Position = max(c.Position, 1) - 1 }))
+		}}
+	}},
+	{name: "takes the newest position of the space for that of a key", law: Conditional, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			for _, c := range b.Conditions() {
+				if in, err := l.Space(ctx, c.Space); err == nil && c.Test == mainstem.TestNotAfter && in.Last > c.Position {
+					return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: c.Key,
+						Outcome: mainstem.NotWritten, Want: c, GotPosition: in.Last}
+				}
+			}
+			return l.Commit(ctx, b)
 		}}
 	}},
 	{name: "tests conditions, then commits", law: Conditional, spoil: func(l *model.Log) *mutant {
@@ -443,6 +496,53 @@ var mutants = []struct {
 				}
 			}
 			return l.DropSpace(ctx, name)
+		}}
+	}},
+	{name: "gets many one by one", law: Atomic, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, many: func(ctx context.Context, space string, keys [][]byte) sequence {
+			return func(yield func(mainstem.Record, error) bool) {
+				for i := range keys {
+					if err := mainstem.ValidateKeys(keys); err != nil {
+						yield(mainstem.Record{}, err)
+						return
+					}
+					for r, err := range l.GetMany(ctx, space, keys[i:i+1]) {
+						if !yield(r, err) || err != nil {
+							return
+						}
+					}
+				}
+			}
+		}}
+	}},
+	{name: "gets many without what is missing", law: Contract, lines: 2, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, hide: func(how string, r mainstem.Record) bool { return how == "get many" && r.Version == 0 }}
+	}},
+	{name: "gets many in the order of the keys", law: Contract, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, many: func(ctx context.Context, space string, keys [][]byte) sequence {
+			return l.GetMany(ctx, space, slices.SortedFunc(slices.Values(keys), bytes.Compare))
+		}}
+	}},
+	{name: "gets many with tombstones", law: Contract, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, many: func(ctx context.Context, space string, keys [][]byte) sequence {
+			return func(yield func(mainstem.Record, error) bool) {
+				for r, err := range l.GetMany(ctx, space, keys) {
+					if err == nil && r.Version == 0 {
+						at := mainstem.Range{Start: r.Key, End: append(slices.Clone(r.Key), 0), Tombstones: true}
+						for ended := range l.Scan(ctx, space, at) {
+							r = ended
+						}
+					}
+					if !yield(r, err) {
+						return
+					}
+				}
+			}
+		}}
+	}},
+	{name: "gets a key of many only once", law: Contract, lines: 4, spoil: func(l *model.Log) *mutant {
+		return &mutant{Log: l, many: func(ctx context.Context, space string, keys [][]byte) sequence {
+			return l.GetMany(ctx, space, slices.CompactFunc(slices.Clone(keys), bytes.Equal))
 		}}
 	}},
 	{name: "scans one too few backwards", law: Contract, lines: 6, spoil: func(l *model.Log) *mutant {

@@ -48,7 +48,7 @@ func (s commitStep) String() string {
 		parts = append(parts, "ensure "+universe[i].name)
 	}
 	for _, c := range s.conditions {
-		test := [...]string{fmt.Sprintf("has newest version%+d", c.delta), "is absent", "exists"}[c.test]
+		test := [...]string{fmt.Sprintf("has newest version%+d", c.delta), "is absent", "exists", fmt.Sprintf("was not written after its position (negative: one before) %d", c.delta)}[c.test]
 		parts = append(parts, fmt.Sprintf("if %s/%q %s", universe[c.space].name, keys[c.key], test))
 	}
 	for _, w := range s.writes {
@@ -116,8 +116,13 @@ func (s commitStep) smaller() []step {
 	return out
 }
 
-// batch makes the batch that the step means at this moment.
-func (s commitStep) batch(m *machine) *mainstem.Batch {
+// batches makes the batches that the step means at this moment, one for the engine and one
+// for the model: positions differ.
+func (s commitStep) batches(m *machine) (*mainstem.Batch, *mainstem.Batch) {
+	return s.batch(m, false), s.batch(m, true)
+}
+
+func (s commitStep) batch(m *machine, ofModel bool) *mainstem.Batch {
 	b := mainstem.NewBatch()
 	if s.id != 0 {
 		b.ID = fmt.Sprint("batch ", s.id, " ", m.era)
@@ -134,12 +139,43 @@ func (s commitStep) batch(m *machine) *mainstem.Batch {
 				cond.Test, cond.Version = mainstem.TestAbsent, 0 // what version it remembers is the engine's business
 			}
 		}
+		if c.test == mainstem.TestNotAfter {
+			inEngine, inModel := m.notAfter(c)
+			if cond.Position = inEngine; ofModel {
+				cond.Position = inModel
+			}
+		}
 		b.If(cond)
 	}
 	for _, w := range s.writes {
 		b.Add(w.write(m))
 	}
 	return b
+}
+
+// notAfter returns the position for a condition that holds, or with a negative delta fails,
+// if the key was ever written. What later position an engine may remember of a record that
+// was removed is its business: then it is the head, or one before the record's own.
+func (m *machine) notAfter(c plannedCondition) (inEngine, inModel mainstem.Position) {
+	u := universe[c.space]
+	last, held := m.model.Written(u.name, key(c.key))
+	if c.delta < 0 {
+		for p := range m.at {
+			if p < last {
+				inModel = max(inModel, p)
+			}
+		}
+		return m.at[inModel], inModel
+	}
+	if p, known := m.at[last]; known && held {
+		return p, last
+	}
+	if last == 0 && u.policy.History == 0 {
+		return 0, 0
+	}
+	inEngine, _ = m.env.log.Head(m.ctx)
+	inModel, _ = m.model.Head(m.ctx)
+	return inEngine, inModel
 }
 
 func (w plannedWrite) write(m *machine) mainstem.Write {
@@ -165,12 +201,12 @@ func (w plannedWrite) write(m *machine) mainstem.Write {
 }
 
 func (s commitStep) run(m *machine) error {
-	b := s.batch(m)
+	b, ofModel := s.batches(m)
 	r, err := m.env.log.Commit(m.ctx, b)
 	if err == nil && !r.Duplicate {
 		m.follow(b, r)
 	}
-	want, wantErr := m.model.Commit(m.ctx, b)
+	want, wantErr := m.model.Commit(m.ctx, ofModel)
 	if err != nil && wantErr != nil {
 		return m.sameFailure(b, err, wantErr)
 	}
@@ -200,6 +236,12 @@ func (m *machine) sameFailure(b *mainstem.Batch, err, want error) error {
 	var failure *mainstem.Error
 	if !errors.As(err, &failure) || failure.Outcome != mainstem.NotWritten {
 		return fmt.Errorf("failed with %w, which does not say that nothing was written", err)
+	}
+	if w := failure.Want; failure.Kind == mainstem.KindConflict && w.Test == mainstem.TestNotAfter {
+		last, held := m.model.Written(w.Space, w.Key)
+		if p, known := m.at[last]; known && held && failure.GotPosition != p {
+			return fmt.Errorf("failed with %w, but the newest record has position %d", err, p)
+		}
 	}
 	faults := []mainstem.Kind{mainstem.KindConflict, mainstem.KindNotFound, mainstem.KindInvalid}
 	if m.mayFail(b) < 2 || !slices.Contains(faults, failure.Kind) {

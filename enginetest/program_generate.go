@@ -16,6 +16,8 @@ type generator struct {
 	set  bool // the clock may be set
 	age  bool // records may get old
 	ops  []mainstem.Op
+
+	removed [][2]int // spaces and keys of which the program removes records
 }
 
 // generate returns a program.
@@ -68,8 +70,10 @@ func (g *generator) step() step {
 	switch n := g.IntN(100); {
 	case n < 50:
 		return g.commit()
-	case n < 55:
+	case n < 54:
 		return getStep{g.space(), g.key()}
+	case n < 57:
+		return g.many()
 	case n < 65:
 		return g.scan()
 	case n < 73:
@@ -139,6 +143,14 @@ func (g *generator) bound() []byte {
 	return key(g.key())
 }
 
+func (g *generator) many() step {
+	s := manyStep{space: g.space()}
+	for g.chance(80) || len(s.keys) == 0 {
+		s.keys = append(s.keys, g.IntN(len(keys)))
+	}
+	return s
+}
+
 func (g *generator) scan() step {
 	return scanStep{g.space(), mainstem.Range{
 		Prefix: g.bound(), Start: g.bound(), End: g.bound(), Reverse: g.chance(50), Limit: g.few(), KeysOnly: g.chance(20), Tombstones: g.chance(40),
@@ -169,7 +181,15 @@ func (g *generator) commit() step {
 		if g.chance(30) {
 			delta = g.IntN(5) - 2
 		}
-		s.conditions = append(s.conditions, plannedCondition{g.space(), g.key(), mainstem.Test(g.IntN(3)), delta})
+		c := plannedCondition{g.space(), g.key(), min(mainstem.Test(g.IntN(6)), mainstem.TestNotAfter), delta}
+		if c.test == mainstem.TestNotAfter {
+			c.delta = -g.IntN(2)
+			if n := len(g.removed); n > 0 && g.chance(70) {
+				at := g.removed[n-1-min(g.IntN(n), g.IntN(n))]
+				c.space, c.key = at[0], at[1]
+			}
+		}
+		s.conditions = append(s.conditions, c)
 	}
 	forgotten := map[[2]int]bool{} // what version such a key gets next in the same batch is not said
 	for g.chance(70) || len(s.writes) == 0 {
@@ -179,6 +199,9 @@ func (g *generator) commit() step {
 			continue
 		}
 		forgotten[at] = w.op == mainstem.OpForget
+		if w.op == mainstem.OpForget || w.op == mainstem.OpTruncate || w.op == mainstem.OpRemove {
+			g.removed = append(g.removed, at)
+		}
 		s.writes = append(s.writes, w)
 	}
 	return s

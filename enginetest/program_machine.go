@@ -137,6 +137,9 @@ func (m *machine) sameRecords(got []mainstem.Record, err error, want []mainstem.
 	}
 	for i, w := range want {
 		g := got[i]
+		if w.Version == 0 {
+			continue // GetMany found nothing
+		}
 		if m.env.f.Clock != nil && !g.Time.Equal(w.Time) {
 			return fmt.Errorf("%s is of %v, want %v", brief(g), g.Time, w.Time)
 		}

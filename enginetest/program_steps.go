@@ -46,6 +46,35 @@ func (s getStep) run(m *machine) error {
 	return m.sameRecords([]mainstem.Record{got}, err, []mainstem.Record{want}, wantErr, 0)
 }
 
+// manyStep gets several keys at once.
+type manyStep struct {
+	space int
+	keys  []int
+}
+
+func (s manyStep) String() string {
+	names := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		names[i] = keys[k]
+	}
+	return fmt.Sprintf("get many %s %q", universe[s.space].name, names)
+}
+func (s manyStep) smaller() (out []step) {
+	for i := range s.keys {
+		out = append(out, manyStep{s.space, slices.Delete(slices.Clone(s.keys), i, i+1)})
+	}
+	return out
+}
+func (s manyStep) run(m *machine) error {
+	space, names := universe[s.space].name, make([][]byte, len(s.keys))
+	for i, k := range s.keys {
+		names[i] = key(k)
+	}
+	got, err := collect(m.env.log.GetMany(m.ctx, space, names))
+	want, wantErr := collect(m.model.GetMany(m.ctx, space, names))
+	return m.sameRecords(got, err, want, wantErr, 0)
+}
+
 // scanStep scans a space.
 type scanStep struct {
 	space int

@@ -187,6 +187,17 @@ func TestSeveralStreamsInOneBatch(t *testing.T) {
 			t.Fatalf("explained again, %v reads %v", err, again)
 		}
 
+		// A condition of the caller's own on the position of a stream is not one that the store explains.
+		b.Reset()
+		s.AppendTo(b, "order-3", event.NoStream, some("A", 1))
+		b.IfNotAfter(s.Space(), []byte("order-1"), 0)
+		_, err = log.Commit(t.Context(), b)
+		var plain *mainstem.Error
+		if errors.As(err, &conflict) || !errors.As(err, &plain) || plain.Want.Test != mainstem.TestNotAfter || plain.GotPosition == 0 {
+			t.Fatalf("a condition on a position: %v", err)
+		}
+		conflict = nil
+
 		// The log's Commit returns a Conflict for StreamExists too; the writes at once return NotFound.
 		b.Reset()
 		s.AppendTo(b, "order-3", event.StreamExists, some("A", 1))

@@ -111,8 +111,11 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 }
 
 // ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError] or a
-// [*SealedError].
+// [*SealedError]. A condition on a position is not one of the store's own: nil.
 func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
+	if e.Want.Test == mainstem.TestNotAfter {
+		return nil
+	}
 	stream := string(e.Key)
 	switch e.Space {
 	case s.spaces.seals:

@@ -15,7 +15,7 @@ import (
 type between struct {
 	mainstem.Log // and nothing else: no snapshots
 
-	head, get, alter, scan, caughtUp, read func()
+	head, alter, scan, caughtUp, read func()
 }
 
 func once(f *func()) {
@@ -28,11 +28,6 @@ func once(f *func()) {
 func (l *between) Head(ctx context.Context) (mainstem.Position, error) {
 	defer once(&l.head)
 	return l.Log.Head(ctx)
-}
-
-func (l *between) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
-	defer once(&l.get)
-	return l.Log.Get(ctx, space, key)
 }
 
 func (l *between) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
@@ -137,33 +132,6 @@ func TestWatchOutlivesItsTable(t *testing.T) {
 		w.want("k update 2")
 		put(t, b, "k", "3")
 		w.want("k create 3")
-	})
-}
-
-func TestGetManyWithoutSnapshotsTriesAgain(t *testing.T) {
-	each(t, func(t *testing.T, log mainstem.Log) {
-		for name, change := range map[string]func(b *kv.Bucket[string]){
-			"updated": func(b *kv.Bucket[string]) { put(t, b, "a", "2") },
-			"deleted": func(b *kv.Bucket[string]) { check(t, b.Delete(t.Context(), "a")) },
-			"created": func(b *kv.Bucket[string]) { put(t, b, "new", "2") },
-		} {
-			l := &between{Log: log}
-			b := open[string](t, l, name, nil)
-			put(t, b, "a", "1")
-			put(t, b, "b", "1")
-			order := []string{"a", "b"}
-			if name == "created" {
-				order = []string{"new", "b"}
-			}
-			l.get = func() { // after the first key was read
-				change(b)
-				put(t, b, "b", "2")
-			}
-			got := must[[]kv.Entry[string]](t)(b.GetMany(t.Context(), order...))
-			if want := must[[]kv.Entry[string]](t)(b.GetMany(t.Context(), order...)); got[0].Revision != want[0].Revision || got[1].Revision != want[1].Revision {
-				t.Errorf("%s: two moments: %+v, now it is %+v", name, got, want)
-			}
-		}
 	})
 }
 

@@ -16,75 +16,48 @@ type Pair[T any] struct {
 
 // GetMany returns the entries of keys, in their order, as they are at one
 // moment. A key without a value has an entry with nothing but its Key; see
-// [Entry.Live]. A value that the codec cannot read is Corrupt.
+// [Entry.Live]. A value that the codec cannot read is Corrupt. More than
+// [mainstem.MaxGetKeys] keys, or [mainstem.MaxGetKeyBytes] bytes of keys, are Invalid.
 func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]Entry[T], error) {
-	for _, key := range keys {
+	if len(keys) == 1 {
+		return b.getOne(ctx, keys[0])
+	}
+	names := make([][]byte, len(keys))
+	entries := make([]Entry[T], len(keys))
+	for i, key := range keys {
 		if err := validateKey("get", b.space, key); err != nil {
 			return nil, err
 		}
+		names[i], entries[i].Key = []byte(key), key
 	}
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	if len(keys) > 1 {
-		if s, ok := b.log.(mainstem.Snapshotter); ok {
-			snap, err := s.Snapshot(ctx)
-			if err == nil {
-				defer snap.Close()
-				return b.getEach(ctx, snap, keys)
-			}
-			if !errors.Is(err, mainstem.ErrUnsupported) {
-				return nil, err
-			}
-		}
-	}
-	for {
-		entries, err := b.getEach(ctx, b.log, keys)
-		if err != nil || len(keys) == 1 {
-			return entries, err
-		}
-		if ok, err := b.unchanged(ctx, entries); ok || err != nil {
-			return entries, err
-		}
-	}
-}
-
-func (b *Bucket[T]) getEach(ctx context.Context, from mainstem.Reader, keys []string) ([]Entry[T], error) {
-	entries := make([]Entry[T], len(keys))
-	for i, key := range keys {
-		r, err := from.Get(ctx, b.space, []byte(key))
+	i := 0
+	for r, err := range b.log.GetMany(ctx, b.space, names) {
 		if errors.Is(err, mainstem.ErrNotFound) {
-			entries[i].Key = key
-			continue
+			return entries, nil // there is no such table
 		}
 		if err != nil {
 			return nil, err
 		}
-		if entries[i], err = b.entry("get", key, &r, opOf(&r), owned); err != nil {
-			return nil, err
+		if r.Version != 0 {
+			if entries[i], err = b.entry("get", keys[i], &r, opOf(&r), lent); err != nil {
+				return nil, err
+			}
 		}
+		i++
 	}
 	return entries, nil
 }
 
-// unchanged reports whether all entries are still as they were read, by a batch
-// of conditions and no writes. It serves engines without snapshots.
-func (b *Bucket[T]) unchanged(ctx context.Context, entries []Entry[T]) (bool, error) {
-	batch := mainstem.NewBatch()
-	for i := range entries {
-		key := []byte(entries[i].Key)
-		if entries[i].Live() {
-			batch.IfVersion(b.space, key, entries[i].Revision)
-			batch.IfExists(b.space, key)
-		} else {
-			batch.IfAbsent(b.space, key)
-		}
+// getOne is GetMany of one key: for that, a lookup is faster.
+func (b *Bucket[T]) getOne(ctx context.Context, key string) ([]Entry[T], error) {
+	e, err := b.Get(ctx, key)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return []Entry[T]{{Key: key}}, nil
 	}
-	_, err := b.log.Commit(ctx, batch)
-	if errors.Is(err, mainstem.ErrConflict) {
-		return false, nil
+	if err != nil {
+		return nil, err
 	}
-	return err == nil, err
+	return []Entry[T]{e}, nil
 }
 
 // PutMany writes all pairs in one atomic batch and returns their revisions in

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
-	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -236,38 +235,32 @@ func TestModify(t *testing.T) {
 }
 
 func TestGetMany(t *testing.T) {
-	each(t, func(t *testing.T, log mainstem.Log) { testGetMany(t, log) })
-	t.Run("without snapshots", func(t *testing.T) { testGetMany(t, noSnapshots{modelLog(t)}) })
-}
-
-// noSnapshots hides what a log offers beyond the contract.
-type noSnapshots struct{ mainstem.Log }
-
-func testGetMany(t *testing.T, log mainstem.Log) {
-	ctx := t.Context()
-	b := open[string](t, log, "t", nil)
-	put(t, b, "a", "1")
-	put(t, b, "c", "3")
-	put(t, b, "d", "4")
-	check(t, b.Delete(ctx, "d"))
-	got := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "c", "b", "a", "d", "a"))
-	var values []string
-	for _, e := range got {
-		values = append(values, fmt.Sprintf("%s=%s@%d %v", e.Key, e.Value, e.Revision, e.Live()))
-	}
-	if want := []string{"c=3@1 true", "b=@0 false", "a=1@1 true", "d=@0 false", "a=1@1 true"}; !slices.Equal(values, want) {
-		t.Fatalf("GetMany gives %q, want %q", values, want)
-	}
-	if got := must[[]kv.Entry[string]](t)(b.GetMany(ctx)); len(got) != 0 {
-		t.Fatalf("GetMany of no keys gives %v", got)
-	}
-	if got := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "a")); len(got) != 1 || got[0].Value != "1" {
-		t.Fatalf("GetMany of one key gives %v", got)
-	}
+	each(t, func(t *testing.T, log mainstem.Log) {
+		ctx := t.Context()
+		b := open[string](t, log, "t", nil)
+		put(t, b, "a", "1")
+		put(t, b, "c", "3")
+		put(t, b, "d", "4")
+		check(t, b.Delete(ctx, "d"))
+		got := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "c", "b", "a", "d", "a"))
+		var values []string
+		for _, e := range got {
+			values = append(values, fmt.Sprintf("%s=%s@%d %v", e.Key, e.Value, e.Revision, e.Live()))
+		}
+		if want := []string{"c=3@1 true", "b=@0 false", "a=1@1 true", "d=@0 false", "a=1@1 true"}; !slices.Equal(values, want) {
+			t.Fatalf("GetMany gives %q, want %q", values, want)
+		}
+		if got := must[[]kv.Entry[string]](t)(b.GetMany(ctx)); len(got) != 0 {
+			t.Fatalf("GetMany of no keys gives %v", got)
+		}
+		if got := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "a")); len(got) != 1 || got[0].Value != "1" {
+			t.Fatalf("GetMany of one key gives %v", got)
+		}
+	})
 }
 
 func TestGetManyShowsOneMoment(t *testing.T) {
-	body := func(t *testing.T, log mainstem.Log) {
+	each(t, func(t *testing.T, log mainstem.Log) {
 		b := open[int](t, log, "t", nil)
 		keys := []string{"a", "b", "c", "d"}
 		ctx, stop := context.WithCancel(t.Context())
@@ -298,9 +291,7 @@ func TestGetManyShowsOneMoment(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-	}
-	each(t, body)
-	t.Run("without snapshots", func(t *testing.T) { body(t, noSnapshots{testengines.Memory(t)}) })
+	})
 }
 
 func TestPutMany(t *testing.T) {

@@ -70,7 +70,7 @@ var (
 	clockJumpsFigure   = total("mainstem_clock_jumps_total", "Jumps of the clock forward by more than a minute since the log was opened.")
 	clockSetBackFigure = total("mainstem_clock_set_backs_total", "How often the clock was found behind what was written since the log was opened.")
 
-	groupsFigure = total("mainstem_commit_groups_total", "Writes of the write-ahead log since the log was opened; each serves one or more commits.")
+	groupsFigure = total("mainstem_commit_groups_total", "Writes of the journal since the log was opened; each serves one or more commits.")
 )
 
 // Describe implements prometheus.Collector. It names one figure that is always

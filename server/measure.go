@@ -79,6 +79,10 @@ func (l *measured) Get(ctx context.Context, space string, key []byte) (mainstem.
 	return r, err
 }
 
+func (l *measured) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
+	return l.counted("get many", l.Log.GetMany(ctx, space, keys))
+}
+
 func (l *measured) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
 	return l.counted("scan", l.Log.Scan(ctx, space, r))
 }
@@ -102,7 +106,7 @@ func (l *measured) counted(method string, seq iter.Seq2[mainstem.Record, error])
 		for r, err := range seq {
 			if err != nil {
 				failed = err
-			} else {
+			} else if r.Version != 0 { // one of version 0 stands for what is not there
 				n++
 			}
 			if !yield(r, err) {

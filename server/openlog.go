@@ -41,8 +41,11 @@ type LogOptions struct {
 	SweepEvery time.Duration
 	// MustExist makes opening fail with NotFound instead of creating a new log:
 	// right for programs that only read. They may open a directory that cannot be written,
-	// where everything else is refused: see [pebblelog.Options.ReadOnly].
+	// where everything else is refused, and a directory of an older format, which is
+	// refused if it is to be written: see [pebblelog.Options.ReadOnly].
 	MustExist bool
+	// Upgrade raises the format of an older directory: see [pebblelog.Options.Upgrade].
+	Upgrade bool
 
 	// Servers.
 	Token    string // bearer token
@@ -110,15 +113,17 @@ func (o *LogOptions) pebble() *pebblelog.Options {
 	return &pebblelog.Options{
 		Durability: o.Durability, Limits: o.Limits, CacheBytes: o.CacheBytes, MemTableBytes: int(o.MemTable),
 		MinFree: o.MinFree, BatchIDAge: o.BatchIDAge, SweepEvery: o.SweepEvery,
-		MustExist: o.MustExist, Logger: o.Logger,
+		MustExist: o.MustExist, Upgrade: o.Upgrade, Logger: o.Logger,
 	}
 }
 
-// openDirectory opens a directory. Who only reads may read one that cannot be written.
+// openDirectory opens a directory. Who only reads may read one that cannot be written, or
+// would have to be upgraded first.
 func openDirectory(dir string, o *LogOptions) (mainstem.Log, error) {
 	p := o.pebble()
 	log, err := pebblelog.Open(dir, p)
-	if o.MustExist && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+	readable := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || mainstem.KindOf(err) == mainstem.KindInvalid
+	if o.MustExist && readable {
 		p.ReadOnly = true
 		log, err = pebblelog.Open(dir, p)
 	}

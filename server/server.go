@@ -72,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	}
 	n.engine, err = OpenLog(ctx, c.Log, &LogOptions{
 		Durability: c.Durability, Limits: c.limits(), CacheBytes: c.CacheBytes, MemTable: c.MemTable,
-		MinFree: c.MinFree, BatchIDAge: c.BatchIDAge, SweepEvery: c.SweepEvery, Logger: n.logger,
+		MinFree: c.MinFree, BatchIDAge: c.BatchIDAge, SweepEvery: c.SweepEvery, Upgrade: true, Logger: n.logger,
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,9 @@ import (
 // the newest of the stream. It returns the spaces in which records appeared.
 func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	s.units[u.seq] = u
+	if u.seq > s.seq+1 {
+		s.unseen = max(s.unseen, f.head)
+	}
 	s.seq = u.seq + uint64(u.parts) - 1
 	if f.head > s.head {
 		s.observe(f)
@@ -39,6 +42,9 @@ func (s *state) applyFact(ft *fact, f *frame, u *unit) *space {
 			k := sp.keyOf(ft.key)
 			if ft.erase {
 				s.erase(k, ft.floor)
+			}
+			if ft.head > k.top {
+				k.written(ft.head, f.head)
 			}
 			s.tell(k, u, ft.head, ft.floor)
 			u.tells = append(u.tells, k)
@@ -73,6 +79,7 @@ func (s *state) applyRecord(ft *fact, f *frame, u *unit) *space {
 	k.phys++
 	sp.phys++
 	u.holds = append(u.holds, k)
+	k.written(r.version, r.pos)
 	if ft.kind == factRestated {
 		s.clock.restated(r)
 		if old := k.at(r.version); old != nil && ft.erase {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -94,7 +95,7 @@ const (
 // body is nil if its message is gone.
 func (l *Log) bodies(ctx context.Context, records []*record) ([]*format.Body, error) {
 	payloads := make(map[uint64][]byte, len(records))
-	var missing []uint64 // ascending, mostly
+	var missing []uint64
 	for _, r := range records {
 		if _, ok := payloads[r.seq]; ok {
 			continue
@@ -106,6 +107,7 @@ func (l *Log) bodies(ctx context.Context, records []*record) ([]*format.Body, er
 		}
 	}
 	if len(missing) > 0 {
+		slices.Sort(missing) // neighbours come with one request
 		if err := l.fetch(ctx, missing, payloads); err != nil {
 			return nil, err
 		}

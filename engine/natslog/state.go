@@ -20,6 +20,9 @@ type state struct {
 	time   int64  // of the newest record, unix nanoseconds
 	clock  clockState
 	nextID uint32 // of the next space
+	// unseen is a position: what this process has not seen, because it had left the stream
+	// before, was not written after it.
+	unseen uint64
 
 	spaces map[string]*space
 	byID   map[uint32]*space // also dropped ones of which records lie in the stream
@@ -44,6 +47,7 @@ type space struct {
 	updated int64
 	last    uint64 // newest position
 	floor   uint64 // new keys begin above this version
+	traces  uint64 // no key that this process has forgotten was written after this position
 	dropped bool
 
 	keys  map[string]*key
@@ -65,6 +69,8 @@ type key struct {
 	space  *space
 	name   string
 	head   uint64    // newest version ever given
+	pos    uint64    // of the newest record ever; a later one if that had left the stream before it was seen
+	top    uint64    // version of the record that pos is of
 	floor  uint64    // records below it are dead
 	recs   []*record // those held, by version
 	phys   int       // records that lie in the stream, dead or alive
@@ -178,6 +184,13 @@ func (sp *space) keyOf(name []byte) *key {
 		sp.index.insert(k)
 	}
 	return k
+}
+
+// written notes that the record of k at a version has position pos, or at most pos.
+func (k *key) written(version, pos uint64) {
+	if version >= k.top {
+		k.top, k.pos = version, pos
+	}
 }
 
 // tell notes that u holds the newest fact about k.

@@ -249,6 +249,7 @@ func (l *Log) forgetKeys(ctx context.Context) error {
 	}
 	for _, k := range idle {
 		if k.idle() && k.space.floor >= k.head && k.space.keys[k.name] == k {
+			k.space.traces = max(k.space.traces, k.pos)
 			delete(k.space.keys, k.name)
 			k.space.index.remove(k)
 			l.st.release(k.latest)

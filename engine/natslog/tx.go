@@ -164,10 +164,10 @@ func wall(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 func (t *tx) test(conditions []mainstem.Condition) error {
 	for i := range conditions {
 		c := conditions[i]
-		var version uint64
+		var version, pos uint64
 		live := false
 		if sp := t.space(c.Space); sp != nil {
-			version, live = t.peek(sp, c.Key)
+			version, pos, live = t.peek(sp, c.Key)
 		}
 		ok := false
 		switch c.Test {
@@ -177,30 +177,49 @@ func (t *tx) test(conditions []mainstem.Condition) error {
 			ok = !live
 		case mainstem.TestExists:
 			ok = live
+		case mainstem.TestNotAfter:
+			ok = pos <= uint64(c.Position)
 		}
 		if !ok {
 			c.Key = bytes.Clone(c.Key)
-			return &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: c.Key, Want: c,
+			e := &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: c.Key, Want: c,
 				Got: mainstem.Version(version), GotLive: live, Outcome: mainstem.NotWritten}
+			if c.Test == mainstem.TestNotAfter {
+				e.GotPosition = mainstem.Position(pos)
+			}
+			return e
 		}
 	}
 	return nil
 }
 
-// peek returns the newest version of a key and whether it has a live value.
-func (t *tx) peek(sp *txSpace, name []byte) (version uint64, live bool) {
+// peek returns the newest version of a key, the position of its newest record, and whether
+// it has a live value.
+func (t *tx) peek(sp *txSpace, name []byte) (version, pos uint64, live bool) {
 	if v := t.views[viewKey{sp.id, string(name)}]; v != nil {
-		return v.head, v.live(t.now)
+		if v.pos == 0 {
+			return v.head, t.traces(sp), false
+		}
+		return v.head, v.pos, v.live(t.now)
 	}
 	if sp.base == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	k := sp.base.keys[string(name)]
 	if k == nil {
-		return 0, false
+		return 0, t.traces(sp), false
 	}
 	r := k.newest(t.now)
-	return k.head, r != nil && r.tomb == mainstem.Live
+	return k.head, k.pos, r != nil && r.tomb == mainstem.Live
+}
+
+// traces returns a position after which no key of sp was written of which nothing is left.
+// Only a space with bounded history forgets keys, and then has a floor.
+func (t *tx) traces(sp *txSpace) uint64 {
+	if sp.base == nil || sp.base.floor == 0 {
+		return 0
+	}
+	return max(sp.base.traces, t.s.unseen)
 }
 
 // space returns a space as the transaction sees it, or nil.
@@ -307,6 +326,7 @@ func (t *tx) put(v *view, r *record, value []byte, headers mainstem.Headers) (ui
 	t.head++
 	v.head += uint64(r.count)
 	r.version, r.pos, r.time, r.clock = v.head, t.head, t.time, t.now.Now
+	v.pos = r.pos
 	v.append(r, sp.policy.History)
 	t.facts = append(t.facts, fact{kind: factRecord, space: sp.id, key: v.name, rec: r, floor: v.floor, value: value, headers: headers})
 	t.change(sp)

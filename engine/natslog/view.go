@@ -19,6 +19,7 @@ type view struct {
 	tail []*record // of the transaction
 
 	head, floor uint64
+	pos         uint64 // of the newest record ever; 0 if there is no trace of one
 	lo          int    // index into base and then tail of the first record held
 	n           int    // records held
 	edits       []edit // the newest last
@@ -40,7 +41,7 @@ func (t *tx) view(sp *txSpace, name []byte) *view {
 		v = &view{sp: sp, name: name}
 		if sp.base != nil {
 			if k := sp.base.keys[id.key]; k != nil {
-				v.base, v.n, v.head, v.floor = k.recs, len(k.recs), k.head, k.floor
+				v.base, v.n, v.head, v.pos, v.floor = k.recs, len(k.recs), k.head, k.pos, k.floor
 			}
 		}
 		t.views[id] = v

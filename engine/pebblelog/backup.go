@@ -12,21 +12,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/journal"
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
 // scratchPrefix names the checkpoint that a backup streams from.
 const scratchPrefix = "backup-"
 
-// Backup implements [mainstem.Backuper]. It costs no more disk space than the
-// write-ahead log: sorted files are hard links while they are copied. Commits go
-// on meanwhile.
+// Backup implements [mainstem.Backuper]. It costs no more disk space than what is in
+// memory: sorted files are hard links while they are copied, and the frames of the journal
+// that they do not hold are copied. Commits go on meanwhile.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {
+	l.backups.Add(1)
+	defer l.backups.Add(-1)
 	dir := l.dir.join(dbDir + "/" + scratchPrefix + uuid.Random().String())
 	defer l.opts.FS.RemoveAll(dir)
 	if err := l.checkpoint(ctx, dir); err != nil {
@@ -46,34 +48,89 @@ func (l *Log) removeScratch() {
 	}
 }
 
-// checkpoint makes a consistent copy of Pebble's files in dir.
+// checkpoint makes a consistent copy of the log in dir: the folders of Pebble's files and
+// of the journal.
 func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	if !l.readers.begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "backup"}
 	}
 	defer l.readers.end()
-	return withoutOutcome(l.exclusive(ctx, "backup", func(*tx) error {
-		l.copying.Lock()
-		defer l.copying.Unlock()
-		err := l.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	if err := l.opts.FS.MkdirAll(dir, privateDir); err != nil {
+		return mapError("backup", err)
+	}
+	var from, to uint64 // frames that the sorted files may lack
+	release := func() {}
+	err := l.exclusive(ctx, "backup", func(*tx) (err error) {
+		if l.journal == nil {
+			err = l.db.Flush()
+		} else {
+			to, release = l.frame, l.journal.Pin(1)
+		}
+		if err == nil {
+			from, err = l.storedFrame()
+		}
+		if err == nil {
+			err = l.db.Checkpoint(l.opts.FS.PathJoin(dir, dbDir))
+		}
 		if serr := l.sound("backup"); serr != nil {
 			err = serr // what Pebble saw then is not what happened
 		}
 		return err
-	}))
+	})
+	defer func() { release() }()
+	if err == nil {
+		err = l.copyFrames(ctx, l.opts.FS.PathJoin(dir, journalDir), from, to)
+	}
+	return withoutOutcome(err)
+}
+
+// backupSegment is the size of the first segment of a copied journal, in bytes.
+const backupSegment = 64 << 10
+
+// copyFrames makes a journal in dir that holds the frames above from, up to to.
+func (l *Log) copyFrames(ctx context.Context, dir string, from, to uint64) (err error) {
+	j, err := journal.Open(l.opts.FS, dir, journal.Options{Create: true, From: mainstem.Position(from + 1), FirstSegment: backupSegment, NoRecycle: true})
+	if err != nil {
+		return journalError("backup", err)
+	}
+	defer func() {
+		if cerr := j.Close(); err == nil {
+			err = journalError("backup", cerr)
+		}
+	}()
+	if l.journal == nil || from == to {
+		return nil
+	}
+	for f, err := range l.journal.Read(mainstem.Position(from + 1)) {
+		if err == nil && uint64(f.First) > to {
+			return nil
+		}
+		if err == nil {
+			_, err = j.Append([]journal.Frame{f})
+		}
+		if err != nil {
+			return journalError("backup", err)
+		}
+		if ctx.Err() != nil {
+			return mainstem.Ended(ctx, "backup", time.Time{}, "")
+		}
+	}
+	return nil
 }
 
 func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
-	names, err := l.opts.FS.List(dir)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
 	s := sums{}
-	for _, name := range names {
-		if err := l.tarFile(ctx, t, s, l.opts.FS.PathJoin(dir, name), dbDir+"/"+name); err != nil {
+	for _, folder := range []string{dbDir, journalDir} {
+		names, err := l.opts.FS.List(l.opts.FS.PathJoin(dir, folder))
+		if err != nil {
 			return err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if err := l.tarFile(ctx, t, s, l.opts.FS.PathJoin(dir, folder, name), folder+"/"+name); err != nil {
+				return err
+			}
 		}
 	}
 	text := s.append(nil)
@@ -158,6 +215,7 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 	d := &directory{fs: fsys, path: dir}
 	if err := d.unpack(ctx, tar.NewReader(r)); err != nil {
 		_ = fsys.RemoveAll(d.join(dbDir))
+		_ = fsys.RemoveAll(d.join(journalDir))
 		_ = fsys.Remove(d.join(format.IdentityName))
 		_ = fsys.Remove(d.join(format.IdentityName + ".tmp"))
 		return err
@@ -166,8 +224,10 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 }
 
 func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
-	if err := d.make(dbDir); err != nil {
-		return mapError("restore to "+d.path, err)
+	for _, name := range []string{dbDir, journalDir} {
+		if err := d.make(name); err != nil {
+			return mapError("restore to "+d.path, err)
+		}
 	}
 	u := unpacking{d: d, sums: sums{}}
 	for {
@@ -222,11 +282,12 @@ func (u *unpacking) file(h *tar.Header, r io.Reader) error {
 	if h.Name == format.IdentityName {
 		return u.identity(r)
 	}
-	name, ok := strings.CutPrefix(h.Name, dbDir+"/")
+	folder, name, ok := strings.Cut(h.Name, "/")
+	ok = ok && (folder == dbDir || folder == journalDir)
 	if !ok || name == "" || name != path.Base(name) || name == ".." || h.Typeflag != tar.TypeReg || u.checked {
 		return d.notABackup(fmt.Errorf("unexpected entry %.100q", h.Name))
 	}
-	f, err := d.fs.Create(d.join(dbDir+"/"+name), vfs.WriteCategoryUnspecified)
+	f, err := d.fs.Create(d.fs.PathJoin(d.path, folder, name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -255,8 +316,10 @@ func (u *unpacking) identity(r io.Reader) error {
 	if !u.checked {
 		return d.notABackup(fmt.Errorf("the file %s comes before %s", format.IdentityName, sumsName))
 	}
-	if err := d.syncDir(d.join(dbDir)); err != nil {
-		return err
+	for _, name := range []string{dbDir, journalDir} {
+		if err := d.syncDir(d.join(name)); err != nil {
+			return err
+		}
 	}
 	if err := d.writeFile(format.IdentityName, p); err != nil {
 		return err

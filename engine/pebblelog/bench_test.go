@@ -198,6 +198,27 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
+// BenchmarkGetMany gets 100 keys at once, in no order.
+func BenchmarkGetMany(b *testing.B) {
+	eachPlace(b, "kv/bench/t", mainstem.Policy{History: 1}, 10_000, 1, func(b *testing.B, l *pebblelog.Log) {
+		keys := make([][]byte, 100)
+		at := func(i int) {
+			for j := range keys {
+				keys[j] = fmt.Appendf(keys[j][:0], "key-%07d", ((i+1)*100+j)*7919%10_000)
+			}
+		}
+		versus(b, 100, func(i int) {
+			at(i)
+			sum(b, 100, l.GetMany(context.Background(), "kv/bench/t", keys))
+		}, func(i int) {
+			at(i)
+			for _, key := range keys {
+				l.RawGet("kv/bench/t", key)
+			}
+		})
+	})
+}
+
 // BenchmarkReadStream reads a stream of 1,000 events.
 func BenchmarkReadStream(b *testing.B) {
 	eachPlace(b, "event/bench", mainstem.Policy{}, 10, 1000, func(b *testing.B, l *pebblelog.Log) {

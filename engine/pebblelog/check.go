@@ -31,10 +31,30 @@ func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainste
 		report(mainstem.Problem{Where: "sorted files", What: err.Error()})
 	}
 	c := check{ctx: ctx, s: snap.(*Snapshot), report: report}
+	if err := c.journal(); err != nil {
+		return c.stats, err
+	}
 	if err := c.spaces(); err != nil {
 		return c.stats, mapError("check", err)
 	}
 	return c.stats, nil
+}
+
+// journal reads all frames: their checksums cover every byte of them.
+func (c *check) journal() error {
+	j := c.s.l.journal
+	if j == nil {
+		return nil
+	}
+	for _, err := range j.Read(j.Stats().First + 1) {
+		if c.ctx.Err() != nil {
+			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
+		}
+		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound { // it was freed meanwhile
+			c.problem("journal", "%v", err)
+		}
+	}
+	return nil
 }
 
 // check is one walk over a snapshot.

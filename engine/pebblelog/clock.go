@@ -71,7 +71,7 @@ func (t *tx) readClock(given int64, marks bool) {
 // setBack writes a mark if the clock is behind the latest reading that was written.
 // Marks with later readings are part of it.
 func (t *tx) setBack() {
-	if t.latest-t.Now <= int64(wallclock.MaxBack) || t.l.upgrade() != nil {
+	if t.latest-t.Now <= int64(wallclock.MaxBack) {
 		return
 	}
 	all := t.l.clockMarks()
@@ -121,28 +121,6 @@ func (t *tx) remark(marks []wallclock.Mark, latest int64) {
 		t.l.unmoved.Store(true)
 		t.l.sweeper.poke()
 	})
-}
-
-// upgrade raises the format of the directory before the first byte that needs it.
-func (l *Log) upgrade() error {
-	if l.dir.format >= format.Clocked {
-		return nil
-	}
-	err := l.dir.upgrade(format.Clocked)
-	if err != nil && !l.upgradeFailed {
-		l.upgradeFailed = true
-		l.opts.Logger.Error("the clock was set back, which cannot be noted: the log's format cannot be raised", "error", err)
-	}
-	return err
-}
-
-// keptClock returns what a record of the tx keeps as its clock, unix ns: 0 for what
-// its time says, or if the log's format has no place for it.
-func (t *tx) keptClock() int64 {
-	if t.l.dir.format < format.Clocked {
-		return 0
-	}
-	return t.Now
 }
 
 // markerPosition tells a version marker written since the marks from those before them. A version marker has

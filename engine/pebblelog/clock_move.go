@@ -85,7 +85,7 @@ func (t *tx) moveExpiries(from []byte) (next []byte, done bool, err error) {
 // where it belongs.
 func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error) {
 	name, ok := names[e.Space]
-	if !ok || t.l.dir.format < format.Clocked && t.Hold == nil {
+	if !ok || t.Hold == nil && !t.l.moving.pending && len(t.l.clockMarks()) == 0 {
 		return false, nil
 	}
 	b, err := t.bodyAt(t.space(name), e.Key, e.Version)

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/wake"
@@ -244,7 +242,7 @@ func (l *Log) commitRun(group []*waiter) int {
 	t.seal()
 	var err error
 	if t.pb.Empty() {
-		err = l.makeDurable(run)
+		err = l.makeDurable(run, false)
 	} else {
 		err = l.write(t, run)
 	}
@@ -255,29 +253,6 @@ func (l *Log) commitRun(group []*waiter) int {
 	}
 	t.finish(run)
 	return n
-}
-
-// makeDurable makes what was committed before as durable as batches ask that write
-// nothing: the first commit of a duplicate may have asked for less.
-func (l *Log) makeDurable(run []*waiter) error {
-	sync := false
-	for _, w := range run {
-		if w.batch == nil || w.err != nil {
-			continue
-		}
-		d := l.durability(w)
-		if period, ok := d.Period(); ok {
-			l.syncer.within(period)
-		}
-		sync = sync || d == mainstem.Fsync
-	}
-	if !sync {
-		return nil
-	}
-	if err := l.fs.syncNow(); err != nil {
-		return l.fail(err)
-	}
-	return nil
 }
 
 // fail gives err to all of run that have no error of their own.
@@ -335,61 +310,6 @@ func (l *Log) durability(w *waiter) mainstem.Durability {
 	return l.opts.Durability
 }
 
-// scheduleSync schedules the sync that a lazy group has promised.
-func (l *Log) scheduleSync(run []*waiter) {
-	for _, w := range run {
-		if d, ok := l.durability(w).Period(); ok && w.err == nil {
-			l.syncer.within(d)
-		}
-	}
-}
-
-// lazy reports whether nobody in run asks for stable storage.
-func (l *Log) lazy(run []*waiter) bool {
-	for _, w := range run {
-		if l.durability(w) == mainstem.Fsync && w.err == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// write hands the tx to Pebble and waits until it is as durable as asked.
-func (l *Log) write(t *tx, run []*waiter) (err error) {
-	if err := l.checkSpace(t.pb.Len(), removesAll(run)); err != nil {
-		return err
-	}
-	lazy := l.lazy(run)
-	if err := l.fs.setLazy(lazy); err != nil {
-		return withOutcome(mapError("commit", err), mainstem.NotWritten)
-	}
-	start := time.Now()
-	l.commitGate.start()
-	defer func() {
-		// Pebble reports a failed write-ahead log through Logger.Fatalf, which panics with
-		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
-		// cannot go on. The log stays readable.
-		if p := recover(); p != nil {
-			l.broken.Store(true)
-			err = l.fail(p)
-		}
-		if err != nil {
-			l.commitGate.end()
-		}
-	}()
-	if err := t.pb.Commit(pebble.Sync); err != nil {
-		return withOutcome(mapError("commit", err), mainstem.Unknown)
-	}
-	if f := l.failure.Load(); f != nil {
-		return f
-	}
-	l.metrics.committed(time.Since(start), t.pb.Len())
-	if lazy {
-		l.scheduleSync(run)
-	}
-	return nil
-}
-
 // finish makes a durable tx visible and wakes its callers and followers.
 func (t *tx) finish(run []*waiter) {
 	l := t.l
@@ -433,6 +353,7 @@ func (t *tx) show() {
 		if ts.dirty {
 			ts.s.mu.Lock()
 			ts.s.mu.totals = ts.totals
+			ts.s.traces = ts.traces
 			ts.s.last.Store(ts.totals.Last)
 		}
 	}

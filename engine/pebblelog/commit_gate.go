@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// commitGate tells readers whether a group is on its way to stable storage: then
-// Pebble shows it already, but a power cut could still take it back. A reader
-// that may have seen such a group waits until it has landed, so nobody ever
-// acts on a record that is then lost.
+// commitGate tells readers whether a group is being shown: Pebble has it already, but its
+// positions, totals and spaces are not published yet. A reader that may have seen such a
+// group waits, some microseconds, until it has landed, so that Head is never behind what
+// was read, and totals agree with records. The group is as durable as was asked before.
 type commitGate struct {
 	seq atomic.Uint64 // odd while a group is in flight
 	mu  struct {

@@ -67,7 +67,7 @@ func TestDamage(t *testing.T) {
 		"halved": func(path string, p []byte) error { return os.WriteFile(path, p[:len(p)/2], 0o600) },
 		"gone":   func(path string, _ []byte) error { return os.Remove(path) },
 	}
-	for _, pattern := range []string{"MAINSTEM", "db/*.sst", "db/MANIFEST-*", "db/OPTIONS-*", "db/*.log"} {
+	for _, pattern := range []string{"MAINSTEM", "db/*.sst", "db/MANIFEST-*", "db/OPTIONS-*", "journal/*.journal"} {
 		for name, damage := range damages {
 			t.Run(name+" "+filepath.Base(pattern), func(t *testing.T) {
 				dir := filled(t)

@@ -20,13 +20,14 @@ import (
 // The files of a log's directory, besides format.IdentityName.
 const (
 	dbDir        = "db"       // Pebble's files
+	journalDir   = "journal"  // the journal's
 	lockName     = "LOCK"     // locked while the log is open
 	ownerName    = "OWNER"    // who holds the lock, for the error message of others
 	creatingName = "CREATING" // there while a new log is set up: what is found may be thrown away
-	relaxedName  = "RELAXED"  // there while commits may have skipped fsync; see salvage
+	relaxedName  = "RELAXED"  // of old formats: there while commits may have skipped fsync; see salvage
 )
 
-var ownNames = []string{format.IdentityName, dbDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp", creatingName + ".tmp", relaxedName + ".tmp"}
+var ownNames = []string{format.IdentityName, dbDir, journalDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp", creatingName + ".tmp", relaxedName + ".tmp"}
 
 // directory is the part of a log that is not Pebble's: identity, lock, markers.
 type directory struct {
@@ -34,8 +35,6 @@ type directory struct {
 	path string
 	lock io.Closer
 	id   format.Identity
-
-	format int // of the identity file now; the leader of the committer owns it
 }
 
 func (d *directory) join(name string) string { return d.fs.PathJoin(d.path, name) }
@@ -102,7 +101,7 @@ func (d *directory) refuseForeign(mustExist bool) error {
 			}
 		}
 	}
-	if d.exists(dbDir) {
+	if d.exists(dbDir) || d.exists(journalDir) {
 		return d.corrupt(fmt.Errorf("the file %s is missing beside %s: %w", format.IdentityName, dbDir, format.ErrCorrupt))
 	}
 	if mustExist {
@@ -116,8 +115,10 @@ func (d *directory) refuseForeign(mustExist bool) error {
 func (d *directory) inspect() (fresh bool, err error) {
 	p, err := d.readFile(format.IdentityName, format.MaxIdentity+1)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := d.fs.RemoveAll(d.join(dbDir)); err != nil {
-			return false, mapError("open "+d.path, err)
+		for _, name := range []string{dbDir, journalDir} {
+			if err := d.fs.RemoveAll(d.join(name)); err != nil {
+				return false, mapError("open "+d.path, err)
+			}
 		}
 		return true, d.writeFile(creatingName, nil)
 	}
@@ -135,9 +136,11 @@ func (d *directory) inspect() (fresh bool, err error) {
 	case err != nil:
 		return false, d.corrupt(fmt.Errorf("file %s: %w: %w", format.IdentityName, format.ErrCorrupt, err))
 	}
-	d.format = d.id.Format
 	if !d.exists(dbDir) {
 		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", dbDir, format.ErrCorrupt))
+	}
+	if !d.old() && !d.exists(journalDir) {
+		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", journalDir, format.ErrCorrupt))
 	}
 	return false, nil
 }
@@ -169,11 +172,10 @@ func (d *directory) corrupt(err error) error { return mapError("open "+d.path, e
 
 // establish makes a fresh directory a log: the last step of its creation.
 func (d *directory) establish(now time.Time) error {
-	d.id = format.Identity{Format: format.First, ID: uuid.Sorted(now.UnixMilli()).String(), Created: now.UTC().Truncate(time.Second)}
+	d.id = format.Identity{Format: format.Version, ID: uuid.Sorted(now.UnixMilli()).String(), Created: now.UTC().Truncate(time.Second)}
 	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, d.id)); err != nil {
 		return err
 	}
-	d.format = d.id.Format
 	return d.removeFile(creatingName)
 }
 
@@ -187,14 +189,17 @@ func (d *directory) lockError(err error) error {
 	return d.heldError(err)
 }
 
-// upgrade raises the format of the log, durably.
-func (d *directory) upgrade(version int) error {
+// old reports whether the log has a format of before the journal.
+func (d *directory) old() bool { return d.id.Format < format.Journaled }
+
+// raise makes the format of the log the newest, durably: older programs refuse it from now on.
+func (d *directory) raise() error {
 	id := d.id
-	id.Format = version
+	id.Format = format.Version
 	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, id)); err != nil {
 		return err
 	}
-	d.format = version
+	d.id = id
 	return nil
 }
 

@@ -8,17 +8,32 @@
 //
 // # Guarantees
 //
-// It obeys all eight laws of package mainstem. One commit of the write-ahead log
-// carries every batch that waits at that moment (group commit). A reader never
+// It obeys all eight laws of package mainstem. One frame of its journal carries every
+// batch that waits at that moment (group commit). A reader never
 // sees a batch that is not yet as durable as was asked for. Batch IDs are remembered
 // for [Options.BatchIDAge].
 //
 // What a killed process or a power cut leaves behind is put right by the next
 // Open. A write that fails (a full or broken disk) leaves the log readable and
-// refusing commits with Unavailable until it is opened again; the batches in
-// commitGate report an unknown outcome. [Options.MinFree] stops commits before the
+// refusing commits with Unavailable until it is opened again; the batches that
+// were being written report an unknown outcome. [Options.MinFree] stops commits before the
 // disk is full. The disk space of what is removed comes back while the log is open,
 // in the background.
+//
+// # How it works
+//
+// Batches wait in a queue. The goroutine that leads it takes all of them as one group, tests
+// their conditions, gives their records versions and positions, and adds keys to one Pebble
+// batch (commit.go, tx.go, put.go, edit.go). That batch is written to the journal as one
+// frame, and synced if anybody asked for it; then it is handed to Pebble, and positions are
+// published, followers woken, receipts returned (journal.go, which has the invariants). When
+// Pebble has written a table in memory to a sorted file, the frames it was made of are
+// freed; what is left of them after a crash is replayed by the next Open.
+//
+// Reads go to Pebble (read.go, scan.go, feed.go). The sweeper removes what has expired or
+// exceeds limits (sweep.go), the reclaimer gives its disk space back (reclaim.go). The layer
+// below Pebble stops the log after a failed write (guard.go). Package internal/format has
+// every key and value; docs/format.md draws them.
 //
 // # Concurrency and ownership
 //
@@ -31,7 +46,8 @@
 //
 // See [Options] and [mainstem.Limits]. Memory does not grow with the number of
 // keys: it is bounded by CacheBytes, twice MemTableBytes and KeyStateCache, plus
-// about 1 KiB for each space and each follower.
+// about 1 KiB for each space and each follower. Logs that were written before there was
+// a journal are opened with [Options.Upgrade] only.
 //
 // # Testing
 //

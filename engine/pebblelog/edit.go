@@ -104,7 +104,7 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	}
 	ts.removed += bytes - ts.totals.Bytes
 	if newestGone {
-		t.leaveMarker(ts, key, before.version)
+		t.leaveMarker(ts, key, before.version, ts.written(&before))
 	}
 	if err := t.reloadKeyState(ts, key, before.held); err != nil {
 		return err
@@ -114,8 +114,9 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 
 // leaveMarker writes a version marker as the newest record of key. In a slot it goes away
 // when a tombstone would, and the space's floor rises instead.
-func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version uint64) {
-	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.keptClock(), Count: 1, VersionMarker: true}
+func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
+	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.Now, Count: 1, VersionMarker: true}
+	b.SetWritten(written)
 	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.Now {
 		b.Expires = t.Now + age
 		t.indexExpiry(ts, key, &b)

@@ -7,32 +7,33 @@ import (
 	"encoding/binary"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // Raw is bare Pebble with the engine's options: the baseline of benchmarks.
 type Raw struct {
-	l *Log
+	db *pebble.DB
 }
 
-// OpenRaw opens bare Pebble in dir.
+// OpenRaw opens bare Pebble in dir, with its write-ahead log.
 func OpenRaw(dir string) (*Raw, error) {
-	l, err := Open(dir, &Options{Durability: mainstem.OS})
-	if err != nil {
-		return nil, err
-	}
-	return &Raw{l}, l.fs.setLazy(true)
+	var o Options
+	l := newLog(&directory{fs: vfs.Default, path: dir}, o.withDefaults())
+	options := l.pebbleOptions(true)
+	options.FS, options.DisableWAL = vfs.Default, false
+	db, err := pebble.Open(dir, options)
+	return &Raw{db}, err
 }
 
 // Close closes it.
-func (r *Raw) Close() error { return r.l.Close() }
+func (r *Raw) Close() error { return r.db.Close() }
 
 // CommitEvents writes the keys and bytes that a commit of n events to one stream
 // writes: the records, one feed block, the totals.
 func (r *Raw) CommitEvents(i uint64, key, value []byte, n int) {
-	b := r.l.db.NewBatch()
+	b := r.db.NewBatch()
 	defer b.Close()
 	body := append(make([]byte, 16), value...)
 	k := format.AppendPrefix(nil, format.TagVersion, 1, key)
@@ -44,12 +45,12 @@ func (r *Raw) CommitEvents(i uint64, key, value []byte, n int) {
 	}
 	must(b.Set(format.AppendFeedKey(nil, 1, i), block, nil))
 	must(b.Set(format.AppendTotalsKey(nil, 1), body[:32], nil))
-	must(b.Commit(pebble.Sync))
+	must(b.Commit(pebble.NoSync))
 }
 
 // CommitKeys writes n plain keys with values of the size given.
 func (r *Raw) CommitKeys(i uint64, n, size int) {
-	b := r.l.db.NewBatch()
+	b := r.db.NewBatch()
 	defer b.Close()
 	value := bytes.Repeat([]byte("v"), size)
 	var k [17]byte
@@ -59,7 +60,7 @@ func (r *Raw) CommitKeys(i uint64, n, size int) {
 		binary.BigEndian.PutUint64(k[9:], uint64(j))
 		must(b.Set(k[:], value, nil))
 	}
-	must(b.Commit(pebble.Sync))
+	must(b.Commit(pebble.NoSync))
 }
 
 func must(err error) {
@@ -102,6 +103,9 @@ func (l *Log) rawIterate(lower, upper []byte) {
 	must(it.Close())
 }
 
+// Syncs returns how often the journal was synced.
+func (l *Log) Syncs() int64 { return l.journal.Stats().Syncs }
+
 // FlushRaw writes everything in memory to sorted files.
 func (l *Log) FlushRaw() { must(l.db.Flush()) }
 
@@ -120,3 +124,20 @@ func (l *Log) Ending() bool { return l.fs.ending.Load() }
 // Reclaimable returns of how many spaces a round of the reclaimer would begin to free the
 // disk space now. They are not counted for the next one any more.
 func (l *Log) Reclaimable() int { return len(l.reclaimer.take(false)) }
+
+// ForgetWritten makes all version markers those of an older program, which did not note
+// positions. Nobody else may use the log meanwhile.
+func (l *Log) ForgetWritten() (n int) {
+	for _, tag := range []byte{format.TagSlot, format.TagVersion} {
+		must(l.walk(tag, func(k, v []byte) error {
+			b, err := format.DecodeBody(v)
+			if err != nil || !b.VersionMarker {
+				return err
+			}
+			n++
+			b.Value = nil
+			return l.db.Set(bytes.Clone(k), format.AppendBody(nil, &b, nil), pebble.NoSync)
+		}))
+	}
+	return n
+}

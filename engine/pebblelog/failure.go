@@ -15,7 +15,7 @@ import (
 type fatalError struct{ error }
 
 // logger passes Pebble's messages on. Fatalf must not return: Pebble calls it
-// when its write-ahead log or manifest can no longer be written. The log then
+// when its manifest can no longer be written. The log then
 // takes no more commits, stays readable, and the process lives.
 type logger struct{ l *Log }
 
@@ -42,14 +42,16 @@ func (g logger) Fatalf(format string, args ...any) {
 	select {} // a goroutine of Pebble's own: it must not go on, and has nowhere to return to
 }
 
-// onCommitPath reports whether the caller runs below Log.write, which recovers.
+// onCommitPath reports whether the caller runs below a function that recovers.
 func onCommitPath() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "pebblelog.(*Log).write") || strings.HasSuffix(f.Function, "pebblelog.(*Log).openPebble") {
-			return true
+		for _, recovers := range []string{"show", "openPebble", "replay"} {
+			if strings.HasSuffix(f.Function, "pebblelog.(*Log)."+recovers) {
+				return true
+			}
 		}
 		if !more {
 			return false
@@ -93,6 +95,7 @@ func (l *Log) writable(op string) error {
 			Hint: "open it where its directory can be written",
 		}
 	}
+	l.noticeJournal()
 	f := l.failure.Load()
 	if f == nil {
 		if err := l.fs.flushErr.Load(); err != nil {
@@ -203,16 +206,12 @@ func (l *Log) roomToMerge(n uint64) error {
 	return nil
 }
 
-// roomToSpare reports whether the disk has room for n bytes that are not needed.
-func (l *Log) roomToSpare(n int64) bool {
-	return l.opts.MinFree < 0 || l.free()-l.opts.MinFree >= n
-}
-
 // nearlyFull reports whether commits are refused, or soon may be.
 func (l *Log) nearlyFull() bool { return l.opts.MinFree > 0 && l.free()/2 < l.opts.MinFree }
 
 // sound returns an error if a write has failed since the log was opened.
 func (l *Log) sound(op string) error {
+	l.noticeJournal()
 	f := l.failure.Load()
 	if f == nil {
 		return nil

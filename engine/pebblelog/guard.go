@@ -11,30 +11,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/journal"
 )
 
 // guardFS stands between Pebble and the file system. It does two things.
 //
-// It lets the committer choose for each group whether the write-ahead log is
-// brought to stable storage. Pebble hands its log to the operating system only
-// together with a sync, so every group is committed with one; while lazy is set,
-// that sync stops at the operating system. Whatever was skipped is made up for
-// before the file is closed, and by every later sync that is not lazy.
+// It syncs the journal before a sorted file that was a table in memory is synced, and
+// before the manifest that names it: see the invariants in journal.go.
 //
 // And it stops the log when a write fails. Pebble answers a failed write of its
-// log or manifest by ending the process. So the first such error trips the guard:
+// manifest by ending the process. So the first such error trips the guard:
 // the error goes to the log, which takes no more commits, Pebble is told that all
 // is well, and from then on nothing of what it writes reaches the file system:
 // the directory stays as a crash at that moment would have left it. Pebble goes on
 // in memory, where reads find everything, and can be closed as usual.
 type guardFS struct {
 	vfs.FS
-	dir     string       // Pebble's directory
-	relaxed func() error // called before the first lazy group; see markRelaxed
-	failed  func(error)  // called with the error that trips the guard
+	dir     string                          // Pebble's directory
+	failed  func(error)                     // called with the error that trips the guard
+	journal atomic.Pointer[journal.Journal] // nil: there is none, or none yet
 
 	replaying atomic.Bool // Pebble is being opened: the write-ahead logs it reads are checked first
-	lazy      atomic.Bool
 	tripped   atomic.Bool
 	once      sync.Once
 	memory    *vfs.MemFS // what Pebble writes after the guard has tripped
@@ -46,18 +43,8 @@ type guardFS struct {
 	hurry    atomic.Int32 // such waits under way
 	closing  chan struct{}
 
-	stalled func(error)      // called when a table in memory could not be written out
-	room    func(int64) bool // whether the disk has room for that many bytes that only make writes faster
-
-	recycling sync.Mutex       // guards gone, and its files against being taken while they are removed
-	gone      map[string]int64 // see recycle.go: sizes by name
-	ending    atomic.Bool      // the log is about to be closed: merging files is not worth the wait
-
-	mu struct {
-		sync.Mutex
-		marked bool
-		open   map[*guardFile]struct{} // write-ahead logs
-	}
+	stalled func(error) // called when a table in memory could not be written out
+	ending  atomic.Bool // the log is about to be closed: merging files is not worth the wait
 }
 
 // writeAgain is the pause before Pebble tries again to write a sorted file.
@@ -71,46 +58,13 @@ var (
 	errEnding  = errors.New("the log is being closed")
 )
 
-func newGuardFS(fs vfs.FS, dir string, relaxed func() error, failed func(error)) *guardFS {
+func newGuardFS(fs vfs.FS, dir string, failed func(error)) *guardFS {
 	g := &guardFS{
-		FS: fs, dir: dir, relaxed: relaxed, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{}),
-		stalled: func(error) {}, room: func(int64) bool { return true }, gone: map[string]int64{},
+		FS: fs, dir: dir, failed: failed, memory: vfs.NewMem(), closing: make(chan struct{}),
+		stalled: func(error) {},
 	}
-	g.mu.open = map[*guardFile]struct{}{}
 	_ = g.memory.MkdirAll(dir, privateDir)
 	return g
-}
-
-// setLazy is called by the leader before each group.
-func (g *guardFS) setLazy(lazy bool) error {
-	if lazy && !g.lazy.Load() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if !g.mu.marked {
-			if err := g.relaxed(); err != nil {
-				return err
-			}
-			g.mu.marked = true
-		}
-	}
-	g.lazy.Store(lazy)
-	return nil
-}
-
-// syncNow brings what lazy groups left behind to stable storage.
-func (g *guardFS) syncNow() error {
-	g.mu.Lock()
-	files := make([]*guardFile, 0, len(g.mu.open))
-	for f := range g.mu.open {
-		files = append(files, f)
-	}
-	g.mu.Unlock()
-	for _, f := range files {
-		if err := f.syncPending(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // close ends all pauses: what fails now fails for good.
@@ -132,7 +86,7 @@ type fileKind uint8
 
 const (
 	other   fileKind = iota // outside of the directory, or opened only while Pebble is opened: it reports the error
-	vital                   // log, manifest, marker or the directory: Pebble would panic
+	vital                   // manifest, marker or the directory: Pebble would panic
 	flushed                 // sorted file made of a memtable: Pebble tries again at once, without end
 	merged                  // sorted file made of others: Pebble tries again at once, without end
 )
@@ -143,7 +97,7 @@ func (g *guardFS) kind(name string, c vfs.DiskWriteCategory) fileKind {
 	}
 	base := g.PathBase(name)
 	switch {
-	case strings.HasSuffix(base, ".log"), strings.HasPrefix(base, "MANIFEST-"), strings.HasPrefix(base, "marker."):
+	case strings.HasPrefix(base, "MANIFEST-"), strings.HasPrefix(base, "marker."):
 		return vital
 	case c == flushCategory:
 		return flushed
@@ -213,14 +167,7 @@ func (g *guardFS) wrap(name string, k fileKind, f vfs.File) vfs.File {
 	if k == other {
 		return f
 	}
-	w := &guardFile{File: f, fs: g, kind: k}
-	w.number, w.wal = walNumber(g.PathBase(name))
-	if w.wal {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.mu.open[w] = struct{}{}
-	}
-	return w
+	return &guardFile{File: f, fs: g, kind: k}
 }
 
 // Create implements vfs.FS.
@@ -235,7 +182,7 @@ func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 
 // ReuseForWrite implements vfs.FS.
 func (g *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return g.create(to, c, func() (vfs.File, error) { return g.reuse(from, to, c) })
+	return g.create(to, c, func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
 }
 
 // Open implements vfs.FS.
@@ -260,7 +207,7 @@ func (g *guardFS) OpenDir(name string) (vfs.File, error) {
 		return nil, err
 	}
 	switch {
-	case g.PathDir(name) == g.dir:
+	case strings.HasPrefix(name, g.PathJoin(g.dir, scratchPrefix)):
 		return scratchDir{f}, nil
 	case name != g.dir:
 		return f, nil
@@ -290,9 +237,6 @@ func (g *guardFS) Remove(name string) error {
 		if err := g.beforeMarker(name); err != nil {
 			return err
 		}
-		g.recycling.Lock()
-		delete(g.gone, g.PathBase(name))
-		g.recycling.Unlock()
 		return g.FS.Remove(name)
 	})
 }
@@ -344,19 +288,11 @@ func (g *guardFS) MkdirAll(name string, perm os.FileMode) error {
 // Unwrap implements vfs.FS.
 func (g *guardFS) Unwrap() vfs.FS { return g.FS }
 
-// guardFile is a file in Pebble's directory, or the directory itself. pendingSync says
-// that a sync of a write-ahead log was skipped.
+// guardFile is a file in Pebble's directory, or the directory itself.
 type guardFile struct {
 	vfs.File
-	fs          *guardFS
-	kind        fileKind
-	wal         bool
-	number      uint64 // of a write-ahead log
-	pendingSync atomic.Bool
-	closed      struct {
-		sync.Mutex
-		yes bool
-	}
+	fs   *guardFS
+	kind fileKind
 }
 
 // do performs an operation that writes.
@@ -405,11 +341,13 @@ func (f *guardFile) Sync() error { return f.sync(f.File.Sync) }
 func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *guardFile) sync(real func() error) error {
-	if f.wal && f.fs.lazy.Load() {
-		f.pendingSync.Store(true)
-		return nil
+	if f.kind == vital || f.kind == flushed {
+		if j := f.fs.journal.Load(); j != nil {
+			if err := j.Sync(j.Written()); err != nil {
+				f.fs.trip(err)
+			}
+		}
 	}
-	f.pendingSync.Store(false)
 	return f.do(real)
 }
 
@@ -424,9 +362,6 @@ func (f *guardFile) SyncTo(length int64) (full bool, err error) {
 
 // Preallocate implements vfs.File. It only makes writes faster.
 func (f *guardFile) Preallocate(offset, length int64) error {
-	if !f.fs.room(length) {
-		return nil
-	}
 	_ = f.do(func() error { _ = f.File.Preallocate(offset, length); return nil })
 	return nil
 }
@@ -442,33 +377,10 @@ func (f *guardFile) Stat() (vfs.FileInfo, error) {
 	return info, err
 }
 
-// syncPending makes up for skipped syncs. It may run beside writes.
-func (f *guardFile) syncPending() error {
-	f.closed.Lock()
-	defer f.closed.Unlock()
-	if f.closed.yes || !f.pendingSync.Swap(false) {
-		return nil
-	}
-	return f.File.SyncData()
-}
-
 // Close implements vfs.File.
 func (f *guardFile) Close() error {
-	var err error
-	if f.wal {
-		err = f.syncPending()
-		f.closed.Lock()
-		f.closed.yes = true
-		f.closed.Unlock()
-		f.fs.mu.Lock()
-		delete(f.fs.mu.open, f)
-		f.fs.mu.Unlock()
+	if err := f.File.Close(); err != nil {
+		return f.fs.failedWrite(f.kind, err)
 	}
-	if cerr := f.File.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		return nil
-	}
-	return f.fs.failedWrite(f.kind, err)
+	return nil
 }

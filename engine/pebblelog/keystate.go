@@ -9,6 +9,7 @@ import (
 type keyState struct {
 	version  uint64 // newest version ever given; 0: never written, or forgotten
 	position uint64 // of the newest record held; 0 if none is held
+	written  uint64 // position of the newest record ever, or a later one if only that is known; 0: never written
 	clock    int64  // reading of the clock at the newest record held, unix ns
 	expires  int64  // of the newest record held, unix ns; 0: never
 	size     int64  // bytes of the newest record held, key included

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/journal"
 	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
@@ -29,21 +30,24 @@ type Log struct {
 	fs   *guardFS
 	db   *pebble.DB
 
+	journal *journal.Journal // nil: the log is in memory
+
 	committer committer
-	// The leader of the committer owns these four.
+	// The leader of the committer owns these.
 	tx        tx
+	frame     uint64           // number of the newest frame of the journal
+	frames    [1]journal.Frame // scratch
 	keyStates *keyStateCache
 	group     []*waiter
 	disk      diskCheck
 
-	clock         *wallclock.Clock
-	marks         atomic.Pointer[[]wallclock.Mark]
-	latest        atomic.Int64 // reading of the clock, unix ns, that records may be as late as; see clock.go
-	newest        atomic.Int64 // time of the newest record, unix ns
-	setBacks      atomic.Uint64
-	unmoved       atomic.Bool // moving.pending, for all to read
-	moving        moving      // of the leader, as is the next
-	upgradeFailed bool
+	clock    *wallclock.Clock
+	marks    atomic.Pointer[[]wallclock.Mark]
+	latest   atomic.Int64 // reading of the clock, unix ns, that records may be as late as; see clock.go
+	newest   atomic.Int64 // time of the newest record, unix ns
+	setBacks atomic.Uint64
+	unmoved  atomic.Bool // moving.pending, for all to read
+	moving   moving      // of the leader
 
 	spaces     atomic.Pointer[registry]
 	position   atomic.Uint64 // of the newest record that is durable and published
@@ -53,8 +57,8 @@ type Log struct {
 	sweeper    *sweeper
 	sweeping   chan struct{} // capacity 1: holds an element during a sweep
 	reclaimer  *reclaimer
-	copying    sync.Mutex // held while a backup copies the write-ahead logs, or unused ones are removed
-	syncer     *syncer
+	backups    atomic.Int32 // under way: their links keep files that are no longer part of the log
+	trimmer    *trimmer
 	metrics    metrics
 	hasIDs     atomic.Bool // batch IDs may have to be forgotten some day
 
@@ -101,61 +105,24 @@ func OpenMemory(o *Options) (*Log, error) {
 		return nil, err
 	}
 	opts := o.withDefaults()
-	opts.FS = vfs.NewMem()
+	opts.FS, opts.inMemory = vfs.NewMem(), true
 	return open("/log", opts)
 }
 
 func open(path string, opts Options) (_ *Log, err error) {
 	if opts.ReadOnly {
-		opts.FS, opts.MustExist = readOnlyFS{opts.FS}, true
+		opts.FS, opts.MustExist = newOverlayFS(opts.FS), true
 	}
 	d, fresh, err := openDirectory(opts.FS, path, opts.MustExist, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			d.close()
-		}
-	}()
-	l := &Log{opts: opts, dir: d, keyStates: newKeyStateCache(opts.KeyStateCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
-	l.closing.done = make(chan struct{})
-	l.readers.last = make(chan struct{}, 1)
-	l.snapshots.open = map[*Snapshot]struct{}{}
-	l.tx.l = l
-	l.reclaimer = newReclaimer(l)
-	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
-	l.fs = newGuardFS(opts.FS, d.join(dbDir), func() error { return d.writeFile(relaxedName, nil) }, func(err error) { _ = l.fail(err) })
-	l.fs.stalled, l.fs.room = l.reclaimer.interrupt, l.roomToSpare
-	l.fs.hurry.Add(1)
-	defer l.fs.hurry.Add(-1)
-	if l.db, err = l.openPebble(fresh); err != nil {
-		if serr := l.sound("open " + path); serr != nil {
-			return nil, serr // what Pebble saw after the first error is not what happened
-		}
-		return nil, mapError("open "+path, err)
-	}
-	defer func() {
-		if err != nil {
-			l.fs.close()
-			l.db.Close()
-		}
-	}()
-	if err := l.sound("open " + path); err != nil {
+	l := newLog(d, opts)
+	if err := l.load(fresh); err != nil {
+		l.release()
 		return nil, err
 	}
-	l.removeScratch()
-	if fresh {
-		if err := d.establish(opts.Now()); err != nil {
-			return nil, err
-		}
-	} else if err := l.recover(); err != nil {
-		return nil, err
-	}
-	if err := l.loadSpaces(); err != nil {
-		return nil, mapError("open "+path, err)
-	}
-	l.syncer = startSyncer(l)
+	go l.trimmer.run()
 	if opts.ReadOnly {
 		l.sweeper = &sweeper{l: l, wake: make(chan struct{}, 1)} // it does not run
 		return l, nil
@@ -165,19 +132,81 @@ func open(path string, opts Options) (_ *Log, err error) {
 	return l, nil
 }
 
-// recover finishes what a killed process left: what it had only handed to the
-// operating system is brought to stable storage before anything builds on it.
-func (l *Log) recover() error {
-	if !l.dir.exists(relaxedName) || l.opts.ReadOnly {
-		return nil
+func newLog(d *directory, opts Options) *Log {
+	l := &Log{opts: opts, dir: d, keyStates: newKeyStateCache(opts.KeyStateCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
+	l.closing.done = make(chan struct{})
+	l.readers.last = make(chan struct{}, 1)
+	l.snapshots.open = map[*Snapshot]struct{}{}
+	l.tx.l = l
+	l.reclaimer = newReclaimer(l)
+	l.trimmer = newTrimmer(l)
+	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
+	l.fs = newGuardFS(opts.FS, d.join(dbDir), func(err error) { _ = l.fail(err) })
+	l.fs.stalled = l.reclaimer.interrupt
+	return l
+}
+
+// load opens what the directory holds and makes it readable. After an error the caller
+// calls release.
+func (l *Log) load(fresh bool) error {
+	l.fs.hurry.Add(1)
+	defer l.fs.hurry.Add(-1)
+	old := !fresh && l.dir.old()
+	if old {
+		if err := l.mayUpgrade(); err != nil {
+			return err
+		}
+	} else if !fresh {
+		if err := l.openJournal(); err != nil {
+			return err
+		}
 	}
-	if err := l.db.Flush(); err != nil {
-		return mapError("open "+l.dir.path, err)
+	op := "open " + l.dir.path
+	var err error
+	if l.db, err = l.openPebble(fresh); err != nil {
+		if serr := l.sound(op); serr != nil {
+			return serr // what Pebble saw after the first error is not what happened
+		}
+		return mapError(op, err)
 	}
-	if err := l.sound("open " + l.dir.path); err != nil {
+	if err := l.sound(op); err != nil {
 		return err
 	}
-	return l.dir.removeFile(relaxedName)
+	l.removeScratch()
+	switch {
+	case fresh:
+		err = l.establish()
+	case old:
+		err = l.upgrade()
+	default:
+		err = l.replay()
+	}
+	if err == nil {
+		err = l.loadSpaces()
+	}
+	return mapError(op, err)
+}
+
+// establish makes a fresh directory a log.
+func (l *Log) establish() error {
+	if !l.opts.inMemory {
+		if err := l.createJournal(); err != nil {
+			return err
+		}
+	}
+	return l.dir.establish(l.opts.Now())
+}
+
+// release closes what a failed open has opened.
+func (l *Log) release() {
+	l.fs.close()
+	if l.db != nil && !l.broken.Load() {
+		_ = l.db.Close()
+	}
+	if l.journal != nil {
+		_ = l.journal.Close()
+	}
+	_ = l.dir.close()
 }
 
 // openPebble opens Pebble. It turns panics over damaged files into errors.
@@ -187,26 +216,10 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 			db, err = nil, fmt.Errorf("%w: %v", pebble.ErrCorruption, p)
 		}
 	}()
-	path := l.dir.join(dbDir)
-	relaxed := l.dir.exists(relaxedName)
-	l.fs.replaying.Store(!fresh && !relaxed)
-	defer l.fs.replaying.Store(false)
-	db, err = pebble.Open(path, l.pebbleOptions(fresh))
-	if pebble.IsCorruptionError(err) && relaxed && l.opts.ReadOnly {
-		return nil, l.tornError(err)
-	}
-	if pebble.IsCorruptionError(err) && relaxed {
-		cut, serr := salvage(l.opts.FS, path)
-		if serr != nil || !cut {
-			return nil, errors.Join(err, serr)
-		}
-		l.opts.Logger.Warn("the log's tail was lost in a crash: commits at durability os or interval since the last sync are gone", "dir", l.dir.path)
-		db, err = pebble.Open(path, l.pebbleOptions(fresh))
-	}
-	if fresh && err == nil {
-		// Pebble creates the first write-ahead log before it has the newest format, and its
-		// chunks do not say what was synced. No record is ever written to it.
-		return db, db.Flush()
+	if !fresh && l.dir.old() {
+		db, err = l.openOldPebble()
+	} else {
+		db, err = pebble.Open(l.dir.join(dbDir), l.pebbleOptions(fresh))
 	}
 	if !fresh && damaged(err) {
 		err = fmt.Errorf("%w: %w", format.ErrCorrupt, err)
@@ -243,12 +256,12 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		MemTableSize:                uint64(l.opts.MemTableBytes),
 		Logger:                      logger{l},
 		ErrorIfNotExists:            !fresh,
-		ReadOnly:                    l.opts.ReadOnly,
+		DisableWAL:                  true,
 		MaxOpenFiles:                1 << 12,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		DisableConsistencyCheck:     false,
-		DisableAutomaticCompactions: false,
+		DisableAutomaticCompactions: l.opts.ReadOnly,
 	}
 	o.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
@@ -265,6 +278,7 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		FlushEnd: func(info pebble.FlushInfo) {
 			if info.Err == nil {
 				l.fs.flushSucceeded()
+				l.trimmer.flushed()
 			}
 		},
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
@@ -324,15 +338,27 @@ func (l *Log) close() error {
 		l.sweeper.stop()
 		l.reclaimer.stop()
 	}
-	l.syncer.stop()
 	l.committer.close()
 	close(l.done)
 	l.snapshots.closeAll()
 	l.readers.close()
 	l.fs.close()
+	l.trimmer.stop()
+	err := l.closeFiles()
+	if cerr := l.dir.close(); err == nil {
+		err = cerr
+	}
+	return mapError("close "+l.dir.path, err)
+}
+
+// closeFiles writes what is in memory to sorted files, so that the next open has nothing
+// to replay, and closes them and the journal.
+func (l *Log) closeFiles() error {
 	var err error
 	if l.failure.Load() == nil && !l.opts.ReadOnly {
-		err = l.db.Flush() // the next open then has nothing to replay
+		if err = l.db.Flush(); err == nil {
+			l.shrinkJournal()
+		}
 	}
 	l.fs.ending.Store(true)
 	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait without end
@@ -340,16 +366,15 @@ func (l *Log) close() error {
 			err = cerr
 		}
 	}
+	if l.journal != nil {
+		if cerr := l.journal.Close(); err == nil {
+			err = cerr
+		}
+	}
 	if err == nil {
 		err = l.sound("close " + l.dir.path)
 	}
-	if err == nil && !l.opts.ReadOnly && l.dir.exists(relaxedName) {
-		err = l.dir.removeFile(relaxedName)
-	}
-	if cerr := l.dir.close(); err == nil {
-		err = cerr
-	}
-	return mapError("close "+l.dir.path, err)
+	return err
 }
 
 // close refuses new work and waits for what is under way.

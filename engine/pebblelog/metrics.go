@@ -16,7 +16,7 @@ type metrics struct {
 	buckets                                 [len(latencyBuckets) + 1]atomic.Uint64
 }
 
-// committed counts a durable group that took d and n bytes of write-ahead log.
+// committed counts a durable group that took d and n bytes of the journal.
 func (m *metrics) committed(d time.Duration, n int) {
 	m.groups.Add(1)
 	m.bytes.Add(uint64(n))
@@ -44,11 +44,11 @@ func (m *metrics) outcome(w *waiter) {
 
 // Stats is what the engine has done since it was opened, and what it holds.
 type Stats struct {
-	Groups  uint64 // write-ahead log writes: each carries one or more batches
+	Groups  uint64 // frames of the journal: each carries one or more batches
 	Batches uint64 // batches committed
 	Records uint64 // records committed
 	Failed  uint64 // batches refused
-	Bytes   uint64 // bytes handed to the write-ahead log
+	Bytes   uint64 // bytes handed to the journal
 	// Latency of groups: LatencyCounts[i] were at most LatencyBuckets[i] seconds, the
 	// last entry is the rest.
 	LatencyBuckets []float64
@@ -90,8 +90,7 @@ func (l *Log) Stats() Stats {
 		return s
 	}
 	p := l.db.Metrics()
-	s.DiskBytes, s.MemTable = p.DiskSpaceUsage(), p.MemTable.Size
-	s.DiskBytes -= min(s.DiskBytes, l.fs.goneBytes())
+	s.DiskBytes, s.MemTable = p.DiskSpaceUsage()+l.journalBytes(), p.MemTable.Size
 	s.CacheBytes, s.CacheHits, s.CacheMisses = p.BlockCache.Size, p.BlockCache.Hits, p.BlockCache.Misses
 	s.Compactions, s.ReadAmplif, s.PendingBytes = p.Compact.Count, p.ReadAmp(), p.Compact.EstimatedDebt
 	for i := range p.Levels {

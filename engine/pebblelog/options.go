@@ -23,7 +23,7 @@ type Options struct {
 	// take; what they leave of theirs holds blocks too. Default 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is how much is collected in memory before it is written out as a
-	// sorted file; up to twice as much is held. Default 32 MiB.
+	// sorted file; up to twice as much is held, and kept in the journal. Default 32 MiB.
 	MemTableBytes int
 	// KeyStateCache is how many keys' newest versions the committer remembers. Default 65,536.
 	KeyStateCache int
@@ -48,12 +48,18 @@ type Options struct {
 	// FS is the file system. Default: the operating system's, where only the owner of
 	// the process may read what the log creates. Tests inject faults here.
 	FS vfs.FS
+	// Upgrade raises the format of a log that an older version has written, which only reads
+	// its own: see docs/format.md. Without it Open fails with Invalid for such a log. What is
+	// opened with ReadOnly is not changed, and needs no Upgrade.
+	Upgrade bool
 	// MustExist makes Open fail with NotFound instead of creating a new log.
 	MustExist bool
 	// ReadOnly opens a log that exists without writing anything, for a directory that cannot
 	// be written. Commits, sweeps and backups fail with Denied. The lock of the directory is
 	// taken if it can be; where it cannot, nothing notices a process that writes to it.
 	ReadOnly bool
+
+	inMemory bool // there is no journal: nothing outlives the process
 }
 
 // The defaults.
@@ -121,7 +127,7 @@ func (o *Options) Validate() error {
 	check(o.BatchIDAge >= 0, "BatchIDAge is %v: want 0 (default) or more", o.BatchIDAge)
 	check(o.CacheBytes >= 0, "CacheBytes is %d: want 0 (default) or more", o.CacheBytes)
 	check(o.MemTableBytes >= 0 && o.MemTableBytes <= 1<<30, "MemTableBytes is %d: want 0 (default) to %d", o.MemTableBytes, 1<<30)
-	check(o.KeyStateCache >= 0, "HeadCache is %d: want 0 (default) or more", o.KeyStateCache)
+	check(o.KeyStateCache >= 0, "KeyStateCache is %d: want 0 (default) or more", o.KeyStateCache)
 	check(o.SweepEvery >= 0, "SweepEvery is %v: want 0 (default) or more", o.SweepEvery)
 	if len(errs) == 0 {
 		return nil

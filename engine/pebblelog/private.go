@@ -41,6 +41,14 @@ func (p privateFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 	return p.FS.OpenReadWrite(name, c)
 }
 
+// OpenReadWrite implements vfs.FS.
+func (p privateFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := claim(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return p.FS.OpenReadWrite(name, c, opts...)
+}
+
 // claim creates an empty file that does not exist.
 func claim(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)

@@ -45,7 +45,7 @@ func wantPrivate(t *testing.T, root string) {
 }
 
 // TestOnlyTheOwnerReads looks at the modes of everything that a log creates: while it is
-// open, when write-ahead logs were reused and files merged, and in its copies.
+// open, when segments were reused and files merged, and in its copies.
 func TestOnlyTheOwnerReads(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "above", "data")

@@ -84,12 +84,13 @@ func (t *tx) checkConditions(b *mainstem.Batch) error {
 		c := &b.Conditions()[i]
 		var h keyState
 		var live bool
+		var written uint64
 		if ts := t.space(c.Space); ts != nil {
 			p, err := t.keyState(ts, c.Key)
 			if err != nil {
 				return err
 			}
-			h, live = *p, p.live(&t.moment, ts.maxAge)
+			h, live, written = *p, p.live(&t.moment, ts.maxAge), ts.written(p)
 		}
 		ok := false
 		switch c.Test {
@@ -99,14 +100,20 @@ func (t *tx) checkConditions(b *mainstem.Batch) error {
 			ok = !live
 		case mainstem.TestExists:
 			ok = live
+		case mainstem.TestNotAfter:
+			ok = written <= uint64(c.Position)
 		}
 		if !ok {
 			want := *c
 			want.Key = append([]byte(nil), c.Key...)
-			return &mainstem.Error{
+			e := &mainstem.Error{
 				Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: want.Key,
 				Outcome: mainstem.NotWritten, Want: want, Got: mainstem.Version(h.version), GotLive: live,
 			}
+			if c.Test == mainstem.TestNotAfter {
+				e.GotPosition = mainstem.Position(written)
+			}
+			return e
 		}
 	}
 	return nil
@@ -164,7 +171,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		return 0, err
 	}
 	hk := t.key
-	body := format.Body{Position: t.next, Time: t.time, Clock: t.keptClock(), Count: 1, Tombstone: kind, Expires: t.expires(ts, w, kind)}
+	body := format.Body{Position: t.next, Time: t.time, Clock: t.Now, Count: 1, Tombstone: kind, Expires: t.expires(ts, w, kind)}
 	if kind == mainstem.Live {
 		body.Count, body.Value = max(w.Count, 1), w.Value
 	}
@@ -196,7 +203,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		size -= int64(len(w.Value))
 	}
 	t.count(ts, h, size)
-	*h = keyState{version: body.Version, position: body.Position, clock: t.Now, expires: body.Expires, size: size, tomb: kind, held: true}
+	*h = keyState{version: body.Version, position: body.Position, written: body.Position, clock: t.Now, expires: body.Expires, size: size, tomb: kind, held: true}
 	if body.Expires != 0 {
 		t.indexExpiry(ts, w.Key, &body)
 	}
@@ -232,7 +239,7 @@ func tombstoneAge(p *mainstem.Policy) int64 {
 
 func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 	ts.dirty = true
-	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.keptClock()
+	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.Now
 	ts.totals.Records++
 	ts.totals.Bytes += size
 	if !h.held {

@@ -112,20 +112,20 @@ func (v view) head() uint64 {
 	return v.l.position.Load()
 }
 
-// awaitDurable waits until everything the read may have seen is as durable as asked.
-func (v view) awaitDurable(ctx context.Context, op string) error {
+// awaitPublished waits until everything the read may have seen is published.
+func (v view) awaitPublished(ctx context.Context, op string) error {
 	if v.snap != nil {
 		return nil
 	}
 	began := time.Now()
 	if err := v.l.commitGate.wait(ctx); err != nil {
-		return mainstem.Ended(ctx, op, began, "what was read to be durable")
+		return mainstem.Ended(ctx, op, began, "what was read to be published")
 	}
 	return nil
 }
 
-// doubtful returns the error for a record whose group failed on its way to
-// stable storage: it may be gone after the next open.
+// doubtful returns the error for a record whose group Pebble failed to take whole: it is
+// in the journal, and the next open shows all of it.
 func (v view) doubtful(op string, b *format.Body) error {
 	if b.Position <= v.head() {
 		return nil
@@ -154,16 +154,19 @@ func (v view) get(ctx context.Context, space string, key []byte) (mainstem.Recor
 		return mainstem.Record{}, err
 	}
 	defer r.end()
-	var rec mainstem.Record
-	if r.slots {
-		rec, err = r.getSlot(ctx, key)
-	} else {
-		rec, err = r.getNewest(ctx, key)
-	}
+	rec, err := r.newest(ctx, key)
 	if err == nil && rec.Version == 0 {
 		return rec, notFound("get", space, key)
 	}
 	return rec, mapError("get", err)
+}
+
+// newest returns the newest record of key, or one of version 0.
+func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) {
+	if r.slots {
+		return r.getSlot(ctx, key)
+	}
+	return r.getNewest(ctx, key)
 }
 
 // getSlot returns the record in the slot of key, or one of version 0.
@@ -171,7 +174,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	var stack [128]byte
 	val, closer, err := r.db.Get(format.AppendSlotKey(stack[:0], r.s.id, key))
 	if err == pebble.ErrNotFound {
-		return mainstem.Record{}, r.awaitDurable(ctx, r.op)
+		return mainstem.Record{}, r.awaitPublished(ctx, r.op)
 	}
 	if err != nil {
 		return mainstem.Record{}, err
@@ -188,7 +191,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 // if it is no live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
 	if b.Position > r.head() || b.VersionMarker {
-		if err := r.awaitDurable(ctx, r.op); err != nil {
+		if err := r.awaitPublished(ctx, r.op); err != nil {
 			return mainstem.Record{}, err
 		}
 		if err := r.doubtful(r.op, b); err != nil {
@@ -215,7 +218,7 @@ func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, erro
 		if err := it.Error(); err != nil {
 			return mainstem.Record{}, err
 		}
-		return mainstem.Record{}, r.awaitDurable(ctx, r.op)
+		return mainstem.Record{}, r.awaitPublished(ctx, r.op)
 	}
 	val, err := it.ValueAndErr()
 	if err != nil {
@@ -324,7 +327,7 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 		return false, err
 	}
 	defer it.Close()
-	if err := r.awaitDurable(ctx, r.op); err != nil {
+	if err := r.awaitPublished(ctx, r.op); err != nil {
 		return false, err
 	}
 	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}

@@ -47,7 +47,7 @@ func (m medium) Rename(_, name string) error               { return m.written(na
 func (m medium) MkdirAll(name string, _ os.FileMode) error { return m.written(name) }
 
 // TestReadOnly reads and checks a log on a medium that cannot be written: one that was
-// closed, and one whose process was killed, so that records are in its write-ahead log only.
+// closed, and one whose process was killed, so that records are in its journal only.
 func TestReadOnly(t *testing.T) {
 	for _, durability := range []mainstem.Durability{mainstem.Fsync, mainstem.OS} {
 		fs := vfs.NewCrashableMem()

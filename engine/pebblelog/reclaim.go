@@ -21,7 +21,7 @@ import (
 //
 //  1. writes the table in memory out as a sorted file: most of what it says is that
 //     something is gone;
-//  2. removes the write-ahead logs that Pebble has kept to use again;
+//  2. frees the segments of the journal that are not needed then;
 //  3. compacts the key ranges of the spaces, piece by piece: see pieces.
 //
 // A space that was dropped counts at once, with all that it held. One that still holds
@@ -223,13 +223,12 @@ func (l *Log) reclaim(ctx context.Context, spaces map[*space]int64) error {
 	return nil
 }
 
-// flushNow writes what is in memory out as sorted files and removes the write-ahead logs
-// that are not needed then.
+// flushNow writes what is in memory out as sorted files and frees the segments of the
+// journal that are not needed then.
 func (l *Log) flushNow(ctx context.Context) error {
-	if err := l.roomToMerge(l.db.Metrics().WAL.Size); err != nil {
+	if err := l.roomToMerge(l.db.Metrics().MemTable.Size); err != nil {
 		return err
 	}
-	last := l.fs.newestWAL()
 	flushed, err := l.db.AsyncFlush()
 	if err != nil {
 		return err
@@ -242,14 +241,8 @@ func (l *Log) flushNow(ctx context.Context) error {
 	if err := l.sound("flush"); err != nil {
 		return err
 	}
-	if !l.copying.TryLock() {
-		return errCopying
-	}
-	defer l.copying.Unlock()
-	return l.fs.removeWALs(last)
+	return l.trimJournal()
 }
-
-var errCopying = errors.New("a backup is copying the write-ahead logs")
 
 // compactRange merges the files that hold keys of k, a range of r.
 func (l *Log) compactRange(ctx context.Context, r *removal, k keyRange) error {

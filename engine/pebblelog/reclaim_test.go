@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
@@ -26,7 +25,7 @@ import (
 const (
 	reclaimTables = 1 << 20 // MemTableBytes
 	reclaimWrites = 16 << 20
-	reclaimRest   = 5 << 20 // at most what is left: write-ahead log, manifest, kept records
+	reclaimRest   = 5 << 20 // at most what is left: journal, manifest, kept records
 	reclaimWorth  = 8 << 20 // less than this may wait for more
 )
 
@@ -109,7 +108,7 @@ func TestDropFreesDisk(t *testing.T) {
 		return nil
 	})
 	mustCheck(t, l)
-	grow(t, l, "more", 4<<20, 0) // takes new write-ahead logs where old ones are gone
+	grow(t, l, "more", 4<<20, 0) // takes new segments of the journal where old ones are gone
 	mustCheck(t, l)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -316,14 +315,15 @@ func TestRemovalOnFullDisk(t *testing.T) {
 	}
 }
 
-// backupFS calls a hook before a write-ahead log is opened, which a backup does to copy it.
+// backupFS calls a hook before a segment of the journal is opened, which a backup does to
+// copy its frames.
 type backupFS struct {
 	vfs.FS
 	hook atomic.Pointer[func()]
 }
 
 func (f *backupFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
-	if strings.HasSuffix(name, ".log") {
+	if strings.HasSuffix(name, ".journal") {
 		if hook := f.hook.Swap(nil); hook != nil {
 			(*hook)()
 		}
@@ -331,25 +331,33 @@ func (f *backupFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	return f.FS.Open(name, o...)
 }
 
-// TestBackupKeepsLogs has the reclaimer write out what is in memory while a backup copies
-// the write-ahead logs that hold it.
-func TestBackupKeepsLogs(t *testing.T) {
+// TestBackupKeepsSegments has the reclaimer write out what is in memory while a backup
+// copies the frames of the journal that hold it.
+func TestBackupKeepsSegments(t *testing.T) {
 	f := &backupFS{FS: vfs.NewMem()}
 	l, err := pebblelog.Open("/log", &pebblelog.Options{FS: f})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	grow(t, l, "s", 1<<20, 0)
-	var called error
-	hook := func() { called = l.FlushNow(t.Context()) }
+	grow(t, l, "s", 5<<20, 0)
+	head, err := l.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	flushed := errors.New("the hook was not called")
+	hook := func() { flushed = l.FlushNow(t.Context()) }
 	f.hook.Store(&hook)
-	if err := l.Backup(t.Context(), io.Discard); err != nil {
-		t.Error(err)
+	var backup bytes.Buffer
+	if err := errors.Join(l.Backup(t.Context(), &backup), flushed); err != nil {
+		t.Fatal(err)
 	}
-	if f.hook.Load() != nil || called == nil {
-		t.Errorf("the hook was not called, or write-ahead logs were removed: %v", called)
+	copied := restore(nil)(t, &backup)
+	defer copied.Close()
+	if got, err := copied.Head(t.Context()); err != nil || got != head {
+		t.Errorf("the copy ends at position %d, %v, want %d", got, err, head)
 	}
+	mustCheck(t, copied.(*pebblelog.Log))
 	if err := l.FlushNow(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -21,7 +21,7 @@ func restoreOptions(fs vfs.FS) *Options {
 	return &Options{FS: fs, Now: new(crashtest.Clock).Now, MemTableBytes: 64 << 10, CacheBytes: 1 << 20, MinFree: -1, MustExist: true}
 }
 
-// backedUp returns the backup of a log with sorted files and a write-ahead log, and
+// backedUp returns the backup of a log with sorted files and a journal, and
 // what that log shows.
 func backedUp(t *testing.T) ([]byte, crashtest.Dump) {
 	t.Helper()

@@ -13,7 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// salvage cuts the damaged tail off the newest write-ahead log in dir.
+// salvage cuts the damaged tail off the newest write-ahead log in dir, of a log of format 1
+// or 2.
 //
 // Pebble tells a torn tail from damage by what it believes it had synced. With
 // lazy groups it believes too much: after a power cut, pages that were never

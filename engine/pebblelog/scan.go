@@ -61,7 +61,7 @@ func (s *scan) run(ctx context.Context) error {
 	}
 	defer it.Close()
 	s.it = it
-	if err := s.awaitDurable(ctx, s.op); err != nil {
+	if err := s.awaitPublished(ctx, s.op); err != nil {
 		return err
 	}
 	if s.slots {

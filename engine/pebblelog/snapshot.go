@@ -62,6 +62,13 @@ func (r *registry) maxAges() map[uint32]int64 {
 	return out
 }
 
+// count returns how many are open.
+func (o *snapshots) count() int {
+	o.Lock()
+	defer o.Unlock()
+	return len(o.open)
+}
+
 // closeAll closes what is open.
 func (o *snapshots) closeAll() {
 	o.Lock()

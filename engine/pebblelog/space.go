@@ -31,7 +31,10 @@ type space struct {
 		totals format.Totals // as published
 	}
 
-	staged *stagedSpace // only the leader of the committer touches it
+	// Only the leader of the committer touches these.
+	staged *stagedSpace
+	traces uint64 // no key of which nothing is left was written after this position
+	opened uint64 // position of the newest record when the log was opened; see written
 }
 
 // slots reports whether the space keeps the newest record of a key in a slot of
@@ -183,6 +186,20 @@ func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.Spac
 	}
 }
 
+// written returns the position of the newest record that the key of h was ever given, or a
+// later one if only that is known. Of a key without any trace it is known that it is none
+// that was swept up, or none after ts.traces. A version marker of an older program does
+// not say: it was left before the log was opened.
+func (ts *stagedSpace) written(h *keyState) uint64 {
+	switch {
+	case h.written != 0:
+		return h.written
+	case h.marker:
+		return ts.s.opened
+	}
+	return ts.traces
+}
+
 // loadSpaces reads the registry, the totals and the counters at open.
 func (l *Log) loadSpaces() error {
 	byName := map[string]*space{}
@@ -212,6 +229,9 @@ func (l *Log) loadSpaces() error {
 		s := byID[id]
 		s.mu.totals = t
 		s.last.Store(t.Last)
+		if s.opened = t.Last; t.Floor > 0 {
+			s.traces = t.Last
+		}
 		if t.Last >= last {
 			last, latest = t.Last, t.Clock
 		}

@@ -19,7 +19,7 @@ const sumsName = "SUMS"
 const maxSums = 16 << 20
 
 // sums are the checksums of the files of a backup, by name. Pebble's own would not
-// do: it takes a damaged end of a write-ahead log for one that a crash has left.
+// do: a damaged end of a journal looks like one that a crash has left.
 type sums map[string][sha256.Size]byte
 
 // adder returns a hash of what is written to the writer, which passes it on to w.

@@ -258,7 +258,7 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	if err != nil {
 		return err
 	}
-	version := h.version
+	version, written := h.version, ts.written(h)
 	if err := t.removeUpTo(ts, key, math.MaxUint64); err != nil {
 		return err
 	}
@@ -267,6 +267,7 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	t.l.keyStates.drop(string(hk))
 	ts.dirty = true
 	ts.totals.Floor = max(ts.totals.Floor, version)
+	ts.traces = max(ts.traces, written)
 	return nil
 }
 

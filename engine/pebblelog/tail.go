@@ -14,8 +14,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// A write-ahead log of Pebble is a row of blocks, and each block a row of chunks. A
-// record is one full chunk, or a first one, any number of middle ones and a last one.
+// Logs of formats 1 and 2 have a write-ahead log of Pebble. It is a row of blocks, and each
+// block a row of chunks. A record is one full chunk, or a first one, any number of middle
+// ones and a last one.
 // All numbers are little-endian, and the checksum covers everything from the type on:
 //
 //	| checksum 4 | length 2 | type 1 | log number 4 | synced 8 | length bytes |

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -120,50 +119,6 @@ func TestCheckWAL(t *testing.T) {
 }
 
 // TestNewLogSaysWhatIsSynced looks at the chunks that the first commits of a new log are
-// written to: without what was synced, damage among them could look like a torn end.
-func TestNewLogSaysWhatIsSynced(t *testing.T) {
-	fs := vfs.NewMem()
-	l, err := Open("/new", &Options{FS: fs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	b := mainstem.NewBatch()
-	b.Ensure("s", mainstem.Policy{})
-	b.Put("s", []byte("key"), []byte("value"))
-	if _, err := l.Commit(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	logs, err := walFiles(fs, "/new/db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, name := range logs {
-		num, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := (&directory{fs: fs, path: "/new/db"}).readFile(name, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for len(content) > 0 {
-			c := parseChunk(content, uint32(num))
-			if c.size == 0 {
-				break
-			}
-			if content = content[c.size:]; c.kind < walSyncFull {
-				t.Errorf("%s holds a chunk of type %d", name, c.kind)
-			}
-			found++
-		}
-	}
-	if found == 0 {
-		t.Errorf("no chunk in %v", logs)
-	}
-}
-
 // FuzzCheckWAL puts anything in place of a write-ahead log.
 func FuzzCheckWAL(f *testing.F) {
 	seed := appendWALChunk(appendWALChunk(nil, 0, "first"), 24, "second")

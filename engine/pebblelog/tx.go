@@ -52,8 +52,9 @@ type stagedSpace struct {
 	policy  *mainstem.Policy
 	maxAge  int64
 	totals  format.Totals
-	dirty   bool  // something was written
-	removed int64 // bytes of records that the tx removes without writing others instead
+	dirty   bool   // something was written
+	removed int64  // bytes of records that the tx removes without writing others instead
+	traces  uint64 // as in space, with what the tx removes
 
 	block      []byte // feed block under construction
 	blockFirst uint64
@@ -128,7 +129,7 @@ func (t *tx) stage(s *space) *stagedSpace {
 		ts = new(stagedSpace)
 	}
 	ts.s, ts.policy, ts.totals = s, s.policy.Load(), s.totals()
-	ts.maxAge = int64(ts.policy.MaxAge)
+	ts.maxAge, ts.traces = int64(ts.policy.MaxAge), s.traces
 	s.staged = ts
 	t.staged = append(t.staged, ts)
 	return ts
@@ -268,7 +269,7 @@ func (t *tx) newestBehindMarker(prefix []byte, keyLen int, h keyState) (keyState
 			return keyState{}, err
 		}
 		if !older.marker {
-			older.version, older.marker = h.version, true
+			older.version, older.written, older.marker = h.version, h.written, true
 			return older, nil
 		}
 	}
@@ -281,11 +282,11 @@ func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 		return keyState{}, err
 	}
 	if b.VersionMarker {
-		return keyState{version: b.Version, marker: true}, nil
+		return keyState{version: b.Version, written: b.Written(), marker: true}, nil
 	}
 	m.rebase(&b)
 	return keyState{
-		version: b.Version, position: b.Position, clock: b.Clock, expires: b.Expires,
+		version: b.Version, position: b.Position, written: b.Position, clock: b.Clock, expires: b.Expires,
 		size: b.Size() + int64(keyLen), tomb: b.Tombstone, held: true,
 	}, nil
 }
@@ -327,11 +328,7 @@ func (t *tx) seal() {
 		t.set(t.key, t.body)
 	}
 	if t.dropped != "" { // no record is written with it
-		var clock int64
-		if t.l.dir.format >= format.Clocked {
-			clock = t.latest
-		}
-		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.last, Clock: clock})
+		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.last, Clock: t.latest})
 		t.set([]byte{format.TagLog}, t.body)
 	}
 }

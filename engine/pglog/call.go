@@ -205,7 +205,7 @@ func (e *encoder) batch(n int32, b *mainstem.Batch) {
 		e.conds.name.bytes(key.first)
 		e.conds.mark.bytes(key.mark)
 		e.conds.test.int2(int16(c.Test))
-		e.conds.version.int8(number(c.Version))
+		e.conds.version.int8(asked(c))
 	}
 	for i := range b.Writes() {
 		e.write(n, &b.Writes()[i])
@@ -322,3 +322,11 @@ func encodeEnsures(ensures []mainstem.Ensure) ([]byte, error) {
 
 // bigint encodes a parameter of that type.
 func bigint(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
+
+// asked returns what a condition asks for, besides its test: a version or a position.
+func asked(c *mainstem.Condition) int64 {
+	if c.Test == mainstem.TestNotAfter {
+		return number(c.Position)
+	}
+	return number(c.Version)
+}

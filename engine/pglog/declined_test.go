@@ -134,9 +134,21 @@ func TestOpenBringsAnOlderFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, c, string(text))
+	execute(t, c, `INSERT INTO mainstem.key (id, space, name, mark, rest, version, position, time, expires, tomb, held)
+		SELECT 2, id, 'removed', '', '', 3, NULL, 1, NULL, 0, 0 FROM mainstem.space WHERE name = 's'`)
+	execute(t, c, "UPDATE mainstem.total SET floor = 1")
 	log := openAt(t, url, nil)
-	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 6 {
-		t.Errorf("the schema has format %d, want 6", n)
+	for _, key := range []string{"removed", "not there any more", "k"} { // the one record of the log is that of k
+		b := mainstem.NewBatch()
+		b.IfNotAfter("s", []byte(key), 0)
+		_, err := log.Commit(t.Context(), b)
+		var e *mainstem.Error
+		if !errors.As(err, &e) || e.Kind != mainstem.KindConflict || e.GotPosition != 1 {
+			t.Errorf("if key %s was never written: %v", key, err)
+		}
+	}
+	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 7 {
+		t.Errorf("the schema has format %d, want 7", n)
 	}
 	if r := commit(t, log, batch("k", "2")); r.Versions[0] != 2 || time.Until(r.Time) < 300*24*time.Hour {
 		t.Errorf("the version is %d, want 2, and its time %v, want that of the record before", r.Versions[0], r.Time)

@@ -24,13 +24,15 @@ var files embed.FS
 // ones leave it out, because it may need tables that they do not have.
 var migrations = [][]string{
 	{"tables.sql"},
-	{}, // puts to one key have a function of their own
-	{}, // the largest MaxAge is no overflow
-	{"clock.sql", "tick.sql", "apply.sql", "commit.sql", "views.sql", "append.sql"}, // records keep what the clock showed
-	{"tick.sql"}, // a server's clock that was set back is believed at once
+	{},                                     // puts to one key have a function of their own
+	{},                                     // the largest MaxAge is no overflow
+	{"clock.sql", "tick.sql", "views.sql"}, // records keep what the clock showed
+	{"tick.sql"},                           // a server's clock that was set back is believed at once
 	// A client that expects an earlier time sets no clock back; tombstones of what was written
 	// after a jump do not wait for its end; a clock may be set back twice behind one record.
-	{"present.sql", "sweep.sql", "restore.sql"},
+	{"present.sql", "restore.sql"},
+	// Positions of records that were removed are remembered.
+	{"written.sql", "apply.sql", "commit.sql", "append.sql", "sweep.sql"},
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.

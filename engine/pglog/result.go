@@ -27,6 +27,7 @@ type failure struct {
 	Write     int   `json:"write"`     // the number of one that is impossible, from 1
 	Got       int64 `json:"got"`
 	Live      bool  `json:"live"`
+	Position  int64 `json:"position"`
 }
 
 // repeat is the receipt of a batch that was committed before.
@@ -177,6 +178,9 @@ func (f failure) explain(b *mainstem.Batch, before int) *mainstem.Error {
 		e.Kind, e.Want = mainstem.KindConflict, b.Conditions()[i]
 		e.Want.Key = bytes.Clone(e.Want.Key)
 		e.Space, e.Key, e.Got, e.GotLive = e.Want.Space, e.Want.Key, mainstem.Version(f.Got), f.Live
+		if e.Want.Test == mainstem.TestNotAfter {
+			e.GotPosition = mainstem.Position(f.Position)
+		}
 		return e
 	}
 	if f.Write > 0 && f.Write <= b.Len() {

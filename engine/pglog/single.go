@@ -183,7 +183,7 @@ func (e *singleEncoder) conditions(batches []*mainstem.Batch, n int, c *call) {
 			names.bytes(key.first)
 			marks.bytes(key.mark)
 			tests.int2(int16(cond.Test))
-			versions.int8(number(cond.Version))
+			versions.int8(asked(cond))
 			e.conds = append(e.conds, int32(i+1))
 			c.names = append(c.names, cond.Space)
 		}

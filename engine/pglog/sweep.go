@@ -2,12 +2,16 @@ package pglog
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/wake"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 // sweeper removes from the tables what readers no longer see: records whose time to live
@@ -134,11 +138,44 @@ func (l *Log) sweepOnce(ctx context.Context, sql string, args []any) (n int, err
 		return 0, err
 	}
 	defer end()
-	err = l.reads.QueryRow(ctx, sql, append([]any{poolSource{l}.moment()}, args...)...).Scan(&n)
+	err = l.atReading(ctx, func(q rowQuerier, now *int64) error {
+		return q.QueryRow(ctx, sql, append([]any{now}, args...)...).Scan(&n)
+	})
+	if errors.Is(err, errClockMoved) {
+		return 1, nil // again
+	}
 	if n > 0 {
 		l.hub.announceAll(0) // some may be tombstones
 	}
 	return n, l.mapError(ctx, "sweep", err)
+}
+
+// errClockMoved says that the clock was set while a statement was on its way.
+var errClockMoved = errors.New("the clock was set meanwhile")
+
+// atReading calls f to send one statement that removes what has ended at the reading now.
+//
+// A reading of the server's clock is an expectation, which the server compares with its clock
+// (see tick). One of Options.Now is taken as it is, so the statement must not be carried out
+// if that clock was set after it was read: a commit at the time after it may have come
+// between, and then records that live would be removed. It is rolled back, with the error
+// errClockMoved. The look at the clock is made when the statement has its place in the order.
+func (l *Log) atReading(ctx context.Context, f func(q rowQuerier, now *int64) error) error {
+	c := &l.clock
+	if c.server != nil {
+		return f(l.reads, poolSource{l}.moment())
+	}
+	before, hold := c.Now(), c.published.Load()
+	now := poolSource{l}.moment()
+	return pgx.BeginFunc(ctx, l.reads, func(tx pgx.Tx) error {
+		if err := f(tx, now); err != nil {
+			return err
+		}
+		if d := c.Now() - before; d < -int64(wallclock.MaxBack) || d > int64(wallclock.MaxBack) || c.published.Load() != hold {
+			return errClockMoved
+		}
+		return nil
+	})
 }
 
 // sweepNext finds out when something expires next, by this process or another.

@@ -1,6 +1,7 @@
 package remotelog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -77,6 +78,69 @@ func (r reader) Head(ctx context.Context) (mainstem.Position, error) {
 		return 0, err
 	}
 	return mainstem.Position(out.Head), nil
+}
+
+// GetMany yields the newest records of keys, in their order. They are of one moment, so a
+// connection that is lost on the way ends it with Unavailable.
+func (r reader) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		s := &sequence{call: call{op: "get many", space: space}}
+		if err := cmp.Or(mainstem.ValidateKeys(keys), r.check(s.call, false)); err != nil {
+			yield(mainstem.Record{}, err)
+			return
+		}
+		if len(keys) == 0 {
+			return
+		}
+		s.open = func(ctx context.Context) (*recordStream, error) {
+			return r.l.client.GetMany(ctx, &pb.GetManyRequest{Space: space, Keys: keys, Snapshot: r.id()})
+		}
+		m := many{space: space, keys: keys, yield: yield}
+		s.run(ctx, r.l, m.lend)
+		m.end()
+	}
+}
+
+// many puts records of version 0 in between those of the server, which sends only what
+// it found.
+type many struct {
+	space string
+	keys  [][]byte // those that are still to be yielded
+	yield func(mainstem.Record, error) bool
+	over  bool // after an error, or when the loop body wants no more
+}
+
+func (m *many) lend(r mainstem.Record, err error) bool {
+	if err != nil {
+		m.over = true
+		return m.yield(r, err)
+	}
+	for len(m.keys) > 0 && !m.over {
+		key := m.keys[0]
+		m.keys = m.keys[1:]
+		if bytes.Equal(key, r.Key) {
+			m.over = !m.yield(r, nil)
+			return !m.over
+		}
+		m.missing(key)
+	}
+	if !m.over {
+		m.over = true
+		m.yield(mainstem.Record{}, call{op: "get many", space: m.space}.fail(mainstem.KindInternal, mainstem.NoOutcome,
+			fmt.Errorf("the server sent a record of key %.40q, which is none that was asked for, or not in their order", r.Key)))
+	}
+	return false
+}
+
+func (m *many) missing(key []byte) {
+	m.over = !m.yield(mainstem.Record{Space: m.space, Key: key}, nil)
+}
+
+// end yields what is missing after the last record of the server.
+func (m *many) end() {
+	for ; len(m.keys) > 0 && !m.over; m.keys = m.keys[1:] {
+		m.missing(m.keys[0])
+	}
 }
 
 // Scan yields the newest record of each key in rng. The records are of one moment,

@@ -231,6 +231,8 @@ func holds(c mainstem.Condition, got mainstem.Version) bool {
 		return got == c.Version
 	case mainstem.TestAbsent:
 		return got == 0
+	case mainstem.TestNotAfter:
+		return true // positions of keys are not looked at
 	}
 	return got != 0 // TestExists
 }
@@ -241,6 +243,8 @@ func text(c mainstem.Condition) string {
 		return fmt.Sprintf("version %d", c.Version)
 	case mainstem.TestAbsent:
 		return "absent"
+	case mainstem.TestNotAfter:
+		return fmt.Sprintf("not after position %d", c.Position)
 	}
 	return "exists"
 }

@@ -10,7 +10,7 @@ import (
 // conflict checks that a commit that failed with Conflict met a version that
 // its key had between call and return, and that does break the condition.
 func (c *checker) conflict(op *Operation) {
-	if op.Kind != Commit || op.Outcome != Conflict {
+	if op.Kind != Commit || op.Outcome != Conflict || op.Failed.Test == mainstem.TestNotAfter {
 		return
 	}
 	space, key := op.Failed.Space, string(op.Failed.Key)

@@ -94,10 +94,11 @@ func (t *tx) run(b *mainstem.Batch) (mainstem.Receipt, error) {
 func (t *tx) test(conditions []mainstem.Condition) error {
 	for _, c := range conditions {
 		var version mainstem.Version
+		var last mainstem.Position
 		live := false
 		if sp := t.spaces[c.Space]; sp != nil {
 			if k := sp.keys[string(c.Key)]; k != nil {
-				version, live = k.head, sp.live(k, t.now)
+				version, last, live = k.head, k.last, sp.live(k, t.now)
 			}
 		}
 		ok := false
@@ -108,10 +109,16 @@ func (t *tx) test(conditions []mainstem.Condition) error {
 			ok = !live
 		case mainstem.TestExists:
 			ok = live
+		case mainstem.TestNotAfter:
+			ok = last <= c.Position
 		}
 		if !ok {
 			c.Key = bytes.Clone(c.Key)
-			return &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: c.Key, Want: c, Got: version, GotLive: live}
+			e := &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: c.Space, Key: c.Key, Want: c, Got: version, GotLive: live}
+			if c.Test == mainstem.TestNotAfter {
+				e.GotPosition = last
+			}
+			return e
 		}
 	}
 	return nil
@@ -190,7 +197,7 @@ func (t *tx) write(sp *space, k *key, name []byte, r mainstem.Record) mainstem.V
 	last, updated := sp.last, sp.updated
 	t.undo = append(t.undo, func() { sp.last, sp.updated = last, updated })
 	t.head++
-	k.head += mainstem.Version(r.Count)
+	k.head, k.last = k.head+mainstem.Version(r.Count), t.head
 	r.Space, r.Key, r.Version, r.Position, r.Time = sp.name, bytes.Clone(name), k.head, t.head, t.time
 	t.latest = max(t.latest, t.now.Now)
 	t.readings[t.head] = t.now.Now

@@ -64,3 +64,17 @@ func (l *Log) Raise(space string, name []byte, v mainstem.Version) {
 		k.head = max(k.head, v)
 	}
 }
+
+// Written returns the position of the newest record that a key was ever given, 0 if there
+// was none, and whether that record is held and visible. Of one that is not, engines may
+// remember a later position.
+func (l *Log) Written(space string, name []byte) (last mainstem.Position, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sp := l.mu.spaces[space]
+	if sp == nil || sp.keys[string(name)] == nil {
+		return 0, false
+	}
+	k := sp.keys[string(name)]
+	return k.last, sp.newest(k, l.nowLocked()) != nil
+}

@@ -21,6 +21,24 @@ func (l *Log) Get(ctx context.Context, space string, key []byte) (mainstem.Recor
 	return l.mu.get(space, key, l.nowLocked())
 }
 
+// GetMany yields the newest records of keys as they are when the loop begins.
+func (l *Log) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		records, err := func() ([]mainstem.Record, error) {
+			if err := mainstem.ValidateKeys(keys); err != nil || len(keys) == 0 {
+				return nil, err
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if err := l.usableLocked(ctx, "get many"); err != nil {
+				return nil, err
+			}
+			return l.mu.getMany(space, keys, l.nowLocked())
+		}()
+		lend(records, err, yield)
+	}
+}
+
 // Scan yields the newest record of each key in r as they are when the loop begins.
 func (l *Log) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {

@@ -57,6 +57,16 @@ func (s *snapshot) Get(ctx context.Context, space string, key []byte) (mainstem.
 	return s.state.get(space, key, s.now)
 }
 
+func (s *snapshot) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
+	valid := func() error { return mainstem.ValidateKeys(keys) }
+	return s.sequence(ctx, "get many", false, valid, func() ([]mainstem.Record, error) {
+		if len(keys) == 0 {
+			return nil, nil
+		}
+		return s.state.getMany(space, keys, s.now)
+	})
+}
+
 func (s *snapshot) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
 	return s.sequence(ctx, "scan", false, r.Validate, func() ([]mainstem.Record, error) {
 		return s.state.scan(space, r, s.now)

@@ -40,6 +40,7 @@ type space struct {
 // Invariant: head never decreases.
 type key struct {
 	head    mainstem.Version
+	last    mainstem.Position // of the newest record ever written
 	records []mainstem.Record
 }
 
@@ -108,6 +109,22 @@ func (s *state) get(spaceName string, name []byte, now moment) (mainstem.Record,
 		return now.shown(r).Clone(), nil
 	}
 	return mainstem.Record{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: spaceName, Key: bytes.Clone(name)}
+}
+
+// getMany returns the newest record of each key, or one of version 0 if it is not live.
+func (s *state) getMany(spaceName string, keys [][]byte, now moment) ([]mainstem.Record, error) {
+	sp := s.spaces[spaceName]
+	if sp == nil {
+		return nil, unknownSpace("get many", spaceName)
+	}
+	out := make([]mainstem.Record, len(keys))
+	for i, name := range keys {
+		out[i] = mainstem.Record{Space: spaceName, Key: name}
+		if r := sp.newest(sp.keys[string(name)], now); r != nil && r.Live() {
+			out[i] = now.shown(r)
+		}
+	}
+	return out, nil
 }
 
 // scan returns the newest record of each key in r.

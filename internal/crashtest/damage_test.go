@@ -24,7 +24,7 @@ type patient struct {
 	im crashtest.Image
 
 	killed bool
-	tail   string // the newest write-ahead log, if the log was killed
+	tail   string // the newest segment of the journal, if the log was killed
 }
 
 // newPatient runs a workload and stops the log, cleanly or not.
@@ -57,7 +57,7 @@ func newPatient(t *testing.T, d mainstem.Durability, killed bool) *patient {
 		if strings.Contains(name, "/backup-") { // only the file system's memory of it: see CrashClone
 			delete(p.im, name)
 		}
-		if killed && path.Dir(name) == dir+"/db" && strings.HasSuffix(name, ".log") {
+		if killed && path.Dir(name) == dir+"/journal" && strings.HasSuffix(name, ".journal") {
 			p.tail = name // the paths are sorted
 		}
 	}
@@ -66,10 +66,9 @@ func newPatient(t *testing.T, d mainstem.Durability, killed bool) *patient {
 
 // TestDamage harms every file of a log, one at a time. Opening, checking and reading
 // everything must then end in an error that says Corrupt, or everything is there.
-// Some losses cannot be told from a crash: the end of the newest write-ahead log of a
-// process that was killed, see judgeTail; and when it was killed while an older one
-// was still in use, that one gone or cut exactly between two records. And a damaged
-// record of the manifest is taken for its end.
+// Some losses cannot be told from a crash: the end of the newest segment of the journal
+// of a process that was killed, see judgeTail. And a damaged record of the manifest is
+// taken for its end.
 func TestDamage(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -175,8 +174,6 @@ func (p *patient) judge(name string, d crashtest.Damage, o outcome) error {
 		return nil
 	case o.err == nil && name == p.tail:
 		return p.judgeTail(d, o)
-	case o.err == nil && p.killed && strings.HasSuffix(name, ".log"):
-		return nil // an older one that a flush has not made obsolete: cut between two records, it looks whole
 	case o.err == nil && strings.HasPrefix(path.Base(name), "MANIFEST-"):
 		return nil // Pebble takes a damaged record for the end: the files of before may still be there
 	case o.err == nil:
@@ -191,7 +188,7 @@ func (p *patient) judge(name string, d crashtest.Damage, o outcome) error {
 	return nil
 }
 
-// judgeTail bounds what damage to the newest write-ahead log of a killed process may
+// judgeTail bounds what damage to the newest segment of a killed process may
 // take away silently: steps from the end, never one from the middle. A flipped bit
 // takes the newest record only, unless syncs were left out: then a power cut could
 // have done the same to any of them.

@@ -18,7 +18,7 @@ import (
 // firstCommits is how many commits a new log takes before its process is killed.
 const firstCommits = 300
 
-// roomy are options under which no commit of these tests leaves the write-ahead log.
+// roomy are options under which no commit of these tests leaves the first segment of the journal.
 func roomy(fs vfs.FS) *pebblelog.Options {
 	o := options(fs, new(crashtest.Clock), mainstem.Fsync)
 	o.MemTableBytes = 8 << 20
@@ -26,7 +26,7 @@ func roomy(fs vfs.FS) *pebblelog.Options {
 }
 
 // killedNew returns the files of a new log whose process was killed after firstCommits
-// commits at fsync, and the path of the write-ahead log that holds them.
+// commits at fsync, and the path of the segment of the journal that holds them.
 func killedNew(t *testing.T) (crashtest.Image, string) {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
@@ -47,25 +47,26 @@ func killedNew(t *testing.T) (crashtest.Image, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	largest := ""
-	for name, content := range im {
-		if strings.HasSuffix(name, ".log") && len(content) > len(im[largest]) {
-			largest = name
+	newest := ""
+	for name := range im {
+		if strings.HasSuffix(name, ".journal") && (newest == "" || name > newest) {
+			newest = name
 		}
 	}
 	delete(im, dir+"/OWNER") // rewritten by whichever process opens the directory
-	if largest == "" {
-		t.Fatalf("no write-ahead log: %v", im.Paths())
+	if newest == "" {
+		t.Fatalf("no segment of the journal: %v", im.Paths())
 	}
-	return im, largest
+	return im, newest
 }
 
-// TestDamageToFirstLog flips bits all over the write-ahead log of a new directory. Each
+// TestDamageToFirstLog flips bits all over the first segment of a new directory. Each
 // is an error of kind Corrupt and leaves the files as they are, or changes nothing that
 // is read. Only the newest record may look as if it had never been written whole.
 func TestDamageToFirstLog(t *testing.T) {
 	im, name := killedNew(t)
-	damages := crashtest.Damages(name, len(im[name]), 37)
+	used := len(bytes.TrimRight(im[name], "\x00"))
+	damages := crashtest.Damages(name, used, 37)
 	corrupt := 0
 	for _, d := range damages {
 		if !d.Flips {
@@ -81,9 +82,9 @@ func TestDamageToFirstLog(t *testing.T) {
 			t.Errorf("%s: %d of %d records, and no error", d, n, firstCommits)
 		}
 	}
-	t.Logf("%d bytes: %d of %d damages found", len(im[name]), corrupt, len(damages))
+	t.Logf("%d bytes: %d of %d damages found", used, corrupt, len(damages))
 	if corrupt < len(damages)/2 {
-		t.Error("hardly any damage was found: the write-ahead log does not hold the commits")
+		t.Error("hardly any damage was found: the segment does not hold the commits")
 	}
 }
 

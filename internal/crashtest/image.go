@@ -1,9 +1,12 @@
 package crashtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,7 +15,8 @@ import (
 // Image is the content of all files below a directory, by path.
 type Image map[string][]byte
 
-// ReadImage reads the directory dir of fs and everything below it.
+// ReadImage reads the directory dir of fs and everything below it. Files that are removed
+// or renamed meanwhile may be missing.
 func ReadImage(fs vfs.FS, dir string) (Image, error) {
 	im := Image{}
 	return im, im.read(fs, dir)
@@ -33,6 +37,10 @@ func (im Image) read(fs vfs.FS, dir string) error {
 		default:
 			im[path], err = readFile(fs, path)
 		}
+		if errors.Is(err, iofs.ErrNotExist) { // it went away meanwhile
+			delete(im, path)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -52,26 +60,40 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 // Paths returns the paths of all files, sorted.
 func (im Image) Paths() []string { return slices.Sorted(maps.Keys(im)) }
 
-// FS returns a new file system in memory that holds the image, synced.
+// FS returns a new file system in memory that holds the image.
 func (im Image) FS() (*vfs.MemFS, error) {
 	fs := vfs.NewMem()
+	return fs, im.write(fs)
+}
+
+// CrashableFS returns a new file system in memory of which power cuts can be simulated. It
+// holds the image, synced.
+func (im Image) CrashableFS() (*vfs.MemFS, error) {
+	fs := vfs.NewCrashableMem()
+	if err := im.write(fs); err != nil {
+		return nil, err
+	}
+	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), nil
+}
+
+func (im Image) write(fs *vfs.MemFS) error {
 	for path, content := range im {
 		if err := fs.MkdirAll(fs.PathDir(path), 0o755); err != nil {
-			return nil, err
+			return err
 		}
 		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// An invariants build of Pebble changes what Write is given.
 		if _, err := f.Write(slices.Clone(content)); err != nil {
-			return nil, err
+			return err
 		}
 		if err := f.Close(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return fs, nil
+	return nil
 }
 
 // Damage is one way to harm one file of an image.

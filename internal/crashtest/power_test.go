@@ -44,13 +44,32 @@ func generate(t *testing.T, shape crashtest.Shape) *crashtest.Workload {
 	return w
 }
 
+// disk is a file system on which the power can be cut.
+type disk interface {
+	vfs.FS
+	// afterCut returns what a power cut leaves now. Of what was not synced, percent is kept.
+	afterCut(percent int, rng *rand.Rand) disk
+}
+
+// orderly leaves what Pebble's own simulation does, torn less order: see crashtest.TornFS.
+type (
+	orderly struct{ *vfs.MemFS }
+	torn    struct{ *crashtest.TornFS }
+)
+
+func (o orderly) afterCut(percent int, rng *rand.Rand) disk {
+	return orderly{o.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
+}
+
+func (o torn) afterCut(percent int, rng *rand.Rand) disk { return torn{o.Cut(percent, rng)} }
+
 // powerCut runs a workload on a file system and cuts the power in front of every
 // operation that changes it.
 type powerCut struct {
 	t  *testing.T
 	w  *crashtest.Workload
 	d  mainstem.Durability
-	fs *vfs.MemFS
+	fs disk
 
 	chosen func(n int) bool // whether the power is cut before operation n
 
@@ -70,11 +89,13 @@ func TestPowerCut(t *testing.T) {
 	modes := []struct {
 		name  string
 		shape crashtest.Shape
+		disk  func() disk
 	}{
-		{"fsync", crashtest.Shape{Durability: mainstem.Fsync, Big: true}},
-		{"os", crashtest.Shape{Durability: mainstem.OS, Big: true}},
-		{"interval", crashtest.Shape{Durability: mainstem.Interval(time.Millisecond)}},
-		{"mixed", crashtest.Shape{Durability: mainstem.Fsync, Mixed: true, Big: true}},
+		{"fsync", crashtest.Shape{Durability: mainstem.Fsync, Big: true}, newOrderly},
+		{"os", crashtest.Shape{Durability: mainstem.OS, Big: true}, newOrderly},
+		{"interval", crashtest.Shape{Durability: mainstem.Interval(time.Millisecond)}, newOrderly},
+		{"mixed", crashtest.Shape{Durability: mainstem.Fsync, Mixed: true, Big: true}, newOrderly},
+		{"torn", crashtest.Shape{Durability: mainstem.Fsync, Mixed: true, Big: true}, newTorn},
 	}
 	for _, mode := range modes {
 		for _, seed := range seeds(1, 30) {
@@ -82,13 +103,16 @@ func TestPowerCut(t *testing.T) {
 				t.Parallel()
 				shape := mode.shape
 				shape.Seed, shape.Steps = seed, 32
-				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: vfs.NewCrashableMem(), chosen: sample(t), twice: int(seed) * 29 % cutsPerSecond}
+				p := &powerCut{t: t, w: generate(t, shape), d: shape.Durability, fs: mode.disk(), chosen: sample(t), twice: int(seed) * 29 % cutsPerSecond}
 				p.run()
 				t.Logf("%d power cuts", p.cuts)
 			})
 		}
 	}
 }
+
+func newOrderly() disk { return orderly{vfs.NewCrashableMem()} }
+func newTorn() disk    { return torn{crashtest.NewTornFS()} }
 
 func (p *powerCut) run() {
 	fs := &crashtest.CutFS{FS: p.fs, Before: p.cut}
@@ -126,7 +150,7 @@ func (p *powerCut) cut(n int, what string) {
 	rng := rand.New(rand.NewPCG(p.w.Seed, uint64(n)))
 	for _, percent := range []int{0, 100, 1 + rng.IntN(99)} {
 		opened, closed, acked := p.opened.Load(), p.closed.Load(), int(p.acked.Load())
-		after := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+		after := p.fs.afterCut(percent, rng)
 		hi := int(p.begun.Load())
 		lo := p.w.Synced(acked)
 		if percent == 100 || closed {
@@ -157,7 +181,7 @@ const endOfRecovery = "end of recovery"
 
 // cutRecovery opens the log on fs, reads it and closes it, and cuts the power again
 // in front of every operation of that. What was read once must then stay.
-func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
+func (p *powerCut) cutRecovery(fs disk, mustExist bool, lo, hi int, rng *rand.Rand) error {
 	var first error
 	cut := &crashtest.CutFS{FS: fs}
 	again := func(n int, what string) {
@@ -169,7 +193,7 @@ func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *r
 				return
 			}
 			p.cuts++
-			after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+			after := fs.afterCut(percent, rng)
 			if err := p.look(after, mustExist, lo, hi, rng); err != nil {
 				first = fmt.Errorf("second power cut before operation %d (%s), %d%% of unsynced data kept, steps %d to %d: %w", n, what, percent, lo, hi, err)
 			}
@@ -197,7 +221,7 @@ func (p *powerCut) cutRecovery(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *r
 }
 
 // look opens what a power cut left and goes on with the workload for a while.
-func (p *powerCut) look(fs *vfs.MemFS, mustExist bool, lo, hi int, rng *rand.Rand) error {
+func (p *powerCut) look(fs disk, mustExist bool, lo, hi int, rng *rand.Rand) error {
 	c := new(crashtest.Clock)
 	o := options(fs, c, p.d)
 	o.MustExist = mustExist

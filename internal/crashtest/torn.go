@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -197,6 +198,50 @@ func (t *TornFS) Rename(from, to string) error {
 	delete(t.mu.names, path.Clean(from))
 	t.mu.names[path.Clean(to)] = n
 	return nil
+}
+
+// Link implements vfs.FS.
+func (t *TornFS) Link(from, to string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.mu.names[path.Clean(from)]
+	switch {
+	case n == nil || !t.mu.dirs[path.Dir(path.Clean(to))]:
+		return absent("link", from)
+	case t.mu.names[path.Clean(to)] != nil:
+		return &os.PathError{Op: "link", Path: to, Err: fs.ErrExist}
+	}
+	t.mu.names[path.Clean(to)] = n
+	return nil
+}
+
+// ReuseForWrite implements vfs.FS.
+func (t *TornFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := t.Rename(from, to); err != nil {
+		return nil, err
+	}
+	return t.OpenReadWrite(to, c)
+}
+
+// RemoveAll implements vfs.FS.
+func (t *TornFS) RemoveAll(name string) error {
+	below := path.Clean(name) + "/"
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.mu.names, path.Clean(name))
+	delete(t.mu.dirs, path.Clean(name))
+	maps.DeleteFunc(t.mu.names, func(name string, _ *tornNode) bool { return strings.HasPrefix(name, below) })
+	maps.DeleteFunc(t.mu.dirs, func(name string, _ bool) bool { return strings.HasPrefix(name, below) })
+	return nil
+}
+
+// Lock implements vfs.FS. It keeps nobody away.
+func (t *TornFS) Lock(name string) (io.Closer, error) {
+	f, err := t.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // List implements vfs.FS.

@@ -21,6 +21,7 @@
 //	'j' time(8) id                      order in which batch IDs are forgotten
 //	'c' position(8)                     the clock was set back after position
 //	'c'                                 entries of 'x' and 'j' have yet to be moved
+//	'n'                                 number of the newest frame of the journal that is applied
 //
 // escaped(key) replaces 0x00 by 0x00 0xff and ends with 0x00 0x01, so that no
 // escaped key is a prefix of another and order is kept.
@@ -28,11 +29,12 @@ package format
 
 import "errors"
 
-// The format versions. A log has the lowest that it can have: older programs open it.
+// The format versions.
 const (
-	First   = 1       // of every new log
-	Clocked = 2       // of a log whose clock was ahead once: it has 'c' keys, and clock readings apart from times
-	Version = Clocked // the newest that this package reads
+	First     = 1         // the sorted files and their write-ahead log are Pebble's
+	Clocked   = 2         // the clock was ahead once: there are 'c' keys, and clock readings apart from times
+	Journaled = 3         // groups are frames of a journal: there is an 'n' key, and no write-ahead log of Pebble
+	Version   = Journaled // of every new log, and the newest that this package reads
 )
 
 // ErrCorrupt is what every decoder returns for bytes it cannot have written.

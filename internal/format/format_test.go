@@ -32,6 +32,8 @@ func golden() []struct {
 	full := format.Body{Version: 9, Position: 5, Time: 1, Expires: 2, Count: 3, Value: []byte{}}
 	tomb := format.Body{Version: 2, Position: 3, Time: 4, Count: 1, Tombstone: mainstem.Expired}
 	marker := format.Body{Version: 2, Time: 4, Count: 1, VersionMarker: true}
+	written := format.Body{Version: 2, Time: 4, Count: 1, VersionMarker: true}
+	written.SetWritten(70_000)
 	external := format.Body{Version: 1, Position: 1, Time: 1, Count: 1, Value: []byte("left out"), External: true}
 	plain := format.AppendBody(nil, &body, nil)
 	policy := mainstem.Policy{
@@ -56,6 +58,7 @@ func golden() []struct {
 		{"body with everything", format.AppendBody(nil, &full, headers)},
 		{"tombstone", format.AppendBody(nil, &tomb, nil)},
 		{"version marker", format.AppendBody(nil, &marker, nil)},
+		{"version marker with a position", format.AppendBody(nil, &written, nil)},
 		{"external body", format.AppendBody(nil, &external, nil)},
 		{"feed block", format.AppendFeedEntry(format.AppendFeedEntry(nil, []byte("a"), plain), []byte("b"), plain)},
 		{"space", format.AppendSpace(nil, &format.Space{ID: 7, Created: 1, Policy: policy})},
@@ -63,6 +66,20 @@ func golden() []struct {
 		{"counters", format.AppendCounters(nil, format.Counters{Last: 70_000, NextSpace: 8, Time: 5})},
 		{"receipt", format.AppendReceipt(nil, &format.Receipt{First: 1, Last: 300, Time: 5, Versions: []mainstem.Version{1, 0, 300}})},
 		{"identity", format.AppendIdentity(nil, format.Identity{Format: 1, ID: "01890a5d-ac96-774b-bcce-b302099a8057", Created: time.Unix(1_700_000_000, 0)})},
+	}
+}
+
+func TestWritten(t *testing.T) {
+	for _, p := range []uint64{1, 127, 128, 70_000, 1<<63 - 1} {
+		b := format.Body{Version: 2, Time: 4, Count: 1, VersionMarker: true}
+		if b.Written() != 0 {
+			t.Fatalf("a marker that does not say gives position %d", b.Written())
+		}
+		b.SetWritten(p)
+		got, err := format.DecodeBody(format.AppendBody(nil, &b, nil))
+		if err != nil || got.Written() != p {
+			t.Fatalf("a marker of position %d gives %d, %v", p, got.Written(), err)
+		}
 	}
 }
 
@@ -98,6 +115,21 @@ func TestGoldenClock(t *testing.T) {
 	position, high, clock, err := format.DecodeClockMark(format.AppendClockKey(nil, 70_000), format.AppendClockMark(nil, 7, 6))
 	if err != nil || position != 70_000 || high != 7 || clock != 6 {
 		t.Errorf("a mark came back as %d, %d, %d, %v", position, high, clock, err)
+	}
+}
+
+// TestGoldenJournaled pins what format 3 adds, the journal aside.
+func TestGoldenJournaled(t *testing.T) {
+	compare(t, "testdata/format3.golden", fmt.Sprintf("frame number: %x\n", format.AppendFrameNumber(nil, 70_000)))
+	for _, n := range []uint64{0, 1, 70_000, math.MaxUint64} {
+		if got, err := format.DecodeFrameNumber(format.AppendFrameNumber(nil, n)); err != nil || got != n {
+			t.Errorf("frame number %d came back as %d, %v", n, got, err)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0x80}, {1, 2}} {
+		if _, err := format.DecodeFrameNumber(bad); !errors.Is(err, format.ErrCorrupt) {
+			t.Errorf("%x: %v, want ErrCorrupt", bad, err)
+		}
 	}
 }
 

@@ -37,6 +37,21 @@ func FuzzDecoders(f *testing.F) {
 				t.Errorf("receipt %+v came back as %+v, %v", r, again, err)
 			}
 		}
+		if n, err := format.DecodeFrameNumber(p); err == nil {
+			if again, err := format.DecodeFrameNumber(format.AppendFrameNumber(nil, n)); err != nil || again != n {
+				t.Fatalf("frame number %d: %d, %v", n, again, err)
+			}
+		}
+		if _, rest, err := format.Effects(p); err == nil {
+			for len(rest) > 0 && err == nil {
+				before := len(rest)
+				var c format.Change
+				if c, rest, err = format.NextChange(rest); err == nil && len(rest) >= before {
+					t.Fatal("a change without bytes")
+				}
+				_ = format.CheckChange(c)
+			}
+		}
 		_, _ = format.DecodeIdentity(p)
 	})
 }

@@ -17,10 +17,10 @@ const MaxIdentity = 4 << 10
 // Identity is the content of the identity file, text so that a person can read it:
 //
 //	mainstem log
-//	format 1
+//	format 3
 //	id 01890a5d-ac96-774b-bcce-b302099a8057
 //	created 2026-01-02T03:04:05Z
-//	crc32c 1c291ca3
+//	crc32c 30c5f6dd
 //
 // The last line is the CRC-32C of all bytes before it, in hexadecimal.
 type Identity struct {

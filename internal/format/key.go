@@ -18,6 +18,7 @@ const (
 	TagReceipt = 'i'
 	TagIDOrder = 'j'
 	TagClock   = 'c'
+	TagFrame   = 'n'
 )
 
 const (

@@ -27,7 +27,7 @@ const (
 	flagHeaders       = 0x08
 	flagExpires       = 0x10
 	flagCount         = 0x20 // count is not 1, or a lag precedes it
-	flagVersionMarker = 0x40 // no record: only remembers the key's version
+	flagVersionMarker = 0x40 // no record: only remembers the key's version; see SetWritten
 	flagExternal      = 0x80 // in feed blocks: the value stands with the record, not here
 )
 
@@ -317,3 +317,17 @@ func PeekPosition(p []byte) (uint64, error) {
 
 // DropHeaders forgets the headers.
 func (b *Body) DropHeaders() { b.headers = nil }
+
+// SetWritten makes the version marker b say that the newest record of its key had
+// position p.
+func (b *Body) SetWritten(p uint64) { b.Value = binary.AppendUvarint(nil, p) }
+
+// Written returns what [Body.SetWritten] was given, 0 if the version marker b does not say:
+// older programs wrote it.
+func (b *Body) Written() uint64 {
+	p, n := binary.Uvarint(b.Value)
+	if n <= 0 {
+		return 0
+	}
+	return p
+}

@@ -172,6 +172,19 @@ func DecodeCounters(p []byte) (Counters, error) {
 	return c, nil
 }
 
+// AppendFrameNumber appends the value of the 'n' key: the number n, as a uvarint.
+func AppendFrameNumber(dst []byte, n uint64) []byte { return binary.AppendUvarint(dst, n) }
+
+// DecodeFrameNumber is the inverse of [AppendFrameNumber].
+func DecodeFrameNumber(p []byte) (uint64, error) {
+	r := reader{p: p}
+	n := r.uvarint()
+	if r.bad || len(r.p) != 0 {
+		return 0, ErrCorrupt
+	}
+	return n, nil
+}
+
 // Receipt is the value of an 'i' key.
 //
 //	uvarint first, uvarint last, 8 LE time (unix ns), uvarint n, n times uvarint version

@@ -110,6 +110,7 @@ func faultCalls(fs vfs.FS, l *ledger) (created bool, err error) {
 			if i == 15 && j.Err() == nil && l.attempts[len(l.attempts)-1] == durable {
 				l.absorb(len(l.attempts), j.Durable())
 				_ = j.TruncateFront(j.Durable())
+				_ = j.Shrink(j.Durable())
 			}
 			if i == 16 {
 				_ = j.Rotate()

@@ -37,8 +37,11 @@ func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
 		return nil, err
 	}
 	leftover, err := j.recover(names)
-	if err != nil || opts.ReadOnly {
-		return j, err
+	if err != nil {
+		return nil, err
+	}
+	if opts.ReadOnly {
+		return j, nil
 	}
 	if err := j.takeOver(names, leftover); err != nil {
 		return nil, err

@@ -112,7 +112,10 @@ func (p *powerTest) run() {
 			_ = j.Erase(p.l.position) // there may be later frames
 		case n == 16:
 			j.SyncWithin(0)
-		case n < 19:
+		case n == 17:
+			p.absorb(j, rng)
+			p.must(j.Shrink(p.l.position))
+		case n < 20:
 			p.must(j.Close())
 			p.l.synced(len(p.l.attempts))
 			j = p.open(fs)

@@ -243,16 +243,26 @@ func (s *spares) give(old []*segment, size int64, erase bool) error {
 
 // eraseRecycled removes the files that hold old frames.
 func (s *spares) eraseRecycled() error {
+	return s.remove(func(sp spare) bool { return !sp.zeroed() })
+}
+
+// removeAbove removes the files that are larger than size.
+func (s *spares) removeAbove(size int64) error {
+	return s.remove(func(sp spare) bool { return sp.size > size })
+}
+
+// remove removes the files that gone says.
+func (s *spares) remove(gone func(spare) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.countLocked()
 	keep := s.mu.list[:0]
 	var errs []error
 	for _, sp := range s.mu.list {
-		if sp.zeroed() {
-			keep = append(keep, sp)
-		} else {
+		if gone(sp) {
 			errs = append(errs, removeIfThere(s.fs, s.fs.PathJoin(s.dir, sp.name)))
+		} else {
+			keep = append(keep, sp)
 		}
 	}
 	s.mu.list = keep

@@ -59,6 +59,36 @@ func (j *Journal) pinnedLocked() uint64 {
 	return lowest
 }
 
+// Shrink is [Journal.TruncateFront] for a journal that is about to be closed, or not
+// written to for long: it also removes what was kept for speed. If all frames are up to
+// position p, a segment of the smallest size takes the place of larger ones.
+func (j *Journal) Shrink(p mainstem.Position) error {
+	if err := j.spares.removeAbove(j.opts.FirstSegment); err != nil {
+		return err
+	}
+	if err := j.beginSmallest(uint64(p)); err != nil {
+		return err
+	}
+	return j.truncate(p, true)
+}
+
+// beginSmallest begins a segment of the smallest size, unless the newest one has it, or
+// has frames above p.
+func (j *Journal) beginSmallest(p uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.usableLocked(); err != nil {
+		return err
+	}
+	newest := j.newestLocked()
+	if newest == nil || int64(newest.Size) <= j.opts.FirstSegment || newest.last.Load() > p {
+		return nil
+	}
+	j.mu.nextSize = j.opts.FirstSegment
+	_, err := j.beginSegment(0)
+	return err
+}
+
 // Erase returns when the bytes of the frames up to position p are in no file of the
 // journal: neither in segments, nor in those that were kept to be used again, nor behind
 // the frames of the newest one. It begins a segment whose file held nothing before. It is

@@ -151,3 +151,41 @@ func TestErase(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestShrink writes through growing segments: what is left then is a small one, and what is
+// written next is found behind what is still needed.
+func TestShrink(t *testing.T) {
+	fs := vfs.NewMem()
+	j := open(t, fs, small())
+	effects := string(make([]byte, 3000))
+	for range 200 {
+		commit(t, j, mainstem.OS, effects)
+	}
+	grown := j.Stats()
+	if err := j.Shrink(100); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, j, 101); len(got) != 100 {
+		t.Fatalf("%d frames are left, want 100", len(got))
+	}
+	if err := j.Sync(200); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Shrink(200); err != nil {
+		t.Fatal(err)
+	}
+	s := j.Stats()
+	if smallest := small().FirstSegment; s.Segments != 1 || s.SegmentBytes != smallest || s.SpareBytes > smallest || grown.SegmentBytes < 4*smallest {
+		t.Errorf("it shrank from %+v to %+v", grown, s)
+	}
+	commit(t, j, mainstem.Fsync, effects)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := small()
+	o.From = 201
+	j = open(t, fs, o)
+	if got := read(t, j, 201); len(got) != 1 {
+		t.Errorf("%d frames behind what was removed, want 1", len(got))
+	}
+}

@@ -59,6 +59,30 @@ func (s *service) Head(ctx context.Context, in *pb.HeadRequest) (*pb.HeadRespons
 	return &pb.HeadResponse{Head: uint64(head)}, nil
 }
 
+func (s *service) GetMany(ctx context.Context, in *pb.GetManyRequest, out *recordStream) error {
+	return s.stream(ctx, "get many", func(ctx context.Context) error {
+		r, release, err := s.reader("get many", in.Snapshot)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return pump(ctx, &s.h.memory, linger, out.Send, source{
+			open: func(ctx context.Context, _ bool) records { return found(r.GetMany(ctx, in.Space, in.Keys)) },
+		})
+	})
+}
+
+// found leaves out the records that stand for keys without a live value.
+func found(all records) records {
+	return func(yield func(mainstem.Record, error) bool) {
+		for r, err := range all {
+			if (err != nil || r.Version != 0) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
 func (s *service) Scan(ctx context.Context, in *pb.ScanRequest, out *recordStream) error {
 	return s.stream(ctx, "scan", func(ctx context.Context) error {
 		rng, err := message.DecodeRange(in)

@@ -1,7 +1,7 @@
 -- What most commits are, with as few statements and arrays as can be: each of them costs
 -- the server more than the rows that it writes.
 
--- Reports whether conditions hold. Spaces are given by name.
+-- Reports whether conditions hold. Spaces are given by name; see test.
 CREATE OR REPLACE FUNCTION {schema}.holds(p_now bigint, c_space text[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -11,7 +11,10 @@ BEGIN
 		LEFT JOIN LATERAL (
 			SELECT * FROM {schema}.key o WHERE o.space = s.id AND o.name = c_name[u.i] AND o.mark = c_mark[u.i] OFFSET 0
 		) k ON true
-		WHERE CASE WHEN c_test[u.i] = 0 THEN k.version IS DISTINCT FROM c_version[u.i] ELSE (c_test[u.i] = 1) =
+		WHERE CASE WHEN c_test[u.i] = 0 THEN k.version IS DISTINCT FROM c_version[u.i]
+			WHEN c_test[u.i] = 3 THEN
+				coalesce(k.position, k.written, (SELECT t.traces FROM {schema}.total t WHERE t.space = s.id)) > c_version[u.i]
+			ELSE (c_test[u.i] = 1) =
 			(k.position IS NOT NULL AND k.tomb = 0 AND ((k.expires IS NULL OR k.expires > p_now) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= p_now - s.max_age)
 				OR {schema}.still(p_now, k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age))) IS TRUE END);
 END $$;

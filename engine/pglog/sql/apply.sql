@@ -216,7 +216,7 @@ BEGIN
 	END IF;
 	UPDATE {schema}.key SET held = held - n WHERE id = p_key RETURNING * INTO k;
 	IF k.version BETWEEN p_from AND p_to THEN
-		UPDATE {schema}.key SET position = NULL, time = p_now, clock = NULL, expires = NULL, tomb = 0 WHERE id = p_key;
+		UPDATE {schema}.key SET position = NULL, written = coalesce(k.position, k.written), time = p_now, clock = NULL, expires = NULL, tomb = 0 WHERE id = p_key;
 	END IF;
 	UPDATE {schema}.total SET keys = keys - (k.held = 0)::integer, records = records - n, bytes = bytes - b WHERE space = k.space;
 END $$;

@@ -117,26 +117,32 @@ CREATE OR REPLACE FUNCTION {schema}.ensure(p_spaces json, p_now bigint) RETURNS 
 	SELECT count(*) FROM made
 $$;
 
--- Tests the conditions of batches against the state before them. Returns for each
--- batch with one that does not hold which it is, and what was found.
+-- Tests the conditions of batches against the state before them. c_version is what test 0
+-- asks for, and the position of test 3. Returns for each batch with one that does not hold
+-- which it is, and what was found.
 CREATE OR REPLACE FUNCTION {schema}.test(p_now bigint, p_ids integer[], p_skip integer[],
 	c_batch integer[], c_space integer[], c_name bytea[], c_mark bytea[], c_test smallint[], c_version bigint[],
 	OUT o_batches integer[], OUT o_found jsonb)
 LANGUAGE plpgsql AS $$
 BEGIN
-	SELECT array_agg(f.batch), jsonb_agg(jsonb_build_object('batch', f.batch, 'condition', f.ord, 'got', f.got, 'live', f.live))
+	SELECT array_agg(f.batch), jsonb_agg(jsonb_build_object('batch', f.batch, 'condition', f.ord, 'got', f.got, 'live', f.live, 'position', f.position))
 	INTO o_batches, o_found
 	FROM (
-		SELECT DISTINCT ON (c.batch) c.batch, c.ord, coalesce(k.version, 0) AS got, l.live
+		SELECT DISTINCT ON (c.batch) c.batch, c.ord, coalesce(k.version, 0) AS got, l.live,
+			w.written AS position
 		FROM unnest(c_batch, c_space, c_name, c_mark, c_test, c_version) WITH ORDINALITY AS c(batch, space, name, mark, test, version, ord)
 		LEFT JOIN LATERAL (
 			SELECT * FROM {schema}.key i WHERE i.space = p_ids[c.space] AND i.name = c.name AND i.mark = c.mark OFFSET 0
 		) k ON true
 		LEFT JOIN {schema}.space s ON s.id = k.space
+		CROSS JOIN LATERAL (
+			SELECT CASE WHEN c.test = 3 THEN coalesce(k.position, k.written, (SELECT t.traces FROM {schema}.total t WHERE t.space = p_ids[c.space])) END
+		) w(written)
 		CROSS JOIN LATERAL (SELECT (k.position IS NOT NULL AND k.tomb = 0 AND ((k.expires IS NULL OR k.expires > p_now) AND (s.max_age = 0 OR coalesce(k.clock, k.time) >= p_now - s.max_age)
 				OR {schema}.still(p_now, k.id, k.version, coalesce(k.clock, k.time), k.expires, s.max_age))) IS TRUE) AS l(live)
 		WHERE c.batch <> ALL (p_skip)
-			AND CASE c.test WHEN 0 THEN k.version IS DISTINCT FROM c.version WHEN 1 THEN l.live ELSE NOT l.live END
+			AND CASE c.test WHEN 0 THEN k.version IS DISTINCT FROM c.version WHEN 1 THEN l.live
+				WHEN 3 THEN coalesce(w.written > c.version, false) ELSE NOT l.live END
 		ORDER BY c.batch, c.ord
 	) f;
 END $$;

@@ -58,7 +58,7 @@ END $$;
 
 -- Removes up to p_limit traces of ended keys of a space with bounded history: tombstones
 -- from before p_before, and keys of which nothing is held since then. The space's floor
--- remembers their versions.
+-- remembers their versions, its traces their positions.
 CREATE OR REPLACE FUNCTION {schema}.sweep_ended(p_space integer, p_before bigint, p_now bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,10 +66,12 @@ DECLARE
 	top bigint := 0;
 	more bigint;
 	high bigint;
+	latest bigint := 0;
+	late bigint;
 	r record;
 BEGIN
 	FOR r IN
-		SELECT h.key, h.version, k.version AS newest, k.held
+		SELECT h.key, h.version, h.position, k.version AS newest, k.held
 		FROM (SELECT * FROM {schema}.record WHERE space = p_space AND tomb <> 0 AND coalesce(clock, time) < p_before ORDER BY coalesce(clock, time) LIMIT p_limit) h
 		JOIN {schema}.key k ON k.id = h.key
 	LOOP
@@ -80,17 +82,19 @@ BEGIN
 			PERFORM {schema}.cut(r.key, 0, r.newest, p_now);
 			DELETE FROM {schema}.key WHERE id = r.key;
 			top := greatest(top, r.newest);
+			latest := greatest(latest, r.position);
 		END IF;
 	END LOOP;
 	WITH d AS (
 		DELETE FROM {schema}.key k USING (
 			SELECT g.id FROM {schema}.key g WHERE g.space = p_space AND g.held = 0 AND g.time < p_before ORDER BY g.time LIMIT p_limit
-		) g WHERE k.id = g.id RETURNING k.version
-	) SELECT count(*), max(d.version) INTO more, high FROM d;
+		) g WHERE k.id = g.id RETURNING k.version, k.position, k.written, k.space
+	) SELECT count(*), max(d.version), max(coalesce(d.position, d.written, t.last)) INTO more, high, late
+	FROM d LEFT JOIN {schema}.total t ON t.space = d.space;
 	n := n + more;
 	top := greatest(top, high);
 	IF top > 0 THEN
-		UPDATE {schema}.total SET floor = greatest(floor, top) WHERE space = p_space;
+		UPDATE {schema}.total SET floor = greatest(floor, top), traces = greatest(traces, latest, late) WHERE space = p_space;
 	END IF;
 	RETURN n;
 END $$;

@@ -126,16 +126,17 @@ func encodeCondition(c mainstem.Condition) *pb.Condition {
 }
 
 func fillCondition(out *pb.Condition, c mainstem.Condition) {
-	out.Space, out.Key, out.Test, out.Version = c.Space, c.Key, pb.Test(c.Test), uint64(c.Version)
+	out.Space, out.Key, out.Test, out.Version, out.Position = c.Space, c.Key, pb.Test(c.Test), uint64(c.Version), uint64(c.Position)
 }
 
 func decodeCondition(in *pb.Condition) (mainstem.Condition, error) {
 	test := in.GetTest()
-	if test < 0 || test > pb.Test_TEST_EXISTS {
+	if test < 0 || test > pb.Test_TEST_NOT_AFTER {
 		return mainstem.Condition{}, fmt.Errorf("test %d is not one that this version knows", test)
 	}
 	return mainstem.Condition{
 		Space: in.GetSpace(), Key: in.GetKey(), Test: mainstem.Test(test), Version: mainstem.Version(in.GetVersion()),
+		Position: mainstem.Position(in.GetPosition()),
 	}, nil
 }
 

@@ -56,7 +56,7 @@ func EncodeError(err error, outcome mainstem.Outcome) *connect.Error {
 func encodeDetail(e *mainstem.Error) *pb.ErrorDetail {
 	out := &pb.ErrorDetail{
 		Kind: pb.Kind(e.Kind), Op: text(e.Op), Space: text(e.Space), Key: key(e.Key),
-		Outcome: pb.Outcome(e.Outcome), Got: uint64(e.Got), GotLive: e.GotLive, Hint: text(e.Hint),
+		Outcome: pb.Outcome(e.Outcome), Got: uint64(e.Got), GotLive: e.GotLive, GotPosition: uint64(e.GotPosition), Hint: text(e.Hint),
 	}
 	if e.Kind == mainstem.KindConflict {
 		want := e.Want
@@ -108,7 +108,8 @@ var detailName = string(proto.MessageName((*pb.ErrorDetail)(nil)))
 func decodeDetail(in *pb.ErrorDetail, code connect.Code) *mainstem.Error {
 	out := &mainstem.Error{
 		Kind: mainstem.KindInternal, Op: in.GetOp(), Space: in.GetSpace(), Key: in.GetKey(),
-		Outcome: mainstem.Unknown, Got: mainstem.Version(in.GetGot()), GotLive: in.GetGotLive(), Hint: in.GetHint(),
+		Outcome: mainstem.Unknown, Got: mainstem.Version(in.GetGot()), GotLive: in.GetGotLive(), GotPosition: mainstem.Position(in.GetGotPosition()),
+		Hint: in.GetHint(),
 	}
 	if k := in.GetKind(); k >= 0 && k <= pb.Kind_KIND_UNSUPPORTED {
 		out.Kind = mainstem.Kind(k)

@@ -83,10 +83,11 @@ var batch = rapid.Custom(func(t *rapid.T) *mainstem.Batch {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "conditions") {
 		b.If(mainstem.Condition{
-			Space:   name.Draw(t, "space"),
-			Key:     optionalKey.Draw(t, "key"),
-			Test:    mainstem.Test(rapid.IntRange(0, int(mainstem.TestExists)).Draw(t, "test")),
-			Version: mainstem.Version(rapid.Uint64().Draw(t, "version")),
+			Space:    name.Draw(t, "space"),
+			Key:      optionalKey.Draw(t, "key"),
+			Test:     mainstem.Test(rapid.IntRange(0, int(mainstem.TestNotAfter)).Draw(t, "test")),
+			Version:  mainstem.Version(rapid.Uint64().Draw(t, "version")),
+			Position: mainstem.Position(rapid.Uint64().Draw(t, "position")),
 		})
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "writes") {

@@ -176,14 +176,25 @@ func (c *powerCut) cut(n int, what string) {
 	}
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	for _, percent := range []int{0, 100, 1 + rng.IntN(99)} {
-		acked := int(c.acked.Load())
-		after := c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
-		begun := int(c.begun.Load())
+		after, acked, begun := c.crash(percent, rng)
 		c.cuts++
 		if err := c.look(after, acked, begun); err != nil {
 			c.failed = true
 			c.t.Errorf("power cut before operation %d (%s), %d%% of unsynced data kept, after step %d of %d begun: %v", n, what, percent, acked, begun, err)
 			return
+		}
+	}
+}
+
+// crash returns what a power cut leaves, how many steps were answered before it, and how many
+// begun. Operations in the background do not hold up steps: if some went by meanwhile nobody
+// can say which of them the file system has, and it is asked again.
+func (c *powerCut) crash(percent int, rng *rand.Rand) (after *vfs.MemFS, acked, begun int) {
+	for {
+		acked = int(c.acked.Load())
+		after = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+		if begun = int(c.begun.Load()); begun <= acked+1 {
+			return after, acked, begun
 		}
 	}
 }

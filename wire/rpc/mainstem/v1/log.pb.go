@@ -153,6 +153,9 @@ const (
 	Test_TEST_VERSION Test = 0
 	Test_TEST_ABSENT  Test = 1
 	Test_TEST_EXISTS  Test = 2
+	// The newest record that the key was ever given, also if it was removed since, has at
+	// most the position.
+	Test_TEST_NOT_AFTER Test = 3
 )
 
 // Enum value maps for Test.
@@ -161,11 +164,13 @@ var (
 		0: "TEST_VERSION",
 		1: "TEST_ABSENT",
 		2: "TEST_EXISTS",
+		3: "TEST_NOT_AFTER",
 	}
 	Test_value = map[string]int32{
-		"TEST_VERSION": 0,
-		"TEST_ABSENT":  1,
-		"TEST_EXISTS":  2,
+		"TEST_VERSION":   0,
+		"TEST_ABSENT":    1,
+		"TEST_EXISTS":    2,
+		"TEST_NOT_AFTER": 3,
 	}
 )
 
@@ -731,7 +736,9 @@ type Condition struct {
 	Key   []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	Test  Test                   `protobuf:"varint,3,opt,name=test,proto3,enum=mainstem.v1.Test" json:"test,omitempty"`
 	// TEST_VERSION.
-	Version       uint64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// TEST_NOT_AFTER.
+	Position      uint64 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -790,6 +797,13 @@ func (x *Condition) GetTest() Test {
 func (x *Condition) GetVersion() uint64 {
 	if x != nil {
 		return x.Version
+	}
+	return 0
+}
+
+func (x *Condition) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
 	}
 	return 0
 }
@@ -1208,6 +1222,68 @@ func (x *GetResponse) GetRecord() *Record {
 	return nil
 }
 
+type GetManyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Space string                 `protobuf:"bytes,1,opt,name=space,proto3" json:"space,omitempty"`
+	// At most 10000, of 1 MiB in all.
+	Keys [][]byte `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Read from this snapshot instead of the log.
+	Snapshot      []byte `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetManyRequest) Reset() {
+	*x = GetManyRequest{}
+	mi := &file_mainstem_v1_log_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetManyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetManyRequest) ProtoMessage() {}
+
+func (x *GetManyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_mainstem_v1_log_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetManyRequest.ProtoReflect.Descriptor instead.
+func (*GetManyRequest) Descriptor() ([]byte, []int) {
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetManyRequest) GetSpace() string {
+	if x != nil {
+		return x.Space
+	}
+	return ""
+}
+
+func (x *GetManyRequest) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *GetManyRequest) GetSnapshot() []byte {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
 type ScanRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Space  string                 `protobuf:"bytes,1,opt,name=space,proto3" json:"space,omitempty"`
@@ -1229,7 +1305,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[12]
+	mi := &file_mainstem_v1_log_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1317,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[12]
+	mi := &file_mainstem_v1_log_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1330,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{12}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ScanRequest) GetSpace() string {
@@ -1340,7 +1416,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[13]
+	mi := &file_mainstem_v1_log_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1428,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[13]
+	mi := &file_mainstem_v1_log_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1441,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{13}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadRequest) GetSpace() string {
@@ -1445,7 +1521,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[14]
+	mi := &file_mainstem_v1_log_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1533,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[14]
+	mi := &file_mainstem_v1_log_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1546,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{14}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FeedRequest) GetSpaces() []string {
@@ -1532,7 +1608,7 @@ type HeadRequest struct {
 
 func (x *HeadRequest) Reset() {
 	*x = HeadRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[15]
+	mi := &file_mainstem_v1_log_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1620,7 @@ func (x *HeadRequest) String() string {
 func (*HeadRequest) ProtoMessage() {}
 
 func (x *HeadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[15]
+	mi := &file_mainstem_v1_log_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1633,7 @@ func (x *HeadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeadRequest.ProtoReflect.Descriptor instead.
 func (*HeadRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{15}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HeadRequest) GetSnapshot() []byte {
@@ -1576,7 +1652,7 @@ type HeadResponse struct {
 
 func (x *HeadResponse) Reset() {
 	*x = HeadResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[16]
+	mi := &file_mainstem_v1_log_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1664,7 @@ func (x *HeadResponse) String() string {
 func (*HeadResponse) ProtoMessage() {}
 
 func (x *HeadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[16]
+	mi := &file_mainstem_v1_log_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1677,7 @@ func (x *HeadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeadResponse.ProtoReflect.Descriptor instead.
 func (*HeadResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{16}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HeadResponse) GetHead() uint64 {
@@ -1621,7 +1697,7 @@ type CreateSpaceRequest struct {
 
 func (x *CreateSpaceRequest) Reset() {
 	*x = CreateSpaceRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[17]
+	mi := &file_mainstem_v1_log_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1709,7 @@ func (x *CreateSpaceRequest) String() string {
 func (*CreateSpaceRequest) ProtoMessage() {}
 
 func (x *CreateSpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[17]
+	mi := &file_mainstem_v1_log_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1722,7 @@ func (x *CreateSpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSpaceRequest.ProtoReflect.Descriptor instead.
 func (*CreateSpaceRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{17}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateSpaceRequest) GetName() string {
@@ -1671,7 +1747,7 @@ type CreateSpaceResponse struct {
 
 func (x *CreateSpaceResponse) Reset() {
 	*x = CreateSpaceResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[18]
+	mi := &file_mainstem_v1_log_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1759,7 @@ func (x *CreateSpaceResponse) String() string {
 func (*CreateSpaceResponse) ProtoMessage() {}
 
 func (x *CreateSpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[18]
+	mi := &file_mainstem_v1_log_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1772,7 @@ func (x *CreateSpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSpaceResponse.ProtoReflect.Descriptor instead.
 func (*CreateSpaceResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{18}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{19}
 }
 
 type AlterSpaceRequest struct {
@@ -1709,7 +1785,7 @@ type AlterSpaceRequest struct {
 
 func (x *AlterSpaceRequest) Reset() {
 	*x = AlterSpaceRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[19]
+	mi := &file_mainstem_v1_log_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1797,7 @@ func (x *AlterSpaceRequest) String() string {
 func (*AlterSpaceRequest) ProtoMessage() {}
 
 func (x *AlterSpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[19]
+	mi := &file_mainstem_v1_log_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1810,7 @@ func (x *AlterSpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterSpaceRequest.ProtoReflect.Descriptor instead.
 func (*AlterSpaceRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{19}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AlterSpaceRequest) GetName() string {
@@ -1759,7 +1835,7 @@ type AlterSpaceResponse struct {
 
 func (x *AlterSpaceResponse) Reset() {
 	*x = AlterSpaceResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[20]
+	mi := &file_mainstem_v1_log_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1847,7 @@ func (x *AlterSpaceResponse) String() string {
 func (*AlterSpaceResponse) ProtoMessage() {}
 
 func (x *AlterSpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[20]
+	mi := &file_mainstem_v1_log_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1860,7 @@ func (x *AlterSpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterSpaceResponse.ProtoReflect.Descriptor instead.
 func (*AlterSpaceResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{20}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{21}
 }
 
 type DropSpaceRequest struct {
@@ -1796,7 +1872,7 @@ type DropSpaceRequest struct {
 
 func (x *DropSpaceRequest) Reset() {
 	*x = DropSpaceRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[21]
+	mi := &file_mainstem_v1_log_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1884,7 @@ func (x *DropSpaceRequest) String() string {
 func (*DropSpaceRequest) ProtoMessage() {}
 
 func (x *DropSpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[21]
+	mi := &file_mainstem_v1_log_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1897,7 @@ func (x *DropSpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSpaceRequest.ProtoReflect.Descriptor instead.
 func (*DropSpaceRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{21}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DropSpaceRequest) GetName() string {
@@ -1839,7 +1915,7 @@ type DropSpaceResponse struct {
 
 func (x *DropSpaceResponse) Reset() {
 	*x = DropSpaceResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[22]
+	mi := &file_mainstem_v1_log_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +1927,7 @@ func (x *DropSpaceResponse) String() string {
 func (*DropSpaceResponse) ProtoMessage() {}
 
 func (x *DropSpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[22]
+	mi := &file_mainstem_v1_log_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +1940,7 @@ func (x *DropSpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSpaceResponse.ProtoReflect.Descriptor instead.
 func (*DropSpaceResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{22}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{23}
 }
 
 // SpaceInfo describes a space and what it holds.
@@ -1884,7 +1960,7 @@ type SpaceInfo struct {
 
 func (x *SpaceInfo) Reset() {
 	*x = SpaceInfo{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[23]
+	mi := &file_mainstem_v1_log_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +1972,7 @@ func (x *SpaceInfo) String() string {
 func (*SpaceInfo) ProtoMessage() {}
 
 func (x *SpaceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[23]
+	mi := &file_mainstem_v1_log_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +1985,7 @@ func (x *SpaceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceInfo.ProtoReflect.Descriptor instead.
 func (*SpaceInfo) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{23}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SpaceInfo) GetName() string {
@@ -1977,7 +2053,7 @@ type SpaceRequest struct {
 
 func (x *SpaceRequest) Reset() {
 	*x = SpaceRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[24]
+	mi := &file_mainstem_v1_log_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2065,7 @@ func (x *SpaceRequest) String() string {
 func (*SpaceRequest) ProtoMessage() {}
 
 func (x *SpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[24]
+	mi := &file_mainstem_v1_log_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2078,7 @@ func (x *SpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceRequest.ProtoReflect.Descriptor instead.
 func (*SpaceRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{24}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SpaceRequest) GetName() string {
@@ -2021,7 +2097,7 @@ type SpaceResponse struct {
 
 func (x *SpaceResponse) Reset() {
 	*x = SpaceResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[25]
+	mi := &file_mainstem_v1_log_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2109,7 @@ func (x *SpaceResponse) String() string {
 func (*SpaceResponse) ProtoMessage() {}
 
 func (x *SpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[25]
+	mi := &file_mainstem_v1_log_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2122,7 @@ func (x *SpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceResponse.ProtoReflect.Descriptor instead.
 func (*SpaceResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{25}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SpaceResponse) GetSpace() *SpaceInfo {
@@ -2065,7 +2141,7 @@ type SpacesRequest struct {
 
 func (x *SpacesRequest) Reset() {
 	*x = SpacesRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[26]
+	mi := &file_mainstem_v1_log_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2153,7 @@ func (x *SpacesRequest) String() string {
 func (*SpacesRequest) ProtoMessage() {}
 
 func (x *SpacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[26]
+	mi := &file_mainstem_v1_log_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2166,7 @@ func (x *SpacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpacesRequest.ProtoReflect.Descriptor instead.
 func (*SpacesRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{26}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SpacesRequest) GetPrefix() string {
@@ -2109,7 +2185,7 @@ type SpacesResponse struct {
 
 func (x *SpacesResponse) Reset() {
 	*x = SpacesResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[27]
+	mi := &file_mainstem_v1_log_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2197,7 @@ func (x *SpacesResponse) String() string {
 func (*SpacesResponse) ProtoMessage() {}
 
 func (x *SpacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[27]
+	mi := &file_mainstem_v1_log_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2210,7 @@ func (x *SpacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpacesResponse.ProtoReflect.Descriptor instead.
 func (*SpacesResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{27}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SpacesResponse) GetSpaces() []*SpaceInfo {
@@ -2152,7 +2228,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[28]
+	mi := &file_mainstem_v1_log_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2240,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[28]
+	mi := &file_mainstem_v1_log_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2253,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{28}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{29}
 }
 
 type SnapshotResponse struct {
@@ -2190,7 +2266,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[29]
+	mi := &file_mainstem_v1_log_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2278,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[29]
+	mi := &file_mainstem_v1_log_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2291,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{29}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SnapshotResponse) GetId() []byte {
@@ -2241,7 +2317,7 @@ type CloseSnapshotRequest struct {
 
 func (x *CloseSnapshotRequest) Reset() {
 	*x = CloseSnapshotRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[30]
+	mi := &file_mainstem_v1_log_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2329,7 @@ func (x *CloseSnapshotRequest) String() string {
 func (*CloseSnapshotRequest) ProtoMessage() {}
 
 func (x *CloseSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[30]
+	mi := &file_mainstem_v1_log_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2342,7 @@ func (x *CloseSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*CloseSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{30}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CloseSnapshotRequest) GetId() []byte {
@@ -2284,7 +2360,7 @@ type CloseSnapshotResponse struct {
 
 func (x *CloseSnapshotResponse) Reset() {
 	*x = CloseSnapshotResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[31]
+	mi := &file_mainstem_v1_log_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2372,7 @@ func (x *CloseSnapshotResponse) String() string {
 func (*CloseSnapshotResponse) ProtoMessage() {}
 
 func (x *CloseSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[31]
+	mi := &file_mainstem_v1_log_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2385,7 @@ func (x *CloseSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*CloseSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{31}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{32}
 }
 
 type BackupRequest struct {
@@ -2320,7 +2396,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[32]
+	mi := &file_mainstem_v1_log_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2408,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[32]
+	mi := &file_mainstem_v1_log_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2421,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{32}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{33}
 }
 
 type BackupResponse struct {
@@ -2357,7 +2433,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[33]
+	mi := &file_mainstem_v1_log_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2445,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[33]
+	mi := &file_mainstem_v1_log_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2458,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{33}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BackupResponse) GetData() []byte {
@@ -2400,7 +2476,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[34]
+	mi := &file_mainstem_v1_log_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2412,7 +2488,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[34]
+	mi := &file_mainstem_v1_log_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2425,7 +2501,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{34}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{35}
 }
 
 type CheckResponse struct {
@@ -2439,7 +2515,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[35]
+	mi := &file_mainstem_v1_log_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2527,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[35]
+	mi := &file_mainstem_v1_log_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2540,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{35}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CheckResponse) GetProblem() *Problem {
@@ -2492,7 +2568,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[36]
+	mi := &file_mainstem_v1_log_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2580,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[36]
+	mi := &file_mainstem_v1_log_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2593,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{36}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Problem) GetWhere() string {
@@ -2546,7 +2622,7 @@ type CheckStats struct {
 
 func (x *CheckStats) Reset() {
 	*x = CheckStats{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[37]
+	mi := &file_mainstem_v1_log_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2634,7 @@ func (x *CheckStats) String() string {
 func (*CheckStats) ProtoMessage() {}
 
 func (x *CheckStats) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[37]
+	mi := &file_mainstem_v1_log_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2647,7 @@ func (x *CheckStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStats.ProtoReflect.Descriptor instead.
 func (*CheckStats) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{37}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CheckStats) GetSpaces() int64 {
@@ -2612,7 +2688,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	mi := &file_mainstem_v1_log_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2700,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[38]
+	mi := &file_mainstem_v1_log_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2713,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{38}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ClockRequest) GetAccept() bool {
@@ -2666,7 +2742,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	mi := &file_mainstem_v1_log_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2754,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[39]
+	mi := &file_mainstem_v1_log_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2767,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{39}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ClockResponse) GetNow() *timestamppb.Timestamp {
@@ -2737,7 +2813,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[40]
+	mi := &file_mainstem_v1_log_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +2825,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[40]
+	mi := &file_mainstem_v1_log_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +2838,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{40}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{41}
 }
 
 type InfoResponse struct {
@@ -2781,7 +2857,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[41]
+	mi := &file_mainstem_v1_log_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2869,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[41]
+	mi := &file_mainstem_v1_log_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2882,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{41}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InfoResponse) GetVersion() string {
@@ -2863,7 +2939,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[42]
+	mi := &file_mainstem_v1_log_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +2951,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[42]
+	mi := &file_mainstem_v1_log_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +2964,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{42}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Limits) GetMaxValue() int64 {
@@ -2926,15 +3002,17 @@ type ErrorDetail struct {
 	Got     uint64     `protobuf:"varint,7,opt,name=got,proto3" json:"got,omitempty"`
 	GotLive bool       `protobuf:"varint,8,opt,name=got_live,json=gotLive,proto3" json:"got_live,omitempty"`
 	// What an operator can do.
-	Hint          string `protobuf:"bytes,9,opt,name=hint,proto3" json:"hint,omitempty"`
-	Cause         string `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`
+	Hint  string `protobuf:"bytes,9,opt,name=hint,proto3" json:"hint,omitempty"`
+	Cause string `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`
+	// TEST_NOT_AFTER did not hold: the position found.
+	GotPosition   uint64 `protobuf:"varint,11,opt,name=got_position,json=gotPosition,proto3" json:"got_position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_mainstem_v1_log_proto_msgTypes[43]
+	mi := &file_mainstem_v1_log_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3024,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_mainstem_v1_log_proto_msgTypes[43]
+	mi := &file_mainstem_v1_log_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3037,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{43}
+	return file_mainstem_v1_log_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ErrorDetail) GetKind() Kind {
@@ -3032,6 +3110,13 @@ func (x *ErrorDetail) GetCause() string {
 	return ""
 }
 
+func (x *ErrorDetail) GetGotPosition() uint64 {
+	if x != nil {
+		return x.GotPosition
+	}
+	return 0
+}
+
 var File_mainstem_v1_log_proto protoreflect.FileDescriptor
 
 const file_mainstem_v1_log_proto_rawDesc = "" +
@@ -3070,12 +3155,13 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12+\n" +
 	"\x03ttl\x18\a \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x18\n" +
 	"\aversion\x18\b \x01(\x04R\aversionB\b\n" +
-	"\x06_value\"t\n" +
+	"\x06_value\"\x90\x01\n" +
 	"\tCondition\x12\x14\n" +
 	"\x05space\x18\x01 \x01(\tR\x05space\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12%\n" +
 	"\x04test\x18\x03 \x01(\x0e2\x11.mainstem.v1.TestR\x04test\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x04R\aversion\"\xc8\x02\n" +
+	"\aversion\x18\x04 \x01(\x04R\aversion\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\x04R\bposition\"\xc8\x02\n" +
 	"\x06Policy\x12\x18\n" +
 	"\ahistory\x18\x01 \x01(\x03R\ahistory\x122\n" +
 	"\amax_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06maxAge\x12\x1b\n" +
@@ -3112,7 +3198,11 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1a\n" +
 	"\bsnapshot\x18\x03 \x01(\fR\bsnapshot\":\n" +
 	"\vGetResponse\x12+\n" +
-	"\x06record\x18\x01 \x01(\v2\x13.mainstem.v1.RecordR\x06record\"\x88\x02\n" +
+	"\x06record\x18\x01 \x01(\v2\x13.mainstem.v1.RecordR\x06record\"V\n" +
+	"\x0eGetManyRequest\x12\x14\n" +
+	"\x05space\x18\x01 \x01(\tR\x05space\x12\x12\n" +
+	"\x04keys\x18\x02 \x03(\fR\x04keys\x12\x1a\n" +
+	"\bsnapshot\x18\x03 \x01(\fR\bsnapshot\"\x88\x02\n" +
 	"\vScanRequest\x12\x14\n" +
 	"\x05space\x18\x01 \x01(\tR\x05space\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x19\n" +
@@ -3220,7 +3310,7 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\x06Limits\x12\x1b\n" +
 	"\tmax_value\x18\x01 \x01(\x03R\bmaxValue\x12&\n" +
 	"\x0fmax_batch_bytes\x18\x02 \x01(\x03R\rmaxBatchBytes\x12(\n" +
-	"\x10max_batch_writes\x18\x03 \x01(\x03R\x0emaxBatchWrites\"\x9f\x02\n" +
+	"\x10max_batch_writes\x18\x03 \x01(\x03R\x0emaxBatchWrites\"\xc2\x02\n" +
 	"\vErrorDetail\x12%\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x11.mainstem.v1.KindR\x04kind\x12\x0e\n" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x14\n" +
@@ -3232,7 +3322,8 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\bgot_live\x18\b \x01(\bR\agotLive\x12\x12\n" +
 	"\x04hint\x18\t \x01(\tR\x04hint\x12\x14\n" +
 	"\x05cause\x18\n" +
-	" \x01(\tR\x05cause*c\n" +
+	" \x01(\tR\x05cause\x12!\n" +
+	"\fgot_position\x18\v \x01(\x04R\vgotPosition*c\n" +
 	"\tTombstone\x12\x12\n" +
 	"\x0eTOMBSTONE_LIVE\x10\x00\x12\x15\n" +
 	"\x11TOMBSTONE_DELETED\x10\x01\x12\x14\n" +
@@ -3247,11 +3338,12 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\vOP_TRUNCATE\x10\x04\x12\x0e\n" +
 	"\n" +
 	"OP_REWRITE\x10\x05\x12\r\n" +
-	"\tOP_REMOVE\x10\x06*:\n" +
+	"\tOP_REMOVE\x10\x06*N\n" +
 	"\x04Test\x12\x10\n" +
 	"\fTEST_VERSION\x10\x00\x12\x0f\n" +
 	"\vTEST_ABSENT\x10\x01\x12\x0f\n" +
-	"\vTEST_EXISTS\x10\x02*\xd6\x01\n" +
+	"\vTEST_EXISTS\x10\x02\x12\x12\n" +
+	"\x0eTEST_NOT_AFTER\x10\x03*\xd6\x01\n" +
 	"\x04Kind\x12\x11\n" +
 	"\rKIND_INTERNAL\x10\x00\x12\x12\n" +
 	"\x0eKIND_NOT_FOUND\x10\x01\x12\x0f\n" +
@@ -3268,11 +3360,12 @@ const file_mainstem_v1_log_proto_rawDesc = "" +
 	"\aOutcome\x12\x10\n" +
 	"\fOUTCOME_NONE\x10\x00\x12\x17\n" +
 	"\x13OUTCOME_NOT_WRITTEN\x10\x01\x12\x13\n" +
-	"\x0fOUTCOME_UNKNOWN\x10\x022\x9f\t\n" +
+	"\x0fOUTCOME_UNKNOWN\x10\x022\xdf\t\n" +
 	"\n" +
 	"LogService\x12A\n" +
 	"\x06Commit\x12\x1a.mainstem.v1.CommitRequest\x1a\x1b.mainstem.v1.CommitResponse\x12=\n" +
-	"\x03Get\x12\x17.mainstem.v1.GetRequest\x1a\x18.mainstem.v1.GetResponse\"\x03\x90\x02\x01\x128\n" +
+	"\x03Get\x12\x17.mainstem.v1.GetRequest\x1a\x18.mainstem.v1.GetResponse\"\x03\x90\x02\x01\x12>\n" +
+	"\aGetMany\x12\x1b.mainstem.v1.GetManyRequest\x1a\x14.mainstem.v1.Records0\x01\x128\n" +
 	"\x04Scan\x12\x18.mainstem.v1.ScanRequest\x1a\x14.mainstem.v1.Records0\x01\x128\n" +
 	"\x04Read\x12\x18.mainstem.v1.ReadRequest\x1a\x14.mainstem.v1.Records0\x01\x128\n" +
 	"\x04Feed\x12\x18.mainstem.v1.FeedRequest\x1a\x14.mainstem.v1.Records0\x01\x12@\n" +
@@ -3303,7 +3396,7 @@ func file_mainstem_v1_log_proto_rawDescGZIP() []byte {
 }
 
 var file_mainstem_v1_log_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_mainstem_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_mainstem_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_mainstem_v1_log_proto_goTypes = []any{
 	(Tombstone)(0),                // 0: mainstem.v1.Tombstone
 	(Op)(0),                       // 1: mainstem.v1.Op
@@ -3322,117 +3415,120 @@ var file_mainstem_v1_log_proto_goTypes = []any{
 	(*CommitResponse)(nil),        // 14: mainstem.v1.CommitResponse
 	(*GetRequest)(nil),            // 15: mainstem.v1.GetRequest
 	(*GetResponse)(nil),           // 16: mainstem.v1.GetResponse
-	(*ScanRequest)(nil),           // 17: mainstem.v1.ScanRequest
-	(*ReadRequest)(nil),           // 18: mainstem.v1.ReadRequest
-	(*FeedRequest)(nil),           // 19: mainstem.v1.FeedRequest
-	(*HeadRequest)(nil),           // 20: mainstem.v1.HeadRequest
-	(*HeadResponse)(nil),          // 21: mainstem.v1.HeadResponse
-	(*CreateSpaceRequest)(nil),    // 22: mainstem.v1.CreateSpaceRequest
-	(*CreateSpaceResponse)(nil),   // 23: mainstem.v1.CreateSpaceResponse
-	(*AlterSpaceRequest)(nil),     // 24: mainstem.v1.AlterSpaceRequest
-	(*AlterSpaceResponse)(nil),    // 25: mainstem.v1.AlterSpaceResponse
-	(*DropSpaceRequest)(nil),      // 26: mainstem.v1.DropSpaceRequest
-	(*DropSpaceResponse)(nil),     // 27: mainstem.v1.DropSpaceResponse
-	(*SpaceInfo)(nil),             // 28: mainstem.v1.SpaceInfo
-	(*SpaceRequest)(nil),          // 29: mainstem.v1.SpaceRequest
-	(*SpaceResponse)(nil),         // 30: mainstem.v1.SpaceResponse
-	(*SpacesRequest)(nil),         // 31: mainstem.v1.SpacesRequest
-	(*SpacesResponse)(nil),        // 32: mainstem.v1.SpacesResponse
-	(*SnapshotRequest)(nil),       // 33: mainstem.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),      // 34: mainstem.v1.SnapshotResponse
-	(*CloseSnapshotRequest)(nil),  // 35: mainstem.v1.CloseSnapshotRequest
-	(*CloseSnapshotResponse)(nil), // 36: mainstem.v1.CloseSnapshotResponse
-	(*BackupRequest)(nil),         // 37: mainstem.v1.BackupRequest
-	(*BackupResponse)(nil),        // 38: mainstem.v1.BackupResponse
-	(*CheckRequest)(nil),          // 39: mainstem.v1.CheckRequest
-	(*CheckResponse)(nil),         // 40: mainstem.v1.CheckResponse
-	(*Problem)(nil),               // 41: mainstem.v1.Problem
-	(*CheckStats)(nil),            // 42: mainstem.v1.CheckStats
-	(*ClockRequest)(nil),          // 43: mainstem.v1.ClockRequest
-	(*ClockResponse)(nil),         // 44: mainstem.v1.ClockResponse
-	(*InfoRequest)(nil),           // 45: mainstem.v1.InfoRequest
-	(*InfoResponse)(nil),          // 46: mainstem.v1.InfoResponse
-	(*Limits)(nil),                // 47: mainstem.v1.Limits
-	(*ErrorDetail)(nil),           // 48: mainstem.v1.ErrorDetail
-	nil,                           // 49: mainstem.v1.Policy.MetadataEntry
-	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(*GetManyRequest)(nil),        // 17: mainstem.v1.GetManyRequest
+	(*ScanRequest)(nil),           // 18: mainstem.v1.ScanRequest
+	(*ReadRequest)(nil),           // 19: mainstem.v1.ReadRequest
+	(*FeedRequest)(nil),           // 20: mainstem.v1.FeedRequest
+	(*HeadRequest)(nil),           // 21: mainstem.v1.HeadRequest
+	(*HeadResponse)(nil),          // 22: mainstem.v1.HeadResponse
+	(*CreateSpaceRequest)(nil),    // 23: mainstem.v1.CreateSpaceRequest
+	(*CreateSpaceResponse)(nil),   // 24: mainstem.v1.CreateSpaceResponse
+	(*AlterSpaceRequest)(nil),     // 25: mainstem.v1.AlterSpaceRequest
+	(*AlterSpaceResponse)(nil),    // 26: mainstem.v1.AlterSpaceResponse
+	(*DropSpaceRequest)(nil),      // 27: mainstem.v1.DropSpaceRequest
+	(*DropSpaceResponse)(nil),     // 28: mainstem.v1.DropSpaceResponse
+	(*SpaceInfo)(nil),             // 29: mainstem.v1.SpaceInfo
+	(*SpaceRequest)(nil),          // 30: mainstem.v1.SpaceRequest
+	(*SpaceResponse)(nil),         // 31: mainstem.v1.SpaceResponse
+	(*SpacesRequest)(nil),         // 32: mainstem.v1.SpacesRequest
+	(*SpacesResponse)(nil),        // 33: mainstem.v1.SpacesResponse
+	(*SnapshotRequest)(nil),       // 34: mainstem.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),      // 35: mainstem.v1.SnapshotResponse
+	(*CloseSnapshotRequest)(nil),  // 36: mainstem.v1.CloseSnapshotRequest
+	(*CloseSnapshotResponse)(nil), // 37: mainstem.v1.CloseSnapshotResponse
+	(*BackupRequest)(nil),         // 38: mainstem.v1.BackupRequest
+	(*BackupResponse)(nil),        // 39: mainstem.v1.BackupResponse
+	(*CheckRequest)(nil),          // 40: mainstem.v1.CheckRequest
+	(*CheckResponse)(nil),         // 41: mainstem.v1.CheckResponse
+	(*Problem)(nil),               // 42: mainstem.v1.Problem
+	(*CheckStats)(nil),            // 43: mainstem.v1.CheckStats
+	(*ClockRequest)(nil),          // 44: mainstem.v1.ClockRequest
+	(*ClockResponse)(nil),         // 45: mainstem.v1.ClockResponse
+	(*InfoRequest)(nil),           // 46: mainstem.v1.InfoRequest
+	(*InfoResponse)(nil),          // 47: mainstem.v1.InfoResponse
+	(*Limits)(nil),                // 48: mainstem.v1.Limits
+	(*ErrorDetail)(nil),           // 49: mainstem.v1.ErrorDetail
+	nil,                           // 50: mainstem.v1.Policy.MetadataEntry
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 52: google.protobuf.Duration
 }
 var file_mainstem_v1_log_proto_depIdxs = []int32{
-	50, // 0: mainstem.v1.Record.time:type_name -> google.protobuf.Timestamp
-	50, // 1: mainstem.v1.Record.expires:type_name -> google.protobuf.Timestamp
+	51, // 0: mainstem.v1.Record.time:type_name -> google.protobuf.Timestamp
+	51, // 1: mainstem.v1.Record.expires:type_name -> google.protobuf.Timestamp
 	0,  // 2: mainstem.v1.Record.tombstone:type_name -> mainstem.v1.Tombstone
 	5,  // 3: mainstem.v1.Record.headers:type_name -> mainstem.v1.Header
 	6,  // 4: mainstem.v1.Records.records:type_name -> mainstem.v1.Record
 	8,  // 5: mainstem.v1.Records.following:type_name -> mainstem.v1.Following
-	50, // 6: mainstem.v1.Following.space_created:type_name -> google.protobuf.Timestamp
+	51, // 6: mainstem.v1.Following.space_created:type_name -> google.protobuf.Timestamp
 	1,  // 7: mainstem.v1.Write.op:type_name -> mainstem.v1.Op
 	5,  // 8: mainstem.v1.Write.headers:type_name -> mainstem.v1.Header
-	51, // 9: mainstem.v1.Write.ttl:type_name -> google.protobuf.Duration
+	52, // 9: mainstem.v1.Write.ttl:type_name -> google.protobuf.Duration
 	2,  // 10: mainstem.v1.Condition.test:type_name -> mainstem.v1.Test
-	51, // 11: mainstem.v1.Policy.max_age:type_name -> google.protobuf.Duration
-	51, // 12: mainstem.v1.Policy.tombstone_age:type_name -> google.protobuf.Duration
-	49, // 13: mainstem.v1.Policy.metadata:type_name -> mainstem.v1.Policy.MetadataEntry
+	52, // 11: mainstem.v1.Policy.max_age:type_name -> google.protobuf.Duration
+	52, // 12: mainstem.v1.Policy.tombstone_age:type_name -> google.protobuf.Duration
+	50, // 13: mainstem.v1.Policy.metadata:type_name -> mainstem.v1.Policy.MetadataEntry
 	11, // 14: mainstem.v1.Ensure.policy:type_name -> mainstem.v1.Policy
 	12, // 15: mainstem.v1.CommitRequest.ensures:type_name -> mainstem.v1.Ensure
 	10, // 16: mainstem.v1.CommitRequest.conditions:type_name -> mainstem.v1.Condition
 	9,  // 17: mainstem.v1.CommitRequest.writes:type_name -> mainstem.v1.Write
-	50, // 18: mainstem.v1.CommitRequest.time:type_name -> google.protobuf.Timestamp
-	50, // 19: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
+	51, // 18: mainstem.v1.CommitRequest.time:type_name -> google.protobuf.Timestamp
+	51, // 19: mainstem.v1.CommitResponse.time:type_name -> google.protobuf.Timestamp
 	6,  // 20: mainstem.v1.GetResponse.record:type_name -> mainstem.v1.Record
 	11, // 21: mainstem.v1.CreateSpaceRequest.policy:type_name -> mainstem.v1.Policy
 	11, // 22: mainstem.v1.AlterSpaceRequest.policy:type_name -> mainstem.v1.Policy
 	11, // 23: mainstem.v1.SpaceInfo.policy:type_name -> mainstem.v1.Policy
-	50, // 24: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
-	50, // 25: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
-	28, // 26: mainstem.v1.SpaceResponse.space:type_name -> mainstem.v1.SpaceInfo
-	28, // 27: mainstem.v1.SpacesResponse.spaces:type_name -> mainstem.v1.SpaceInfo
-	51, // 28: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
-	41, // 29: mainstem.v1.CheckResponse.problem:type_name -> mainstem.v1.Problem
-	42, // 30: mainstem.v1.CheckResponse.stats:type_name -> mainstem.v1.CheckStats
-	50, // 31: mainstem.v1.ClockResponse.now:type_name -> google.protobuf.Timestamp
-	51, // 32: mainstem.v1.ClockResponse.held:type_name -> google.protobuf.Duration
-	51, // 33: mainstem.v1.ClockResponse.times_ahead:type_name -> google.protobuf.Duration
-	47, // 34: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
+	51, // 24: mainstem.v1.SpaceInfo.created:type_name -> google.protobuf.Timestamp
+	51, // 25: mainstem.v1.SpaceInfo.updated:type_name -> google.protobuf.Timestamp
+	29, // 26: mainstem.v1.SpaceResponse.space:type_name -> mainstem.v1.SpaceInfo
+	29, // 27: mainstem.v1.SpacesResponse.spaces:type_name -> mainstem.v1.SpaceInfo
+	52, // 28: mainstem.v1.SnapshotResponse.lease:type_name -> google.protobuf.Duration
+	42, // 29: mainstem.v1.CheckResponse.problem:type_name -> mainstem.v1.Problem
+	43, // 30: mainstem.v1.CheckResponse.stats:type_name -> mainstem.v1.CheckStats
+	51, // 31: mainstem.v1.ClockResponse.now:type_name -> google.protobuf.Timestamp
+	52, // 32: mainstem.v1.ClockResponse.held:type_name -> google.protobuf.Duration
+	52, // 33: mainstem.v1.ClockResponse.times_ahead:type_name -> google.protobuf.Duration
+	48, // 34: mainstem.v1.InfoResponse.limits:type_name -> mainstem.v1.Limits
 	3,  // 35: mainstem.v1.ErrorDetail.kind:type_name -> mainstem.v1.Kind
 	4,  // 36: mainstem.v1.ErrorDetail.outcome:type_name -> mainstem.v1.Outcome
 	10, // 37: mainstem.v1.ErrorDetail.want:type_name -> mainstem.v1.Condition
 	13, // 38: mainstem.v1.LogService.Commit:input_type -> mainstem.v1.CommitRequest
 	15, // 39: mainstem.v1.LogService.Get:input_type -> mainstem.v1.GetRequest
-	17, // 40: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
-	18, // 41: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
-	19, // 42: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
-	20, // 43: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
-	22, // 44: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
-	24, // 45: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
-	26, // 46: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
-	29, // 47: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
-	31, // 48: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
-	33, // 49: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
-	35, // 50: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
-	37, // 51: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
-	39, // 52: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
-	43, // 53: mainstem.v1.LogService.Clock:input_type -> mainstem.v1.ClockRequest
-	45, // 54: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
-	14, // 55: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
-	16, // 56: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
-	7,  // 57: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
-	7,  // 58: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
-	7,  // 59: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
-	21, // 60: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
-	23, // 61: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
-	25, // 62: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
-	27, // 63: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
-	30, // 64: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
-	32, // 65: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
-	34, // 66: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
-	36, // 67: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
-	38, // 68: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
-	40, // 69: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
-	44, // 70: mainstem.v1.LogService.Clock:output_type -> mainstem.v1.ClockResponse
-	46, // 71: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
-	55, // [55:72] is the sub-list for method output_type
-	38, // [38:55] is the sub-list for method input_type
+	17, // 40: mainstem.v1.LogService.GetMany:input_type -> mainstem.v1.GetManyRequest
+	18, // 41: mainstem.v1.LogService.Scan:input_type -> mainstem.v1.ScanRequest
+	19, // 42: mainstem.v1.LogService.Read:input_type -> mainstem.v1.ReadRequest
+	20, // 43: mainstem.v1.LogService.Feed:input_type -> mainstem.v1.FeedRequest
+	21, // 44: mainstem.v1.LogService.Head:input_type -> mainstem.v1.HeadRequest
+	23, // 45: mainstem.v1.LogService.CreateSpace:input_type -> mainstem.v1.CreateSpaceRequest
+	25, // 46: mainstem.v1.LogService.AlterSpace:input_type -> mainstem.v1.AlterSpaceRequest
+	27, // 47: mainstem.v1.LogService.DropSpace:input_type -> mainstem.v1.DropSpaceRequest
+	30, // 48: mainstem.v1.LogService.Space:input_type -> mainstem.v1.SpaceRequest
+	32, // 49: mainstem.v1.LogService.Spaces:input_type -> mainstem.v1.SpacesRequest
+	34, // 50: mainstem.v1.LogService.Snapshot:input_type -> mainstem.v1.SnapshotRequest
+	36, // 51: mainstem.v1.LogService.CloseSnapshot:input_type -> mainstem.v1.CloseSnapshotRequest
+	38, // 52: mainstem.v1.LogService.Backup:input_type -> mainstem.v1.BackupRequest
+	40, // 53: mainstem.v1.LogService.Check:input_type -> mainstem.v1.CheckRequest
+	44, // 54: mainstem.v1.LogService.Clock:input_type -> mainstem.v1.ClockRequest
+	46, // 55: mainstem.v1.LogService.Info:input_type -> mainstem.v1.InfoRequest
+	14, // 56: mainstem.v1.LogService.Commit:output_type -> mainstem.v1.CommitResponse
+	16, // 57: mainstem.v1.LogService.Get:output_type -> mainstem.v1.GetResponse
+	7,  // 58: mainstem.v1.LogService.GetMany:output_type -> mainstem.v1.Records
+	7,  // 59: mainstem.v1.LogService.Scan:output_type -> mainstem.v1.Records
+	7,  // 60: mainstem.v1.LogService.Read:output_type -> mainstem.v1.Records
+	7,  // 61: mainstem.v1.LogService.Feed:output_type -> mainstem.v1.Records
+	22, // 62: mainstem.v1.LogService.Head:output_type -> mainstem.v1.HeadResponse
+	24, // 63: mainstem.v1.LogService.CreateSpace:output_type -> mainstem.v1.CreateSpaceResponse
+	26, // 64: mainstem.v1.LogService.AlterSpace:output_type -> mainstem.v1.AlterSpaceResponse
+	28, // 65: mainstem.v1.LogService.DropSpace:output_type -> mainstem.v1.DropSpaceResponse
+	31, // 66: mainstem.v1.LogService.Space:output_type -> mainstem.v1.SpaceResponse
+	33, // 67: mainstem.v1.LogService.Spaces:output_type -> mainstem.v1.SpacesResponse
+	35, // 68: mainstem.v1.LogService.Snapshot:output_type -> mainstem.v1.SnapshotResponse
+	37, // 69: mainstem.v1.LogService.CloseSnapshot:output_type -> mainstem.v1.CloseSnapshotResponse
+	39, // 70: mainstem.v1.LogService.Backup:output_type -> mainstem.v1.BackupResponse
+	41, // 71: mainstem.v1.LogService.Check:output_type -> mainstem.v1.CheckResponse
+	45, // 72: mainstem.v1.LogService.Clock:output_type -> mainstem.v1.ClockResponse
+	47, // 73: mainstem.v1.LogService.Info:output_type -> mainstem.v1.InfoResponse
+	56, // [56:74] is the sub-list for method output_type
+	38, // [38:56] is the sub-list for method input_type
 	38, // [38:38] is the sub-list for extension type_name
 	38, // [38:38] is the sub-list for extension extendee
 	0,  // [0:38] is the sub-list for field type_name
@@ -3446,14 +3542,14 @@ func file_mainstem_v1_log_proto_init() {
 	file_mainstem_v1_log_proto_msgTypes[0].OneofWrappers = []any{}
 	file_mainstem_v1_log_proto_msgTypes[1].OneofWrappers = []any{}
 	file_mainstem_v1_log_proto_msgTypes[4].OneofWrappers = []any{}
-	file_mainstem_v1_log_proto_msgTypes[12].OneofWrappers = []any{}
+	file_mainstem_v1_log_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mainstem_v1_log_proto_rawDesc), len(file_mainstem_v1_log_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

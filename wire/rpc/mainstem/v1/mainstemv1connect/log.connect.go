@@ -45,6 +45,8 @@ const (
 	LogServiceCommitProcedure = "/mainstem.v1.LogService/Commit"
 	// LogServiceGetProcedure is the fully-qualified name of the LogService's Get RPC.
 	LogServiceGetProcedure = "/mainstem.v1.LogService/Get"
+	// LogServiceGetManyProcedure is the fully-qualified name of the LogService's GetMany RPC.
+	LogServiceGetManyProcedure = "/mainstem.v1.LogService/GetMany"
 	// LogServiceScanProcedure is the fully-qualified name of the LogService's Scan RPC.
 	LogServiceScanProcedure = "/mainstem.v1.LogService/Scan"
 	// LogServiceReadProcedure is the fully-qualified name of the LogService's Read RPC.
@@ -84,6 +86,9 @@ type LogServiceClient interface {
 	Commit(context.Context, *v1.CommitRequest) (*v1.CommitResponse, error)
 	// Get returns the newest record of a live key, else the error not_found.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
+	// GetMany streams the newest records of keys, in their order, as they are at one
+	// moment. A key without a live value has no record in the stream.
+	GetMany(context.Context, *v1.GetManyRequest) (*connect.ServerStreamForClient[v1.Records], error)
 	// Scan streams the newest record of each key in a range, in key order.
 	Scan(context.Context, *v1.ScanRequest) (*connect.ServerStreamForClient[v1.Records], error)
 	// Read streams the records of one key by version, and new ones if asked.
@@ -140,6 +145,12 @@ func NewLogServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			baseURL+LogServiceGetProcedure,
 			connect.WithSchema(logServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getMany: connect.NewClient[v1.GetManyRequest, v1.Records](
+			httpClient,
+			baseURL+LogServiceGetManyProcedure,
+			connect.WithSchema(logServiceMethods.ByName("GetMany")),
 			connect.WithClientOptions(opts...),
 		),
 		scan: connect.NewClient[v1.ScanRequest, v1.Records](
@@ -242,6 +253,7 @@ func NewLogServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 type logServiceClient struct {
 	commit        *connect.Client[v1.CommitRequest, v1.CommitResponse]
 	get           *connect.Client[v1.GetRequest, v1.GetResponse]
+	getMany       *connect.Client[v1.GetManyRequest, v1.Records]
 	scan          *connect.Client[v1.ScanRequest, v1.Records]
 	read          *connect.Client[v1.ReadRequest, v1.Records]
 	feed          *connect.Client[v1.FeedRequest, v1.Records]
@@ -275,6 +287,11 @@ func (c *logServiceClient) Get(ctx context.Context, req *v1.GetRequest) (*v1.Get
 		return response.Msg, err
 	}
 	return nil, err
+}
+
+// GetMany calls mainstem.v1.LogService.GetMany.
+func (c *logServiceClient) GetMany(ctx context.Context, req *v1.GetManyRequest) (*connect.ServerStreamForClient[v1.Records], error) {
+	return c.getMany.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Scan calls mainstem.v1.LogService.Scan.
@@ -394,6 +411,9 @@ type LogServiceHandler interface {
 	Commit(context.Context, *v1.CommitRequest) (*v1.CommitResponse, error)
 	// Get returns the newest record of a live key, else the error not_found.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
+	// GetMany streams the newest records of keys, in their order, as they are at one
+	// moment. A key without a live value has no record in the stream.
+	GetMany(context.Context, *v1.GetManyRequest, *connect.ServerStream[v1.Records]) error
 	// Scan streams the newest record of each key in a range, in key order.
 	Scan(context.Context, *v1.ScanRequest, *connect.ServerStream[v1.Records]) error
 	// Read streams the records of one key by version, and new ones if asked.
@@ -446,6 +466,12 @@ func NewLogServiceHandler(svc LogServiceHandler, opts ...connect.HandlerOption) 
 		svc.Get,
 		connect.WithSchema(logServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	logServiceGetManyHandler := connect.NewServerStreamHandlerSimple(
+		LogServiceGetManyProcedure,
+		svc.GetMany,
+		connect.WithSchema(logServiceMethods.ByName("GetMany")),
 		connect.WithHandlerOptions(opts...),
 	)
 	logServiceScanHandler := connect.NewServerStreamHandlerSimple(
@@ -547,6 +573,8 @@ func NewLogServiceHandler(svc LogServiceHandler, opts ...connect.HandlerOption) 
 			logServiceCommitHandler.ServeHTTP(w, r)
 		case LogServiceGetProcedure:
 			logServiceGetHandler.ServeHTTP(w, r)
+		case LogServiceGetManyProcedure:
+			logServiceGetManyHandler.ServeHTTP(w, r)
 		case LogServiceScanProcedure:
 			logServiceScanHandler.ServeHTTP(w, r)
 		case LogServiceReadProcedure:
@@ -592,6 +620,10 @@ func (UnimplementedLogServiceHandler) Commit(context.Context, *v1.CommitRequest)
 
 func (UnimplementedLogServiceHandler) Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("mainstem.v1.LogService.Get is not implemented"))
+}
+
+func (UnimplementedLogServiceHandler) GetMany(context.Context, *v1.GetManyRequest, *connect.ServerStream[v1.Records]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("mainstem.v1.LogService.GetMany is not implemented"))
 }
 
 func (UnimplementedLogServiceHandler) Scan(context.Context, *v1.ScanRequest, *connect.ServerStream[v1.Records]) error {

@@ -1,0 +1,57 @@
+package natslog
+
+import (
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
+)
+
+// TestPositionsOfWhatWasNotSeen has messages leave the stream before a process sees them.
+// What they said of keys that are gone, it must take to be as late as it can be.
+func TestPositionsOfWhatWasNotSeen(t *testing.T) {
+	s := newState()
+	seq := uint64(0)
+	apply := func(skip, head uint64, facts ...fact) {
+		seq += skip + 1
+		s.apply(&frame{head: head, facts: facts}, &unit{seq: seq, parts: 1})
+	}
+	define := func(id uint32, name string, history int, floor uint64) fact {
+		return fact{kind: factSpace, space: id, name: name, floor: floor, def: format.Space{ID: id, Policy: mainstem.Policy{History: history}}}
+	}
+	written := func(space, name string, want uint64) {
+		t.Helper()
+		tx := newTx(&s, wallclock.Moment{}, 1<<20)
+		if _, got, _ := tx.peek(tx.space(space), []byte(name)); got != want {
+			t.Errorf("key %s of space %s was written at position %d, want %d", name, space, got, want)
+		}
+	}
+	record := func(id uint32, name string, version, pos uint64) fact {
+		return fact{kind: factRecord, space: id, key: []byte(name), rec: &record{version: version, pos: pos, count: 1}}
+	}
+	keyFact := func(id uint32, name string, head uint64) fact {
+		return fact{kind: factKey, space: id, key: []byte(name), head: head, floor: head + 1}
+	}
+	apply(0, 0, define(1, "all", 0, 0), define(2, "one", 1, 0))
+	apply(0, 10, record(1, "k", 1, 9), record(2, "k", 1, 10))
+	apply(0, 20, keyFact(1, "k", 1), keyFact(2, "k", 1)) // forgotten, and the records were seen
+	written("all", "k", 9)
+	written("one", "k", 10)
+	apply(3, 30, keyFact(1, "late", 5)) // of which the records were not seen
+	written("all", "late", 30)
+	written("all", "never", 0)
+	written("one", "never", 0)           // it has forgotten none: it has no floor
+	apply(0, 40, define(2, "one", 1, 7)) // now it has
+	written("one", "never", 30)          // whatever it was, it was not after the gap
+	apply(1, 50)
+	written("one", "never", 50)
+	written("one", "k", 10)
+	written("all", "never", 0)
+	restated := record(1, "late", 5, 25)
+	restated.kind = factRestated
+	apply(0, 60, restated)
+	written("all", "late", 25)
+	apply(0, 70, record(2, "never", 8, 70))
+	written("one", "never", 70)
+}

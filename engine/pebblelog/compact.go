@@ -1,0 +1,123 @@
+package pebblelog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// compactPoll is how often Compact looks whether Pebble has removed the files it merged.
+const compactPoll = 10 * time.Millisecond
+
+// Compact returns when the bytes of everything that was removed, overwritten or rewritten
+// before the call are in no file of the log: neither in sorted files nor in the journal, nor
+// in files that were kept to be used again. It merges all sorted files, which takes time,
+// and as much free disk space as they have, in proportion to the log. Commits go on, but
+// for one flush of what is in memory.
+//
+// It is Unavailable while a snapshot is open, or a backup runs, that may still need such
+// bytes, and if the disk has no room. A read that began before the call delays it until it ends.
+// Copies of the directory and backups are not reached.
+func (l *Log) Compact(ctx context.Context) error {
+	if err := l.writable("compact"); err != nil {
+		return withoutOutcome(err)
+	}
+	if err := l.mindClock(ctx); err != nil {
+		return err
+	}
+	if err := l.sweep(ctx); err != nil {
+		return err
+	}
+	if !l.readers.begin() {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "compact"}
+	}
+	defer l.readers.end()
+	if err := l.copied(l.snapshots.count()); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := l.compactAll(ctx); err != nil {
+		if ctx.Err() != nil {
+			return mainstem.Ended(ctx, "compact", begun, "files that are merged")
+		}
+		return mapError("compact", err)
+	}
+	if err := l.copied(0); err != nil {
+		return err // a backup has begun meanwhile
+	}
+	return l.sound("compact")
+}
+
+// copied returns an error if one of so many snapshots, or a backup, may keep what was removed.
+func (l *Log) copied(snapshots int) error {
+	backups := l.backups.Load()
+	if snapshots == 0 && backups == 0 {
+		return nil
+	}
+	return &mainstem.Error{
+		Kind: mainstem.KindUnavailable, Op: "compact",
+		Err:  fmt.Errorf("%d snapshots are open, and %d backups under way, that may need what was removed since they began", snapshots, backups),
+		Hint: "close them, or wait for their end, and try again",
+	}
+}
+
+func (l *Log) compactAll(ctx context.Context) error {
+	var size uint64
+	for _, level := range l.db.Metrics().Levels {
+		size += uint64(max(level.TablesSize, 0))
+	}
+	if err := l.roomToMerge(size); err != nil {
+		return err
+	}
+	if err := l.flushNow(ctx); err != nil {
+		return err
+	}
+	if err := l.eraseJournal(ctx); err != nil {
+		return err
+	}
+	if err := l.db.Compact(ctx, []byte{0}, []byte{0xff}, false); err != nil {
+		return err
+	}
+	return l.awaitRemoval(ctx)
+}
+
+// eraseJournal leaves no frame in the journal, and no file that held one. It takes a place
+// among the commits: what came since the flush before, which is little, is written to a
+// sorted file there.
+func (l *Log) eraseJournal(ctx context.Context) error {
+	if l.journal == nil {
+		return nil
+	}
+	var err error
+	if cerr := l.between(ctx, "compact", func() {
+		var n uint64
+		if err = l.db.Flush(); err == nil {
+			n, err = l.storedFrame()
+		}
+		if err == nil {
+			err = journalError("compact", l.journal.Erase(mainstem.Position(n)))
+		}
+	}); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// awaitRemoval returns when Pebble has removed the files that are no longer part of the log.
+func (l *Log) awaitRemoval(ctx context.Context) error {
+	timer := time.NewTicker(compactPoll)
+	defer timer.Stop()
+	for {
+		m := l.db.Metrics()
+		if m.Table.ZombieCount == 0 && m.Table.ObsoleteCount == 0 {
+			return nil
+		}
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,370 @@
+package pebblelog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/journal"
+	"github.com/mainstemdev/mainstem/internal/wake"
+)
+
+// A group is a frame of the journal before it is anything else. Its effects are its Pebble
+// batch: keys and values to write, and keys and ranges to delete, all of them absolute, so
+// that replaying a frame looks nothing up. Frames are numbered from 1.
+//
+// Invariants:
+//
+//   - A group reaches Pebble, and so readers, only when its frame is as durable as was
+//     asked for, and after the group before it.
+//   - The key 'n' holds the number of the newest frame whose effects are there. It is part
+//     of the effects, so whatever Pebble holds says itself which frames it is made of.
+//   - A table in memory becomes a sorted file only after the journal was synced up to its
+//     end. So sorted files never hold what the journal may lose.
+//   - A segment of the journal goes when all its frames are in sorted files on the disk.
+//     After a failed write none goes: see storedFrame.
+
+// openJournal opens the journal of a log that exists and verifies all of it: nothing in
+// the directory has been changed if it is damaged. Its frames are read by replay.
+func (l *Log) openJournal() (err error) {
+	l.journal, err = journal.Open(l.opts.FS, l.dir.join(journalDir), l.journalOptions())
+	l.fs.journal.Store(l.journal)
+	return journalError("open "+l.dir.path, err)
+}
+
+// createJournal makes an empty journal; what is left of another one goes.
+func (l *Log) createJournal() error {
+	dir := l.dir.join(journalDir)
+	if err := l.opts.FS.RemoveAll(dir); err != nil {
+		return mapError("open "+l.dir.path, err)
+	}
+	o := l.journalOptions()
+	o.Create = true
+	var err error
+	l.journal, err = journal.Open(l.opts.FS, dir, o)
+	l.fs.journal.Store(l.journal)
+	return journalError("open "+l.dir.path, err)
+}
+
+func (l *Log) journalOptions() journal.Options {
+	first, largest := l.segmentSizes()
+	return journal.Options{ReadOnly: l.opts.ReadOnly, Logger: l.opts.Logger, FirstSegment: first, MaxSegment: largest}
+}
+
+// The sizes of segments of the journal, in bytes.
+const (
+	minSegment   = 64 << 10
+	firstSegment = 1 << 20
+	maxSegment   = 64 << 20
+)
+
+// segmentSizes returns how large segments are and become: a table in memory needs about as
+// much of the journal. On a disk with little room they stay small.
+func (l *Log) segmentSizes() (first, largest int64) {
+	largest = min(int64(l.opts.MemTableBytes), maxSegment)
+	if l.opts.MinFree >= 0 {
+		largest = min(largest, (l.free()-l.opts.MinFree)/8)
+	}
+	largest = max(largest, minSegment)
+	return min(largest, firstSegment), largest
+}
+
+var frameKey = []byte{format.TagFrame}
+
+// replay applies the frames that sorted files do not hold.
+func (l *Log) replay() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // as in show
+			l.broken.Store(true)
+			err = l.fail(p)
+		}
+	}()
+	applied, err := l.appliedFrame(false)
+	if err != nil {
+		return err
+	}
+	if s := l.journal.Stats(); uint64(s.First) > applied || uint64(s.Written) < applied {
+		return &mainstem.Error{
+			Kind: mainstem.KindCorrupt, Op: "open " + l.dir.path,
+			Err:  fmt.Errorf("the sorted files hold the frames up to %d, the journal those from %d to %d: %w", applied, s.First+1, s.Written, format.ErrCorrupt),
+			Hint: "put the missing files back, or restore from a backup",
+		}
+	}
+	l.frame = applied
+	for f, err := range l.journal.Read(mainstem.Position(applied + 1)) {
+		if err != nil {
+			return err
+		}
+		if err := l.applyFrame(&f); err != nil {
+			return fmt.Errorf("frame %d of the journal: %w", f.First, err)
+		}
+	}
+	return l.sound("open " + l.dir.path)
+}
+
+func (l *Log) applyFrame(f *journal.Frame) error {
+	if uint64(f.First) != l.frame+1 {
+		return fmt.Errorf("it follows frame %d: %w", l.frame, format.ErrCorrupt)
+	}
+	b := l.db.NewBatch()
+	defer b.Close()
+	if err := checkEffects(f.Effects); err != nil {
+		return err
+	}
+	if err := b.SetRepr(append([]byte(nil), f.Effects...)); err != nil {
+		return fmt.Errorf("%w: %w", format.ErrCorrupt, err)
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return err
+	}
+	l.frame = uint64(f.First)
+	return nil
+}
+
+// checkEffects returns an error unless p is a Pebble batch of sets, deletes and deletes of
+// ranges of keys of a log, which is all that a tx writes. Pebble panics over some others.
+func checkEffects(p []byte) error {
+	n, rest, err := format.Effects(p)
+	for i := uint32(0); err == nil; i++ {
+		if i == n && len(rest) == 0 {
+			return nil
+		}
+		if i == n || len(rest) == 0 {
+			return fmt.Errorf("%d changes, and %d bytes behind them, where it says that it has %d: %w", i, len(rest), n, format.ErrCorrupt)
+		}
+		var c format.Change
+		if c, rest, err = format.NextChange(rest); err == nil {
+			err = format.CheckChange(c)
+		}
+		if err != nil {
+			return fmt.Errorf("change %d of %d: %w", i+1, n, err)
+		}
+	}
+	return err
+}
+
+// appliedFrame returns the number of the newest frame that Pebble holds; with durable, that
+// its sorted files hold; see storedFrame.
+func (l *Log) appliedFrame(durable bool) (uint64, error) {
+	it, err := l.db.NewIter(&pebble.IterOptions{
+		LowerBound: frameKey, UpperBound: []byte{format.TagFrame + 1}, OnlyReadGuaranteedDurable: durable,
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer it.Close()
+	if !it.First() {
+		return 0, it.Error()
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return 0, err
+	}
+	return format.DecodeFrameNumber(v)
+}
+
+// storedFrame returns the number of the newest frame that sorted files on the disk hold.
+// After a failed write it is an error: what Pebble takes for sorted files may be in memory.
+func (l *Log) storedFrame() (uint64, error) {
+	n, err := l.appliedFrame(true)
+	if err == nil && l.fs.tripped.Load() { // it was set before the first file in memory
+		return 0, errTripped
+	}
+	return n, err
+}
+
+// write makes the tx as durable as run asks, and then hands it to Pebble.
+func (l *Log) write(t *tx, run []*waiter) error {
+	if err := l.checkSpace(t.pb.Len(), removesAll(run)); err != nil {
+		return err
+	}
+	start := time.Now()
+	if l.journal != nil {
+		if err := l.append(t, run); err != nil {
+			return err
+		}
+	}
+	if err := l.show(t); err != nil {
+		return err
+	}
+	l.metrics.committed(time.Since(start), t.pb.Len())
+	return nil
+}
+
+// append writes the frame of the tx.
+func (l *Log) append(t *tx, run []*waiter) error {
+	next := l.frame + 1
+	t.set(frameKey, format.AppendFrameNumber(t.body[:0], next))
+	l.frames[0] = journal.Frame{First: mainstem.Position(next), Count: 1, Time: t.time, Clock: t.Now, Effects: t.pb.Repr()}
+	_, err := l.journal.Append(l.frames[:])
+	l.frames[0].Effects = nil
+	if err != nil {
+		return l.journalFailed(err)
+	}
+	l.frame = next
+	return l.makeDurable(run, true)
+}
+
+// makeDurable makes everything that was written as durable as run asks. Batches count also
+// if run wrote nothing: the first commit of a duplicate may have asked for less. Jobs do not.
+func (l *Log) makeDurable(run []*waiter, wrote bool) error {
+	if l.journal == nil {
+		return nil
+	}
+	sync := false
+	for _, w := range run {
+		if w.err != nil || w.batch == nil && !wrote {
+			continue
+		}
+		d := l.durability(w)
+		if period, ok := d.Period(); ok {
+			l.journal.SyncWithin(period)
+		}
+		sync = sync || d == mainstem.Fsync
+	}
+	if !sync {
+		return nil
+	}
+	return l.journalFailed(l.journal.Sync(l.journal.Written()))
+}
+
+// journalFailed returns err, an error of the journal, as one of a commit. If it is one after
+// which the journal takes no more frames, the log is read-only from now on.
+func (l *Log) journalFailed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *mainstem.Error
+	if errors.As(err, &e) && e.Outcome == mainstem.NotWritten && l.journal.Err() == nil {
+		return journalError("commit", err)
+	}
+	return l.stopWriting(err)
+}
+
+// stopWriting makes the log read-only after a failed write of the journal: what is in
+// memory does not reach sorted files either, because it may hold what the journal lost.
+func (l *Log) stopWriting(err error) error {
+	l.fs.trip(err)
+	return l.fail(err)
+}
+
+// noticeJournal stops the log if the journal failed in the background.
+func (l *Log) noticeJournal() {
+	if l.journal == nil || l.failure.Load() != nil {
+		return
+	}
+	if err := l.journal.Err(); err != nil {
+		_ = l.stopWriting(err)
+	}
+}
+
+// journalError gives an error of the journal the operation op.
+func journalError(op string, err error) error {
+	var e *mainstem.Error
+	if !errors.As(err, &e) {
+		return mapError(op, err)
+	}
+	c := *e
+	c.Op = op
+	return &c
+}
+
+// show hands the tx to Pebble. Readers may see it from the first moment on: they wait
+// until the rest of what it changes is published, too.
+func (l *Log) show(t *tx) (err error) {
+	l.commitGate.start()
+	defer func() {
+		// Pebble reports a failed manifest through Logger.Fatalf, which panics with
+		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
+		// cannot go on. The log stays readable.
+		if p := recover(); p != nil {
+			l.broken.Store(true)
+			err = l.fail(p)
+		}
+		if err != nil {
+			l.commitGate.end()
+		}
+	}()
+	if err := t.pb.Commit(pebble.NoSync); err != nil {
+		return l.fail(err)
+	}
+	if f := l.failure.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// trimmer frees the segments of the journal whose frames are in sorted files.
+type trimmer struct {
+	l    *Log
+	wake chan struct{} // capacity 1
+	quit chan struct{}
+	done chan struct{}
+}
+
+func newTrimmer(l *Log) *trimmer {
+	return &trimmer{l: l, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+}
+
+// flushed says that a table in memory has become a sorted file. It does not block.
+func (t *trimmer) flushed() { wake.Signal(t.wake) }
+
+// run frees segments until stop is called.
+func (t *trimmer) run() {
+	defer close(t.done)
+	for {
+		select {
+		case <-t.quit:
+			return
+		case <-t.wake:
+			if err := t.l.trimJournal(); err != nil && t.l.failure.Load() == nil {
+				t.l.opts.Logger.Warn("segments of the journal that are not needed could not be freed; it will be tried again", "error", err)
+			}
+		}
+	}
+}
+
+func (t *trimmer) stop() {
+	close(t.quit)
+	<-t.done
+}
+
+// trimJournal frees the segments that are not needed.
+func (l *Log) trimJournal() error {
+	if l.journal == nil || l.broken.Load() {
+		return nil
+	}
+	n, err := l.storedFrame()
+	if err != nil {
+		return err
+	}
+	return l.journal.TruncateFront(mainstem.Position(n))
+}
+
+// shrinkJournal leaves no more of the journal than the next open needs, when all frames are
+// in sorted files. What it cannot do costs room only.
+func (l *Log) shrinkJournal() {
+	if l.journal == nil {
+		return
+	}
+	n, err := l.storedFrame()
+	if err == nil {
+		err = l.journal.Shrink(mainstem.Position(n))
+	}
+	if err != nil {
+		l.opts.Logger.Info("the journal keeps more disk space than it needs", "error", err)
+	}
+}
+
+// journalBytes is the size of all files of the journal.
+func (l *Log) journalBytes() uint64 {
+	if l.journal == nil {
+		return 0
+	}
+	s := l.journal.Stats()
+	return uint64(s.SegmentBytes + s.SpareBytes)
+}
