@@ -231,16 +231,10 @@ func (s *Server) EnableGroup(ctx context.Context, group string, enabled bool) er
 func (s *Server) enable(ctx context.Context, as []*automation, enabled bool) error {
 	_, err := s.do(ctx, light, func(t *tx) error {
 		for _, a := range as {
-			err := t.describe(keyTrigger+a.Automation.Name, triggerRecord{enabled}, a.version, func(v mainstem.Version) { a.version = v })
-			if err != nil {
+			if err := t.describe(keyTrigger+a.Automation.Name, triggerRecord{enabled}, a.version); err != nil {
 				return err
 			}
 		}
-		t.inside = append(t.inside, func() {
-			for _, a := range as {
-				a.enabled.Store(enabled)
-			}
-		})
 		return nil
 	})
 	return err

@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -65,7 +66,7 @@ func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name str
 		if err != nil {
 			return err
 		}
-		if err := t.pretend(tab, row, batch); err != nil {
+		if err := t.assume(tab, row, batch); err != nil {
 			return err
 		}
 		if _, err := s.internal.put(t, tab, row, nil, s.now()); err != nil {
@@ -84,36 +85,23 @@ func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name str
 // errTried takes a transaction back.
 var errTried = invalid("the transaction was tried only")
 
-// pretend makes the transaction build on what batch will write to the row's key.
-func (t *tx) pretend(tab *table, row []Value, batch *mainstem.Batch) error {
+// assume makes the transaction build on what batch will write to the row's key.
+func (t *tx) assume(tab *table, row []Value, batch *mainstem.Batch) error {
 	key := keyOf(tab, row)
-	var last *mainstem.Write
-	writes := batch.Writes()
-	for i := range writes {
-		if w := &writes[i]; w.Space == tab.space && string(w.Key) == string(key.key) {
-			last = w
+	for _, w := range slices.Backward(batch.Writes()) {
+		if w.Space != tab.space || string(w.Key) != string(key.key) {
+			continue
 		}
-	}
-	if last == nil {
-		return nil
-	}
-	before, err := t.s.mirror.get(t.ctx, tab, row)
-	if err != nil {
-		return err
-	}
-	p := &pending{table: tab, before: before}
-	if last.Op == mainstem.OpPut {
-		values := make([]Value, len(tab.Columns))
-		if _, err := decodeRow(last.Value, tab, values); err != nil {
-			return corrupt(tab.space, key.key, err)
+		o := op{id: key.id, table: tab, given: true}
+		if w.Op == mainstem.OpPut {
+			o.now = &stored{values: make([]Value, len(tab.Columns))}
+			if _, err := decodeRow(w.Value, tab, o.now.values); err != nil {
+				return corrupt(tab.space, key.key, err)
+			}
 		}
-		p.now = &stored{values: values}
-		if p.now.k, err = t.number(tab, values); err != nil {
-			return err
-		}
+		t.add(o)
+		break
 	}
-	t.undo = append(t.undo, undone{key.id, t.rows[key.id]})
-	t.rows[key.id] = p
 	return nil
 }
 
@@ -122,11 +110,10 @@ func (t *tx) pretend(tab *table, row []Value, batch *mainstem.Batch) error {
 func addTo(batch *mainstem.Batch, made []op) {
 	for i := range made {
 		o := &made[i]
-		ours := false
-		for _, c := range batch.Conditions() {
-			ours = ours || c.Space == o.space && string(c.Key) == string(o.key)
+		if o.given {
+			continue
 		}
-		if !ours {
+		if !slices.ContainsFunc(batch.Conditions(), func(c mainstem.Condition) bool { return c.Space == o.space && string(c.Key) == string(o.key) }) {
 			o.addCondition(batch)
 		}
 		o.write(batch)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
-	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // define runs a statement that changes what there is, not what is in it.
@@ -24,7 +23,7 @@ func (ss *Session) define(ctx context.Context, st *osql.Statement, p *osql.Plan)
 	case osql.ServiceUpdate:
 		return ss.service(ctx, st.Literals[d.Slots[0]].Text, st.Literals[d.Slots[1]].Int)
 	}
-	at, err := ss.s.do(ctx, direct, func(t *tx) error {
+	at, err := ss.s.do(ctx, reading, func(t *tx) error {
 		p, err := ss.plan(t.schema, st) // the tables may have changed
 		if err != nil {
 			return err
@@ -72,32 +71,11 @@ func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
 	return broken("planning a statement", fmt.Errorf("the verb %d has no meaning", p.Verb))
 }
 
-// adopt makes a schema that of the server. The writer calls it when the schema's
-// batch is committed.
-func (s *Server) adopt(sc *schema) {
-	s.recent.forget()
-	s.schema.Store(sc)
-	wake.Signal(s.changed)
-}
-
-// become makes a schema that of the transaction, and of the server later.
-func (t *tx) become(sc *schema) {
-	t.schema = sc
-	t.inside = append(t.inside, func() { t.s.adopt(sc) })
-}
-
 func (t *tx) createDatabase(name string) error {
 	if _, ok := t.schema.databases[name]; ok {
 		return fail(mainstem.KindExists, "there is a database %s already", name)
 	}
-	var sc *schema
-	err := t.describe(keyDatabase+name, struct{}{}, 0, func(v mainstem.Version) { sc.databases[name] = v })
-	if err != nil {
-		return err
-	}
-	sc = t.schema.with(func(databases map[string]mainstem.Version, _ map[string]*table) { databases[name] = 1 })
-	t.become(sc)
-	return nil
+	return t.describe(keyDatabase+name, struct{}{}, 0)
 }
 
 func (t *tx) dropDatabase(name string) error {
@@ -113,11 +91,7 @@ func (t *tx) dropDatabase(name string) error {
 			return invalid("the database %s has tables, such as %s: drop them first", name, tab)
 		}
 	}
-	if err := t.describe(keyDatabase+name, nil, version, nil); err != nil {
-		return err
-	}
-	t.become(t.schema.with(func(databases map[string]mainstem.Version, _ map[string]*table) { delete(databases, name) }))
-	return nil
+	return t.describe(keyDatabase+name, nil, version)
 }
 
 // ids returns n IDs that nothing had before.
@@ -130,16 +104,7 @@ func (t *tx) ids(n int) (uint64, error) {
 	if err := json.Unmarshal(rec.Value, &r); err != nil {
 		return 0, corrupt(CatalogSpace, rec.Key, err)
 	}
-	if i, ok := t.first[opID(CatalogSpace, []byte(keyNext))]; ok { // another statement of this transaction took some
-		for ; i < len(t.ops); i++ {
-			if string(t.ops[i].key) == keyNext && t.ops[i].space == CatalogSpace {
-				if err := json.Unmarshal(t.ops[i].value, &r); err != nil {
-					return 0, broken("giving IDs", err)
-				}
-			}
-		}
-	}
-	return r.Next, t.describe(keyNext, nextRecord{r.Next + uint64(n)}, rec.Version, nil)
+	return r.Next, t.describe(keyNext, nextRecord{r.Next + uint64(n)}, rec.Version)
 }
 
 func (t *tx) createTable(database, name string, virtual bool, columns []Column) error {
@@ -174,18 +139,11 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 			return err
 		}
 	}
-	if err := t.describe(keyTable+tab.String(), r, 0, func(v mainstem.Version) { tab.version = v }); err != nil {
+	if err := t.describe(keyTable+tab.String(), r, 0); err != nil || virtual {
 		return err
 	}
-	t.ops[len(t.ops)-1].ensure(tab)
-	return t.swap(nil, tab)
-}
-
-// ensure makes the batch create the space of a table.
-func (o *op) ensure(tab *table) {
-	if !tab.virtual {
-		o.make = tab.space
-	}
+	t.ops[len(t.ops)-1].make = tab.space
+	return nil
 }
 
 // clearSpace removes the rows of a table of the same name that was dropped by a
@@ -209,32 +167,12 @@ func (t *tx) clearSpace(tab *table) error {
 	return t.s.log.DropSpace(ctx, tab.space)
 }
 
-// swap puts a table in the place of another; nil stands for none.
-func (t *tx) swap(old, tab *table) error {
-	if err := t.s.mirror.change(t.ctx, old, tab); err != nil {
-		return broken("changing the mirror", err)
-	}
-	t.become(t.schema.with(func(_ map[string]mainstem.Version, tables map[string]*table) {
-		if old != nil {
-			delete(tables, old.String())
-		}
-		if tab != nil {
-			tables[tab.String()] = tab
-		}
-	}))
-	return nil
-}
-
 // alter writes the new description of a table.
 func (t *tx) alter(old *table, r *tableRecord) error {
 	if err := r.check(); err != nil {
 		return invalid("%w", err)
 	}
-	tab := newTable(r, old.version+1)
-	if err := t.describe(keyTable+tab.String(), r, old.version, func(v mainstem.Version) { tab.version = v }); err != nil {
-		return err
-	}
-	return t.swap(old, tab)
+	return t.describe(keyTable+old.String(), r, old.version)
 }
 
 func (t *tx) alterTable(old *table, add []Column, drop []string) error {
@@ -269,10 +207,7 @@ func (t *tx) dropTable(tab *table) error {
 	if slices.Contains(standardDatabases, tab.Database) && slices.ContainsFunc(standardTables(), func(d *definition) bool { return d.name == tab.String() }) {
 		return fail(mainstem.KindDenied, "the table %s is the server's and cannot be dropped", tab)
 	}
-	if err := t.describe(keyTable+tab.String(), nil, tab.version, nil); err != nil {
-		return err
-	}
-	if err := t.swap(tab, nil); err != nil || tab.virtual {
+	if err := t.describe(keyTable+tab.String(), nil, tab.version); err != nil || tab.virtual {
 		return err
 	}
 	t.after = append(t.after, func() {

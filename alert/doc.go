@@ -24,12 +24,13 @@
 //
 // # Writing
 //
-// All writes go through one goroutine. It takes the statements that are waiting,
-// runs them one after the other on the mirror, and commits their rows as one batch,
+// All writes go through one goroutine. It takes the statements that are waiting, computes
+// their rows one after the other from the database in memory, and commits them as one batch,
 // on the condition that nobody else has changed them. If somebody has, it catches up and
-// runs them again. So statements of many callers share one commit, and a row is
-// never lost between two servers on one log. [Server.InsertTo] puts a row into a batch
-// of the caller instead.
+// computes them again. So statements of many callers share one commit, and a row is never
+// lost between two servers on one log. The database in memory is a projection of the log: the
+// same goroutine brings into it what is committed, by this server or by another.
+// [Server.InsertTo] puts a row into a batch of the caller instead.
 //
 // An INSERT whose primary key is there is a reinsert: the triggers of the table
 // say what becomes of the row, and UPDATING names columns that take the new values
@@ -84,8 +85,8 @@
 // Everything may be used from many goroutines, but for Rows and Row. Queries take
 // turns for each row that they look for, and run while batches are on their way to the log,
 // but not while their rows are brought into memory, tens of microseconds for a row: a
-// query that walks a large table without an index delays that, and other queries. Definitions and [Session.Together] hold
-// queries back until they are committed. A server owns three goroutines, a session none.
+// query that walks a large table without an index delays that, and other queries. [Session.Together] holds
+// queries back while it computes its changes. A server owns three goroutines, a session none.
 //
 // # Limits
 //

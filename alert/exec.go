@@ -302,10 +302,15 @@ func (ss *Session) Together(ctx context.Context, text string, args ...any) (Resu
 	if ss.info.ReadOnly {
 		return Result{}, fail(mainstem.KindDenied, "the session of %s only reads", ss.info.User)
 	}
+	m := trial
+	if len(statements) == 1 {
+		m = reading
+	}
 	var total Result
-	at, err := ss.s.do(ctx, direct, func(t *tx) error {
+	at, err := ss.s.do(ctx, m, func(t *tx) error {
 		total = Result{}
 		for i := range statements {
+			t.trial = i < len(statements)-1 // nothing reads after the last one
 			r, err := ss.step(t, &statements[i])
 			if err != nil {
 				return err

@@ -414,13 +414,10 @@ func (s *Server) keepSerial(tab *table, limit int64, base mainstem.Version) (mai
 		b.IfVersion(CatalogSpace, key, base)
 	}
 	b.Put(CatalogSpace, key, p)
-	s.commit.Lock()
-	defer s.commit.Unlock()
 	r, err := s.log.Commit(s.quiet, b)
 	if err != nil {
 		return 0, err
 	}
-	s.own.add(r)
 	return r.Versions[0], nil
 }
 

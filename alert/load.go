@@ -25,7 +25,7 @@ func (s *Server) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.own.applied = head
+		s.applied.prefix = head
 		if found, err = s.loadCatalog(ctx); err != nil {
 			return err
 		}

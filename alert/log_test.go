@@ -59,6 +59,15 @@ func TestInsertIntoABatch(t *testing.T) {
 		}
 		want(t, s, "[[3 5 3]]", "select Tally, Severity, (select max(Serial) from alerts.status) + 1 from alerts.status where Identifier = 'a'")
 		b = mainstem.NewBatch()
+		for range 2 { // deduplicate_details leaves the second one out
+			if err := s.InsertTo(ctx, b, "alerts.details", map[string]any{"KeyField": "k", "Identifier": "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(b.Writes()); n != 1 {
+			t.Errorf("the batch has %d writes for one row", n)
+		}
+		b = mainstem.NewBatch()
 		if err := s.InsertTo(ctx, b, "alerts.status", map[string]any{"Identifier": "x", "Nope": 1}); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("a column that does not exist: %v", err)
 		}

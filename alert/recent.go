@@ -6,8 +6,7 @@ import "github.com/mainstemdev/mainstem"
 // that comes once often comes again, and its row need not be read from the mirror
 // then. The writer's goroutine uses it.
 //
-// Invariant: a row that is here is in the mirror, and as it is there. Whatever
-// changes the mirror in another way than applyRows drops the row.
+// Invariant: a row that is here is in the mirror, and as it is there.
 type recent struct {
 	rows  map[string]recentRow
 	bytes int
@@ -43,9 +42,9 @@ func (r *recent) get(tab *table, id string) *stored {
 }
 
 // set notes what a row has become.
-func (r *recent) set(id string, p *pending) {
-	r.drop(id)
-	if p.now == nil || p.row == nil {
+func (r *recent) set(o *op) {
+	r.drop(o.id)
+	if o.now == nil || o.table.virtual {
 		return
 	}
 	if r.bytes > maxRecent {
@@ -56,12 +55,12 @@ func (r *recent) set(id string, p *pending) {
 			r.drop(id)
 		}
 	}
-	x := recentRow{p.table.ID, p.now.k, p.now.version, p.row}
+	x := recentRow{o.table.ID, o.now.k, o.now.version, o.value}
 	if r.rows == nil {
 		r.rows = map[string]recentRow{}
 	}
-	r.rows[id] = x
-	r.bytes += x.size(id)
+	r.rows[o.id] = x
+	r.bytes += x.size(o.id)
 }
 
 // drop forgets a row.

@@ -95,7 +95,7 @@ func TestRememberedRowsAreBounded(t *testing.T) {
 	const n = 3 * maxRecent / 10_000
 	for i := range n {
 		id := fmt.Sprint(i)
-		r.set(id, &pending{table: tab, now: &stored{}, row: row})
+		r.set(&op{id: id, table: tab, now: &stored{}, value: row})
 		if _, ok := r.rows[id]; !ok {
 			t.Fatal("the newest row is not remembered")
 		}
@@ -104,7 +104,7 @@ func TestRememberedRowsAreBounded(t *testing.T) {
 		t.Errorf("%d of %d rows are remembered, %d bytes", len(r.rows), n, r.bytes)
 	}
 	for i := range n {
-		r.set(fmt.Sprint(i), &pending{table: tab}) // deleted
+		r.set(&op{id: fmt.Sprint(i), table: tab}) // deleted
 	}
 	if len(r.rows) != 0 || r.bytes != 0 {
 		t.Errorf("%d rows are remembered, %d bytes", len(r.rows), r.bytes)

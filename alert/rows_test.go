@@ -160,6 +160,10 @@ func TestStatementsTogetherAreOneCommit(t *testing.T) {
 	}
 	want(t, s, "[[1 1] [2 7]]", "select * from d.t order by A")
 	want(t, s, "[[17]]", "select sum(B) + 9 from d.t")
+	if _, err := ss.Together(t.Context(), "delete from d.t where A = 1; insert into d.t values (1, 3); update d.t set B = B + 1"); err != nil {
+		t.Errorf("a row that goes and comes: %v", err)
+	}
+	want(t, s, "[[1 4] [2 8]]", "select * from d.t order by A")
 }
 
 func TestTypedAccess(t *testing.T) {

@@ -193,16 +193,20 @@ type schema struct {
 	databases  map[string]mainstem.Version
 	tables     map[string]*table // by "database.table"
 	bare       map[string]*table // by name, if one database has it, or alerts
+	spaces     []string          // that hold the schema and its rows
 }
 
 func newSchema(generation uint64, databases map[string]mainstem.Version, tables map[string]*table) *schema {
-	s := &schema{generation: generation, databases: databases, tables: tables, bare: map[string]*table{}}
+	s := &schema{generation: generation, databases: databases, tables: tables, bare: map[string]*table{}, spaces: []string{CatalogSpace}}
 	ambiguous := map[string]bool{}
 	for _, t := range tables {
 		if _, ok := s.bare[t.Name]; ok {
 			ambiguous[t.Name] = true
 		}
 		s.bare[t.Name] = t
+		if !t.virtual {
+			s.spaces = append(s.spaces, t.space)
+		}
 	}
 	for name := range ambiguous {
 		delete(s.bare, name)
@@ -248,15 +252,4 @@ func (s *schema) with(change func(databases map[string]mainstem.Version, tables 
 // sorted returns the tables in the order of their names.
 func (s *schema) sorted() []*table {
 	return slices.SortedFunc(maps.Values(s.tables), func(a, b *table) int { return cmp.Compare(a.String(), b.String()) })
-}
-
-// spaces returns the spaces that hold the schema and its rows.
-func (s *schema) spaces() []string {
-	out := []string{CatalogSpace}
-	for _, t := range s.sorted() {
-		if !t.virtual {
-			out = append(out, t.space)
-		}
-	}
-	return out
 }

@@ -33,11 +33,11 @@ type Server struct {
 	changed chan struct{}          // capacity 1: the schema has changed, for the follower
 	plans   plans
 
-	commit sync.Mutex // held while a batch is on its way: see follower
-	own    ownWrites
-	recent recent              // of the writer
-	spare  *tx                 // of the writer, or nil
-	serial map[uint64]*serials // by table; of the writer
+	committing sync.Mutex // held from before a batch is in the log until it is in the mirror
+	applied    applied
+	recent     recent              // of the writer
+	spare      *tx                 // of the writer, or nil
+	serial     map[uint64]*serials // by table; of the writer
 
 	automations *automations
 	sessions    *sessions

@@ -65,7 +65,7 @@ func partial(err error, n int64) error {
 	e := &mainstem.Error{Kind: mainstem.KindOf(err), Op: "alert", Outcome: outcome, Err: &PartialError{n, err}}
 	var cause *mainstem.Error
 	if errors.As(err, &cause) {
-		e.Want, e.Got, e.GotLive = cause.Want, cause.Got, cause.GotLive
+		e.Want, e.Got, e.GotLive, e.GotPosition = cause.Want, cause.Got, cause.GotLive, cause.GotPosition
 	}
 	return e
 }

@@ -67,30 +67,39 @@ func (s *Server) fill(ctx context.Context, sc *schema, p *osql.Plan) error {
 			counts[t.String()] = n
 		}
 	}
-	_, err := s.do(ctx, direct, func(t *tx) error {
-		for _, tab := range system {
-			if _, err := s.mirror.writer.exec(t.ctx, "DELETE FROM "+tab.mirror()); err != nil {
-				return broken("filling "+tab.String(), err)
-			}
-			for _, row := range s.systemRows(t.schema, tab.Name, counts) {
-				values := make([]Value, len(tab.Columns))
-				for i := range values {
-					v, err := valueOf(row[i])
-					if err == nil {
-						values[i], err = fit(v, &tab.Columns[i])
-					}
-					if err != nil {
-						return broken("filling "+tab.String(), err)
-					}
-				}
-				if _, err := s.mirror.put(t.ctx, tab, 0, 0, values); err != nil {
+	_, err := s.do(ctx, alone, func(*tx) error {
+		return s.transact(undoable, func() error {
+			for _, tab := range system {
+				if err := s.fillTable(tab, counts); err != nil {
 					return err
 				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	return err
+}
+
+func (s *Server) fillTable(tab *table, counts map[string]int64) error {
+	if _, err := s.mirror.writer.exec(s.quiet, "DELETE FROM "+tab.mirror()); err != nil {
+		return broken("filling "+tab.String(), err)
+	}
+	for _, row := range s.systemRows(s.schema.Load(), tab.Name, counts) {
+		values := make([]Value, len(tab.Columns))
+		for i := range values {
+			v, err := valueOf(row[i])
+			if err == nil {
+				values[i], err = fit(v, &tab.Columns[i])
+			}
+			if err != nil {
+				return broken("filling "+tab.String(), err)
+			}
+		}
+		if _, err := s.mirror.put(s.quiet, tab, 0, 0, values); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // systemRows returns the rows of a table of the database catalog.
@@ -233,8 +242,8 @@ func (s *Server) propertyRows() [][]any {
 	return out
 }
 
-// applyCatalog applies a record of the catalog that another server wrote.
-func (t *tx) applyCatalog(ctx context.Context, rec *mainstem.Record) error {
+// applyCatalog applies a record of the catalog.
+func (t *tx) applyCatalog(rec *mainstem.Record) error {
 	key := string(rec.Key)
 	switch {
 	case strings.HasPrefix(key, keyTrigger):
@@ -253,12 +262,12 @@ func (t *tx) applyCatalog(ctx context.Context, rec *mainstem.Record) error {
 			}
 		})
 	case strings.HasPrefix(key, keyTable):
-		return t.applyTable(ctx, strings.TrimPrefix(key, keyTable), rec)
+		return t.applyTable(strings.TrimPrefix(key, keyTable), rec)
 	}
 	return nil
 }
 
-func (t *tx) applyTable(ctx context.Context, name string, rec *mainstem.Record) error {
+func (t *tx) applyTable(name string, rec *mainstem.Record) error {
 	old := t.schema.tables[name]
 	if old != nil && old.version >= rec.Version {
 		return nil
@@ -277,7 +286,7 @@ func (t *tx) applyTable(ctx context.Context, name string, rec *mainstem.Record) 
 		return broken("changing the mirror", err)
 	}
 	if tab != nil && !tab.virtual && (old == nil || old.ID != tab.ID) {
-		if err := t.readTable(ctx, tab); err != nil {
+		if err := t.readTable(tab); err != nil {
 			return err
 		}
 	}
@@ -290,9 +299,9 @@ func (t *tx) applyTable(ctx context.Context, name string, rec *mainstem.Record) 
 	return nil
 }
 
-// readTable reads the rows of a table that another server has created.
-func (t *tx) readTable(ctx context.Context, tab *table) error {
-	for rec, err := range t.s.log.Scan(ctx, tab.space, mainstem.Range{}) {
+// readTable reads the rows that a new table has already.
+func (t *tx) readTable(tab *table) error {
+	for rec, err := range t.s.log.Scan(t.s.ctx, tab.space, mainstem.Range{}) {
 		if err != nil {
 			if errors.Is(err, mainstem.ErrNotFound) {
 				return nil // dropped since

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -32,12 +31,12 @@ type job struct {
 type mode uint8
 
 const (
-	// light jobs find rows by their keys only, and so see what waits in their transaction.
+	// light jobs find rows by their keys only, and so see the changes of their transaction.
 	light mode = iota
-	// reading jobs query the mirror: nothing may wait when they run.
+	// reading jobs query the mirror: they are the first of their transaction.
 	reading
-	// direct jobs have a direct transaction of their own.
-	direct
+	// trial jobs query the mirror after changes of their own, see tx.trial: they share nothing.
+	trial
 	// alone jobs run outside of transactions and are given none.
 	alone
 )
@@ -162,116 +161,86 @@ func (s *Server) together(jobs []*job) int {
 				continue
 			}
 		}
-		for _, j := range jobs[:n] {
-			if j.err == nil && j.state.Load() == jobTaken { // else its rows are in the log and its caller has gone on
-				j.err = err
-			}
-		}
+		failAll(jobs[:n], err)
 		return n
 	}
 }
 
-// try runs the first of jobs, as many as can share a transaction, and commits
-// it. An error is that of the commit: nothing was changed. What is wrong with a job
-// is in the job.
+// failAll is how jobs end that had no error of their own, if their callers still wait.
+func failAll(jobs []*job, err error) {
+	for _, j := range jobs {
+		if j.err == nil && j.state.Load() == jobTaken {
+			j.err = err
+		}
+	}
+}
+
+// try runs the first of jobs, as many as can share a transaction, commits it and applies
+// it to the mirror. An error is that of the commit: nothing was changed. What is wrong with
+// a job is in the job.
 func (s *Server) try(jobs []*job) (n int, err error) {
-	switch jobs[0].mode {
-	case direct:
-		return 1, s.tryDirect(jobs[0])
-	case alone:
+	if jobs[0].mode == alone {
 		jobs[0].err = jobs[0].run(nil)
 		return 1, nil
 	}
 	t := s.newTx()
 	defer t.release()
-	for n < len(jobs) && (n == 0 || t.bytes < maxGroupBytes) {
-		j := jobs[n]
-		if j.mode > reading || j.mode == reading && len(t.rows) > 0 {
-			break
-		}
-		m := t.mark()
+	if jobs[0].mode == trial {
+		jobs[0].err = t.dryRun(jobs[0].run)
+		return 1, s.commit(t, jobs[:1])
+	}
+	for ; n < len(jobs) && (n == 0 || t.takes(jobs[n].mode)); n++ {
+		j, m := jobs[n], t.mark()
 		if j.err = j.run(t); j.err != nil {
 			t.reset(m)
 		}
-		n++
 	}
-	if err := s.send(t, jobs[:n]); err != nil {
-		return n, err
-	}
-	if t.waits() {
-		// The rows are in the log, and queries wait for the gate: the callers can go on.
-		if len(t.inside) == 0 {
-			release(jobs[:n])
-		}
-		if err := t.applyRows(); err != nil {
-			return n, errors.Join(s.lost(err), s.mirror.rollback(s.quiet))
-		}
-		if err := s.mirror.commit(s.quiet, t.inside...); err != nil {
-			return n, s.lost(err)
-		}
-	}
-	t.finish()
-	return n, nil
+	return n, s.commit(t, jobs[:n])
 }
 
-// tryDirect runs a job in a direct transaction.
-func (s *Server) tryDirect(j *job) error {
-	if err := s.mirror.begin(s.quiet, undoable); err != nil {
-		return s.lost(err)
-	}
-	t := s.newTx()
-	defer t.release()
-	t.direct = true
-	if j.err = j.run(t); j.err != nil {
-		return s.lost(s.mirror.rollback(s.quiet))
-	}
-	if err := s.send(t, []*job{j}); err != nil {
-		return errors.Join(err, s.mirror.rollback(s.quiet))
-	}
-	if err := s.mirror.commit(s.quiet, t.inside...); err != nil {
-		return s.lost(err)
-	}
-	t.finish()
-	return nil
+// takes reports whether a job can join the transaction.
+func (t *tx) takes(m mode) bool {
+	return !t.defines && t.bytes < maxGroupBytes && (m == light || m == reading && len(t.ops) == 0)
 }
 
-// send commits the batch of t, if it has one, and shuts the gate of the mirror if
-// t has something for it.
-func (s *Server) send(t *tx, jobs []*job) error {
-	// Who meets the batch in the log must wait until it is known to be ours, and who knows
-	// that must not find an older mirror.
-	s.commit.Lock()
-	defer s.commit.Unlock()
-	var receipt mainstem.Receipt
-	if len(t.ops) > 0 {
-		b, writes := t.batch()
+// dryRun runs a job that may make its changes in the mirror, too, and takes them back there.
+func (t *tx) dryRun(run func(*tx) error) error {
+	err := run(t)
+	if err != nil {
+		t.reset(mark{})
+	}
+	if t.tried {
+		if failed := t.s.mirror.rollback(t.ctx); failed != nil {
+			return t.s.lost(failed)
+		}
+	}
+	return err
+}
+
+// commit commits the batch of t, if it has one, and applies it to the mirror. An error is
+// that of the log.
+func (s *Server) commit(t *tx, jobs []*job) error {
+	if len(t.ops) == 0 {
+		return nil
+	}
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	var r mainstem.Receipt
+	if b := t.batch(); b != nil {
 		var err error
-		if receipt, err = s.log.Commit(s.ctx, b); err != nil {
+		if r, err = s.log.Commit(s.ctx, b); err != nil {
 			return err
 		}
-		for _, j := range jobs {
-			j.at = receipt.Last
-		}
-		if err := t.confirm(receipt, writes); err != nil {
-			return s.lost(err)
-		}
 	}
-	if t.waits() {
-		if err := s.mirror.begin(s.quiet, final); err != nil {
-			return s.lost(err)
-		}
+	for _, j := range jobs {
+		j.at = r.Last
 	}
-	s.own.add(receipt)
+	if err := s.project(t, r, jobs); err != nil {
+		e := broken("the changes are in the log, and could not be shown", err)
+		e.Outcome = mainstem.NoOutcome
+		failAll(jobs, e)
+	}
 	return nil
-}
-
-// waits reports whether there are changes that the mirror does not have yet.
-func (t *tx) waits() bool { return !t.direct && (len(t.rows) > 0 || len(t.inside) > 0) }
-
-func (t *tx) finish() {
-	for _, f := range t.after {
-		f()
-	}
 }
 
 // lost notes that the mirror failed: it may not show what the log holds. The

@@ -33,6 +33,6 @@ func ExampleTranslate() {
 	fmt.Println(plan.Query.SQL)
 	fmt.Println(statements[0].Literals)
 	// Output:
-	// SELECT a0.c2 FROM t1 AS a0 WHERE (((a0.c3 > ?1) AND (osql_like(a0.c2, ?2)))) LIMIT ?3
+	// SELECT a0.c2 FROM t1 AS a0 WHERE (((a0.c3 > ?1) AND (osql_like(a0.c2, ?2)))) LIMIT ?3+0
 	// [10 3 '^web']
 }

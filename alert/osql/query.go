@@ -166,7 +166,7 @@ func (t *translator) clauses(b *strings.Builder, s *selectStatement, sc *scope) 
 		if s.Top.Kind != IntLiteral {
 			return invalid("TOP wants a whole number")
 		}
-		b.WriteString(" LIMIT " + t.param(Param{Slot: s.Top.Index}))
+		b.WriteString(t.limit(Param{Slot: s.Top.Index}))
 	}
 	return nil
 }

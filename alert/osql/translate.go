@@ -72,6 +72,11 @@ func (t *translator) param(p Param) string {
 	return fmt.Sprintf("?%d", n)
 }
 
+// limit returns a LIMIT by the parameter p. It is a sum, because SQLite makes a new plan each
+// time that a parameter which is a limit by itself is bound: see the query planner stability
+// guarantee in its documentation.
+func (t *translator) limit(p Param) string { return " LIMIT " + t.param(p) + "+0" }
+
 func (t *translator) finish(sql string) error {
 	if len(t.query.Params) > maxParams {
 		return invalid("the statement has %d literals: the limit is %d; split it", len(t.query.Params), maxParams)
@@ -295,9 +300,9 @@ func (t *translator) changes(sc *scope, values []string, v *via, where *expr) er
 		return err
 	}
 	conditions = append(conditions, fmt.Sprintf("+%s.%s > %s", b.alias, RowID, t.param(Param{Source: FromAfter})))
-	return t.finish(fmt.Sprintf("SELECT %s FROM %s AS %s WHERE %s ORDER BY +%s.%s LIMIT %s",
+	return t.finish(fmt.Sprintf("SELECT %s FROM %s AS %s WHERE %s ORDER BY +%s.%s%s",
 		strings.Join(append(columns, values...), ", "), MirrorTable(b.table), b.alias,
-		strings.Join(conditions, " AND "), b.alias, RowID, t.param(Param{Source: FromLimit})))
+		strings.Join(conditions, " AND "), b.alias, RowID, t.limit(Param{Source: FromLimit})))
 }
 
 // conditions translates VIA and WHERE.
