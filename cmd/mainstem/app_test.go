@@ -3,18 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -24,32 +23,14 @@ type result struct {
 	out, errors string
 }
 
-// buffer is a bytes.Buffer that several goroutines may use.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // run runs a command line in this process, on nothing but what change gives it.
-func run(ctx context.Context, change func(*Main), line ...string) result {
-	var out, errs buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+func run(ctx context.Context, change func(*cli.Main), line ...string) result {
+	var out, errs testkit.Lines
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	if change != nil {
 		change(m)
 	}
-	status := m.Run(ctx, line)
+	status := m.Run(ctx, program(m), line)
 	return result{status, out.String(), errs.String()}
 }
 
@@ -78,30 +59,30 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 
 	// A server that answers is used.
 	n := startNode(t)
-	local := func(m *Main) { m.LocalServer = n.URL() }
-	if r := run(t.Context(), local, put...); r.status != exitOK {
+	local := func(m *cli.Main) { m.LocalServer = n.URL() }
+	if r := run(t.Context(), local, put...); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	if _, err := n.Log().Get(t.Context(), "kv/default/users", []byte("1")); err != nil {
 		t.Errorf("the server did not get it: %v", err)
 	}
-	if exists(server.DefaultLog) {
+	if isThere(server.DefaultLog) {
 		t.Error("a directory was created although a server answers")
 	}
 	// The variable is stronger, and a flag stronger still.
-	env := func(m *Main) { local(m); m.Env = []string{"MAINSTEM_LOG=here"} }
-	if r := run(t.Context(), env, put...); r.status != exitOK || !exists("here") {
+	env := func(m *cli.Main) { local(m); m.Env = []string{"MAINSTEM_LOG=here"} }
+	if r := run(t.Context(), env, put...); r.status != cli.ExitOK || !isThere("here") {
 		t.Errorf("with MAINSTEM_LOG: %+v", r)
 	}
-	if r := run(t.Context(), env, append(put, "--log", "there")...); r.status != exitOK || !exists("there") {
+	if r := run(t.Context(), env, append(put, "--log", "there")...); r.status != cli.ExitOK || !isThere("there") {
 		t.Errorf("with --log: %+v", r)
 	}
 	// Without a server, the directory.
-	nobody := func(m *Main) { m.LocalServer = "http://127.0.0.1:1" }
-	if r := run(t.Context(), nobody, "kv", "get", "users", "1"); r.status != exitNotFound || exists(server.DefaultLog) {
+	nobody := func(m *cli.Main) { m.LocalServer = "http://127.0.0.1:1" }
+	if r := run(t.Context(), nobody, "kv", "get", "users", "1"); r.status != cli.ExitNotFound || isThere(server.DefaultLog) {
 		t.Errorf("reading: %+v", r)
 	}
-	if r := run(t.Context(), nobody, put...); r.status != exitOK || !exists(server.DefaultLog) {
+	if r := run(t.Context(), nobody, put...); r.status != cli.ExitOK || !isThere(server.DefaultLog) {
 		t.Errorf("writing: %+v", r)
 	}
 }
@@ -114,7 +95,7 @@ func TestSlowInputIsCommittedAsItComes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "produce" {
-				if r := run(t.Context(), nil, "topic", "create", "lines", "--log", n.URL()); r.status != exitOK {
+				if r := run(t.Context(), nil, "topic", "create", "lines", "--log", n.URL()); r.status != cli.ExitOK {
 					t.Fatalf("%+v", r)
 				}
 			}
@@ -125,7 +106,7 @@ func TestSlowInputIsCommittedAsItComes(t *testing.T) {
 			}
 			done := make(chan result, 1)
 			go func() {
-				done <- run(t.Context(), func(m *Main) { m.Stdin = in }, append(line, "--log", n.URL())...)
+				done <- run(t.Context(), func(m *cli.Main) { m.Stdin = in }, append(line, "--log", n.URL())...)
 			}()
 			fmt.Fprintln(feed, `{"id":"1"}`)
 			for r, err := range n.Log().Feed(t.Context(), mainstem.Filter{After: before, Follow: true}) {
@@ -137,7 +118,7 @@ func TestSlowInputIsCommittedAsItComes(t *testing.T) {
 				}
 			}
 			feed.Close()
-			if r := <-done; r.status != exitOK {
+			if r := <-done; r.status != cli.ExitOK {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -151,14 +132,14 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	defer feed.Close()
 	done := make(chan result, 1)
 	go func() {
-		done <- run(ctx, func(m *Main) { m.Stdin = in }, "kv", "import", "seen", "-", "--key", "{{.id}}", "--batch", "2", "--log", dir)
+		done <- run(ctx, func(m *cli.Main) { m.Stdin = in }, "kv", "import", "seen", "-", "--key", "{{.id}}", "--batch", "2", "--log", dir)
 	}()
 	for i := range 6 {
 		fmt.Fprintf(feed, "{\"id\":\"%d\"}\n", i) // returns when the import has taken it
 	}
-	cancel(errInterrupted)
+	cancel(cli.ErrInterrupted)
 	r := <-done
-	if r.status != exitInterrupted {
+	if r.status != cli.ExitInterrupted {
 		t.Fatalf("%+v", r)
 	}
 	var next int
@@ -172,10 +153,10 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	if want := fmt.Sprintf("%d\n", next-1); keys.out != want {
 		t.Errorf("the log holds %q keys, want %q", keys.out, want)
 	}
-	rest := run(t.Context(), func(m *Main) {
+	rest := run(t.Context(), func(m *cli.Main) {
 		m.Stdin = strings.NewReader("{\"id\":\"0\"}\n{\"id\":\"1\"}\n{\"id\":\"2\"}\n{\"id\":\"3\"}\n{\"id\":\"4\"}\n{\"id\":\"5\"}\n")
 	}, "kv", "import", "seen", "-", "--key", "{{.id}}", "--from-line", fmt.Sprint(next), "--log", dir)
-	if want := fmt.Sprintf("%d written", 7-next); rest.status != exitOK || !strings.Contains(rest.out, want) {
+	if want := fmt.Sprintf("%d written", 7-next); rest.status != cli.ExitOK || !strings.Contains(rest.out, want) {
 		t.Errorf("going on: %+v, want %s", rest, want)
 	}
 }
@@ -190,7 +171,7 @@ func TestProgressIsForPeople(t *testing.T) {
 	if err := os.WriteFile(file, []byte(lines.String()+"bad\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	person := func(m *Main) { m.Terminal = true }
+	person := func(m *cli.Main) { m.Terminal = true }
 	line := []string{"kv", "import", "b", file, "--key", "{{.id}}", "--log", filepath.Join(dir, "log"), "--skip-bad"}
 	if r := run(t.Context(), person, line...); !strings.Contains(r.errors, "importing  ░") || !strings.Contains(r.errors, "line 5001: not JSON") {
 		t.Errorf("a person sees %q", r.errors)
@@ -200,11 +181,11 @@ func TestProgressIsForPeople(t *testing.T) {
 		"--quiet":     run(t.Context(), person, append(line, "--quiet")...),
 		"--json":      run(t.Context(), person, append(line, "--json")...),
 	} {
-		if strings.ContainsAny(r.errors, "\r█░\x1b") || r.status != exitOK {
+		if strings.ContainsAny(r.errors, "\r█░\x1b") || r.status != cli.ExitOK {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if r := run(t.Context(), person, "check", "--log", filepath.Join(dir, "log")); r.status != exitOK || !strings.HasPrefix(r.out, "ok") {
+	if r := run(t.Context(), person, "check", "--log", filepath.Join(dir, "log")); r.status != cli.ExitOK || !strings.HasPrefix(r.out, "ok") {
 		t.Errorf("check: %+v", r)
 	}
 }
@@ -218,47 +199,20 @@ func (closedPipe) Write([]byte) (int, error) {
 
 func TestClosedPipeIsQuiet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	if r := run(t.Context(), nil, "kv", "put", "b", "k", strings.Repeat("x", 100_000), "--log", dir); r.status != exitOK {
+	if r := run(t.Context(), nil, "kv", "put", "b", "k", strings.Repeat("x", 100_000), "--log", dir); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
-	r := run(t.Context(), func(m *Main) { m.Stdout = closedPipe{} }, "kv", "list", "b", "--log", dir)
-	if r.status != exitBrokenPipe || r.errors != "" {
+	r := run(t.Context(), func(m *cli.Main) { m.Stdout = closedPipe{} }, "kv", "list", "b", "--log", dir)
+	if r.status != cli.ExitBrokenPipe || r.errors != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t.Context(), nil, "check", "--log", dir); r.status != exitOK {
+	if r := run(t.Context(), nil, "check", "--log", dir); r.status != cli.ExitOK {
 		t.Errorf("the log was not closed properly: %+v", r)
 	}
 }
 
-// A server that hangs up is no reader of the output that has gone.
-func TestBrokenConnectionIsReported(t *testing.T) {
-	m := &Main{}
-	err := fmt.Errorf("put: %w", &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)})
-	if got := m.status(err); got != exitFailed {
-		t.Errorf("status %d, want %d", got, exitFailed)
-	}
-}
-
-func TestExitStatusOfEveryKind(t *testing.T) {
-	m := &Main{}
-	for kind, want := range map[mainstem.Kind]int{
-		mainstem.KindInternal: 1, mainstem.KindNotFound: 3, mainstem.KindExists: 4, mainstem.KindConflict: 4, mainstem.KindInvalid: 1,
-		mainstem.KindDenied: 1, mainstem.KindCanceled: 1, mainstem.KindClosed: 1, mainstem.KindCorrupt: 1, mainstem.KindUnavailable: 1,
-		mainstem.KindUnsupported: 1,
-	} {
-		err := fmt.Errorf("wrapped: %w", &mainstem.Error{Kind: kind})
-		if got := m.status(err); got != want {
-			t.Errorf("%v: exit status %d, want %d", kind, got, want)
-		}
-		if got := m.status(configError{err}); got != exitUsage {
-			t.Errorf("%v in the configuration: exit status %d, want %d", kind, got, exitUsage)
-		}
-	}
-	m.ctxErr = errInterrupted
-	if got := m.status(&mainstem.Error{Kind: mainstem.KindCanceled}); got != exitInterrupted {
-		t.Errorf("interrupted: exit status %d", got)
-	}
-	if got := m.status(errors.New("anything")); got != exitFailed {
-		t.Errorf("a plain error: exit status %d", got)
-	}
+// isThere reports whether there is something called path.
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

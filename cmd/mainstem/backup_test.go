@@ -4,17 +4,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
 // TestBackupIsPrivate looks at who may read a copy of everything.
 func TestBackupIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "copy.tar")
-	if r := run(t.Context(), nil, "kv", "put", "key", "value", "--log", data); r.status != exitOK {
+	if r := run(t.Context(), nil, "kv", "put", "key", "value", "--log", data); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	for _, line := range [][]string{{"backup", "--log", data, "--to", file}, {"backup", "--log", data, "--to", file, "--force"}} {
-		if r := run(t.Context(), nil, line...); r.status != exitOK {
+		if r := run(t.Context(), nil, line...); r.status != cli.ExitOK {
 			t.Fatalf("%+v", r)
 		}
 		info, err := os.Stat(file)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 )
 
-// TestDamagedNewLogIsReported flips a bit in the middle of the write-ahead log of a
+// TestDamagedNewLogIsReported flips a bit in the middle of the first segment of a
 // new directory whose process was killed: every command that reads it says so, and none
 // removes what is left.
 func TestDamagedNewLogIsReported(t *testing.T) {
@@ -35,14 +35,14 @@ func TestDamagedNewLogIsReported(t *testing.T) {
 	if err := os.CopyFS(killed, os.DirFS(data)); err != nil {
 		t.Fatal(err)
 	}
-	name, content := largestLog(t, killed)
+	name, content := newestSegment(t, killed)
 	content[len(bytes.TrimRight(content, "\x00"))/2] ^= 1
 	if err := os.WriteFile(name, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"stats", "check", "stats"} {
 		r := run(t.Context(), nil, command, "--log", killed)
-		if r.status == exitOK || !strings.Contains(r.errors, filepath.Base(name)) {
+		if r.status == cli.ExitOK || !strings.Contains(r.errors, filepath.Base(name)) {
 			t.Errorf("%s: %+v", command, r)
 		}
 		if after, err := os.ReadFile(name); err != nil || !bytes.Equal(after, content) {
@@ -51,18 +51,16 @@ func TestDamagedNewLogIsReported(t *testing.T) {
 	}
 }
 
-// largestLog returns the write-ahead log that holds most, and its content.
-func largestLog(t *testing.T, dir string) (path string, content []byte) {
+// newestSegment returns the newest segment of the journal, and its content.
+func newestSegment(t *testing.T, dir string) (path string, content []byte) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "db", "*.log"))
-	for _, p := range paths {
-		c, rerr := os.ReadFile(p)
-		if err = errors.Join(err, rerr); len(c) > len(content) {
-			path, content = p, c
-		}
-	}
-	if err != nil || len(content) < 1000 {
+	paths, err := filepath.Glob(filepath.Join(dir, "journal", "*.journal"))
+	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
+	}
+	path = paths[len(paths)-1]
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
 	}
 	return path, content
 }

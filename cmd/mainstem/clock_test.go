@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
@@ -65,7 +66,7 @@ func TestClockOfAServer(t *testing.T) {
 			t.Errorf("accepting said %q, without %s", out, want)
 		}
 	}
-	if r := run(t.Context(), nil, "kv", "get", "users", "42", "--log", srv.URL); r.status != exitNotFound {
+	if r := run(t.Context(), nil, "kv", "get", "users", "42", "--log", srv.URL); r.status != cli.ExitNotFound {
 		t.Errorf("after it was accepted: %+v", r)
 	}
 	if out := must(t, "clock", "--log", srv.URL); strings.Contains(out, "jumped") || !strings.HasPrefix(out, "now\t2030-") {
@@ -130,7 +131,7 @@ func TestClockOfADatabase(t *testing.T) {
 	if n := live(); n != 0 {
 		t.Errorf("after it was accepted the process that was there sees %d live records", n)
 	}
-	if r := run(t.Context(), nil, "kv", "get", "users", "42", "--log", url); r.status != exitNotFound {
+	if r := run(t.Context(), nil, "kv", "get", "users", "42", "--log", url); r.status != cli.ExitNotFound {
 		t.Errorf("after it was accepted: %+v", r)
 	}
 }
@@ -141,7 +142,7 @@ func TestClockOfALogThatDoesNotWatchIt(t *testing.T) {
 	rpc.ConfigureServer(srv.Config)
 	srv.Start()
 	defer srv.Close()
-	if r := run(t.Context(), nil, "clock", "accept", "--log", srv.URL); r.status != exitFailed || !strings.Contains(r.errors, "clock") {
+	if r := run(t.Context(), nil, "clock", "accept", "--log", srv.URL); r.status != cli.ExitFailed || !strings.Contains(r.errors, "clock") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
 // TestRealCommits imports the real input of the commits example with the command
@@ -33,15 +35,15 @@ func TestRealCommits(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "log")
 	r := run(t.Context(), nil, "event", "import", "--store", "commits", "--stream", "author-{{.author}}", "--type", "commit", "--log", dir, file)
-	if want := fmt.Sprintf(": %d written\n", commits); r.status != exitOK || !strings.HasSuffix(r.out, want) {
+	if want := fmt.Sprintf(": %d written\n", commits); r.status != cli.ExitOK || !strings.HasSuffix(r.out, want) {
 		t.Fatalf("%+v, want %q", r, want)
 	}
 	r = run(t.Context(), nil, "event", "streams", "--store", "commits", "--log", dir)
 	var want strings.Builder
-	for _, author := range sortedNames(authors) {
+	for _, author := range cli.SortedNames(authors) {
 		fmt.Fprintf(&want, "author-%s\t%d\n", author, authors[author])
 	}
-	if r.status != exitOK || r.out != want.String() {
+	if r.status != cli.ExitOK || r.out != want.String() {
 		t.Errorf("the streams are\n%s\nwant\n%s%s", r.out, want.String(), r.errors)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/topic"
@@ -24,7 +24,7 @@ var realCommits = filepath.Join("..", "..", "examples", "commits", "testdata", "
 func must(t *testing.T, line ...string) string {
 	t.Helper()
 	r := run(t.Context(), nil, line...)
-	if r.status != exitOK {
+	if r.status != cli.ExitOK {
 		t.Fatalf("%q: %+v", line, r)
 	}
 	return r.out
@@ -162,7 +162,7 @@ func TestCopyOfRealData(t *testing.T) {
 	if out := must(t, "topic", "produce", "emptied", "4", "--partition", "1", "--json", "--log", back); !strings.Contains(out, `"offset":3`) {
 		t.Errorf("a partition without records goes on with %s", out)
 	}
-	if r := run(t.Context(), nil, "copy", "--from", remote, "--to", back); r.status != exitConflict || !strings.Contains(r.errors, "others have written") {
+	if r := run(t.Context(), nil, "copy", "--from", remote, "--to", back); r.status != cli.ExitConflict || !strings.Contains(r.errors, "others have written") {
 		t.Errorf("a target with a life of its own: %+v", r)
 	}
 }
@@ -175,7 +175,7 @@ func TestKilledCopy(t *testing.T) {
 	must(t, "kv", "import", "commits", realCommits, "--key", "{{.id}}", "--batch", "3", "--log", dir)
 	for range 6 {
 		killAtRandom(t, []string{"copy", "--from", dir, "--to", to})
-		if exists(filepath.Join(to, "MAINSTEM")) {
+		if isThere(filepath.Join(to, "MAINSTEM")) {
 			must(t, "check", "--log", to)
 		}
 	}
@@ -196,10 +196,10 @@ func TestInterruptedCopySaysHowToGoOn(t *testing.T) {
 	for range 20 { // the copy may be quicker
 		to := filepath.Join(t.TempDir(), "to")
 		r := interruptCopy(t, dir, to)
-		if r.status == exitOK {
+		if r.status == cli.ExitOK {
 			continue
 		}
-		if r.status != exitInterrupted || !strings.Contains(r.errors, "interrupted") || r.out != "" && !strings.Contains(r.out, "run the same command again") {
+		if r.status != cli.ExitInterrupted || !strings.Contains(r.errors, "interrupted") || r.out != "" && !strings.Contains(r.out, "run the same command again") {
 			t.Fatalf("%+v", r)
 		}
 		if out := must(t, "copy", "--from", dir, "--to", to); !strings.HasSuffix(out, ": the same\n") {
@@ -217,28 +217,9 @@ func interruptCopy(t *testing.T, dir, to string) result {
 	defer cancel(nil)
 	done := make(chan result, 1)
 	go func() { done <- run(ctx, nil, "copy", "--from", dir, "--to", to) }()
-	if !eventually(func() bool { return exists(filepath.Join(to, "RELAXED")) || len(done) > 0 }) {
+	if !eventually(func() bool { return isThere(filepath.Join(to, "MAINSTEM")) || len(done) > 0 }) {
 		t.Fatal("the copy did not begin")
 	}
-	cancel(errInterrupted)
+	cancel(cli.ErrInterrupted)
 	return <-done
-}
-
-func TestCopyShowsHowFarItIs(t *testing.T) {
-	text := copyText(logcopy.Progress{Phase: logcopy.Comparing, Records: 12, Bytes: 2048, Share: 0.5})
-	if !strings.HasPrefix(text, "comparing  ██████████░░░░░░░░░░  50%  12 records  2 KiB") {
-		t.Error(text)
-	}
-	notes := copyNotes(&logcopy.Report{Head: 9, Position: 7, Late: 1, Later: 1, Hidden: 1, Moving: 1, ExpiryTombstones: 1})
-	if len(notes) != 6 || !strings.Contains(notes[5], "position 9") {
-		t.Error(notes)
-	}
-	var p *meter
-	p.say("nobody watches")
-	p = &meter{out: new(buffer), begin: time.Now()}
-	p.say(text)
-	p.draw()
-	if got := p.out.(*buffer).String(); !strings.Contains(got, text) {
-		t.Errorf("%q", got)
-	}
 }

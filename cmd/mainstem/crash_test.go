@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/server"
 )
@@ -33,11 +34,11 @@ func TestKilledImport(t *testing.T) {
 	line := []string{"event", "import", file, "--stream", "s-{{.s}}", "--type", "t", "--id", "{{.n}}", "--batch", "7", "--log", data}
 	for range kills {
 		killAtRandom(t, line)
-		if exists(filepath.Join(data, "MAINSTEM")) { // else it was killed before there was a log
+		if isThere(filepath.Join(data, "MAINSTEM")) { // else it was killed before there was a log
 			t.Logf("killed with %d lines committed", checkImported(t, data, streams))
 		}
 	}
-	if r := run(t.Context(), nil, line...); r.status != exitOK {
+	if r := run(t.Context(), nil, line...); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	if n := checkImported(t, data, streams); n != lines {
@@ -69,7 +70,7 @@ func killAtRandom(t *testing.T, line []string) {
 // returns how many there are.
 func checkImported(t *testing.T, data string, streams int) int {
 	t.Helper()
-	if r := run(t.Context(), nil, "check", "--log", data); r.status != exitOK {
+	if r := run(t.Context(), nil, "check", "--log", data); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	log, err := server.OpenLog(t.Context(), data, &server.LogOptions{MustExist: true})
@@ -77,7 +78,7 @@ func checkImported(t *testing.T, data string, streams int) int {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	store, err := event.Open(log, defaultStore, nil)
+	store, err := event.Open(log, "events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

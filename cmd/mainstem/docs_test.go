@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
 // otherFlags are the flags that documents name and that are not of this program.
@@ -59,7 +61,7 @@ func TestFlagsOfDocuments(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(NewMain().root())
+	walk(program(cli.New()))
 	flag := regexp.MustCompile("(?:^|[ `(])--([a-z][a-z0-9-]*)")
 	named := 0
 	for _, l := range commandLines(t) {
@@ -165,7 +167,7 @@ func examples() (found []commandLine) {
 			walk(sub)
 		}
 	}
-	walk(NewMain().root())
+	walk(program(cli.New()))
 	return found
 }
 
@@ -182,7 +184,7 @@ func ofMainstem(words []string) ([]string, bool) {
 
 // understood returns why the program refuses a command line before it does anything.
 func understood(args []string, whole bool) error {
-	root := NewMain().root()
+	root := program(cli.New())
 	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil {

@@ -8,20 +8,26 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
 var (
-	writtenField = regexp.MustCompile(`(?:\.(?:add|time|bytes|text|raw)|opt)\((?:f, )?"([a-z_]+)"`)
+	writtenField = regexp.MustCompile(`(?:\.\s*(?:Add|Time|Bytes|Text|Raw)|Opt)\((?:f, )?"([a-z_]+)"`)
 	taggedField  = regexp.MustCompile("`json:\"([a-z_]+)")
 )
 
 // TestEveryFieldIsDocumented: a new field of the output needs a line of the help.
 func TestEveryFieldIsDocumented(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("internal/*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	help, found := outputHelp().Long, 0
+	output, _, err := program(new(cli.Main)).Find([]string{"output"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, found := output.Long, 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -64,5 +70,5 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			}
 		}
 	}
-	walk(new(Main).root())
+	walk(program(new(cli.Main)))
 }

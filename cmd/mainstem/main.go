@@ -36,9 +36,50 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/actorcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/alertcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/eventcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kafkacmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kvcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/logcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/servecmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/topiccmd"
 )
 
 func main() {
 	ctx := interruptible(context.Background())
-	os.Exit(NewMain().Run(ctx, os.Args[1:]))
+	m := cli.New()
+	os.Exit(m.Run(ctx, program(m), os.Args[1:]))
+}
+
+// program returns the program with all its commands.
+func program(m *cli.Main) *cobra.Command {
+	m.Components = servecmd.Components
+	return m.Root(
+		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), topiccmd.New(m), actorcmd.New(m), alertcmd.New(m)},
+		append(logcmd.New(m), servecmd.New(m), kafkacmd.New(m)),
+	)
+}
+
+// interruptible returns a context that ends with the first SIGINT or SIGTERM. A
+// second one ends the process at once. A closed pipe becomes a write error
+// instead of a signal, so that the log is closed properly.
+func interruptible(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE)
+	go func() {
+		<-signals
+		cancel(cli.ErrInterrupted)
+		<-signals
+		os.Exit(cli.ExitInterrupted)
+	}()
+	return ctx
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
 // nobody is a user who owns no file of a test.
@@ -25,7 +27,7 @@ func TestReadOnlyCopy(t *testing.T) {
 		_ = chmod(parent, 0o700, 0o600)
 		_ = os.RemoveAll(parent)
 	}()
-	if r := run(t.Context(), nil, "kv", "put", "users", "42", "name", "--log", dir); r.status != exitOK {
+	if r := run(t.Context(), nil, "kv", "put", "users", "42", "name", "--log", dir); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	if err := chmod(parent, 0o555, 0o444); err != nil {
@@ -42,12 +44,12 @@ func TestReadOnlyCopy(t *testing.T) {
 			}
 		}
 		for _, line := range [][]string{{"check"}, {"stats"}, {"kv", "get", "users", "42"}} {
-			if r := run(t.Context(), nil, append(line, "--log", dir)...); r.status != exitOK {
+			if r := run(t.Context(), nil, append(line, "--log", dir)...); r.status != cli.ExitOK {
 				t.Errorf("%v: %+v", line, r)
 			}
 		}
 		r := run(t.Context(), nil, "kv", "put", "users", "43", "name", "--log", dir)
-		if r.status == exitOK || !strings.Contains(r.errors, "permission denied") {
+		if r.status == cli.ExitOK || !strings.Contains(r.errors, "permission denied") {
 			t.Errorf("a write: %+v", r)
 		}
 	}()

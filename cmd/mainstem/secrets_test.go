@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
@@ -278,16 +279,16 @@ func TestSecretsOfWhatIsRefused(t *testing.T) {
 			)
 		}
 		for _, line := range lines {
-			if out, status := said(t, dir, os.Environ(), line...); status == exitOK {
+			if out, status := said(t, dir, os.Environ(), line...); status == cli.ExitOK {
 				t.Errorf("%q succeeded: %s", line, out)
 			}
 		}
 		env := append(os.Environ(), "MAINSTEM_LOG="+target, "MAINSTEM_TOKEN="+secretOfServer, "MAINSTEM_ALERTS_PASSWORD="+secretOfAlerts)
-		if _, status := said(t, dir, env, append(serve, "--nonsense")...); status != exitUsage {
+		if _, status := said(t, dir, env, append(serve, "--nonsense")...); status != cli.ExitUsage {
 			t.Errorf("an unknown flag: exit status %d", status)
 		}
 		for _, help := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "output"}, {"kv", "get", "--help"}, {"version"}} {
-			if out, status := said(t, dir, env, help...); status != exitOK {
+			if out, status := said(t, dir, env, help...); status != cli.ExitOK {
 				t.Errorf("%q: %s", help, out)
 			}
 		}

@@ -1,0 +1,99 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// outputHelp explains what commands print: the part of the interface that
+// scripts depend on. A test holds it against the fields that the code writes.
+func outputHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "output",
+		Short: "What commands print, with and without --json",
+		Long:  outputText,
+	}
+}
+
+// outputText lists everything that scripts may rely on.
+const outputText = `Results go to standard output, everything else to standard error.
+
+Without --json, lists are lines with columns separated by tabs. A key or value that
+would break the line or the terminal is quoted as in Go; kv get and topic consume
+print values as they are.
+
+With --json, every line is one object. Fields are added in later versions, never
+renamed or removed. Fields that have nothing to say may be missing.
+
+Bytes (key, value, data) are an object or array of JSON as it is, or else a string;
+if they are not UTF-8, the field is called key_base64, value_base64 or data_base64
+instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
+
+  kv get, list, watch, history
+    bucket, key, revision, position, op, time, expires, metadata, value
+    op is create, update, delete, purge or expire; a watch also has the marker
+    synced, with bucket and position only
+  kv put         bucket, key, revision, position, time
+  kv delete      bucket, key, deleted
+  kv list --count   bucket, keys
+  event load, feed
+    store, stream, version, position, time, type, id, content_type, correlation_id,
+    causation_id, user_id, tenant_id, metadata, data
+  event append   store, stream, version, position, time, duplicate
+  event streams  store, stream, version, position, updated, archived, deleted
+  event streams --count   store, streams
+  event info STREAM
+    store, stream, version, first, events, position, created, updated, deleted, seal
+  event info     store, streams, events, bytes, position, created, updated
+  topic create, list   topic, id, partitions, config, created
+  topic describe   a line with topic, id, partitions, config, then for each partition
+    topic, partition, start, end, bytes
+  topic produce  topic, partition, offset
+  topic consume  topic, partition, offset, time, key, headers (name, value), value
+  topic delete   topic, deleted
+  kafka user set, list   user, mechanisms
+  kafka user delete   user, deleted
+  clock          now, held_seconds, times_ahead_seconds, jumps, set_backs
+  compact        compacted, seconds
+  actor ca       node, directory, authority
+  actor nodes    name, start, address, state, since, reason, self, actors, dead_letters
+  actor tree, inspect   address, number, depth, names, parent, behaviour, messages, state,
+    waiting, handled, incarnation, links, monitors, children, reason, shown
+  alerts sql     the columns of the row; of a statement without rows: affected
+    from a coordinator also cluster; what failed, on standard error: cluster, error
+  alerts describe   DatabaseName, TableName, NumRows; of a TABLE: ColumnName, Type, Size,
+    Key
+  alerts insert  cluster, table, serial, key, affected, inserted, position
+  alerts import  lines, written, dropped, bad, seconds, next_line
+    bad lines, on standard error: file, line, error
+  alerts ack     cluster, affected
+  alerts user set, list   user, role, kind
+  alerts user delete   user, deleted
+  alerts tail, watch   cluster, position, time, op, table, row
+    op is change, delete or leave; row has the columns, of a deleted one only the key
+  alerts coordinator   when it is ready: event, url, clusters, pid
+  alerts coordinator --check   cluster, servers
+  kv import, event import
+    lines, written, already_there, bad, seconds, next_line
+    bad lines, on standard error: line, error
+  kv list, event streams with --limit   a last line with cursor, if there is more
+  stats          space, keys, records, bytes, last, created, updated, history,
+    max_age_seconds, max_bytes, no_feed; the last line: total, spaces, keys, records,
+    bytes, head; before it, if the clock is wrong, what clock has
+  check          problems: where, problem; the last line: ok, problems, spaces, keys,
+    records, bytes, seconds
+  backup         to, bytes, seconds
+  restore        to, spaces, records, head, seconds
+  copy           what differs: space, key, version, difference; the last line: complete,
+    resumed, spaces, records, bytes, repaired, dropped, position, head, compared_spaces,
+    compared_keys, compared_records, compared_bytes, differences, expiry_tombstones,
+    late, later, hidden, moving, seconds
+  serve          when it is ready: event, url, log, pid; the addresses kafka, omnibus, syslog,
+    webhook
+  version        version, go, commit, time, modified
+  errors, on standard error
+    error, kind, exit_status, space, key, outcome, hint, got_version
+    kind is internal, not found, exists, conflict, invalid, denied, canceled, closed,
+    corrupt, unavailable, unsupported or usage
+
+The exit status is 0 for success, 1 for failure, 2 for a wrong command line or
+configuration, 3 for not found, 4 for a conflict or what exists already, 130 when
+interrupted and 141 when nobody reads the output any more. What follows (--follow, kv
+watch, serve) ends with 0 when interrupted.`

@@ -1,0 +1,130 @@
+package eventcmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/importer"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/rows"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+func (m commands) newImport(store *string) *cobra.Command {
+	var o importer.Options
+	var t eventTemplates
+	cmd := &cobra.Command{
+		Use:   "import FILE|- --stream TEMPLATE --type TEMPLATE",
+		Short: "Append one event for each line of a file",
+		Long: `Append one event for each line of a file. --stream and --type make the stream and
+the type of a line's event, --data its data; without --data that is the whole line (a
+CSV row as a JSON object).
+
+--id makes importing the same lines again safe: a line whose ID is in its stream
+already writes nothing. It makes a UUID, or any text, which stands for the
+name-based UUID of it. IDs are compared with the events that the stream still holds.
+` + importer.Help,
+		Example: `  mainstem event import --store commits --stream 'author-{{.author}}' --type commit commits.jsonl
+  mainstem event import orders.csv --stream 'order-{{.id}}' --type '{{.status}}' --id '{{.id}}/{{.status}}'
+  tail -f access.jsonl | mainstem event import - --stream 'user-{{.user}}' --type Visit`,
+		Args: cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			target, err := t.parse()
+			if err != nil {
+				return cli.WrongUsage(cmd, err)
+			}
+			ro, err := o.Rows(a[0])
+			if err != nil {
+				return cli.WrongUsage(cmd, err)
+			}
+			return m.withStore(cmd, cli.Writing, *store, func(ctx context.Context, log mainstem.Log, s *event.Store) error {
+				target.log, target.store = log, s
+				return importer.Run(ctx, m.Main, a[0], o, ro, target)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.stream, "stream", "", "`template` of the stream (required)")
+	f.StringVar(&t.typ, "type", "", "`template` of the type (required)")
+	f.StringVar(&t.id, "id", "", "`template` of the event's ID")
+	f.StringVar(&t.data, "data", "", "`template` of the data (default the whole line)")
+	o.Add(cmd)
+	return cmd
+}
+
+// eventTemplates are the templates as they were given.
+type eventTemplates struct{ stream, typ, id, data string }
+
+func (t *eventTemplates) parse() (*eventRows, error) {
+	r := &eventRows{known: newKnownEvents()}
+	var errs [4]error
+	r.stream, errs[0] = importer.RequiredTemplate("--stream", t.stream)
+	r.typ, errs[1] = importer.RequiredTemplate("--type", t.typ)
+	r.id, errs[2] = importer.OptionalTemplate("--id", t.id)
+	r.data, errs[3] = importer.OptionalTemplate("--data", t.data)
+	return r, errors.Join(errs[:]...)
+}
+
+// eventRows appends rows to streams.
+type eventRows struct {
+	log   mainstem.Log
+	store *event.Store
+
+	stream, typ *rows.Template
+	id, data    *rows.Template // nil: none, and the whole line
+	known       *knownEvents
+}
+
+// eventRow is what is appended for one row.
+type eventRow struct {
+	stream string
+	event  event.Event
+}
+
+func (t *eventRows) Prepare(row rows.Row) (eventRow, int, error) {
+	stream, err := t.stream.Execute(row)
+	if err == nil {
+		err = event.ValidateStream(string(stream))
+	}
+	if err != nil {
+		return eventRow{}, 0, err
+	}
+	typ, err := t.typ.Execute(row)
+	if err != nil {
+		return eventRow{}, 0, err
+	}
+	data, err := importer.WholeLineOr(t.data, row)
+	if err != nil {
+		return eventRow{}, 0, err
+	}
+	e := event.Event{Type: string(typ), Data: data, ContentType: contentType(data)}
+	if t.id != nil {
+		id, err := t.id.Execute(row)
+		if err == nil && len(id) == 0 {
+			err = errors.New("--id: the ID is empty")
+		}
+		if err != nil {
+			return eventRow{}, 0, err
+		}
+		e.ID = eventID(string(id))
+	}
+	return eventRow{string(stream), e}, len(stream) + len(data), nil
+}
+
+func (t *eventRows) Commit(ctx context.Context, id string, items []eventRow) (int, error) {
+	if t.id != nil {
+		return t.commitNew(ctx, id, items)
+	}
+	b := mainstem.NewBatch()
+	b.ID = id
+	for i := range items {
+		t.store.AppendTo(b, items[i].stream, event.AnyVersion, []event.Event{items[i].event})
+	}
+	if _, err := t.log.Commit(ctx, b); err != nil {
+		return 0, t.store.Explain(ctx, err)
+	}
+	return len(items), nil
+}

@@ -1,0 +1,100 @@
+package eventcmd
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+func (m commands) newLoad(store *string) *cobra.Command {
+	var o event.LoadOptions
+	var from, to uint64
+	cmd := &cobra.Command{
+		Use:   "load STREAM",
+		Short: "Show the events of one stream",
+		Long: `Show the events of one stream: position, stream, version, type and data, separated
+by tabs. A stream that was never written or was deleted is not found (exit status
+3), unless --follow waits for it.`,
+		Example: `  mainstem event load order-42
+  mainstem event load order-42 --backward --limit 1 --json
+  mainstem event load order-42 --from 8 --follow`,
+		Args: cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			o.From, o.To = mainstem.Version(from), mainstem.Version(to)
+			return m.withStore(cmd, cli.Reading, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
+				n, err := m.printEvents(s, s.Events(ctx, a[0], &o), o.Follow)
+				if err != nil {
+					return cli.UnlessInterrupted(ctx, err)
+				}
+				if n == 0 {
+					// Nothing in the bounds, or nothing at all: only the second is an error.
+					_, err = s.StreamInfo(ctx, a[0])
+				}
+				return err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&from, "from", 0, "from this `version` on")
+	f.Uint64Var(&to, "to", 0, "up to this `version`")
+	f.IntVar(&o.Limit, "limit", 0, "at most this `number` of events (default all)")
+	f.BoolVar(&o.Backward, "backward", false, "newest first")
+	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
+	return cmd
+}
+
+func (m commands) newFeed(store *string) *cobra.Command {
+	var o event.FeedOptions
+	var after uint64
+	cmd := &cobra.Command{
+		Use:   "feed",
+		Short: "Show the events of all streams in the order of the log",
+		Long: `Show the events of all streams of a store in the order in which they were
+committed: position, stream, version, type and data, separated by tabs. Position is
+the cursor: --after goes on behind it, and misses nothing.`,
+		Example: `  mainstem event feed --store commits --limit 10
+  mainstem event feed --category order --type OrderPlaced --type OrderPaid
+  mainstem event feed --after 1234 --follow --json`,
+		Args: cli.Args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.After = mainstem.Position(after)
+			return m.withStore(cmd, cli.Reading, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
+				_, err := m.printEvents(s, s.Feed(ctx, &o), o.Follow)
+				return cli.UnlessInterrupted(ctx, err)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&after, "after", 0, "only events after this `position`")
+	f.StringVar(&o.Category, "category", "", "only streams of this `category`")
+	f.StringArrayVar(&o.Types, "type", nil, "only events of this `type`; may be repeated")
+	f.StringArrayVar(&o.Streams, "stream", nil, "only this `stream`; may be repeated")
+	f.BoolVar(&o.Archived, "archived", false, "also the events of archived streams")
+	f.BoolVar(&o.Deletions, "deletions", false, "also show where streams were deleted")
+	f.IntVar(&o.Limit, "limit", 0, "at most this `number` of events (default all)")
+	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
+	return cmd
+}
+
+// printEvents writes a sequence of events and returns how many there were. To
+// somebody who follows, each is handed over at once.
+func (m commands) printEvents(s *event.Store, seq iter.Seq2[event.Recorded, error], follow bool) (n int, err error) {
+	for e, err := range seq {
+		if err == nil {
+			err = m.printEvent(s.Name(), &e)
+		}
+		if err == nil && follow {
+			err = m.Flush()
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,99 @@
+package servecmd
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+)
+
+var rewriteSettings = flag.Bool("rewrite", false, "write docs/settings.md anew")
+
+// TestSettingsOfDocuments: docs/settings.md has every setting of the server as the server
+// knows it.
+func TestSettingsOfDocuments(t *testing.T) {
+	const file = "../../../../docs/settings.md"
+	want := settingsPage()
+	if *rewriteSettings {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s does not show the settings as they are: go test ./cmd/mainstem/internal/servecmd -run SettingsOfDocuments -rewrite", file)
+	}
+}
+
+// settingsPage is the text of docs/settings.md.
+func settingsPage() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Settings of the server
+
+Every setting of ` + "`mainstem serve`" + ` is a flag (` + "`--max-value`" + `), a key of the YAML file that ` + "`--config`" + ` names
+(` + "`max-value:`" + `) and an environment variable (` + "`MAINSTEM_MAX_VALUE`" + `). Flags win over variables, variables over the
+file. A name that nobody knows is an error. A size is a number of bytes such as 4096 or 16MiB, a duration one such
+as 1m30s. A test writes this page from the program.
+
+| setting | value | default | what it is |
+|---|---|---|---|
+`)
+	c := (&cli.Main{Components: Components}).ServerConfig()
+	for _, s := range c.Settings() {
+		help, value := s.Usage, s.Default
+		if value != "" {
+			help = strings.TrimSuffix(help, " (default "+value+")")
+		} else {
+			value = s.Get()
+		}
+		cells := strings.NewReplacer("|", `\|`)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, cells.Replace(s.Type), cells.Replace(value), cells.Replace(help))
+	}
+	return b.Bytes()
+}
+
+func TestEverySettingReadsWhatItWrites(t *testing.T) {
+	values := map[string]string{
+		"log": "data", "listen": "127.0.0.1:9", "durability": "interval=50ms", "tls-cert": "c", "tls-key": "k", "token": "t",
+		"kafka": "127.0.0.1:9", "kafka-advertise": "h:1", "kafka-sasl": "plain", "kafka-auto-create": "false", "kafka-partitions": "3",
+		"kafka-auto-create-rate": "12", "kafka-auto-create-topics": "13",
+		"kafka-max-request": "300000", "kafka-max-pending": "400000", "kafka-max-fetch": "500000", "kafka-max-connections": "11",
+		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s", "kafka-lease": "20s",
+		"omnibus": "127.0.0.1:9", "alert-server-name": "AGG1", "alert-automations": "false",
+		"omnibus-users": "u", "alert-syslog": "127.0.0.1:1514", "alert-syslog-ca": "ca", "alert-webhook": "127.0.0.1:9099", "alert-mapping": "m",
+		"cluster": "a@127.0.0.1:9", "cluster-advertise": "h:2", "cluster-peers": "b=h:3", "cluster-certs": "certs", "cluster-secret-file": "s",
+		"token-file": "f", "insecure": "true", "max-value": "1024", "max-batch-bytes": "2048", "max-batch-writes": "7",
+		"cache": "8388608", "memtable": "4194304", "min-free": "1000", "batch-id-age": "1h0m0s", "sweep-every": "1s",
+		"upkeep-every": "2s", "compaction-memory": "131072", "max-request": "100000", "max-pending": "200000", "max-answers": "300001", "memory-limit": "900000", "memory-budget": "800000", "max-streams": "8",
+		"max-snapshots": "9", "snapshot-lease": "4s", "body-timeout": "5s", "stall-timeout": "6s", "stop-timeout": "3s", "log-format": "json", "log-level": "debug",
+	}
+	c := (&cli.Main{Components: Components}).ServerConfig()
+	for _, s := range c.Settings() {
+		v, ok := values[s.Name]
+		if !ok {
+			t.Errorf("this test knows no value for %s", s.Name)
+			continue
+		}
+		if s.Get() == v {
+			t.Errorf("%s is %q already: the test would prove nothing", s.Name, v)
+		}
+		if err := s.Set(v); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	for _, s := range c.Settings() {
+		if got := s.Get(); got != values[s.Name] {
+			t.Errorf("%s is %q, want %q: a setting changed another's field", s.Name, got, values[s.Name])
+		}
+		if s.Usage == "" || s.Type == "" || s.Env() != "MAINSTEM_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
+			t.Errorf("%+v is not complete", s)
+		}
+	}
+}
