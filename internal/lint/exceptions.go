@@ -19,7 +19,7 @@ var Exceptions = []Exception{
 	{"pause-in-test", "engine/remotelog/bench_test.go:followerLatency", "a benchmark of a follower that rests between commits"},
 	{"pause-in-test", "wire/kafka/internal/group/program_test.go:pass", "every test that calls it runs in a bubble of synctest"},
 
-	{"panic", "cmd/mainstem/app.go:required", "the flag's name is a constant of the program; every run of it would panic, so none is released"},
+	{"panic", "cmd/mainstem/internal/cli/args.go:Required", "the flag's name is a constant of the program; every run of it would panic, so none is released"},
 	{"panic", "engine/pebblelog/failure.go:logger.Fatalf", "Pebble's contract for Fatalf is not to return; Log.write recovers and fails the commit"},
 	{"panic", "enginetest/history/check.go:checker.collect", "a history in which values do not identify their writes is a mistake in a test, and would be judged wrongly"},
 	{"panic", "enginetest/model/model.go:Log.Reopen", "a documented misuse by a test, without a T to fail"},

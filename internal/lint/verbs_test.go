@@ -28,7 +28,6 @@ var oneForm = map[string]string{
 	"kv.DropTable":                         ofSpaces,
 	"kv.DropDatabase":                      ofSpaces,
 	"kv.Bucket.Import":                     manyCommits,
-	"kv.Bucket.GetMany":                    "it writes nothing: a batch of conditions alone shows that nothing has changed between its reads",
 	"event.Store.ExpectTo":                 aCondition,
 	"event.Store.Drop":                     ofSpaces,
 	"event.Store.Scavenge":                 manyCommits,
@@ -323,7 +322,7 @@ func split(fn *types.Func) (ctx, batch bool, others []string) {
 // The calls of a log that change it, and those that read it.
 var (
 	changes = []string{"Commit", "CreateSpace", "AlterSpace", "DropSpace"}
-	reads   = []string{"Get", "Scan", "Read", "Feed", "Head", "Space", "Spaces", "Snapshot"}
+	reads   = []string{"Get", "GetMany", "Scan", "Read", "Feed", "Head", "Space", "Spaces", "Snapshot"}
 )
 
 // reaches reports whether fn comes to one of the calls of a log.

@@ -17,6 +17,7 @@ const slowScale = 100_000
 // the shortest way to their data: they are the ones that run when time is short.
 func Factories() []event.Factory {
 	return append(mainstemLogs(),
+		mapMemory(),
 		pebbleDB("memory", suite.Memory), pebbleDB("nosync", noSync), pebbleDB("fsync", suite.Fsync),
 		badgerDB("memory", suite.Memory), badgerDB("os", suite.OS), badgerDB("fsync", suite.Fsync),
 		boltDB("os", suite.OS), boltDB("fsync", suite.Fsync),

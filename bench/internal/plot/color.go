@@ -53,6 +53,7 @@ var known = []struct {
 	{"cbor", rgb(0xe6ab02)},
 	{"gob-single", rgb(0xe58bb0)},
 	{"go-channel", rgb(0xd95f02)},
+	{"map-memory", rgb(0x4d4d4d)},
 	{"raw-tcp", rgb(0x2e9e4f)},
 }
 
