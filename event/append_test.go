@@ -404,7 +404,7 @@ func TestReadsCreateNothing(t *testing.T) {
 		last, err := s.LastPosition(ctx)
 		wantEqual(t, "last position", last, 0)
 		wantEqual(t, "last position error", err, nil)
-		st, err := s.LoadState(ctx, "order-1", 0)
+		st, err := s.LoadState(ctx, "order-1", nil)
 		if err != nil || !reflect.DeepEqual(st, event.State{}) {
 			t.Fatalf("state %+v, %v", st, err)
 		}

@@ -101,7 +101,7 @@ func ExampleStore_LoadState() {
 	log.Commit(ctx, b)
 	orders.Append(ctx, "order-42", event.AtVersion(3), []event.Event{{Type: "D"}})
 
-	state, err := orders.LoadState(ctx, "order-42", 0)
+	state, err := orders.LoadState(ctx, "order-42", nil)
 	fmt.Printf("%s, then %d event: version %d, %v\n", state.Snapshot.Data, len(state.Events), state.Version, err)
 	// Output: state after C, then 1 event: version 4, <nil>
 }

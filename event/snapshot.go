@@ -103,7 +103,7 @@ func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Versi
 	if err := checkStream("snapshot", stream); err != nil {
 		return Snapshot{}, err
 	}
-	snap, _, err := s.snapshot(ctx, stream, upTo)
+	snap, _, err := s.snapshot(ctx, stream, &StateOptions{UpTo: upTo})
 	if err == nil && snap == nil {
 		return Snapshot{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "snapshot", Space: s.spaces.snapshots, Key: []byte(stream)}
 	}
@@ -113,8 +113,8 @@ func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Versi
 	return *snap, nil
 }
 
-// snapshot returns the snapshot or nil, and the version of its record.
-func (s *Store) snapshot(ctx context.Context, stream string, upTo mainstem.Version) (*Snapshot, mainstem.Version, error) {
+// snapshot returns the newest snapshot that o allows or nil, and the version of its record.
+func (s *Store) snapshot(ctx context.Context, stream string, o *StateOptions) (*Snapshot, mainstem.Version, error) {
 	for rec, err := range s.log.Read(ctx, s.spaces.snapshots, []byte(stream), mainstem.Versions{Reverse: true}) {
 		if err != nil {
 			return nil, 0, ignoreNotFound(err)
@@ -126,8 +126,8 @@ func (s *Store) snapshot(ctx context.Context, stream string, upTo mainstem.Versi
 		if err != nil {
 			return nil, 0, corrupt(s.spaces.snapshots, rec.Key, "version %d: %w", rec.Version, err)
 		}
-		if upTo == 0 || v <= upTo {
-			typ, _ := rec.Headers.Get(headerType)
+		typ, _ := rec.Headers.Get(headerType)
+		if (o.UpTo == 0 || v <= o.UpTo) && (o.SnapshotType == "" || string(typ) == o.SnapshotType) {
 			return &Snapshot{Stream: stream, Version: v, Type: string(typ), Data: rec.Clone().Value, Time: rec.Time}, rec.Version, nil
 		}
 	}

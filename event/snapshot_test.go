@@ -17,7 +17,7 @@ import (
 // checkState compares a state; snap 0 means that none was used.
 func checkState(t *testing.T, s *event.Store, upTo, snap, version mainstem.Version, gap bool, want ...mainstem.Version) {
 	t.Helper()
-	st, err := s.LoadState(t.Context(), "order-1", upTo)
+	st, err := s.LoadState(t.Context(), "order-1", &event.StateOptions{UpTo: upTo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestLoadStateWhileTheStreamIsCompacted(t *testing.T) {
 				running = false
 			default:
 			}
-			st, err := s.LoadState(t.Context(), "order-1", 0)
+			st, err := s.LoadState(t.Context(), "order-1", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestLoadStateInBetween(t *testing.T) {
 				}
 				hooked := &hookLog{Log: log, space: "event.snapshot/orders"}
 				hooked.hook = func() { do(t, s, func(b *mainstem.Batch) { c.between(s, b) }) }
-				st, err := open(t, hooked, nil).LoadState(t.Context(), "order-1", 0)
+				st, err := open(t, hooked, nil).LoadState(t.Context(), "order-1", nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -22,17 +22,30 @@ type State struct {
 	Gap bool
 }
 
-// LoadState returns a snapshot of stream and the events after it, up to version
-// upTo (0: the newest), of one moment: concurrent appends, snapshots, truncations
+// StateOptions select what [Store.LoadState] returns. Nil and the zero value select the
+// newest state.
+type StateOptions struct {
+	UpTo mainstem.Version // the state as of this version; 0 means the newest
+	// SnapshotType, if not "", is the only Type of snapshots that are used: those of other
+	// forms of the state, or of other programs, are passed over.
+	SnapshotType string
+}
+
+// LoadState returns a snapshot of stream and the events after it, up to the version
+// that o names, of one moment: concurrent appends, snapshots, truncations
 // and deletions do not come between. A snapshot is used only if the stream has, or
 // would have, exactly the events that follow it; one that was saved too late, about a
 // life of the stream that has ended since, is not. A stream that does not exist has
 // the zero State.
-func (s *Store) LoadState(ctx context.Context, stream string, upTo mainstem.Version) (State, error) {
+func (s *Store) LoadState(ctx context.Context, stream string, o *StateOptions) (State, error) {
 	if err := checkStream("load state", stream); err != nil {
 		return State{}, err
 	}
-	snap, record, err := s.snapshot(ctx, stream, upTo)
+	if o == nil {
+		o = &StateOptions{}
+	}
+	upTo := o.UpTo
+	snap, record, err := s.snapshot(ctx, stream, o)
 	if err != nil {
 		return State{}, err
 	}
@@ -44,7 +57,7 @@ func (s *Store) LoadState(ctx context.Context, stream string, upTo mainstem.Vers
 		// What was read does not fit the snapshot, or has a gap. Either that is how it
 		// is, or the snapshot was replaced or removed between the two reads.
 		was, without := record, snap == nil
-		if snap, record, err = s.snapshot(ctx, stream, upTo); err != nil {
+		if snap, record, err = s.snapshot(ctx, stream, o); err != nil {
 			return State{}, err
 		}
 		if record == was {
@@ -128,6 +141,6 @@ func (s *Store) stateOfNothing(ctx context.Context, stream string, st State, upT
 	}
 	// Nothing is left at all: everything was truncated after the snapshot was saved,
 	// which is the whole state then; or all is being removed, the snapshot too.
-	again, _, err := s.snapshot(ctx, stream, snap.Version)
+	again, _, err := s.snapshot(ctx, stream, &StateOptions{UpTo: snap.Version, SnapshotType: snap.Type})
 	return st, err == nil && again != nil && again.Version == snap.Version, err
 }

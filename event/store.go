@@ -110,6 +110,9 @@ func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 // Name returns the name that the store was opened with.
 func (s *Store) Name() string { return s.name }
 
+// Log returns the log that the store was opened in, to commit batches that it is part of.
+func (s *Store) Log() mainstem.Log { return s.log }
+
 // Space returns the name of the space that holds the events. Its keys are the
 // names of the streams, its records the events.
 func (s *Store) Space() string { return s.spaces.events }

@@ -1,0 +1,134 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// DefaultRetries is how often a decision is made anew after a conflict, unless
+// [Options.Retries] says otherwise.
+const DefaultRetries = 3
+
+// Options tune a [Repository] or [Deciders]. Nil and zero fields mean the defaults.
+type Options struct {
+	// SnapshotEvery is how many events lie between two snapshots of a state. The snapshot is
+	// in the commit that reaches the number. Default 0: none are written, and none are read.
+	SnapshotEvery int
+	// SnapshotVersion is the form of the snapshots: raise it when the state changes in a way
+	// that the codec does not bridge. Snapshots of another form are ignored.
+	SnapshotVersion int
+	// SnapshotCodec encodes the state of snapshots. Default codec.JSON. An aggregate that
+	// implements [Snapshotter] encodes itself.
+	SnapshotCodec codec.Codec
+	// Retries is how often Update and Handle decide anew after a conflict. Default
+	// [DefaultRetries]; -1 means never.
+	Retries int
+	// Strict fails on events of unknown types also if the [event.Types] is lenient.
+	Strict bool
+	// Cache is how many states Update and Handle keep in memory for the next call, the
+	// least recently used go first. A state is used only if nothing was appended since. Default 0.
+	Cache int
+	// Durability of what is saved. Default: the log's.
+	Durability mainstem.Durability
+}
+
+// Validate reports every field out of range.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var wrong []error
+	if o.SnapshotEvery < 0 {
+		wrong = append(wrong, fmt.Errorf("SnapshotEvery is %d: want 0 (none) or more", o.SnapshotEvery))
+	}
+	if o.SnapshotVersion < 0 {
+		wrong = append(wrong, fmt.Errorf("SnapshotVersion is %d: want 0 or more", o.SnapshotVersion))
+	}
+	if o.Retries < -1 {
+		wrong = append(wrong, fmt.Errorf("Retries is %d: want -1 (never), 0 (default %d) or more", o.Retries, DefaultRetries))
+	}
+	if o.Cache < 0 {
+		wrong = append(wrong, fmt.Errorf("Cache is %d: want 0 (none) or more", o.Cache))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return invalid("options: %w", errors.Join(wrong...))
+}
+
+// Point is a moment in the past of a stream.
+type Point struct {
+	version  mainstem.Version
+	position mainstem.Position
+	time     time.Time
+}
+
+// AtVersion is the moment after the event of version v.
+func AtVersion(v mainstem.Version) Point { return Point{version: v} }
+
+// AtPosition is the moment after the commit at position p of the log.
+func AtPosition(p mainstem.Position) Point { return Point{position: p} }
+
+// AtTime is the moment t, by the engine's clock: what was committed at t or before.
+func AtTime(t time.Time) Point { return Point{time: t} }
+
+func (p Point) check() error {
+	if p == (Point{}) {
+		return invalid("load at: the point is zero: make it with AtVersion, AtPosition or AtTime from a version, position or time above zero")
+	}
+	return nil
+}
+
+// streams is what repositories and deciders have in common: the streams of one category.
+type streams struct {
+	store    *event.Store
+	types    *event.Types
+	category string
+	opts     Options
+	snapshot string // type of the snapshots
+}
+
+func openStreams(store *event.Store, types *event.Types, category string, opts *Options) (streams, error) {
+	switch {
+	case store == nil:
+		return streams{}, invalid("category %q: the store is nil", category)
+	case types == nil:
+		return streams{}, invalid("category %q: the types are nil", category)
+	case category == "" || strings.Contains(category, "-"):
+		return streams{}, invalid("category %.40q: want a name without a hyphen, which separates it from the ID", category)
+	}
+	if err := opts.Validate(); err != nil {
+		return streams{}, err
+	}
+	s := streams{store: store, types: types, category: category}
+	if opts != nil {
+		s.opts = *opts
+	}
+	switch s.opts.Retries {
+	case 0:
+		s.opts.Retries = DefaultRetries
+	case -1:
+		s.opts.Retries = 0
+	}
+	if s.opts.SnapshotCodec == nil {
+		s.opts.SnapshotCodec = codec.JSON
+	}
+	s.snapshot = fmt.Sprintf("%s@%d/%s", category, s.opts.SnapshotVersion, s.opts.SnapshotCodec.Name())
+	if len(s.snapshot) > event.MaxType {
+		return streams{}, invalid("category %.40q has %d bytes: with snapshots the limit is about %d", category, len(category), event.MaxType-40)
+	}
+	return s, event.ValidateStream(s.stream("1"))
+}
+
+// stream returns the name of the stream of id.
+func (s *streams) stream(id string) string { return s.category + "-" + id }
+
+func invalid(format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "aggregate", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,94 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+)
+
+// Pauses before a decision is made anew, and before a commit whose outcome is unknown is repeated.
+var (
+	afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
+	afterUnknown  = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second, Jitter: 0.5}
+)
+
+// change is what a decision adds to a stream.
+type change struct {
+	id       string
+	at       at
+	events   []any
+	metadata event.Metadata
+	state    func() ([]byte, error) // the state with the events, for a snapshot; nil if there are none
+}
+
+// addTo writes c into b: the events on condition of the version that was loaded, and a snapshot if one is due.
+// Every event has an ID.
+func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version, err error) {
+	stream, err := s.check(c.id)
+	if err != nil {
+		return 0, err
+	}
+	events := make([]event.Event, len(c.events))
+	for i, v := range c.events {
+		if events[i], err = s.types.Encode(v); err != nil {
+			return 0, err
+		}
+		events[i].ID = event.NewID()
+		events[i].Metadata = events[i].Metadata.Or(c.metadata)
+	}
+	s.store.AppendTo(b, stream, event.AtVersion(c.at.version), events)
+	last := c.at.version + mainstem.Version(len(events))
+	if every := mainstem.Version(s.opts.SnapshotEvery); every == 0 || last-c.at.snapshot < every {
+		return c.at.snapshot, nil
+	}
+	data, err := c.state()
+	if err != nil {
+		return 0, invalid("stream %.64q: snapshot of version %d: %w", stream, last, err)
+	}
+	s.store.SaveSnapshotTo(b, event.Snapshot{Stream: stream, Version: last, Type: s.snapshot, Data: data})
+	return last, nil
+}
+
+// commit writes c in a batch of its own. If the outcome of a commit is unknown, it commits the same
+// batch again, by its ID, until it is known or ctx ends.
+func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, error) {
+	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
+	b := mainstem.NewBatch()
+	b.ID, b.Durability = "aggregate/"+event.NewID().String(), s.opts.Durability
+	snapshot, err := s.addTo(b, c)
+	if err != nil {
+		return event.Appended{}, at{}, err
+	}
+	r, err := commitKnown(ctx, s.store.Log(), b)
+	if err != nil {
+		return event.Appended{}, at{}, s.store.Explain(ctx, err)
+	}
+	done, _ := s.store.Result(b, r, s.stream(c.id))
+	done.Duplicate = false // of a repeated commit: these events were not there before this call
+	return done, at{version: done.Last, snapshot: snapshot, events: true}, nil
+}
+
+// commitKnown commits b, which has an ID, until the outcome is known or ctx ends.
+func commitKnown(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.Receipt, error) {
+	for try := 1; ; try++ {
+		r, err := log.Commit(ctx, b)
+		if err == nil || !errors.Is(err, mainstem.ErrUnknownOutcome) || !afterUnknown.Wait(ctx, try) {
+			return r, err
+		}
+	}
+}
+
+// decide calls once until it succeeds, fails with something else than a conflict, or the
+// retries are used up. The argument is true for the first try.
+func (s *streams) decide(ctx context.Context, once func(first bool) error) error {
+	for try := 1; ; try++ {
+		err := once(try == 1)
+		if err == nil || !isConflict(err) || try > s.opts.Retries || !afterConflict.Wait(ctx, try) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package event
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/mainstemdev/mainstem/codec"
+)
+
+// stepKey names a step of upcasting: events of type name, from schema version from.
+type stepKey struct {
+	name string
+	from int
+}
+
+// step brings an event on. One of the two is set.
+type step struct {
+	// one returns the data as of the next schema version. The type is nil if only
+	// upcasters know its name.
+	one func(et *eventType, content string, data []byte, m Metadata) ([]byte, error)
+	// many returns what the event has become.
+	many func(Recorded) ([]Event, error)
+}
+
+// Upcast adds the step that brings events of type name from schema version from to the next:
+// f returns the new data, and keeps neither the data nor the metadata that it is given. It
+// must always return the same for the same event. Several steps make a chain; a
+// store is never changed by it: Kafka's readers and whoever loads events without Types
+// see what was appended. A second step from the same version is Invalid, and
+// so is one from the registered version on.
+func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([]byte, error)) error {
+	if f == nil {
+		return invalid("register upcaster", "type %.60q: the function is nil", name)
+	}
+	return t.addStep(stepKey{name, from}, step{
+		one: func(_ *eventType, _ string, data []byte, m Metadata) ([]byte, error) { return f(data, m) },
+	})
+}
+
+// UpcastFunc is [Types.Upcast] for a function between Go types: A is the form of the data at
+// schema version from, B at the next. Neither needs to be registered. They are read and
+// written with the codec that the event's content type and the registered type name,
+// codec.JSON if the type is not registered.
+func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error)) error {
+	if f == nil {
+		return invalid("register upcaster", "type %.60q: the function is nil", name)
+	}
+	return t.addStep(stepKey{name, from}, step{
+		one: func(et *eventType, content string, data []byte, _ Metadata) ([]byte, error) {
+			c := codec.JSON
+			if et != nil {
+				c = et.codecFor(content)
+			}
+			var a A
+			if err := c.Decode(data, &a); err != nil {
+				return nil, err
+			}
+			b, err := f(a)
+			if err != nil {
+				return nil, err
+			}
+			return c.Append(nil, b)
+		},
+	})
+}
+
+// UpcastMany adds a step that replaces an event of type name and schema version from by
+// any number of events, of the same or other types, or by none. What an event of f
+// leaves empty is that of the old one: ID, type, content type, metadata. Without an entry
+// [SchemaName] an event of the same type has the next schema version, one of another type
+// version 1; further steps may follow. The name need not be registered any more: so a type is renamed.
+// Stream, version, position and time stay: a stream's versions count what was appended.
+func (t *Types) UpcastMany(name string, from int, f func(Recorded) ([]Event, error)) error {
+	if f == nil {
+		return invalid("register upcaster", "type %.60q: the function is nil", name)
+	}
+	return t.addStep(stepKey{name, from}, step{many: f})
+}
+
+func (t *Types) addStep(key stepKey, s step) error {
+	const op = "register upcaster"
+	if err := (&Event{Type: key.name}).check(op, 0, 0); err != nil {
+		return err
+	}
+	if key.from < 1 || key.from >= MaxSchema {
+		return invalid(op, "type %s: from schema version %d: want 1 to %d", key.name, key.from, MaxSchema-1)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	reg := t.current.Load()
+	if _, ok := reg.steps[key]; ok {
+		return invalid(op, "type %s: there is an upcaster from schema version %d already", key.name, key.from)
+	}
+	if et := reg.byName[key.name]; et != nil && key.from >= et.schema {
+		return invalid(op, "type %s: from schema version %d, and the registered one is %d", key.name, key.from, et.schema)
+	}
+	next := *reg
+	next.steps = maps.Clone(reg.steps)
+	if next.steps == nil {
+		next.steps = make(map[stepKey]step)
+	}
+	next.steps[key] = s
+	t.current.Store(&next)
+	return nil
+}
+
+// Check reports the registered types to which no chain of upcasters leads from schema
+// version 1: a program calls it when it starts, before a [*SchemaGapError] finds an old event.
+// A type whose first versions were never appended need not lead from there.
+func (t *Types) Check() error {
+	reg := t.current.Load()
+	for _, name := range t.Names() {
+		for from := 1; from < reg.byName[name].schema; from++ {
+			s, ok := reg.steps[stepKey{name, from}]
+			if !ok {
+				return invalidRead("check event types", "type %s: %w", name, fmt.Errorf("no upcaster leads from schema version %d to %d", from, from+1))
+			}
+			if s.many != nil {
+				break // where it leads is known with the event only
+			}
+		}
+	}
+	return nil
+}
