@@ -25,7 +25,7 @@ type step struct {
 // Upcast adds the step that brings events of type name from schema version from to the next:
 // f returns the new data, and keeps neither the data nor the metadata that it is given. It
 // must always return the same for the same event. Several steps make a chain; a
-// store is never changed by it: Kafka's readers and whoever loads events without Types
+// store is never changed by it: the readers of Kafka, and callers that load events without Types,
 // see what was appended. A second step from the same version is Invalid, and
 // so is one from the registered version on.
 func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([]byte, error)) error {

@@ -191,22 +191,41 @@ func (r *Repository[A]) decideOn(ctx context.Context, a A, f func(A) error) (eve
 
 // UpdateTo is [Repository.Update] as part of b: it loads, calls f once, and adds the events with
 // the condition that the stream is still at the version that was read, also if f raised nothing.
-// After a conflict of the commit, b is to be built anew.
-func (r *Repository[A]) UpdateTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) error {
-	a, err := r.Load(ctx, id)
+// It returns the version that the aggregate has after the commit. After a conflict of the
+// commit, b is to be built anew. A batch takes one decision on an aggregate: a second is Invalid.
+func (r *Repository[A]) UpdateTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) (mainstem.Version, error) {
+	return r.updateTo(ctx, b, id, r.Load, f)
+}
+
+// UpdateOrNewTo is UpdateTo that begins with an aggregate without events if there are none.
+func (r *Repository[A]) UpdateOrNewTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) (mainstem.Version, error) {
+	return r.updateTo(ctx, b, id, r.LoadOrNew, f)
+}
+
+func (r *Repository[A]) updateTo(ctx context.Context, b *mainstem.Batch, id string, load func(context.Context, string) (A, error), f func(A) error) (mainstem.Version, error) {
+	a, err := load(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := f(a); err != nil {
-		return err
+		return 0, err
 	}
-	root := a.root()
-	root.metadata = root.metadata.Or(event.MetadataFrom(ctx))
-	if len(root.uncommitted) == 0 {
-		r.store.ExpectTo(b, r.stream(id), event.AtVersion(root.version))
+	c := r.change(a)
+	if len(c.events) == 0 {
+		r.store.ExpectTo(b, r.stream(id), event.AtVersion(c.at.version))
+		return c.at.version, nil
 	}
-	r.SaveTo(b, a)
-	return nil
+	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
+	if _, err := r.addTo(b, c); err != nil {
+		return 0, err
+	}
+	return c.at.version + mainstem.Version(len(c.events)), nil
+}
+
+// Result says what the events became that b appended to the aggregate, given the receipt of its
+// commit; see [event.Store.Result].
+func (r *Repository[A]) Result(b *mainstem.Batch, receipt mainstem.Receipt, id string) (event.Appended, bool) {
+	return r.store.Result(b, receipt, r.stream(id))
 }
 
 // decisionError is an error of the caller's function: it ends the call, whatever its kind.

@@ -223,7 +223,7 @@ func TestIntoABatch(t *testing.T) {
 	// UpdateTo depends on what it read, whether it raises or not.
 	for _, cents := range []int{0, 5} {
 		b := mainstem.NewBatch()
-		err := r.UpdateTo(t.Context(), b, "1", func(a *Account) error {
+		_, err := r.UpdateTo(t.Context(), b, "1", func(a *Account) error {
 			if cents == 0 {
 				return nil
 			}
@@ -239,6 +239,13 @@ func TestIntoABatch(t *testing.T) {
 		if _, err := f.log.Commit(t.Context(), b); !errors.Is(err, mainstem.ErrConflict) {
 			t.Errorf("deposit of %d on a state that is over: %v", cents, err)
 		}
+	}
+	twice := mainstem.NewBatch()
+	if v, err := r.UpdateOrNewTo(t.Context(), twice, "5", deposit(1)); err != nil || v != 1 {
+		t.Fatal(v, err)
+	}
+	if _, err := r.UpdateOrNewTo(t.Context(), twice, "5", deposit(1)); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a second decision in one batch: %v", err)
 	}
 	bad := mainstem.NewBatch()
 	wrong := r.New("4")

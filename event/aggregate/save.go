@@ -2,19 +2,16 @@ package aggregate
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/outcome"
 )
 
-// Pauses before a decision is made anew, and before a commit whose outcome is unknown is repeated.
-var (
-	afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
-	afterUnknown  = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second, Jitter: 0.5}
-)
+// afterConflict is the pause before a decision is made anew.
+var afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
 
 // change is what a decision adds to a stream.
 type change struct {
@@ -31,6 +28,9 @@ func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version
 	stream, err := s.check(c.id)
 	if err != nil {
 		return 0, err
+	}
+	if s.appends(b, stream) {
+		return 0, invalid("stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
 	}
 	events := make([]event.Event, len(c.events))
 	for i, v := range c.events {
@@ -53,6 +53,17 @@ func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version
 	return last, nil
 }
 
+// appends reports whether b appends to stream.
+func (s *streams) appends(b *mainstem.Batch, stream string) bool {
+	writes := b.Writes()
+	for i := range writes {
+		if w := &writes[i]; w.Op == mainstem.OpPut && w.Space == s.store.Space() && string(w.Key) == stream {
+			return true
+		}
+	}
+	return false
+}
+
 // commit writes c in a batch of its own. If the outcome of a commit is unknown, it commits the same
 // batch again, by its ID, until it is known or ctx ends.
 func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, error) {
@@ -63,23 +74,13 @@ func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, er
 	if err != nil {
 		return event.Appended{}, at{}, err
 	}
-	r, err := commitKnown(ctx, s.store.Log(), b)
+	r, err := outcome.Commit(ctx, s.store.Log(), b)
 	if err != nil {
 		return event.Appended{}, at{}, s.store.Explain(ctx, err)
 	}
 	done, _ := s.store.Result(b, r, s.stream(c.id))
 	done.Duplicate = false // of a repeated commit: these events were not there before this call
 	return done, at{version: done.Last, snapshot: snapshot, events: true}, nil
-}
-
-// commitKnown commits b, which has an ID, until the outcome is known or ctx ends.
-func commitKnown(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.Receipt, error) {
-	for try := 1; ; try++ {
-		r, err := log.Commit(ctx, b)
-		if err == nil || !errors.Is(err, mainstem.ErrUnknownOutcome) || !afterUnknown.Wait(ctx, try) {
-			return r, err
-		}
-	}
 }
 
 // decide calls once until it succeeds, fails with something else than a conflict, or the

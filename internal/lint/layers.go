@@ -99,6 +99,19 @@ var Layers = []Layer{
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
 	},
 	{
+		Name:    "the toolkit of events",
+		Dirs:    []string{"event/aggregate", "event/command", "event/eventtest"},
+		May:     []string{".", "codec", "event", "kv", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid"},
+		Because: "it stands on the event store, and on tables for what it remembers; a program of it links no library",
+	},
+	{
+		Name:    "metrics and traces of commands",
+		Dirs:    []string{"event/command/commandprom", "event/command/commandotel"},
+		May:     []string{".", "event/command"},
+		Libs:    []string{"github.com/prometheus/client_golang/prometheus", "go.opentelemetry.io/otel"},
+		Because: "each is a leaf: only a program that names it links its library",
+	},
+	{
 		Name: "the topic view",
 		Dirs: []string{"topic"},
 		May:  []string{".", "codec", "internal/budget", "internal/follow", "internal/format", "internal/invariants", "internal/uuid", "internal/wake"},
@@ -329,6 +342,12 @@ var Layers = []Layer{
 		Name:    "pauses",
 		Dirs:    []string{"internal/backoff"},
 		Because: "whatever tries again pauses between its tries, so this one can import none of it",
+	},
+	{
+		Name:    "commits until the outcome is known",
+		Dirs:    []string{"internal/outcome"},
+		May:     []string{".", "internal/backoff"},
+		Because: "whatever commits for a user uses it, so this one knows the contract only",
 	},
 	{
 		Name:    "waiters",

@@ -1,0 +1,139 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/uuid"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// AuditRow says who did what, when, and whether it succeeded.
+type AuditRow struct {
+	ID            string            `json:"id"` // a UUID that sorts by Time, to the millisecond
+	CommandType   string            `json:"command_type"`
+	CommandID     string            `json:"command_id,omitempty"`
+	AggregateID   string            `json:"aggregate_id,omitempty"`
+	Actor         string            `json:"actor,omitempty"`
+	TenantID      string            `json:"tenant_id,omitempty"`
+	CorrelationID string            `json:"correlation_id,omitempty"`
+	CausationID   string            `json:"causation_id,omitempty"`
+	Error         string            `json:"error,omitempty"`
+	Version       mainstem.Version  `json:"version,omitempty"` // of the aggregate afterwards
+	DurationMs    float64           `json:"duration_ms"`       // until the commit began, or until it failed
+	Time          time.Time         `json:"time"`              // when the command came
+	Success       bool              `json:"success"`
+	Metadata      map[string]string `json:"metadata,omitempty"`
+}
+
+// AuditLog is a trail of commands in a log: the table audit/<name>. It is safe for concurrent use.
+type AuditLog struct {
+	log  mainstem.Log
+	rows *kv.Bucket[AuditRow]
+}
+
+// OpenAudit returns the trail called name in log. It reads and creates nothing.
+func OpenAudit(log mainstem.Log, name string) (*AuditLog, error) {
+	rows, err := kv.Open[AuditRow](log, "audit/"+name, nil)
+	if err != nil {
+		return nil, invalid("audit trail %.40q: %w", name, err)
+	}
+	return &AuditLog{log: log, rows: rows}, nil
+}
+
+// AuditOptions tune [Audit].
+type AuditOptions struct {
+	Log *AuditLog // where the rows go: in the log of the bus. Required
+	// Actor says who does a command. Default: the UserID of the context; see [WithActor].
+	Actor        func(ctx context.Context, cmd Command) string
+	Skip         []string // types of commands that leave no row
+	WithMetadata bool     // rows carry the custom metadata of the context
+	// FailClosed reports it to the caller when the row of a failed command could not be written. Default:
+	// it is logged.
+	FailClosed bool
+	Logger     *slog.Logger // default slog.Default
+}
+
+// Audit leaves a row of each command. That of a success is in the commit of what the command
+// led to: there is no success without its row, and no row of what was not written. That of a
+// failure is a commit of its own, which is made also if the context has ended. A Duplicate leaves no
+// further row. Place it outside of [Retry], or each try that fails leaves one.
+func Audit(o AuditOptions) Middleware {
+	o.Skip = slices.Clone(o.Skip)
+	if o.Actor == nil {
+		o.Actor = func(ctx context.Context, _ Command) string { return event.MetadataFrom(ctx).UserID }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return func(next Handler) Handler {
+		return func(ctx context.Context, cmd Command) (Result, error) {
+			at := attemptOf(ctx)
+			switch {
+			case at == nil || slices.Contains(o.Skip, cmd.CommandType()):
+				return next(ctx, cmd)
+			case o.Log == nil || o.Log.log != at.bus.log:
+				return Result{}, invalid("audit: AuditOptions.Log is nil, or in another log than bus %s: rows would not be in the commits of the bus", at.bus.name)
+			}
+			began := time.Now()
+			BeforeCommit(ctx, func(ctx context.Context, b *mainstem.Batch, r *Result) error {
+				row := o.row(ctx, cmd, began)
+				row.Success, row.Version = true, r.Version
+				if r.AggregateID != "" {
+					row.AggregateID = r.AggregateID
+				}
+				o.Log.rows.CreateTo(b, row.ID, row)
+				return nil
+			})
+			r, err := next(ctx, cmd)
+			if err != nil {
+				err = o.failed(ctx, cmd, began, err)
+			}
+			return r, err
+		}
+	}
+}
+
+// auditGrace bounds how long the row of a failed command may take.
+const auditGrace = 5 * time.Second
+
+// failed writes the row of a failure, and returns the error of the command.
+func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time, err error) error {
+	row := o.row(ctx, cmd, began)
+	row.Error = err.Error()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditGrace)
+	defer cancel()
+	_, failed := o.Log.rows.Create(ctx, row.ID, row)
+	if failed == nil {
+		return err
+	}
+	if o.FailClosed {
+		return errors.Join(err, fmt.Errorf("the failure is not in the audit trail: %w", failed))
+	}
+	o.Logger.Error("a failed command is not in the audit trail", "command", cmd.CommandType(), "id", row.CommandID, "err", failed)
+	return err
+}
+
+// row returns what is known of cmd before its result.
+func (o *AuditOptions) row(ctx context.Context, cmd Command, began time.Time) AuditRow {
+	m := event.MetadataFrom(ctx)
+	row := AuditRow{
+		ID: uuid.Sorted(began.UnixMilli()).String(), CommandType: cmd.CommandType(), CommandID: baseOf(cmd).CommandID,
+		Actor: o.Actor(ctx, cmd), TenantID: m.TenantID, CorrelationID: m.CorrelationID, CausationID: baseOf(cmd).CausationID,
+		DurationMs: float64(time.Since(began)) / float64(time.Millisecond), Time: began.UTC().Round(0),
+	}
+	if c, ok := cmd.(AggregateCommand); ok {
+		row.AggregateID = c.AggregateID()
+	}
+	if o.WithMetadata {
+		row.Metadata = maps.Clone(m.Custom)
+	}
+	return row
+}

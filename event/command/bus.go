@@ -1,0 +1,252 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/internal/outcome"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Handler carries out a command of any type.
+type Handler func(ctx context.Context, cmd Command) (Result, error)
+
+// Middleware wraps a handler with something that all commands need.
+type Middleware func(next Handler) Handler
+
+// Options tune a [Bus]. Nil and zero fields mean the defaults.
+type Options struct {
+	// Durability of the commits. Default: the log's.
+	Durability mainstem.Durability
+}
+
+// Bus takes commands to their handlers, through its middleware, and commits what they lead to.
+// It is safe for concurrent use.
+type Bus struct {
+	log   mainstem.Log
+	name  string
+	opts  Options
+	chain Handler
+	done  *kv.Bucket[done] // by idempotency key
+
+	mu       sync.RWMutex // guards the fields below
+	handlers map[string]Handler
+	closed   bool
+
+	running sync.WaitGroup // dispatches; added to under mu
+}
+
+// Open returns the bus called name in log. The first middleware sees a command first. Nothing is
+// read or written. Close waits for the commands under way.
+func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (*Bus, error) {
+	switch {
+	case log == nil:
+		return nil, invalid("bus %.40q: the log is nil", name)
+	case name == "":
+		return nil, invalid("the bus has no name")
+	case slices.ContainsFunc(middleware, func(m Middleware) bool { return m == nil }):
+		return nil, invalid("bus %.40q: a middleware is nil", name)
+	}
+	table, err := kv.Open[done](log, "command/"+name, &kv.Options{NoFeed: true})
+	if err != nil {
+		return nil, invalid("bus %.40q: %w", name, err)
+	}
+	b := &Bus{log: log, name: name, done: table, handlers: make(map[string]Handler)}
+	if o != nil {
+		b.opts = *o
+	}
+	b.chain = b.run
+	for _, m := range slices.Backward(middleware) {
+		b.chain = m(b.chain)
+	}
+	return b, nil
+}
+
+// Name returns the name that the bus was opened with.
+func (b *Bus) Name() string { return b.name }
+
+// Types returns the types of commands that have a handler, in order.
+func (b *Bus) Types() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Sorted(maps.Keys(b.handlers))
+}
+
+// Handle registers the handler of commands of Go type C. What it writes into [Batch] is committed
+// when it has returned without an error. A type of command has one handler: a second is Exists.
+func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, error)) error {
+	if handle == nil {
+		return invalid("the handler of %s is nil", reflect.TypeFor[C]())
+	}
+	name, err := typeOf[C]()
+	if err != nil {
+		return err
+	}
+	return b.register(name, func(ctx context.Context, cmd Command) (Result, error) {
+		c, ok := cmd.(C)
+		if p, isPointer := cmd.(any).(*C); !ok && isPointer && p != nil {
+			c, ok = *p, true
+		}
+		if !ok {
+			return Result{}, invalid("command %s is a %T, and its handler takes a %s", name, cmd, reflect.TypeFor[C]())
+		}
+		return handle(ctx, c)
+	})
+}
+
+// typeOf returns the command type of the Go type C.
+func typeOf[C Command]() (string, error) {
+	t := reflect.TypeFor[C]()
+	var zero Command
+	switch t.Kind() {
+	case reflect.Interface:
+		return "", invalid("%s is an interface: register a handler for each type that implements it", t)
+	case reflect.Pointer:
+		zero = reflect.New(t.Elem()).Interface().(Command)
+	default:
+		zero = reflect.Zero(t).Interface().(Command)
+	}
+	if name := zero.CommandType(); name != "" {
+		return name, nil
+	}
+	return "", invalid("the command type of %s is empty", t)
+}
+
+func (b *Bus) register(name string, h Handler) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.handlers[name] != nil {
+		return &mainstem.Error{Kind: mainstem.KindExists, Op: "register handler", Outcome: mainstem.NotWritten, Err: fmt.Errorf("command %s has a handler already", name)}
+	}
+	b.handlers[name] = h
+	return nil
+}
+
+// HandleAggregate registers the handler of commands to aggregates: it loads the aggregate with
+// the command's AggregateID, one without events if there are none, calls decide, and commits what
+// was raised. The Result has the aggregate's ID and version. An empty AggregateID becomes a new ID.
+func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *aggregate.Repository[A], decide func(ctx context.Context, a A, cmd C) error) error {
+	if repo == nil || decide == nil {
+		return invalid("the repository or the function for %s is nil", reflect.TypeFor[C]())
+	}
+	return Handle(b, func(ctx context.Context, cmd C) (Result, error) {
+		id := cmd.AggregateID()
+		if id == "" {
+			id = event.NewID().String()
+		}
+		at := attemptOf(ctx)
+		version, err := repo.UpdateOrNewTo(ctx, at.batch, id, func(a A) error { return decide(ctx, a, cmd) })
+		if err != nil {
+			return Result{}, err
+		}
+		at.committed = append(at.committed, func(receipt mainstem.Receipt, r *Result) {
+			if done, ok := repo.Result(at.batch, receipt, id); ok {
+				r.Version = done.Last
+			}
+		})
+		return Result{AggregateID: id, Version: version}, nil
+	})
+}
+
+// Dispatch takes cmd through the middleware to its handler and returns what it led to when that is
+// committed, as durable as [Options.Durability] says. If the outcome of the commit is unknown, the same
+// commit is repeated until it is known or ctx ends. Without the middleware [Validation] the
+// command is not validated.
+//
+// Events that the handler appends through package aggregate carry the command's CorrelationID and
+// Metadata, and its CommandID as causation, its CausationID if it has none; see [event.WithMetadata].
+func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
+	if err := b.enter(cmd); err != nil {
+		return Result{}, err
+	}
+	defer b.running.Done()
+	return b.dispatch(ctx, cmd)
+}
+
+func (b *Bus) enter(cmd Command) error {
+	if cmd == nil {
+		return invalid("dispatch: the command is nil")
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.closed {
+		return ErrBusClosed
+	}
+	b.running.Add(1)
+	return nil
+}
+
+func (b *Bus) dispatch(ctx context.Context, cmd Command) (Result, error) {
+	base := baseOf(cmd)
+	if m := (event.Metadata{CorrelationID: base.CorrelationID, CausationID: base.CommandID, Custom: base.Metadata}); base.CommandID != "" {
+		ctx = event.WithMetadata(ctx, m)
+	} else if m.CausationID = base.CausationID; m.CorrelationID != "" || m.CausationID != "" || m.Custom != nil {
+		ctx = event.WithMetadata(ctx, m)
+	}
+	ctx, at := b.begin(ctx)
+	r, err := b.chain(ctx, cmd)
+	if err != nil {
+		if at.joined {
+			at.batch.Fail(err) // it may hold a part of what this command wrote
+		}
+		return Result{}, err
+	}
+	return r, nil
+}
+
+// run is the end of the chain: the handler, the hooks, the commit.
+func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
+	name := cmd.CommandType()
+	b.mu.RLock()
+	h := b.handlers[name]
+	b.mu.RUnlock()
+	if h == nil {
+		return Result{}, &HandlerNotFoundError{Type: name}
+	}
+	at := attemptOf(ctx)
+	r, err := h(ctx, cmd)
+	if err != nil {
+		return Result{}, err
+	}
+	for _, hook := range at.hooks {
+		if err := hook(ctx, at.batch, &r); err != nil {
+			return Result{}, err
+		}
+	}
+	if at.joined || len(at.batch.Writes())+len(at.batch.Conditions()) == 0 {
+		return r, at.batch.Err()
+	}
+	at.batch.ID, at.batch.Durability = "command/"+event.NewID().String(), b.opts.Durability
+	receipt, err := outcome.Commit(ctx, b.log, at.batch)
+	if err != nil {
+		return Result{}, err
+	}
+	r.Position = receipt.Last
+	for _, do := range at.committed {
+		do(receipt, &r)
+	}
+	return r, nil
+}
+
+// Close lets no further command in, and waits for those under way. Closing again does nothing.
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.running.Wait()
+	return nil
+}
+
+// isSealed reports whether err says that a stream takes no events.
+func isSealed(err error) bool {
+	var sealed *event.SealedError
+	return errors.As(err, &sealed)
+}

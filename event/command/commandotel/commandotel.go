@@ -1,0 +1,55 @@
+// Package commandotel traces the commands of a bus with OpenTelemetry.
+//
+//	bus, err := command.Open(log, "shop", nil, commandotel.Tracing(nil), command.Validation())
+//
+// # Concurrency
+//
+// The middleware is safe for concurrent use.
+//
+//snippet:var log mainstem.Log
+package commandotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mainstemdev/mainstem/event/command"
+)
+
+const scope = "github.com/mainstemdev/mainstem/event/command/commandotel"
+
+// Tracing returns a middleware that makes a span "command.TYPE" of each command, below the
+// span of the context. It has the attributes command.id, command.aggregate_id,
+// command.aggregate_version and command.duplicate where they say something, and the
+// error. Nil means the global provider of OpenTelemetry.
+func Tracing(p trace.TracerProvider) command.Middleware {
+	if p == nil {
+		p = otel.GetTracerProvider()
+	}
+	tracer := p.Tracer(scope)
+	return func(next command.Handler) command.Handler {
+		return func(ctx context.Context, cmd command.Command) (command.Result, error) {
+			ctx, span := tracer.Start(ctx, "command."+cmd.CommandType())
+			defer span.End()
+			if c, ok := cmd.(interface{ CommandBase() command.Base }); ok && c.CommandBase().CommandID != "" {
+				span.SetAttributes(attribute.String("command.id", c.CommandBase().CommandID))
+			}
+			r, err := next(ctx, cmd)
+			if r.AggregateID != "" {
+				span.SetAttributes(attribute.String("command.aggregate_id", r.AggregateID), attribute.Int64("command.aggregate_version", int64(r.Version)))
+			}
+			if r.Duplicate {
+				span.SetAttributes(attribute.Bool("command.duplicate", true))
+			}
+			if err != nil {
+				span.RecordError(err)
+				span.SetStatus(codes.Error, err.Error())
+			}
+			return r, err
+		}
+	}
+}

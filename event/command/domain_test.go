@@ -1,0 +1,199 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The domain of the tests: orders, and a table of stock.
+type (
+	Placed struct{ Item string }
+	Paid   struct{}
+)
+
+type Order struct {
+	aggregate.Root
+	Item string
+	Paid bool
+}
+
+func (o *Order) Apply(ev any) error {
+	switch ev := ev.(type) {
+	case Placed:
+		o.Item = ev.Item
+	case Paid:
+		o.Paid = true
+	}
+	return nil
+}
+
+// place orders something: one piece of the stock goes.
+type place struct {
+	command.Base
+	ID, Item, Key string
+	Fail          error
+	Panic         any
+}
+
+func (place) CommandType() string      { return "Place" }
+func (p place) AggregateID() string    { return p.ID }
+func (p place) IdempotencyKey() string { return p.Key }
+
+func (p place) Validate() error {
+	var wrong []error
+	if p.Item == "" {
+		wrong = append(wrong, command.Invalid("item", "there is none"))
+	}
+	if len(p.Item) > 10 {
+		wrong = append(wrong, command.Invalid("item", "%d letters: the limit is 10", len(p.Item)))
+	}
+	return errors.Join(wrong...)
+}
+
+// pay is a command without a key, and without an aggregate.
+type pay struct {
+	command.Base
+	Order string
+	Wrong error
+}
+
+func (*pay) CommandType() string { return "Pay" }
+func (p *pay) Validate() error   { return p.Wrong }
+
+// logUnderTest lets commits fail.
+type logUnderTest struct {
+	mainstem.Log
+	commit  func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) // nil: that of the log
+	commits atomic.Int64
+}
+
+func (l *logUnderTest) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	l.commits.Add(1)
+	if l.commit != nil {
+		return l.commit(ctx, b)
+	}
+	return l.Log.Commit(ctx, b)
+}
+
+type shop struct {
+	t      testing.TB
+	log    *logUnderTest
+	store  *event.Store
+	orders *aggregate.Repository[*Order]
+	stock  *kv.Bucket[int]
+	bus    *command.Bus
+}
+
+func memory(t testing.TB) mainstem.Log {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
+
+// newShop handles Place and Pay on a log in memory.
+func newShop(t testing.TB, middleware ...command.Middleware) *shop {
+	t.Helper()
+	return shopOn(t, &logUnderTest{Log: memory(t)}, middleware...)
+}
+
+func shopOn(t testing.TB, log *logUnderTest, middleware ...command.Middleware) *shop {
+	t.Helper()
+	s := &shop{t: t, log: log}
+	types := event.NewTypes(nil)
+	err := errors.Join(event.Register[Placed](types, "Placed"), event.Register[Paid](types, "Paid"))
+	var errs [4]error
+	s.store, errs[0] = event.Open(log, "shop", nil)
+	s.stock, errs[1] = kv.Open[int](log, "stock", nil)
+	s.orders, errs[2] = aggregate.Open(s.store, types, "order", func(string) *Order { return new(Order) }, nil)
+	s.bus, errs[3] = command.Open(log, "shop", nil, middleware...)
+	if err := errors.Join(err, errors.Join(errs[:]...)); err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(
+		command.HandleAggregate(s.bus, s.orders, s.place),
+		command.Handle(s.bus, s.pay),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shop) place(ctx context.Context, o *Order, cmd place) error {
+	b := command.Batch(ctx)
+	if o.Item != "" {
+		return errors.New("placed already")
+	}
+	if err := s.take(ctx, b, cmd.Item); err != nil {
+		return err
+	}
+	if cmd.Panic != nil {
+		panic(cmd.Panic)
+	}
+	return errors.Join(aggregate.Raise(o, Placed{cmd.Item}), cmd.Fail)
+}
+
+// take counts the orders of an item, on condition that nobody else does.
+func (s *shop) take(ctx context.Context, b *mainstem.Batch, item string) error {
+	return s.stock.ModifyTo(ctx, b, item, func(n int, _ bool) (int, error) { return n + 1, nil })
+}
+
+func (s *shop) pay(ctx context.Context, cmd *pay) (command.Result, error) {
+	v, err := s.orders.UpdateTo(ctx, command.Batch(ctx), cmd.Order, func(o *Order) error {
+		if o.Paid {
+			return errors.New("paid already")
+		}
+		return aggregate.Raise(o, Paid{})
+	})
+	return command.Result{AggregateID: cmd.Order, Version: v, Data: map[string]int{"cents": 995}}, err
+}
+
+func (s *shop) dispatch(cmd command.Command) command.Result {
+	s.t.Helper()
+	r, err := s.bus.Dispatch(s.t.Context(), cmd)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// sold returns how many orders of an item the table of stock counts.
+func (s *shop) sold(item string) int {
+	s.t.Helper()
+	e, err := s.stock.Get(s.t.Context(), item)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		s.t.Fatal(err)
+	}
+	return e.Value
+}
+
+// events returns the events of an order.
+func (s *shop) events(id string) []event.Recorded {
+	s.t.Helper()
+	evs, err := s.store.Load(s.t.Context(), "order-"+id, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return evs
+}

@@ -1,0 +1,193 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+func TestIdempotency(t *testing.T) {
+	s := newShop(t, command.Idempotency(command.IdempotencyOptions{Skip: []string{"Named"}}))
+	first := s.dispatch(place{ID: "1", Item: "book", Key: "k"})
+	again := s.dispatch(place{ID: "1", Item: "book", Key: "k", Base: command.Base{CommandID: "other"}})
+	want := first
+	want.Duplicate, want.Position = true, again.Position
+	if again != want || again.Position < s.events("1")[0].Position || s.sold("book") != 1 {
+		t.Errorf("again: %+v, want %+v; sold %d", again, want, s.sold("book"))
+	}
+	if r := s.dispatch(place{ID: "2", Item: "book", Base: command.Base{CommandID: "k"}}); !r.Duplicate {
+		t.Errorf("the command ID is the key of those without: %+v", r)
+	}
+	s.dispatch(place{ID: "2", Item: "book"})
+	s.dispatch(place{ID: "3", Item: "book"})
+	if s.sold("book") != 3 {
+		t.Errorf("commands without a key: %d sold, want 3", s.sold("book"))
+	}
+	// Another type of command may have the same key; Data comes back as what it was.
+	paid := s.dispatch(&pay{Order: "1", Base: command.Base{CommandID: "k"}})
+	again = s.dispatch(&pay{Order: "1", Base: command.Base{CommandID: "k"}})
+	for _, r := range []command.Result{paid, again} {
+		data, err := command.DataOf[map[string]int](r)
+		if err != nil || data["cents"] != 995 || r.Version != 2 {
+			t.Errorf("%+v has data %v, %v", r, data, err)
+		}
+	}
+	if _, ok := again.Data.(json.RawMessage); !ok || !again.Duplicate {
+		t.Errorf("again: %+v", again)
+	}
+	if _, err := command.DataOf[int](paid); err == nil {
+		t.Error("data of another type")
+	}
+	handled := 0
+	err := command.Handle(s.bus, func(context.Context, named) (command.Result, error) { handled++; return command.Result{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := kv.Open[any](s.log, "command/shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := table.Get(t.Context(), "Place/k")
+	if left := time.Until(e.Expires); err != nil || left < 23*time.Hour || left > 25*time.Hour {
+		t.Errorf("the record ends in %v, %v: want 24 h", left, err)
+	}
+}
+
+// A command that was refused may come again, unless its error is kept.
+func TestKeepErrors(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		s := newShop(t, command.Idempotency(command.IdempotencyOptions{KeepErrors: keep}))
+		no := errors.New("not today")
+		if _, err := s.bus.Dispatch(t.Context(), place{ID: "1", Item: "book", Key: "k", Fail: no}); !errors.Is(err, no) {
+			t.Fatal(err)
+		}
+		r, err := s.bus.Dispatch(t.Context(), place{ID: "1", Item: "book", Key: "k"})
+		var earlier *command.EarlierError
+		switch {
+		case keep && (!errors.As(err, &earlier) || earlier.Message != "not today" || earlier.Key != "k" || s.sold("book") != 0):
+			t.Errorf("kept: %+v, %v", r, err)
+		case !keep && (err != nil || r.Duplicate || s.sold("book") != 1):
+			t.Errorf("not kept: %+v, %v", r, err)
+		}
+		// What may succeed later is never kept.
+		s.log.commit = func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) {
+			return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten}
+		}
+		if _, err := s.bus.Dispatch(t.Context(), place{ID: "2", Item: "pen", Key: "k2"}); !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		s.log.commit = nil
+		if r := s.dispatch(place{ID: "2", Item: "pen", Key: "k2"}); r.Duplicate || s.sold("pen") != 1 {
+			t.Errorf("after an outage: %+v", r)
+		}
+	}
+}
+
+// Of many at the same time one is carried out, and all return what it led to, wherever Retry stands.
+func TestRacesOfOneKey(t *testing.T) {
+	once, retry := command.Idempotency(command.IdempotencyOptions{}), command.Retry(command.RetryOptions{First: time.Millisecond})
+	for what, middleware := range map[string][]command.Middleware{"no retry": {once}, "retry outside": {retry, once}, "retry inside": {once, retry}} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t, middleware...)
+			for round := range 20 {
+				var wg sync.WaitGroup
+				var handled atomic.Int64
+				item := fmt.Sprint("item", round)
+				for range 8 {
+					wg.Go(func() {
+						r, err := s.bus.Dispatch(t.Context(), place{ID: fmt.Sprint("r", round), Item: item, Key: item})
+						if err != nil || r.Version != 1 || r.AggregateID != fmt.Sprint("r", round) {
+							t.Errorf("%+v, %v", r, err)
+						}
+						if !r.Duplicate {
+							handled.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				if handled.Load() != 1 || s.sold(item) != 1 || len(s.events(fmt.Sprint("r", round))) != 1 {
+					t.Errorf("%d were carried out, sold %d, %d events", handled.Load(), s.sold(item), len(s.events(fmt.Sprint("r", round))))
+				}
+			}
+		})
+	}
+}
+
+// After a power cut at any moment each command has happened wholly or not at all: its event, the
+// stock, the record of its key and the row of the audit trail.
+func TestPowerCuts(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	whole := 0
+	for round := range 12 {
+		log, err := pebblelog.Open("data", &pebblelog.Options{FS: fs, MinFree: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trail, err := command.OpenAudit(log, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		under := &logUnderTest{Log: log}
+		auditHere, err := command.OpenAudit(under, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := shopOn(t, under, command.Audit(command.AuditOptions{Log: auditHere}), command.Idempotency(command.IdempotencyOptions{}))
+		keys, err := kv.Open[any](log, "command/shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 * round {
+			id := fmt.Sprint(i)
+			_, err := keys.Get(t.Context(), "Place/"+id)
+			if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+				t.Fatal(err)
+			}
+			rows, err2 := trail.Count(t.Context(), command.AuditQuery{AggregateID: id})
+			if err2 != nil {
+				t.Fatal(err2)
+			}
+			events, sold, key := len(s.events(id)), s.sold("item"+id), 1
+			if err != nil {
+				key = 0
+			}
+			if events != sold || sold != key || key != rows {
+				t.Errorf("round %d, order %s: %d events, %d sold, %d keys, %d rows", round, id, events, sold, key, rows)
+			}
+			whole += events
+		}
+		// Some commits are synced, those of the last commands are cut.
+		cut := 8*round + rand.New(rand.NewPCG(1, uint64(round))).IntN(8)
+		var image *vfs.MemFS
+		under.commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			b.Durability = mainstem.OS
+			return log.Commit(ctx, b)
+		}
+		for i := range 8 * (round + 1) {
+			if i == cut {
+				image = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(2, uint64(round)))})
+			}
+			s.dispatch(place{ID: fmt.Sprint(i), Item: fmt.Sprint("item", i), Key: fmt.Sprint(i)}) // those of earlier rounds again
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		fs = image
+	}
+	if whole == 0 {
+		t.Error("no command survived a cut: the test has proved nothing")
+	}
+}

@@ -1,0 +1,120 @@
+package eventtest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/aggregate"
+)
+
+// Decision is what [When] has led to: events or an error.
+type Decision struct {
+	t      testing.TB
+	events []any
+	err    error
+}
+
+// AggregateCase is an aggregate to which events have happened.
+type AggregateCase[A aggregate.Aggregate] struct {
+	t testing.TB
+	a A
+}
+
+// Given lets events happen to a new aggregate, as if they had been loaded.
+func Given[A aggregate.Aggregate](t testing.TB, a A, events ...any) *AggregateCase[A] {
+	t.Helper()
+	for i, ev := range events {
+		if err := aggregate.Raise(a, ev); err != nil {
+			t.Fatalf("given event %d, %s: %v", i+1, shown([]any{ev}), err)
+		}
+	}
+	saved(a, mainstem.Version(len(events)))
+	return &AggregateCase[A]{t, a}
+}
+
+// saved makes a an aggregate at version v.
+func saved(a aggregate.Aggregate, v mainstem.Version) {
+	a.(interface{ Clear(mainstem.Version) }).Clear(v)
+}
+
+// When calls a function that decides, and raises events.
+func (c *AggregateCase[A]) When(decide func(A) error) *Decision {
+	c.t.Helper()
+	err := decide(c.a)
+	return &Decision{c.t, any(c.a).(interface{ Uncommitted() []any }).Uncommitted(), err}
+}
+
+// DeciderCase is the state of a [aggregate.Decider] after events.
+type DeciderCase[S, C, E any] struct {
+	t     testing.TB
+	d     aggregate.Decider[S, C, E]
+	state S
+}
+
+// GivenDecider lets events, each an E, happen to the initial state of d.
+func GivenDecider[S, C, E any](t testing.TB, d aggregate.Decider[S, C, E], events ...any) *DeciderCase[S, C, E] {
+	t.Helper()
+	c := &DeciderCase[S, C, E]{t, d, d.Initial()}
+	for i, v := range events {
+		ev, ok := v.(E)
+		if !ok {
+			t.Fatalf("given event %d is a %T, which is not an event of the decider", i+1, v)
+		}
+		c.state = d.Evolve(c.state, ev)
+	}
+	return c
+}
+
+// When decides on a command. In a terminal state the error is [aggregate.ErrTerminal].
+func (c *DeciderCase[S, C, E]) When(cmd C) *Decision {
+	c.t.Helper()
+	if c.d.Terminal != nil && c.d.Terminal(c.state) {
+		return &Decision{t: c.t, err: aggregate.ErrTerminal}
+	}
+	events, err := c.d.Decide(c.state, cmd)
+	d := &Decision{t: c.t, err: err}
+	for _, ev := range events {
+		d.events = append(d.events, ev)
+	}
+	return d
+}
+
+// Then checks that there was no error, and that these events happened, in this order.
+func (d *Decision) Then(want ...any) *Decision {
+	d.t.Helper()
+	if d.err != nil {
+		d.t.Errorf("it failed: %v; want %s", d.err, shown(want))
+		return d
+	}
+	Events(d.t, d.events...).Equal(want...)
+	return d
+}
+
+// ThenNothing checks that there was no error, and that nothing happened.
+func (d *Decision) ThenNothing() *Decision {
+	d.t.Helper()
+	return d.Then()
+}
+
+// ThenError checks that it failed with an error that is want, by errors.Is.
+func (d *Decision) ThenError(want error) *Decision {
+	d.t.Helper()
+	if !errors.Is(d.err, want) {
+		d.t.Errorf("the error is %v, want %v", d.err, want)
+	}
+	return d
+}
+
+// ThenErrorContains checks that it failed with an error whose text contains want.
+func (d *Decision) ThenErrorContains(want string) *Decision {
+	d.t.Helper()
+	if d.err == nil || !strings.Contains(d.err.Error(), want) {
+		d.t.Errorf("the error is %v, want one with %q", d.err, want)
+	}
+	return d
+}
+
+// Events returns the events that happened, for more checks.
+func (d *Decision) Events() *List { return Events(d.t, d.events...) }
