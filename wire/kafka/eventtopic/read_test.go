@@ -26,7 +26,7 @@ func TestARecordIsTheEvent(t *testing.T) {
 		id := event.NewID()
 		a := write(t, s, "order-1", event.Event{
 			ID: id, Type: "Placed", Data: []byte("{}"), ContentType: "application/json",
-			Metadata: event.Metadata{CorrelationID: "c", CausationID: "b", UserID: "u", TenantID: "t", Custom: map[string]string{"z": "", "a": "1"}},
+			Metadata: event.Metadata{CorrelationID: "c", CausationID: "b", UserID: "u", TenantID: "t", Custom: map[string]string{"z": "", "a": "1", event.SchemaName: "3"}},
 		})
 		write(t, s, "order-2", event.Event{Type: "Emptied", Data: []byte{}}, event.Event{Type: "Nothing"})
 		got := all(t, find(t, open(t, log), "event.orders"), 0, 1<<20)
@@ -34,7 +34,7 @@ func TestARecordIsTheEvent(t *testing.T) {
 			t.Fatalf("%d records", len(got))
 		}
 		want := fmt.Sprintf("event-type=Placed event-id=%v event-version=1 event-position=%d event-content-type=application/json "+
-			"event-correlation-id=c event-causation-id=b event-user-id=u event-tenant-id=t metadata.a=1 metadata.z=", id, got[0].Offset)
+			"event-schema-version=3 event-correlation-id=c event-causation-id=b event-user-id=u event-tenant-id=t metadata.a=1 metadata.z=", id, got[0].Offset)
 		if h := headersOf(got[0]); h != want {
 			t.Errorf("headers\n%s\nwant\n%s", h, want)
 		}

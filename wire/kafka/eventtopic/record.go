@@ -17,6 +17,9 @@ const (
 	HeaderVersion       = "event-version"  // place in its stream, in decimal
 	HeaderPosition      = "event-position" // place in the log, in decimal; the record's offset
 	HeaderContentType   = "event-content-type"
+	// HeaderSchemaVersion is the schema version of the data, in decimal, of events that name
+	// one: those of version 1 do not; see [event.SchemaName].
+	HeaderSchemaVersion = "event-schema-version"
 	HeaderCorrelationID = "event-correlation-id"
 	HeaderCausationID   = "event-causation-id"
 	HeaderUserID        = "event-user-id"
@@ -43,6 +46,7 @@ func (h *headers) of(ev *event.Recorded) []feedtopic.Header {
 	h.add(HeaderPosition, strconv.FormatUint(uint64(ev.Position), 10))
 	h.add(HeaderContentType, ev.ContentType)
 	m := &ev.Metadata
+	h.add(HeaderSchemaVersion, m.Custom[event.SchemaName])
 	h.add(HeaderCorrelationID, m.CorrelationID)
 	h.add(HeaderCausationID, m.CausationID)
 	h.add(HeaderUserID, m.UserID)
@@ -51,6 +55,9 @@ func (h *headers) of(ev *event.Recorded) []feedtopic.Header {
 		h.names = slices.AppendSeq(h.names[:0], maps.Keys(m.Custom))
 		slices.Sort(h.names)
 		for _, name := range h.names {
+			if name == event.SchemaName {
+				continue
+			}
 			h.list = append(h.list, feedtopic.Header{Name: HeaderMetadata + name, Value: m.Custom[name]})
 		}
 	}
