@@ -44,18 +44,15 @@ func (o *Options) Validate() error {
 		return nil
 	}
 	var wrong []error
-	if o.SnapshotEvery < 0 {
-		wrong = append(wrong, fmt.Errorf("SnapshotEvery is %d: want 0 (none) or more", o.SnapshotEvery))
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
 	}
-	if o.SnapshotVersion < 0 {
-		wrong = append(wrong, fmt.Errorf("SnapshotVersion is %d: want 0 or more", o.SnapshotVersion))
-	}
-	if o.Retries < -1 {
-		wrong = append(wrong, fmt.Errorf("Retries is %d: want -1 (never), 0 (default %d) or more", o.Retries, DefaultRetries))
-	}
-	if o.Cache < 0 {
-		wrong = append(wrong, fmt.Errorf("Cache is %d: want 0 (none) or more", o.Cache))
-	}
+	check(o.SnapshotEvery >= 0, "SnapshotEvery is %d: want 0 (none) or more", o.SnapshotEvery)
+	check(o.SnapshotVersion >= 0, "SnapshotVersion is %d: want 0 or more", o.SnapshotVersion)
+	check(o.Retries >= -1, "Retries is %d: want -1 (never), 0 (default %d) or more", o.Retries, DefaultRetries)
+	check(o.Cache >= 0, "Cache is %d: want 0 (none) or more", o.Cache)
 	if len(wrong) == 0 {
 		return nil
 	}

@@ -27,6 +27,9 @@ type Root struct {
 	metadata    event.Metadata
 }
 
+// Embedding is the only way to have root: an aggregate cannot be without a Root.
+var _ interface{ root() *Root } = (*Root)(nil)
+
 func (r *Root) root() *Root { return r }
 
 // ID returns the identity within the repository's category.

@@ -197,3 +197,5 @@ func (s *shop) events(id string) []event.Recorded {
 	}
 	return evs
 }
+
+func raise(o *Order, item string) error { return aggregate.Raise(o, Placed{item}) }

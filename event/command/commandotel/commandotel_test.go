@@ -60,7 +60,7 @@ func TestTracing(t *testing.T) {
 	}
 	attrs := map[string]string{}
 	for _, a := range outer.Attributes() {
-		attrs[string(a.Key)] = a.Value.Emit()
+		attrs[string(a.Key)] = a.Value.String()
 	}
 	if attrs["command.id"] != "outer" || attrs["command.aggregate_id"] != "42" || attrs["command.aggregate_version"] != "7" {
 		t.Errorf("the attributes are %v", attrs)
