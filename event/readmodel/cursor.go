@@ -1,0 +1,66 @@
+package readmodel
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// cursor is the place of an entry in the order of a query: URL-safe Base64 of JSON.
+type cursor struct {
+	Key   []byte        `json:"k"`
+	Order []cursorValue `json:"o,omitempty"`
+}
+
+// cursorValue is a [value] that was written down.
+type cursorValue struct {
+	There bool      `json:"y,omitempty"`
+	Int   int64     `json:"i,omitempty"`
+	Uint  uint64    `json:"u,omitempty"`
+	Float uint64    `json:"f,omitempty"` // the bits: JSON has no NaN
+	Text  []byte    `json:"s,omitempty"` // any bytes
+	Time  time.Time `json:"t,omitzero"`
+}
+
+func writeCursor(key string, order []value) string {
+	c := cursor{Key: []byte(key)}
+	for _, v := range order {
+		c.Order = append(c.Order, cursorValue{v.there, v.i, v.u, math.Float64bits(v.f), []byte(v.s), v.t})
+	}
+	b, err := json.Marshal(c)
+	if err != nil { // a time whose year JSON cannot hold
+		c.Order = nil
+		b, _ = json.Marshal(c)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// readCursor returns what writeCursor wrote for a query with that many orders; "" is the
+// place before all entries.
+func readCursor(s string, orders int) (*cursor, error) {
+	c := &cursor{}
+	if s == "" {
+		return c, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, c)
+	}
+	if err == nil && len(c.Order) != orders {
+		err = fmt.Errorf("it has %d values to order by, and the query has %d", len(c.Order), orders)
+	}
+	if err != nil {
+		return nil, invalid("query: the cursor %.40q is not one of this query: %w", s, err)
+	}
+	return c, nil
+}
+
+func (c *cursor) values() []value {
+	out := make([]value, len(c.Order))
+	for i, v := range c.Order {
+		out[i] = value{v.There, v.Int, v.Uint, math.Float64frombits(v.Float), string(v.Text), v.Time}
+	}
+	return out
+}

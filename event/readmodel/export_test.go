@@ -1,0 +1,4 @@
+package readmodel
+
+// LikeForTest is like.
+func LikeForTest(text, pattern string) bool { return like([]rune(text), []rune(pattern)) }

@@ -1,0 +1,153 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/codec"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Options describe a [Table].
+type Options[T any] struct {
+	// Key returns the key of an entry: 1 to [mainstem.MaxKey] bytes. Required.
+	Key func(T) string
+	// Codec encodes the entries. Default codec.JSON.
+	Codec codec.Codec
+	// Durability of the calls that commit by themselves. Default: the log's.
+	Durability mainstem.Durability
+}
+
+// Table is a read model: entries of type T, a struct or a pointer to one, by key. It is the table
+// of package kv with the same name, and may be read as such. It holds no resources, and is safe for concurrent use.
+type Table[T any] struct {
+	log    mainstem.Log
+	bucket *kv.Bucket[T]
+	key    func(T) string
+	typ    reflect.Type // of the struct
+	opts   Options[T]
+}
+
+// Open returns the table "database/table" of log; see [kv.Open]. It reads and creates nothing.
+func Open[T any](log mainstem.Log, name string, o *Options[T]) (*Table[T], error) {
+	if o == nil || o.Key == nil {
+		return nil, invalid("table %.40q: Options.Key is nil", name)
+	}
+	t := reflect.TypeFor[T]()
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, invalid("table %.40q: %s is not a struct", name, t)
+	}
+	c := o.Codec
+	if c == nil {
+		c = codec.JSON
+	}
+	b, err := kv.Open[T](log, name, &kv.Options{Codec: c, Durability: o.Durability})
+	if err != nil {
+		return nil, err
+	}
+	return &Table[T]{log: log, bucket: b, key: o.Key, typ: t, opts: *o}, nil
+}
+
+// Bucket returns the table as a bucket, for all that kv offers besides: watches, history, pages.
+func (t *Table[T]) Bucket() *kv.Bucket[T] { return t.bucket }
+
+// Get returns the entry with a key, or NotFound.
+func (t *Table[T]) Get(ctx context.Context, key string) (T, error) {
+	e, err := t.bucket.Get(ctx, key)
+	return e.Value, err
+}
+
+// GetMany returns the entries with these keys that are there, in the order of the keys, all of one moment.
+func (t *Table[T]) GetMany(ctx context.Context, keys ...string) ([]T, error) {
+	entries, err := t.bucket.GetMany(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	for i := range entries {
+		if entries[i].Live() {
+			out = append(out, entries[i].Value)
+		}
+	}
+	return out, nil
+}
+
+// Insert adds an entry, or is Exists if there is one with its key.
+func (t *Table[T]) Insert(ctx context.Context, v T) error {
+	_, err := t.bucket.Create(ctx, t.key(v), v)
+	return err
+}
+
+// InsertTo adds an entry as part of b, whose commit fails with a Conflict if there is one with its key.
+func (t *Table[T]) InsertTo(b *mainstem.Batch, v T) { t.bucket.CreateTo(b, t.key(v), v) }
+
+// Update replaces the entry with the key of v, or is NotFound if there is none.
+func (t *Table[T]) Update(ctx context.Context, v T) error {
+	key := t.key(v)
+	_, err := t.bucket.Put(ctx, key, v, kv.IfExists())
+	if errors.Is(err, mainstem.ErrConflict) {
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "update", Space: t.bucket.Space(), Key: []byte(key), Outcome: mainstem.NotWritten}
+	}
+	return err
+}
+
+// UpdateTo replaces the entry with the key of v as part of b, whose commit fails with a Conflict if there is none.
+func (t *Table[T]) UpdateTo(b *mainstem.Batch, v T) { t.bucket.PutTo(b, t.key(v), v, kv.IfExists()) }
+
+// Upsert adds an entry or replaces the one with its key.
+func (t *Table[T]) Upsert(ctx context.Context, v T) error {
+	_, err := t.bucket.Put(ctx, t.key(v), v)
+	return err
+}
+
+// UpsertTo adds an entry, or replaces the one with its key, as part of b.
+func (t *Table[T]) UpsertTo(b *mainstem.Batch, v T) { t.bucket.PutTo(b, t.key(v), v) }
+
+// Delete removes the entry with a key. One that is not there is no error.
+func (t *Table[T]) Delete(ctx context.Context, key string) error { return t.bucket.Delete(ctx, key) }
+
+// DeleteTo removes the entry with a key as part of b. One that is not there is no error.
+func (t *Table[T]) DeleteTo(b *mainstem.Batch, key string) { t.bucket.DeleteTo(b, key) }
+
+// deleteBatch is how many entries one commit of DeleteMany removes.
+const deleteBatch = 500
+
+// DeleteMany removes the entries that q selects, in commits of 500, and returns how many it
+// removed, also with an error. An entry that changed since it was selected is looked at again.
+func (t *Table[T]) DeleteMany(ctx context.Context, q *Query) (int, error) {
+	removed := 0
+	found, err := t.find(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	for len(found) > 0 {
+		n := min(len(found), deleteBatch)
+		b := mainstem.NewBatch()
+		b.Durability = t.opts.Durability
+		for _, e := range found[:n] {
+			t.bucket.DeleteTo(b, e.key, kv.IfRevision(e.revision))
+		}
+		switch _, err := t.log.Commit(ctx, b); {
+		case errors.Is(err, mainstem.ErrConflict):
+			if found, err = t.find(ctx, q); err != nil {
+				return removed, err
+			}
+		case err != nil:
+			return removed, err
+		default:
+			removed, found = removed+n, found[n:]
+		}
+	}
+	return removed, nil
+}
+
+// Clear removes every entry, in commits of 500.
+func (t *Table[T]) Clear(ctx context.Context) error {
+	_, err := t.DeleteMany(ctx, All())
+	return err
+}
