@@ -14,7 +14,7 @@ func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	}
 	s.seq = u.seq + uint64(u.parts) - 1
 	if f.head > s.head {
-		s.observe(f)
+		s.observe(f, u)
 	}
 	s.head, s.time, s.nextID = max(s.head, f.head), max(s.time, f.time), max(s.nextID, f.nextID)
 	old := s.newest

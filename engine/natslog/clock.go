@@ -3,6 +3,7 @@ package natslog
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -12,29 +13,68 @@ import (
 // clockState is what the stream says about the clocks of those who wrote to it; see
 // [wallclock.Moment]. A mark follows from the frames: one whose clock is behind that of a
 // frame before it by more than maxSkew was written after the clock was set back. It is void,
-// and forgotten, when a frame comes whose clock has passed the latest reading again.
+// and forgotten, when the clock has passed its reading again. A frame with a later clock says
+// so. A process that sees it by its own clock, and writes only after that was set back once
+// more, says it in its frame (frame.passed): else the second time would look like the first.
 type clockState struct {
-	latest   int64 // the latest reading that counts
+	latest   int64 // the latest reading that counts, unix ns
 	marks    []wallclock.Mark
 	setBacks uint64
+	// passed is the latest reading, unix ns, of marks that this process has found void by its
+	// own clock, until a frame says the same. 0: none.
+	passed int64
+	// proof is the newest frame that made marks void; nil: none. It stays in the stream: who
+	// replays it without that frame would take the second set-back for the first.
+	proof *unit
 }
 
 // maxSkew is by how much the clocks of processes may differ. Less is not taken for a
 // clock that was set back.
 const maxSkew = time.Minute
 
-// observe takes the clock of a frame with records into account, before its facts.
-func (s *state) observe(f *frame) {
-	s.setBack(f.clock)
+// observe takes the clock of the frame f with records into account, before its facts. f came
+// with the unit u.
+func (s *state) observe(f *frame, u *unit) {
 	c := &s.clock
+	noticed := c.passed != 0 && c.passed >= f.passed && c.latest < f.passed // also that it came back
+	proof := f.passed != 0 && s.pass(f.passed)
+	if s.setBack(f.clock) && noticed {
+		c.setBacks--
+	}
+	proof = s.pass(f.clock) || proof
 	c.latest = max(c.latest, f.clock)
-	for i := range c.marks {
-		if c.marks[i].High <= f.clock {
-			m := wallclock.Moment{Now: f.clock, Marks: c.marks}
-			s.mark(m.Valid())
-			return
+	if c.passed <= max(f.clock, f.passed) {
+		proof = proof || c.passed != 0
+		c.passed = 0
+	}
+	if proof {
+		s.release(c.proof)
+		c.proof = u.retain()
+	}
+}
+
+// pass forgets the marks that are void since the clock showed now, and reports whether there
+// are any. The latest of their readings counts again.
+func (s *state) pass(now int64) bool {
+	c := &s.clock
+	m := wallclock.Moment{Now: now, Marks: c.marks}
+	valid := m.Valid()
+	if len(valid) == len(c.marks) {
+		return false
+	}
+	c.latest = max(c.latest, highest(c.marks, valid))
+	s.mark(valid)
+	return true
+}
+
+// highest returns the latest reading of marks that are not among valid.
+func highest(marks, valid []wallclock.Mark) (high int64) {
+	for _, m := range marks {
+		if !slices.Contains(valid, m) {
+			high = max(high, m.High)
 		}
 	}
+	return high
 }
 
 // setBack adds a mark if the clock shows now and was ahead before, and reports whether.
@@ -86,11 +126,20 @@ func (l *Log) nowLocked() wallclock.Moment {
 	return m
 }
 
-// mindClockLocked notices a clock that was set back before a frame says so.
+// mindClockLocked notices, before a frame says so, that the clock was set back, and that it
+// has passed the readings of marks.
 func (l *Log) mindClockLocked() {
 	if l.st.setBack(l.clock.Now()) {
 		l.warnSetBack()
 	}
+	c := &l.st.clock
+	m := l.clock.Moment(c.marks)
+	if len(m.Marks) == len(c.marks) {
+		return
+	}
+	high := highest(c.marks, m.Marks)
+	c.latest, c.passed = max(c.latest, high), max(c.passed, high)
+	l.st.mark(m.Marks)
 }
 
 func (l *Log) warnSetBack() {

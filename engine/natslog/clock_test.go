@@ -134,3 +134,53 @@ func TestProcessesWithOtherClocks(t *testing.T) {
 		t.Errorf("to the process whose clock is ahead there is %s", got)
 	}
 }
+
+// A clock that comes back, passes the time of a record again, and comes back from there to a
+// later time than at first: the record counts as written then, the second time too. It does
+// so to the process that saw it, to one that only reads the frames, and to one that opens the
+// log later, when the frame that says so holds no record any more.
+func TestClockComesBackTwice(t *testing.T) {
+	const day = 24 * time.Hour
+	w := newWall()
+	l := openTidy(t)
+	l.o.Now = w.now
+	w.set(10 * day)
+	saw, other := open(t, l.url, l.o), open(t, l.url, l.o)
+	put := func(key string, ttl time.Duration) {
+		t.Helper()
+		b := mainstem.NewBatch()
+		b.Ensure("s", mainstem.Policy{})
+		b.Add(mainstem.Write{Space: "s", Key: []byte(key), TTL: ttl})
+		mustCommit(t, saw, b)
+	}
+	put("a", day)
+	w.set(-10 * day)
+	put("first", 0)
+	w.set(10 * day)
+	mustSweep(t, saw)
+	w.set(-5 * day)
+	mustSweep(t, saw)
+	if s := clockOf(t, saw); s.SetBacks != 2 {
+		t.Errorf("before a frame says so the clock is %+v, want 2 set-backs", s)
+	}
+	put("second", time.Hour)
+	if s := clockOf(t, saw); s.SetBacks != 2 {
+		t.Errorf("the clock is %+v, want 2 set-backs", s)
+	}
+	everywhere := func(want string) {
+		t.Helper()
+		for who, log := range map[string]*natslog.Log{"who saw it": saw, "who did not": other, "who opens the log": open(t, l.url, l.o)} {
+			if got := scanned(t, log); got != want {
+				t.Errorf("to %s there is %s, want %s", who, got, want)
+			}
+		}
+	}
+	everywhere("[a first second]")
+	w.set(23 * time.Hour)
+	put("third", 0)
+	mustSweep(t, saw)
+	mustSweep(t, saw) // deletes what died with the first
+	everywhere("[a first third]")
+	w.set(2 * time.Hour)
+	everywhere("[first third]")
+}

@@ -273,11 +273,14 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 			t.rollback()
 		}
 	}
-	at, clock := l.st.time, l.st.time
+	f = &frame{nonce: rand.Uint64(), time: l.st.time, clock: l.st.time, head: t.head, nextID: t.nextID, facts: t.facts}
 	if t.head > l.st.head {
-		at, clock = t.time, t.now.Now
+		f.time, f.clock = t.time, t.now.Now
+		if c := &l.st.clock; c.passed > f.clock && c.latest < c.passed {
+			f.passed = c.passed
+		}
 	}
-	return &frame{nonce: rand.Uint64(), time: at, clock: clock, head: t.head, nextID: t.nextID, facts: t.facts}, l.st.seq, l.st.head
+	return f, l.st.seq, l.st.head
 }
 
 // place has the stream take a frame directly after the message last. It returns

@@ -33,16 +33,19 @@ func decodeHeader(value string) (piece, error) {
 func decodePart(meta []byte) (piece, error) {
 	d := decoder{p: meta}
 	version := d.byte()
-	if version != frameVersion && version != frameClocked {
-		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d and %d", errFrame, version, frameVersion, frameClocked)
+	if version < frameVersion || version > framePassed {
+		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d to %d", errFrame, version, frameVersion, framePassed)
 	}
 	var p piece
 	p.part, p.parts = d.uint32(), d.uint32()
 	p.nonce, p.time = d.fixed64(), int64(d.fixed64())
 	p.head, p.nextID = d.uvarint(), d.uint32()
 	p.clock = p.time
-	if version == frameClocked {
+	if version >= frameClocked {
 		p.clock = d.earlier(p.time)
+	}
+	if version >= framePassed {
+		p.passed = d.later(p.clock)
 	}
 	base := d.uvarint()
 	if d.bad || p.part >= p.parts {
@@ -122,7 +125,7 @@ func (d *decoder) record(ft *fact, f *frame, version byte, base uint64) {
 	if ft.kind == factRestated {
 		r.time = int64(d.fixed64())
 		r.clock = r.time
-		if version == frameClocked {
+		if version >= frameClocked {
 			r.clock = d.earlier(r.time)
 		}
 	}
@@ -141,6 +144,16 @@ func (d *decoder) earlier(time int64) int64 {
 		return time
 	}
 	return time - int64(lag)
+}
+
+// later reads by how much a moment is later than clock, and returns it.
+func (d *decoder) later(clock int64) int64 {
+	lead := d.uvarint()
+	if lead == 0 || lead > math.MaxInt64 || clock > math.MaxInt64-int64(lead) {
+		d.bad = true
+		return 0
+	}
+	return clock + int64(lead)
 }
 
 // decoder walks bytes; whatever is malformed makes it bad.

@@ -13,7 +13,7 @@ import (
 // The header "Mainstem" holds what every process must know, in base64:
 //
 //	+--------+---------+---------+-------+---------+---------+------------+----------
-//	| 1 or 2 | part    | parts   | nonce | time    | head    | next space | facts ...
+//	| 1 to 3 | part    | parts   | nonce | time    | head    | next space | facts ...
 //	| fixed  | uvarint | uvarint | 8 LE  | 8 LE ns | uvarint | uvarint    |
 //	+--------+---------+---------+-------+---------+---------+------------+----------
 //
@@ -37,9 +37,14 @@ import (
 // time: by how much, the lag, is a uvarint between next space and head' for the records of
 // kind 1, and one after the 8 LE time of those of kind 2. Expiries of kind 1 count from
 // the clock. Older programs, which know version 1 alone, cannot read them.
+//
+// Version 3 is version 2 for frames that were written after the clock had passed an earlier
+// reading and was set back again, with no frame in between: by how much that reading is
+// later than the clock is a uvarint after the lag. Programs from before it cannot read them.
 const (
 	frameVersion = 1
 	frameClocked = 2
+	framePassed  = 3
 )
 
 // header is the name of the message header that holds the facts.
@@ -88,6 +93,7 @@ type frame struct {
 	nonce  uint64
 	time   int64  // of the newest record: that of its own records, if it has any
 	clock  int64  // what the clock showed when its records were written
+	passed int64  // the reading, later than clock, that the clock had passed before it was set back; 0: none
 	head   uint64 // position of the newest record
 	nextID uint32
 	facts  []fact
@@ -141,8 +147,11 @@ func (f *frame) encode(limit int, before uint64) []part {
 		meta = binary.LittleEndian.AppendUint64(meta, uint64(f.time))
 		meta = binary.AppendUvarint(meta, f.head)
 		meta = binary.AppendUvarint(meta, uint64(f.nextID))
-		if version == frameClocked {
+		if version >= frameClocked {
 			meta = binary.AppendUvarint(meta, uint64(f.time-f.clock))
+		}
+		if version >= framePassed {
+			meta = binary.AppendUvarint(meta, uint64(f.passed-f.clock))
 		}
 		meta = binary.AppendUvarint(meta, b.base)
 		parts[i] = part{meta: append(meta, b.facts...), payload: b.payload}
@@ -152,6 +161,9 @@ func (f *frame) encode(limit int, before uint64) []part {
 
 // version returns the oldest version that can say what is in f.
 func (f *frame) version() byte {
+	if f.passed != 0 {
+		return framePassed
+	}
 	lags := func(ft fact) bool { return ft.rec != nil && ft.rec.clock != ft.rec.time }
 	if f.clock != f.time || slices.ContainsFunc(f.facts, lags) {
 		return frameClocked
@@ -233,7 +245,7 @@ func (b *building) appendRecord(p []byte, ft *fact) []byte {
 	p = binary.AppendUvarint(p, uint64(r.len))
 	if ft.kind == factRestated {
 		p = binary.LittleEndian.AppendUint64(p, uint64(r.time))
-		if b.version == frameClocked {
+		if b.version >= frameClocked {
 			p = binary.AppendUvarint(p, uint64(r.time-r.clock))
 		}
 	}

@@ -48,6 +48,13 @@ func clocked() *frame {
 	return f
 }
 
+// repassed is the same frame, written after the clock had passed an earlier reading.
+func repassed() *frame {
+	f := clocked()
+	f.passed = 9000
+	return f
+}
+
 // plain leaves of a fact what a message carries.
 func plain(f *frame) *frame {
 	out := *f
@@ -90,11 +97,8 @@ func decoded(t interface {
 }
 
 func TestFrameComesBack(t *testing.T) {
-	for n, limit := range []int{1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1} {
-		f := example()
-		if n > 2 {
-			f = clocked()
-		}
+	for n, limit := range []int{1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1} {
+		f := []func() *frame{example, clocked, repassed}[n/3]()
 		parts := f.encode(limit, 100)
 		if got, want := decoded(t, parts), plain(f); !reflect.DeepEqual(got, want) {
 			t.Errorf("in messages of %d bytes:\n got %+v\nwant %+v", limit, got, want)
@@ -107,7 +111,7 @@ func TestFrameComesBack(t *testing.T) {
 
 // What is written today must always be readable.
 func TestFrameGolden(t *testing.T) {
-	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked} {
+	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked, "frame3.hex": repassed} {
 		t.Run(file, func(t *testing.T) { checkGolden(t, file, example) })
 	}
 }
@@ -150,6 +154,9 @@ func TestFramesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &frame{nonce: rapid.Uint64().Draw(t, "nonce"), time: rapid.Int64Range(1, 1<<62).Draw(t, "time"), nextID: rapid.Uint32().Draw(t, "next")}
 		f.clock = f.time - rapid.SampledFrom([]int64{0, 1, 1 << 60}).Draw(t, "lag")
+		if lead := rapid.SampledFrom([]int64{0, 1, 1 << 60}).Draw(t, "lead"); lead > 0 {
+			f.passed = f.clock + lead
+		}
 		before := rapid.Uint64Range(0, 1<<60).Draw(t, "head")
 		f.head = before
 		for range rapid.IntRange(0, 20).Draw(t, "facts") {
@@ -190,8 +197,10 @@ func TestFramesComeBack(t *testing.T) {
 // Whatever a header holds, decoding it returns facts or an error.
 func FuzzDecodePart(f *testing.F) {
 	for _, limit := range []int{1 << 20, 1} {
-		for _, p := range append(example().encode(limit, 100), clocked().encode(limit, 100)...) {
-			f.Add(p.meta)
+		for _, example := range []func() *frame{example, clocked, repassed} {
+			for _, p := range example().encode(limit, 100) {
+				f.Add(p.meta)
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, meta []byte) {

@@ -50,7 +50,7 @@ func (l *Log) nextSparse() *unit {
 		u := l.st.sparse[0]
 		l.st.sparse = l.st.sparse[1:]
 		u.queued = false
-		if u.refs > 0 && u.refs*2 < u.facts && u.facts >= repackFacts && u != l.st.newest {
+		if u.refs > 0 && u.refs*2 < u.facts && u.facts >= repackFacts && u != l.st.newest && u != l.st.clock.proof {
 			return u
 		}
 	}
