@@ -40,6 +40,9 @@
 // of the TTL to stop in, as long as the clocks run equally fast to within that quarter
 // and the process was not stopped as a whole.
 //
+// A lease that the session took without learning of it, since the answer to [Keeper.Acquire]
+// was lost, is given up as soon as the session sees it in the log, however late that is.
+//
 // A session that was lost is followed by another, as soon as the log can be reached: its leases
 // are gone, and have to be acquired anew.
 //

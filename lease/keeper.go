@@ -24,6 +24,7 @@ type Keeper struct {
 	log         mainstem.Log
 	logger      *slog.Logger
 	view        *view
+	doubt       chan struct{} // gets a value when an Acquire has failed; holds one
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -53,7 +54,7 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{self: self, ttl: opts.TTL, bucket: bucket, log: log, logger: opts.Logger, view: newView()}
+	k := &Keeper{self: self, ttl: opts.TTL, bucket: bucket, log: log, logger: opts.Logger, view: newView(), doubt: make(chan struct{}, 1)}
 	k.retryPolicy = backoff.Policy{First: time.Millisecond, Max: k.ttl / 10, Jitter: 0.5}
 	k.mu.changed = make(chan struct{})
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/uuid"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -117,6 +119,15 @@ func (s *Session) disown(l *Lease) {
 	}
 }
 
+// accounts reports whether the session knows why the record of h is there: it has the key or
+// is acquiring it, or it will delete the record of a lease that was released.
+func (s *Session) accounts(h Held) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[h.Key] != nil ||
+		slices.ContainsFunc(s.unreleased, func(l *Lease) bool { return l.key == h.Key && l.epoch == h.Epoch })
+}
+
 // owned returns the leases of the session.
 func (s *Session) owned() map[string]*Lease {
 	s.mu.Lock()
@@ -129,6 +140,9 @@ func (s *Session) owned() map[string]*Lease {
 // Acquire takes the ownership of a key, with a value that the others see beside it:
 // a name, an address. It does not wait for another owner: then it fails with Exists
 // (ErrHeld), also if this session itself has the key. It fails with Unavailable (ErrLost) while the node has no session.
+//
+// An Acquire that fails with an unknown outcome may have taken the key. The session gives it
+// up as soon as it sees that, and may acquire it again before.
 func (k *Keeper) Acquire(ctx context.Context, key, value string) (*Lease, error) {
 	if err := validateKey(key, value); err != nil {
 		return nil, err
@@ -144,6 +158,7 @@ func (k *Keeper) Acquire(ctx context.Context, key, value string) (*Lease, error)
 	if err := k.acquire(ctx, l, value); err != nil {
 		s.disown(l)
 		l.end()
+		wake.Signal(k.doubt) // the key may be taken all the same
 		return nil, err
 	}
 	return l, nil

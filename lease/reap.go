@@ -26,6 +26,9 @@ func (k *Keeper) reap() {
 		if len(over) > 0 {
 			again = min(again, k.ttl/5) // until the view shows what was done
 		}
+		if !k.dropStrays() {
+			again = min(again, k.ttl/5)
+		}
 		if len(orphans) > 0 {
 			waiting = k.sweep(orphans, waiting)
 			again = min(again, k.ttl/2+rand.N(k.ttl/2))
@@ -33,6 +36,7 @@ func (k *Keeper) reap() {
 		t := time.NewTimer(max(again, time.Millisecond))
 		select {
 		case <-changed:
+		case <-k.doubt:
 		case <-t.C:
 		case <-k.ctx.Done():
 			t.Stop()
@@ -58,6 +62,36 @@ func (k *Keeper) evict(m suspect) error {
 		k.logger.Warn("a member was silent for its whole time and is removed", "member", m.name, "epoch", m.epoch)
 	}
 	return err
+}
+
+// dropStrays deletes the leases that this node's session took without learning of it: the
+// answer to an Acquire was lost, or came after its caller had given up. It reports whether
+// none is left.
+//
+// The log may carry out such a commit long after it was sent, so it is not enough to look
+// when Acquire fails: what the view shows decides, whenever it comes. A key that is being
+// acquired, or is held, is left alone; if that began after this has looked, the revision has
+// changed or the next attempt of Acquire finds the key free.
+func (k *Keeper) dropStrays() bool {
+	s := k.session()
+	if s == nil || s.Over() {
+		return true
+	}
+	for _, h := range k.view.ofSession(k.self.Name, s.epoch) {
+		if s.accounts(h) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, k.ttl/5)
+		err := k.bucket.Delete(ctx, leasePrefix+h.Key, kv.IfRevision(kv.Revision(h.Epoch)))
+		cancel()
+		if err != nil && !errors.Is(err, mainstem.ErrConflict) {
+			if k.ctx.Err() == nil {
+				k.logger.Warn("cannot remove a lease whose Acquire has failed", "lease", h.Key, "error", err)
+			}
+			return false // the others would fail too, each after a while
+		}
+	}
+	return true
 }
 
 // sweep deletes leases whose owners are gone and that nobody has taken for half a

@@ -175,6 +175,20 @@ func (v *view) heldUnder(prefix string) []Held {
 	return out
 }
 
+// ofSession returns the leases of one session of a member, in the order of their keys.
+func (v *view) ofSession(node string, session uint64) []Held {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []Held
+	for _, h := range v.leases {
+		if h.Node == node && h.Session == session {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b Held) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
 // suspect is a member that nothing was heard of for its TTL.
 type suspect struct {
 	name        string
