@@ -71,6 +71,9 @@ func (c *Copy) Verify(ctx context.Context) (Report, error) {
 }
 
 func (c *Copy) run(ctx context.Context) error {
+	if err := c.compareClocks(ctx); err != nil {
+		return err
+	}
 	if err := c.open(ctx); err != nil {
 		return err
 	}

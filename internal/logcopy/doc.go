@@ -37,6 +37,9 @@
 //     writes the former.
 //   - A record that expires while the copy runs is put at the end of the target, with
 //     a later time, if it is still live then.
+//   - What a record has left to live, if the clocks of the two logs differ: it expires at the
+//     same moment, each by its own clock. Run refuses clocks that differ by more than
+//     [MaxApart].
 //   - A key without any record has versions that go on, but is in no list of keys.
 //     [Options.Keys] names those that matter.
 //   - In a space without feed, a key whose newest record was removed while older ones
