@@ -2,6 +2,7 @@ package natslog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -59,12 +60,125 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestSilentConnection loses everything on a connection that stays open. Another one is
-// made soon.
-func TestSilentConnection(t *testing.T) {
+// silent opens a log behind a proxy whose connections can be cut.
+func silent(t *testing.T, o natslog.Options) (*proxy, *natslog.Log) {
+	t.Helper()
 	p := newProxy(t, testnats.NewServer(t, nil).URL())
-	log := open(t, p.url(), natslog.Options{Timeout: time.Hour, Connect: []nats.Option{nats.IgnoreDiscoveredServers()}})
+	o.Connect = []nats.Option{nats.IgnoreDiscoveredServers()}
+	log := open(t, p.url(), o)
 	mustCommit(t, log, one("", "a"))
+	return p, log
+}
+
+// TestSilentConnection loses everything on a connection that stays open. Another one is
+// made when the silence has lasted for as long as the options say.
+func TestSilentConnection(t *testing.T) {
+	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: 400 * time.Millisecond})
+	began := time.Now()
 	p.cut()
 	testkit.Succeeds(t, "the log takes commits", func() error { return probe(t, log, 5*time.Second) })
+	if took := time.Since(began); took > 4*time.Second { // a request is sent again at once when the connection is back
+		t.Errorf("the log took commits again after %v, want less than a second or so", took)
+	}
+}
+
+// within fails unless what began then has ended soon after its limit, far before a request
+// is sent again.
+func within(t *testing.T, what string, began time.Time, limit time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took < limit || took > limit+time.Second {
+		t.Errorf("%s took %v, want %v or a little more", what, took, limit)
+	}
+}
+
+// A call that waits for a silent server ends with its context. Only of a commit that was sent
+// is the outcome unknown then.
+func TestDeadlineOnASilentConnection(t *testing.T) {
+	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: time.Hour, CacheBytes: 1, SweepEvery: -1})
+	p.cut()
+	const limit = 300 * time.Millisecond
+	for what, do := range map[string]func(ctx context.Context) error{
+		"a commit": func(ctx context.Context) error {
+			_, err := log.Commit(ctx, one("", "b"))
+			if !errors.Is(err, mainstem.ErrUnknownOutcome) {
+				t.Errorf("a commit that was sent: %v, want an unknown outcome", err)
+			}
+			return err
+		},
+		"a condition": func(ctx context.Context) error {
+			b := one("", "c")
+			b.IfVersion("s", []byte("k"), 99)
+			_, err := log.Commit(ctx, b)
+			if errors.Is(err, mainstem.ErrUnknownOutcome) {
+				t.Errorf("a condition that is not confirmed: %v, want no unknown outcome", err)
+			}
+			return err
+		},
+		"a read": func(ctx context.Context) error {
+			_, err := log.Get(ctx, "s", []byte("k"))
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		began := time.Now()
+		if err := do(ctx); !errors.Is(err, mainstem.ErrCanceled) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want Canceled by the deadline", what, err)
+		}
+		within(t, what, began, limit)
+		cancel()
+	}
+}
+
+// A caller that leaves takes nobody along: a commit in the same frame goes on, and is written
+// once.
+func TestDeadlineOfOneCommitOfSeveral(t *testing.T) {
+	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: time.Hour, SweepEvery: -1})
+	p.cut()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	first := make(chan error, 1)
+	go func() {
+		_, err := log.Commit(ctx, one("", "first"))
+		first <- err
+	}()
+	testkit.Succeeds(t, "the first commit is on its way", func() error {
+		if !log.Asking() {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	patient := make(chan error, 1)
+	go func() {
+		_, err := log.Commit(context.WithoutCancel(ctx), one("", "patient"))
+		patient <- err
+	}()
+	testkit.Succeeds(t, "the patient commit waits", func() error {
+		if n := log.Waiting(); n != 1 {
+			return fmt.Errorf("%d wait", n)
+		}
+		return nil
+	})
+	hasty, stop := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+	defer stop()
+	b, key := mainstem.NewBatch(), []byte("hasty")
+	b.Put("s", key, nil)
+	began := time.Now()
+	if _, err := log.Commit(hasty, b); !errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Fatalf("the hasty commit: %v, want an unknown outcome", err)
+	}
+	within(t, "the hasty commit", began, 1200*time.Millisecond)
+	copy(key, "XXXXX") // it is the caller's again
+	if err := <-first; !errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Errorf("the first commit: %v, want an unknown outcome", err)
+	}
+	p.heal()
+	if err := <-patient; err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, log); got != "a patient" && got != "a first patient" {
+		t.Errorf("the key holds %q", got)
+	}
+	if got := scanned(t, log); got != "[hasty k]" && got != "[k]" {
+		t.Errorf("the log has %s", got)
+	}
 }

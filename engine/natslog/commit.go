@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type request struct {
 	sure bool
 	err  error
 	done chan struct{}
+	// finished says that done is closed. The committer owns it.
+	finished bool
 }
 
 // queue holds the requests that wait for the committer.
@@ -47,6 +50,23 @@ type queue struct {
 		sync.Mutex
 		waiting []*request
 		closed  bool
+		give    context.CancelFunc // ends the request to the servers that the committer waits for; nil: none
+	}
+}
+
+// asking notes how the request that the committer waits for is ended.
+func (q *queue) asking(give context.CancelFunc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.give = give
+}
+
+// giveUp ends the request that the committer waits for: one of its callers has left.
+func (q *queue) giveUp() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.give != nil {
+		q.mu.give()
 	}
 }
 
@@ -129,7 +149,9 @@ func (l *Log) do(ctx context.Context, op string, size int, run func(t *tx) (bool
 }
 
 // request hands r to the committer and waits for its outcome. A context that ends
-// takes it back only while it waits for its turn.
+// takes it back only while it waits for its turn. When it is on its way, the committer is
+// made to leave it, which takes lateAnswer or a little longer: if an answer is as near as
+// that, it says more than an unknown outcome.
 func (l *Log) request(r *request) error {
 	ctx, op := r.ctx, r.op
 	if l.ctx.Err() != nil || ctx.Err() != nil {
@@ -148,7 +170,16 @@ func (l *Log) request(r *request) error {
 		if l.queue.withdraw(r) {
 			return notWritten(l.ended(ctx, op, r.began, "the commits before it"))
 		}
-		<-r.done
+		again := time.NewTicker(lateAnswer)
+		defer again.Stop()
+		for {
+			select {
+			case <-r.done:
+				return r.err
+			case <-again.C:
+				l.queue.giveUp()
+			}
+		}
 	}
 	return r.err
 }
@@ -171,8 +202,12 @@ func (l *Log) commits() {
 	}
 }
 
+// finish ends r, unless its caller has left before.
 func (r *request) finish(err error) {
-	r.err = err
+	if r.finished {
+		return
+	}
+	r.err, r.finished = err, true
 	close(r.done)
 }
 
@@ -202,6 +237,9 @@ func (l *Log) commitGroup(group []*request) {
 			}
 			return
 		}
+		if group = slices.DeleteFunc(group, func(r *request) bool { return r.finished }); len(group) == 0 {
+			return
+		}
 		if !errors.Is(err, errAgain) {
 			for _, r := range group {
 				l.fail(r, err)
@@ -224,6 +262,9 @@ func (l *Log) commitGroup(group []*request) {
 // fail ends a request whose group failed with err. What failed by itself, whatever
 // the log holds, keeps its own error.
 func (l *Log) fail(r *request, err error) {
+	if r.finished {
+		return
+	}
 	if r.sure {
 		r.finish(r.err)
 		return
@@ -241,6 +282,26 @@ func (l *Log) fail(r *request, err error) {
 		err = &c
 	}
 	r.finish(err)
+}
+
+// leave ends the requests of a group whose callers have left, with the error err, and
+// reports whether there were any. The others go on: keys in f, the bytes of which belong to
+// the callers, are copied. f may be nil.
+func (l *Log) leave(group []*request, f *frame, err error) (left bool) {
+	if !slices.ContainsFunc(group, func(r *request) bool { return !r.finished && r.ctx.Err() != nil }) {
+		return false
+	}
+	if f != nil {
+		for i := range f.facts {
+			f.facts[i].key = bytes.Clone(f.facts[i].key)
+		}
+	}
+	for _, r := range group {
+		if r.ctx.Err() != nil {
+			l.fail(r, err)
+		}
+	}
+	return true
 }
 
 // abandoned reports whether nobody waits for the group any more.
@@ -322,6 +383,9 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 				return errAgain
 			}
 		}
+		if !abandoned(group) {
+			l.leave(group, f, withOutcome(mapError("commit", err), outcome))
+		}
 		if !time.Now().Before(deadline) || abandoned(group) || !l.pause(retryPause) {
 			e := mapError("commit", err)
 			if outcome == mainstem.Unknown {
@@ -336,6 +400,7 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 const (
 	awaitOther = 500 * time.Millisecond // for the frame that took the place
 	retryPause = 50 * time.Millisecond  // while the server cannot answer
+	lateAnswer = 100 * time.Millisecond // for an answer after its caller's context has ended
 )
 
 // resolve finds out what became of a frame whose publish was not answered: the place
@@ -417,27 +482,32 @@ func (l *Log) applyLocked(f *frame, u *unit) {
 }
 
 // confirm returns nil if the message last is the newest of the stream, else, when
-// the state has caught up, errAgain. It tries until the deadline, or until nobody in the
-// group waits any more: nothing is written, so nobody is left in doubt.
+// the state has caught up or a caller has left, errAgain. It tries until the deadline, or
+// until nobody in the group waits any more: nothing is written, so nobody is left in doubt.
 func (l *Log) confirm(group []*request, last uint64, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(l.ctx, deadline)
 	defer cancel()
-	for _, r := range group {
-		defer context.AfterFunc(r.ctx, func() {
-			if abandoned(group) {
-				cancel()
-			}
-		})()
+	l.queue.asking(cancel)
+	defer l.queue.asking(nil)
+	ended := func(err error) error {
+		if l.ctx.Err() == nil {
+			err = unanswered(err)
+		}
+		e := notWritten(mapError("commit", err))
+		if !abandoned(group) && l.leave(group, nil, e) {
+			return errAgain
+		}
+		return e
 	}
 	newest, err := l.newestSeq(ctx)
 	if err != nil {
-		return notWritten(mapError("commit", err))
+		return ended(err)
 	}
 	if newest <= last {
 		return nil
 	}
 	if err := l.awaitSeq(ctx, newest, deadline); err != nil {
-		return notWritten(mapError("commit", err))
+		return ended(err)
 	}
 	return errAgain
 }

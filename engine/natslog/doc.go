@@ -53,7 +53,10 @@
 // # Servers that are slow or not all there
 //
 // A request that is not answered within two seconds is sent again, and later ones wait
-// longer, up to eight, as long as answers come late. What can pass by itself (an
+// longer, up to eight, as long as answers come late. A server that answers no ping for
+// [Options.Silence] is taken for gone, and the connection is made anew. A caller whose context
+// ends is answered within about 100 ms, also when its commit is on the way: the outcome is
+// unknown then, and commits in the same frame go on. What can pass by itself (an
 // election, a cluster that has just started and has too few servers yet, lack of
 // resources) is tried again until [Options.Timeout] and then Unavailable. Invalid is only
 // what the servers would refuse at any time.

@@ -20,3 +20,17 @@ func OpenWithoutTail(address string, o *Options) (*Log, error) {
 	go l.commits()
 	return l, nil
 }
+
+// Asking reports whether the committer waits for an answer of the servers.
+func (l *Log) Asking() bool {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return l.queue.mu.give != nil
+}
+
+// Waiting returns how many requests wait for the committer.
+func (l *Log) Waiting() int {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return len(l.queue.mu.waiting)
+}

@@ -22,12 +22,10 @@ import (
 // publish came with it.
 const MinServer = "2.12.0"
 
-// A connection whose server answers no ping for so long is given up, and made anew: the
-// client's own limit is minutes, and TCP, while nothing arrives, sends ever less often.
-const (
-	pingEvery = 2 * time.Second
-	maxPings  = 3
-)
+// maxPings is how many pings may be without an answer: with the next one that is due the
+// connection is given up, and made anew. So a ping is sent every Options.Silence/(maxPings+1).
+// The client's own limit is minutes, and TCP, while nothing arrives, sends ever less often.
+const maxPings = 3
 
 // metadataFormat is the entry of a stream's metadata that says what it carries.
 const (
@@ -41,7 +39,7 @@ const (
 //
 //	nats://user:secret@one:4222,nats://two:4222?stream=ORDERS&replicas=3
 //
-// They are stream, replicas, cluster and tags (of the placement), domain and latest;
+// They are stream, replicas, cluster and tags (of the placement), domain, silence and latest;
 // see [Options], which they override. Reading the state of a log takes a time in
 // proportion to its records.
 func Open(address string, o *Options) (*Log, error) {
@@ -59,7 +57,7 @@ func Open(address string, o *Options) (*Log, error) {
 	c = c.withDefaults()
 	options := append(c.report(),
 		nats.Name("mainstem"), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),
+		nats.PingInterval(c.Silence/(maxPings+1)), nats.MaxPingsOutstanding(maxPings),
 		nats.ReconnectBufSize(-1), // what cannot be sent fails: a commit tries again itself
 	)
 	conn, err := nats.Connect(servers, append(options, c.Connect...)...)

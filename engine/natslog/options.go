@@ -45,6 +45,12 @@ type Options struct {
 	// Timeout bounds how long a commit or a read waits for a server that does not answer,
 	// for example while the stream elects a leader. Default 30s.
 	Timeout time.Duration
+	// Silence is for how long a server may leave pings unanswered before Open's connection to
+	// it is taken for lost and made anew, as when its host is gone and nothing says so. At
+	// least 100 ms; less than a slow server takes for an answer makes connections come and
+	// go. It is the option silence of an address, such as silence=2s. Default 5s. A connection
+	// that [OpenConn] is given goes by nats.PingInterval and nats.MaxPingsOutstanding.
+	Silence time.Duration
 	// Latest makes every read first ask the leader how far the log has come, and wait for
 	// that much: it then sees what other processes have committed before it began. It
 	// costs a round trip. Without it a read sees all commits of its own Log, and those
@@ -85,9 +91,13 @@ const (
 	DefaultBatchIDAge  = 24 * time.Hour
 	DefaultCacheBytes  = 64 << 20
 	DefaultTimeout     = 30 * time.Second
+	DefaultSilence     = 5 * time.Second
 	DefaultSweepEvery  = 10 * time.Second
 	DefaultGrace       = time.Minute
 )
+
+// minSilence is the shortest Options.Silence.
+const minSilence = 100 * time.Millisecond
 
 // maxStreamName bounds the name of a stream.
 const maxStreamName = 255
@@ -103,6 +113,7 @@ func (o *Options) withDefaults() Options {
 	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
 	setDefault(&c.CacheBytes, DefaultCacheBytes)
 	setDefault(&c.Timeout, DefaultTimeout)
+	setDefault(&c.Silence, DefaultSilence)
 	setDefault(&c.SweepEvery, DefaultSweepEvery)
 	setDefault(&c.Grace, DefaultGrace)
 	if c.Now == nil {
@@ -139,6 +150,7 @@ func (o *Options) Validate() error {
 	check(o.BatchIDAge >= 0, "BatchIDAge is %v: want 0 (default) or more", o.BatchIDAge)
 	check(o.CacheBytes >= 0, "CacheBytes is %d: want 0 (default) or more", o.CacheBytes)
 	check(o.Timeout >= 0, "Timeout is %v: want 0 (default) or more", o.Timeout)
+	check(o.Silence == 0 || o.Silence >= minSilence, "Silence is %v: want 0 (default) or at least %v", o.Silence, minSilence)
 	check(o.Grace >= 0, "Grace is %v: want 0 (default) or more", o.Grace)
 	if len(errs) == 0 {
 		return nil
@@ -166,6 +178,10 @@ func (o *Options) fromURL(address string) (string, error) {
 			o.Placement.Cluster = value
 		case "tags":
 			o.Placement.Tags = strings.Split(value, ",")
+		case "silence":
+			if o.Silence, err = time.ParseDuration(value); err != nil {
+				return "", openInvalid(address, "silence=%s is no duration such as 2s", value)
+			}
 		case "replicas":
 			if o.Replicas, err = strconv.Atoi(value); err != nil {
 				return "", openInvalid(address, "replicas=%s is no number", value)

@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,10 @@ const (
 func (l *Log) publish(parts []part, last uint64) (verdict, error) {
 	ctx, cancel := l.try(l.root)
 	defer cancel()
+	ctx, give := context.WithCancel(ctx)
+	defer give()
+	l.queue.asking(give)
+	defer l.queue.asking(nil)
 	expect := []string{strconv.FormatUint(last, 10)}
 	batch := ""
 	if len(parts) > 1 {
@@ -91,7 +96,20 @@ func unsent(err error) (verdict, error) {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return refused, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Err: err, Hint: "raise max_payload of the NATS server"}
 	}
-	return unsure, err
+	return unsure, unanswered(err)
+}
+
+// errUnanswered is the error of a request that was given up: a caller has left, or the
+// connection was lost.
+var errUnanswered = errors.New("no answer came until the request was given up")
+
+// unanswered returns errUnanswered for an error that says only that the context of a request
+// was canceled: a caller that still waits has canceled nothing.
+func unanswered(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errUnanswered
+	}
+	return err
 }
 
 // ack is the answer of the server to a publish.
