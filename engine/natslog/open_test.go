@@ -19,7 +19,7 @@ import (
 
 func TestAddress(t *testing.T) {
 	srv := testnats.NewServer(t, &testnats.Options{Configure: func(o *server.Options) { o.Username, o.Password = "me", "secret" }})
-	log := open(t, srv.URL()+"?stream=ORDERS&replicas=1&latest=true", natslog.Options{Stream: "other"})
+	log := open(t, srv.URL()+"?stream=ORDERS&replicas=1&latest=true&silence=10s", natslog.Options{Stream: "other"})
 	mustCommit(t, log, one("", "1"))
 	conn, err := nats.Connect(srv.URL())
 	if err != nil {
@@ -52,6 +52,8 @@ func TestAddress(t *testing.T) {
 		srv.URL() + "?replicas=6":            mainstem.ErrInvalid,
 		srv.URL() + "?stream=a.b":            mainstem.ErrInvalid,
 		srv.URL() + "?shards=2":              mainstem.ErrInvalid,
+		srv.URL() + "?silence=soon":          mainstem.ErrInvalid,
+		srv.URL() + "?silence=1ms":           mainstem.ErrInvalid,
 		srv.URL() + "?stream=NEW&replicas=3": mainstem.ErrInvalid,
 		"nats://127.0.0.1:1":                 mainstem.ErrUnavailable,
 	} {
