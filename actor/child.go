@@ -143,7 +143,7 @@ func NewChild[A Actor[M], M any](name string, fresh func() A, o *ChildOptions) C
 		if err != nil {
 			return nil, err
 		}
-		p.kept = true
+		p.state.supervise()
 		p.fresh = func() Actor[M] { return fresh() }
 		if err := p.hatch(parent); err != nil {
 			p.finalize(err)

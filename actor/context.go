@@ -113,7 +113,7 @@ func (c *Context[M]) Done() <-chan struct{} {
 	r := p.more()
 	if r.done == nil {
 		r.done = make(chan struct{})
-		if r.closed || p.past {
+		if r.closed || p.state.past() {
 			close(r.done)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *Context[M]) Err() error {
 	p := c.self
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life >= ending || p.coreExtras != nil && p.coreExtras.closed {
+	if !p.state.alive() || p.coreExtras != nil && p.coreExtras.closed {
 		return context.Canceled
 	}
 	return nil

@@ -7,20 +7,6 @@ import (
 	"time"
 )
 
-// life is what an actor is at.
-type life uint8
-
-const (
-	alive     life = iota
-	ending         // its children stop, its Stop method runs
-	suspended      // its incarnation has ended; its supervisor will restart or finalize it
-	dead
-)
-
-func (l life) String() string {
-	return [...]string{"alive", "ending", "suspended", "dead"}[l]
-}
-
 // core is the part of an actor that does not depend on its message type.
 type core struct {
 	node       *Node
@@ -34,13 +20,7 @@ type core struct {
 	mu        sync.Mutex // guards the fields below and the mailbox
 	lastChild *core      // the child started last
 	inc       uint32     // the incarnation, from 1
-	life      life
-	busy      bool // a goroutine has it, or will: only it may touch what is the actor's own
-	shut      bool // the mailbox takes no more: it passivates
-	kept      bool // its parent is a supervisor, which decides what follows an end
-	past      bool // this incarnation has ended as far as links and monitors are concerned
-	over      bool // all is done that follows the end for good
-	drain     bool // it was told to handle what it has and then stop
+	state     state
 }
 
 // ops is what a core asks of the process around it.
@@ -110,7 +90,7 @@ type signal struct {
 func (c *core) ending() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life == suspended || c.over {
+	if c.state.quiet() {
 		return nil
 	}
 	r := c.more()
@@ -124,7 +104,7 @@ func (c *core) ending() <-chan struct{} {
 func (c *core) adopt(kid *core) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life != alive {
+	if !c.state.alive() {
 		return false
 	}
 	kid.parent, kid.older = c, c.lastChild

@@ -12,12 +12,12 @@ import (
 // until its supervisor restarts or finalizes it, any other is gone.
 func (p *process[M]) end(reason error) {
 	p.mu.Lock()
-	p.life = ending
+	drained := p.state.phase == phaseDraining
+	p.state.step(onEnd)
 	p.cancelLocked()
-	drain := p.drain
 	p.mu.Unlock()
 
-	p.endChildren(drain)
+	p.endChildren(drained)
 	p.ctx.Unbecome()
 	if reason != Killed {
 		reason = p.callStop(reason)
@@ -34,11 +34,11 @@ func (p *process[M]) end(reason error) {
 		report(p.node.log.Error, "actor failed", "actor", p.address().String(), "reason", reason)
 	}
 
-	last, inc, kept := p.part(reason)
+	last, inc, suspended := p.part(reason)
 	if last.idle != nil {
 		last.idle.timer.Stop()
 	}
-	if kept {
+	if suspended {
 		p.tell(&last, reason)
 		p.parent.ops.signal(signal{kind: childSignal, from: &p.core, inc: inc, reason: reason})
 		if last.ended != nil {
@@ -46,7 +46,7 @@ func (p *process[M]) end(reason error) {
 		}
 		return
 	}
-	p.terminate(reason) // before others are told, who may want its name
+	p.terminate(onTerminate, reason) // before others are told, who may want its name
 	p.tell(&last, reason)
 	p.finish()
 }
@@ -60,30 +60,31 @@ func judge(reason error) (safe error, crash bool) {
 	return reason, crash
 }
 
-// part takes what belongs to the incarnation that ends: who is to be told. A kept
-// actor is suspended from then on: its supervisor may restart it at any time.
-func (p *process[M]) part(reason error) (last coreExtras, inc uint32, kept bool) {
+// part takes from the actor what belongs to the incarnation that ends: its links and
+// monitors, which are to be told. A supervised actor is suspended from then on: its
+// supervisor may restart it at any time.
+func (p *process[M]) part(reason error) (last coreExtras, inc uint32, suspended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.more()
-	last, inc, kept = *r, p.inc, p.kept
+	last, inc, suspended = *r, p.inc, p.state.supervised
 	*r = coreExtras{names: last.names, reason: reason}
-	p.past = true
 	p.halt = nil
 	p.inc++
-	if kept {
-		p.life, p.busy = suspended, false
+	if suspended {
+		p.state.step(onSuspend)
 	} else {
+		p.state.step(onPart)
 		r.ended = last.ended
 	}
-	return last, inc, kept
+	return last, inc, suspended
 }
 
 // finish tells those who wait for the end of an actor that is gone. From then on
 // its parent knows nothing of it.
 func (p *process[M]) finish() {
 	p.mu.Lock()
-	p.over = true
+	p.state.step(onFinish)
 	ended := p.coreExtras.ended
 	p.mu.Unlock()
 	p.parent.disown(&p.core)
@@ -159,7 +160,7 @@ func (c *core) conclude(drain bool) {
 func (c *core) requestEnd(reason error, drain bool) {
 	if drain && c.ops.post(User, &extra{task: func() error {
 		c.mu.Lock()
-		c.drain = true
+		c.state.step(onDrain)
 		c.mu.Unlock()
 		return reason
 	}}) {
@@ -217,20 +218,22 @@ func (p *process[M]) tell(last *coreExtras, reason error) {
 }
 
 func (p *process[M]) finalize(reason error) {
-	if p.terminate(reason) {
+	if p.terminate(onFinalize, reason) {
 		p.finish()
 	}
 }
 
-// terminate lets nothing be sent any more to an actor whose incarnation has ended,
-// and makes dead letters of what was. It reports whether that is news.
-func (p *process[M]) terminate(reason error) bool {
+// terminate closes the mailbox of an actor whose incarnation has ended and makes
+// dead letters of the messages in it. It does nothing and returns false if the actor
+// is in a phase that does not allow e, which is terminate or finalize: it has been
+// terminated, or it still runs and will do so itself.
+func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	p.mu.Lock()
-	if p.life == dead || !p.past {
+	if !p.state.can(e) {
 		p.mu.Unlock()
 		return false
 	}
-	p.life = dead
+	p.state.step(e)
 	left := p.emptyLocked()
 	names := p.more().names // kept, for messages about the dead
 	p.coreExtras.reason = reason
@@ -370,8 +373,7 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 func (n *Node) abandon(c *core) {
 	report(n.log.Warn, "actor did not stop in time and is left behind", slog.String("actor", c.address().String()))
 	c.mu.Lock()
-	c.kept = false
-	late := c.life == suspended // it ended after all
+	late := c.state.release()
 	var names []string
 	if c.coreExtras != nil {
 		names, c.coreExtras.names = c.coreExtras.names, nil

@@ -286,5 +286,5 @@ func (e *Event[E]) end() {
 func (c *core) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life == dead
+	return c.state.gone()
 }

@@ -29,12 +29,12 @@ func (p *process[M]) idleLocked() {
 func (p *process[M]) passivate() {
 	p.mu.Lock()
 	r := p.coreExtras
-	if p.life != alive || r == nil || r.idle == nil {
+	if !p.state.alive() || r == nil || r.idle == nil {
 		p.mu.Unlock()
 		return
 	}
 	r.idle.set = false
-	if p.busy {
+	if p.state.phase != phaseIdle {
 		p.mu.Unlock()
 		return // set again when it is idle
 	}
@@ -44,8 +44,11 @@ func (p *process[M]) passivate() {
 		p.mu.Unlock()
 		return
 	}
-	p.busy = true
-	p.shut = !p.kept
+	if p.state.supervised {
+		p.state.step(onPassivate)
+	} else {
+		p.state.step(onShut)
+	}
 	p.mu.Unlock()
 	p.end(Passivated)
 }

@@ -203,7 +203,7 @@ func (c *core) order(o Order) {
 func (c *core) linkFar(far Address) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life >= ending {
+	if !c.state.alive() {
 		return false
 	}
 	r := c.more()

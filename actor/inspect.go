@@ -121,7 +121,7 @@ func (p *process[M]) inspect() Info {
 	defer p.mu.Unlock()
 	i := Info{
 		Address: a, Parent: parent, ID: p.id, Incarnation: int(p.inc), Handled: p.read,
-		Messages: fmt.Sprintf("%T", (*M)(nil))[1:], State: p.life.String(),
+		Messages: fmt.Sprintf("%T", (*M)(nil))[1:], State: p.state.label(),
 	}
 	if p.act != nil {
 		i.Behaviour = fmt.Sprintf("%T", p.act)
@@ -140,12 +140,6 @@ func (p *process[M]) inspect() Info {
 	}
 	for k := p.lastChild; k != nil; k = k.older {
 		i.Children++
-	}
-	switch {
-	case p.life == alive && p.busy:
-		i.State = "running"
-	case p.life == alive:
-		i.State = "idle"
 	}
 	if r := p.coreExtras; r != nil {
 		i.Names = append(i.Names, r.names...)

@@ -209,7 +209,7 @@ func (t *keyedTarget[K, M]) outlive(ctx context.Context, p *process[M]) error {
 // and makes no dead letter if it was not.
 func (p *process[M]) tryPut(ctx context.Context, prio Priority, e envelope[M]) (there bool, err error) {
 	p.mu.Lock()
-	if p.life >= ending || p.shut {
+	if !p.state.alive() {
 		p.mu.Unlock()
 		return false, nil
 	}

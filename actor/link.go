@@ -70,7 +70,7 @@ func (w *watch) begin(target *core) {
 		return
 	}
 	target.mu.Lock()
-	if target.past {
+	if target.state.past() {
 		target.mu.Unlock()
 		w.notify(Missing)
 		return
@@ -187,7 +187,7 @@ func (c *Context[M]) TrapExit(f func(Exit) error) {
 func (c *core) addLink(other *core) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life >= ending {
+	if !c.state.alive() {
 		return false
 	}
 	r := c.more()

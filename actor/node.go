@@ -67,6 +67,7 @@ func Open(name string, o *NodeOptions) (*Node, error) {
 	n.observer, n.tracer = o.Observer, o.Tracer
 	n.observed = o.Observer != nil || o.Tracer != nil
 	n.root.node = n
+	n.root.state.step(onStarted)
 	return n, nil
 }
 
@@ -163,7 +164,7 @@ func (n *Node) Close() error {
 func (n *Node) stop(done <-chan struct{}, cause func() error) error {
 	if n.stopping.CompareAndSwap(false, true) {
 		n.root.mu.Lock()
-		n.root.life = ending
+		n.root.state.step(onPassivate)
 		n.root.mu.Unlock()
 		n.err = n.stopAll(done, cause)
 		close(n.stopped)

@@ -10,7 +10,7 @@ import (
 //
 // While it is idle, no goroutine belongs to it. The first message into an empty
 // mailbox starts one, which runs until the mailbox is empty again. So at most one
-// goroutine has an actor at a time (core.busy), and an actor that blocks in its
+// goroutine has an actor at a time (see state.go), and an actor that blocks in its
 // Receive method blocks no other.
 type process[M any] struct {
 	core
@@ -55,7 +55,7 @@ func (p *process[M]) extras() *own[M] {
 // put places an envelope in the mailbox and starts the actor if it is idle.
 func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
 	p.mu.Lock()
-	if p.life == dead || p.shut {
+	if !p.state.open() {
 		p.mu.Unlock()
 		return p.refuse(e, ErrStopped)
 	}
@@ -85,15 +85,15 @@ func (p *process[M]) priorityQueue() *express[M] {
 
 // wake unlocks p.mu and starts the actor if it is alive and idle.
 func (p *process[M]) wake() {
-	idle := !p.busy && p.life == alive
-	if idle {
+	woken := p.state.phase == phaseIdle
+	if woken {
 		p.claim()
 		if p.start == nil {
 			p.start = starter(p)
 		}
 	}
 	p.mu.Unlock()
-	if idle {
+	if woken {
 		go p.start()
 	}
 }
@@ -105,10 +105,11 @@ func starter(r runnable) func() {
 	return func() { r.run() }
 }
 
-// claim makes an idle actor busy: the caller lets a goroutine run it. It fetches
-// what the goroutine would first have to lock the mailbox for. The caller holds p.mu.
+// claim takes an idle actor to running: the caller lets a goroutine run it. It fetches
+// the first chunk, for which the goroutine would have to lock the mailbox. The caller
+// holds p.mu.
 func (p *process[M]) claim() {
-	p.busy = true
+	p.state.step(onWake)
 	if p.cur == nil {
 		p.cur = p.queue.take()
 	}
@@ -116,7 +117,7 @@ func (p *process[M]) claim() {
 
 func (p *process[M]) signal(s signal) {
 	p.mu.Lock()
-	if p.life >= ending {
+	if !p.state.alive() {
 		p.mu.Unlock()
 		return
 	}
@@ -139,7 +140,7 @@ func (c *core) cancelLocked() {
 
 func (p *process[M]) post(prio Priority, x *extra) bool {
 	p.mu.Lock()
-	if p.life >= suspended || p.life == ending && x.inc != 0 || x.inc != 0 && x.inc != p.inc || p.shut {
+	if !p.state.alive() && (p.state.phase != phaseEnding || x.inc != 0) || x.inc != 0 && x.inc != p.inc {
 		p.mu.Unlock()
 		return false
 	}
@@ -254,7 +255,7 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 		return envelope[M]{x: &extra{}}, true, false
 	}
 	p.queue.rest(p.typeState)
-	p.busy = false
+	p.state.step(onRest)
 	if p.set.Idle > 0 {
 		p.idleLocked()
 	}

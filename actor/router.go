@@ -159,7 +159,7 @@ func (r Ref[M]) load() int {
 func (p *process[M]) load() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life != alive || p.shut {
+	if !p.state.alive() {
 		return full
 	}
 	n := p.queue.n
@@ -175,7 +175,7 @@ func (p *process[M]) load() int {
 	if x := p.express; x != nil {
 		n += len(x.urgent) + len(x.system)
 	}
-	if p.busy {
+	if p.state.busy() {
 		n++
 	}
 	return n

@@ -41,7 +41,7 @@ func newProcess[M any](n *Node, a Actor[M], set *settings) (*process[M], error) 
 	}
 	p := &process[M]{act: a, typeState: typeStateOf[M](n), set: set}
 	p.ctx.self = p
-	p.node, p.ops, p.inc, p.busy = n, p, 1, true
+	p.node, p.ops, p.inc = n, p, 1
 	if set.Mailbox > 0 {
 		p.bounded = &bounded[M]{limit: set.Mailbox}
 	}
@@ -82,14 +82,13 @@ func (p *process[M]) begin() error {
 		p.node.harmless(func() { o.Started(Ref[M]{p}) })
 	}
 	p.mu.Lock()
-	p.busy = p.expressed.Load() || p.hasUserMessage()
-	if p.set.Idle > 0 && !p.busy {
-		p.idleLocked()
-	}
-	if p.busy {
-		p.busy = false
-		p.wake()
+	p.state.step(onStarted)
+	if p.expressed.Load() || p.hasUserMessage() {
+		p.wake() // unlocks
 		return nil
+	}
+	if p.set.Idle > 0 {
+		p.idleLocked()
 	}
 	p.mu.Unlock()
 	return nil
@@ -104,11 +103,11 @@ func (p *process[M]) hasUserMessage() bool {
 
 func (p *process[M]) restart() error {
 	p.mu.Lock()
-	if p.life != suspended || p.fresh == nil {
+	if !p.state.can(onRestart) || p.fresh == nil {
 		p.mu.Unlock()
 		return fault("restart", p.address(), ErrStopped)
 	}
-	p.life, p.busy, p.past = alive, true, false
+	p.state.step(onRestart)
 	var dropped []envelope[M]
 	if p.set.DropMailbox {
 		dropped = p.emptyLocked()

@@ -30,7 +30,7 @@ func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, 
 	}
 	p.mu.Lock()
 	switch {
-	case p.life == dead || p.shut:
+	case !p.state.open():
 		p.mu.Unlock()
 		return nil, ErrStopped
 	case p.bounded == nil:
@@ -41,7 +41,7 @@ func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, 
 	default:
 		p.bounded.push(e)
 	}
-	if !p.busy && p.life == alive {
+	if p.state.phase == phaseIdle {
 		p.claim()
 		woken = p
 	}

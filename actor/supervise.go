@@ -174,7 +174,7 @@ func (e *entry) label() string {
 func (c *core) endedWith(inc uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life == suspended && c.inc == inc+1
+	return c.state.phase == phaseSuspended && c.inc == inc+1
 }
 
 // retire lets a child go that is not restarted, and the supervisor with it if
