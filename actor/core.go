@@ -15,7 +15,7 @@ type core struct {
 	parent     *core
 	older      *core // the sibling started before it; parent.mu guards both
 	newer      *core
-	coreExtras *coreExtras // what most actors do without; mu guards the pointer and what it says
+	coreExtras *coreExtras // nil for most actors; mu guards the pointer and the fields behind it
 
 	mu        sync.Mutex // guards the fields below and the mailbox
 	lastChild *core      // the child started last
@@ -76,7 +76,7 @@ const (
 	childSignal                   // a kept child's incarnation has ended
 )
 
-// signal is what goes before all messages.
+// signal is a request or report that is handled before all messages.
 type signal struct {
 	kind   signalKind
 	from   *core

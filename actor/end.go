@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// end ends the incarnation that the calling goroutine has: its children first,
-// then its Stop method, then it reports that to links and monitors. A kept actor is suspended
-// until its supervisor restarts or finalizes it, any other is gone.
+// end ends the incarnation of the actor that the calling goroutine has. The children end
+// first, then the Stop method is called, then links and monitors are notified. A
+// supervised actor is suspended until its supervisor restarts or finalizes it; any other
+// is terminated.
 func (p *process[M]) end(reason error) {
 	p.mu.Lock()
 	drained := p.state.phase == phaseDraining
@@ -46,7 +47,7 @@ func (p *process[M]) end(reason error) {
 		}
 		return
 	}
-	p.terminate(onTerminate, reason) // before others are told, who may want its name
+	p.terminate(onTerminate, reason) // before monitors are called, which may register its name anew
 	p.tell(&last, reason)
 	p.finish()
 }
@@ -80,8 +81,8 @@ func (p *process[M]) part(reason error) (last coreExtras, inc uint32, suspended 
 	return last, inc, suspended
 }
 
-// finish tells those who wait for the end of an actor that is gone. From then on
-// its parent knows nothing of it.
+// finish removes a dead actor from its parent and wakes the goroutines that wait for
+// its end.
 func (p *process[M]) finish() {
 	p.mu.Lock()
 	p.state.step(onFinish)
@@ -156,7 +157,7 @@ func (c *core) conclude(drain bool) {
 	}
 }
 
-// requestEnd tells c to stop. With drain it handles first what waits in its mailbox.
+// requestEnd asks c to end. With drain it handles the messages in its mailbox first.
 func (c *core) requestEnd(reason error, drain bool) {
 	if drain && c.ops.post(User, &extra{task: func() error {
 		c.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// envelope is what a mailbox holds.
+// envelope is an element of a mailbox: a message or a task.
 //
 // Invariant: x is nil for a plain message; x.task non-nil means that m is not a
 // message: the task runs in its place.
@@ -16,7 +16,7 @@ type envelope[M any] struct {
 	x *extra
 }
 
-// extra is what few messages carry.
+// extra holds the fields that few messages need.
 type extra struct {
 	task  func() error // runs in the actor's turn, in place of a message
 	inc   uint32       // with task: the incarnation it belongs to; 0 means any
@@ -61,7 +61,7 @@ func newSmallChunk[M any]() *chunk[M] {
 
 func (c *chunk[M]) small() bool { return cap(c.slots) == smallChunk }
 
-// typeState is what the actors of one message type on one node share.
+// typeState holds the pools that the actors of one message type on one node share.
 type typeState[M any] struct {
 	node     *Node
 	chunks   sync.Pool // of *chunk[M], large and empty
@@ -159,7 +159,7 @@ func (q *queue[M]) rest(b *typeState[M]) {
 // express is the part of a mailbox that goes before user messages. Most actors
 // have none at most times. The owner's mutex guards it.
 type express[M any] struct {
-	signals []signal // exits and orders of parents, which go before all
+	signals []signal // exits and requests to end, which go before all messages
 	urgent  []envelope[M]
 	system  []envelope[M]
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// process is an actor of message type M: its core, its mailbox, and what runs it.
+// process is an actor of message type M: its core, its mailbox, and its loop.
 //
 // While it is idle, no goroutine belongs to it. The first message into an empty
 // mailbox starts one, which runs until the mailbox is empty again. So at most one
@@ -19,7 +19,7 @@ type process[M any] struct {
 	express *express[M] // messages and signals that go first, or nil; core.mu guards it
 	read    uint64      // messages that have left the mailbox, besides those of cur; core.mu guards it
 
-	// What follows belongs to the goroutine that has the actor.
+	// The fields below belong to the goroutine that has the actor.
 	expressed atomic.Bool   // something may be in express, or halt is set
 	at        atomic.Uint32 // how far cur is read; only the owner writes it
 	cur       *chunk[M]     // the chunk being read; core.mu guards the pointer
@@ -38,11 +38,11 @@ type process[M any] struct {
 	start     func()          // see starter; made once: a go statement with an argument allocates
 }
 
-// own is what few actors use of what belongs to their goroutine.
+// own holds fields that belong to the actor's goroutine and that few actors need.
 type own[M any] struct {
-	front []envelope[M] // what goes before the queue: unstashed messages
+	front []envelope[M] // unstashed messages, which go before the queue
 	stash []envelope[M]
-	plain Actor[M] // what act was before Become
+	plain Actor[M] // the value of act before Become
 }
 
 func (p *process[M]) extras() *own[M] {
@@ -98,8 +98,8 @@ func (p *process[M]) wake() {
 	}
 }
 
-// starter returns what a goroutine that runs r begins with. It is no method of
-// process because the runtime reads that function's name whenever a goroutine starts and
+// starter returns the function with which a goroutine that runs r begins. It is no
+// method of process because the runtime reads that function's name whenever a goroutine starts and
 // ends, and names of methods of generic types are very long: 4 % of an Ask.
 func starter(r runnable) func() {
 	return func() { r.run() }
@@ -157,7 +157,8 @@ func (p *process[M]) post(prio Priority, x *extra) bool {
 	return true
 }
 
-// run has the actor until its mailbox is empty or its incarnation has ended.
+// run is the actor's goroutine. It returns when the mailbox is empty or the incarnation
+// has ended; from then on the goroutine must not touch the actor.
 func (p *process[M]) run() {
 	if reason := p.work(); reason != nil {
 		p.end(reason)
@@ -196,8 +197,8 @@ func (p *process[M]) loop() error {
 	}
 }
 
-// rescue turns a panic into a reason. If the goroutine is ending by Goexit, it
-// goes on in another one.
+// rescue turns a panic into a reason. If runtime.Goexit is ending the goroutine, another
+// goroutine ends the incarnation.
 func (p *process[M]) rescue(v any) error {
 	if v == nil {
 		go p.end(Exited)
@@ -251,7 +252,7 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 		}
 	}
 	if p.expressed.Load() {
-		// It came after the loop looked; an empty task lets the loop look again.
+		// It was put there after the loop tested the flag; an empty task makes the loop test it again.
 		return envelope[M]{x: &extra{}}, true, false
 	}
 	p.queue.rest(p.typeState)
