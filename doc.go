@@ -55,6 +55,15 @@
 //  8. Live. A follower wakes when something it asked for is committed, without
 //     polling; following one space costs nothing for the traffic of others.
 //
+// # Files
+//
+//	log.go      Log and the interfaces that make it up, ranges, filters
+//	batch.go    batches: writes, conditions, how engines read them
+//	record.go   records, versions, positions, headers
+//	space.go    policies of spaces, and the rules for names and keys
+//	errors.go   the kinds of errors, outcomes, sentinels
+//	ended.go    errors for contexts that have ended
+//
 // # Concurrency and ownership
 //
 // All methods of a Log may be called from many goroutines. A Batch belongs to
