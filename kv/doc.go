@@ -6,7 +6,7 @@
 // A [Bucket] is a typed handle on one table. Tables are named "database/table"
 // and live in the space kv/database/table. A key is a string of any bytes. Each
 // write to a key is an [Entry] with a [Revision]: 1, 2, 3 and so on, deletions
-// included. A watch is told of changes as they are committed.
+// included. A watch is a sequence of the current values and then of every change.
 //
 //	users, err := kv.Open[User](log, "app/users", nil)
 //	rev, err := users.Put(ctx, "42", User{Name: "Ada"})
@@ -38,8 +38,7 @@
 //
 //   - Reads create nothing. A key or table that does not exist is NotFound to Get,
 //     and empty to everything that yields a sequence or counts.
-//   - A write that returned is visible to every read that begins afterwards, and
-//     has the durability that was asked for.
+//   - A write that returned is visible to every read that begins afterwards.
 //   - List, Count and GetMany show one moment. PutMany is atomic.
 //   - Compare-and-set is exact: of the writers that saw revision r, one succeeds.
 //     The others fail with Conflict, which carries the revision found.
@@ -49,6 +48,22 @@
 //     distinct, and JSON, Protobuf or any other [codec.Codec] does what it documents.
 //   - Dropping a table or a database touches exactly that: "default" is neither
 //     "default2" nor "default-x".
+//
+// Order: the revisions of a key, and the changes that a watch yields, are in the order of
+// their commits. Durability: a write at once has reached the durability of [Options] when
+// it returns, a write in a batch that of the batch when Commit returns.
+//
+// # How it works
+//
+// A table is a space, a key of the table a key of the space, an entry a record. A bucket
+// holds a codec and a policy and no data: every read goes to the log.
+//
+//	bucket.go, options.go, name.go   Open, Get, the policy of a table, names
+//	write.go, option.go, now.go      writes into a batch, their options, writes at once
+//	modify.go, many.go               read and write again on Conflict; many keys
+//	list.go, history.go, entry.go    queries, the revisions of a key, entries
+//	watch.go, ends.go                watches: the phases, and whether a key was new
+//	table.go                         listing and dropping tables and databases
 //
 // # Concurrency and ownership
 //
