@@ -10,12 +10,13 @@ import (
 // AppendTo adds events to the end of stream as part of b, in their order. The
 // stream must meet the expectation at the batch's place in the order, before
 // anything that the batch itself writes; otherwise nothing of the batch is
-// written, and the error of Commit is a [*ConflictError] or [*SealedError]. A stream may be appended to several times in one batch: every
-// expectation is then about the version before the batch.
+// written, and the error of Commit is a [*ConflictError] or [*SealedError]. A stream may
+// be appended to several times in one batch: every expectation is then about the version
+// before the batch.
 //
 // The batch keeps the events' Data, which must not change until Commit has
-// returned; everything else is copied. What can never be written (a bad name, no
-// events, a type missing) fails the batch: Commit returns that Invalid error.
+// returned; everything else is copied. An append that can never be written (a bad name,
+// no events, a type missing) fails the batch: Commit returns that Invalid error.
 //
 // [Store.Result] finds the versions and positions in the receipt. To append to one
 // stream and nothing else, [Store.Append] is shorter, and idempotent by event ID.
@@ -90,7 +91,7 @@ func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected 
 	return identified
 }
 
-// Appended says what events became.
+// Appended is the result of an append: the versions, positions and time of its events.
 type Appended struct {
 	Stream string
 	// First and Last are the versions of the first and last event. The others lie
@@ -106,8 +107,8 @@ type Appended struct {
 	Duplicate bool
 }
 
-// Result says what the events became that b appended to stream, given the receipt
-// of its Commit; false if it appended none. If b appended several times, the
+// Result returns the versions and positions of the events that b appended to stream, given
+// the receipt of its Commit; false if it appended none. If b appended several times, the
 // result spans all of them. On an engine that leaves gaps between the positions of
 // one batch, positions are known for batches of a single write only, else 0.
 func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Appended, bool) {
@@ -139,8 +140,8 @@ func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Ap
 	return a, true
 }
 
-// writer is what an Append needs; reused through a pool, so that it allocates
-// only what the log does.
+// writer holds the batch and buffers of an Append. A pool keeps writers, so that an
+// Append allocates no more than the log's Commit does.
 type writer struct {
 	batch   mainstem.Batch
 	enc     encoder
@@ -161,7 +162,7 @@ func (s *Store) put(w *writer) {
 // Append appends events to stream at once and returns their versions and
 // positions when they have reached the durability of [Options.Durability]. The
 // errors are [*ConflictError] and [*SealedError], NotFound if [StreamExists] did not
-// hold, Invalid for what can never be written, and those of Commit.
+// hold, Invalid for an append that can never be written, and those of Commit.
 //
 // Append is idempotent by event ID, if every event has one: writing the same IDs in
 // the same order to the same stream again writes nothing and returns what the first

@@ -176,7 +176,7 @@ func (b *block) metadata(e *entry, m *Metadata) {
 
 // reset forgets what was gathered, and the blocks that are too large to keep.
 func (c *collector) reset() {
-	clear(c.names) // lets go of the strings
+	clear(c.names) // so that the strings can be freed
 	clear(c.customs)
 	c.entries, c.names, c.customs = c.entries[:0], c.names[:0], c.customs[:0]
 	c.data, c.text = c.data[:0], c.text[:0]

@@ -56,6 +56,21 @@
 //
 // Versions never repeat, whatever happens.
 //
+// # How it works
+//
+// A store is a space, a stream a key of it, an event a record. Metadata are headers.
+// Checkpoints, snapshots and parked events are records of spaces beside it, so that they
+// can be written in the batch of a handler.
+//
+//	store.go, stream.go, event.go, id.go     Open, names of streams, events, event IDs
+//	append.go, expected.go, retry.go         appends, their conditions, and repeated appends
+//	encode.go, decode.go, collect.go         events to records and back
+//	load.go, feed.go, list.go, info.go       reading one stream, all events, lists of streams
+//	seal.go, settings.go, now.go             archive, delete and tombstone; limits of streams
+//	subscribe.go, run.go, advance.go         subscriptions: options, the loop, the checkpoint's commit
+//	checkpoint.go, parked.go                 stored checkpoints and parked events
+//	state.go, snapshot.go                    state that is folded from a stream, and its snapshots
+//
 // # Concurrency and ownership
 //
 // A Store and a Subscription are safe for concurrent use; a batch belongs to one

@@ -127,8 +127,8 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 }
 
 // versions passes o on to the log. A stream that was deleted begins with a
-// tombstone, which is one record more than the limit; with time travel backwards,
-// nobody knows how many are passed over.
+// tombstone, which is one record more than the limit. With time travel backwards the
+// number of records to pass over is unknown, so there the log gets no limit.
 func (o *LoadOptions) versions() mainstem.Versions {
 	v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward, Follow: o.Follow}
 	if o.Limit > 0 && !o.Follow && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
@@ -140,7 +140,7 @@ func (o *LoadOptions) versions() mainstem.Versions {
 	return v
 }
 
-// follow is read for what is there and what comes.
+// follow is read for the events that are stored and those that will be appended.
 func (s *Store) follow(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
 	key := []byte(stream)
 	n := 0

@@ -14,8 +14,8 @@ import (
 const (
 	pageEvents = 512     // events read ahead while catching up
 	pageBytes  = 4 << 20 // bytes of them
-	// lookEvery is after how many events, handled one by one as they come, it looks
-	// whether they come faster than that.
+	// lookEvery is the number of events handled one by one after which follow tests
+	// whether events arrive faster than it handles them.
 	lookEvery = 64
 	// passOver is how many positions without a selected event are worth a checkpoint
 	// of their own, so that a restart need not read them again.
@@ -88,7 +88,7 @@ func (sub *Subscription) run() {
 	}
 }
 
-// logMoved says, once for each, which other instance handles the events now.
+// logMoved logs which other instance handles the events now, once for each instance.
 func (sub *Subscription) logMoved() {
 	if sub.owner == sub.rival && sub.owner != "" || sub.owner == sub.self {
 		return
@@ -102,7 +102,7 @@ func (sub *Subscription) logMoved() {
 		"store", sub.store.name, "subscription", string(sub.name), "owner", owner, "position", sub.Position())
 }
 
-// logEnd says why the subscription has ended.
+// logEnd logs why the subscription has ended.
 func (sub *Subscription) logEnd() {
 	fields := []any{"store", sub.store.name, "subscription", string(sub.name), "position", sub.Position()}
 	if sub.err == nil || sub.hard.Err() != nil {
@@ -112,7 +112,7 @@ func (sub *Subscription) logEnd() {
 	sub.opts.Logger.Error("event subscription has ended: its events are no longer handled by this instance", append(fields, "error", sub.err)...)
 }
 
-// end returns what Err shall say about err: nothing after Close, Canceled if the
+// end turns err into the error that Err returns: nil after Close, Canceled if the
 // caller's context ended.
 func (sub *Subscription) end(err error) error {
 	switch {
@@ -153,7 +153,7 @@ func (sub *Subscription) work() error {
 	}
 }
 
-// catchUp handles, by pages, what is there.
+// catchUp handles, in pages, the events that are stored already.
 func (sub *Subscription) catchUp() error {
 	sub.live.Store(false)
 	for {
@@ -193,8 +193,8 @@ func (sub *Subscription) pass(p mainstem.Position) error {
 	return nil
 }
 
-// follow handles events one by one as they come. It returns nil if they come so
-// fast that pages are the better way.
+// follow handles events one by one as they arrive. It returns nil if they arrive faster
+// than it handles them: pages are faster.
 func (sub *Subscription) follow() error {
 	s, after := sub.store, sub.Position()
 	if err := sub.sel.open(sub.soft, s, after); err != nil {
@@ -285,7 +285,7 @@ func isFatal(err error) bool {
 	return errors.As(err, &fatal) || errors.Is(err, errClosing)
 }
 
-// attempt calls the handler once and commits what it wrote.
+// attempt calls the handler once and commits the batch that it wrote to.
 func (sub *Subscription) attempt(evs []Recorded) error {
 	if sub.soft.Err() != nil {
 		return errClosing
