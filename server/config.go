@@ -68,7 +68,7 @@ type Config struct {
 	// this configuration. Settings of theirs are among [Config.Settings].
 	Components []Component
 
-	// Logger receives what happens. Nil means that nobody wants to know; see [Config.NewLogger].
+	// Logger receives the log messages of the server; nil discards them. See [Config.NewLogger].
 	Logger *slog.Logger
 }
 

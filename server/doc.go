@@ -18,28 +18,42 @@
 //
 // # Components
 //
-// What a server does besides is done by components, which know the protocols that this package
-// does not. Each is a package of its own, so that a program links what it names:
-// wire/kafka/kafkaserver, alert/alertserver and actor/cluster/clusterserver. A [Component]
-// starts and stops; a [Configured] one has settings, which are among those of the server; a
-// [Listening] one has addresses; /readyz asks a [Required] one; an [Intake] takes in what others
-// send. A server gives its components a [Host].
+// Other protocols are served by components. Each is a package of its own, so that a program
+// links only those that it names: wire/kafka/kafkaserver, alert/alertserver and
+// actor/cluster/clusterserver. A [Component] has a name and can be started and stopped. It may
+// implement more: a [Configured] one adds settings to those of the server, a [Listening] one
+// has addresses, and /readyz asks a [Required] one. An [Intake] writes what others send to the
+// log; it starts after the HTTP listener and stops before it. A server gives each component a
+// [Host].
 //
 // # What is served
 //
 // One HTTP listener answers the log's contract over RPC (see wire/rpc), GET /healthz (the process
 // lives), GET /readyz (the log takes commits and the components work), GET /metrics (Prometheus,
 // from a registry of the server's own) and what components add. Health needs no token. The
-// listener is no component: health and metrics are those of the server itself, and RPC is not a
-// protocol of others but the contract of the log, by which every command reaches a server.
+// listener is not a component: health and metrics belong to the server, and every command
+// reaches the log through RPC.
 //
 // # Guarantees
 //
-// A server beyond loopback has TLS and a token, and every listener of a component TLS and
-// authentication of its own, or was told to be insecure. Start returns when clients can connect.
-// Stop ends followers with Unavailable, lets other requests finish until a deadline, and closes
-// the log, so what was acknowledged stays. A setting that nobody knows is an error that names the
-// nearest one; a mistake in a file that a setting names is a [*FileError].
+// A server that listens on more than loopback must have TLS and a token, and so must every
+// listener of a component have TLS and authentication, unless the configuration says insecure.
+//
+// Order: components start in the order given and stop in the opposite one. Start returns when
+// clients can connect. Stop ends followers with Unavailable, lets other requests finish until a
+// deadline, and closes the log last, so every acknowledged commit is kept with its durability.
+//
+// An unknown setting is an error that names the nearest known one; a mistake in a file that a
+// setting names is a [*FileError].
+//
+// # Files
+//
+//	server.go, component.go, background.go   starting and stopping; components; the log's upkeep
+//	config.go, settings.go, sources.go       settings, and reading them from files and environment
+//	openlog.go, memory.go                    opening the target; how much memory there is
+//	http.go, listener.go, origin.go          routes, listeners with TLS and tokens, browsers
+//	health.go, metrics.go, measure.go        /healthz and /readyz, /metrics, timing the log
+//	contents.go, version.go                  metrics of what the log holds; the build
 //
 // # Concurrency and ownership
 //
