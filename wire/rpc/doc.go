@@ -30,24 +30,36 @@
 //
 // # Guarantees
 //
-// What the log behind it guarantees, a client gets: the answer to Commit is sent when
-// the log's Commit has returned, a stream has the records of the log's sequence in
-// its order, and an error carries all of the log's [mainstem.Error], its outcome
-// included. Records of a stream travel several in a message, but one that a follower
-// waits for is sent at once. A follower is told first that it is being served.
+// Durability: the answer to Commit is sent when the log's Commit has returned. Order: a
+// stream has the records of the log's sequence in its order. Errors carry all of the log's
+// [mainstem.Error], its outcome included. Messages of a stream hold several records, but a
+// record for which a follower waits is sent at once. The first message to a follower says
+// that it is being served.
 //
-// A client that goes away ends its calls. A client that is slow stops the sequence it
-// reads from; the server holds two messages for it and not more, and cuts it when it
-// has taken nothing for [Options.StallTimeout]. A call that panics gets an error; the
-// others go on.
+// When a client disconnects, its calls end. A slow client stops the sequence that it
+// reads: the server holds at most two messages for it, and ends the call when the client
+// has taken nothing for [Options.StallTimeout]. A call that panics gets an error; other
+// calls are not affected.
 //
 // A snapshot is held for a client until it is closed or was not used for
 // [Options.SnapshotLease].
 //
+// # How it works
+//
+// A request is counted and limited before it is decoded (handler.go, codec.go, memory.go),
+// decoded by package message, and answered by a method of service. A stream has two
+// goroutines: one reads the log's sequence, the other sends (outbox.go, with the reasons).
+//
+//	handler.go, server.go, options.go   NewHandler, limits, authorization, ConfigureServer
+//	write.go, read.go, admin.go         the calls: writes and spaces, reads, backups and checks
+//	outbox.go, exchange.go              sending streams; one HTTP exchange and its deadlines
+//	snapshot.go, source.go              snapshots held for clients; a log or a snapshot to read from
+//	codec.go, memory.go                 the encodings, and the memory of requests
+//
 // # Concurrency and ownership
 //
-// A Handler may be used by many goroutines. Close it before the log, which stays its
-// owner's.
+// A Handler may be used by many goroutines. Close it before the log, which belongs to the
+// caller.
 //
 // # Limits
 //

@@ -25,17 +25,18 @@ var pool = sync.Pool{New: func() any { return new(message.Records) }}
 // as the engine has read it, in the message, and as the message is encoded.
 const copies = 3
 
-// outbox moves records from a sequence to a stream. The sequence cannot say that it
-// is about to wait, so a second goroutine sends: whatever has come while the message
-// before was being sent is the next message. A follower that keeps up gets each
-// record at once, one that lags gets full messages, and a slow client stops the
-// sequence when one message is full behind the one being sent.
+// outbox moves records from a sequence to a stream. A sequence does not say when it is
+// about to wait, so a second goroutine sends: the records that arrive while one message
+// is being sent form the next. A follower that keeps up gets each record at once, one
+// that lags gets full messages. A slow client stops the sequence when one message is full
+// and another is being sent.
 //
-// A large record is given memory from a budget before it is copied. If there is none, the
-// sequence is left, so that the engine lets go of the record too, the stream waits its
-// turn with nothing in hand, and opens the sequence anew where it was. A sequence that
-// cannot be opened anew is not left: the record in the engine's hand comes from a second
-// budget, and a stream for which that has no bytes ends with Unavailable.
+// Memory for a large record is reserved from a budget before the record is copied. If the
+// budget has too little, the loop over the sequence ends, so that the engine frees the
+// record; the stream waits for the reservation while it holds no memory, and then opens
+// the sequence again after the last record sent. A sequence that cannot be opened again
+// is not ended: its large records are reserved from a second budget, and the stream ends
+// with Unavailable if that has too little.
 type outbox struct {
 	send   func(*pb.Records) error
 	linger time.Duration
@@ -75,8 +76,8 @@ func (p *envelope) reset() {
 }
 
 // pump sends the records of a sequence until it ends, and returns its error, or that of
-// send. When sending fails, the context of the sequence ends, so that it does not wait
-// for records that nobody can get.
+// send. When sending fails, the context of the sequence ends, so that it does not go on
+// waiting for records that cannot be sent.
 func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Records) error, from source) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -149,8 +150,8 @@ func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more boo
 	return true, nil
 }
 
-// afford sees to it that next has memory for r if that is large. False: there is none
-// yet, and the sequence is to be left until there are o.want bytes.
+// afford reserves memory for r in next if r is large. It returns false if there is too
+// little: the loop over the sequence must end until o.want bytes can be reserved.
 func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bool, error) {
 	size := sizeOf(r)
 	if size < message.FullBytes {
