@@ -4,7 +4,8 @@
 // # Words
 //
 // A [Server] serves the topics of one catalog; [New] makes it. [Server.Serve] accepts
-// the connections of one listener, and a [Listener] says what clients are told of it.
+// the connections of one listener; a [Listener] has its security and the address that
+// clients are given. A [topic.Source] in [Options] shows other data of the log as topics.
 //
 //	topics, err := topic.Open(log, nil)
 //	server, err := kafka.New(ctx, topics, nil)
@@ -21,15 +22,15 @@
 // An event store is a topic too, to be read only: event.<store>, and
 // event.<store>.<category> for each category of its streams. It has one partition. A
 // record is an event: the key is the stream, the value the data, the timestamp the
-// time of the event, the offset its position in the log, so offsets have gaps. These
-// headers say the rest, as text; those that have nothing to say are left out:
+// time of the event, the offset its position in the log, so offsets have gaps. The other
+// fields of the event are headers with text; those without a value are left out:
 //
 //	event-type  event-id  event-version  event-position  event-content-type
 //	event-correlation-id  event-causation-id  event-user-id  event-tenant-id
 //	metadata.<name>
 //
-// Events of archived streams are left out, and so is what a deletion leaves. A
-// consumer that was behind what was deleted goes on with what follows. A store with
+// Events of archived streams and the tombstones of deletions are left out. A consumer
+// whose next events were deleted goes on with those that follow. A store with
 // more than 256 categories is listed without them; they can be read all the same.
 // Clients cannot create topics whose names begin with "event.": a consumer may wait
 // there for the first event of a store. Where a program created such a topic itself,
@@ -37,7 +38,7 @@
 //
 // # Tables of alerts
 //
-// So is a table of alerts: alert.status shows the changes of alerts.status, and so on for
+// A table of alerts is a topic, too: alert.status shows the changes of alerts.status, and so on for
 // the tables of the database alerts; alert.<database>.<table> those of other databases. A
 // record is a row as it was after a change: the key is the primary key, the value a JSON
 // object with all columns, null if the row was deleted; the headers are
@@ -61,12 +62,31 @@
 //
 // # Security
 //
-// A [Listener] may demand TLS, a client's certificate, and SASL: PLAIN, SCRAM-SHA-256
-// or SCRAM-SHA-512. Users are in the log ([UserSpace]), as what SCRAM makes of their
-// passwords; [Server.SetUser] and Kafka's own tools set them. Who has not authenticated
-// is served nothing else, has [Options].AuthTimeout and small requests to do it, and
-// cannot tell an unknown user from a wrong password by the answers. There are no ACLs:
-// a client that is let in may do everything, setting passwords included.
+// A [Listener] may require TLS, a client's certificate, and SASL: PLAIN, SCRAM-SHA-256
+// or SCRAM-SHA-512. Users are in the log ([UserSpace]) with the keys that SCRAM derives
+// from their passwords; [Server.SetUser] and Kafka's own tools set them. A client that has
+// not authenticated can send only the requests that authentication needs, which must be
+// small and come within [Options].AuthTimeout. The answers do not tell an unknown user
+// from a wrong password. There are no ACLs: a client that has authenticated may do
+// everything, setting passwords included.
+//
+// # How it works
+//
+// A connection has one goroutine: it reads the size of a request, reserves the memory,
+// reads and decodes it, looks its key up in a table, calls the handler, and writes the
+// answer (conn.go, frame.go, dispatch.go). Each request of the protocol has a file with its
+// name, whose header lists the versions and what is simplified. The state of groups,
+// producers and transactions is in packages below internal.
+//
+//	server.go, options.go, conn.go         connections; limits; one connection
+//	dispatch.go, frame.go, answers.go      the table of requests, headers, encoding answers
+//	memory.go, buffer.go, receive.go       memory of requests and answers
+//	produce.go                             record batches to one commit
+//	fetch.go, fetch_session.go, fetch_wait.go  reading, sessions of KIP-227, waiting
+//	source.go, topic_cache.go              topics, and what is shown as topics; their lookup
+//	coordinate.go                          coordinators of groups and transactions
+//	configs.go, admin.go, cluster.go       configurations, topics, the cluster's description
+//	secure.go, users.go, credentials.go    TLS, SASL, users
 //
 // # Concurrency and ownership
 //
@@ -79,11 +99,16 @@
 // [Options] names them: the size of a request, the bytes of all requests, of an
 // answer, the connections, and how long a client may be silent or slow. Memory for a
 // request grows with what has arrived of it, the counts in a request are checked
-// before it is decoded, and answers get smaller when many wait for their clients: a
-// silent, slow or lying client costs its connection and what it has sent, not more.
+// before it is decoded, and answers get smaller when many wait to be sent: a silent, slow
+// or malicious client costs no more than its connection and the bytes that it has sent.
 //
-// Requests and answers take their memory from [Options].Memory before it is used. Who waits
-// for it may hold that of a request, then that for decompression, then that of an answer, in
-// this order, so no deadlock is possible. A client without progress loses its connection
-// when others wait for its memory.
+// The memory of requests and answers is reserved from [Options].Memory before it is used,
+// first for a request, then for decompression, then for an answer. All reserve in this
+// order, so no deadlock is possible. A client that makes no progress is disconnected when
+// others wait for memory.
+//
+// # Testing
+//
+// The clients franz-go, sarama and librdkafka, and raw requests, are run against real
+// servers; the decoders of requests are fuzzed.
 package kafka

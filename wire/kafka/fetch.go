@@ -32,10 +32,10 @@ type fetchPart struct {
 	id     topic.ID
 	num    int32
 	offset int64
-	epoch  int32 // the leader epoch that the client believes in
+	epoch  int32 // the leader epoch that the client sent
 	limit  int   // bytes
 
-	// What was found.
+	// The result of the last read.
 	src     topic.Reader
 	code    int16
 	chunk   topic.Chunk
@@ -46,7 +46,7 @@ type fetchPart struct {
 	expect       int // bytes found the last time: there may be as many again
 }
 
-// lastReported is what the client of a fetch session was last told of a partition.
+// lastReported holds the offsets of a partition that the client of a fetch session got last.
 type lastReported struct {
 	any                bool
 	start, end, stable int64
@@ -64,7 +64,7 @@ type fetch struct {
 }
 
 // fetchRecords answers with whole record batches from the offsets asked for on, at
-// once if there are enough bytes, else when there are or the client's patience ends.
+// once if there are enough bytes, else when there are or the request's maximum wait is over.
 func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchRequest) *kmsg.FetchResponse {
 	resp := req.ResponseKind().(*kmsg.FetchResponse)
 	session, parts, code := c.fetch.resume(req)
@@ -79,8 +79,8 @@ func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchReque
 	for _, p := range parts {
 		f.begin(ctx, p)
 	}
-	// A client that has sent its next request already is not noticed when it goes away:
-	// so nobody waits longer than a connection may be idle.
+	// A disconnect is not noticed when the client has already sent its next request. So a
+	// fetch never waits longer than a connection may be idle.
 	if wait := min(time.Duration(req.MaxWaitMillis)*time.Millisecond, s.o.IdleTimeout); wait > 0 && !f.enough(req.MinBytes) {
 		c.waiting(func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, wait)
@@ -248,7 +248,7 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	return err
 }
 
-// fill writes what was found into an answer; in a session, only what is news.
+// fill writes the results into an answer; in a session, only those that have changed.
 func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	var out *kmsg.FetchResponseTopic
 	f.c.batches = f.bytes

@@ -28,7 +28,7 @@ const maxSession = 100_000
 type session struct {
 	id          int32 // 0: none
 	epoch       int32 // expected next
-	incremental bool  // the answer holds only what is news
+	incremental bool  // the answer holds only partitions that have changed
 	parts       []*fetchPart
 	index       map[sessionKey]*fetchPart
 }

@@ -37,7 +37,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 			return
 		case <-grown:
 			f.readGrown(ctx, w.Take())
-		case <-wake: // what is shown grew, or a transaction ended
+		case <-wake: // a partition grew, or a transaction ended
 			for _, p := range f.parts {
 				if _, native := p.src.(*topic.Topic); p.code == 0 && (f.committed || !native) {
 					f.read(ctx, p)

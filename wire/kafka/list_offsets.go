@@ -112,7 +112,7 @@ func (s *Server) stableEnd(ctx context.Context, src topic.Reader, partition int3
 	return end, nil // nobody but the log writes there
 }
 
-// epochCode says what is wrong with the leader epoch that a client believes in; -1 is
+// epochCode returns the error for the leader epoch that a client sent; -1 is
 // that of a client that does not say.
 func epochCode(epoch int32) int16 {
 	switch {

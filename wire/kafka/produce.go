@@ -50,7 +50,7 @@ func (s *Server) produce(ctx context.Context, c *conn, req *kmsg.ProduceRequest)
 		if req.Acks != acksAll {
 			opts.Durability = mainstem.OS
 		}
-		// A producer that goes away does not take back what it has sent.
+		// A disconnect of the producer does not cancel a commit that it has asked for.
 		s.producers.Append(context.WithoutCancel(ctx), opts, appends)
 		s.countProduced(appends)
 	}
@@ -70,14 +70,14 @@ func (s *Server) produce(ctx context.Context, c *conn, req *kmsg.ProduceRequest)
 		}
 	}
 	if req.Acks == acksNone {
-		c.failed = failed // there is no other way to tell
+		c.failed = failed // without an answer, closing the connection is the only way to report it
 		return nil
 	}
 	return resp
 }
 
-// produceResponse returns an answer with what is wrong with the request, and what is
-// to be appended for the partitions where nothing is.
+// produceResponse returns an answer with the errors of the partitions that cannot be
+// written, and the appends for all others.
 func (s *Server) produceResponse(ctx context.Context, c *conn, req *kmsg.ProduceRequest) (*kmsg.ProduceResponse, []producer.Append) {
 	resp := req.ResponseKind().(*kmsg.ProduceResponse)
 	var appends []producer.Append
@@ -127,7 +127,7 @@ func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest
 	return to, 0, ""
 }
 
-// fillProduced fills in what became of one batch.
+// fillProduced sets the result of one batch.
 func fillProduced(p *kmsg.ProduceResponseTopicPartition, a *producer.Append) {
 	if p.ErrorCode = a.Code; a.Code != 0 {
 		if a.Message != "" {

@@ -2,7 +2,7 @@
 // decoded.
 //
 // Kafka's requests say how many elements an array has and how many tags follow a
-// structure, and the decoder of package kmsg believes them: it allocates an array for
+// structure, and the decoder of package kmsg trusts them: it allocates an array for
 // the count claimed, as long as one byte is left for each element, and counts down
 // the tags claimed whether or not there are any. A client that lies makes the server
 // allocate 100 bytes and more for each byte that it sends, or busy for a minute with a

@@ -86,7 +86,7 @@ type report struct {
 	client coord.Client
 	epoch  int32
 	owned  partitions // nil: it does not say
-	full   bool       // it says everything, so it wants to know everything
+	full   bool       // it has all fields, so the answer has them too
 	re     *regexp.Regexp
 }
 

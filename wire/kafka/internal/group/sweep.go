@@ -94,7 +94,7 @@ func (c *Coordinator) inhabited() ([]string, error) {
 // topics that have not been subscribed to, for longer than [Options.OffsetRetention];
 // offsets of topics that were deleted; groups that have neither members nor
 // offsets. Offsets stored without any group of a client, through the topic
-// package, stay. It also lets go of the memory of groups without members.
+// package, stay. It also frees the memory of groups without members.
 func (c *Coordinator) Sweep(ctx context.Context) error {
 	if !c.enter() {
 		return errClosed
