@@ -53,7 +53,7 @@
 // Nodes prove themselves to each other before anything is read: see package link.
 // Those that have are trusted to send messages and orders to actors whose address they
 // know, to subscribe, and to ask for members of groups; to start things they need permission by
-// name. Nobody can answer a question that was not given to it. Rubbish of a node is
+// name. A node can answer only questions that were put to it. Malformed messages are
 // refused, counted ([Cluster.Malformed]) and logged.
 //
 // # Concurrency and ownership

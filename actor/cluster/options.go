@@ -28,7 +28,7 @@ type Resolver interface {
 	Resolve(ctx context.Context, node string) (addr string, err error)
 }
 
-// Announcer is a [Resolver] that wants to know where this node listens. Announce is
+// Announcer is a [Resolver] that is given the address at which this node listens. Announce is
 // called by [Join] before it returns, Withdraw by [Cluster.Leave].
 type Announcer interface {
 	Announce(ctx context.Context, node string, start uint64, addr string) error
@@ -45,7 +45,7 @@ type Options struct {
 	// listener. Default: that of the listener.
 	Advertise string
 
-	// TLS is how this node proves its name, and which authorities it believes. Package devca makes
+	// TLS is how this node proves its name, and which authorities it trusts. Package devca makes
 	// certificates for development.
 	TLS *link.TLS
 	// Secret is what all nodes of the cluster know. Each proves to the other that it does,

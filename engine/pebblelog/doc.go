@@ -13,12 +13,11 @@
 // sees a batch that is not yet as durable as was asked for. Batch IDs are remembered
 // for [Options.BatchIDAge].
 //
-// What a killed process or a power cut leaves behind is put right by the next
-// Open. A write that fails (a full or broken disk) leaves the log readable and
-// refusing commits with Unavailable until it is opened again; the batches that
-// were being written report an unknown outcome. [Options.MinFree] stops commits before the
-// disk is full. The disk space of what is removed comes back while the log is open,
-// in the background.
+// The next Open recovers the log after a killed process or a power cut. A write that
+// fails (a full or broken disk) leaves the log readable and refusing commits with
+// Unavailable until it is opened again; the batches that were being written report an
+// unknown outcome. [Options.MinFree] stops commits before the disk is full. The disk space
+// of what is removed comes back while the log is open, in the background.
 //
 // # How it works
 //

@@ -16,8 +16,8 @@ import (
 // salvage cuts the damaged tail off the newest write-ahead log in dir, of a log of format 1
 // or 2.
 //
-// Pebble tells a torn tail from damage by what it believes it had synced. With
-// lazy groups it believes too much: after a power cut, pages that were never
+// Pebble tells a torn tail from damage by its own record of what was synced. With
+// lazy groups that record is too high: after a power cut, pages that were never
 // forced out may be missing in the middle, which it reports as damage. The
 // RELAXED marker says that this is what happened. The log is cut at its first
 // unreadable record: everything brought to stable storage stands before it. Any

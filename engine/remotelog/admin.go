@@ -41,7 +41,7 @@ func (l *Log) Clock(ctx context.Context) (mainstem.ClockState, error) {
 	return message.DecodeClock(out), err
 }
 
-// AcceptClock implements [mainstem.ClockKeeper]: the server's log believes its clock.
+// AcceptClock implements [mainstem.ClockKeeper]: the server's log accepts its clock as right.
 func (l *Log) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
 	out, err := ask(ctx, l, call{op: "accept clock"}, l.client.Clock, &pb.ClockRequest{Accept: true}, never)
 	return message.DecodeClock(out), err

@@ -7,7 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// scanner reads the frames of one segment in order. It believes nothing that it reads:
+// scanner reads the frames of one segment in order. It checks everything that it reads:
 // it takes no more memory than the bytes that the segment has left, and ends at the
 // first bytes that do not continue the frame before.
 type scanner struct {

@@ -126,7 +126,7 @@ func (s *snapshots) expire(id string) {
 	_ = h.Close() // nobody is there to tell
 }
 
-// close lets go of the snapshot called id, now or when its last reader is done.
+// close releases the snapshot called id, now or when its last reader is done.
 func (s *snapshots) close(id []byte) error {
 	s.mu.Lock()
 	h := s.mu.held[string(id)]

@@ -64,7 +64,7 @@ func New() (*Authority, error) {
 	return &Authority{cert, key}, err
 }
 
-// Roots returns the pool that believes this authority and no other.
+// Roots returns the pool that trusts this authority and no other.
 func (a *Authority) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)

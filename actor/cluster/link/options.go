@@ -61,7 +61,7 @@ func (c Compression) String() string {
 	return fmt.Sprintf("unknown compression %d", uint8(c))
 }
 
-// TLS is how a node proves its name, and which authorities it believes. The name of a node must
+// TLS is how a node proves its name, and which authorities it trusts. The name of a node must
 // be in its certificate: as a DNS name, or as the URI that [NameURI] returns.
 type TLS struct {
 	// Certificate is the node's certificate and key, for both ends of connections.

@@ -5,7 +5,7 @@
 //	if err != nil { ... }
 //	defer log.Close()
 //
-// A [Log] is a natslog.Log and the server it lives on. Other processes may use the
+// A [Log] is a natslog.Log and the server that stores it. Other processes may use the
 // same log, and the nats tool may look at it, if [Options.Listen] gives the server an
 // address.
 //

@@ -46,7 +46,7 @@ const (
 	startTimeout      = 30 * time.Second
 )
 
-// Log is a log and the server it lives on.
+// Log is a log and the embedded server that stores it.
 type Log struct {
 	*natslog.Log
 	server *server.Server

@@ -41,7 +41,7 @@ func (s *slab[T]) next() *T {
 	return s.all[s.used-1]
 }
 
-// reset takes back what was handed out, after wipe has let go of what it points to.
+// reset takes back what was handed out, after wipe has cleared the pointers in it.
 func (s *slab[T]) reset(wipe func(*T)) {
 	if len(s.all) > keepWrites {
 		s.all = nil
@@ -98,7 +98,7 @@ func (e *Batch) encodeWrite(w *mainstem.Write) *pb.Write {
 	return out
 }
 
-// Reset lets go of the batch encoded last and keeps some memory.
+// Reset drops the batch encoded last and keeps some memory.
 func (e *Batch) Reset() {
 	e.request.Id, e.request.Ensures, e.request.Time = nil, nil, nil
 	e.request.Writes, e.request.Conditions = recycle(e.request.Writes), recycle(e.request.Conditions)
