@@ -1,13 +1,8 @@
 package binary_test
 
-import (
-	"google.golang.org/protobuf/proto"
-
-	"github.com/mainstemdev/mainstem/codec/binary/internal/shapes"
-)
-
-// The shapes that codecs are compared on: messages between actors, as the
-// benchmarks of actor frameworks have them.
+// The shapes that speed and allocations are measured on: messages between actors, as
+// the benchmarks of actor frameworks have them. Suite codec of the bench compares the
+// codec with others on messages of the same types.
 type (
 	pid struct {
 		Node     string `bin:"1"`
@@ -67,94 +62,22 @@ var (
 	}
 )
 
-// contests are the shapes, each with the codecs that take part.
-func contests() []contest {
-	return []contest{
-		newContest("String", "Ergo Framework", &shapes.Text{Value: "Ergo Framework"},
-			func(m *shapes.Text) string { return m.Value }, func(m *shapes.Text) { *m = shapes.Text{} }),
-		newContest("PID", aPID, &shapes.PID{Node: aPID.Node, Id: aPID.ID, Creation: aPID.Creation},
-			fromPID, func(m *shapes.PID) { *m = shapes.PID{} }),
-		newContest("ProcessID", aProcessID, &shapes.ProcessID{Node: aProcessID.Node, Name: aProcessID.Name},
-			fromProcessID, func(m *shapes.ProcessID) { *m = shapes.ProcessID{} }),
-		newContest("Simple", aSimple, &shapes.Simple{A: aSimple.A, B: aSimple.B, C: aSimple.C},
-			func(m *shapes.Simple) simple { return simple{m.A, m.B, m.C} }, func(m *shapes.Simple) { *m = shapes.Simple{} }),
-		newContest("Complex", aComplex, toComplex(aComplex), fromComplex, func(m *shapes.Complex) { *m = shapes.Complex{} }),
-		newContest("Nested", aNested, toNested(aNested), fromNested, func(m *shapes.Nested) { *m = shapes.Nested{} }),
-		newContest("Map", someItems, toItems(someItems), fromItems, func(m *shapes.Items) { *m = shapes.Items{} }),
-		newContest("NestedMap", someItemMaps, toItemMaps(someItemMaps), fromItemMaps, func(m *shapes.ItemMaps) { *m = shapes.ItemMaps{} }),
-	}
+// shape is one of them, with the ways to encode and decode it.
+type shape struct {
+	name  string
+	value any
+	ways  []way
 }
 
-// message is a generated Protobuf message with the methods of vtprotobuf.
-type message interface {
-	proto.Message
-	SizeVT() int
-	MarshalToSizedBufferVT([]byte) (int, error)
-	UnmarshalVT([]byte) error
-}
-
-func fromPID(m *shapes.PID) pid                   { return pid{m.Node, m.Id, m.Creation} }
-func fromProcessID(m *shapes.ProcessID) processID { return processID{m.Node, m.Name} }
-
-func toComplex(v complexStruct) *shapes.Complex {
-	return &shapes.Complex{
-		Name: v.Name, Id: v.ID, Tags: v.Tags, Metadata: v.Metadata,
-		Pid:       &shapes.PID{Node: v.PID.Node, Id: v.PID.ID, Creation: v.PID.Creation},
-		ProcessId: &shapes.ProcessID{Node: v.ProcessID.Node, Name: v.ProcessID.Name},
+func shapes() []shape {
+	return []shape{
+		newShape("String", "Ergo Framework"),
+		newShape("PID", aPID),
+		newShape("ProcessID", aProcessID),
+		newShape("Simple", aSimple),
+		newShape("Complex", aComplex),
+		newShape("Nested", aNested),
+		newShape("Map", someItems),
+		newShape("NestedMap", someItemMaps),
 	}
-}
-
-func fromComplex(m *shapes.Complex) complexStruct {
-	return complexStruct{m.Name, m.Id, m.Tags, m.Metadata, fromPID(m.Pid), fromProcessID(m.ProcessId)}
-}
-
-func toNested(v nested) *shapes.Nested {
-	m := &shapes.Nested{
-		Name: v.Name, Id: v.ID, Complex: toComplex(v.Complex),
-		ComplexMap: map[string]*shapes.Complex{}, NestedMap: v.NestedMap,
-	}
-	for k, c := range v.ComplexMap {
-		m.ComplexMap[k] = toComplex(c)
-	}
-	return m
-}
-
-func fromNested(m *shapes.Nested) nested {
-	v := nested{m.Name, m.Id, fromComplex(m.Complex), map[string]complexStruct{}, m.NestedMap}
-	for k, c := range m.ComplexMap {
-		v.ComplexMap[k] = fromComplex(c)
-	}
-	return v
-}
-
-func toItems(v items) *shapes.Items {
-	m := &shapes.Items{Items: map[string]*shapes.Item{}}
-	for k, i := range v {
-		m.Items[k] = &shapes.Item{Name: i.Name, Id: i.ID}
-	}
-	return m
-}
-
-func fromItems(m *shapes.Items) items {
-	v := items{}
-	for k, i := range m.Items {
-		v[k] = item{i.Name, i.Id}
-	}
-	return v
-}
-
-func toItemMaps(v itemMaps) *shapes.ItemMaps {
-	m := &shapes.ItemMaps{Maps: map[string]*shapes.Items{}}
-	for k, i := range v {
-		m.Maps[k] = toItems(i)
-	}
-	return m
-}
-
-func fromItemMaps(m *shapes.ItemMaps) itemMaps {
-	v := itemMaps{}
-	for k, i := range m.Maps {
-		v[k] = fromItems(i)
-	}
-	return v
 }

@@ -41,12 +41,6 @@ var Layers = []Layer{
 		Because: "each is a leaf: only a program that names it links its library",
 	},
 	{
-		Name:    "the shapes that codecs are measured with",
-		Dirs:    []string{"codec/binary/internal/shapes"},
-		Libs:    []string{protobuf, "github.com/planetscale/vtprotobuf", "github.com/bufbuild/protocompile"},
-		Because: "it is generated code and its generator, for benchmarks, and in no program",
-	},
-	{
 		Name:    "the actor runtime",
 		Dirs:    []string{"actor"},
 		May:     []string{".", "internal/backoff", "internal/invariants"},

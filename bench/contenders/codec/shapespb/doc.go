@@ -7,4 +7,4 @@
 // versions in go.mod.
 package shapespb
 
-//go:generate go -C ../../../.. run ./codec/binary/internal/shapes/gen bench/contenders/codec/shapespb
+//go:generate go run ./gen

@@ -1,10 +1,9 @@
 // Command gen writes the Go code of shapes.proto, without protoc: it parses the
 // file itself and feeds it to the plugins that go.mod pins as tools.
 //
-//	go generate ./codec/binary/internal/shapes
+//	go generate ./contenders/codec/shapespb
 //
-// It runs in the folder of shapes.proto, which is where go generate starts it, or is
-// given another folder with such a file: a nested module has no such tools.
+// It runs in the folder of shapes.proto, which is where go generate starts it.
 package main
 
 import (
@@ -31,19 +30,15 @@ var plugins = []struct{ tool, parameter string }{
 }
 
 func main() {
-	dir := "."
-	if len(os.Args) > 1 {
-		dir = os.Args[1]
-	}
-	if err := run(context.Background(), dir); err != nil {
+	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, dir string) error {
+func run(ctx context.Context) error {
 	compiler := protocompile.Compiler{
-		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
+		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{"."}},
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := compiler.Compile(ctx, source)
@@ -57,7 +52,7 @@ func run(ctx context.Context, dir string) error {
 			ProtoFile:      []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(files[0])},
 		})
 		if err == nil {
-			err = write(ctx, dir, p.tool, request)
+			err = write(ctx, p.tool, request)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.tool, err)
@@ -66,8 +61,8 @@ func run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// write runs a plugin and writes the files that it answers with to dir.
-func write(ctx context.Context, dir, tool string, request []byte) error {
+// write runs a plugin and writes the files that it answers with.
+func write(ctx context.Context, tool string, request []byte) error {
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", "tool", tool)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), &out, &problems
@@ -82,7 +77,7 @@ func write(ctx context.Context, dir, tool string, request []byte) error {
 		return fmt.Errorf("%s", response.GetError())
 	}
 	for _, f := range response.File {
-		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(f.GetName())), []byte(f.GetContent()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.FromSlash(f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
 			return err
 		}
 	}
