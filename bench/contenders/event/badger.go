@@ -7,6 +7,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -16,11 +17,7 @@ func badgerDB(name string, d suite.Durability) event.Factory {
 	f := event.Factory{
 		Name: "badger-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, Restarts: d != suite.Memory,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
-			o := badger.DefaultOptions(dir).WithLogger(nil).WithSyncWrites(d == suite.Fsync)
-			if d == suite.Memory {
-				o = o.WithInMemory(true).WithDir("").WithValueDir("")
-			}
-			db, err := badger.Open(o)
+			db, err := peers.OpenBadger(dir, d)
 			if err != nil {
 				return nil, err
 			}

@@ -3,10 +3,10 @@ package event
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -19,7 +19,7 @@ func boltDB(name string, d suite.Durability) event.Factory {
 	return event.Factory{
 		Name: "bbolt-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, ScaleEvents: slowScale, Restarts: true,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
-			db, err := bbolt.Open(filepath.Join(dir, "bolt.db"), 0o600, &bbolt.Options{NoSync: d != suite.Fsync})
+			db, err := peers.OpenBolt(dir, d)
 			if err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ package event
 
 import (
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -18,7 +19,7 @@ const slowScale = 100_000
 func Factories() []event.Factory {
 	return append(mainstemLogs(),
 		mapMemory(),
-		pebbleDB("memory", suite.Memory), pebbleDB("nosync", noSync), pebbleDB("fsync", suite.Fsync),
+		pebbleDB("memory", suite.Memory), pebbleDB("nosync", peers.Unsynced), pebbleDB("fsync", suite.Fsync),
 		badgerDB("memory", suite.Memory), badgerDB("os", suite.OS), badgerDB("fsync", suite.Fsync),
 		boltDB("os", suite.OS), boltDB("fsync", suite.Fsync),
 		jetStream("os", engines.NATS, suite.OS), jetStream("fsync", engines.NATSSync, suite.Fsync),

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -23,15 +24,11 @@ func jetStream(name string, server suite.Server, d suite.Durability) event.Facto
 		Name: "nats-jetstream-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleEvents: slowScale, Restarts: true,
 		Note: "nats.go: a subject for each stream, the version in a header, the expected sequence of the subject; batches are atomic publishes; reads are batched direct gets",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (event.Store, error) {
-			address, stop, err := env.Serve(ctx, server, dir)
+			conn, stop, err := peers.DialNATS(ctx, env, server, dir)
 			if err != nil {
 				return nil, err
 			}
-			conn, err := nats.Connect(address)
-			if err != nil {
-				return nil, errors.Join(err, stop())
-			}
-			s := &jetStore{conn: conn, stop: func() error { conn.Close(); return stop() }, seed: maphash.MakeSeed()}
+			s := &jetStore{conn: conn, stop: stop, seed: maphash.MakeSeed()}
 			if err := s.open(ctx); err != nil {
 				return nil, errors.Join(err, s.Close())
 			}

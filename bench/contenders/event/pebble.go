@@ -6,31 +6,22 @@ import (
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
-
-// noSync is weaker than [suite.OS]: a write is in a buffer of the process when the
-// call returns, so that a killed process loses the last of them.
-const noSync suite.Durability = "unsynced"
 
 // pebbleDB is an event store on Pebble as it is.
 func pebbleDB(name string, d suite.Durability) event.Factory {
 	f := event.Factory{
 		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess, Note: byHand, Restarts: d == suite.Fsync,
 		Open: func(_ context.Context, _ *suite.Env, dir string) (event.Store, error) {
-			o := &pebble.Options{Logger: engines.QuietPebble{}}
-			if d == suite.Memory {
-				o.FS = vfs.NewMem()
-			}
-			db, err := pebble.Open(dir, o)
+			db, err := peers.OpenPebble(dir, d)
 			if err != nil {
 				return nil, err
 			}
-			return newSorted(&pebbleEvents{db: db, sync: d == suite.Fsync})
+			return newSorted(&pebbleEvents{db})
 		},
 	}
 	if d == suite.Fsync {
@@ -39,10 +30,7 @@ func pebbleDB(name string, d suite.Durability) event.Factory {
 	return f
 }
 
-type pebbleEvents struct {
-	db   *pebble.DB
-	sync bool
-}
+type pebbleEvents struct{ db *peers.Pebble }
 
 func (p *pebbleEvents) get(key []byte) ([]byte, error) {
 	v, closer, err := p.db.Get(key)
@@ -82,21 +70,17 @@ func (p *pebbleEvents) apply(pairs []pair) (func() error, error) {
 			return nil, errors.Join(err, b.Close())
 		}
 	}
-	if !p.sync {
-		return done, errors.Join(b.Commit(pebble.NoSync), b.Close())
+	if !p.db.Write.Sync {
+		return done, errors.Join(b.Commit(p.db.Write), b.Close())
 	}
-	if err := p.db.ApplyNoSyncWait(b, pebble.Sync); err != nil {
+	if err := p.db.ApplyNoSyncWait(b, p.db.Write); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return func() error { return errors.Join(b.SyncWait(), b.Close()) }, nil
 }
 
 func (p *pebbleEvents) clear() error {
-	write := pebble.NoSync
-	if p.sync {
-		write = pebble.Sync
-	}
-	return p.db.DeleteRange([]byte{'h'}, []byte{'t'}, write)
+	return p.db.DeleteRange([]byte{'h'}, []byte{'t'}, p.db.Write)
 }
 
 func (p *pebbleEvents) close() error { return p.db.Close() }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 )
@@ -21,11 +22,11 @@ func postgresPerEvent() event.Factory {
 		Note:  "pgx: BEGIN, SELECT FOR UPDATE, an INSERT for each event, UPDATE, COMMIT; positions of a sequence, which may become visible out of order",
 		Lacks: map[string]string{"subscribe": "it would have to poll", "feed/catch-up": "it would have to poll"},
 		Open: func(ctx context.Context, env *suite.Env, _ string) (event.Store, error) {
-			url, err := env.Address(engines.PostgreSQL)
+			schema, err := peers.OpenSchema(ctx, env, postgresTables)
 			if err != nil {
 				return nil, err
 			}
-			return openPostgres(ctx, url)
+			return &postgresStore{pool: schema}, nil
 		},
 	}
 }
@@ -41,16 +42,8 @@ CREATE TABLE events (
 CREATE INDEX ON events (event_type);
 CREATE INDEX ON events (timestamp)`
 
-func openPostgres(ctx context.Context, url string) (*postgresStore, error) {
-	schema, err := engines.OpenSchema(ctx, url, postgresTables)
-	if err != nil {
-		return nil, err
-	}
-	return &postgresStore{pool: schema}, nil
-}
-
 type postgresStore struct {
-	pool *engines.Schema
+	pool *peers.Schema
 }
 
 func (s *postgresStore) Append(ctx context.Context, stream string, expected int64, events []event.Event) (version uint64, err error) {

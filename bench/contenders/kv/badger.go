@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/pb"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -19,11 +20,7 @@ func badgerDB(name string, d suite.Durability) kv.Factory {
 		Name: "badger-" + name, Durability: d, Transport: suite.InProcess,
 		Note: "tables are prefixes of Badger's keys, a transaction for each write",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
-			o := badger.DefaultOptions(dir).WithLogger(nil).WithSyncWrites(d == suite.Fsync)
-			if d == suite.Memory {
-				o = o.WithInMemory(true).WithDir("").WithValueDir("")
-			}
-			db, err := badger.Open(o)
+			db, err := peers.OpenBadger(dir, d)
 			if err != nil {
 				return nil, err
 			}

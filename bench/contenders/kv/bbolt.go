@@ -3,10 +3,10 @@ package kv
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -17,7 +17,7 @@ func boltDB(name string, d suite.Durability) kv.Factory {
 		Name: "bbolt-" + name, Durability: d, Transport: suite.InProcess, ScaleKeys: slowScale,
 		Note: "a bbolt bucket for each table, a transaction for each write; it compares values, having no revisions",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
-			db, err := bbolt.Open(filepath.Join(dir, "bolt.db"), 0o600, &bbolt.Options{NoSync: d != suite.Fsync})
+			db, err := peers.OpenBolt(dir, d)
 			if err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ package kv
 
 import (
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -17,7 +18,7 @@ const slowScale = 100_000
 // the shortest way to their data: they are the ones that run when time is short.
 func Factories() []kv.Factory {
 	return append(mainstemLogs(),
-		pebbleDB("memory", suite.Memory), pebbleDB("nosync", noSync), pebbleDB("fsync", suite.Fsync),
+		pebbleDB("memory", suite.Memory), pebbleDB("nosync", peers.Unsynced), pebbleDB("fsync", suite.Fsync),
 		badgerDB("memory", suite.Memory), badgerDB("os", suite.OS), badgerDB("fsync", suite.Fsync),
 		boltDB("os", suite.OS), boltDB("fsync", suite.Fsync),
 		natsView("os", engines.NATS, suite.OS), natsView("fsync", engines.NATSSync, suite.Fsync),

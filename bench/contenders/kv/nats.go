@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -18,7 +19,7 @@ func natsKeyValue(name string, server suite.Server, d suite.Durability) kv.Facto
 		Name: "nats-kv-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleKeys: slowScale,
 		Note: "nats.go KeyValue, a bucket for each table; pages list all keys and sort them; get-many is a get for each key, set-many publishes ahead of the acknowledgements",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (kv.Store, error) {
-			conn, stop, err := dialNATS(ctx, env, server, dir)
+			conn, stop, err := peers.DialNATS(ctx, env, server, dir)
 			if err != nil {
 				return nil, err
 			}

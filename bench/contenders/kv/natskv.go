@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	view "github.com/mainstemdev/mainstem/kv"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -20,7 +19,7 @@ func natsView(name string, server suite.Server, d suite.Durability) kv.Factory {
 		Name: "mainstem-natskv-" + name, Durability: d, Transport: suite.LoopbackTCP, ScaleKeys: slowScale,
 		Note: "package natskv on JetStream buckets in their native layout, without its cache",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (kv.Store, error) {
-			conn, stop, err := dialNATS(ctx, env, server, dir)
+			conn, stop, err := peers.DialNATS(ctx, env, server, dir)
 			if err != nil {
 				return nil, err
 			}
@@ -31,19 +30,6 @@ func natsView(name string, server suite.Server, d suite.Durability) kv.Factory {
 			return &natsViewStore{store: store, stop: stop}, nil
 		},
 	}
-}
-
-// dialNATS starts a server and connects to it. Stop ends both.
-func dialNATS(ctx context.Context, env *suite.Env, s suite.Server, dir string) (*nats.Conn, func() error, error) {
-	address, stop, err := env.Serve(ctx, s, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err := nats.Connect(address)
-	if err != nil {
-		return nil, nil, errors.Join(err, stop())
-	}
-	return conn, func() error { conn.Close(); return stop() }, nil
 }
 
 type natsViewStore struct {

@@ -7,16 +7,11 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
-
-// noSync is weaker than [suite.OS]: a write is in a buffer of the process when the
-// call returns, so that a killed process loses the last of them.
-const noSync suite.Durability = "unsynced"
 
 // pebbleDB is Pebble as it is, the storage engine below mainstem-pebble.
 func pebbleDB(name string, d suite.Durability) kv.Factory {
@@ -24,19 +19,11 @@ func pebbleDB(name string, d suite.Durability) kv.Factory {
 		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess,
 		Note: "keys of Pebble and nothing else: no revisions, no order of writes, no watch; compare-and-set is a mutex around get and set",
 		Open: func(_ context.Context, _ *suite.Env, dir string) (kv.Store, error) {
-			o := &pebble.Options{Logger: engines.QuietPebble{}}
-			if d == suite.Memory {
-				o.FS = vfs.NewMem()
-			}
-			db, err := pebble.Open(dir, o)
+			db, err := peers.OpenPebble(dir, d)
 			if err != nil {
 				return nil, err
 			}
-			s := &pebbleStore{db: db, write: pebble.NoSync}
-			if d == suite.Fsync {
-				s.write = pebble.Sync
-			}
-			return s, nil
+			return &pebbleStore{db: db}, nil
 		},
 	}
 	if d == suite.Fsync {
@@ -46,13 +33,12 @@ func pebbleDB(name string, d suite.Durability) kv.Factory {
 }
 
 type pebbleStore struct {
-	db    *pebble.DB
-	write *pebble.WriteOptions
-	swap  sync.Mutex
+	db   *peers.Pebble
+	swap sync.Mutex
 }
 
 func (s *pebbleStore) Set(_ context.Context, table, key string, value []byte) error {
-	return s.db.Set(keyOf(table, key), value, s.write)
+	return s.db.Set(keyOf(table, key), value, s.db.Write)
 }
 
 func (s *pebbleStore) SetMany(_ context.Context, table string, pairs []kv.Pair) error {
@@ -62,7 +48,7 @@ func (s *pebbleStore) SetMany(_ context.Context, table string, pairs []kv.Pair) 
 			return errors.Join(err, b.Close())
 		}
 	}
-	return errors.Join(b.Commit(s.write), b.Close())
+	return errors.Join(b.Commit(s.db.Write), b.Close())
 }
 
 func (s *pebbleStore) Get(_ context.Context, table, key string) ([]byte, error) {
@@ -89,7 +75,7 @@ func (s *pebbleStore) GetMany(ctx context.Context, table string, keys []string) 
 }
 
 func (s *pebbleStore) Delete(_ context.Context, table, key string) error {
-	return s.db.Delete(keyOf(table, key), s.write)
+	return s.db.Delete(keyOf(table, key), s.db.Write)
 }
 
 func (s *pebbleStore) Keys(_ context.Context, table string) ([]string, error) {
@@ -122,7 +108,7 @@ func endOf(table string) []byte {
 }
 
 func (s *pebbleStore) Drop(_ context.Context, table string) error {
-	return s.db.DeleteRange(prefixOf(table), endOf(table), s.write)
+	return s.db.DeleteRange(prefixOf(table), endOf(table), s.db.Write)
 }
 
 // Read implements [kv.Swapper].

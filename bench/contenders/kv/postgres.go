@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 )
@@ -22,11 +23,7 @@ func postgresTable() kv.Factory {
 		Note:  "one table with a primary key, one statement for each call, a pool of pgx",
 		Lacks: map[string]string{"watch": reason}, Skip: suite.NeedAddress(engines.PostgreSQL),
 		Open: func(ctx context.Context, env *suite.Env, _ string) (kv.Store, error) {
-			url, err := env.Address(engines.PostgreSQL)
-			if err != nil {
-				return nil, err
-			}
-			schema, err := engines.OpenSchema(ctx, url, pairsTable)
+			schema, err := peers.OpenSchema(ctx, env, pairsTable)
 			if err != nil {
 				return nil, err
 			}
@@ -36,7 +33,7 @@ func postgresTable() kv.Factory {
 }
 
 type postgresStore struct {
-	pool *engines.Schema
+	pool *peers.Schema
 }
 
 func (s *postgresStore) exec(ctx context.Context, sql string, args ...any) error {

@@ -2,10 +2,10 @@ package stream
 
 import (
 	"context"
-	"path/filepath"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -13,7 +13,7 @@ import (
 // bolt is bbolt, a B+ tree in one file.
 func bolt(name string, d suite.Durability) stream.Factory {
 	open := func(dir string) (*boltDB, error) {
-		db, err := bbolt.Open(filepath.Join(dir, "bolt.db"), 0o600, &bbolt.Options{NoSync: d != suite.Fsync})
+		db, err := peers.OpenBolt(dir, d)
 		if err != nil {
 			return nil, err
 		}

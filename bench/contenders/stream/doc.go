@@ -4,6 +4,7 @@
 package stream
 
 import (
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -13,7 +14,7 @@ func Factories() []stream.Factory {
 	fs := embedded()
 	fs = append(fs, servedMainstem()...)
 	return append(fs,
-		rawPebble("nosync", noSync), rawPebble("fsync", suite.Fsync),
+		rawPebble("nosync", peers.Unsynced), rawPebble("fsync", suite.Fsync),
 		bolt("os", suite.OS), bolt("fsync", suite.Fsync),
 		kfakeMemory(), kfakeFsync(), kafka("os", suite.OS), kafka("fsync", suite.Fsync),
 		jetStream("os", suite.OS), jetStream("fsync", suite.Fsync),

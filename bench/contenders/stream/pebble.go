@@ -7,24 +7,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
 
-// noSync is weaker than [suite.OS]: a write is in a buffer of the process when the
-// operation returns, so that a process that is killed loses it.
-const noSync suite.Durability = "unsynced"
-
 // rawPebble is the storage engine that Mainstem's embedded engine stands on.
 func rawPebble(name string, d suite.Durability) stream.Factory {
 	open := func(dir string) (*pebbleDB, error) {
-		db, err := pebble.Open(dir, &pebble.Options{Logger: engines.QuietPebble{}})
-		write := pebble.NoSync
-		if d == suite.Fsync {
-			write = pebble.Sync
-		}
-		return &pebbleDB{db: db, write: write}, err
+		db, err := peers.OpenPebble(dir, d)
+		return &pebbleDB{db: db}, err
 	}
 	return stream.Factory{
 		Name: "pebble-" + name, Durability: d, Transport: suite.InProcess, Note: "bare Pebble: a message is a key of 8 bytes, a batch of messages one batch",
@@ -36,11 +28,10 @@ func rawPebble(name string, d suite.Durability) stream.Factory {
 // pebbleDB is a log or a table. The value of a message begins with the length of its
 // key, plus one; 0 means none.
 type pebbleDB struct {
-	db    *pebble.DB
-	write *pebble.WriteOptions
-	next  int64
-	buf   []byte
-	get   []byte
+	db   *peers.Pebble
+	next int64
+	buf  []byte
+	get  []byte
 }
 
 func (p *pebbleDB) Close() error { return p.db.Close() }
@@ -78,7 +69,7 @@ func (p *pebbleDB) Append(_ context.Context, ms ...stream.Message) error {
 			return errors.Join(err, b.Close())
 		}
 	}
-	if err := b.Commit(p.write); err != nil {
+	if err := b.Commit(p.db.Write); err != nil {
 		return errors.Join(err, b.Close())
 	}
 	p.next += int64(len(ms))
@@ -102,7 +93,7 @@ func (p *pebbleDB) Read(_ context.Context, from int64, most int, f func(stream.M
 }
 
 func (p *pebbleDB) Put(_ context.Context, key, value []byte) error {
-	return p.db.Set(key, value, p.write)
+	return p.db.Set(key, value, p.db.Write)
 }
 
 func (p *pebbleDB) Get(_ context.Context, key []byte) ([]byte, error) {

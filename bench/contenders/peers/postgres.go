@@ -1,26 +1,15 @@
-package engines
+package peers
 
 import (
 	"context"
 	"errors"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/suite"
 )
-
-// QuietPebble is a logger for bare Pebble that keeps to itself, but for what ends the
-// program: a failed write-ahead log must not look like a fast one.
-type QuietPebble struct{}
-
-// Infof implements pebble.Logger.
-func (QuietPebble) Infof(string, ...any) {}
-
-// Errorf implements pebble.Logger.
-func (QuietPebble) Errorf(string, ...any) {}
-
-// Fatalf implements pebble.Logger. It does not return.
-func (QuietPebble) Fatalf(format string, args ...any) { pebble.DefaultLogger.Fatalf(format, args...) }
 
 // maxConns is how many connections a bare pool on PostgreSQL has: one for each client
 // of the case with the most.
@@ -32,13 +21,18 @@ type Schema struct {
 	drop func() error
 }
 
-// OpenSchema connects to a server and makes a schema with tables, which are SQL.
-func OpenSchema(ctx context.Context, url, tables string) (*Schema, error) {
+// OpenSchema connects to the server that the user named and makes a schema with tables,
+// which are SQL. Without an address the error matches [suite.ErrSkip].
+func OpenSchema(ctx context.Context, env *suite.Env, tables string) (*Schema, error) {
+	url, err := env.Address(engines.PostgreSQL)
+	if err != nil {
+		return nil, err
+	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	name := NewSchema()
+	name := engines.NewSchema()
 	config.ConnConfig.RuntimeParams["search_path"] = name
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	config.MaxConns = maxConns
@@ -46,7 +40,7 @@ func OpenSchema(ctx context.Context, url, tables string) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{pool, func() error { return DropSchema(context.WithoutCancel(ctx), url, name) }}
+	s := &Schema{pool, func() error { return engines.DropSchema(context.WithoutCancel(ctx), url, name) }}
 	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+name+";"+tables, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
