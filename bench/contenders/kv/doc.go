@@ -21,7 +21,7 @@ func Factories() []kv.Factory {
 		pebbleDB("memory", suite.Memory), pebbleDB("nosync", peers.Unsynced), pebbleDB("fsync", suite.Fsync),
 		badgerDB("memory", suite.Memory), badgerDB("os", suite.OS), badgerDB("fsync", suite.Fsync),
 		boltDB("os", suite.OS), boltDB("fsync", suite.Fsync),
-		natsView("os", engines.NATS, suite.OS), natsView("fsync", engines.NATSSync, suite.Fsync),
+		natsViews("os", engines.NATS, suite.OS), natsViews("fsync", engines.NATSSync, suite.Fsync),
 		natsKeyValue("os", engines.NATS, suite.OS), natsKeyValue("fsync", engines.NATSSync, suite.Fsync),
 		postgresTable(),
 		redisHash("memory", suite.Memory), redisHash("interval", suite.Interval), redisHash("fsync", suite.Fsync),
