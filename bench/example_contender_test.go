@@ -13,34 +13,34 @@ import (
 	"github.com/mainstemdev/mainstem/bench/suites/codec"
 )
 
-// hexLane is the contender of docs/bench.md: it writes strings as hexadecimal.
-type hexLane struct {
+// hexWorker is the contender of docs/bench.md: it writes strings as hexadecimal.
+type hexWorker struct {
 	value   *string
 	decoded string
 }
 
-func (l *hexLane) Set(v any) error {
+func (w *hexWorker) Set(v any) error {
 	s, ok := v.(*string)
 	if !ok {
 		return suite.Skipf("it knows strings only")
 	}
-	l.value = s
+	w.value = s
 	return nil
 }
 
-func (l *hexLane) Encode(dst []byte) ([]byte, error) { return fmt.Appendf(dst, "%x", *l.value), nil }
+func (w *hexWorker) Encode(dst []byte) ([]byte, error) { return fmt.Appendf(dst, "%x", *w.value), nil }
 
-func (l *hexLane) Decode(src []byte) error {
-	_, err := fmt.Sscanf(string(src), "%x", &l.decoded)
+func (w *hexWorker) Decode(src []byte) error {
+	_, err := fmt.Sscanf(string(src), "%x", &w.decoded)
 	return err
 }
 
-func (l *hexLane) Result() any { return &l.decoded }
+func (w *hexWorker) Result() any { return &w.decoded }
 
 // TestTheContenderOfTheGuide: what docs/bench.md shows is measured and checked like
 // all others.
 func TestTheContenderOfTheGuide(t *testing.T) {
-	hex := codec.Factory{Name: "hex", Note: "as hexadecimal digits", Open: func(codec.Shape) (codec.Lane, error) { return new(hexLane), nil }}
+	hex := codec.Factory{Name: "hex", Note: "as hexadecimal digits", Open: func(codec.Shape) (codec.Worker, error) { return new(hexWorker), nil }}
 	suites := []suite.Suite{{Name: codec.Name, About: "codecs", Entries: codec.Entries(hex)}}
 	files, err := race.Run(t.Context(), race.Options{
 		Suites: suites, Select: []string{"codec/*/string", "codec/encode/pid"}, Rounds: 4, Time: time.Millisecond, Dir: t.TempDir(),

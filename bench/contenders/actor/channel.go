@@ -19,7 +19,7 @@ func channel() actor.Factory {
 			return newChannels(sinks), nil
 		},
 		Ask:     func(context.Context, bool) (actor.Asker, error) { return newChannelAsker(), nil },
-		Spawn:   func(context.Context) (actor.Crowd, error) { return &goroutines{}, nil },
+		Spawn:   func(context.Context) (actor.Population, error) { return &goroutines{}, nil },
 		Publish: func(_ context.Context, a *actor.Audience) (actor.Publisher, error) { return newFanOut(a), nil },
 	}
 }

@@ -16,9 +16,9 @@ func mainstem() actor.Factory {
 	return actor.Factory{
 		Name: "mainstem-actor", Network: suite.LoopbackTCP, Note: "mailboxes without limit; over the network exactly once, plain TCP",
 		Ping: m.ping, Ask: m.ask, Publish: m.publish,
-		Spawn: func(context.Context) (actor.Crowd, error) {
-			n, err := rt.Open("crowd", nil)
-			return &crowd{node: n}, err
+		Spawn: func(context.Context) (actor.Population, error) {
+			n, err := rt.Open("population", nil)
+			return &population{node: n}, err
 		},
 	}
 }
@@ -128,8 +128,8 @@ func (a *asker) Ask(ctx context.Context, v int) (int, error) {
 	return rt.Ask(ctx, a.to, func(r rt.Reply[int]) question { return question{v, r} })
 }
 
-// crowd is actors that do nothing until they get a message.
-type crowd struct {
+// population is actors that do nothing until they get a message.
+type population struct {
 	node *rt.Node
 	refs []rt.Ref[int]
 }
@@ -145,7 +145,7 @@ func (a *idler) Receive(*rt.Context[int], int) error {
 	return nil
 }
 
-func (c *crowd) Spawn(_ context.Context, n int, receive func(int)) error {
+func (c *population) Spawn(_ context.Context, n int, receive func(int)) error {
 	c.refs = make([]rt.Ref[int], n)
 	for i := range c.refs {
 		r, err := rt.Spawn(c.node, &idler{i, receive}, nil)
@@ -157,7 +157,7 @@ func (c *crowd) Spawn(_ context.Context, n int, receive func(int)) error {
 	return nil
 }
 
-func (c *crowd) Poke(ctx context.Context) error {
+func (c *population) Poke(ctx context.Context) error {
 	for _, r := range c.refs {
 		if err := r.Send(ctx, 1); err != nil {
 			return err
@@ -166,4 +166,4 @@ func (c *crowd) Poke(ctx context.Context) error {
 	return nil
 }
 
-func (c *crowd) Close() error { return c.node.Close() }
+func (c *population) Close() error { return c.node.Close() }

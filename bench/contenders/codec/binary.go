@@ -15,7 +15,7 @@ func binaryCoder() codec.Factory {
 	return codec.Factory{Name: "mainstem-binary", Note: "binary.Of[T]: the type is known where the program is written", Open: openCoder}
 }
 
-func openCoder(s codec.Shape) (codec.Lane, error) {
+func openCoder(s codec.Shape) (codec.Worker, error) {
 	switch s.Value.(type) {
 	case *string:
 		return newCoder[string]()
@@ -39,56 +39,56 @@ func openCoder(s codec.Shape) (codec.Lane, error) {
 
 func unknownShape(s codec.Shape) error { return fmt.Errorf("shape %s: no such type here", s.Name) }
 
-type coderLane[T any] struct {
+type coderWorker[T any] struct {
 	coder   binary.Coder[T]
 	in, out *T
 }
 
-func newCoder[T any]() (codec.Lane, error) {
+func newCoder[T any]() (codec.Worker, error) {
 	c, err := binary.Of[T](binary.New(nil))
-	return &coderLane[T]{coder: c, out: new(T)}, err
+	return &coderWorker[T]{coder: c, out: new(T)}, err
 }
 
-func (l *coderLane[T]) Set(v any) error                   { l.in = v.(*T); return nil }
-func (l *coderLane[T]) Encode(dst []byte) ([]byte, error) { return l.coder.Append(dst, l.in) }
-func (l *coderLane[T]) Decode(src []byte) error {
-	*l.out = *new(T)
-	return l.coder.Decode(src, l.out)
+func (w *coderWorker[T]) Set(v any) error                   { w.in = v.(*T); return nil }
+func (w *coderWorker[T]) Encode(dst []byte) ([]byte, error) { return w.coder.Append(dst, w.in) }
+func (w *coderWorker[T]) Decode(src []byte) error {
+	*w.out = *new(T)
+	return w.coder.Decode(src, w.out)
 }
-func (l *coderLane[T]) Result() any { return l.out }
+func (w *coderWorker[T]) Result() any { return w.out }
 
 // binaryRegistry is the same through the interface that views use.
 func binaryRegistry() codec.Factory {
 	return codec.Factory{
 		Name: "mainstem-binary-codec", Note: "through the interface codec.Codec, as views use it",
-		Open: func(s codec.Shape) (codec.Lane, error) {
-			return &registryLane{registry: binary.New(nil), clear: s.Clear, out: s.New()}, nil
+		Open: func(s codec.Shape) (codec.Worker, error) {
+			return &registryWorker{registry: binary.New(nil), clear: s.Clear, out: s.New()}, nil
 		},
 	}
 }
 
-type registryLane struct {
+type registryWorker struct {
 	registry mainstem.Codec
 	clear    func(any)
 	in, out  any
 }
 
-func (l *registryLane) Set(v any) error                   { l.in = v; return nil }
-func (l *registryLane) Encode(dst []byte) ([]byte, error) { return l.registry.Append(dst, l.in) }
-func (l *registryLane) Decode(src []byte) error {
-	l.clear(l.out)
-	return l.registry.Decode(src, l.out)
+func (w *registryWorker) Set(v any) error                   { w.in = v; return nil }
+func (w *registryWorker) Encode(dst []byte) ([]byte, error) { return w.registry.Append(dst, w.in) }
+func (w *registryWorker) Decode(src []byte) error {
+	w.clear(w.out)
+	return w.registry.Decode(src, w.out)
 }
-func (l *registryLane) Result() any { return l.out }
+func (w *registryWorker) Result() any { return w.out }
 
-// typeNumber is the number of the shape's type in anyLane's messages.
+// typeNumber is the number of the shape's type in anyWorker's messages.
 const typeNumber = 40
 
 // binaryAny writes the type into the message, as between actors that take any.
 func binaryAny() codec.Factory {
 	return codec.Factory{
 		Name: "mainstem-binary-any", Note: "the message says its type; the value comes back as any",
-		Open: func(s codec.Shape) (codec.Lane, error) {
+		Open: func(s codec.Shape) (codec.Worker, error) {
 			r := binary.New(nil)
 			zero := reflect.ValueOf(s.New()).Elem().Interface()
 			if r.NameOf(zero) == "" {
@@ -96,28 +96,28 @@ func binaryAny() codec.Factory {
 					return nil, err
 				}
 			}
-			return &anyLane{registry: r}, nil
+			return &anyWorker{registry: r}, nil
 		},
 	}
 }
 
-type anyLane struct {
+type anyWorker struct {
 	registry *binary.Registry
 	in, out  any // values, not pointers to them
 }
 
-func (l *anyLane) Set(v any) error                   { l.in = reflect.ValueOf(v).Elem().Interface(); return nil }
-func (l *anyLane) Encode(dst []byte) ([]byte, error) { return l.registry.AppendAny(dst, l.in) }
-func (l *anyLane) Decode(src []byte) (err error) {
-	l.out, err = l.registry.DecodeAny(src)
+func (w *anyWorker) Set(v any) error                   { w.in = reflect.ValueOf(v).Elem().Interface(); return nil }
+func (w *anyWorker) Encode(dst []byte) ([]byte, error) { return w.registry.AppendAny(dst, w.in) }
+func (w *anyWorker) Decode(src []byte) (err error) {
+	w.out, err = w.registry.DecodeAny(src)
 	return err
 }
 
-func (l *anyLane) Result() any {
-	if l.out == nil {
+func (w *anyWorker) Result() any {
+	if w.out == nil {
 		return nil
 	}
-	p := reflect.New(reflect.TypeOf(l.out))
-	p.Elem().Set(reflect.ValueOf(l.out))
+	p := reflect.New(reflect.TypeOf(w.out))
+	p.Elem().Set(reflect.ValueOf(w.out))
 	return p.Interface()
 }

@@ -12,18 +12,18 @@ import (
 func cborRFC8949() codec.Factory {
 	return codec.Factory{
 		Name: "cbor", Note: "fxamacker/cbor, into a buffer that is kept",
-		Open: func(s codec.Shape) (codec.Lane, error) {
+		Open: func(s codec.Shape) (codec.Worker, error) {
 			enc, err := cbor.EncOptions{}.UserBufferEncMode()
 			if err != nil {
 				return nil, err
 			}
 			dec, err := cbor.DecOptions{}.DecMode()
-			return &cborLane{clear: s.Clear, out: s.New(), enc: enc, dec: dec}, err
+			return &cborWorker{clear: s.Clear, out: s.New(), enc: enc, dec: dec}, err
 		},
 	}
 }
 
-type cborLane struct {
+type cborWorker struct {
 	clear   func(any)
 	in, out any
 	w       bytes.Buffer
@@ -31,16 +31,16 @@ type cborLane struct {
 	dec     cbor.DecMode
 }
 
-func (l *cborLane) Set(v any) error { l.in = v; return nil }
-func (l *cborLane) Result() any     { return l.out }
+func (w *cborWorker) Set(v any) error { w.in = v; return nil }
+func (w *cborWorker) Result() any     { return w.out }
 
-func (l *cborLane) Encode([]byte) ([]byte, error) {
-	l.w.Reset()
-	err := l.enc.MarshalToBuffer(l.in, &l.w)
-	return l.w.Bytes(), err
+func (w *cborWorker) Encode([]byte) ([]byte, error) {
+	w.w.Reset()
+	err := w.enc.MarshalToBuffer(w.in, &w.w)
+	return w.w.Bytes(), err
 }
 
-func (l *cborLane) Decode(src []byte) error {
-	l.clear(l.out)
-	return l.dec.Unmarshal(src, l.out)
+func (w *cborWorker) Decode(src []byte) error {
+	w.clear(w.out)
+	return w.dec.Unmarshal(src, w.out)
 }

@@ -11,17 +11,17 @@ import (
 func jsonStd() codec.Factory {
 	return codec.Factory{
 		Name: "json", Note: "encoding/json; the encoder is kept, a message ends with a line end",
-		Open: func(s codec.Shape) (codec.Lane, error) {
-			l := &streamLane{clear: s.Clear, out: s.New()}
-			l.encode = json.NewEncoder(&l.w).Encode
-			return &jsonLane{l}, nil
+		Open: func(s codec.Shape) (codec.Worker, error) {
+			w := &streamWorker{clear: s.Clear, out: s.New()}
+			w.encode = json.NewEncoder(&w.w).Encode
+			return &jsonWorker{w}, nil
 		},
 	}
 }
 
-type jsonLane struct{ *streamLane }
+type jsonWorker struct{ *streamWorker }
 
-func (l *jsonLane) Decode(src []byte) error {
-	l.clear(l.out)
-	return json.Unmarshal(bytes.TrimSuffix(src, []byte{'\n'}), l.out)
+func (w *jsonWorker) Decode(src []byte) error {
+	w.clear(w.out)
+	return json.Unmarshal(bytes.TrimSuffix(src, []byte{'\n'}), w.out)
 }

@@ -12,46 +12,46 @@ import (
 func protobuf() codec.Factory {
 	return codec.Factory{
 		Name: "protobuf", Note: "google.golang.org/protobuf, MarshalAppend into a message of its own",
-		Open: func(s codec.Shape) (codec.Lane, error) {
+		Open: func(s codec.Shape) (codec.Worker, error) {
 			out, err := messageOf(s.New())
-			return &protoLane{out: out}, err
+			return &protoWorker{out: out}, err
 		},
 	}
 }
 
-type protoLane struct{ in, out message }
+type protoWorker struct{ in, out message }
 
-func (l *protoLane) Set(v any) (err error) { l.in, err = messageOf(v); return err }
-func (l *protoLane) Result() any           { return valueOf(l.out) }
-func (l *protoLane) Encode(dst []byte) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(dst, l.in)
+func (w *protoWorker) Set(v any) (err error) { w.in, err = messageOf(v); return err }
+func (w *protoWorker) Result() any           { return valueOf(w.out) }
+func (w *protoWorker) Encode(dst []byte) ([]byte, error) {
+	return proto.MarshalOptions{}.MarshalAppend(dst, w.in)
 }
-func (l *protoLane) Decode(src []byte) error { return proto.Unmarshal(src, l.out) } // it resets the message
+func (w *protoWorker) Decode(src []byte) error { return proto.Unmarshal(src, w.out) } // it resets the message
 
 // vtprotobuf is generated code for the same messages.
 func vtprotobuf() codec.Factory {
 	return codec.Factory{
 		Name: "vtprotobuf", Note: "code that planetscale/vtprotobuf generates",
-		Open: func(s codec.Shape) (codec.Lane, error) {
+		Open: func(s codec.Shape) (codec.Worker, error) {
 			out, err := messageOf(s.New())
-			return &vtLane{protoLane{out: out}, clearing(out)}, err
+			return &vtWorker{protoWorker{out: out}, clearing(out)}, err
 		},
 	}
 }
 
-type vtLane struct {
-	protoLane
+type vtWorker struct {
+	protoWorker
 	clear func()
 }
 
-func (l *vtLane) Encode(dst []byte) ([]byte, error) {
-	size := l.in.SizeVT()
+func (w *vtWorker) Encode(dst []byte) ([]byte, error) {
+	size := w.in.SizeVT()
 	dst = slices.Grow(dst, size)[:size]
-	n, err := l.in.MarshalToSizedBufferVT(dst)
+	n, err := w.in.MarshalToSizedBufferVT(dst)
 	return dst[:n], err
 }
 
-func (l *vtLane) Decode(src []byte) error {
-	l.clear()
-	return l.out.UnmarshalVT(src)
+func (w *vtWorker) Decode(src []byte) error {
+	w.clear()
+	return w.out.UnmarshalVT(src)
 }

@@ -64,7 +64,7 @@ func factory(change func(*fake)) actor.Factory {
 			return f, nil
 		},
 		Ask:   func(context.Context, bool) (actor.Asker, error) { return open(), nil },
-		Spawn: func(context.Context) (actor.Crowd, error) { return open(), nil },
+		Spawn: func(context.Context) (actor.Population, error) { return open(), nil },
 		Publish: func(_ context.Context, a *actor.Audience) (actor.Publisher, error) {
 			f := open()
 			f.audience = a

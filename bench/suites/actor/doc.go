@@ -5,7 +5,7 @@
 // # Nouns
 //
 // A [Factory] is a contender; it opens what it can take part in: a [Pinger], an
-// [Asker], a [Crowd], a [Publisher]. A [Sink] is where messages end: the suite
+// [Asker], a [Population], a [Publisher]. A [Sink] is where messages end: the suite
 // gives one for each pair, and the contender calls it in the receiving process. An
 // [Audience] is the same for the subscribers of a publisher.
 //
@@ -26,7 +26,7 @@
 // Every sink counts what comes and looks at its order, which costs all contenders
 // the same. A message that is missing, or comes twice or out of order, fails the
 // row; one that never comes fails it when [Patience] ends. Nodes of the network
-// cases are in one process and meet over the loopback. After a crowd was measured,
+// cases are in one process and meet over the loopback. After a population was measured,
 // each of its processes must answer. Subscribers are counted one by one.
 //
 // # Concurrency and ownership

@@ -28,7 +28,7 @@ type Factory struct {
 	// Ask starts a process that can be asked, on the same node or over the network.
 	Ask func(ctx context.Context, network bool) (Asker, error)
 	// Spawn opens a node without processes.
-	Spawn func(ctx context.Context) (Crowd, error)
+	Spawn func(ctx context.Context) (Population, error)
 	// Publish subscribes the audience. If that has one node, it is the publisher's own;
 	// otherwise the publisher is on a node of its own.
 	Publish func(ctx context.Context, a *Audience) (Publisher, error)
@@ -55,8 +55,8 @@ type Asker interface {
 	Close() error
 }
 
-// Crowd is a node with very many processes.
-type Crowd interface {
+// Population is a node with very many processes.
+type Population interface {
 	// Spawn starts n processes that wait for messages, each with a mailbox of its own.
 	// Each calls receive with its number for every message: 0 to n-1.
 	Spawn(ctx context.Context, n int, receive func(i int)) error
@@ -77,9 +77,9 @@ const (
 	burstOne  = 3_000_000 // messages in one burst from one to one
 	burstPair = 1_000_000 // messages of each pair in one burst
 
-	crowd      = 1_000_000 // processes in scale tests
-	smallCrowd = 10_000
-	publishes  = 10 // of a round of the scale tests
+	population      = 1_000_000 // processes in scale tests
+	smallPopulation = 10_000
+	publishes       = 10 // of a round of the scale tests
 )
 
 // audiences are the workloads of publishing.
@@ -122,8 +122,8 @@ func Entries(factories ...Factory) []suite.Entry {
 			}
 		}
 		if f.Spawn != nil {
-			add(f, false, crowdEntry("memory/"+short(smallCrowd), f, smallCrowd, false))
-			add(f, false, crowdEntry("memory/"+short(crowd), f, crowd, true))
+			add(f, false, populationEntry("memory/"+short(smallPopulation), f, smallPopulation, false))
+			add(f, false, populationEntry("memory/"+short(population), f, population, true))
 		}
 		if f.Publish != nil {
 			for _, a := range audiences {

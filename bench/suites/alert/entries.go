@@ -22,7 +22,7 @@ type workload struct {
 	multi       bool
 	fixed       int
 	scale       bool
-	start       func(ctx context.Context, b *bed) (*suite.Round, error)
+	start       func(ctx context.Context, b *fixture) (*suite.Round, error)
 }
 
 // workloads are the cases, in the order in which they are shown.
@@ -76,7 +76,7 @@ func entry(w workload, f Factory) suite.Entry {
 			if err != nil {
 				return nil, err
 			}
-			round, err := w.start(ctx, &bed{server: server})
+			round, err := w.start(ctx, &fixture{server: server})
 			if err != nil {
 				return nil, errors.Join(fmt.Errorf("%s: %w", f.Name, err), server.Close())
 			}

@@ -18,14 +18,14 @@ const (
 	mostChecked = 16  // answers, and groups, that are looked at
 )
 
-// bed is a server with what a case does to it.
-type bed struct {
+// fixture is a server with what a case does to it.
+type fixture struct {
 	server Server
 	round  int
 }
 
 // ask carries out one statement and checks that every cluster answered.
-func (b *bed) ask(ctx context.Context, statement string) ([]Answer, error) {
+func (b *fixture) ask(ctx context.Context, statement string) ([]Answer, error) {
 	answers, err := b.server.Ask(ctx, statement)
 	if err == nil && len(answers) != Clusters {
 		err = fmt.Errorf("%d clusters answered, want %d", len(answers), Clusters)
@@ -37,7 +37,7 @@ func (b *bed) ask(ctx context.Context, statement string) ([]Answer, error) {
 }
 
 // change carries out a statement that must change so many rows in each cluster.
-func (b *bed) change(ctx context.Context, statement string, rows int) error {
+func (b *fixture) change(ctx context.Context, statement string, rows int) error {
 	answers, err := b.ask(ctx, statement)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (b *bed) change(ctx context.Context, statement string, rows int) error {
 }
 
 // holds checks that every cluster has these alerts in a group, and no others.
-func (b *bed) holds(ctx context.Context, group string, want []row, tally int) error {
+func (b *fixture) holds(ctx context.Context, group string, want []row, tally int) error {
 	answers, err := b.ask(ctx, find(group, "Tally"))
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ type batchOf struct {
 	statements []string
 }
 
-func (b *bed) batch(op int) batchOf {
+func (b *fixture) batch(op int) batchOf {
 	g := batchOf{group: "group-" + strconv.Itoa(b.round) + "-" + strconv.Itoa(op)}
 	for i := range inserts {
 		r := alertOf(g.group, "Sit it's accusantium voluptatem perferendis.", i)
@@ -104,8 +104,8 @@ func (b *bed) batch(op int) batchOf {
 }
 
 // startInsert returns a round of inserts: of new alerts, or again and again of the same.
-func startInsert(again, multi bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startInsert(again, multi bool) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		var groups []batchOf
 		ops := 0
 		return &suite.Round{
@@ -149,7 +149,7 @@ func startInsert(again, multi bool) func(context.Context, *bed) (*suite.Round, e
 	}
 }
 
-func (b *bed) insertAll(ctx context.Context, g batchOf) error {
+func (b *fixture) insertAll(ctx context.Context, g batchOf) error {
 	for _, s := range g.statements {
 		if err := b.change(ctx, s, 1); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (b *bed) insertAll(ctx context.Context, g batchOf) error {
 
 // removeAll deletes the alerts of groups, so that the table is empty for the next round. It
 // fails if one of them was missing: all are counted, those too that nobody looked at.
-func (b *bed) removeAll(ctx context.Context, groups []batchOf) error {
+func (b *fixture) removeAll(ctx context.Context, groups []batchOf) error {
 	for _, g := range groups {
 		if err := b.change(ctx, remove(g.group), inserts); err != nil {
 			return err
@@ -170,8 +170,8 @@ func (b *bed) removeAll(ctx context.Context, groups []batchOf) error {
 }
 
 // startSelect returns a round of so many selects that find so many alerts.
-func startSelect(rows, repeat int, multi bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(ctx context.Context, b *bed) (*suite.Round, error) {
+func startSelect(rows, repeat int, multi bool) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(ctx context.Context, b *fixture) (*suite.Round, error) {
 		g := b.batch(0)
 		g.rows, g.statements = g.rows[:rows], g.statements[:rows]
 		if err := b.insertAll(ctx, g); err != nil {

@@ -16,15 +16,15 @@ const Name = "codec"
 // roomy is the capacity of the buffer that is encoded into: more than any shape needs.
 const roomy = 4 << 10
 
-// Lane is a codec at one shape. It belongs to one goroutine.
-type Lane interface {
+// Worker is a codec at one shape. It belongs to one goroutine.
+type Worker interface {
 	// Set says what Encode encodes: v points to a value of the shape's type. It is
 	// not timed and may convert the value to a type of the contender's own.
 	Set(v any) error
-	// Encode appends the encoding to dst, or writes it into a buffer of the lane; what
+	// Encode appends the encoding to dst, or writes it into a buffer of the worker; what
 	// it returns may change with the next call. It encodes anew each time.
 	Encode(dst []byte) ([]byte, error)
-	// Decode decodes the whole of src into a variable of the lane that is zero, or
+	// Decode decodes the whole of src into a variable of the worker that is zero, or
 	// equal to a new one, before each call. It may keep src until the next call.
 	Decode(src []byte) error
 	// Result returns a pointer to what the last Decode decoded, in the shape's type. It
@@ -36,9 +36,9 @@ type Lane interface {
 type Factory struct {
 	Name string // as in [suite.Entry.Contender]
 	Note string // one sentence on how the codec is used
-	// Open returns a lane for a shape, or an error that matches [suite.ErrSkip] if the
+	// Open returns a worker for a shape, or an error that matches [suite.ErrSkip] if the
 	// codec cannot carry it. It is not timed.
-	Open func(s Shape) (Lane, error)
+	Open func(s Shape) (Worker, error)
 }
 
 // Entries returns the entries of the contenders: each shape both ways.
@@ -69,7 +69,7 @@ func Run(b *testing.B, factories ...Factory) { suite.Bench(b, Entries(factories.
 
 // startEncode returns a round that encodes.
 func startEncode(f Factory, s Shape) (*suite.Round, error) {
-	lane, err := open(f, s)
+	worker, err := open(f, s)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func startEncode(f Factory, s Shape) (*suite.Round, error) {
 			for range n {
 				began := w.Begin()
 				var err error
-				if out, err = lane.Encode(buf); err != nil {
+				if out, err = worker.Encode(buf); err != nil {
 					return err
 				}
 				w.End(began)
@@ -101,33 +101,33 @@ func startEncode(f Factory, s Shape) (*suite.Round, error) {
 
 // startDecode returns a round that decodes.
 func startDecode(f Factory, s Shape) (*suite.Round, error) {
-	lane, err := open(f, s)
+	worker, err := open(f, s)
 	if err != nil {
 		return nil, err
 	}
-	src, err := encoded(lane, s.Value)
+	src, err := encoded(worker, s.Value)
 	if err != nil {
 		return nil, err
 	}
-	other, err := encoded(lane, s.Other)
+	other, err := encoded(worker, s.Other)
 	if err != nil {
 		return nil, err
 	}
 	return &suite.Round{
 		// What Run leaves behind must come from Run.
-		Prepare: func(context.Context, int) error { return decodes(lane, other, s.Other) },
+		Prepare: func(context.Context, int) error { return decodes(worker, other, s.Other) },
 		Run: func(_ context.Context, n int, rec *suite.Recorder) error {
 			w := rec.Worker()
 			for range n {
 				began := w.Begin()
-				if err := lane.Decode(src); err != nil {
+				if err := worker.Decode(src); err != nil {
 					return err
 				}
 				w.End(began)
 			}
 			return nil
 		},
-		Check:   func(context.Context) error { return equal(s.Value, lane.Result()) },
+		Check:   func(context.Context) error { return equal(s.Value, worker.Result()) },
 		Metrics: size(&src),
 	}, nil
 }
@@ -138,11 +138,11 @@ func size(encoding *[]byte) func(context.Context) ([]suite.Metric, error) {
 	}
 }
 
-// open returns a lane that has shown that it works, set to the shape's value. Both
-// values go through two lanes in turn, so that what is remembered from the one
+// open returns a worker that has shown that it works, set to the shape's value. Both
+// values go through two workers in turn, so that what is remembered from the one
 // shows in the other.
-func open(f Factory, s Shape) (Lane, error) {
-	lane, err := f.Open(s)
+func open(f Factory, s Shape) (Worker, error) {
+	worker, err := f.Open(s)
 	if err != nil {
 		return nil, err
 	}
@@ -151,34 +151,34 @@ func open(f Factory, s Shape) (Lane, error) {
 		return nil, err
 	}
 	for _, v := range []any{s.Other, s.Value, s.Other, s.Value} {
-		b, err := encoded(lane, v)
+		b, err := encoded(worker, v)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range []Lane{reader, lane} {
-			if err := decodes(l, b, v); err != nil {
+		for _, w := range []Worker{reader, worker} {
+			if err := decodes(w, b, v); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return lane, nil
+	return worker, nil
 }
 
-// encoded returns what lane makes of v, in memory of its own.
-func encoded(lane Lane, v any) ([]byte, error) {
-	if err := lane.Set(v); err != nil {
+// encoded returns what worker makes of v, in memory of its own.
+func encoded(worker Worker, v any) ([]byte, error) {
+	if err := worker.Set(v); err != nil {
 		return nil, err
 	}
-	b, err := lane.Encode(make([]byte, 0, roomy))
+	b, err := worker.Encode(make([]byte, 0, roomy))
 	return slices.Clone(b), err
 }
 
-// decodes reports whether lane decodes b to want.
-func decodes(lane Lane, b []byte, want any) error {
-	if err := lane.Decode(b); err != nil {
+// decodes reports whether worker decodes b to want.
+func decodes(worker Worker, b []byte, want any) error {
+	if err := worker.Decode(b); err != nil {
 		return err
 	}
-	return equal(want, lane.Result())
+	return equal(want, worker.Result())
 }
 
 func equal(want, got any) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/suites/codec"
 )
 
-// honest is a lane that works.
+// honest is a worker that works.
 type honest struct {
 	shape   codec.Shape
 	in, out any
@@ -85,25 +85,25 @@ func once(t *testing.T, e suite.Entry) error {
 	return errors.Join(r.Run(ctx, 2, suite.NewRecorder(1)), r.Check(ctx))
 }
 
-func entries(open func(codec.Shape) codec.Lane) []suite.Entry {
-	return codec.Entries(codec.Factory{Name: "x", Open: func(s codec.Shape) (codec.Lane, error) { return open(s), nil }})
+func entries(open func(codec.Shape) codec.Worker) []suite.Entry {
+	return codec.Entries(codec.Factory{Name: "x", Open: func(s codec.Shape) (codec.Worker, error) { return open(s), nil }})
 }
 
 func TestCheats(t *testing.T) {
-	for name, open := range map[string]func(codec.Shape) codec.Lane{
-		"remembers": func(s codec.Shape) codec.Lane { return &remembers{honest: honest{shape: s}} },
-		"knows":     func(s codec.Shape) codec.Lane { return &knows{honest{shape: s}} },
-		"tires":     func(s codec.Shape) codec.Lane { return &tires{honest: honest{shape: s}, after: 5} },
+	for name, open := range map[string]func(codec.Shape) codec.Worker{
+		"remembers": func(s codec.Shape) codec.Worker { return &remembers{honest: honest{shape: s}} },
+		"knows":     func(s codec.Shape) codec.Worker { return &knows{honest{shape: s}} },
+		"tires":     func(s codec.Shape) codec.Worker { return &tires{honest: honest{shape: s}, after: 5} },
 	} {
 		for _, e := range entries(open) {
 			if err := once(t, e); err == nil {
-				t.Errorf("%s: a lane that %s was not caught", e.Case, name)
+				t.Errorf("%s: a worker that %s was not caught", e.Case, name)
 			}
 		}
 	}
-	for _, e := range entries(func(s codec.Shape) codec.Lane { return &honest{shape: s} }) {
+	for _, e := range entries(func(s codec.Shape) codec.Worker { return &honest{shape: s} }) {
 		if err := once(t, e); err != nil {
-			t.Errorf("%s: an honest lane was refused: %v", e.Case, err)
+			t.Errorf("%s: an honest worker was refused: %v", e.Case, err)
 		}
 	}
 }
@@ -140,9 +140,9 @@ func ExampleSummarize() {
 	// | pid | a = b | 20 ns | 1.00× | 1.05× | 3.20× |
 }
 
-// A lane that does not carry a shape is skipped with its reason.
+// A worker that does not carry a shape is skipped with its reason.
 func TestSkipped(t *testing.T) {
-	e := codec.Entries(codec.Factory{Name: "x", Open: func(codec.Shape) (codec.Lane, error) { return nil, suite.Skipf("no maps") }})[0]
+	e := codec.Entries(codec.Factory{Name: "x", Open: func(codec.Shape) (codec.Worker, error) { return nil, suite.Skipf("no maps") }})[0]
 	if _, err := e.Start(context.Background(), nil); !errors.Is(err, suite.ErrSkip) || err.Error() != "no maps" {
 		t.Fatal(err)
 	}

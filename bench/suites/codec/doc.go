@@ -4,9 +4,9 @@
 // # Nouns
 //
 // A [Shape] is a type with two values, of which the first is measured and the
-// second keeps contenders honest. A [Lane] is a contender at one shape: it encodes
+// second keeps contenders honest. A [Worker] is a contender at one shape: it encodes
 // the value it was given, and decodes into a variable of its own. A [Factory] makes
-// lanes. [Summarize] makes tables of a run: who won, and how many times as long the
+// workers. [Summarize] makes tables of a run: who won, and how many times as long the
 // others took.
 //
 //	func BenchmarkCodecs(b *testing.B) {
@@ -23,17 +23,17 @@
 // encoding is a metric of every row.
 //
 // Answers are checked outside of the timed part: what was encoded is decoded by a
-// new lane and compared, for both values in turn, so that a lane that remembers
+// new worker and compared, for both values in turn, so that a worker that remembers
 // instead of working is found.
 //
 // # Concurrency and ownership
 //
-// A lane belongs to one goroutine. The values of a shape are shared: nobody may
+// A worker belongs to one goroutine. The values of a shape are shared: nobody may
 // change them.
 //
 // # Testing
 //
-// The tests have lanes that cheat, and expect that each is caught.
+// The tests have workers that cheat, and expect that each is caught.
 //
 //snippet:var open = codec.Factory{}.Open
 package codec

@@ -11,8 +11,8 @@ import (
 const marks = 100
 
 // startAppend returns a round that appends events to a new stream each time.
-func startAppend(events []Event, clients int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startAppend(events []Event, clients int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		var streams []string
 		return &suite.Round{
 			Prepare: func(ctx context.Context, n int) error {
@@ -48,7 +48,7 @@ func run(ctx context.Context, n, clients int, rec *suite.Recorder, op func(ctx c
 
 // startExpected returns a round that appends to streams that have one event, each
 // expected to be at version 1.
-func startExpected(_ context.Context, b *bed) (*suite.Round, error) {
+func startExpected(_ context.Context, b *fixture) (*suite.Round, error) {
 	one := []Event{small}
 	var streams []string
 	return &suite.Round{
@@ -82,7 +82,7 @@ func startExpected(_ context.Context, b *bed) (*suite.Round, error) {
 }
 
 // refused checks that an append at a version that has passed is a conflict.
-func refused(ctx context.Context, b *bed, stream string, passed int64) error {
+func refused(ctx context.Context, b *fixture, stream string, passed int64) error {
 	if _, err := b.store.Append(ctx, stream, passed, []Event{small}); !isConflict(err) {
 		return fmt.Errorf("an append at version %d, which has passed: %v, want %w", passed, err, ErrConflict)
 	}
@@ -91,8 +91,8 @@ func refused(ctx context.Context, b *bed, stream string, passed int64) error {
 
 // startSameStream returns a round that appends one event after the other to one
 // stream, by batches of size.
-func startSameStream(size int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startSameStream(size int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		var events []Event
 		var last uint64
 		return &suite.Round{

@@ -21,7 +21,7 @@ const (
 	diskPerBatch = 100
 )
 
-func (b *bed) coldNames() []string {
+func (b *fixture) coldNames() []string {
 	if b.quick {
 		return b.names(coldQuick)
 	}
@@ -30,7 +30,7 @@ func (b *bed) coldNames() []string {
 
 // startCold returns a round that loads streams, each once, after the store was
 // closed, its files were put out of the page cache, and it was opened again.
-func startCold(ctx context.Context, b *bed) (*suite.Round, error) {
+func startCold(ctx context.Context, b *fixture) (*suite.Round, error) {
 	events := batch(coldEvents)
 	if err := b.newRound(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func startCold(ctx context.Context, b *bed) (*suite.Round, error) {
 }
 
 // reopenCold closes the store, puts its files out of the page cache, and opens it.
-func (b *bed) reopenCold(ctx context.Context) error {
+func (b *fixture) reopenCold(ctx context.Context) error {
 	store := b.store
 	b.store = nil
 	if err := store.Close(); err != nil {
@@ -85,7 +85,7 @@ func (b *bed) reopenCold(ctx context.Context) error {
 
 // startRecovery returns a round that opens copies of what a killed process left,
 // each until its last position is known and one stream is loaded.
-func startRecovery(ctx context.Context, b *bed) (*suite.Round, error) {
+func startRecovery(ctx context.Context, b *fixture) (*suite.Round, error) {
 	events := batch(coldEvents)
 	if err := b.newRound(ctx); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func startRecovery(ctx context.Context, b *bed) (*suite.Round, error) {
 
 // recovery is the stores that were opened in a round.
 type recovery struct {
-	b       *bed
+	b       *fixture
 	killed  string
 	streams []string
 	events  []Event
@@ -184,7 +184,7 @@ func (r *recovery) close() error {
 
 // startDisk returns a round that appends and then looks how much of the disk that
 // took. Nothing is cleared: what the rounds before appended is there, too.
-func startDisk(ctx context.Context, b *bed) (*suite.Round, error) {
+func startDisk(ctx context.Context, b *fixture) (*suite.Round, error) {
 	events := batch(diskPerBatch)
 	var streams []string
 	appended := 0
@@ -210,7 +210,7 @@ func startDisk(ctx context.Context, b *bed) (*suite.Round, error) {
 	}, ctx.Err()
 }
 
-func (b *bed) size(ctx context.Context) (int64, error) {
+func (b *fixture) size(ctx context.Context) (int64, error) {
 	if s, ok := b.store.(Sizer); ok {
 		return s.DiskBytes(ctx)
 	}

@@ -14,8 +14,8 @@ func isConflict(err error) bool { return errors.Is(err, ErrConflict) }
 // startContention returns a round in which clients append to one stream. Exact
 // appends expect the version that was asked for before, again and again until one
 // succeeds.
-func startContention(clients int, exact bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startContention(clients int, exact bool) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		var events []Event
 		var conflicts atomic.Int64
 		appendOne := func(ctx context.Context, stream string, i int) error {
@@ -57,7 +57,7 @@ func startContention(clients int, exact bool) func(context.Context, *bed) (*suit
 }
 
 // checkContention checks that the stream has each event once, in any order.
-func checkContention(ctx context.Context, b *bed, events []Event) error {
+func checkContention(ctx context.Context, b *fixture, events []Event) error {
 	got, err := b.store.Load(ctx, b.name(0), 1, nil)
 	if err != nil {
 		return err

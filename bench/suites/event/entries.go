@@ -29,7 +29,7 @@ type workload struct {
 	curve       string
 	restarts    bool // the store is opened again
 	scale       bool
-	start       func(ctx context.Context, b *bed) (*suite.Round, error)
+	start       func(ctx context.Context, b *fixture) (*suite.Round, error)
 }
 
 // workloads are the cases, in the order in which they are shown.
@@ -175,7 +175,7 @@ func skip(w workload, f Factory, env *suite.Env) string {
 }
 
 func start(ctx context.Context, w workload, f Factory, env *suite.Env) (*suite.Round, error) {
-	b := &bed{f: f, env: env, dir: "store", quick: env.Quick, scale: w.scale}
+	b := &fixture{f: f, env: env, dir: "store", quick: env.Quick, scale: w.scale}
 	var err error
 	if b.store, err = b.open(ctx, b.dir); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ var patience = 30 * time.Second
 
 // seedFeed appends n events that are fed, or a few more: batches of 100, a stream for
 // each. It returns their positions.
-func seedFeed(ctx context.Context, b *bed, n int) ([]uint64, error) {
+func seedFeed(ctx context.Context, b *fixture, n int) ([]uint64, error) {
 	if err := b.newRound(ctx); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func seedFeed(ctx context.Context, b *bed, n int) ([]uint64, error) {
 }
 
 // startPages returns a round that reads pages from any place of the feed.
-func startPages(_ context.Context, b *bed) (*suite.Round, error) {
+func startPages(_ context.Context, b *fixture) (*suite.Round, error) {
 	events := feedEvents
 	if b.quick {
 		events = feedQuick
@@ -86,7 +86,7 @@ func startPages(_ context.Context, b *bed) (*suite.Round, error) {
 }
 
 // allPositions reads the whole feed of the round and checks its order.
-func allPositions(ctx context.Context, b *bed, n int) ([]uint64, error) {
+func allPositions(ctx context.Context, b *fixture, n int) ([]uint64, error) {
 	if err := b.counts(ctx, n); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func checkPage(page []Recorded, positions []uint64, events []Event) error {
 	return nil
 }
 
-func subscriber(b *bed) (Subscriber, error) {
+func subscriber(b *fixture) (Subscriber, error) {
 	if s, ok := b.store.(Subscriber); ok {
 		return s, nil
 	}
@@ -132,7 +132,7 @@ func subscriber(b *bed) (Subscriber, error) {
 
 // startCatchUp returns a round in which a subscription gets as many events as the
 // round has operations.
-func startCatchUp(_ context.Context, b *bed) (*suite.Round, error) {
+func startCatchUp(_ context.Context, b *fixture) (*suite.Round, error) {
 	s, err := subscriber(b)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func startCatchUp(_ context.Context, b *bed) (*suite.Round, error) {
 }
 
 // catchUp subscribes from where the round began until n events have come.
-func catchUp(ctx context.Context, b *bed, s Subscriber, n int, got *[]Recorded) error {
+func catchUp(ctx context.Context, b *fixture, s Subscriber, n int, got *[]Recorded) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no more events within %v", patience))
 	defer cancel()
 	want := len(*got) + n

@@ -13,8 +13,8 @@ import (
 const keptLoads = 4
 
 // startLoad returns a round that loads one stream of size events from a version on.
-func startLoad(size int, from uint64) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startLoad(size int, from uint64) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		events := batch(size)
 		var answers [][]Recorded
 		var lengths int
@@ -63,8 +63,8 @@ func startLoad(size int, from uint64) func(context.Context, *bed) (*suite.Round,
 }
 
 // startInfo returns a round that asks for a stream, or for the last position.
-func startInfo(last bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startInfo(last bool) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		const size = 50
 		var info Info
 		var position uint64

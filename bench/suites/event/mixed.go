@@ -30,8 +30,8 @@ func steps(n, writePercent, streams int) []step {
 }
 
 // startMixed returns a round of loads of seeded streams and appends to new ones.
-func startMixed(writePercent, streams int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startMixed(writePercent, streams int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		events, one := batch(mixedEvents), []Event{small}
 		var seeded, names, written []string
 		var mix []step
@@ -93,7 +93,7 @@ func startMixed(writePercent, streams int) func(context.Context, *bed) (*suite.R
 
 // startLoadWhileWriting returns a round in which one operation in three appends to
 // a stream that the others load.
-func startLoadWhileWriting(_ context.Context, b *bed) (*suite.Round, error) {
+func startLoadWhileWriting(_ context.Context, b *fixture) (*suite.Round, error) {
 	events, one := batch(mixedEvents), []Event{small}
 	var seeded []string
 	var mix []step

@@ -19,8 +19,8 @@ const (
 )
 
 // withMemory adds what the process allocated in the round, and what it holds then.
-func withMemory(start func(context.Context, *bed) (*suite.Round, error)) func(context.Context, *bed) (*suite.Round, error) {
-	return func(ctx context.Context, b *bed) (*suite.Round, error) {
+func withMemory(start func(context.Context, *fixture) (*suite.Round, error)) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(ctx context.Context, b *fixture) (*suite.Round, error) {
 		r, err := start(ctx, b)
 		if err != nil {
 			return nil, err
@@ -49,8 +49,8 @@ func withMemory(start func(context.Context, *bed) (*suite.Round, error)) func(co
 }
 
 // startStreams returns a round that appends batches to so many streams in turn.
-func startStreams(streams, size int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startStreams(streams, size int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		events := batch(size)
 		var names []string
 		var batches int
@@ -103,8 +103,8 @@ func repeated(got []Recorded, events []Event, times int) error {
 }
 
 // startLongLoad returns a round that loads one long stream.
-func startLongLoad(size int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(ctx context.Context, b *bed) (*suite.Round, error) {
+func startLongLoad(size int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(ctx context.Context, b *fixture) (*suite.Round, error) {
 		events := batch(size)
 		if err := b.newRound(ctx); err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ type arrival struct {
 
 // startSubscribe returns a round that appends an event and waits until a
 // subscription, which runs all the time, has been told.
-func startSubscribe(ctx context.Context, b *bed) (*suite.Round, error) {
+func startSubscribe(ctx context.Context, b *fixture) (*suite.Round, error) {
 	s, err := subscriber(b)
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ type subscription struct {
 	late     *time.Timer
 }
 
-// subscribe starts a subscription, which ends with the bed.
-func subscribe(ctx context.Context, b *bed, s Subscriber) *subscription {
+// subscribe starts a subscription, which ends with the fixture.
+func subscribe(ctx context.Context, b *fixture, s Subscriber) *subscription {
 	ctx, cancel := context.WithCancel(ctx)
 	sub := &subscription{arrivals: make(chan arrival, 16), ended: make(chan error, 1), late: time.NewTimer(patience)}
 	after := b.began
@@ -101,7 +101,7 @@ func subscribe(ctx context.Context, b *bed, s Subscriber) *subscription {
 }
 
 // warm waits until the subscription is told of a first event.
-func (sub *subscription) warm(ctx context.Context, b *bed) error {
+func (sub *subscription) warm(ctx context.Context, b *fixture) error {
 	if _, err := b.store.Append(ctx, b.name(0), AnyVersion, []Event{small}); err != nil {
 		return err
 	}

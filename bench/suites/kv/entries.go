@@ -26,7 +26,7 @@ type workload struct {
 	fixed       int
 	curve       string                  // the curve of throughput against clients that the case is on
 	scale       func(*suite.Entry, int) // for scale tests: sets what depends on the number of keys
-	start       func(ctx context.Context, b *bed) (*suite.Round, error)
+	start       func(ctx context.Context, b *fixture) (*suite.Round, error)
 }
 
 // workloads are the cases, in the order in which they are shown.
@@ -116,7 +116,7 @@ func start(ctx context.Context, w workload, f Factory, env *suite.Env) (*suite.R
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{store: store, tables: allTables, scale: w.scale != nil}
+	b := &fixture{store: store, tables: allTables, scale: w.scale != nil}
 	if env.Quick {
 		b.tables = quickTables
 	}

@@ -29,7 +29,7 @@ func stamp(v []byte, round, i int) []byte {
 }
 
 // fits returns an error if the store cannot hold large values.
-func fits(ctx context.Context, b *bed) error {
+func fits(ctx context.Context, b *fixture) error {
 	if s, ok := b.store.(Bounded); ok {
 		return s.Fits(ctx, largeBytes)
 	}
@@ -38,8 +38,8 @@ func fits(ctx context.Context, b *bed) error {
 
 // startLarge returns a round that writes large values to new keys, and reads or
 // deletes them.
-func startLarge(write, read, remove bool) func(context.Context, *bed) (*suite.Round, error) {
-	return func(ctx context.Context, b *bed) (*suite.Round, error) {
+func startLarge(write, read, remove bool) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(ctx context.Context, b *fixture) (*suite.Round, error) {
 		if err := fits(ctx, b); err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func startLarge(write, read, remove bool) func(context.Context, *bed) (*suite.Ro
 }
 
 // checkLarge checks that the keys are there with their values, or gone.
-func checkLarge(ctx context.Context, b *bed, keys []string, expected []byte, removed bool) error {
+func checkLarge(ctx context.Context, b *fixture, keys []string, expected []byte, removed bool) error {
 	for i, key := range keys {
 		if removed {
 			if err := b.gone(ctx, b.table, key); err != nil {
@@ -107,7 +107,7 @@ func checkLarge(ctx context.Context, b *bed, keys []string, expected []byte, rem
 	return nil
 }
 
-func startGetLarge(ctx context.Context, b *bed) (*suite.Round, error) {
+func startGetLarge(ctx context.Context, b *fixture) (*suite.Round, error) {
 	const table, key = "default", "large"
 	if err := fits(ctx, b); err != nil {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 
 // seeded is many tables with the same number of keys, and what they hold.
 type seeded struct {
-	b    *bed
+	b    *fixture
 	next int        // number of the next key that is added
 	keys [][]string // of each table, in order
 }
 
-func seedTables(ctx context.Context, b *bed) (*seeded, error) {
+func seedTables(ctx context.Context, b *fixture) (*seeded, error) {
 	s := &seeded{b: b, next: tableKeys}
 	data := pairs(tableKeys, 0)
 	for t := range b.tables {
@@ -55,7 +55,7 @@ func (s *seeded) change(ctx context.Context) error {
 }
 
 // startTables returns a round that asks for keys of any table.
-func startTables(ctx context.Context, b *bed, ask func(ctx context.Context, table string) ([]string, error), judge func(got, all []string) error) (*suite.Round, error) {
+func startTables(ctx context.Context, b *fixture, ask func(ctx context.Context, table string) ([]string, error), judge func(got, all []string) error) (*suite.Round, error) {
 	s, err := seedTables(ctx, b)
 	if err != nil {
 		return nil, err
@@ -93,14 +93,14 @@ func startTables(ctx context.Context, b *bed, ask func(ctx context.Context, tabl
 	}, nil
 }
 
-func startList(ctx context.Context, b *bed) (*suite.Round, error) {
+func startList(ctx context.Context, b *fixture) (*suite.Round, error) {
 	return startTables(ctx, b, b.store.Keys, func(got, all []string) error {
 		got = slices.Sorted(slices.Values(got))
 		return sameKeys(got, all)
 	})
 }
 
-func startPage(ctx context.Context, b *bed) (*suite.Round, error) {
+func startPage(ctx context.Context, b *fixture) (*suite.Round, error) {
 	ask := func(ctx context.Context, table string) ([]string, error) {
 		return b.store.Page(ctx, table, pageKeys, pageKeys)
 	}
@@ -122,7 +122,7 @@ func sameKeys(got, want []string) error {
 }
 
 // startSpread returns a round that reads any key of any table.
-func startSpread(ctx context.Context, b *bed) (*suite.Round, error) {
+func startSpread(ctx context.Context, b *fixture) (*suite.Round, error) {
 	s, err := seedTables(ctx, b)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // choices is how many different sets of keys a round of get-many reads in turn.
 const choices = 64
 
-func startGetMany(_ context.Context, b *bed) (*suite.Round, error) {
+func startGetMany(_ context.Context, b *fixture) (*suite.Round, error) {
 	const table = "default"
 	var data []Pair
 	var sets [choices][]int
@@ -56,7 +56,7 @@ func startGetMany(_ context.Context, b *bed) (*suite.Round, error) {
 	}, nil
 }
 
-func startSetMany(_ context.Context, b *bed) (*suite.Round, error) {
+func startSetMany(_ context.Context, b *fixture) (*suite.Round, error) {
 	var data []Pair
 	return &suite.Round{
 		Prepare: func(ctx context.Context, n int) error {

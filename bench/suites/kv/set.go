@@ -11,8 +11,8 @@ import (
 // marks is how many points the curve of a scale test has.
 const marks = 100
 
-func startSet(clients int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startSet(clients int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		var data []Pair
 		return &suite.Round{
 			Prepare: func(ctx context.Context, n int) error {
@@ -38,7 +38,7 @@ func startSet(clients int) func(context.Context, *bed) (*suite.Round, error) {
 	}
 }
 
-func startSetGet(_ context.Context, b *bed) (*suite.Round, error) {
+func startSetGet(_ context.Context, b *fixture) (*suite.Round, error) {
 	var data []Pair
 	var answers kept[[]byte]
 	return &suite.Round{
@@ -68,7 +68,7 @@ func startSetGet(_ context.Context, b *bed) (*suite.Round, error) {
 	}, nil
 }
 
-func startGet(_ context.Context, b *bed) (*suite.Round, error) {
+func startGet(_ context.Context, b *fixture) (*suite.Round, error) {
 	const table, key = "default", "test-key"
 	var want []byte
 	var answers kept[[]byte]
@@ -92,7 +92,7 @@ func startGet(_ context.Context, b *bed) (*suite.Round, error) {
 	}, nil
 }
 
-func startDelete(_ context.Context, b *bed) (*suite.Round, error) {
+func startDelete(_ context.Context, b *fixture) (*suite.Round, error) {
 	var data []Pair
 	return &suite.Round{
 		Prepare: func(ctx context.Context, n int) error {

@@ -12,14 +12,14 @@ import (
 
 const swapTable, swapKey = "default", "swapped"
 
-func swapper(b *bed) (Swapper, error) {
+func swapper(b *fixture) (Swapper, error) {
 	if s, ok := b.store.(Swapper); ok {
 		return s, nil
 	}
 	return nil, suite.Skipf("the contender cannot compare and set")
 }
 
-func startSwap(_ context.Context, b *bed) (*suite.Round, error) {
+func startSwap(_ context.Context, b *fixture) (*suite.Round, error) {
 	s, err := swapper(b)
 	if err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func startSwap(_ context.Context, b *bed) (*suite.Round, error) {
 }
 
 // startCount returns a round in which clients add to one counter.
-func startCount(clients int) func(context.Context, *bed) (*suite.Round, error) {
-	return func(_ context.Context, b *bed) (*suite.Round, error) {
+func startCount(clients int) func(context.Context, *fixture) (*suite.Round, error) {
+	return func(_ context.Context, b *fixture) (*suite.Round, error) {
 		s, err := swapper(b)
 		if err != nil {
 			return nil, err

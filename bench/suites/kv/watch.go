@@ -26,7 +26,7 @@ type watched struct {
 	late    *time.Timer
 }
 
-func startWatch(ctx context.Context, b *bed) (*suite.Round, error) {
+func startWatch(ctx context.Context, b *fixture) (*suite.Round, error) {
 	watcher, ok := b.store.(Watcher)
 	if !ok {
 		return nil, suite.Skipf("the contender does not tell of changes")
@@ -82,8 +82,8 @@ func startWatch(ctx context.Context, b *bed) (*suite.Round, error) {
 	}, nil
 }
 
-// watch starts the watcher, which ends with the bed.
-func watch(ctx context.Context, b *bed, watcher Watcher, table string) (*watched, error) {
+// watch starts the watcher, which ends with the fixture.
+func watch(ctx context.Context, b *fixture, watcher Watcher, table string) (*watched, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watched{changes: make(chan change, 16), ended: make(chan error, 1), late: time.NewTimer(patience)}
 	ready := make(chan struct{})

@@ -52,18 +52,18 @@ func clientEntries(f Factory) []suite.Entry {
 	return append(entries, fetchEntry(f, "client/fetch-singles/1k", 1<<10, 1), endToEndEntry(f))
 }
 
-// bed is an open client with a topic.
-type bed struct {
+// fixture is an open client with a topic.
+type fixture struct {
 	Client
 	closers []io.Closer // before the client
 }
 
-func openBed(ctx context.Context, f Factory, env *suite.Env) (*bed, error) {
+func openFixture(ctx context.Context, f Factory, env *suite.Env) (*fixture, error) {
 	c, err := f.Client(ctx, env, env.Dir)
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{Client: c}
+	b := &fixture{Client: c}
 	if err := c.Create(ctx, topicName); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -71,7 +71,7 @@ func openBed(ctx context.Context, f Factory, env *suite.Env) (*bed, error) {
 }
 
 // Close closes all producers and consumers and then the client.
-func (b *bed) Close() error {
+func (b *fixture) Close() error {
 	var errs []error
 	for _, c := range b.closers {
 		errs = append(errs, c.Close())
@@ -79,7 +79,7 @@ func (b *bed) Close() error {
 	return errors.Join(append(errs, b.Client.Close())...)
 }
 
-func (b *bed) producer(ctx context.Context) (Producer, error) {
+func (b *fixture) producer(ctx context.Context) (Producer, error) {
 	p, err := b.Producer(ctx, topicName)
 	if err == nil {
 		b.closers = append(b.closers, p)
@@ -88,7 +88,7 @@ func (b *bed) producer(ctx context.Context) (Producer, error) {
 }
 
 // read calls f for n messages from number from on, with a consumer of its own.
-func (b *bed) read(ctx context.Context, from int64, n int, f func(Message) error) error {
+func (b *fixture) read(ctx context.Context, from int64, n int, f func(Message) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%d messages from %d on did not come within %s", n, from, patience))
 	defer cancel()
 	c, err := b.Consumer(ctx, topicName, from)
@@ -130,11 +130,11 @@ func sendEntry(f Factory, name string, l load) suite.Entry {
 	e := suite.Entry{
 		Case: name, About: about, Op: "message", Items: l.batch, BytesPerOp: int64(l.batch * (l.key + l.size)), Clients: l.producers,
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) {
-			b, err := openBed(ctx, f, env)
+			b, err := openFixture(ctx, f, env)
 			if err != nil {
 				return nil, err
 			}
-			s := &sending{bed: b, load: l}
+			s := &sending{fixture: b, load: l}
 			if err := s.start(ctx); err != nil {
 				return nil, errors.Join(err, b.Close())
 			}
@@ -149,7 +149,7 @@ func sendEntry(f Factory, name string, l load) suite.Entry {
 
 // sending is producers and what they have sent.
 type sending struct {
-	*bed
+	*fixture
 	load
 	producers []Producer
 	data      []*stamped
@@ -234,11 +234,11 @@ func fetchEntry(f Factory, name string, size, batch int) suite.Entry {
 		Case: name, About: "fetch messages that were stored " + how + ", from the first to the last and, with a new consumer that connects anew, again; latencies are those of a fetch, which returns several",
 		Op: "message", BytesPerOp: int64(size), Least: fetched(size, batch),
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) {
-			b, err := openBed(ctx, f, env)
+			b, err := openFixture(ctx, f, env)
 			if err != nil {
 				return nil, err
 			}
-			r := &fetching{bed: b, size: size, messages: stored(env, size, batch)}
+			r := &fetching{fixture: b, size: size, messages: stored(env, size, batch)}
 			if err := r.fill(ctx, batch); err != nil {
 				return nil, errors.Join(err, b.Close())
 			}
@@ -249,7 +249,7 @@ func fetchEntry(f Factory, name string, size, batch int) suite.Entry {
 
 // fetching is a topic that holds messages.
 type fetching struct {
-	*bed
+	*fixture
 	size, messages int
 }
 

@@ -16,11 +16,11 @@ func endToEndEntry(f Factory) suite.Entry {
 	return suite.Entry{
 		Case: "client/end-to-end/1k", About: "send one message until a waiting consumer has it and it is acknowledged", Op: "message", BytesPerOp: size,
 		Start: func(ctx context.Context, env *suite.Env) (*suite.Round, error) {
-			b, err := openBed(ctx, f, env)
+			b, err := openFixture(ctx, f, env)
 			if err != nil {
 				return nil, err
 			}
-			s := &sending{bed: b, load: load{size: size, batch: 1, producers: 1}}
+			s := &sending{fixture: b, load: load{size: size, batch: 1, producers: 1}}
 			if err := s.start(ctx); err != nil {
 				return nil, errors.Join(err, b.Close())
 			}

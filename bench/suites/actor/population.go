@@ -15,9 +15,9 @@ import (
 
 func closed(c io.Closer, err error) error { return errors.Join(err, c.Close()) }
 
-// crowdEntry is the memory of a process that waits for messages. The process that
+// populationEntry is the memory of a process that waits for messages. The process that
 // runs it is new for every round, so that nothing else is in its memory.
-func crowdEntry(name string, f Factory, n int, scale bool) suite.Entry {
+func populationEntry(name string, f Factory, n int, scale bool) suite.Entry {
 	return suite.Entry{
 		Case: name, About: "start one process, which then waits for messages; " + strconv.Itoa(n) + " of them are measured together",
 		Op: "process", Primary: "memory", Fixed: n, Fresh: true, Scale: scale,
@@ -27,15 +27,15 @@ func crowdEntry(name string, f Factory, n int, scale bool) suite.Entry {
 			if err != nil {
 				return nil, err
 			}
-			m := &census{crowd: c}
+			m := &census{population: c}
 			return &suite.Round{Prepare: m.prepare, Run: m.run, Check: m.check, Metrics: m.metrics, Close: c.Close}, nil
 		},
 	}
 }
 
-// census counts the processes of a crowd and what they take.
+// census counts the processes of a population and what they take.
 type census struct {
-	crowd         Crowd
+	population    Population
 	seen          []atomic.Uint32 // by process
 	left          atomic.Int64    // processes that have yet to answer
 	all           chan struct{}
@@ -51,7 +51,7 @@ func (m *census) prepare(_ context.Context, n int) error {
 }
 
 func (m *census) run(ctx context.Context, n int, _ *suite.Recorder) error {
-	return m.crowd.Spawn(ctx, n, func(i int) {
+	return m.population.Spawn(ctx, n, func(i int) {
 		m.seen[i].Add(1)
 		if m.left.Add(-1) == 0 {
 			close(m.all)
@@ -63,7 +63,7 @@ func (m *census) run(ctx context.Context, n int, _ *suite.Recorder) error {
 // of them show that it is there.
 func (m *census) check(ctx context.Context) error {
 	m.after = inUse()
-	if err := m.crowd.Poke(ctx); err != nil {
+	if err := m.population.Poke(ctx); err != nil {
 		return err
 	}
 	late := time.NewTimer(patience)

@@ -29,8 +29,8 @@ const (
 // first is the key that makes the table of a round exist before the clock runs.
 const first = "first"
 
-// bed is a store with what a case does to it.
-type bed struct {
+// fixture is a store with what a case does to it.
+type fixture struct {
 	store  Store
 	tables int  // seeded tables
 	scale  bool // everything is counted, however much it is
@@ -39,7 +39,7 @@ type bed struct {
 	end    []func() error
 }
 
-func (b *bed) close() error {
+func (b *fixture) close() error {
 	var err error
 	for _, end := range slices.Backward(b.end) {
 		err = errors.Join(err, end())
@@ -51,7 +51,7 @@ func (b *bed) close() error {
 // store that loses its last table and gets a new one at once is another case. (A NATS
 // server removes the directory of an account with its last stream, in the background,
 // and the next stream now and then finds it gone.)
-func (b *bed) newTable(ctx context.Context) error {
+func (b *fixture) newTable(ctx context.Context) error {
 	before := b.table
 	b.round++
 	b.table = "round-" + strconv.Itoa(b.round)
@@ -86,7 +86,7 @@ func value(i, round int) []byte {
 }
 
 // fill writes all pairs, in chunks.
-func (b *bed) fill(ctx context.Context, table string, all []Pair) error {
+func (b *fixture) fill(ctx context.Context, table string, all []Pair) error {
 	for part := range slices.Chunk(all, chunk) {
 		if err := b.store.SetMany(ctx, table, part); err != nil {
 			return fmt.Errorf("fill table %s: %w", table, err)
@@ -96,7 +96,7 @@ func (b *bed) fill(ctx context.Context, table string, all []Pair) error {
 }
 
 // holds checks that table has the pairs, and nothing else but extra keys.
-func (b *bed) holds(ctx context.Context, table string, want []Pair, extra int) error {
+func (b *fixture) holds(ctx context.Context, table string, want []Pair, extra int) error {
 	for _, i := range suite.Sample(len(want), mostChecked) {
 		got, err := b.store.Get(ctx, table, want[i].Key)
 		if err != nil {
@@ -110,7 +110,7 @@ func (b *bed) holds(ctx context.Context, table string, want []Pair, extra int) e
 }
 
 // counts checks how many keys table has, unless they are too many to list.
-func (b *bed) counts(ctx context.Context, table string, want int) error {
+func (b *fixture) counts(ctx context.Context, table string, want int) error {
 	if want > mostCounted && !b.scale {
 		return nil
 	}
@@ -133,7 +133,7 @@ func same(key string, got, want []byte) error {
 }
 
 // gone checks that key has no value.
-func (b *bed) gone(ctx context.Context, table, key string) error {
+func (b *fixture) gone(ctx context.Context, table, key string) error {
 	got, err := b.store.Get(ctx, table, key)
 	switch {
 	case errors.Is(err, ErrNotFound):

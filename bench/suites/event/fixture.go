@@ -20,8 +20,8 @@ const (
 	seeders     = 16     // goroutines that write what a case begins with
 )
 
-// bed is a store with what a case does to it.
-type bed struct {
+// fixture is a store with what a case does to it.
+type fixture struct {
 	f     Factory
 	env   *suite.Env
 	dir   string // of the store
@@ -34,7 +34,7 @@ type bed struct {
 }
 
 // open opens a store of its own in the directory called name.
-func (b *bed) open(ctx context.Context, name string) (Store, error) {
+func (b *fixture) open(ctx context.Context, name string) (Store, error) {
 	dir := filepath.Join(b.env.Dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (b *bed) open(ctx context.Context, name string) (Store, error) {
 	return b.f.Open(ctx, b.env, dir)
 }
 
-func (b *bed) close() error {
+func (b *fixture) close() error {
 	var err error
 	for _, end := range slices.Backward(b.end) {
 		err = errors.Join(err, end())
@@ -54,7 +54,7 @@ func (b *bed) close() error {
 }
 
 // newRound clears the store and gives the streams of the round a new name.
-func (b *bed) newRound(ctx context.Context) error {
+func (b *fixture) newRound(ctx context.Context) error {
 	if b.round > 0 {
 		if err := b.store.Clear(ctx); err != nil {
 			return fmt.Errorf("clear: %w", err)
@@ -67,11 +67,11 @@ func (b *bed) newRound(ctx context.Context) error {
 }
 
 // name returns the name of the i-th stream of the round, with a category.
-func (b *bed) name(i int) string {
+func (b *fixture) name(i int) string {
 	return "bench" + strconv.Itoa(b.round) + "-" + strconv.Itoa(i)
 }
 
-func (b *bed) names(n int) []string {
+func (b *fixture) names(n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = b.name(i)
@@ -80,7 +80,7 @@ func (b *bed) names(n int) []string {
 }
 
 // seed appends events to each of the streams, several at a time.
-func (b *bed) seed(ctx context.Context, streams []string, events []Event) error {
+func (b *fixture) seed(ctx context.Context, streams []string, events []Event) error {
 	return suite.Parallel(ctx, len(streams), min(seeders, len(streams)), suite.NewRecorder(1), func(ctx context.Context, _, i int) error {
 		for part := range slices.Chunk(events, 1000) {
 			if _, err := b.store.Append(ctx, streams[i], AnyVersion, part); err != nil {
@@ -92,7 +92,7 @@ func (b *bed) seed(ctx context.Context, streams []string, events []Event) error 
 }
 
 // holds checks that each of the streams has the events, and nothing else.
-func (b *bed) holds(ctx context.Context, streams []string, want []Event) error {
+func (b *fixture) holds(ctx context.Context, streams []string, want []Event) error {
 	var into []Recorded
 	for _, i := range suite.Sample(len(streams), mostChecked) {
 		var err error
@@ -111,7 +111,7 @@ func (b *bed) holds(ctx context.Context, streams []string, want []Event) error {
 
 // counts checks that the feed has as many events since the round began, in order. Where
 // the case is no scale test, so many that it would take longer than the round are not counted.
-func (b *bed) counts(ctx context.Context, want int) error {
+func (b *fixture) counts(ctx context.Context, want int) error {
 	if want > mostCounted && !b.scale {
 		return nil
 	}
