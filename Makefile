@@ -5,7 +5,7 @@ BENCH    ?= .
 PKG      ?= ./...
 ARGS     ?=
 COMMIT   ?= HEAD~1
-RACE      = go -C bench run .
+RUNNER    = go -C bench run .
 RESULTS   = ../bench-results.json
 SCALE     = ../bench-scale.json
 BASELINE  = ../bench-baseline.json
@@ -42,44 +42,44 @@ crash-long: ## run the crash loops with many more seeds and places: an hour
 bench: ## run the benchmarks that match BENCH (.) in PKG (./...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 
-benchmark: ## race everything against its peers, quickly, and show the tables
-	$(RACE) run --quick --out $(RESULTS) $(ARGS)
+benchmark: ## measure everything against its peers, quickly, and show the tables
+	$(RUNNER) run --quick --out $(RESULTS) $(ARGS)
 
 benchmark-quick: benchmark ## the same
 
 # An entry that fails makes the first run fail; the scale tests run all the same.
-benchmark-full: ## race everything with many rounds, then the scale tests: hours
+benchmark-full: ## measure everything with many rounds, then the scale tests: hours
 	@trap 'exit 130' INT; status=0; \
-	($(RACE) run --out $(RESULTS) $(ARGS)) || status=$$?; \
-	($(RACE) run --scale --out $(SCALE) $(ARGS)) || status=$$?; \
+	($(RUNNER) run --out $(RESULTS) $(ARGS)) || status=$$?; \
+	($(RUNNER) run --scale --out $(SCALE) $(ARGS)) || status=$$?; \
 	exit $$status
 
 benchmark-scale: ## run the scale tests only, of a million keys, events, actors
-	$(RACE) run --scale --out $(SCALE) $(ARGS)
+	$(RUNNER) run --scale --out $(SCALE) $(ARGS)
 
-benchmark-storage: ## race the storage of streams
-	$(RACE) run stream/storage --out $(RESULTS) $(ARGS)
+benchmark-storage: ## measure the storage of streams
+	$(RUNNER) run stream/storage --out $(RESULTS) $(ARGS)
 
-benchmark-protocol: ## race encoding and decoding of Kafka's protocol
-	$(RACE) run stream/protocol --out $(RESULTS) $(ARGS)
+benchmark-protocol: ## measure encoding and decoding of Kafka's protocol
+	$(RUNNER) run stream/protocol --out $(RESULTS) $(ARGS)
 
-benchmark-client: ## race producers and consumers
-	$(RACE) run stream/client --out $(RESULTS) $(ARGS)
+benchmark-client: ## measure producers and consumers
+	$(RUNNER) run stream/client --out $(RESULTS) $(ARGS)
 
 benchmark-server: ## measure the footprint of servers
-	$(RACE) run footprint --out $(RESULTS) $(ARGS)
+	$(RUNNER) run footprint --out $(RESULTS) $(ARGS)
 
 benchmark-report: ## write docs/bench with the report and the plots of the last run
-	$(RACE) report $(RESULTS) --dir ../docs/bench
+	$(RUNNER) report $(RESULTS) --dir ../docs/bench
 
 benchmark-baseline: ## keep the last run for benchmark-compare
-	$(RACE) baseline --from $(RESULTS) --out $(BASELINE)
+	$(RUNNER) baseline --from $(RESULTS) --out $(BASELINE)
 
 benchmark-compare: ## measure now and compare with what benchmark-baseline kept
-	$(RACE) compare $(BASELINE) $(ARGS)
+	$(RUNNER) compare $(BASELINE) $(ARGS)
 
-benchmark-since: ## race this tree against COMMIT (HEAD~1), in turns
-	$(RACE) compare $(COMMIT) $(ARGS)
+benchmark-since: ## compare this tree with COMMIT (HEAD~1), in turns
+	$(RUNNER) compare $(COMMIT) $(ARGS)
 
 generate: ## write the generated code again
 	go generate ./...

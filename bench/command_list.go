@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/report"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -55,7 +55,7 @@ func (p *program) listed(s settings, selection []string) ([]listed, error) {
 	all := []listed{}
 	var errs []error
 	for _, scale := range []bool{false, true} {
-		o := race.Options{Suites: p.suites(), Select: selection, Contenders: s.contenders, Scale: scale}
+		o := runner.Options{Suites: p.suites(), Select: selection, Contenders: s.contenders, Scale: scale}
 		cases, err := o.Selected()
 		errs = append(errs, err)
 		for _, entries := range cases {

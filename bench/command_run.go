@@ -15,14 +15,14 @@ const (
 	baselineFile = "bench-baseline.json"
 )
 
-func (p *program) race() *cobra.Command {
+func (p *program) runCases() *cobra.Command {
 	var s settings
 	var out string
 	var asJSON, asGo bool
 	c := &cobra.Command{
 		Use:   "run [suite[/case]]...",
-		Short: "Race the contenders and keep the results",
-		Long: "Race the contenders of the cases named, all without a name, in turns.\n\n" +
+		Short: "Measure the contenders and keep the results",
+		Long: "Measure the contenders of the cases named, all without a name, in turns.\n\n" +
 			"Results go to the file of --out, for report, plot and compare; tables to standard output.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/bench/internal/compare"
-	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 )
 
 // Comparisons of commits take many short rounds: on a machine with other work, some
@@ -55,7 +55,7 @@ func (p *program) buildCommit(ctx context.Context, commit, dir string) (program 
 	return program, remove, nil
 }
 
-// compareCommit races the bench of a commit against this one, in turns.
+// compareCommit runs the bench of a commit against this one, in turns.
 func (p *program) compareCommit(ctx context.Context, s *settings, commit string, selection []string, t compare.Thresholds) (compare.Report, error) {
 	dir, err := os.MkdirTemp("", "bench-commit-*")
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *program) compareCommit(ctx context.Context, s *settings, commit string,
 	if err != nil {
 		return compare.Report{}, err
 	}
-	variants := []race.Variant{{Name: commit, Launch: launchOf(before)}, {Name: "now", Launch: launchOf(self)}}
+	variants := []runner.Variant{{Name: commit, Launch: launchOf(before)}, {Name: "now", Launch: launchOf(self)}}
 	old, new, err := p.raceVariants(ctx, s, variants, selection)
 	if err != nil {
 		return compare.Report{}, err
@@ -89,7 +89,7 @@ func (p *program) compareCommit(ctx context.Context, s *settings, commit string,
 	return r.Confirm(compare.Files(old2, new2, t)), nil
 }
 
-func (p *program) raceVariants(ctx context.Context, s *settings, variants []race.Variant, selection []string) (old, new *result.File, err error) {
+func (p *program) raceVariants(ctx context.Context, s *settings, variants []runner.Variant, selection []string) (old, new *result.File, err error) {
 	watch := newProgress(p)
 	defer watch.close()
 	o, err := s.options(p, selection, watch)
@@ -106,7 +106,7 @@ func (p *program) raceVariants(ctx context.Context, s *settings, variants []race
 	if o.Contenders == nil {
 		o.Contenders = ours(o)
 	}
-	files, err := race.Run(ctx, o)
+	files, err := runner.Run(ctx, o)
 	if err != nil {
 		return nil, nil, usage(err)
 	}
@@ -117,7 +117,7 @@ func (p *program) raceVariants(ctx context.Context, s *settings, variants []race
 }
 
 // ours returns the contenders that a commit can change: the peers stay what they are.
-func ours(o race.Options) []string {
+func ours(o runner.Options) []string {
 	var names []string
 	cases, _ := o.Selected() // a mistake shows when it runs
 	for _, c := range cases {

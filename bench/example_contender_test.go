@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/codec"
 )
@@ -42,10 +42,10 @@ func (w *hexWorker) Result() any { return &w.decoded }
 func TestTheContenderOfTheGuide(t *testing.T) {
 	hex := codec.Factory{Name: "hex", Note: "as hexadecimal digits", Open: func(codec.Shape) (codec.Worker, error) { return new(hexWorker), nil }}
 	suites := []suite.Suite{{Name: codec.Name, About: "codecs", Entries: codec.Entries(hex)}}
-	files, err := race.Run(t.Context(), race.Options{
+	files, err := runner.Run(t.Context(), runner.Options{
 		Suites: suites, Select: []string{"codec/*/string", "codec/encode/pid"}, Rounds: 4, Time: time.Millisecond, Dir: t.TempDir(),
-		Variants: []race.Variant{{Launch: func(context.Context) (race.Runner, error) {
-			return race.NewLocal(suites, slog.New(slog.DiscardHandler)), nil
+		Variants: []runner.Variant{{Launch: func(context.Context) (runner.Executor, error) {
+			return runner.NewLocal(suites, slog.New(slog.DiscardHandler)), nil
 		}}},
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command bench races Mainstem's engines and views against each other and against
+// Command bench measures Mainstem's engines and views against each other and against
 // real peers, on this machine, and says how sure it is.
 //
 //	bench list                          what there is, and what cannot run here

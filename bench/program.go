@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -74,7 +74,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "bench",
-		Short:         "Race every engine and peer on your own hardware",
+		Short:         "Measure every engine and peer on your own hardware",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          func(c *cobra.Command, args []string) error { return usage(cobra.NoArgs(c, args)) },
@@ -84,7 +84,7 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(p.list(), p.race(), p.report(), p.plot(), p.baseline(), p.compare(), p.worker(), p.server())
+	root.AddCommand(p.list(), p.runCases(), p.report(), p.plot(), p.baseline(), p.compare(), p.contender(), p.server())
 	for _, c := range root.Commands() {
 		check := c.Args
 		c.Args = func(c *cobra.Command, args []string) error { return usage(check(c, args)) }
@@ -92,26 +92,26 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// worker is the process of a contender: see [race.Serve].
-func (p *program) worker() *cobra.Command {
+// contender is the process of one contender: see [runner.Serve].
+func (p *program) contender() *cobra.Command {
 	return &cobra.Command{
-		Use: race.WorkerCommand, Hidden: true, Args: cobra.NoArgs,
+		Use: runner.ContenderCommand, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			// What a contender prints must not end up among the answers.
 			os.Stdout = os.Stderr
 			log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			return race.Serve(c.Context(), p.stdin, p.stdout, p.suites(), log)
+			return runner.Serve(c.Context(), p.stdin, p.stdout, p.suites(), log)
 		},
 	}
 }
 
-// server is the process of a server: see [race.ServeServer].
+// server is the process of a server: see [runner.ServeServer].
 func (p *program) server() *cobra.Command {
 	return &cobra.Command{
-		Use: race.ServerCommand, Hidden: true, Args: cobra.ExactArgs(2),
+		Use: runner.ServerCommand, Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			os.Stdout = os.Stderr
-			return race.ServeServer(c.Context(), args[0], args[1], p.stdin, p.stdout, p.suites())
+			return runner.ServeServer(c.Context(), args[0], args[1], p.stdin, p.stdout, p.suites())
 		},
 	}
 }

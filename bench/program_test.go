@@ -11,20 +11,20 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
 // honest is the suite of the tests.
 func honest() []suite.Suite {
-	return []suite.Suite{racetest.Suite(racetest.Honest, racetest.Slow, racetest.Absent)}
+	return []suite.Suite{runnertest.Suite(runnertest.Honest, runnertest.Slow, runnertest.Absent)}
 }
 
 // TestMain is also the process of a contender.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == race.WorkerCommand {
+	if len(os.Args) > 1 && os.Args[1] == runner.ContenderCommand {
 		p := newProgram()
 		p.suites = honest
 		os.Exit(p.run(context.Background(), os.Args[1:]))
@@ -123,7 +123,7 @@ func TestJSONSaysTheTransport(t *testing.T) {
 // TestCompareFailsABuild: what is slower ends with a status of its own.
 func TestCompareFailsABuild(t *testing.T) {
 	t.Chdir(t.TempDir())
-	f := racetest.Results()
+	f := runnertest.Results()
 	if err := result.WriteFile("old.json", f); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestCompareFailsABuild(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cheating := func() []suite.Suite { return []suite.Suite{racetest.Suite(racetest.Forgetful)} }
+	cheating := func() []suite.Suite { return []suite.Suite{runnertest.Suite(runnertest.Forgetful)} }
 	for _, c := range []struct {
 		name   string
 		suites func() []suite.Suite

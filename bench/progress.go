@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/internal/stats"
 )
 
-// progress shows how a race goes: on a terminal as one line that is drawn over
+// progress shows how a run goes: on a terminal as one line that is drawn over
 // itself, with the time that is left; everywhere as one line for each case.
 type progress struct {
 	p     *program

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 )
 
 // settings are the flags of every command that measures.
@@ -33,10 +33,10 @@ type settings struct {
 func (s *settings) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&s.contenders, "contenders", nil, "only these, by name or pattern: 'mainstem-*,bbolt'")
-	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds of each entry (%d; quick %d, scale %d)", race.DefaultRounds, race.QuickRounds, race.ScaleRounds))
-	f.DurationVar(&s.time, "time", 0, fmt.Sprintf("time of one round (%v; quick at most %v)", race.DefaultTime, race.QuickTime))
-	f.DurationVar(&s.limit, "limit", 0, fmt.Sprintf("time of everything, shared among the entries (none; quick %v)", race.QuickLimit))
-	f.DurationVar(&s.timeout, "timeout", 0, fmt.Sprintf("of one step of an entry (%v; quick %v, scale %v)", race.DefaultTimeout, race.QuickTimeout, race.ScaleTimeout))
+	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds of each entry (%d; quick %d, scale %d)", runner.DefaultRounds, runner.QuickRounds, runner.ScaleRounds))
+	f.DurationVar(&s.time, "time", 0, fmt.Sprintf("time of one round (%v; quick at most %v)", runner.DefaultTime, runner.QuickTime))
+	f.DurationVar(&s.limit, "limit", 0, fmt.Sprintf("time of everything, shared among the entries (none; quick %v)", runner.QuickLimit))
+	f.DurationVar(&s.timeout, "timeout", 0, fmt.Sprintf("of one step of an entry (%v; quick %v, scale %v)", runner.DefaultTimeout, runner.QuickTimeout, runner.ScaleTimeout))
 	f.BoolVar(&s.quick, "quick", false, "short rounds and small data: everything in under three minutes")
 	f.BoolVar(&s.scale, "scale", false, "the scale tests, and only them")
 	f.BoolVar(&s.inProcess, "in-process", false, "run contenders in this process, for profiles; their memory is then shared")
@@ -48,20 +48,20 @@ func (s *settings) addAddresses(c *cobra.Command) {
 	c.Flags().StringToStringVar(&s.addresses, "address", nil, "servers by kind: redis=127.0.0.1:6379, etcd=..., kafka=..., postgres=postgres://...")
 }
 
-// options returns the options of a race in which this build runs.
-func (s *settings) options(p *program, selection []string, watch race.Watcher) (race.Options, error) {
+// options returns the options of a run of this build.
+func (s *settings) options(p *program, selection []string, watch runner.Watcher) (runner.Options, error) {
 	launch, err := s.launcher(p)
-	return race.Options{
+	return runner.Options{
 		Suites: p.suites(), Select: selection, Contenders: s.contenders,
 		Rounds: s.rounds, Time: s.time, Limit: s.limit, Timeout: s.timeout, Quick: s.quick, Scale: s.scale,
 		Dir: s.dir, Addresses: s.addresses, Watch: watch,
-		Variants: []race.Variant{{Launch: launch}},
+		Variants: []runner.Variant{{Launch: launch}},
 	}, err
 }
 
-func (s *settings) launcher(p *program) (func(context.Context) (race.Runner, error), error) {
+func (s *settings) launcher(p *program) (func(context.Context) (runner.Executor, error), error) {
 	if s.inProcess {
-		return func(context.Context) (race.Runner, error) { return race.NewLocal(p.suites(), quietLog()), nil }, nil
+		return func(context.Context) (runner.Executor, error) { return runner.NewLocal(p.suites(), quietLog()), nil }, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -71,9 +71,9 @@ func (s *settings) launcher(p *program) (func(context.Context) (race.Runner, err
 }
 
 // launchOf returns what starts the contenders of a build of the bench.
-func launchOf(build string) func(context.Context) (race.Runner, error) {
-	return func(ctx context.Context) (race.Runner, error) {
-		p, err := race.Launch(ctx, build)
+func launchOf(build string) func(context.Context) (runner.Executor, error) {
+	return func(ctx context.Context) (runner.Executor, error) {
+		p, err := runner.Launch(ctx, build)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func launchOf(build string) func(context.Context) (race.Runner, error) {
 	}
 }
 
-// measure runs a race. Entries that failed are rows of the file, not errors.
+// measure does one run. Entries that failed are rows of the file, not errors.
 func (s *settings) measure(ctx context.Context, p *program, selection []string) (*result.File, error) {
 	watch := newProgress(p)
 	defer watch.close()
@@ -97,7 +97,7 @@ func (s *settings) measure(ctx context.Context, p *program, selection []string) 
 			return keeping
 		}
 	}
-	files, err := race.Run(ctx, o)
+	files, err := runner.Run(ctx, o)
 	switch {
 	case keeping != nil:
 		return nil, keeping

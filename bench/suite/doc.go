@@ -1,5 +1,5 @@
 // Package suite is what a suite of workloads and its contenders agree on with
-// their runner: the entries of a race, what an entry is given, what it
+// their runner: the entries of a run, what an entry is given, what it
 // hands back, and a recorder for latencies.
 //
 // # Nouns
@@ -21,7 +21,7 @@
 //	func Run(b *testing.B, factories ...Factory)      { suite.Bench(b, Entries(factories...)) }
 //	func RunScale(b *testing.B, factories ...Factory) { suite.BenchScale(b, Entries(factories...)) }
 //
-// so that a third party races its own contender with a Go benchmark of three lines.
+// so that a third party measures its own contender with a Go benchmark of three lines.
 //
 // # Guarantees
 //

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	contenders "github.com/mainstemdev/mainstem/bench/contenders/actor"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -31,7 +31,7 @@ func TestContenders(t *testing.T) {
 func small(t *testing.T, e *suite.Entry) {
 	t.Helper()
 	ctx := t.Context()
-	r, err := e.Start(ctx, &suite.Env{Dir: racetest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
+	r, err := e.Start(ctx, &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/alert"
 )
@@ -22,7 +22,7 @@ func TestContenders(t *testing.T) {
 			f.ScaleAlerts = 200
 			ran := 0
 			for _, e := range alert.Entries(f) {
-				env := &suite.Env{Dir: racetest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)}
+				env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)}
 				err := suite.Try(t.Context(), &e, env, 2, 1)
 				switch {
 				case errors.Is(err, suite.ErrSkip):

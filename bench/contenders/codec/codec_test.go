@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	contenders "github.com/mainstemdev/mainstem/bench/contenders/codec"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -14,7 +14,7 @@ func TestContenders(t *testing.T) {
 	for _, e := range contenders.Suite().Entries {
 		t.Run(e.Case+"/"+e.Contender, func(t *testing.T) {
 			ctx := t.Context()
-			r, err := e.Start(ctx, &suite.Env{Dir: racetest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
+			r, err := e.Start(ctx, &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

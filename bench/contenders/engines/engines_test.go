@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testpostgres.Main(m)) }
 
 // TestEngines opens every engine, writes, and opens those that restart once more.
 func TestEngines(t *testing.T) {
-	env := &suite.Env{Dir: racetest.Dir(t), Addresses: map[string]string{PostgreSQL: testpostgres.FastDB(t)}, Log: slog.New(slog.DiscardHandler)}
+	env := &suite.Env{Dir: runnertest.Dir(t), Addresses: map[string]string{PostgreSQL: testpostgres.FastDB(t)}, Log: slog.New(slog.DiscardHandler)}
 	names := map[string]bool{}
 	for _, e := range All() {
 		if names[e.Name] {
@@ -34,7 +34,7 @@ func TestEngines(t *testing.T) {
 					t.Error("it is not skipped without an address")
 				}
 			}
-			dir := racetest.Dir(t)
+			dir := runnertest.Dir(t)
 			use(t, e, env, dir, 1)
 			if e.Restarts {
 				use(t, e, env, dir, 2)

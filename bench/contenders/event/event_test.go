@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/event"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
@@ -33,7 +33,7 @@ func TestContenders(t *testing.T) {
 					continue
 				}
 				t.Run(e.Case, func(t *testing.T) {
-					env := &suite.Env{Dir: racetest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+					env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
 					err := suite.Try(t.Context(), &e, env, 2, 3)
 					switch {
 					case errors.Is(err, suite.ErrSkip):

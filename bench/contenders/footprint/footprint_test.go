@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	contenders "github.com/mainstemdev/mainstem/bench/contenders/footprint"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/footprint"
 )
@@ -33,7 +33,7 @@ func TestServer(t *testing.T) {
 func measure(t *testing.T, e *suite.Entry, n int) {
 	t.Helper()
 	ctx := t.Context()
-	r, err := e.Start(ctx, &suite.Env{Dir: racetest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
+	r, err := e.Start(ctx, &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

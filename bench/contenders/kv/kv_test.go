@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/kv"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
@@ -28,17 +28,17 @@ func needsServer(f kv.Factory) bool {
 
 // TestContenders runs every contender in every case, with few operations; in short
 // mode not in those that are similar to others. Those that need a server of others
-// are skipped where [racetest.Servers] does not name one, or one of another durability;
+// are skipped where [runnertest.Servers] does not name one, or one of another durability;
 // they say so. No others may be.
 func TestContenders(t *testing.T) {
-	addresses := racetest.Addresses(t)
+	addresses := runnertest.Addresses(t)
 	addresses[engines.PostgreSQL] = testpostgres.FastDB(t)
 	for _, f := range Factories() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			if f.Skip != nil {
 				if reason := f.Skip(&suite.Env{Addresses: addresses}); reason != "" {
-					t.Logf("%s, or to this test in the variable %s", reason, racetest.Servers)
+					t.Logf("%s, or to this test in the variable %s", reason, runnertest.Servers)
 					if !needsServer(f) {
 						t.Error("it needs no server of others")
 					}
@@ -51,7 +51,7 @@ func TestContenders(t *testing.T) {
 					continue
 				}
 				t.Run(e.Case, func(t *testing.T) {
-					env := &suite.Env{Dir: racetest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+					env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
 					err := suite.Try(t.Context(), &e, env, 2, 5)
 					switch {
 					case errors.Is(err, suite.ErrSkip):

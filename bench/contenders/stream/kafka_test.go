@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -170,7 +170,7 @@ func TestKafkaSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	env := &suite.Env{Dir: racetest.Dir(t), Addresses: map[string]string{"kafka": cluster.ListenAddrs()[0]}}
+	env := &suite.Env{Dir: runnertest.Dir(t), Addresses: map[string]string{"kafka": cluster.ListenAddrs()[0]}}
 	c, err := kafka("interval", suite.Interval).Client(t.Context(), env, "")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	contenders "github.com/mainstemdev/mainstem/bench/contenders/stream"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -25,18 +25,18 @@ var similar = []string{"/100b", "/10k", "producers-10"}
 
 // Every contender gives the right answers in every case; in short mode in one of
 // those that only differ in size. Those on a Kafka server of others are skipped where
-// [racetest.Servers] does not name one, or one of another durability; they say so.
+// [runnertest.Servers] does not name one, or one of another durability; they say so.
 func TestContenders(t *testing.T) {
-	addresses := racetest.Addresses(t)
+	addresses := runnertest.Addresses(t)
 	for _, e := range contenders.Suite().Entries {
 		t.Run(e.Case+"/"+e.Contender, func(t *testing.T) {
-			env := &suite.Env{Dir: racetest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+			env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
 			if e.Skip != nil {
 				if reason := e.Skip(env); reason != "" {
 					if !strings.HasPrefix(e.Contender, "kafka-") {
 						t.Fatal("a contender of this process cannot run: ", reason)
 					}
-					t.Logf("%s, or to this test in the variable %s", reason, racetest.Servers)
+					t.Logf("%s, or to this test in the variable %s", reason, runnertest.Servers)
 					return
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/internal/compare"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 )
 
 // file makes results of one row of times.
@@ -72,7 +72,7 @@ func find(t *testing.T, r compare.Report, name, measure string) compare.Change {
 }
 
 func TestJudgements(t *testing.T) {
-	old, new := racetest.Results(), racetest.Results()
+	old, new := runnertest.Results(), runnertest.Results()
 	rows := map[string]*result.Row{}
 	for i := range new.Rows {
 		rows[new.Rows[i].Name()] = &new.Rows[i]
@@ -152,7 +152,7 @@ func TestThresholds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, new := racetest.Results(), racetest.Results()
+	old, new := runnertest.Results(), runnertest.Results()
 	for i := range new.Rows {
 		for j := range new.Rows[i].Samples {
 			new.Rows[i].Samples[j].Time *= 1.5
@@ -182,7 +182,7 @@ func TestThresholds(t *testing.T) {
 // file that does not say how its contenders were reached is compared as before.
 func TestAnotherTransport(t *testing.T) {
 	judged := func(transport string) compare.Judgement {
-		old, new := racetest.Results(), racetest.Results()
+		old, new := runnertest.Results(), runnertest.Results()
 		old.Rows[0].Transport = transport
 		return compare.Files(old, new, compare.DefaultThresholds()).Changes[0].Judgement
 	}

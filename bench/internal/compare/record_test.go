@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -64,7 +64,7 @@ func TestRecord(t *testing.T) {
 // blocks is what an operation sums up: ten blocks of memory.
 const blocks = 10
 
-// measure races two variants of a program that sums up blocks. The new one does one
+// measure compares two variants of a program that sums up blocks. The new one does one
 // in every extra blocks twice: with 5, a fifth more.
 func measure(t *testing.T, extra int) pair {
 	build := func(extra int) []suite.Suite {
@@ -87,16 +87,16 @@ func measure(t *testing.T, extra int) pair {
 			},
 		}}}}
 	}
-	variant := func(name string, suites []suite.Suite) race.Variant {
-		return race.Variant{Name: name, Launch: func(context.Context) (race.Runner, error) {
-			return race.NewLocal(suites, slog.New(slog.DiscardHandler)), nil
+	variant := func(name string, suites []suite.Suite) runner.Variant {
+		return runner.Variant{Name: name, Launch: func(context.Context) (runner.Executor, error) {
+			return runner.NewLocal(suites, slog.New(slog.DiscardHandler)), nil
 		}}
 	}
 	before := build(0)
 	// Many short rounds: on a busy machine some of them are left alone.
-	files, err := race.Run(t.Context(), race.Options{
+	files, err := runner.Run(t.Context(), runner.Options{
 		Suites: before, Rounds: 100, Time: time.Millisecond, Dir: t.TempDir(),
-		Variants: []race.Variant{variant("before", before), variant("now", build(extra))},
+		Variants: []runner.Variant{variant("before", before), variant("now", build(extra))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
 )
 
 // Thresholds say which changes count. They are read from YAML:
@@ -93,7 +93,7 @@ func ReadThresholds(path string) (Thresholds, error) {
 func (t Thresholds) of(name string) Override {
 	o := Override{Time: t.Time, Bytes: t.Bytes, Allocs: t.Allocs}
 	for _, r := range t.Rows {
-		if !race.Matches(r.Match, name) {
+		if !runner.Matches(r.Match, name) {
 			continue
 		}
 		o = Override{Time: t.Time, Bytes: t.Bytes, Allocs: t.Allocs}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	laneHeight  = 8 // points for each contender of a case
+	rowHeight   = 8 // points for each contender of a case
 	leastHeight = 2 * vg.Inch
 	minCase     = 16            // points for a case
 	casesOfOne  = 26            // cases in one figure, at most
@@ -145,7 +145,7 @@ func dotFigure(cases [][]*result.Row, title, name, axis, unit string, number fun
 	var ticks []plot.Tick
 	y, height := 0.0, vg.Length(0)
 	for i, rows := range slices.Backward(cases) {
-		tall := max(float64(len(rows)*laneHeight), minCase)
+		tall := max(float64(len(rows)*rowHeight), minCase)
 		if i%2 == 0 {
 			p.Add(band{y, y + tall})
 		}

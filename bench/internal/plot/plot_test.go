@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/internal/plot"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 )
 
 func TestFigures(t *testing.T) {
@@ -20,7 +20,7 @@ func TestFigures(t *testing.T) {
 		"kv-time": true, "kv-memory": true, "kv-set-clients": true, "kv-scale-set-scale": true, "kv-set-latency": true,
 		"kv-set-8-clients-latency": true, "kv-set-32-clients-latency": true, "kv-scale-set-latency": true, "footprint-resident": true,
 	}
-	for _, g := range plot.Figures(racetest.Results()) {
+	for _, g := range plot.Figures(runnertest.Results()) {
 		if !want[g.Name] {
 			t.Errorf("%s was not expected, or is there twice", g.Name)
 		}
@@ -111,7 +111,7 @@ func TestEdgesKeepTheirColour(t *testing.T) {
 
 // TestLegendSaysTheTransport: of contenders that are not in the process.
 func TestLegendSaysTheTransport(t *testing.T) {
-	for _, g := range plot.Figures(racetest.Results()) {
+	for _, g := range plot.Figures(runnertest.Results()) {
 		if g.Name != "kv-time" && g.Name != "kv-set-clients" {
 			continue
 		}

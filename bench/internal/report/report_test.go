@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/report"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -26,7 +26,7 @@ var pictures = []report.Picture{
 }
 
 func TestGolden(t *testing.T) {
-	f := racetest.Results()
+	f := runnertest.Results()
 	for name, write := range map[string]func(io.Writer) error{
 		"tables.txt":   func(w io.Writer) error { return report.Cases(w, f.Cases()) },
 		"verdicts.txt": func(w io.Writer) error { return report.Verdicts(w, f) },
@@ -59,9 +59,9 @@ func TestGolden(t *testing.T) {
 // TestVerdictsSayTheTransport: a call compared with a socket has a mark and a legend in
 // every form of the report; two of the same transport have neither.
 func TestVerdictsSayTheTransport(t *testing.T) {
-	mixed := racetest.Results()
-	same := racetest.Results()
-	unknown := racetest.Results()
+	mixed := runnertest.Results()
+	same := runnertest.Results()
+	unknown := runnertest.Results()
 	for i := range same.Rows {
 		same.Rows[i].Transport, unknown.Rows[i].Transport = "in process", ""
 	}
@@ -114,7 +114,7 @@ func TestOldResultsAreUnknown(t *testing.T) {
 // transport as configuration that changes where it does.
 func TestBenchstatReads(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.GoBench(&b, racetest.Results()); err != nil {
+	if err := report.GoBench(&b, runnertest.Results()); err != nil {
 		t.Fatal(err)
 	}
 	over := map[string]string{}
@@ -143,7 +143,7 @@ func TestBenchstatReads(t *testing.T) {
 // TestPageLoadsNothing: the page is readable without a network.
 func TestPageLoadsNothing(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.HTML(&b, racetest.Results(), pictures); err != nil {
+	if err := report.HTML(&b, runnertest.Results(), pictures); err != nil {
 		t.Fatal(err)
 	}
 	if found := regexp.MustCompile(`(?i)(src|href)\s*=|@import|url\(|<script`).Find(b.Bytes()); found != nil {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 )
 
 func encoded(t testing.TB) []byte {
 	var b bytes.Buffer
-	if err := result.Write(&b, racetest.Results()); err != nil {
+	if err := result.Write(&b, runnertest.Results()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -26,7 +26,7 @@ func encoded(t testing.TB) []byte {
 
 func TestReadsWhatItWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "results.json")
-	want := racetest.Results()
+	want := runnertest.Results()
 	if err := result.WriteFile(path, want); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReadIsBounded(t *testing.T) {
 }
 
 func TestWriteRefusesWhatIsNoNumber(t *testing.T) {
-	f := racetest.Results()
+	f := runnertest.Results()
 	f.Rows[0].Samples[0].Time = math.NaN()
 	if err := result.Write(io.Discard, f); err == nil {
 		t.Error("a time that is not a number was written")

@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"time"
@@ -14,7 +14,7 @@ type cost struct {
 }
 
 // spent notes what a case took.
-func (m *meet) spent(suite string, chosen map[int]bool, took time.Duration) {
+func (m *run) spent(suite string, chosen map[int]bool, took time.Duration) {
 	if len(chosen) == 0 {
 		return
 	}
@@ -29,7 +29,7 @@ func (m *meet) spent(suite string, chosen map[int]bool, took time.Duration) {
 // its share of the time is enough for what entries of the suite have taken so far.
 // Else as many as it is enough for, but no fewer than can be compared: so every case
 // has a result when time is short, and not the first ones alone.
-func (m *meet) choose(entries []*suite.Entry, share time.Duration) map[int]bool {
+func (m *run) choose(entries []*suite.Entry, share time.Duration) map[int]bool {
 	chosen := map[int]bool{}
 	if share < 0 {
 		return chosen
@@ -48,7 +48,7 @@ func (m *meet) choose(entries []*suite.Entry, share time.Duration) map[int]bool 
 
 // byNeed orders the entries that can run by what they add to a comparison: of every
 // durability one of ours and one peer, then second ones, and so on.
-func (m *meet) byNeed(entries []*suite.Entry) []int {
+func (m *run) byNeed(entries []*suite.Entry) []int {
 	type group struct {
 		durability suite.Durability
 		ours       bool
@@ -82,7 +82,7 @@ func (m *meet) byNeed(entries []*suite.Entry) []int {
 }
 
 // reason returns why an entry cannot run here, "" if it can, without starting it.
-func (m *meet) reason(e *suite.Entry) string {
+func (m *run) reason(e *suite.Entry) string {
 	if e.Skip == nil {
 		return ""
 	}

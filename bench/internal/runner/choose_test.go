@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestEveryCaseIsCompared(t *testing.T) {
 		{Contender: "bbolt", Durability: suite.OS},
 		{Contender: "bbolt-fsync", Durability: suite.Fsync},
 	}
-	m := &meet{cost: map[string]*cost{"": {entries: 10, time: 10 * time.Second}}}
+	m := &run{cost: map[string]*cost{"": {entries: 10, time: 10 * time.Second}}}
 	for share, want := range map[time.Duration][]int{
 		-1:               {},
 		time.Millisecond: {0, 4},

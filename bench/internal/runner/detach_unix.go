@@ -1,6 +1,6 @@
 //go:build unix
 
-package race
+package runner
 
 import (
 	"os/exec"

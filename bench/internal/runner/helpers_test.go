@@ -1,4 +1,4 @@
-package race_test
+package runner_test
 
 import (
 	"log/slog"

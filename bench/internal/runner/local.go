@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func (l *Local) quoted(err error) error {
 	return &all
 }
 
-// NewLocal returns a runner of the entries of suites.
+// NewLocal returns an executor of the entries of suites.
 func NewLocal(suites []suite.Suite, log *slog.Logger) *Local {
 	l := &Local{entries: make(map[string]*suite.Entry), log: log}
 	for _, s := range suites {
@@ -71,7 +71,7 @@ func NewLocal(suites []suite.Suite, log *slog.Logger) *Local {
 	return l
 }
 
-// Open starts an entry; see [Runner].
+// Open starts an entry; see [Executor].
 func (l *Local) Open(ctx context.Context, o Opening) error {
 	l.servers = nil
 	return l.quoted(l.start(ctx, o))
@@ -103,7 +103,7 @@ func (l *Local) start(ctx context.Context, o Opening) (err error) {
 	return nil
 }
 
-// Round does one round; see [Runner].
+// Round does one round; see [Executor].
 func (l *Local) Round(ctx context.Context, a Assignment) (Measured, error) {
 	m, err := l.measure(ctx, a)
 	return m, l.quoted(err)
@@ -174,7 +174,7 @@ func (l *Local) timed(ctx context.Context, a Assignment) (Measured, error) {
 	return m, err
 }
 
-// Shut closes the open entry; see [Runner].
+// Shut closes the open entry; see [Executor].
 func (l *Local) Shut(context.Context) error { return l.quoted(l.shut()) }
 
 func (l *Local) shut() (err error) {

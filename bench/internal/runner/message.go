@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 )
 
 // protocolVersion is that of the messages between the bench and the processes of
-// its contenders. Builds that do not share one cannot race in turns.
+// its contenders. Builds that do not share one cannot take turns.
 const protocolVersion = 1
 
-// Runner executes entries, one at a time. It is not for use by several goroutines.
-type Runner interface {
+// Executor executes entries, one at a time. It is not for use by several goroutines.
+type Executor interface {
 	// Open starts an entry. Its error is one of [*Failure].
 	Open(ctx context.Context, o Opening) error
 	// Round does one round of the open entry.
 	Round(ctx context.Context, a Assignment) (Measured, error)
 	// Shut closes the open entry, if there is one.
 	Shut(ctx context.Context) error
-	// Close ends the runner, whatever it is doing.
+	// Close ends the executor, whatever it is doing.
 	Close() error
 }
 
@@ -60,14 +60,14 @@ type measure struct {
 type Failure struct {
 	Skip   bool   `json:"skip,omitempty"` // it cannot run here; else it ran and failed
 	Reason string `json:"reason"`
-	// Broken is true if the runner is of no more use.
+	// Broken is true if the executor is of no more use.
 	Broken bool `json:"broken,omitempty"`
 }
 
 // Error returns the reason.
 func (f *Failure) Error() string { return f.Reason }
 
-// failure returns err as a Failure: one that broke the runner unless it says else.
+// failure returns err as a Failure: one that broke the executor unless it says else.
 func failure(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"context"
@@ -58,7 +58,7 @@ type Options struct {
 type Variant struct {
 	Name string // "", or what tells it from the others
 	// Launch starts the process of a contender.
-	Launch func(ctx context.Context) (Runner, error)
+	Launch func(ctx context.Context) (Executor, error)
 }
 
 // Watcher is told how the run goes, from one goroutine.

@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ import (
 
 // The hidden commands by which the program is started again.
 const (
-	WorkerCommand = "contender-process"
-	ServerCommand = "server-process"
+	ContenderCommand = "contender-process"
+	ServerCommand    = "server-process"
 )
 
 const (
@@ -37,7 +37,7 @@ type Process struct {
 // Launch starts program, a build of the bench, as the process of a contender.
 func Launch(ctx context.Context, program string) (*Process, error) {
 	p := &Process{replies: make(chan reply), ended: make(chan struct{})}
-	p.cmd = exec.Command(program, WorkerCommand)
+	p.cmd = exec.Command(program, ContenderCommand)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = stopPatience // for those that it started and left behind
 	detach(p.cmd)
@@ -101,13 +101,13 @@ func (p *Process) call(ctx context.Context, r request) (reply, error) {
 	return p.receive(ctx)
 }
 
-// Open starts an entry; see [Runner].
+// Open starts an entry; see [Executor].
 func (p *Process) Open(ctx context.Context, o Opening) error {
 	_, err := p.call(ctx, request{Open: &o})
 	return err
 }
 
-// Round does one round; see [Runner].
+// Round does one round; see [Executor].
 func (p *Process) Round(ctx context.Context, a Assignment) (Measured, error) {
 	r, err := p.call(ctx, request{Round: &a})
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Process) Round(ctx context.Context, a Assignment) (Measured, error) {
 	return *r.Measured, nil
 }
 
-// Shut closes the open entry; see [Runner].
+// Shut closes the open entry; see [Executor].
 func (p *Process) Shut(ctx context.Context) error {
 	_, err := p.call(ctx, request{Shut: true})
 	return err

@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func Run(ctx context.Context, o Options) ([]*result.File, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	m := &meet{o: o, dir: dir, runners: map[string]Runner{}, cost: map[string]*cost{}, began: time.Now(), random: rand.New(rand.NewPCG(1, 2))}
+	m := &run{o: o, dir: dir, executors: map[string]Executor{}, cost: map[string]*cost{}, began: time.Now(), random: rand.New(rand.NewPCG(1, 2))}
 	for _, c := range cases {
 		m.entries += weight(c)
 	}
@@ -58,35 +58,35 @@ func (o *Options) file(ctx context.Context, dir string) *result.File {
 	}
 }
 
-// meet is one run.
-type meet struct {
-	o       Options
-	dir     string
-	began   time.Time
-	files   []*result.File
-	runners map[string]Runner // by variant and contender, of the suite that runs
-	random  *rand.Rand
-	entries int              // in all, by weight
-	left    int              // not yet done
-	cost    map[string]*cost // of an entry, by suite
-	racing  int              // in the case that runs
-	steps   float64          // of the case that runs: rounds, and warming up in rounds
-	done    float64          // of those
-	order   int              // rounds so far
+// run is the state of one call of [Run].
+type run struct {
+	o         Options
+	dir       string
+	began     time.Time
+	files     []*result.File
+	executors map[string]Executor // by variant and contender, of the suite that runs
+	random    *rand.Rand
+	entries   int              // in all, by weight
+	left      int              // not yet done
+	cost      map[string]*cost // of an entry, by suite
+	weight    int              // in the case that runs
+	steps     float64          // of the case that runs: rounds, and warming up in rounds
+	done      float64          // of those
+	order     int              // rounds so far
 }
 
-func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) error {
-	defer m.closeRunners()
+func (m *run) all(ctx context.Context, cases [][]*suite.Entry) error {
+	defer m.closeExecutors()
 	running, saved := "", m.began
 	for _, c := range cases {
 		if ctx.Err() != nil {
 			return nil
 		}
 		if s := c[0].Suite; s != running {
-			m.closeRunners()
+			m.closeExecutors()
 			running = s
 		}
-		m.race(ctx, c)
+		m.runCase(ctx, c)
 		if m.o.Save != nil && time.Since(saved) >= m.o.SaveEvery {
 			m.finish(true)
 			if err := m.o.Save(m.files); err != nil {
@@ -99,50 +99,50 @@ func (m *meet) all(ctx context.Context, cases [][]*suite.Entry) error {
 }
 
 // finish dates the files.
-func (m *meet) finish(interrupted bool) {
+func (m *run) finish(interrupted bool) {
 	for _, f := range m.files {
 		f.Finished, f.Interrupted = time.Now().UTC(), interrupted
 	}
 }
 
-// race runs one case: all lanes in turns, or one after another if each round is a
+// runCase runs one case: all workers in turns, or one after another if each round is a
 // process of its own.
-func (m *meet) race(ctx context.Context, entries []*suite.Entry) {
-	m.racing = weight(entries)
+func (m *run) runCase(ctx context.Context, entries []*suite.Entry) {
+	m.weight = weight(entries)
 	m.steps, m.done = m.length(entries), 0
-	share := m.share(m.racing)
+	share := m.share(m.weight)
 	began := time.Now()
-	var lanes []*lane
+	var workers []*worker
 	chosen := m.choose(entries, share)
 	for i, e := range entries {
 		for v := range m.o.Variants {
-			l := &lane{meet: m, entry: e, variant: v, row: newRow(e, m.env()), every: 1}
-			lanes = append(lanes, l)
+			w := &worker{run: m, entry: e, variant: v, row: newRow(e, m.env()), every: 1}
+			workers = append(workers, w)
 			switch reason := m.reason(e); {
 			case reason != "":
-				l.skip(reason)
+				w.skip(reason)
 			case !chosen[i]:
-				l.skip(fmt.Sprintf("no time was left: everything had to end after %v; run it alone", m.o.Limit))
+				w.skip(fmt.Sprintf("no time was left: everything had to end after %v; run it alone", m.o.Limit))
 			case ctx.Err() == nil:
-				l.enter(ctx, share/time.Duration(len(entries)*len(m.o.Variants)))
+				w.enter(ctx, share/time.Duration(len(entries)*len(m.o.Variants)))
 			}
 		}
 	}
-	m.turns(ctx, lanes, began, share)
-	for _, l := range lanes {
-		l.leave(ctx)
+	m.turns(ctx, workers, began, share)
+	for _, w := range workers {
+		w.leave(ctx)
 	}
-	m.left -= m.racing
+	m.left -= m.weight
 	m.spent(entries[0].Suite, chosen, time.Since(began))
 	if ctx.Err() != nil {
 		return // an incomplete case is worth nothing
 	}
 	for v := range m.o.Variants {
 		var rows []*result.Row
-		for _, l := range lanes {
-			if l.variant == v {
-				rows = append(rows, l.row)
-				m.files[v].Rows = append(m.files[v].Rows, *l.row)
+		for _, w := range workers {
+			if w.variant == v {
+				rows = append(rows, w.row)
+				m.files[v].Rows = append(m.files[v].Rows, *w.row)
 			}
 		}
 		m.o.Watch.Finish(m.o.Variants[v].Name, rows)
@@ -150,34 +150,34 @@ func (m *meet) race(ctx context.Context, entries []*suite.Entry) {
 }
 
 // env is for asking entries whether they can run.
-func (m *meet) env() *suite.Env {
+func (m *run) env() *suite.Env {
 	return &suite.Env{Addresses: m.o.Addresses, Quick: m.o.Quick, Log: slog.New(slog.DiscardHandler)}
 }
 
-// turns lets the lanes take turns, until all rounds are done or the share of time
+// turns lets the workers take turns, until all rounds are done or the share of time
 // of the case has been exceeded.
-func (m *meet) turns(ctx context.Context, lanes []*lane, began time.Time, share time.Duration) {
+func (m *run) turns(ctx context.Context, workers []*worker, began time.Time, share time.Duration) {
 	for round := range m.o.Rounds {
-		m.done = m.steps - m.ahead(lanes, m.o.Rounds-round)
+		m.done = m.steps - m.ahead(workers, m.o.Rounds-round)
 		if share > 0 && round >= fewRounds && time.Since(began) > share {
 			return
 		}
-		for _, i := range m.random.Perm(len(lanes)) {
-			if l := lanes[i]; l.running() && ctx.Err() == nil {
-				m.step(l, fmt.Sprintf("round %d of %d", round+1, m.o.Rounds), 1)
+		for _, i := range m.random.Perm(len(workers)) {
+			if w := workers[i]; w.running() && ctx.Err() == nil {
+				m.step(w, fmt.Sprintf("round %d of %d", round+1, m.o.Rounds), 1)
 				m.order++
-				l.round(ctx, m.order)
+				w.round(ctx, m.order)
 			}
 		}
 	}
 }
 
-// ahead returns how many steps are left when the lanes that run have so many rounds:
+// ahead returns how many steps are left when the workers that run have so many rounds:
 // those that failed or were skipped have none.
-func (m *meet) ahead(lanes []*lane, rounds int) float64 {
+func (m *run) ahead(workers []*worker, rounds int) float64 {
 	running := 0
-	for _, l := range lanes {
-		if l.running() {
+	for _, w := range workers {
+		if w.running() {
 			running++
 		}
 	}
@@ -209,7 +209,7 @@ func weight(entries []*suite.Entry) int {
 // share returns how much of the time that is left belongs to a case of that weight,
 // 0 if there is no limit, negative if no time is left. When the limit has just passed,
 // it is the shortest time: a case that is last would never run on a busy machine.
-func (m *meet) share(weight int) time.Duration {
+func (m *run) share(weight int) time.Duration {
 	if m.o.Limit == 0 {
 		return 0
 	}
@@ -224,7 +224,7 @@ func (m *meet) share(weight int) time.Duration {
 }
 
 // length returns how many steps a case has at most: a round is one.
-func (m *meet) length(entries []*suite.Entry) float64 {
+func (m *run) length(entries []*suite.Entry) float64 {
 	sum := 0
 	for _, e := range entries {
 		sum += m.o.Rounds
@@ -235,45 +235,45 @@ func (m *meet) length(entries []*suite.Entry) float64 {
 	return float64(sum * len(m.o.Variants))
 }
 
-// step tells that a lane begins something that takes as long as so many rounds.
-func (m *meet) step(l *lane, doing string, rounds float64) {
+// step tells that a worker begins something that takes as long as so many rounds.
+func (m *run) step(w *worker, doing string, rounds float64) {
 	part := func(done float64) float64 {
-		return (float64(m.entries-m.left) + float64(m.racing)*min(done/m.steps, 1)) / float64(m.entries)
+		return (float64(m.entries-m.left) + float64(m.weight)*min(done/m.steps, 1)) / float64(m.entries)
 	}
-	m.o.Watch.Step(l.entry.Name(), doing, part(m.done), part(m.done+rounds))
+	m.o.Watch.Step(w.entry.Name(), doing, part(m.done), part(m.done+rounds))
 	m.done += rounds
 }
 
-// runner returns the runner of a lane: one process for each contender of a suite,
+// executor returns the executor of a worker: one process for each contender of a suite,
 // or a new one.
-func (m *meet) runner(ctx context.Context, l *lane) (Runner, error) {
-	variant := m.o.Variants[l.variant]
-	key := variant.Name + "\n" + l.entry.Contender
-	if r := m.runners[key]; r != nil && !fresh(l.entry) {
+func (m *run) executor(ctx context.Context, w *worker) (Executor, error) {
+	variant := m.o.Variants[w.variant]
+	key := variant.Name + "\n" + w.entry.Contender
+	if r := m.executors[key]; r != nil && !fresh(w.entry) {
 		return r, nil
 	}
 	r, err := variant.Launch(ctx)
-	if err == nil && !fresh(l.entry) {
-		m.runners[key] = r
+	if err == nil && !fresh(w.entry) {
+		m.executors[key] = r
 	}
 	return r, err
 }
 
-// drop ends a runner that is of no more use.
-func (m *meet) drop(r Runner) {
-	for key, known := range m.runners {
+// drop ends an executor that is of no more use.
+func (m *run) drop(r Executor) {
+	for key, known := range m.executors {
 		if known == r {
-			delete(m.runners, key)
+			delete(m.executors, key)
 		}
 	}
 	_ = r.Close() // nothing it says changes the results
 }
 
-func (m *meet) closeRunners() {
-	for _, r := range m.runners {
+func (m *run) closeExecutors() {
+	for _, r := range m.executors {
 		_ = r.Close() // as above
 	}
-	clear(m.runners)
+	clear(m.executors)
 }
 
 func newRow(e *suite.Entry, env *suite.Env) *result.Row {

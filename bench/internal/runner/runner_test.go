@@ -1,4 +1,4 @@
-package race_test
+package runner_test
 
 import (
 	"context"
@@ -12,24 +12,24 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/bench/internal/race"
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runner"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
 // TestMain is also the process of a contender and of a server: the bench starts
 // itself again.
 func TestMain(m *testing.M) {
-	suites := []suite.Suite{racetest.Suite()}
-	if len(os.Args) > 1 && os.Args[1] == race.WorkerCommand {
-		if race.Serve(context.Background(), os.Stdin, os.Stdout, suites, quiet) != nil {
+	suites := []suite.Suite{runnertest.Suite()}
+	if len(os.Args) > 1 && os.Args[1] == runner.ContenderCommand {
+		if runner.Serve(context.Background(), os.Stdin, os.Stdout, suites, quiet) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) > 3 && os.Args[1] == race.ServerCommand {
-		if race.ServeServer(context.Background(), os.Args[2], os.Args[3], os.Stdin, os.Stdout, suites) != nil {
+	if len(os.Args) > 3 && os.Args[1] == runner.ServerCommand {
+		if runner.ServeServer(context.Background(), os.Args[2], os.Args[3], os.Stdin, os.Stdout, suites) != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -38,23 +38,23 @@ func TestMain(m *testing.M) {
 }
 
 // local runs contenders in this process.
-func local(contenders ...string) race.Options {
-	s := []suite.Suite{racetest.Suite(contenders...)}
-	return race.Options{
+func local(contenders ...string) runner.Options {
+	s := []suite.Suite{runnertest.Suite(contenders...)}
+	return runner.Options{
 		Suites: s, Rounds: 4, Time: time.Millisecond,
-		Variants: []race.Variant{{Launch: func(context.Context) (race.Runner, error) { return race.NewLocal(s, quiet), nil }}},
+		Variants: []runner.Variant{{Launch: func(context.Context) (runner.Executor, error) { return runner.NewLocal(s, quiet), nil }}},
 	}
 }
 
 // processes runs each contender in a process of its own.
-func processes(t *testing.T, contenders ...string) race.Options {
+func processes(t *testing.T, contenders ...string) runner.Options {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := local(contenders...)
-	o.Variants[0].Launch = func(ctx context.Context) (race.Runner, error) {
-		p, err := race.Launch(ctx, self)
+	o.Variants[0].Launch = func(ctx context.Context) (runner.Executor, error) {
+		p, err := runner.Launch(ctx, self)
 		if err != nil {
 			return nil, err
 		}
@@ -63,10 +63,10 @@ func processes(t *testing.T, contenders ...string) race.Options {
 	return o
 }
 
-func run(t *testing.T, o race.Options) *result.File {
+func run(t *testing.T, o runner.Options) *result.File {
 	t.Helper()
 	o.Dir = t.TempDir()
-	files, err := race.Run(t.Context(), o)
+	files, err := runner.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func only(t *testing.T, f *result.File) *result.Row {
 }
 
 func TestMeasuresAnHonestContender(t *testing.T) {
-	for name, o := range map[string]race.Options{"local": local(racetest.Honest), "process": processes(t, racetest.Honest)} {
+	for name, o := range map[string]runner.Options{"local": local(runnertest.Honest), "process": processes(t, runnertest.Honest)} {
 		t.Run(name, func(t *testing.T) {
 			r := only(t, run(t, o))
 			if r.Status != result.OK || len(r.Samples) != 4 {
@@ -109,7 +109,7 @@ func TestMeasuresAnHonestContender(t *testing.T) {
 // TestCheatsAreCaught: what returns without having done the work, and what reads
 // old data, has no time in the results, however fast it is.
 func TestCheatsAreCaught(t *testing.T) {
-	for _, cheat := range []string{racetest.Forgetful, racetest.Stale} {
+	for _, cheat := range []string{runnertest.Forgetful, runnertest.Stale} {
 		t.Run(cheat, func(t *testing.T) {
 			r := only(t, run(t, local(cheat)))
 			if r.Status != result.Failed || !strings.Contains(r.Reason, "WRONG ANSWER") || len(r.Samples) > 0 {
@@ -121,17 +121,17 @@ func TestCheatsAreCaught(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for contender, want := range map[string]struct{ status, reason string }{
-		racetest.Failing:   {result.Failed, "the disk is full"},
-		racetest.Panicking: {result.Failed, "nil pointer dereference"},
-		racetest.Absent:    {result.Skipped, "there is no such server"},
-		racetest.Unready:   {result.Skipped, "version 1 cannot do that"},
-		racetest.Unclosed:  {result.Failed, "not everything was written"},
-		racetest.Dying:     {result.Failed, "these are my last words"},
-		racetest.Hanging:   {result.Failed, "the limit of an entry"},
+		runnertest.Failing:   {result.Failed, "the disk is full"},
+		runnertest.Panicking: {result.Failed, "nil pointer dereference"},
+		runnertest.Absent:    {result.Skipped, "there is no such server"},
+		runnertest.Unready:   {result.Skipped, "version 1 cannot do that"},
+		runnertest.Unclosed:  {result.Failed, "not everything was written"},
+		runnertest.Dying:     {result.Failed, "these are my last words"},
+		runnertest.Hanging:   {result.Failed, "the limit of an entry"},
 	} {
 		t.Run(contender, func(t *testing.T) {
 			o := processes(t, contender)
-			if contender == racetest.Hanging {
+			if contender == runnertest.Hanging {
 				o.Timeout = 300 * time.Millisecond
 			}
 			r := only(t, run(t, o))
@@ -144,14 +144,14 @@ func TestReasons(t *testing.T) {
 
 // TestOthersGoOn: one that dies takes nobody along.
 func TestOthersGoOn(t *testing.T) {
-	f := run(t, processes(t, racetest.Dying, racetest.Honest))
+	f := run(t, processes(t, runnertest.Dying, runnertest.Honest))
 	if f.Rows[0].Status != result.Failed || f.Rows[1].Status != result.OK {
 		t.Errorf("%s and %s, want failed and ok", f.Rows[0].Status, f.Rows[1].Status)
 	}
 }
 
 func TestLanesTakeTurns(t *testing.T) {
-	o := local(racetest.Honest, racetest.Slow)
+	o := local(runnertest.Honest, runnertest.Slow)
 	o.Rounds = 10
 	f := run(t, o)
 	var order [2][]int
@@ -175,14 +175,14 @@ func (canceller) Step(string, string, float64, float64) {}
 func (c canceller) Finish(string, []*result.Row) { c.cancel() }
 
 func TestInterruptKeepsWhatIsComplete(t *testing.T) {
-	o := local(racetest.Honest)
-	second := racetest.Entry(racetest.Honest)
+	o := local(runnertest.Honest)
+	second := runnertest.Entry(runnertest.Honest)
 	second.Case = "again"
 	o.Suites[0].Entries = append(o.Suites[0].Entries, second)
 	ctx, cancel := context.WithCancel(t.Context())
 	o.Watch = canceller{cancel}
 	o.Dir = t.TempDir()
-	files, err := race.Run(ctx, o)
+	files, err := runner.Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +192,9 @@ func TestInterruptKeepsWhatIsComplete(t *testing.T) {
 }
 
 func TestLimitIsShared(t *testing.T) {
-	o := local(racetest.Honest)
+	o := local(runnertest.Honest)
 	for i := range 20 {
-		e := racetest.Entry(racetest.Honest)
+		e := runnertest.Entry(runnertest.Honest)
 		e.Case = "set-" + string(rune('a'+i))
 		o.Suites[0].Entries = append(o.Suites[0].Entries, e)
 	}
@@ -224,7 +224,7 @@ func TestFreshAndFixedAndMetrics(t *testing.T) {
 			}, nil
 		},
 	}
-	o := local(racetest.Honest)
+	o := local(runnertest.Honest)
 	o.Suites[0].Entries = []suite.Entry{e}
 	r := only(t, run(t, o))
 	if r.Status != result.OK || starts != 4 || r.Samples[0].Ops != 7 || len(r.Metric("resident").Values) != 4 {
@@ -245,7 +245,7 @@ func TestLeast(t *testing.T) {
 			}}, nil
 		},
 	}
-	o := local(racetest.Honest)
+	o := local(runnertest.Honest)
 	o.Suites[0].Entries = []suite.Entry{e}
 	r := only(t, run(t, o))
 	if r.Status != result.OK || len(rounds) < 2 || rounds[0] != 300 || rounds[1] != 300 || slices.Min(rounds) != 300 {
@@ -283,7 +283,7 @@ func TestSelection(t *testing.T) {
 }
 
 func TestServersHaveTheirOwnProcess(t *testing.T) {
-	address, stop, err := race.SpawnServer(t.Context(), racetest.Server.Name, t.TempDir())
+	address, stop, err := runner.SpawnServer(t.Context(), runnertest.Server.Name, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,15 +293,15 @@ func TestServersHaveTheirOwnProcess(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := race.SpawnServer(t.Context(), "no-such", t.TempDir()); err == nil {
+	if _, _, err := runner.SpawnServer(t.Context(), "no-such", t.TempDir()); err == nil {
 		t.Error("a server that does not exist has started")
 	}
 }
 
 // TestServersAreQuoted: a failure has what the server said, which its client was not told.
 func TestServersAreQuoted(t *testing.T) {
-	r := only(t, run(t, processes(t, racetest.Served)))
-	want := "run: the server says 500\nexample-server said: " + racetest.ServerSays
+	r := only(t, run(t, processes(t, runnertest.Served)))
+	want := "run: the server says 500\nexample-server said: " + runnertest.ServerSays
 	if r.Status != result.Failed || r.Reason != want {
 		t.Errorf("%s: %q, want %q", r.Status, r.Reason, want)
 	}
@@ -309,7 +309,7 @@ func TestServersAreQuoted(t *testing.T) {
 
 // TestRowsSayTheTransport: where the server is that the user named is in the row.
 func TestRowsSayTheTransport(t *testing.T) {
-	o := local(racetest.Honest, racetest.Absent)
+	o := local(runnertest.Honest, runnertest.Absent)
 	for i := range o.Suites[0].Entries {
 		o.Suites[0].Entries[i].Transport, o.Suites[0].Entries[i].Address = suite.LoopbackTCP, "db"
 	}
@@ -333,9 +333,9 @@ func (*steps) Finish(string, []*result.Row) {}
 // TestProgress: every step begins where the one before has ended, or later where
 // contenders are missing, and the last ends when everything is done.
 func TestProgress(t *testing.T) {
-	o := local(racetest.Honest, racetest.Absent, racetest.Slow, racetest.Failing)
+	o := local(runnertest.Honest, runnertest.Absent, runnertest.Slow, runnertest.Failing)
 	for _, name := range []string{"again", "once-more"} {
-		e := racetest.Entry(racetest.Honest)
+		e := runnertest.Entry(runnertest.Honest)
 		e.Case, e.Fresh, e.Fixed = name, name == "again", 1
 		o.Suites[0].Entries = append(o.Suites[0].Entries, e)
 	}
@@ -358,7 +358,7 @@ func TestProgress(t *testing.T) {
 // time, and its rounds take turns all the same.
 func TestScaleTestsStandAlone(t *testing.T) {
 	started, open, most := "", 0, 0
-	o := local(racetest.Honest)
+	o := local(runnertest.Honest)
 	o.Suites[0].Entries = nil
 	for _, name := range []string{"a", "b"} {
 		o.Suites[0].Entries = append(o.Suites[0].Entries, suite.Entry{
@@ -387,8 +387,8 @@ func TestScaleTestsStandAlone(t *testing.T) {
 
 // TestSaves: what is complete is there before the end, marked as not all of it.
 func TestSaves(t *testing.T) {
-	o := local(racetest.Honest)
-	again := racetest.Entry(racetest.Honest)
+	o := local(runnertest.Honest)
+	again := runnertest.Entry(runnertest.Honest)
 	again.Case = "again"
 	o.Suites[0].Entries = append(o.Suites[0].Entries, again)
 	o.SaveEvery = 1
@@ -405,7 +405,7 @@ func TestSaves(t *testing.T) {
 	}
 	o.Save = func([]*result.File) error { return os.ErrPermission }
 	o.Dir = t.TempDir()
-	if _, err := race.Run(t.Context(), o); !errors.Is(err, os.ErrPermission) {
+	if _, err := runner.Run(t.Context(), o); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("what cannot be saved: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package race
+package runner
 
 import (
 	"context"
@@ -30,19 +30,19 @@ const (
 	minTime = 2 * time.Millisecond // of a round, however little time there is
 )
 
-// lane is one contender in one case, of one variant.
-type lane struct {
-	meet    *meet
-	entry   *suite.Entry
-	variant int
-	row     *result.Row
-	runner  Runner
-	dir     string
-	time    time.Duration // that a round aims at
-	ops     int           // of a round
-	every   int           // see [Assignment]
-	entered bool
-	hist    *hdrhistogram.Histogram
+// worker is one contender in one case, of one variant.
+type worker struct {
+	run      *run
+	entry    *suite.Entry
+	variant  int
+	row      *result.Row
+	executor Executor
+	dir      string
+	time     time.Duration // that a round aims at
+	ops      int           // of a round
+	every    int           // see [Assignment]
+	entered  bool
+	hist     *hdrhistogram.Histogram
 }
 
 // fresh reports whether every round of an entry has a start of its own: what asks for
@@ -50,54 +50,54 @@ type lane struct {
 // contender, at the same time.
 func fresh(e *suite.Entry) bool { return e.Fresh || e.Scale && e.Fixed > 0 }
 
-// running reports whether the lane has rounds to do.
-func (l *lane) running() bool { return l.entered && l.row.Status == result.OK }
+// running reports whether the worker has rounds to do.
+func (w *worker) running() bool { return w.entered && w.row.Status == result.OK }
 
-// enter starts and warms up the lane. share is its part of the time that is left,
+// enter starts and warms up the worker. share is its part of the time that is left,
 // 0 if time is not limited.
-func (l *lane) enter(ctx context.Context, share time.Duration) {
-	o := &l.meet.o
-	l.time = o.Time
+func (w *worker) enter(ctx context.Context, share time.Duration) {
+	o := &w.run.o
+	w.time = o.Time
 	if share > 0 {
-		l.time = min(l.time, max(share/time.Duration(o.Rounds+warmUps), minTime))
+		w.time = min(w.time, max(share/time.Duration(o.Rounds+warmUps), minTime))
 	}
-	l.entered = true
-	if fresh(l.entry) {
-		l.ops = max(l.entry.Fixed, 1)
+	w.entered = true
+	if fresh(w.entry) {
+		w.ops = max(w.entry.Fixed, 1)
 		return // every round starts it
 	}
-	l.meet.step(l, "starting", 1)
-	l.limited(ctx, l.start)
-	if l.running() {
-		l.meet.step(l, "warming up", warmUps-1)
-		l.limited(ctx, l.warm)
+	w.run.step(w, "starting", 1)
+	w.limited(ctx, w.start)
+	if w.running() {
+		w.run.step(w, "warming up", warmUps-1)
+		w.limited(ctx, w.warm)
 	}
 }
 
-// limited calls do with the time limit of an entry and makes its error the lane's.
-func (l *lane) limited(ctx context.Context, do func(context.Context) error) {
-	limit := l.meet.o.Timeout
+// limited calls do with the time limit of an entry and makes its error the worker's.
+func (w *worker) limited(ctx context.Context, do func(context.Context) error) {
+	limit := w.run.o.Timeout
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v, the limit of an entry", limit))
 	defer cancel()
 	if err := do(bounded); err != nil {
-		l.fail(failure(err))
+		w.fail(failure(err))
 	}
 }
 
-func (l *lane) fail(f *Failure) {
-	l.row.Status = result.Failed
+func (w *worker) fail(f *Failure) {
+	w.row.Status = result.Failed
 	if f.Skip {
-		l.row.Status = result.Skipped
+		w.row.Status = result.Skipped
 	}
-	l.row.Reason = clip(f.Reason)
-	l.row.Samples, l.row.Metrics, l.row.Marks, l.row.Latency, l.hist = nil, nil, nil, nil, nil
-	if f.Broken && l.runner != nil {
-		l.meet.drop(l.runner)
-		l.runner = nil
+	w.row.Reason = clip(f.Reason)
+	w.row.Samples, w.row.Metrics, w.row.Marks, w.row.Latency, w.hist = nil, nil, nil, nil, nil
+	if f.Broken && w.executor != nil {
+		w.run.drop(w.executor)
+		w.executor = nil
 	}
 }
 
-func (l *lane) skip(reason string) { l.fail(&Failure{Skip: true, Reason: reason}) }
+func (w *worker) skip(reason string) { w.fail(&Failure{Skip: true, Reason: reason}) }
 
 // clip shortens a reason to what a row holds.
 func clip(reason string) string {
@@ -111,61 +111,61 @@ func clip(reason string) string {
 	return reason
 }
 
-func (l *lane) start(ctx context.Context) error {
+func (w *worker) start(ctx context.Context) error {
 	var err error
-	if l.dir, err = os.MkdirTemp(l.meet.dir, "entry-*"); err != nil {
+	if w.dir, err = os.MkdirTemp(w.run.dir, "entry-*"); err != nil {
 		return err
 	}
-	if l.runner, err = l.meet.runner(ctx, l); err != nil {
+	if w.executor, err = w.run.executor(ctx, w); err != nil {
 		return err
 	}
-	return l.runner.Open(ctx, Opening{Entry: l.entry.Name(), Dir: l.dir, Addresses: l.meet.o.Addresses, Quick: l.meet.o.Quick})
+	return w.executor.Open(ctx, Opening{Entry: w.entry.Name(), Dir: w.dir, Addresses: w.run.o.Addresses, Quick: w.run.o.Quick})
 }
 
 // warm does rounds that are thrown away until it is known how many operations
 // fit the time of one.
-func (l *lane) warm(ctx context.Context) error {
-	if l.entry.Fixed > 0 {
-		l.ops = l.entry.Fixed
-		_, err := l.runner.Round(ctx, Assignment{Ops: l.ops, Every: 1})
+func (w *worker) warm(ctx context.Context) error {
+	if w.entry.Fixed > 0 {
+		w.ops = w.entry.Fixed
+		_, err := w.executor.Round(ctx, Assignment{Ops: w.ops, Every: 1})
 		return err
 	}
-	least, warmed := max(l.entry.Least, 1), false
-	for l.ops, l.every = least, 1; ; {
-		m, err := l.runner.Round(ctx, Assignment{Ops: l.ops, Every: l.every})
+	least, warmed := max(w.entry.Least, 1), false
+	for w.ops, w.every = least, 1; ; {
+		m, err := w.executor.Round(ctx, Assignment{Ops: w.ops, Every: w.every})
 		if err != nil {
 			return err
 		}
-		each := max(float64(m.Elapsed)/float64(l.ops), 0.1)
-		l.every = max(1, int(float64(sampleFrom)/each))
-		fit := min(max(int(float64(l.time)/each), least), maxOps)
-		cold := l.ops == least && !warmed && m.Elapsed < l.time
+		each := max(float64(m.Elapsed)/float64(w.ops), 0.1)
+		w.every = max(1, int(float64(sampleFrom)/each))
+		fit := min(max(int(float64(w.time)/each), least), maxOps)
+		cold := w.ops == least && !warmed && m.Elapsed < w.time
 		switch {
 		case cold: // the first operation does what no other has to do
 			warmed = true
-		case fit <= l.ops, m.Elapsed >= l.time/2:
-			l.ops = fit
+		case fit <= w.ops, m.Elapsed >= w.time/2:
+			w.ops = fit
 			return nil
 		default:
-			l.ops = min(fit, l.ops*maxGrowth)
+			w.ops = min(fit, w.ops*maxGrowth)
 		}
 	}
 }
 
 // round does one round and keeps its sample.
-func (l *lane) round(ctx context.Context, order int) {
-	l.limited(ctx, func(ctx context.Context) error {
-		if fresh(l.entry) {
-			defer l.end(ctx)
-			if err := l.start(ctx); err != nil {
+func (w *worker) round(ctx context.Context, order int) {
+	w.limited(ctx, func(ctx context.Context) error {
+		if fresh(w.entry) {
+			defer w.end(ctx)
+			if err := w.start(ctx); err != nil {
 				return err
 			}
 		}
-		m, err := l.runner.Round(ctx, Assignment{Ops: l.ops, Every: l.every})
+		m, err := w.executor.Round(ctx, Assignment{Ops: w.ops, Every: w.every})
 		if err != nil {
 			return err
 		}
-		return l.keep(m, order)
+		return w.keep(m, order)
 	})
 }
 
@@ -175,19 +175,19 @@ func rounded(v float64) float64 {
 	return short
 }
 
-func (l *lane) keep(m Measured, order int) error {
-	ops := float64(l.ops)
-	l.row.Samples = append(l.row.Samples, result.Sample{
-		Ops: l.ops, Time: rounded(float64(m.Elapsed) / ops), Bytes: rounded(float64(m.Bytes) / ops), Allocs: rounded(float64(m.Allocs) / ops), Order: order,
+func (w *worker) keep(m Measured, order int) error {
+	ops := float64(w.ops)
+	w.row.Samples = append(w.row.Samples, result.Sample{
+		Ops: w.ops, Time: rounded(float64(m.Elapsed) / ops), Bytes: rounded(float64(m.Bytes) / ops), Allocs: rounded(float64(m.Allocs) / ops), Order: order,
 	})
-	if l.entry.Scale {
-		l.row.Marks = m.Marks // a short round has no course
+	if w.entry.Scale {
+		w.row.Marks = m.Marks // a short round has no course
 	}
 	for _, x := range m.Metrics {
-		known := l.row.Metric(x.Name)
+		known := w.row.Metric(x.Name)
 		if known == nil {
-			l.row.Metrics = append(l.row.Metrics, result.Metric{Name: x.Name, Unit: x.Unit, More: x.More})
-			known = l.row.Metric(x.Name)
+			w.row.Metrics = append(w.row.Metrics, result.Metric{Name: x.Name, Unit: x.Unit, More: x.More})
+			known = w.row.Metric(x.Name)
 		}
 		known.Values = append(known.Values, x.Value)
 	}
@@ -198,52 +198,52 @@ func (l *lane) keep(m Measured, order int) error {
 	if err != nil {
 		return fmt.Errorf("latencies: %w", err)
 	}
-	if l.hist == nil {
-		l.hist = hdrhistogram.New(1, int64(suite.MaxLatency), int(h.SignificantFigures()))
+	if w.hist == nil {
+		w.hist = hdrhistogram.New(1, int64(suite.MaxLatency), int(h.SignificantFigures()))
 	}
-	l.hist.Merge(h)
+	w.hist.Merge(h)
 	return nil
 }
 
-// leave closes the lane and finishes its row.
-func (l *lane) leave(ctx context.Context) {
-	l.limited(ctx, func(ctx context.Context) error {
-		l.end(ctx)
+// leave closes the worker and finishes its row.
+func (w *worker) leave(ctx context.Context) {
+	w.limited(ctx, func(ctx context.Context) error {
+		w.end(ctx)
 		return nil
 	})
-	if l.row.Status != result.OK {
+	if w.row.Status != result.OK {
 		return
 	}
-	if p := l.row.Primary; p != "" && l.row.Metric(p) == nil {
-		l.fail(&Failure{Reason: fmt.Sprintf("it did not measure %q, by which this case is compared", p)})
+	if p := w.row.Primary; p != "" && w.row.Metric(p) == nil {
+		w.fail(&Failure{Reason: fmt.Sprintf("it did not measure %q, by which this case is compared", p)})
 		return
 	}
-	if len(l.row.Samples) == 0 {
-		l.fail(&Failure{Reason: "it did no round"})
+	if len(w.row.Samples) == 0 {
+		w.fail(&Failure{Reason: "it did no round"})
 		return
 	}
-	l.row.Latency = latency(l.hist)
+	w.row.Latency = latency(w.hist)
 }
 
 // end closes what is open and removes its files. An error of closing fails the row:
 // what was not written until then may be lost. Of a row that has failed, the first
 // reason is the one to know.
-func (l *lane) end(ctx context.Context) {
-	if l.runner != nil {
-		err := l.runner.Shut(ctx)
-		r := l.runner
-		if err != nil && ctx.Err() == nil && l.row.Status == result.OK {
-			l.fail(failure(err))
+func (w *worker) end(ctx context.Context) {
+	if w.executor != nil {
+		err := w.executor.Shut(ctx)
+		r := w.executor
+		if err != nil && ctx.Err() == nil && w.row.Status == result.OK {
+			w.fail(failure(err))
 		}
 		var f *Failure
-		if fresh(l.entry) || errors.As(err, &f) && f.Broken {
-			l.meet.drop(r)
+		if fresh(w.entry) || errors.As(err, &f) && f.Broken {
+			w.run.drop(r)
 		}
-		l.runner = nil
+		w.executor = nil
 	}
-	if l.dir != "" {
-		_ = os.RemoveAll(l.dir) // the directory of the run goes at the end, with all in it
-		l.dir = ""
+	if w.dir != "" {
+		_ = os.RemoveAll(w.dir) // the directory of the run goes at the end, with all in it
+		w.dir = ""
 	}
 }
 

@@ -1,4 +1,4 @@
-package racetest
+package runnertest
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package racetest
+package runnertest
 
 // memory returns "": there is no place that all systems have.
 func memory() string { return "" }

@@ -1,7 +1,7 @@
-// Package racetest is a small suite of contenders that behave well and badly, for the
+// Package runnertest is a small suite of contenders that behave well and badly, for the
 // tests of the bench: a map, one that returns without writing, one that returns what
 // was there before, and ones that fail, panic, hang or are not there.
-package racetest
+package runnertest
 
 import (
 	"context"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mainstemdev/mainstem/bench/internal/racetest"
 	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/internal/stats"
 )
 
@@ -116,7 +116,7 @@ func TestSamplesStay(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	got := map[string]stats.Outcome{}
-	for _, rows := range racetest.Results().Cases() {
+	for _, rows := range runnertest.Results().Cases() {
 		for _, v := range stats.Judge(rows) {
 			got[v.Suite+"/"+v.Case+" "+v.Durability] = v.Outcome
 		}
@@ -139,7 +139,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestDurabilitiesAreKeptApart: a faster peer that keeps less is no loss.
 func TestDurabilitiesAreKeptApart(t *testing.T) {
-	rows := racetest.Results().Cases()[0]
+	rows := runnertest.Results().Cases()[0]
 	var two []*result.Row
 	for _, r := range rows {
 		if r.Contender == "mainstem-pebble-fsync" || r.Contender == "pebble-os" {
@@ -153,7 +153,7 @@ func TestDurabilitiesAreKeptApart(t *testing.T) {
 
 // TestFewRoundsLeaveItOpen: what too few rounds cannot tell apart is not called even.
 func TestFewRoundsLeaveItOpen(t *testing.T) {
-	rows := racetest.Results().Cases()[0]
+	rows := runnertest.Results().Cases()[0]
 	for _, r := range rows {
 		r.Samples = r.Samples[:min(len(r.Samples), 3)]
 	}

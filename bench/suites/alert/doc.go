@@ -5,7 +5,7 @@
 //
 // A [Server] is what a contender must do: carry out a statement in ObjectServer SQL
 // on every cluster and return an [Answer] of each. A [Factory] opens servers. To
-// race your own:
+// measure your own:
 //
 //	func BenchmarkAlerts(b *testing.B) {
 //		alert.Run(b, alert.Factory{Name: "mine", Durability: suite.Fsync, Open: open})

@@ -5,7 +5,7 @@
 //
 // A [Store] is what a contender must do: append [Event]s to streams, load them as
 // [Recorded] ones, and feed all of them in one order. A [Subscriber] follows that
-// order. A [Factory] opens stores and says how durable their appends are. To race
+// order. A [Factory] opens stores and says how durable their appends are. To measure
 // your own:
 //
 //	func BenchmarkStores(b *testing.B) {

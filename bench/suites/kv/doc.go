@@ -6,7 +6,7 @@
 // A [Store] is what a contender must do. A [Swapper] can compare and set, a
 // [Watcher] tells of changes, a [Bounded] store may have no room for large values;
 // stores that cannot are skipped there, with the reason. A [Factory]
-// opens stores and says how durable their writes are. To race your own:
+// opens stores and says how durable their writes are. To measure your own:
 //
 //	func BenchmarkStores(b *testing.B) {
 //		kv.Run(b, kv.Factory{Name: "mine", Durability: suite.Fsync, Open: open})
