@@ -8,8 +8,8 @@ import (
 
 // Try does a few rounds of an entry as a runner would, without measuring: for the
 // tests of suites and contenders. It returns the first error: one that matches
-// [ErrSkip] if the entry cannot run here, that of a check if an answer was wrong.
-// Every round has n operations, or Fixed if that is less.
+// [ErrSkip] if the entry cannot run here, that of a check if an answer was wrong. A
+// round with Metrics must return some. Every round has n operations, or Fixed if that is less.
 func Try(ctx context.Context, e *Entry, env *Env, rounds, n int) (err error) {
 	if e.Skip != nil {
 		if reason := e.Skip(env); reason != "" {
@@ -49,7 +49,11 @@ func tryRound(ctx context.Context, r *Round, n int) error {
 		}
 	}
 	if r.Metrics != nil {
-		if _, err := r.Metrics(ctx); err != nil {
+		metrics, err := r.Metrics(ctx)
+		if err == nil && len(metrics) == 0 {
+			err = errors.New("there are none")
+		}
+		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
 	}

@@ -24,8 +24,10 @@ func scripted(calls *[]string, fail string) *suite.Entry {
 			Prepare: func(_ context.Context, n int) error { return call(fmt.Sprint("prepare ", n)) },
 			Run:     func(_ context.Context, n int, _ *suite.Recorder) error { return call(fmt.Sprint("run ", n)) },
 			Check:   func(context.Context) error { return call("check") },
-			Metrics: func(context.Context) ([]suite.Metric, error) { return nil, call("metrics") },
-			Close:   func() error { return call("close") },
+			Metrics: func(context.Context) ([]suite.Metric, error) {
+				return []suite.Metric{{Name: "memory", Unit: "B"}}, call("metrics")
+			},
+			Close: func() error { return call("close") },
 		}, call("start")
 	}}
 }
@@ -55,5 +57,18 @@ func TestTry(t *testing.T) {
 	e.Skip, e.Fixed = nil, 1
 	if err := suite.Try(t.Context(), e, &suite.Env{}, 1, 9); err != nil || calls[2] != "run 1" {
 		t.Errorf("a fixed entry: %v, %v", err, calls)
+	}
+}
+
+// TestTryWantsMetrics: an entry that says it has metrics has one at least.
+func TestTryWantsMetrics(t *testing.T) {
+	e := &suite.Entry{Suite: "s", Case: "c", Contender: "x", Start: func(context.Context, *suite.Env) (*suite.Round, error) {
+		return &suite.Round{
+			Run:     func(context.Context, int, *suite.Recorder) error { return nil },
+			Metrics: func(context.Context) ([]suite.Metric, error) { return nil, nil },
+		}, nil
+	}}
+	if err := suite.Try(t.Context(), e, &suite.Env{}, 1, 1); err == nil || !strings.Contains(err.Error(), "metrics") {
+		t.Errorf("no metrics: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -22,8 +21,7 @@ func TestContenders(t *testing.T) {
 			f.ScaleAlerts = 200
 			ran := 0
 			for _, e := range alert.Entries(f) {
-				env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)}
-				err := suite.Try(t.Context(), &e, env, 2, 1)
+				err := runnertest.Try(t, &e, 2, 1)
 				switch {
 				case errors.Is(err, suite.ErrSkip):
 					t.Logf("%s: %v", e.Name(), err)

@@ -1,7 +1,6 @@
 package codec_test
 
 import (
-	"log/slog"
 	"testing"
 
 	contenders "github.com/mainstemdev/mainstem/bench/contenders/codec"
@@ -14,7 +13,7 @@ func TestContenders(t *testing.T) {
 	for _, e := range contenders.Suite().Entries {
 		t.Run(e.Case+"/"+e.Contender, func(t *testing.T) {
 			ctx := t.Context()
-			r, err := e.Start(ctx, &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
+			r, err := e.Start(ctx, runnertest.Env(t, nil))
 			if err != nil {
 				t.Fatal(err)
 			}

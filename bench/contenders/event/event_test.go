@@ -2,7 +2,6 @@ package event
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func TestContenders(t *testing.T) {
 					continue
 				}
 				t.Run(e.Case, func(t *testing.T) {
-					env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+					env := runnertest.Env(t, addresses)
 					err := suite.Try(t.Context(), &e, env, 2, 3)
 					switch {
 					case errors.Is(err, suite.ErrSkip):

@@ -1,7 +1,6 @@
 package footprint_test
 
 import (
-	"log/slog"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -33,7 +32,7 @@ func TestServer(t *testing.T) {
 func measure(t *testing.T, e *suite.Entry, n int) {
 	t.Helper()
 	ctx := t.Context()
-	r, err := e.Start(ctx, &suite.Env{Dir: runnertest.Dir(t), Quick: true, Log: slog.New(slog.DiscardHandler)})
+	r, err := e.Start(ctx, runnertest.Env(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +50,7 @@ func TestContenders(t *testing.T) {
 					continue
 				}
 				t.Run(e.Case, func(t *testing.T) {
-					env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+					env := runnertest.Env(t, addresses)
 					err := suite.Try(t.Context(), &e, env, 2, 5)
 					switch {
 					case errors.Is(err, suite.ErrSkip):

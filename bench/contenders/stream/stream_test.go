@@ -3,7 +3,6 @@ package stream_test
 import (
 	"errors"
 	"flag"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestContenders(t *testing.T) {
 	addresses := runnertest.Addresses(t)
 	for _, e := range contenders.Suite().Entries {
 		t.Run(e.Case+"/"+e.Contender, func(t *testing.T) {
-			env := &suite.Env{Dir: runnertest.Dir(t), Quick: true, Addresses: addresses, Log: slog.New(slog.DiscardHandler)}
+			env := runnertest.Env(t, addresses)
 			if e.Skip != nil {
 				if reason := e.Skip(env); reason != "" {
 					if !strings.HasPrefix(e.Contender, "kafka-") {
@@ -46,42 +45,13 @@ func TestContenders(t *testing.T) {
 			if !*all && strings.HasSuffix(e.Case, "producers-100") && e.Durability != suite.Memory {
 				return // the same code as with ten
 			}
-			small(t, &e, env)
-		})
-	}
-}
-
-// small runs an entry with few operations, and all its checks.
-func small(t *testing.T, e *suite.Entry, env *suite.Env) {
-	t.Helper()
-	ctx := t.Context()
-	r, err := e.Start(ctx, env)
-	if errors.Is(err, suite.ErrSkip) && strings.HasPrefix(e.Contender, "kafka-") {
-		t.Log(err) // the server has the durability of the other row
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Close != nil {
-		defer func() {
-			if err := r.Close(); err != nil {
+			err := suite.Try(t.Context(), &e, env, 2, 12)
+			if errors.Is(err, suite.ErrSkip) && strings.HasPrefix(e.Contender, "kafka-") {
+				t.Log(err) // the server has the durability of the other row
+			} else if err != nil {
 				t.Error(err)
 			}
-		}()
-	}
-	for range 2 {
-		if r.Prepare != nil {
-			if err := r.Prepare(ctx, 12); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := r.Run(ctx, 12, suite.NewRecorder(1)); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Check(ctx); err != nil {
-			t.Fatal(err)
-		}
+		})
 	}
 }
 

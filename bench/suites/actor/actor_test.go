@@ -2,15 +2,13 @@ package actor_test
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/bench/suite"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suites/actor"
 )
 
@@ -103,7 +101,7 @@ func run(t *testing.T, f actor.Factory, workload string) error {
 			continue
 		}
 		cases++
-		if err := round(t.Context(), &e, t.TempDir()); err != nil {
+		if err := runnertest.Try(t, &e, 1, 300); err != nil {
 			return err
 		}
 	}
@@ -111,23 +109,6 @@ func run(t *testing.T, f actor.Factory, workload string) error {
 		t.Fatal("no case of", workload)
 	}
 	return nil
-}
-
-func round(ctx context.Context, e *suite.Entry, dir string) error {
-	r, err := e.Start(ctx, &suite.Env{Dir: dir, Quick: true, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	if r.Prepare != nil {
-		err = r.Prepare(ctx, 300)
-	}
-	if err == nil {
-		err = r.Run(ctx, 300, suite.NewRecorder(1))
-	}
-	if err == nil && r.Check != nil {
-		err = r.Check(ctx)
-	}
-	return errors.Join(err, r.Close())
 }
 
 func TestCheats(t *testing.T) {

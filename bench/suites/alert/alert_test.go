@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -113,8 +113,7 @@ func factory(open func() Server) Factory {
 
 func rounds(t *testing.T, e suite.Entry) error {
 	t.Helper()
-	env := &suite.Env{Dir: t.TempDir(), Quick: true, Log: slog.New(slog.DiscardHandler)}
-	return suite.Try(t.Context(), &e, env, 2, 3)
+	return runnertest.Try(t, &e, 2, 3)
 }
 
 func TestHonest(t *testing.T) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/codec"
 )
@@ -73,7 +73,7 @@ func (l *tires) Encode(dst []byte) ([]byte, error) {
 func once(t *testing.T, e suite.Entry) error {
 	t.Helper()
 	ctx := t.Context()
-	r, err := e.Start(ctx, &suite.Env{Dir: t.TempDir(), Quick: true, Log: slog.New(slog.DiscardHandler)})
+	r, err := e.Start(ctx, runnertest.Env(t, nil))
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,13 @@ package footprint_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/footprint"
 )
@@ -128,7 +128,7 @@ func run(t *testing.T, f footprint.Factory, name string) (metrics map[string]flo
 
 func round(t *testing.T, e *suite.Entry, metrics map[string]float64) error {
 	ctx := t.Context()
-	r, err := e.Start(ctx, &suite.Env{Dir: t.TempDir(), Quick: true, Log: slog.New(slog.DiscardHandler)})
+	r, err := e.Start(ctx, runnertest.Env(t, nil))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -19,8 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rounds does two rounds of an entry.
 func rounds(t *testing.T, e suite.Entry) error {
 	t.Helper()
-	env := &suite.Env{Dir: t.TempDir(), Quick: true, Log: slog.New(slog.DiscardHandler)}
-	return suite.Try(t.Context(), &e, env, 2, 20)
+	return runnertest.Try(t, &e, 2, 20)
 }
 
 func TestHonest(t *testing.T) {

@@ -2,9 +2,6 @@ package stream_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/bench/suite"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
 
@@ -28,7 +25,7 @@ func run(t *testing.T, f stream.Factory, cases string) error {
 			continue
 		}
 		n++
-		if err := round(t.Context(), &e, t.TempDir()); err != nil {
+		if err := runnertest.Try(t, &e, 2, 11); err != nil {
 			return err
 		}
 	}
@@ -36,28 +33,6 @@ func run(t *testing.T, f stream.Factory, cases string) error {
 		t.Fatal("no case begins with", cases)
 	}
 	return nil
-}
-
-func round(ctx context.Context, e *suite.Entry, dir string) error {
-	r, err := e.Start(ctx, &suite.Env{Dir: dir, Quick: true, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	for range 2 {
-		if r.Prepare != nil {
-			err = errors.Join(err, r.Prepare(ctx, 11))
-		}
-		if err == nil {
-			err = r.Run(ctx, 11, suite.NewRecorder(1))
-		}
-		if err == nil {
-			err = r.Check(ctx)
-		}
-	}
-	if r.Close != nil {
-		err = errors.Join(err, r.Close())
-	}
-	return err
 }
 
 type messages = []stream.Message
