@@ -79,6 +79,19 @@ func Notes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
+// Lacks says which cases a contender cannot run, and why: by the name of a case, or by
+// its part before the first slash.
+type Lacks map[string]string
+
+// Reason returns why a case cannot run, "" if nothing is said of it.
+func (l Lacks) Reason(name string) string {
+	if reason := l[name]; reason != "" {
+		return reason
+	}
+	family, _, _ := strings.Cut(name, "/")
+	return l[family]
+}
+
 // Curve places a case on a curve. Cases with the same Name in the same suite are
 // its points.
 type Curve struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/suite"
@@ -157,11 +156,8 @@ func entry(w workload, f Factory) suite.Entry {
 }
 
 func skip(w workload, f Factory, env *suite.Env) string {
-	family, _, _ := strings.Cut(w.name, "/")
-	for _, name := range []string{w.name, family} {
-		if reason := f.Lacks[name]; reason != "" {
-			return reason
-		}
+	if reason := f.Lacks.Reason(w.name); reason != "" {
+		return reason
 	}
 	switch {
 	case w.restarts && !f.Restarts:

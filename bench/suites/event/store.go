@@ -88,10 +88,8 @@ type Factory struct {
 	Transport suite.Transport
 	// Address is as in [suite.Entry]: of a server that the user names.
 	Address string
-	Note    string // one sentence on what is particular to it, if anything
-	// Lacks says which cases the contender cannot run, and why: by the name of a case,
-	// or by its part before the first slash.
-	Lacks map[string]string
+	Note    string      // one sentence on what is particular to it, if anything
+	Lacks   suite.Lacks // cases that the contender cannot run
 	// ScaleEvents is how many events the scale tests append; default 1,000,000.
 	// Contenders that wait for a network or a disk for each event take fewer.
 	ScaleEvents int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/suite"
@@ -99,11 +98,8 @@ func entry(w workload, f Factory) suite.Entry {
 }
 
 func skip(w workload, f Factory, env *suite.Env) string {
-	family, _, _ := strings.Cut(w.name, "/")
-	for _, name := range []string{w.name, family} {
-		if reason := f.Lacks[name]; reason != "" {
-			return reason
-		}
+	if reason := f.Lacks.Reason(w.name); reason != "" {
+		return reason
 	}
 	if f.Skip != nil {
 		return f.Skip(env)
