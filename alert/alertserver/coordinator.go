@@ -54,7 +54,7 @@ func OpenCoordinator(ctx context.Context, c *coordinator.Config, o *CoordinatorO
 	if err != nil {
 		return nil, err
 	}
-	asker, err := coordinator.New(c, &coordinator.Options{TLS: out, Logger: o.Logger})
+	asker, err := coordinator.Open(c, &coordinator.Options{TLS: out, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

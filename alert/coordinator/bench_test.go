@@ -76,7 +76,7 @@ func bed(t testing.TB, overHTTP bool) *client.Client {
 
 // coordinate starts a coordinator and returns a client of it.
 func coordinate(t testing.TB, config *Config, o *Options) *client.Client {
-	c := must(New(config, o))
+	c := must(Open(config, o))
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = c.Server()
 	web.Start()

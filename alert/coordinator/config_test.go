@@ -58,11 +58,11 @@ func TestParseConfigRefuses(t *testing.T) {
 		}
 	}
 	for _, servers := range []string{"ftp://x", "http://u:p@x", "http://x/?y"} {
-		if _, err := New(quick(map[string][]string{"A": {servers}}), nil); !errors.Is(err, mainstem.ErrInvalid) {
+		if _, err := Open(quick(map[string][]string{"A": {servers}}), nil); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Error(servers, err)
 		}
 	}
-	if _, err := New(nil, nil); !errors.Is(err, mainstem.ErrInvalid) {
+	if _, err := Open(nil, nil); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Error(err)
 	}
 	if _, err := NewServerBackend(nil, nil); !errors.Is(err, mainstem.ErrInvalid) {

@@ -24,7 +24,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Coordinator asks the object servers of many clusters at once. Make it with [New].
+// Coordinator asks the object servers of many clusters at once. Make it with [Open].
 // Its methods may be called from many goroutines.
 type Coordinator struct {
 	config   Config
@@ -46,9 +46,9 @@ type Coordinator struct {
 	}
 }
 
-// New returns a coordinator, which checks its clusters from now on. Mistakes in the
+// Open returns a coordinator, which checks its clusters from now on. Mistakes in the
 // configuration are Invalid. Nothing is connected yet. Close it.
-func New(config *Config, o *Options) (*Coordinator, error) {
+func Open(config *Config, o *Options) (*Coordinator, error) {
 	if config == nil {
 		return nil, invalid("there is no configuration")
 	}

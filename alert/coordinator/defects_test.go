@@ -318,7 +318,7 @@ func TestRandomFailover(t *testing.T) {
 		config := quick(map[string][]string{"AGG": names})
 		config.OMNIbus.RandomFailOver, config.OMNIbus.FailBack = true, &no
 		servers[0].set(func() { servers[0].down = refusing })
-		c, err := New(config, &Options{Backends: backends})
+		c, err := Open(config, &Options{Backends: backends})
 		if err != nil {
 			t.Fatal(err)
 		}

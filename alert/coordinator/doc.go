@@ -10,7 +10,7 @@
 // server alone that failed several times in a row.
 //
 //	config, err := coordinator.ParseConfig(yaml)
-//	c, err := coordinator.New(config, nil)
+//	c, err := coordinator.Open(config, nil)
 //	defer c.Close()
 //	err = c.Server().ListenAndServe()
 //

@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	c, err := coordinator.New(config, &coordinator.Options{Backends: map[string]coordinator.Backend{"here": backend}})
+	c, err := coordinator.Open(config, &coordinator.Options{Backends: map[string]coordinator.Backend{"here": backend}})
 	if err != nil {
 		panic(err)
 	}

@@ -124,7 +124,7 @@ type front struct {
 
 func newFront(t testing.TB, config *Config, o *Options) *front {
 	t.Helper()
-	c, err := New(config, o)
+	c, err := Open(config, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestKilledObjectServer(t *testing.T) {
 	o.Clusters = map[string][]string{"AGG": {one.address, two.address}}
 	o.HealthInterval, o.FailBackDelay, o.BreakerDelay = 20*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
 	o.DialTimeout, o.HealthTimeout, o.QueryTimeout, o.WaitTimeout = 10*time.Second, 10*time.Second, time.Minute, time.Minute
-	c, err := coordinator.New(config, nil)
+	c, err := coordinator.Open(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ type front struct {
 }
 
 func openFront(config *coordinator.Config) (*front, error) {
-	c, err := coordinator.New(config, nil)
+	c, err := coordinator.Open(config, nil)
 	if err != nil {
 		return nil, err
 	}

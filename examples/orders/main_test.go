@@ -139,7 +139,7 @@ func TestReadParcels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topics.Close()
-	server, err := kafka.New(t.Context(), topics, nil)
+	server, err := kafka.Open(t.Context(), topics, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ var Exceptions = []Exception{
 	{"panic", "alert/coordinator/handler.go:Coordinator.guard", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 	{"panic", "alert/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 
-	{"background", "alert/coordinator/coordinator.go:New", "what watches the servers outlives the call of New; Close cancels it"},
+	{"background", "alert/coordinator/coordinator.go:Open", "what watches the servers outlives the call of Open; Close cancels it"},
 	{"background", "alert/ingest/writer.go:newWriter", "one commit carries what many callers sent: none of them may cancel it for the others"},
 	{"background", "engine/natslog/open.go:newLog", "goroutines and commits outlive the call of Open; Close ends them"},
 	{"background", "engine/pebblelog/reclaim.go:reclaimer.start", "the reclaimer outlives the call of Open; Close cancels it"},
@@ -45,7 +45,7 @@ var Exceptions = []Exception{
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
 	{"background", "internal/feedtopic/follow.go:NewFollowers", "followers outlive the fetches that wait for them; Close cancels them"},
 	{"background", "wire/kafka/conn.go:newConn", "a connection has no caller; the server's Shutdown and the client end it"},
-	{"background", "wire/kafka/server.go:New", "the server outlives the call of New; Shutdown cancels it"},
+	{"background", "wire/kafka/server.go:Open", "the server outlives the call of Open; Shutdown cancels it"},
 	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},
 	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
 

@@ -137,7 +137,7 @@ func TestAlertTopicsAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer topics.Close()
-		server, err := kafka.New(t.Context(), topics, withSources(t, log, nil))
+		server, err := kafka.Open(t.Context(), topics, withSources(t, log, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

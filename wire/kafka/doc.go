@@ -3,12 +3,12 @@
 //
 // # Words
 //
-// A [Server] serves the topics of one catalog; [New] makes it. [Server.Serve] accepts
+// A [Server] serves the topics of one catalog; [Open] makes it. [Server.Serve] accepts
 // the connections of one listener; a [Listener] has its security and the address that
 // clients are given. A [topic.Source] in [Options] shows other data of the log as topics.
 //
 //	topics, err := topic.Open(log, nil)
-//	server, err := kafka.New(ctx, topics, nil)
+//	server, err := kafka.Open(ctx, topics, nil)
 //	l, err := net.Listen("tcp", "127.0.0.1:9092")
 //	go server.Serve(l, nil)
 //	…

@@ -33,7 +33,7 @@ func runSecured(ctx context.Context) ([]kafka.User, error) {
 		return nil, err
 	}
 	defer topics.Close()
-	server, err := kafka.New(ctx, topics, nil)
+	server, err := kafka.Open(ctx, topics, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func run(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer topics.Close()
-	server, err := kafka.New(ctx, topics, nil)
+	server, err := kafka.Open(ctx, topics, nil)
 	if err != nil {
 		return "", err
 	}

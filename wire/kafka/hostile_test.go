@@ -77,7 +77,7 @@ func pipedBy(t *testing.T, log mainstem.Log, o *kafka.Options, as *kafka.Listene
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := kafka.New(t.Context(), topics, o)
+	s, err := kafka.Open(t.Context(), topics, o)
 	if err != nil {
 		t.Fatal(err)
 	}

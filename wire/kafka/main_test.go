@@ -58,7 +58,7 @@ func serve(t testing.TB, log mainstem.Log, o *kafka.Options, as *kafka.Listener)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := kafka.New(t.Context(), topics, withSources(t, log, o))
+	s, err := kafka.Open(t.Context(), topics, withSources(t, log, o))
 	if err != nil {
 		t.Fatal(err)
 	}

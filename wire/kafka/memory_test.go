@@ -398,7 +398,7 @@ func TestBatchesThatExpand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := kafka.New(t.Context(), topics, &kafka.Options{MaxRequest: 1 << 20, Memory: memory})
+		s, err := kafka.Open(t.Context(), topics, &kafka.Options{MaxRequest: 1 << 20, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}

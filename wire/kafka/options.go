@@ -33,7 +33,7 @@ const (
 	DefaultGroupHeartbeat  = 5 * time.Second    // as Kafka's group.consumer.heartbeat.interval.ms
 )
 
-// Options configures [New]. nil and zero fields mean the defaults.
+// Options configures [Open]. nil and zero fields mean the defaults.
 type Options struct {
 	// NodeID is the ID under which the server names itself, as a broker, to clients.
 	// Default [DefaultNodeID].

@@ -278,7 +278,7 @@ func TestUsersRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topics.Close()
-	s, err := kafka.New(t.Context(), topics, nil)
+	s, err := kafka.Open(t.Context(), topics, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,13 +46,13 @@ type Server struct {
 	running sync.WaitGroup // connections
 }
 
-// New returns a server of the topics of a catalog. It reads what groups and
+// Open returns a server of the topics of a catalog. It reads what groups and
 // transactions were doing when the server before it ended, however it ended. The
 // catalog and its log stay the caller's: shut the server down before closing them.
 //
 // A log must have one such server at a time: it is the coordinator of all groups and
 // transactions. The caller sees to that; package kafkaserver does with a lease.
-func New(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
+func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func connect(t testing.TB, o *Options) *Client {
 	t.Helper()
 	config := &coordinator.Config{}
 	config.OMNIbus.Clusters = map[string][]string{"A": {"a"}, "B": {"b"}}
-	c, err := coordinator.New(config, &coordinator.Options{Backends: map[string]coordinator.Backend{"a": backend{"A"}, "b": backend{"B"}}})
+	c, err := coordinator.Open(config, &coordinator.Options{Backends: map[string]coordinator.Backend{"a": backend{"A"}, "b": backend{"B"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (k *Component) serve(ctx context.Context, l net.Listener) error {
 		o.Sources = append(o.Sources, s)
 	}
 	o.Memory, o.Logger, o.Metrics = h.Memory, h.Logger, k.metrics
-	s, err := kafka.New(ctx, h.Topics, o)
+	s, err := kafka.Open(ctx, h.Topics, o)
 	if err != nil {
 		return errors.Join(fmt.Errorf("start the Kafka server: %w", err), l.Close(), closeAll(sources))
 	}

@@ -107,7 +107,7 @@ func TestClientsSwitchProtocol(t *testing.T) {
 	if _, err := topics.Create(t.Context(), "t", topic.Spec{Partitions: 6}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := kafka.New(t.Context(), topics, nil)
+	s, err := kafka.Open(t.Context(), topics, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

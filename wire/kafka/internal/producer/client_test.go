@@ -71,7 +71,7 @@ func serve(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	s, err := kafka.New(t.Context(), topics, nil)
+	s, err := kafka.Open(t.Context(), topics, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
