@@ -62,8 +62,8 @@ func (c *Catalog) validate(name string, partitions int32, config Config) error {
 	if err != nil {
 		return err
 	}
-	if s.maxMessage > int64(c.o.MaxMessage) {
-		return invalid("topic config", "%s is %d: the log takes values of at most %d bytes", MaxMessageBytes, s.maxMessage, c.o.MaxMessage)
+	if s.MaxMessage > int64(c.o.MaxMessage) {
+		return invalid("topic config", "%s is %d: the log takes values of at most %d bytes", MaxMessageBytes, s.MaxMessage, c.o.MaxMessage)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -84,7 +85,7 @@ func TestAppendStoresAsReceived(t *testing.T) {
 				}
 			}
 			n := 0
-			for r, err := range log.Read(t.Context(), Space("x"), partitionKey(p), mainstem.Versions{}) {
+			for r, err := range log.Read(t.Context(), Space("x"), partition.Key(p), mainstem.Versions{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +137,7 @@ func TestAppendTogether(t *testing.T) {
 		tp, other := create(t, c, "x", Spec{Partitions: 2}), create(t, c, "y", Spec{})
 		good := batch(0, rec{value: "v"}, rec{value: "w"})
 		many := mainstem.NewBatch()
-		slots := []Slot{tp.AppendTo(many, 0, good), tp.AppendTo(many, 1, good), tp.AppendTo(many, 0, good)}
+		slots := []partition.Slot{tp.AppendTo(many, 0, good), tp.AppendTo(many, 1, good), tp.AppendTo(many, 0, good)}
 		r, err := log.Commit(t.Context(), many)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +155,7 @@ func TestAppendTogether(t *testing.T) {
 		b.Ensure("kv", mainstem.Policy{})
 		b.Put("kv", []byte("k"), []byte("v"))
 		slot := tp.AppendTo(b, 1, good)
-		if _, err := other.TryAppendTo(b, 7, good); !errors.Is(err, mainstem.ErrNotFound) {
+		if _, err := other.Partition(7); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("partition 7: %v", err)
 		}
 		published := other.PublishTo(b, Record{Key: []byte("a"), Value: []byte("1")}, Record{Key: []byte("b"), Value: []byte("2")})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -137,7 +138,7 @@ func BenchmarkReadTail(b *testing.B) {
 	for range 1000 {
 		mustAppend(b, tp, 0, data)
 	}
-	ctx, key := context.Background(), partitionKey(0)
+	ctx, key := context.Background(), partition.Key(0)
 	buf := make([]byte, 0, 1<<20)
 	compare(b, 1, func() error {
 		for r, err := range log.Read(ctx, Space("x"), key, mainstem.Versions{From: 9991}) {
@@ -148,7 +149,7 @@ func BenchmarkReadTail(b *testing.B) {
 		}
 		return nil
 	}, func() error {
-		c, err := tp.Read(ctx, 0, 9990, &ReadOptions{Buffer: buf[:0]})
+		c, err := tp.Read(ctx, 0, 9990, &partition.ReadOptions{Buffer: buf[:0]})
 		if c.Next != 10_000 {
 			b.Error(c.Next)
 		}
@@ -192,7 +193,7 @@ func BenchmarkReadCold(b *testing.B) {
 	buf := make([]byte, 0, 1<<20)
 	bare := func() error {
 		size := 0
-		for r, err := range log.Read(ctx, Space("x"), partitionKey(0), mainstem.Versions{}) {
+		for r, err := range log.Read(ctx, Space("x"), partition.Key(0), mainstem.Versions{}) {
 			if err != nil {
 				return err
 			}
@@ -206,7 +207,7 @@ func BenchmarkReadCold(b *testing.B) {
 	b.SetBytes(int64(2 * count * len(data)))
 	compare(b, count, bare, func() error {
 		for next := int64(0); next < int64(100*count); {
-			c, err := tp.Read(ctx, 0, next, &ReadOptions{Buffer: buf[:0], MaxBytes: 1 << 20})
+			c, err := tp.Read(ctx, 0, next, &partition.ReadOptions{Buffer: buf[:0], MaxBytes: 1 << 20})
 			if err != nil {
 				return err
 			}

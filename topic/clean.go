@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/internal/unpack"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -28,10 +29,10 @@ type cleaning struct {
 }
 
 // clean runs the pass.
-func (p *partition) clean(ctx context.Context, c *cleaning) error {
-	u := p.t.c.unpack(ctx)
-	defer u.release()
-	c.rewrite.Room = u.room
+func (p *partitionState) clean(ctx context.Context, c *cleaning) error {
+	u := unpack.New(ctx, p.t.c.o.Memory)
+	defer u.Release()
+	c.rewrite.Room = u.Room
 	c.earliest = noHorizon
 	for cursor := int64(0); cursor < c.limit; {
 		next, err := p.cleanStep(ctx, c, cursor)
@@ -56,7 +57,7 @@ func (p *partition) clean(ctx context.Context, c *cleaning) error {
 }
 
 // cleanStep cleans the first extent that ends above cursor and returns where it ends.
-func (p *partition) cleanStep(ctx context.Context, c *cleaning, cursor int64) (int64, error) {
+func (p *partitionState) cleanStep(ctx context.Context, c *cleaning, cursor int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -85,7 +86,7 @@ func (p *partition) cleanStep(ctx context.Context, c *cleaning, cursor int64) (i
 
 // mergeLocked joins extent i with the one before it if both are small, so that
 // there are never many more extents than the batches need.
-func (p *partition) mergeLocked(b *mainstem.Batch, i int) {
+func (p *partitionState) mergeLocked(b *mainstem.Batch, i int) {
 	if i == 0 {
 		return
 	}
@@ -107,7 +108,7 @@ func (p *partition) mergeLocked(b *mainstem.Batch, i int) {
 
 // cleanExtent adds to b what makes the batches of old clean, and returns the
 // extent as it then is.
-func (p *partition) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Batch, old extent) (extent, error) {
+func (p *partitionState) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Batch, old extent) (extent, error) {
 	e := newExtent(old.base, old.next)
 	for rec, err := range p.batches(ctx, old.base) {
 		if err != nil {
@@ -124,15 +125,15 @@ func (p *partition) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Ba
 		if base < c.limit {
 			v, err := c.verdict(rec.Value, &h, base)
 			switch {
-			case noRoom(err):
+			case unpack.NoRoom(err):
 				return e, err
 			case err != nil:
 				p.unreadable(base, err)
 			case v.remove:
-				b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: p.t.space, Key: p.key, Version: rec.Version})
+				b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: p.t.space, Key: p.Key(), Version: rec.Version})
 				continue
 			case v.batch != nil:
-				b.Rewrite(p.t.space, p.key, rec.Version, v.batch, rec.Headers.Clone())
+				b.Rewrite(p.t.space, p.Key(), rec.Version, v.batch, rec.Headers.Clone())
 				rec.Value, h = v.batch, v.header
 			}
 		}

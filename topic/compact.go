@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/internal/unpack"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -24,7 +25,7 @@ func (t *Topic) Compact(ctx context.Context) error {
 		return err
 	}
 	g := t.now()
-	if !g.settings.compact {
+	if !g.settings.Compact {
 		return t.fail(mainstem.KindInvalid, op, badPolicy(g.config))
 	}
 	for _, p := range g.parts {
@@ -43,7 +44,7 @@ func (t *Topic) Compact(ctx context.Context) error {
 
 // compact compacts the partition if it is due at time now, in milliseconds, or
 // forced. It ends with Conflict if another process changes the partition's index.
-func (p *partition) compact(ctx context.Context, s *settings, now int64, forced bool) error {
+func (p *partitionState) compact(ctx context.Context, s *settings, now int64, forced bool) error {
 	p.compacting.Lock()
 	defer p.compacting.Unlock()
 	if !forced {
@@ -69,7 +70,7 @@ func (p *partition) compact(ctx context.Context, s *settings, now int64, forced 
 
 // compactionDue reports whether the partition is to be compacted, judging by the
 // index alone but for the age of the first dirty batch.
-func (p *partition) compactionDue(ctx context.Context, s *settings, now int64) (bool, error) {
+func (p *partitionState) compactionDue(ctx context.Context, s *settings, now int64) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -131,7 +132,7 @@ func (d *dirt) dropped(h *recordbatch.Batch, base int64) bool {
 // findDirt looks at the headers from where the last compaction ended up to the
 // end of the partition. It goes on beyond what may be compacted, because the
 // marker of a transaction may be there.
-func (p *partition) findDirt(ctx context.Context, s *settings, now int64) (dirt, error) {
+func (p *partitionState) findDirt(ctx context.Context, s *settings, now int64) (dirt, error) {
 	d, err := p.beginDirt(ctx)
 	if err != nil {
 		return d, err
@@ -166,7 +167,7 @@ func (p *partition) findDirt(ctx context.Context, s *settings, now int64) (dirt,
 }
 
 // beginDirt returns where compaction has to begin.
-func (p *partition) beginDirt(ctx context.Context) (dirt, error) {
+func (p *partitionState) beginDirt(ctx context.Context) (dirt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -201,12 +202,12 @@ func (d *dirt) follow(h *recordbatch.Batch, base int64, open map[int64]int64) {
 // mapKeys returns the newest offset of every key in d. If they do not fit in the
 // memory allowed, it lowers d.limit and reports that there is more. One batch is
 // taken however many keys it has.
-func (p *partition) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, error) {
+func (p *partitionState) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, error) {
 	most := int64(p.t.c.o.CompactionBytes / slotBytes / 4 * 3)
 	m := newOffsetMap(int(min(d.records, most)))
-	u := p.t.c.unpack(ctx)
-	defer u.release()
-	dec := recordbatch.Decoder{Room: u.room}
+	u := unpack.New(ctx, p.t.c.o.Memory)
+	defer u.Release()
+	dec := recordbatch.Decoder{Room: u.Room}
 	for rec, err := range p.batches(ctx, d.from) {
 		if err != nil {
 			return nil, false, p.t.seen(err)
@@ -227,7 +228,7 @@ func (p *partition) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, err
 			return m, true, nil
 		}
 		for r, err := range dec.Records(rec.Value, base) {
-			if noRoom(err) {
+			if unpack.NoRoom(err) {
 				return nil, false, err
 			}
 			if err != nil {
@@ -244,6 +245,6 @@ func (p *partition) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, err
 
 // unreadable notes a batch whose records cannot be decoded: a producer compressed
 // garbage. Compaction leaves it as it is.
-func (p *partition) unreadable(base int64, err error) {
+func (p *partitionState) unreadable(base int64, err error) {
 	p.t.c.o.Logger.Warn("compaction leaves a batch as it is", "topic", p.t.name, "partition", p.num, "offset", base, "error", err)
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -173,7 +174,7 @@ func (p *compactionProgram) checkRecords(t *rapid.T) {
 func (p *compactionProgram) checkIndex(t *rapid.T) {
 	d, err := p.c.Describe(context.Background(), "x")
 	held := int64(0)
-	for r := range p.log.Read(context.Background(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+	for r := range p.log.Read(context.Background(), Space("x"), partition.Key(0), mainstem.Versions{}) {
 		held += int64(len(r.Value))
 	}
 	if want := (PartitionInfo{p.start, int64(len(p.written)), held}); err != nil || d.Partitions[0] != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -80,7 +81,7 @@ func TestCompact(t *testing.T) {
 			wantRecords(t, tp, "4 a=3", "7 b=newest", "8 z=1")
 			d, err := c.Describe(t.Context(), "x")
 			held := int64(0)
-			for r := range log.Read(t.Context(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+			for r := range log.Read(t.Context(), Space("x"), partition.Key(0), mainstem.Versions{}) {
 				held += int64(len(r.Value))
 			}
 			if err != nil || d.Partitions[0].Bytes != held {
@@ -156,7 +157,11 @@ func TestCompactTransactions(t *testing.T) {
 		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact"}})
 		end := func(pid int64, commit bool) {
 			b := mainstem.NewBatch()
-			slot := tp.AppendMarkerTo(b, 0, recordbatch.Marker{ProducerID: pid, Commit: commit, Timestamp: 5})
+			p, err := tp.Partition(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slot := p.AppendMarkerTo(b, recordbatch.Marker{ProducerID: pid, Commit: commit, Timestamp: 5})
 			r, err := log.Commit(t.Context(), b)
 			if err != nil || slot.In(r).Next != slot.In(r).Base+1 {
 				t.Fatal(err)
@@ -177,7 +182,7 @@ func TestCompactTransactions(t *testing.T) {
 		mustCompact(t, tp)
 		wantRecords(t, tp, "3 b=committed", "6 c=open", "7 a=2", "8 z=1", "10 z=2")
 		markers := 0
-		for r := range log.Read(t.Context(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+		for r := range log.Read(t.Context(), Space("x"), partition.Key(0), mainstem.Versions{}) {
 			if h, err := recordbatch.Parse(r.Value); err == nil && h.Control() {
 				markers++
 			}
@@ -201,7 +206,7 @@ func TestCompactAfterAlter(t *testing.T) {
 	h.CRC = int32(recordbatch.Checksum(garbage))
 	garbage = h.AppendTo(nil)
 	b := mainstem.NewBatch() // as a version that did not look into batches stored it: 0 1
-	b.Add(mainstem.Write{Op: mainstem.OpPut, Space: Space("x"), Key: partitionKey(0), Value: garbage, Count: 2})
+	b.Add(mainstem.Write{Op: mainstem.OpPut, Space: Space("x"), Key: partition.Key(0), Value: garbage, Count: 2})
 	if _, err := c.log.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}

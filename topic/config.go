@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -61,11 +62,10 @@ func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
 // settings are the parsed configurations of a topic. Times are milliseconds;
 // retentions of -1 mean no limit.
 type settings struct {
+	partition.Rules
 	retentionMs, retentionBytes int64
-	delete, compact             bool
-	maxMessage                  int64
-	logAppendTime               bool
-	before, after, difference   int64
+	delete                      bool
+	difference                  int64
 	minLag, maxLag              int64
 	deleteRetention             int64
 	dirtyRatio                  float64
@@ -86,10 +86,10 @@ func effectiveKeys() []ConfigKey {
 		long(RetentionMs, 604800000, -1, func(s *settings) *int64 { return &s.retentionMs }, "milliseconds that a batch is kept after its newest timestamp; -1: without end"),
 		long(RetentionBytes, -1, -1, func(s *settings) *int64 { return &s.retentionBytes }, "bytes that each partition keeps at least, before older batches go; -1 for no limit"),
 		{Name: CleanupPolicy, Type: kmsg.ConfigTypeList, Default: "delete", Doc: "delete, compact, or both", set: setCleanup},
-		number(MaxMessageBytes, 1048588, 0, func(s *settings) *int64 { return &s.maxMessage }, "largest record batch, in bytes, as it is sent"),
+		number(MaxMessageBytes, 1048588, 0, func(s *settings) *int64 { return &s.MaxMessage }, "largest record batch, in bytes, as it is sent"),
 		{Name: TimestampType, Type: kmsg.ConfigTypeString, Default: "CreateTime", Doc: "CreateTime keeps the producer's timestamps, LogAppendTime replaces them", set: setTimestampType},
-		long(TimestampBefore, unlimited, 0, func(s *settings) *int64 { return &s.before }, "milliseconds that a CreateTime timestamp may lie in the past"),
-		long(TimestampAfter, 3600000, 0, func(s *settings) *int64 { return &s.after }, "milliseconds that a CreateTime timestamp may lie in the future"),
+		long(TimestampBefore, unlimited, 0, func(s *settings) *int64 { return &s.Before }, "milliseconds that a CreateTime timestamp may lie in the past"),
+		long(TimestampAfter, 3600000, 0, func(s *settings) *int64 { return &s.After }, "milliseconds that a CreateTime timestamp may lie in the future"),
 		long(MinCompactionLag, 0, 0, func(s *settings) *int64 { return &s.minLag }, "milliseconds during which a record is certainly not compacted"),
 		long(MaxCompactionLag, unlimited, 1, func(s *settings) *int64 { return &s.maxLag }, "milliseconds after which a record is compacted whatever the dirty ratio"),
 		long(DeleteRetention, 86400000, 0, func(s *settings) *int64 { return &s.deleteRetention }, "milliseconds that compaction keeps a tombstone after it first met it"),
@@ -212,13 +212,13 @@ func checkFormatVersion(v string) error {
 }
 
 func setCleanup(s *settings, v string) error {
-	s.delete, s.compact = false, false
+	s.delete, s.Compact = false, false
 	for _, part := range strings.Split(v, ",") {
 		switch strings.TrimSpace(part) {
 		case "delete":
 			s.delete = true
 		case "compact":
-			s.compact = true
+			s.Compact = true
 		default:
 			return fmt.Errorf("want delete, compact or compact,delete")
 		}
@@ -230,7 +230,7 @@ func setTimestampType(s *settings, v string) error {
 	if v != "CreateTime" && v != "LogAppendTime" {
 		return fmt.Errorf("want CreateTime or LogAppendTime")
 	}
-	s.logAppendTime = v == "LogAppendTime"
+	s.LogAppendTime = v == "LogAppendTime"
 	return nil
 }
 
@@ -283,10 +283,10 @@ func (c Config) parse() (settings, error) {
 		}
 	}
 	if _, ok := c[TimestampBefore]; !ok {
-		s.before = s.difference
+		s.Before = s.difference
 	}
 	if _, ok := c[TimestampAfter]; !ok && c[TimestampDifference] != "" {
-		s.after = s.difference
+		s.After = s.difference
 	}
 	if s.minLag > s.maxLag {
 		return s, invalid("topic config", "%s is %d, more than %s, which is %d", MinCompactionLag, s.minLag, MaxCompactionLag, s.maxLag)

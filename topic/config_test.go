@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // kafkaNames are the topic configurations of Kafka 3.6 to 4.1, as LogConfig of each
@@ -48,8 +49,8 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := settings{
-		retentionMs: 7 * 24 * 3600 * 1000, retentionBytes: -1, delete: true, maxMessage: 1048588,
-		before: 1<<63 - 1, after: 3600 * 1000, difference: 1<<63 - 1, maxLag: 1<<63 - 1, deleteRetention: 24 * 3600 * 1000, dirtyRatio: 0.5,
+		retentionMs: 7 * 24 * 3600 * 1000, retentionBytes: -1, delete: true,
+		Rules: partition.Rules{MaxMessage: 1048588, Before: 1<<63 - 1, After: 3600 * 1000}, difference: 1<<63 - 1, maxLag: 1<<63 - 1, deleteRetention: 24 * 3600 * 1000, dirtyRatio: 0.5,
 	}
 	if s != want {
 		t.Errorf("defaults\n%+v, want\n%+v", s, want)
@@ -110,8 +111,8 @@ func TestConfigValues(t *testing.T) {
 	}
 	// The older name of both bounds of timestamps holds where these are not set.
 	s, err := Config{TimestampDifference: "5", TimestampAfter: "7"}.parse()
-	if err != nil || s.before != 5 || s.after != 7 {
-		t.Errorf("a difference of 5 means %d before and %d after, %v; want 5, and 7 as set", s.before, s.after, err)
+	if err != nil || s.Before != 5 || s.After != 7 {
+		t.Errorf("a difference of 5 means %d before and %d after, %v; want 5, and 7 as set", s.Before, s.After, err)
 	}
 	err = Config{"bogus": "1"}.Validate()
 	for _, k := range ConfigKeys() {

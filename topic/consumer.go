@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/internal/unpack"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -58,7 +60,7 @@ type ConsumeOptions struct {
 	Partitions []int32 // default: all, and with Follow those that are added later
 	Follow     bool    // then wait for more; else end where the partitions ended at the call
 	SkipLost   bool    // go on at the start where retention was faster than the consumer; default: an error
-	MaxBytes   int     // how much is read of one partition at a time; default [DefaultReadBytes]
+	MaxBytes   int     // how much is read of one partition at a time; default [partition.DefaultReadBytes]
 }
 
 // Consume yields records: in the order of offsets within a partition, in no
@@ -92,7 +94,7 @@ type consumer struct {
 	waiter  *Waiter // nil unless following
 	buf     []byte
 	decoder recordbatch.Decoder
-	memory  *unpacking // of decoder
+	memory  *unpack.Memory // of decoder
 }
 
 // keepWaiting is how much memory of the decoder a consumer keeps while it waits for records.
@@ -100,9 +102,9 @@ const keepWaiting = 1 << 20
 
 // idle gives up much memory before the consumer waits.
 func (c *consumer) idle() {
-	if c.memory.hold.Size() > keepWaiting {
+	if c.memory.Size() > keepWaiting {
 		c.decoder.Reset()
-		c.memory.release()
+		c.memory.Release()
 	}
 }
 
@@ -114,9 +116,9 @@ type cursor struct {
 }
 
 func (c *consumer) run(ctx context.Context, yield func(Record) bool) error {
-	c.memory = c.t.c.consume(ctx)
-	defer c.memory.release()
-	c.decoder.Room = c.memory.room
+	c.memory = unpack.New(ctx, c.t.c.consumers)
+	defer c.memory.Release()
+	c.decoder.Room = c.memory.Room
 	if c.o.Follow {
 		c.waiter = c.t.c.NewWaiter()
 		defer c.waiter.Close()
@@ -201,7 +203,7 @@ func (c *consumer) round(ctx context.Context, active []*cursor, yield func(Recor
 		if cur.next >= cur.until {
 			continue
 		}
-		chunk, err := c.t.Read(ctx, cur.partition, cur.next, &ReadOptions{MaxBytes: c.o.MaxBytes, Buffer: c.buf[:0]})
+		chunk, err := c.t.Read(ctx, cur.partition, cur.next, &partition.ReadOptions{MaxBytes: c.o.MaxBytes, Buffer: c.buf[:0]})
 		if lost := new(OutOfRangeError); c.o.SkipLost && errors.As(err, &lost) && cur.next < lost.Start {
 			cur.next = lost.Start
 			more = append(more, cur)
@@ -238,7 +240,7 @@ func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield 
 			continue
 		}
 		for r, err := range c.decoder.Records(batch, h.FirstOffset) {
-			if noRoom(err) {
+			if unpack.NoRoom(err) {
 				return err
 			}
 			if err != nil {
@@ -259,7 +261,7 @@ func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield 
 }
 
 func (c *consumer) corrupt(cur *cursor, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "consume", Space: c.t.space, Key: partitionKey(cur.partition), Err: err}
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "consume", Space: c.t.space, Key: partition.Key(cur.partition), Err: err}
 }
 
 // resolve returns the offsets at which to begin in the partitions called nums.

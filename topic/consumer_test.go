@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 func TestConsumeFrom(t *testing.T) {
@@ -152,12 +153,12 @@ func TestOffsets(t *testing.T) {
 		g := x.Offsets("g")
 		g.CommitTo(b, 299, 7)
 		g.CommitOffsetTo(b, 5, Offset{Next: 9, LeaderEpoch: 3, Metadata: "m"})
-		b.Put(GroupSpace, []byte("other"), []byte("something of the coordinator"))
+		b.Put(partition.GroupSpace, []byte("other"), []byte("something of the coordinator"))
 		if _, err := log.Commit(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		got, err := x.Offsets("g").Load(t.Context())
-		want := map[int32]Offset{0: {1, -1, ""}, 5: {9, 3, "m"}, 299: {7, -1, ""}}
+		want := map[int32]Offset{0: {Next: 1, LeaderEpoch: -1}, 5: {Next: 9, LeaderEpoch: 3, Metadata: "m"}, 299: {Next: 7, LeaderEpoch: -1}}
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("loaded %v, %v; want %v", got, err, want)
 		}
@@ -174,10 +175,10 @@ func TestOffsets(t *testing.T) {
 			"negative":  func(b *mainstem.Batch) { g.CommitTo(b, 0, -1) },
 			"partition": func(b *mainstem.Batch) { g.CommitTo(b, 300, 1) },
 			"metadata": func(b *mainstem.Batch) {
-				g.CommitOffsetTo(b, 0, Offset{Metadata: string(make([]byte, MaxOffsetMetadata+1))})
+				g.CommitOffsetTo(b, 0, Offset{Metadata: string(make([]byte, partition.MaxOffsetMetadata+1))})
 			},
 			"group":     func(b *mainstem.Batch) { x.Offsets("").CommitTo(b, 0, 1) },
-			"group too": func(b *mainstem.Batch) { x.Offsets(string(make([]byte, MaxGroup+1))).ForgetTo(b, 0) },
+			"group too": func(b *mainstem.Batch) { x.Offsets(string(make([]byte, partition.MaxGroup+1))).ForgetTo(b, 0) },
 		} {
 			b := mainstem.NewBatch()
 			bad(b)

@@ -15,6 +15,10 @@
 //	orders.PublishTo(b, topic.Record{Key: id, Value: order}) // one commit with whatever else is in b
 //	for r, err := range orders.Consume(ctx, &topic.ConsumeOptions{Follow: true}) { … }
 //
+// What a server of Kafka's protocol needs beyond that, such as markers of transactions and all
+// that a group has stored, is in [github.com/mainstemdev/mainstem/topic/partition], on which
+// this package is built.
+//
 // Writes have two forms: Publish(ctx, …) publishes at once, PublishTo(b, …) as part of a
 // batch; so have Append and the methods of Offsets. A program that publishes much uses a
 // Producer.
@@ -32,7 +36,7 @@
 // Two more keys of the space hold the topic's description, all versions of it,
 // and its ID; creating and deleting a topic is one step each. What upkeep notes,
 // above all where partitions begin, is in the space [IndexSpace], stored offsets in
-// [GroupSpace].
+// [partition.GroupSpace].
 //
 // # Guarantees
 //

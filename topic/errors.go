@@ -21,7 +21,7 @@ func (e *OutOfRangeError) Error() string {
 	return fmt.Sprintf("offset %d of %s/%d is out of range: the partition starts at %d and ends at %d", e.Offset, e.Topic, e.Partition, e.Start, e.End)
 }
 
-func (p *partition) outOfRange(op string, offset, end int64) error {
+func (p *partitionState) outOfRange(op string, offset, end int64) error {
 	return p.t.fail(mainstem.KindInvalid, op, &OutOfRangeError{Topic: p.t.name, Partition: p.num, Offset: offset, Start: p.start.Load(), End: end})
 }
 

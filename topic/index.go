@@ -137,7 +137,7 @@ func (ix *index) append(g glance) {
 }
 
 // loadIndexLocked reads what is stored about the partition.
-func (p *partition) loadIndexLocked(ctx context.Context) error {
+func (p *partitionState) loadIndexLocked(ctx context.Context) error {
 	if p.index.loaded {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (ix *index) load(rec *mainstem.Record, prefix int) (err error) {
 
 // extendLocked looks at batches that are not in the index yet, at most budget
 // bytes of them. It reports whether it reached the end.
-func (p *partition) extendLocked(ctx context.Context, budget int64) (bool, error) {
+func (p *partitionState) extendLocked(ctx context.Context, budget int64) (bool, error) {
 	for rec, err := range p.batches(ctx, p.index.end()) {
 		if err != nil {
 			return false, p.t.seen(err)
@@ -203,7 +203,7 @@ func (p *partition) extendLocked(ctx context.Context, budget int64) (bool, error
 
 // extendToLocked makes sure that the index reaches offset, unless the partition
 // ends or was trimmed before.
-func (p *partition) extendToLocked(ctx context.Context, offset int64) error {
+func (p *partitionState) extendToLocked(ctx context.Context, offset int64) error {
 	for p.index.end() < offset {
 		if done, err := p.extendLocked(ctx, extendBytes); done || err != nil {
 			return err
@@ -214,7 +214,7 @@ func (p *partition) extendToLocked(ctx context.Context, offset int64) error {
 
 // whole brings the index up to the end of the partition, in memory, and calls f
 // with the lock held.
-func (p *partition) whole(ctx context.Context, f func(*index)) error {
+func (p *partitionState) whole(ctx context.Context, f func(*index)) error {
 	for {
 		done, err := p.wholeStep(ctx, f)
 		if done || err != nil {
@@ -223,7 +223,7 @@ func (p *partition) whole(ctx context.Context, f func(*index)) error {
 	}
 }
 
-func (p *partition) wholeStep(ctx context.Context, f func(*index)) (bool, error) {
+func (p *partitionState) wholeStep(ctx context.Context, f func(*index)) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -237,13 +237,13 @@ func (p *partition) wholeStep(ctx context.Context, f func(*index)) (bool, error)
 }
 
 // size returns the bytes of the partition's batches.
-func (p *partition) size(ctx context.Context) (n int64, err error) {
+func (p *partitionState) size(ctx context.Context) (n int64, err error) {
 	err = p.whole(ctx, func(ix *index) { n = ix.bytes() })
 	return n, err
 }
 
 // catchUp brings the index up to offset until, or to the end, and saves it.
-func (p *partition) catchUp(ctx context.Context, until int64) error {
+func (p *partitionState) catchUp(ctx context.Context, until int64) error {
 	for {
 		done, err := p.catchUpStep(ctx, until)
 		if done || err != nil {
@@ -252,7 +252,7 @@ func (p *partition) catchUp(ctx context.Context, until int64) error {
 	}
 }
 
-func (p *partition) catchUpStep(ctx context.Context, until int64) (bool, error) {
+func (p *partitionState) catchUpStep(ctx context.Context, until int64) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -285,7 +285,7 @@ const saveStep = 1000
 // saveStep extents that are not saved, if nobody else has changed the partition's
 // index meanwhile: else it fails with Conflict. After any error the index is
 // loaded anew.
-func (p *partition) commitLocked(ctx context.Context, b *mainstem.Batch, next state) error {
+func (p *partitionState) commitLocked(ctx context.Context, b *mainstem.Batch, next state) error {
 	t, sk := p.t, stateKey(p.t.id, p.num)
 	b.Ensure(IndexSpace, indexPolicy)
 	b.IfExists(t.space, t.idKey)

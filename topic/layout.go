@@ -17,8 +17,6 @@ const (
 	// IndexSpace holds what is known about the partitions of all topics: where each
 	// begins, and summaries of its batches. It is not in feeds.
 	IndexSpace = "topic.index"
-	// GroupSpace holds the offsets that consumer groups have stored.
-	GroupSpace = "topic.group"
 )
 
 // Space returns the name of the space that holds the topic called name.
@@ -39,11 +37,7 @@ var (
 
 func idKey(id ID) []byte { return append([]byte("\xffid"), id[:]...) }
 
-func partitionKey(partition int32) []byte {
-	return binary.BigEndian.AppendUint32(nil, uint32(partition))
-}
-
-// partitionOf is the inverse of partitionKey; false for any other key.
+// partitionOf is the inverse of [partition.Key]; false for any other key.
 func partitionOf(key []byte) (int32, bool) {
 	if len(key) != 4 || key[0] >= partitionsEnd[0] {
 		return 0, false
@@ -181,50 +175,4 @@ func decodeExtent(base int64, b []byte) (extent, error) {
 		return extent{}, fmt.Errorf("the extent at offset %d ends at %d with %d batches of %d bytes", base, e.next, e.batches, e.bytes)
 	}
 	return e, nil
-}
-
-// Keys of the group space.
-//
-//	'o'  length of group (2)  group  length of topic (2)  topic  partition (4)
-var groupPolicy = mainstem.Policy{History: 1, TombstoneAge: 24 * time.Hour}
-
-const offsetKind = 'o'
-
-func appendText(dst []byte, s string) []byte {
-	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...)
-}
-
-// offsetPrefix begins the keys of all offsets of a group in a topic.
-func offsetPrefix(group, topic string) []byte {
-	b := make([]byte, 0, 1+2+len(group)+2+len(topic)+4)
-	return appendText(appendText(append(b, offsetKind), group), topic)
-}
-
-const offsetFormat = 1
-
-const offsetHead = 1 + 16 + 8 + 4
-
-// encode returns the value of a stored offset:
-//
-//	1 byte format, topic ID (16), offset (8), leader epoch (4), metadata
-func (o *Offset) encode(id ID) []byte {
-	b := append(make([]byte, 0, offsetHead+len(o.Metadata)), offsetFormat)
-	b = append(b, id[:]...)
-	b = binary.BigEndian.AppendUint64(b, uint64(o.Next))
-	b = binary.BigEndian.AppendUint32(b, uint32(o.LeaderEpoch))
-	return append(b, o.Metadata...)
-}
-
-func decodeOffset(b []byte) (o Offset, id ID, err error) {
-	if len(b) < offsetHead || b[0] != offsetFormat {
-		return o, id, fmt.Errorf("a stored offset is %d bytes: want at least %d of format %d", len(b), offsetHead, offsetFormat)
-	}
-	copy(id[:], b[1:])
-	o.Next = int64(binary.BigEndian.Uint64(b[17:]))
-	o.LeaderEpoch = int32(binary.BigEndian.Uint32(b[25:]))
-	o.Metadata = string(b[offsetHead:])
-	if o.Next < 0 {
-		return o, id, fmt.Errorf("a stored offset is %d", o.Next)
-	}
-	return o, id, nil
 }

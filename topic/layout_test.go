@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Bytes that are in logs already: they may be read differently never, and written
@@ -19,7 +20,6 @@ import (
 func TestGoldenLayout(t *testing.T) {
 	id := ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	m := meta{ID: id, Partitions: 3, Config: Config{"retention.ms": "5"}, Created: time.Unix(1_700_000_000, 5).UTC()}
-	off := Offset{Next: 258, LeaderEpoch: -1, Metadata: "m"}
 	sk := stateKey(id, 258)
 	const idHex = "0102030405060708090a0b0c0d0e0f10"
 	for _, x := range []struct {
@@ -27,15 +27,13 @@ func TestGoldenLayout(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"partition", partitionKey(258), "00000102"},
+		{"partition", partition.Key(258), "00000102"},
 		{"meta key", metaKey, "ff6d657461"},
 		{"id key", idKey(id), "ff6964" + idHex},
 		{"state key", sk, idHex + "00000102"},
 		{"extent key", extentKey(sk, 258), idHex + "00000102" + "0000000000000102"},
-		{"offset key", append(offsetPrefix("g", "tp"), partitionKey(1)...), "6f" + "000167" + "00027470" + "00000001"},
 		{"state", state{start: 1, cleaned: 2, horizon: noHorizon}.encode(), "01" + "0000000000000001" + "0000000000000002" + "7fffffffffffffff"},
 		{"extent", (&extent{base: 9, next: 10, bytes: 2, batches: 3, newest: 4, stamp: -1, stamped: 6}).encode(), "01" + "000000000000000a" + "0000000000000002" + "0000000000000003" + "0000000000000004" + "ffffffffffffffff" + "0000000000000006"},
-		{"offset", off.encode(id), "01" + idHex + "0000000000000102" + "ffffffff" + "6d"},
 		{"meta", m.encode(), hex.EncodeToString([]byte(`{"format":1,"id":"AQIDBAUGBwgJCgsMDQ4PEA","partitions":3,"config":{"retention.ms":"5"},"created":"2023-11-14T22:13:20.000000005Z"}`))},
 	} {
 		if got := hex.EncodeToString(x.got); got != x.want {
@@ -60,12 +58,6 @@ func TestLayoutRoundTrip(t *testing.T) {
 		if got, err := decodeExtent(e.base, e.encode()); err != nil || got != e {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		o := Offset{Next: positive.Draw(t, "next"), LeaderEpoch: rapid.Int32().Draw(t, "epoch"), Metadata: rapid.String().Draw(t, "metadata")}
-		var id ID
-		copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
-		if got, back, err := decodeOffset(o.encode(id)); err != nil || got != o || back != id {
-			t.Fatalf("%+v, %v, %v", got, back, err)
-		}
 	})
 }
 
@@ -74,16 +66,12 @@ func FuzzLayout(f *testing.F) {
 	f.Add((&meta{Partitions: 1}).encode())
 	f.Add(state{}.encode())
 	f.Add((&extent{next: 1}).encode())
-	f.Add((&Offset{Next: 5}).encode(ID{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, err := decodeState(b); err == nil && !bytes.Equal(s.encode(), b) {
 			t.Errorf("state %x is written as %x", b, s.encode())
 		}
 		if e, err := decodeExtent(0, b); err == nil && !bytes.Equal(e.encode(), b) {
 			t.Errorf("extent %x is written as %x", b, e.encode())
-		}
-		if o, id, err := decodeOffset(b); err == nil && !bytes.Equal(o.encode(id), b) {
-			t.Errorf("offset %x is written as %x", b, o.encode(id))
 		}
 		if m, err := decodeMeta(b); err == nil {
 			if again, err := decodeMeta(m.encode()); err != nil || again.ID != m.ID || again.Partitions != m.Partitions {

@@ -5,22 +5,18 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/internal/unpack"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
-
-// Found is a record that was looked for by its timestamp.
-type Found struct {
-	Offset int64
-	Time   time.Time // its timestamp
-}
 
 // OffsetForTime returns the first record of a partition whose timestamp is at or
 // after at, to the millisecond; false if there is none. Timestamps need not be in
 // order. It may have to read what was appended since upkeep last ran.
-func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time) (Found, bool, error) {
-	p, err := t.partition("offset for time", partition)
+func (t *Topic) OffsetForTime(ctx context.Context, num int32, at time.Time) (partition.Found, bool, error) {
+	p, err := t.partition("offset for time", num)
 	if err != nil {
-		return Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	ms := at.UnixMilli()
 	if at.After(time.UnixMilli(ms)) {
@@ -30,7 +26,7 @@ func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time
 }
 
 // firstAt returns the first record with a timestamp of at least ms.
-func (p *partition) firstAt(ctx context.Context, ms int64) (Found, bool, error) {
+func (p *partitionState) firstAt(ctx context.Context, ms int64) (partition.Found, bool, error) {
 	for cursor := int64(0); ; {
 		var at extent
 		err := p.whole(ctx, func(ix *index) {
@@ -43,7 +39,7 @@ func (p *partition) firstAt(ctx context.Context, ms int64) (Found, bool, error) 
 			}
 		})
 		if err != nil || at.next == 0 {
-			return Found{}, false, err
+			return partition.Found{}, false, err
 		}
 		f, ok, err := p.firstIn(ctx, max(cursor, at.base), at.next, ms)
 		if ok || err != nil {
@@ -54,13 +50,13 @@ func (p *partition) firstAt(ctx context.Context, ms int64) (Found, bool, error) 
 }
 
 // firstIn is firstAt for the offsets from from on, below to.
-func (p *partition) firstIn(ctx context.Context, from, to, ms int64) (Found, bool, error) {
-	u := p.t.c.unpack(ctx)
-	defer u.release()
-	d := recordbatch.Decoder{Room: u.room}
+func (p *partitionState) firstIn(ctx context.Context, from, to, ms int64) (partition.Found, bool, error) {
+	u := unpack.New(ctx, p.t.c.o.Memory)
+	defer u.Release()
+	d := recordbatch.Decoder{Room: u.Room}
 	for rec, err := range p.batches(ctx, from) {
 		if err != nil {
-			return Found{}, false, p.t.seen(err)
+			return partition.Found{}, false, p.t.seen(err)
 		}
 		base := int64(rec.First()) - 1
 		if base >= to {
@@ -68,7 +64,7 @@ func (p *partition) firstIn(ctx context.Context, from, to, ms int64) (Found, boo
 		}
 		h, err := recordbatch.Parse(rec.Value)
 		if err != nil {
-			return Found{}, false, p.corrupt(&rec, err)
+			return partition.Found{}, false, p.corrupt(&rec, err)
 		}
 		if h.MaxTimestamp < ms {
 			continue
@@ -78,36 +74,36 @@ func (p *partition) firstIn(ctx context.Context, from, to, ms int64) (Found, boo
 			return f, ok, err
 		}
 	}
-	return Found{}, false, nil
+	return partition.Found{}, false, nil
 }
 
 // firstInBatch is firstAt for one batch. A batch whose records cannot be decoded
 // counts as its first record.
-func (p *partition) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Record, h *recordbatch.Batch, from, ms int64) (Found, bool, error) {
+func (p *partitionState) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Record, h *recordbatch.Batch, from, ms int64) (partition.Found, bool, error) {
 	base := int64(rec.First()) - 1
 	if !recordbatch.Intact(rec.Value) {
-		return Found{}, false, p.corrupt(rec, errChecksum)
+		return partition.Found{}, false, p.corrupt(rec, errChecksum)
 	}
 	for r, err := range d.Records(rec.Value, base) {
-		if noRoom(err) {
-			return Found{}, false, err
+		if unpack.NoRoom(err) {
+			return partition.Found{}, false, err
 		}
 		if err != nil {
-			return Found{Offset: max(base, from), Time: time.UnixMilli(h.MaxTimestamp).UTC()}, true, nil
+			return partition.Found{Offset: max(base, from), Time: time.UnixMilli(h.MaxTimestamp).UTC()}, true, nil
 		}
 		if r.Offset >= from && r.Timestamp >= ms {
-			return Found{Offset: r.Offset, Time: time.UnixMilli(r.Timestamp).UTC()}, true, nil
+			return partition.Found{Offset: r.Offset, Time: time.UnixMilli(r.Timestamp).UTC()}, true, nil
 		}
 	}
-	return Found{}, false, nil
+	return partition.Found{}, false, nil
 }
 
 // MaxTimestamp returns the first of the records of a partition that have the
 // newest timestamp; false if no record has one.
-func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (Found, bool, error) {
-	p, err := t.partition("max timestamp", partition)
+func (t *Topic) MaxTimestamp(ctx context.Context, num int32) (partition.Found, bool, error) {
+	p, err := t.partition("max timestamp", num)
 	if err != nil {
-		return Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	newest := int64(recordbatch.NoTimestamp)
 	err = p.whole(ctx, func(ix *index) {
@@ -116,7 +112,7 @@ func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (Found, bool,
 		}
 	})
 	if err != nil || newest == recordbatch.NoTimestamp {
-		return Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	return p.firstAt(ctx, newest)
 }

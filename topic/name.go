@@ -1,12 +1,10 @@
 package topic
 
 import (
-	"encoding/base64"
-	"fmt"
 	"strings"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/uuid"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // MaxName is the most bytes that a topic's name may have.
@@ -43,23 +41,7 @@ func collides(a, b string) bool {
 
 // ID identifies a topic for its whole life: a topic that is deleted and created
 // again under the same name has another ID. It is a random UUID.
-type ID [16]byte
+type ID = partition.ID
 
 // newID returns a random version 4 UUID.
 func newID() ID { return ID(uuid.Random()) }
-
-// String returns the ID as Kafka's tools show it: URL-safe base64 without padding.
-func (id ID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
-
-// MarshalText returns what [ID.String] returns.
-func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// UnmarshalText is the inverse of [ID.String].
-func (id *ID) UnmarshalText(text []byte) error {
-	b, err := base64.RawURLEncoding.DecodeString(string(text))
-	if err != nil || len(b) != len(id) {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "topic id", Err: fmt.Errorf("%.40q is not a topic ID: want 16 bytes in URL-safe base64", text)}
-	}
-	copy(id[:], b)
-	return nil
-}

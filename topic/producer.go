@@ -94,7 +94,7 @@ type Producer struct {
 
 // draft is a record batch in the making.
 type draft struct {
-	p        *partition
+	p        *partitionState
 	b        recordbatch.Builder
 	promises []func(Sent, error)
 	held     int
@@ -170,14 +170,14 @@ func (t *Topic) checkRecord(op string, r *recordbatch.Record, size int) error {
 		return err
 	}
 	s := &t.now().settings
-	if s.compact && r.Key == nil {
+	if s.Compact && r.Key == nil {
 		return t.refuse(op, &recordbatch.Error{Reason: recordbatch.BadRecord, Err: errors.New("the record has no key: a compacted topic demands one")})
 	}
 	if size > recordbatch.MaxUncompressed {
 		return t.refuse(op, &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("a record of %d bytes: the limit is %d", size, recordbatch.MaxUncompressed)})
 	}
-	if !s.logAppendTime {
-		if err := s.checkTime(r.Timestamp, t.c.o.Now().UnixMilli()); err != nil {
+	if !s.LogAppendTime {
+		if err := s.CheckTime(r.Timestamp, t.c.o.Now().UnixMilli()); err != nil {
 			return t.refuse(op, err)
 		}
 	}
@@ -186,7 +186,7 @@ func (t *Topic) checkRecord(op string, r *recordbatch.Record, size int) error {
 
 // limit is how large a batch may grow.
 func (p *Producer) limit() int {
-	return min(p.o.BatchBytes, int(p.t.now().settings.maxMessage))
+	return min(p.o.BatchBytes, int(p.t.now().settings.MaxMessage))
 }
 
 // waitRoomLocked waits until size more bytes fit into the buffer. A record larger
@@ -251,7 +251,7 @@ func (p *Producer) stickyLocked() int32 {
 	return p.mu.sticky
 }
 
-func (p *Producer) newDraftLocked(part *partition) *draft {
+func (p *Producer) newDraftLocked(part *partitionState) *draft {
 	d := &draft{}
 	if n := len(p.mu.spare); n > 0 {
 		d, p.mu.spare = p.mu.spare[n-1], p.mu.spare[:n-1]

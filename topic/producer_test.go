@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -92,7 +93,7 @@ func TestProduce(t *testing.T) {
 func batchesOf(t *testing.T, log mainstem.Log, tp *Topic) (n int) {
 	t.Helper()
 	for p := range tp.Partitions() {
-		for _, err := range log.Read(context.Background(), tp.space, partitionKey(p), mainstem.Versions{}) {
+		for _, err := range log.Read(context.Background(), tp.space, partition.Key(p), mainstem.Versions{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -14,9 +15,9 @@ import (
 // go together to one chosen at random. The records are copied. A mistake shows
 // when b is committed, and nothing is then written.
 //
-// After the commit, [Slot.In] tells the offsets of each record batch, in the order
+// After the commit, [partition.Slot.In] tells the offsets of each record batch, in the order
 // of the slots.
-func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []Slot {
+func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []partition.Slot {
 	stuck := int32(AnyPartition)
 	return t.publish(b, records, func(r *Record, n int32) int32 {
 		if r.Key != nil {
@@ -30,20 +31,20 @@ func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []Slot {
 }
 
 // PublishPartitionTo is [Topic.PublishTo] into one partition, whatever the keys.
-func (t *Topic) PublishPartitionTo(b *mainstem.Batch, partition int32, records ...Record) []Slot {
-	return t.publish(b, records, func(*Record, int32) int32 { return partition })
+func (t *Topic) PublishPartitionTo(b *mainstem.Batch, num int32, records ...Record) []partition.Slot {
+	return t.publish(b, records, func(*Record, int32) int32 { return num })
 }
 
 // Publish does at once what [Topic.PublishTo] does in a batch, and returns where the
 // record batches went. They have the log's durability when it returns. A program that
 // publishes much uses a [Producer], which commits the records of many calls together.
 func (t *Topic) Publish(ctx context.Context, records ...Record) ([]Appended, error) {
-	return t.commit(ctx, func(b *mainstem.Batch) []Slot { return t.PublishTo(b, records...) })
+	return t.commit(ctx, func(b *mainstem.Batch) []partition.Slot { return t.PublishTo(b, records...) })
 }
 
 // PublishPartition is [Topic.Publish] into one partition, whatever the keys.
-func (t *Topic) PublishPartition(ctx context.Context, partition int32, records ...Record) ([]Appended, error) {
-	return t.commit(ctx, func(b *mainstem.Batch) []Slot { return t.PublishPartitionTo(b, partition, records...) })
+func (t *Topic) PublishPartition(ctx context.Context, num int32, records ...Record) ([]Appended, error) {
+	return t.commit(ctx, func(b *mainstem.Batch) []partition.Slot { return t.PublishPartitionTo(b, num, records...) })
 }
 
 // publication is the record batches that Publish makes.
@@ -56,11 +57,11 @@ type publication struct {
 
 // publishedSlot is a record batch in the making, in the order of publication.
 type publishedSlot struct {
-	p       *partition
+	p       *partitionState
 	builder *recordbatch.Builder
 }
 
-func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner) []Slot {
+func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner) []partition.Slot {
 	pub := publication{t: t, b: b, open: map[int32]*recordbatch.Builder{}}
 	for i := range records {
 		if err := pub.add(&records[i], choose); err != nil {
@@ -68,7 +69,7 @@ func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner)
 			return nil
 		}
 	}
-	var slots []Slot
+	var slots []partition.Slot
 	for _, at := range pub.places {
 		slot, err := pub.put(at)
 		if err != nil {
@@ -92,7 +93,7 @@ func (pub *publication) add(r *Record, choose Partitioner) error {
 		return err
 	}
 	builder := pub.open[p.num]
-	if builder == nil || int64(builder.Size()+plain.Size()) > t.now().settings.maxMessage {
+	if builder == nil || int64(builder.Size()+plain.Size()) > t.now().settings.MaxMessage {
 		builder = &recordbatch.Builder{}
 		pub.open[p.num] = builder
 		pub.places = append(pub.places, publishedSlot{p, builder})
@@ -101,10 +102,10 @@ func (pub *publication) add(r *Record, choose Partitioner) error {
 	return nil
 }
 
-func (pub *publication) put(at publishedSlot) (Slot, error) {
+func (pub *publication) put(at publishedSlot) (partition.Slot, error) {
 	data, err := at.builder.Finish(recordbatch.None)
 	if err != nil {
-		return Slot{}, pub.t.refuse("publish", err)
+		return partition.Slot{}, pub.t.refuse("publish", err)
 	}
-	return pub.t.TryAppendTo(pub.b, at.p.num, data)
+	return pub.t.tryAppendTo(pub.t.c.ctx, pub.b, at.p.num, data)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -31,7 +32,7 @@ func TestReadIsAFetchResponse(t *testing.T) {
 			}
 			mustAppend(t, tp, 0, batch(codec, rs...))
 		}
-		chunk, err := tp.Read(t.Context(), 0, 0, &ReadOptions{LeaderEpoch: 6})
+		chunk, err := tp.Read(t.Context(), 0, 0, &partition.ReadOptions{LeaderEpoch: 6})
 		if err != nil || chunk.Next != 50 || chunk.Start != 0 || chunk.End != 50 {
 			t.Fatalf("next %d, start %d, end %d, %v", chunk.Next, chunk.Start, chunk.End, err)
 		}
@@ -78,20 +79,20 @@ func TestReadBounds(t *testing.T) {
 		n := len(one)
 		for _, x := range []struct {
 			offset int64
-			o      *ReadOptions
+			o      *partition.ReadOptions
 			want   []int64
 			next   int64
 		}{
 			{0, nil, []int64{0, 3, 6, 9, 12}, 15},
 			{4, nil, []int64{3, 6, 9, 12}, 15},
 			{15, nil, nil, 15},
-			{0, &ReadOptions{MaxBytes: 1}, []int64{0}, 3},
-			{5, &ReadOptions{MaxBytes: n}, []int64{3}, 6},
-			{5, &ReadOptions{MaxBytes: 2*n - 1}, []int64{3}, 6},
-			{5, &ReadOptions{MaxBytes: 2 * n}, []int64{3, 6}, 9},
-			{1, &ReadOptions{Before: 6}, []int64{0, 3}, 6},
-			{1, &ReadOptions{Before: 7}, []int64{0, 3, 6}, 9},
-			{6, &ReadOptions{Before: 6}, nil, 6},
+			{0, &partition.ReadOptions{MaxBytes: 1}, []int64{0}, 3},
+			{5, &partition.ReadOptions{MaxBytes: n}, []int64{3}, 6},
+			{5, &partition.ReadOptions{MaxBytes: 2*n - 1}, []int64{3}, 6},
+			{5, &partition.ReadOptions{MaxBytes: 2 * n}, []int64{3, 6}, 9},
+			{1, &partition.ReadOptions{Before: 6}, []int64{0, 3}, 6},
+			{1, &partition.ReadOptions{Before: 7}, []int64{0, 3, 6}, 9},
+			{6, &partition.ReadOptions{Before: 6}, nil, 6},
 		} {
 			chunk, err := tp.Read(t.Context(), 0, x.offset, x.o)
 			if err != nil {
@@ -103,11 +104,11 @@ func TestReadBounds(t *testing.T) {
 		}
 		// The buffer is appended to, and counts towards nothing.
 		buf := append(make([]byte, 0, 4096), "head"...)
-		chunk, err := tp.Read(t.Context(), 0, 0, &ReadOptions{Buffer: buf, MaxBytes: n})
+		chunk, err := tp.Read(t.Context(), 0, 0, &partition.ReadOptions{Buffer: buf, MaxBytes: n})
 		if err != nil || !bytes.HasPrefix(chunk.Data, []byte("head")) || len(chunk.Data) != 4+n || &chunk.Data[0] != &buf[0] {
 			t.Errorf("%d bytes, %v", len(chunk.Data), err)
 		}
-		if chunk, err := tp.Read(t.Context(), 0, 0, &ReadOptions{Buffer: buf, MaxBytes: 2 * n}); err != nil || len(chunk.Data) != 4+2*n {
+		if chunk, err := tp.Read(t.Context(), 0, 0, &partition.ReadOptions{Buffer: buf, MaxBytes: 2 * n}); err != nil || len(chunk.Data) != 4+2*n {
 			t.Errorf("%d bytes, %v", len(chunk.Data), err)
 		}
 		for _, offset := range []int64{-1, 16, 1 << 40} {
@@ -117,7 +118,7 @@ func TestReadBounds(t *testing.T) {
 				t.Errorf("offset %d: %v", offset, err)
 			}
 		}
-		if _, err := tp.Read(t.Context(), 0, 0, &ReadOptions{MaxBytes: -1}); !errors.Is(err, mainstem.ErrInvalid) {
+		if _, err := tp.Read(t.Context(), 0, 0, &partition.ReadOptions{MaxBytes: -1}); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("negative bytes: %v", err)
 		}
 	})
@@ -160,7 +161,7 @@ func TestReadOfCorruptData(t *testing.T) {
 	tp := create(t, c, "x", Spec{})
 	mustAppend(t, tp, 0, batch(0, rec{ms: 5, value: "a"}))
 	b := mainstem.NewBatch()
-	b.Put(Space("x"), partitionKey(0), []byte("short"))
+	b.Put(Space("x"), partition.Key(0), []byte("short"))
 	if _, err := log.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestReadOfCorruptData(t *testing.T) {
 	}
 	bad := flip(batch(0, rec{ms: 5, value: "a"}))
 	b = mainstem.NewBatch()
-	b.Rewrite(Space("x"), partitionKey(0), 2, bad, nil)
+	b.Rewrite(Space("x"), partition.Key(0), 2, bad, nil)
 	if _, err := log.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}

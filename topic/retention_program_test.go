@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // held is a batch of the retention model.
@@ -217,7 +218,7 @@ func (p *retentionProgram) Check(t *rapid.T) {
 		t.Fatalf("consumed up to %d, want %d", offset, p.m.end())
 	}
 	stored := 0
-	for range p.log.Read(ctx, Space("x"), partitionKey(0), mainstem.Versions{}) {
+	for range p.log.Read(ctx, Space("x"), partition.Key(0), mainstem.Versions{}) {
 		stored++
 	}
 	if stored != len(p.m.batches) {

@@ -10,6 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -85,7 +86,7 @@ func TestRemovalIsFinishedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := 0
-		for range log.Read(t.Context(), Space("x"), partitionKey(0), mainstem.Versions{}) {
+		for range log.Read(t.Context(), Space("x"), partition.Key(0), mainstem.Versions{}) {
 			n++
 		}
 		if n != 5 {

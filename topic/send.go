@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -83,7 +84,7 @@ func (p *Producer) send(drafts []*draft) {
 	b := batches.Get().(*mainstem.Batch)
 	defer putBatch(b)
 	b.Durability = p.o.Durability
-	slots := make([]Slot, len(drafts))
+	slots := make([]partition.Slot, len(drafts))
 	refused := make([]error, len(drafts))
 	for i, d := range drafts {
 		slots[i], refused[i] = p.finish(b, d)
@@ -112,22 +113,17 @@ func (p *Producer) send(drafts []*draft) {
 }
 
 // finish makes the record batch of d and puts it into b.
-func (p *Producer) finish(b *mainstem.Batch, d *draft) (Slot, error) {
+func (p *Producer) finish(b *mainstem.Batch, d *draft) (partition.Slot, error) {
 	const op = "produce"
 	data, err := d.b.Finish(p.o.Compression)
 	if err != nil {
-		return Slot{}, p.t.refuse(op, err)
+		return partition.Slot{}, p.t.refuse(op, err)
 	}
 	s := &p.t.now().settings
-	if int64(len(data)) > s.maxMessage {
-		return Slot{}, p.t.refuse(op, &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("the batch has %d bytes: the limit is %d", len(data), s.maxMessage)})
+	if int64(len(data)) > s.MaxMessage {
+		return partition.Slot{}, p.t.refuse(op, &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("the batch has %d bytes: the limit is %d", len(data), s.MaxMessage)})
 	}
-	stamp := int64(recordbatch.NoTimestamp)
-	if s.logAppendTime {
-		stamp = p.t.c.o.Now().UnixMilli()
-		recordbatch.Stamp(data, stamp)
-	}
-	return d.p.put(b, data, uint32(d.b.Len()), stamp), nil
+	return d.p.AppendOwnTo(b, data, uint32(d.b.Len())), nil
 }
 
 // fulfil tells each record's promise what became of it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Topic is a handle of one topic. Its methods may be called from many
@@ -26,6 +27,8 @@ type Topic struct {
 	created time.Time
 	hub     hub
 
+	appending partition.Options // of its partitions
+
 	current atomic.Pointer[generation]
 	gone    atomic.Bool
 
@@ -37,20 +40,19 @@ type Topic struct {
 type generation struct {
 	config   Config
 	settings settings
-	parts    []*partition // shared by all generations of a topic
-	raw      []byte       // the description as stored
+	parts    []*partitionState // shared by all generations of a topic
+	raw      []byte            // the description as stored
 	version  mainstem.Version
 	position mainstem.Position
 }
 
 // partition is one partition of a topic.
-type partition struct {
+type partitionState struct {
+	*partition.Partition
 	t   *Topic
 	num int32
-	key []byte // in the topic's space
 
 	start atomic.Int64 // first offset that may be read
-	end   atomic.Int64 // at most the true end; it never falls
 
 	compacting sync.Mutex // held for a whole compaction, taken before mu
 	mu         sync.Mutex // held for one bounded step of upkeep
@@ -61,6 +63,7 @@ type partition struct {
 func newTopic(ctx context.Context, c *Catalog, name string, m meta, rec mainstem.Record) (*Topic, error) {
 	t := &Topic{c: c, name: name, space: Space(name), id: m.ID, idKey: idKey(m.ID), created: m.Created}
 	t.hub.t = t
+	t.appending = partition.Options{Space: t.space, Rules: t.rules, Now: c.o.Now, Memory: c.o.Memory}
 	t.current.Store(&generation{})
 	if err := t.apply(m, rec); err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (t *Topic) apply(m meta, rec mainstem.Record) error {
 		g := &generation{config: m.Config, settings: s, raw: rec.Value, version: rec.Version, position: rec.Position}
 		g.parts = old.parts[:len(old.parts):len(old.parts)]
 		for n := int32(len(g.parts)); n < m.Partitions; n++ {
-			g.parts = append(g.parts, &partition{t: t, num: n, key: partitionKey(n)})
+			g.parts = append(g.parts, &partitionState{Partition: partition.New(&t.appending, n), t: t, num: n})
 		}
 		if t.current.CompareAndSwap(old, g) {
 			return nil
@@ -121,7 +124,7 @@ func (t *Topic) loadStarts(ctx context.Context) error {
 }
 
 // scanStarts is loadStarts with one scan.
-func (t *Topic) scanStarts(ctx context.Context, parts []*partition) error {
+func (t *Topic) scanStarts(ctx context.Context, parts []*partitionState) error {
 	size := len(stateKey(t.id, 0))
 	for rec, err := range t.c.log.Scan(ctx, IndexSpace, mainstem.Range{Prefix: t.id[:]}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
@@ -145,15 +148,18 @@ func (t *Topic) scanStarts(ctx context.Context, parts []*partition) error {
 }
 
 // begin takes over where the partition begins from its state in the index.
-func (p *partition) begin(rec *mainstem.Record) error {
+func (p *partitionState) begin(rec *mainstem.Record) error {
 	s, err := decodeState(rec.Value)
 	if err != nil {
 		return corruptIndex(slices.Clone(rec.Key), err)
 	}
 	p.start.Store(s.start)
-	p.end.Store(s.start)
+	p.Seen(s.start)
 	return nil
 }
+
+// rules returns which record batches the partitions take.
+func (t *Topic) rules() *partition.Rules { return &t.now().settings.Rules }
 
 // now returns the current generation.
 func (t *Topic) now() *generation { return t.current.Load() }
@@ -181,7 +187,7 @@ func (t *Topic) Partitions() int32 { return int32(len(t.now().parts)) }
 func (t *Topic) Config() Config { return maps.Clone(t.now().config) }
 
 // partition returns the partition called n, if the topic is there and has it.
-func (t *Topic) partition(op string, n int32) (*partition, error) {
+func (t *Topic) partition(op string, n int32) (*partitionState, error) {
 	if err := t.usable(op); err != nil {
 		return nil, err
 	}
@@ -234,19 +240,19 @@ func (t *Topic) End(ctx context.Context, partition int32) (int64, error) {
 }
 
 // readEnd asks the log where the partition ends.
-func (p *partition) readEnd(ctx context.Context) (int64, error) {
-	r := mainstem.Range{Prefix: p.key, KeysOnly: true, Limit: 1}
+func (p *partitionState) readEnd(ctx context.Context) (int64, error) {
+	r := mainstem.Range{Prefix: p.Key(), KeysOnly: true, Limit: 1}
 	for rec, err := range p.t.c.log.Scan(ctx, p.t.space, r) {
 		if err != nil {
 			return 0, p.t.seen(err)
 		}
-		raise(&p.end, int64(rec.Version))
-		return p.end.Load(), nil
+		p.Seen(int64(rec.Version))
+		return p.KnownEnd(), nil
 	}
 	// Without a record, everything was trimmed: then the partition ends where it starts.
 	start, err := p.t.Start(ctx, p.num)
-	raise(&p.end, start)
-	return p.end.Load(), err
+	p.Seen(start)
+	return p.KnownEnd(), err
 }
 
 // Ends returns the end of every partition by its number, see [Topic.End].
@@ -261,8 +267,8 @@ func (t *Topic) Ends(ctx context.Context) ([]int64, error) {
 			return nil, t.seen(err)
 		}
 		if n, ok := partitionOf(rec.Key); ok && int(n) < len(parts) {
-			raise(&parts[n].end, int64(rec.Version))
-			ends[n] = parts[n].end.Load()
+			parts[n].Seen(int64(rec.Version))
+			ends[n] = parts[n].KnownEnd()
 		}
 	}
 	for n := range ends {

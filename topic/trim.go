@@ -48,7 +48,7 @@ func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64
 // setStart makes the partition start at offset start or later, and removes what
 // lies below in bounded steps, so that others can commit in between. The first
 // step sets the start; if the process ends before the last, upkeep does the rest.
-func (p *partition) setStart(ctx context.Context, start int64, d mainstem.Durability) error {
+func (p *partitionState) setStart(ctx context.Context, start int64, d mainstem.Durability) error {
 	if err := retry(func() error { return p.catchUp(ctx, start) }); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *partition) setStart(ctx context.Context, start int64, d mainstem.Durabi
 }
 
 // trimStep is one step of setStart. It reports whether there is more to remove.
-func (p *partition) trimStep(ctx context.Context, start int64, d mainstem.Durability) (bool, error) {
+func (p *partitionState) trimStep(ctx context.Context, start int64, d mainstem.Durability) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -97,7 +97,7 @@ func (ix *index) residue() bool {
 
 // trimLocked adds to b the removal of one extent's worth of what lies below
 // start, and takes it out of the index.
-func (p *partition) trimLocked(ctx context.Context, b *mainstem.Batch, start int64) error {
+func (p *partitionState) trimLocked(ctx context.Context, b *mainstem.Batch, start int64) error {
 	sk := stateKey(p.t.id, p.num)
 	forget := func(e extent) {
 		b.Add(mainstem.Write{Op: mainstem.OpForget, Space: IndexSpace, Key: extentKey(sk, e.base)})
@@ -128,13 +128,13 @@ func (p *partition) trimLocked(ctx context.Context, b *mainstem.Batch, start int
 		}
 	}
 	if cut > 0 {
-		b.Truncate(p.t.space, p.key, mainstem.Version(cut)+1)
+		b.Truncate(p.t.space, p.Key(), mainstem.Version(cut)+1)
 	}
 	return nil
 }
 
 // summarize returns the extent of the batches from offset base on, below next.
-func (p *partition) summarize(ctx context.Context, base, next int64) (extent, error) {
+func (p *partitionState) summarize(ctx context.Context, base, next int64) (extent, error) {
 	e := newExtent(base, next)
 	for rec, err := range p.batches(ctx, base) {
 		if err != nil {
@@ -153,7 +153,7 @@ func (p *partition) summarize(ctx context.Context, base, next int64) (extent, er
 }
 
 // retain applies retention.ms and retention.bytes at time now, in milliseconds.
-func (p *partition) retain(ctx context.Context, s *settings, now int64) error {
+func (p *partitionState) retain(ctx context.Context, s *settings, now int64) error {
 	start, err := p.expiredTo(ctx, s, now)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (p *partition) retain(ctx context.Context, s *settings, now int64) error {
 // expiredTo returns where the partition, without residue, should start: after the
 // batches at its front whose newest timestamp is older than retention.ms, and after those
 // without which it still has retention.bytes.
-func (p *partition) expiredTo(ctx context.Context, s *settings, now int64) (int64, error) {
+func (p *partitionState) expiredTo(ctx context.Context, s *settings, now int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
@@ -193,7 +193,7 @@ func (p *partition) expiredTo(ctx context.Context, s *settings, now int64) (int6
 }
 
 // expiredInLocked is expiredTo for the first extent that does not go as a whole.
-func (p *partition) expiredInLocked(ctx context.Context, e *extent, start, oldest, excess int64) (int64, error) {
+func (p *partitionState) expiredInLocked(ctx context.Context, e *extent, start, oldest, excess int64) (int64, error) {
 	for rec, err := range p.batches(ctx, max(e.base, start)) {
 		if err != nil {
 			return 0, p.t.seen(err)

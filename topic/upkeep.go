@@ -69,7 +69,7 @@ func (t *Topic) upkeep(ctx context.Context, last mainstem.Position) error {
 	return errors.Join(errs...)
 }
 
-func (p *partition) upkeep(ctx context.Context, grown bool) error {
+func (p *partitionState) upkeep(ctx context.Context, grown bool) error {
 	s, now := &p.t.now().settings, p.t.c.o.Now().UnixMilli()
 	if grown {
 		if err := retry(func() error { return p.catchUp(ctx, math.MaxInt64) }); err != nil {
@@ -84,7 +84,7 @@ func (p *partition) upkeep(ctx context.Context, grown bool) error {
 			return err
 		}
 	}
-	if s.compact {
+	if s.Compact {
 		err := p.compact(ctx, s, now, false)
 		if !errors.Is(err, mainstem.ErrConflict) { // else another process is at it
 			return err

@@ -34,12 +34,12 @@ type Waiter struct {
 
 	mu struct {
 		sync.Mutex
-		parts  map[*partition]struct{}
+		parts  map[*partitionState]struct{}
 		closed bool
 	}
 	grown struct {
 		sync.Mutex
-		parts map[*partition]struct{}
+		parts map[*partitionState]struct{}
 	}
 }
 
@@ -52,8 +52,8 @@ type TopicPartition struct {
 // NewWaiter returns a waiter that waits for nothing yet.
 func (c *Catalog) NewWaiter() *Waiter {
 	w := &Waiter{c: c, wake: make(chan struct{}, 1)}
-	w.mu.parts = map[*partition]struct{}{}
-	w.grown.parts = map[*partition]struct{}{}
+	w.mu.parts = map[*partitionState]struct{}{}
+	w.grown.parts = map[*partitionState]struct{}{}
 	return w
 }
 
@@ -141,7 +141,7 @@ func (w *Waiter) Take() []TopicPartition {
 	return out
 }
 
-func (w *Waiter) signal(p *partition) {
+func (w *Waiter) signal(p *partitionState) {
 	w.grown.Lock()
 	w.grown.parts[p] = struct{}{}
 	w.grown.Unlock()
@@ -153,7 +153,7 @@ func (w *Waiter) signal(p *partition) {
 // Lock order: Waiter.mu, hub.mu, then Catalog.mu or the lock of waiters, Waiter.grown.
 type hub struct {
 	t       *Topic
-	waiters wake.Set[*partition, *Waiter] // gets one only under mu
+	waiters wake.Set[*partitionState, *Waiter] // gets one only under mu
 	mu      struct {
 		sync.Mutex
 		on      bool // a follower runs
@@ -173,7 +173,7 @@ func (h *hub) running() bool {
 }
 
 // add registers w for p and makes sure that a follower runs.
-func (h *hub) add(ctx context.Context, p *partition, w *Waiter) error {
+func (h *hub) add(ctx context.Context, p *partitionState, w *Waiter) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mu.retired {
@@ -190,7 +190,7 @@ func (h *hub) add(ctx context.Context, p *partition, w *Waiter) error {
 			return closed("wait")
 		}
 	}
-	h.waiters.Add(w, []*partition{p})
+	h.waiters.Add(w, []*partitionState{p})
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (h *hub) startLocked(after mainstem.Position) bool {
 	return true
 }
 
-func (h *hub) remove(p *partition, w *Waiter) { h.waiters.Remove(w, []*partition{p}) }
+func (h *hub) remove(p *partitionState, w *Waiter) { h.waiters.Remove(w, []*partitionState{p}) }
 
 // retire stops the follower for good and wakes everybody.
 func (h *hub) retire() {
@@ -222,7 +222,7 @@ func (h *hub) retire() {
 }
 
 func (h *hub) wakeAll() {
-	h.waiters.WakeAll(func(p *partition, w *Waiter) { w.signal(p) })
+	h.waiters.WakeAll(func(p *partitionState, w *Waiter) { w.signal(p) })
 }
 
 // follow runs until ctx ends, or until nobody has waited for a while.
@@ -257,7 +257,7 @@ func (h *hub) quit() bool {
 }
 
 // wake wakes the waiters of p and reports whether anybody waits for the topic.
-func (h *hub) wake(p *partition) bool {
+func (h *hub) wake(p *partitionState) bool {
 	h.waiters.Wake(p, func(w *Waiter) { w.signal(p) })
 	return h.waiters.Len() > 0
 }
@@ -274,7 +274,7 @@ func (t *Topic) observe(rec *mainstem.Record) bool {
 	if int(n) >= len(parts) {
 		return false
 	}
-	raise(&parts[n].end, int64(rec.Version))
+	parts[n].Seen(int64(rec.Version))
 	return t.hub.wake(parts[n])
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Options configures [Open]. nil and zero fields mean the defaults.
@@ -21,7 +22,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Catalog is the alert topics of a log. It is a [topic.Source].
+// Catalog is the alert topics of a log. It is a [partition.Source].
 type Catalog struct {
 	log       mainstem.Log
 	followers *feedtopic.Followers
@@ -38,7 +39,7 @@ type table struct {
 	view view
 }
 
-// Contents implements [topic.Shown].
+// Contents implements [partition.Shown].
 func (*table) Contents() string { return "the rows of a table of alerts" }
 
 // Open returns the alert topics of log, which stays the caller's.
@@ -58,17 +59,17 @@ func (c *Catalog) Close() error {
 	return nil
 }
 
-// Of implements [topic.Source].
+// Of implements [partition.Source].
 func (*Catalog) Of() string { return "tables of alerts" }
 
-// Reserved implements [topic.Source].
+// Reserved implements [partition.Source].
 func (*Catalog) Reserved(name string) bool {
 	_, ok := spaceOf(name)
 	return ok
 }
 
 // Topic returns the alert topic called name: NotFound if there is none.
-func (c *Catalog) Topic(ctx context.Context, name string) (topic.Shown, error) {
+func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, error) {
 	space, ok := spaceOf(name)
 	if !ok {
 		return nil, notFound(fmt.Errorf("no table of alerts is shown as %q", name))
@@ -111,7 +112,7 @@ func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name str
 }
 
 // ByID returns the alert topic with the given ID: NotFound if there is none.
-func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error) {
 	if feedtopic.IsID(id) {
 		all, err := c.All(ctx)
 		if err != nil {
@@ -127,7 +128,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
 }
 
 // All returns the alert topics in the order of their names.
-func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
+func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 	var infos []mainstem.SpaceInfo
 	for info, err := range c.log.Spaces(ctx, alert.SpacePrefix) {
 		if err != nil {
@@ -135,7 +136,7 @@ func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
 		}
 		infos = append(infos, info)
 	}
-	var out []topic.Shown
+	var out []partition.Shown
 	for i := range infos {
 		name, ok := nameOf(infos[i].Name)
 		if !ok {
@@ -150,7 +151,7 @@ func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
 		}
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b topic.Shown) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(out, func(a, b partition.Shown) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/kafkatopic"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -49,7 +49,7 @@ func exec(t testing.TB, s *alert.Server, text string, args ...any) alert.Result 
 	return r
 }
 
-func find(t testing.TB, c *kafkatopic.Catalog, name string) topic.Shown {
+func find(t testing.TB, c *kafkatopic.Catalog, name string) partition.Shown {
 	t.Helper()
 	tp, err := c.Topic(t.Context(), name)
 	if err != nil {
@@ -86,11 +86,11 @@ func records(t testing.TB, data []byte) (out []recordbatch.Record, next int64) {
 }
 
 // all reads a topic as a client does: from an offset to the end.
-func all(t testing.TB, tp topic.Shown, offset int64, maxBytes int) []recordbatch.Record {
+func all(t testing.TB, tp partition.Shown, offset int64, maxBytes int) []recordbatch.Record {
 	t.Helper()
 	var out []recordbatch.Record
 	for {
-		c, err := tp.Read(t.Context(), 0, offset, &topic.ReadOptions{MaxBytes: maxBytes})
+		c, err := tp.Read(t.Context(), 0, offset, &partition.ReadOptions{MaxBytes: maxBytes})
 		if err != nil {
 			t.Fatalf("read %s from %d: %v", tp.Name(), offset, err)
 		}

@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // OffsetForTime returns the first record at or after a time, to the millisecond; false
 // if there is none. Because times never go back in a log it costs one look for each
 // bit of the newest position, at most 64, and what the view reads to find its first
 // record behind that place.
-func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time) (topic.Found, bool, error) {
-	if err := t.check(partition); err != nil {
-		return topic.Found{}, false, err
+func (t *Topic) OffsetForTime(ctx context.Context, num int32, at time.Time) (partition.Found, bool, error) {
+	if err := t.check(num); err != nil {
+		return partition.Found{}, false, err
 	}
 	ms := at.UnixMilli()
 	if at.After(time.UnixMilli(ms)) {
@@ -24,10 +24,10 @@ func (t *Topic) OffsetForTime(ctx context.Context, partition int32, at time.Time
 }
 
 // firstAt returns the first record with a timestamp of at least ms.
-func (t *Topic) firstAt(ctx context.Context, ms int64) (topic.Found, bool, error) {
+func (t *Topic) firstAt(ctx context.Context, ms int64) (partition.Found, bool, error) {
 	before, err := t.lastBefore(ctx, ms)
 	if err != nil {
-		return topic.Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	f, err := t.firstShown(ctx, before)
 	return f, f.Offset >= 0 && err == nil, err
@@ -35,14 +35,14 @@ func (t *Topic) firstAt(ctx context.Context, ms int64) (topic.Found, bool, error
 
 // firstShown returns the first record behind a position that is shown; its offset is -1
 // if there is none.
-func (t *Topic) firstShown(ctx context.Context, after mainstem.Position) (topic.Found, error) {
+func (t *Topic) firstShown(ctx context.Context, after mainstem.Position) (partition.Found, error) {
 	for p, err := range t.view.Places(ctx, after, 1) {
 		if err != nil {
-			return topic.Found{}, err
+			return partition.Found{}, err
 		}
-		return topic.Found{Offset: int64(p.Position), Time: time.UnixMilli(p.Time.UnixMilli()).UTC()}, nil
+		return partition.Found{Offset: int64(p.Position), Time: time.UnixMilli(p.Time.UnixMilli()).UTC()}, nil
 	}
-	return topic.Found{Offset: -1}, nil
+	return partition.Found{Offset: -1}, nil
 }
 
 // lastBefore returns a position such that the records of the space up to it have
@@ -81,17 +81,17 @@ func (t *Topic) firstAfter(ctx context.Context, after mainstem.Position, ms int6
 
 // MaxTimestamp returns the first of the records with the newest timestamp; false if
 // there is no record. It costs as much as End and OffsetForTime.
-func (t *Topic) MaxTimestamp(ctx context.Context, partition int32) (topic.Found, bool, error) {
-	if err := t.check(partition); err != nil {
-		return topic.Found{}, false, err
+func (t *Topic) MaxTimestamp(ctx context.Context, num int32) (partition.Found, bool, error) {
+	if err := t.check(num); err != nil {
+		return partition.Found{}, false, err
 	}
 	end, _, err := t.ends(ctx)
 	if err != nil || end == 0 {
-		return topic.Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	newest, err := t.firstShown(ctx, mainstem.Position(end)-2)
 	if err != nil || newest.Offset < 0 { // it was deleted just now
-		return topic.Found{}, false, err
+		return partition.Found{}, false, err
 	}
 	return t.firstAt(ctx, newest.Time.UnixMilli())
 }

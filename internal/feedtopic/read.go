@@ -5,58 +5,59 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Read returns batches of the records from an offset on, see [topic.Topic.Read]. An
 // offset below 0, or behind the end of the space, is Invalid with a
 // [*topic.OutOfRangeError] as its cause.
-func (t *Topic) Read(ctx context.Context, partition int32, offset int64, o *topic.ReadOptions) (topic.Chunk, error) {
-	if err := t.check(partition); err != nil {
-		return topic.Chunk{}, err
+func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.ReadOptions) (partition.Chunk, error) {
+	if err := t.check(num); err != nil {
+		return partition.Chunk{}, err
 	}
 	if o == nil {
-		o = &topic.ReadOptions{}
+		o = &partition.ReadOptions{}
 	}
 	end, bound, err := t.ends(ctx)
 	if err != nil {
-		return topic.Chunk{}, err
+		return partition.Chunk{}, err
 	}
 	if offset < 0 || offset > bound {
-		return topic.Chunk{}, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "read", Err: &topic.OutOfRangeError{
-			Topic: t.name, Partition: partition, Offset: offset, Start: 0, End: end,
+		return partition.Chunk{}, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "read", Err: &topic.OutOfRangeError{
+			Topic: t.name, Partition: num, Offset: offset, Start: 0, End: end,
 		}}
 	}
 	if offset >= end {
-		return topic.Chunk{Data: o.Buffer, Next: offset, End: end}, nil
+		return partition.Chunk{Data: o.Buffer, Next: offset, End: end}, nil
 	}
 	return t.read(ctx, offset, end, o)
 }
 
 // read collects the batches from offset on. At first, everything below end was
 // committed.
-func (t *Topic) read(ctx context.Context, offset, end int64, o *topic.ReadOptions) (topic.Chunk, error) {
+func (t *Topic) read(ctx context.Context, offset, end int64, o *partition.ReadOptions) (partition.Chunk, error) {
 	from, limit := len(o.Buffer), o.MaxBytes
 	if limit <= 0 {
-		limit = topic.DefaultReadBytes
+		limit = partition.DefaultReadBytes
 	}
 	b := builder{data: o.Buffer, epoch: o.LeaderEpoch}
 	next := offset
 	for r, err := range t.view.Records(ctx, after(offset)) {
 		if err != nil {
-			return topic.Chunk{}, err
+			return partition.Chunk{}, err
 		}
 		at := int64(r.Position)
 		if size := batchSize(r); o.MaxFirst > 0 && size > o.MaxFirst && len(b.data) == from && (o.Before <= 0 || at < o.Before) {
-			return topic.Chunk{Data: o.Buffer, TooLarge: size, Next: next, End: max(end, at+1)}, nil
+			return partition.Chunk{Data: o.Buffer, TooLarge: size, Next: next, End: max(end, at+1)}, nil
 		}
 		if o.Before > 0 && at >= o.Before || !b.add(r, from, limit) {
 			b.close()
-			return topic.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
+			return partition.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
 		}
 		next = at + 1
 	}
 	b.close()
-	return topic.Chunk{Data: b.data, Next: next, End: max(end, next)}, nil
+	return partition.Chunk{Data: b.data, Next: next, End: max(end, next)}, nil
 }
 
 // after returns the position before the first one that offset selects.

@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -89,7 +90,7 @@ func open(t testing.TB, log mainstem.Log) *feedtopic.Topic {
 func keys(t testing.TB, tp *feedtopic.Topic, offset int64, maxBytes int) (out []string) {
 	t.Helper()
 	for {
-		c, err := tp.Read(context.Background(), 0, offset, &topic.ReadOptions{MaxBytes: maxBytes})
+		c, err := tp.Read(context.Background(), 0, offset, &partition.ReadOptions{MaxBytes: maxBytes})
 		if err != nil {
 			t.Fatal(err)
 		}

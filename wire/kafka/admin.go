@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // refusal is why a part of a request is not served, as its client is told.
@@ -46,7 +47,7 @@ func (s *Server) outcomeOf(c *conn, request string, err error) int16 {
 }
 
 // described returns a topic of any kind by its name, or by its ID if the name is empty.
-func (s *Server) described(ctx context.Context, name string, id topic.ID) (topic.Reader, error) {
+func (s *Server) described(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	if name != "" {
 		if err := topic.ValidateName(name); err != nil {
 			return nil, refuse(kerr.InvalidTopicException, "%v", err)
@@ -83,7 +84,7 @@ func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.To
 }
 
 // partitionOf returns nil if a topic has a partition.
-func partitionOf(src topic.Reader, num int32) error {
+func partitionOf(src partition.Reader, num int32) error {
 	if num < 0 || num >= src.Partitions() {
 		return refuse(kerr.UnknownTopicOrPartition, "%s has no partition %d: it has %d", src.Name(), num, src.Partitions())
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // AlterPartitionAssignments, versions 0 and 1 (KIP-455).
@@ -37,7 +38,7 @@ func (s *Server) alterPartitionAssignments(ctx context.Context, c *conn, req *km
 	return resp
 }
 
-func (s *Server) reassign(src topic.Reader, num int32, replicas []int32) error {
+func (s *Server) reassign(src partition.Reader, num int32, replicas []int32) error {
 	if err := partitionOf(src, num); err != nil {
 		return err
 	}

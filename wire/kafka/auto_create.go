@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Topics are created because a client names them. A client that names many, by mistake
@@ -69,7 +70,7 @@ func (a *autoCreation) warn(now time.Time) bool {
 // autoCreate creates a topic because a client asked for it, unless that is not
 // allowed: then it returns the error given, for a name that could be a topic's. made is
 // how many the request has created, and is increased.
-func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwise error) (topic.Reader, error) {
+func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwise error) (partition.Reader, error) {
 	if err := topic.ValidateName(name); err != nil {
 		return nil, err
 	}

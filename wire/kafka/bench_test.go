@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -222,7 +223,7 @@ func checking(b *testing.B, tp *topic.Topic) time.Duration {
 	b.Helper()
 	var took time.Duration
 	for next := int64(0); ; {
-		chunk, err := tp.Read(b.Context(), 0, next, &topic.ReadOptions{MaxBytes: 8 << 20})
+		chunk, err := tp.Read(b.Context(), 0, next, &partition.ReadOptions{MaxBytes: 8 << 20})
 		if err != nil {
 			b.Fatal(err)
 		}

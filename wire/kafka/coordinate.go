@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
@@ -71,19 +72,19 @@ func (g serverTopics) All(ctx context.Context) ([]coord.Topic, error) {
 	return out, nil
 }
 
-func (g serverTopics) of(src topic.Reader) coord.Topic {
+func (g serverTopics) of(src partition.Reader) coord.Topic {
 	return coord.Topic{
 		Name: src.Name(), ID: src.ID(), Partitions: src.Partitions(),
-		Offsets: func(name string) *topic.Offsets { return g.s.offsets(src, name) },
+		Offsets: func(name string) coord.Offsets { return g.s.offsets(src, name) },
 	}
 }
 
 // offsets returns what a group has stored for a topic or what looks like one.
-func (s *Server) offsets(src topic.Reader, name string) *topic.Offsets {
+func (s *Server) offsets(src partition.Reader, name string) coord.Offsets {
 	if t, ok := src.(*topic.Topic); ok {
 		return t.Offsets(name)
 	}
-	return topic.ForeignOffsets(s.log, name, src.Name(), src.ID())
+	return partition.NewOffsets(s.log, name, src.Name(), src.ID())
 }
 
 // joining makes a method of the coordinator of groups that waits for other members

@@ -5,7 +5,7 @@
 //
 // A [Server] serves the topics of one catalog; [Open] makes it. [Server.Serve] accepts
 // the connections of one listener; a [Listener] has its security and the address that
-// clients are given. A [topic.Source] in [Options] shows other data of the log as topics.
+// clients are given. A [partition.Source] in [Options] shows other data of the log as topics.
 //
 //	topics, err := topic.Open(log, nil)
 //	server, err := kafka.Open(ctx, topics, nil)

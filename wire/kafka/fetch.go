@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
@@ -36,9 +37,9 @@ type fetchPart struct {
 	limit  int   // bytes
 
 	// The result of the last read.
-	src     topic.Reader
+	src     partition.Reader
 	code    int16
-	chunk   topic.Chunk
+	chunk   partition.Chunk
 	stable  int64
 	aborted []producer.Aborted
 
@@ -98,7 +99,7 @@ func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(
 
 // begin finds the topic of a part and reads it.
 func (f *fetch) begin(ctx context.Context, p *fetchPart) {
-	p.src, p.code, p.chunk, p.aborted = nil, 0, topic.Chunk{}, nil
+	p.src, p.code, p.chunk, p.aborted = nil, 0, partition.Chunk{}, nil
 	src, err := f.s.recently(ctx, p.name, p.id)
 	if err != nil {
 		p.code = f.s.failure(f.c, "Fetch", err)
@@ -124,7 +125,7 @@ func (f *fetch) read(ctx context.Context, p *fetchPart) {
 	p.chunk.Data = nil
 	err := f.readInto(ctx, p)
 	if err != nil {
-		p.chunk = topic.Chunk{}
+		p.chunk = partition.Chunk{}
 		p.code = f.s.failure(f.c, "Fetch", err)
 		f.failed = true
 		return
@@ -143,7 +144,7 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	}
 	reserved := limit
 	defer func() { f.c.unreserve(reserved - len(p.chunk.Data)) }()
-	o := topic.ReadOptions{MaxBytes: limit, MaxFirst: limit, LeaderEpoch: leaderEpoch}
+	o := partition.ReadOptions{MaxBytes: limit, MaxFirst: limit, LeaderEpoch: leaderEpoch}
 	t, native := p.src.(*topic.Topic)
 	committed := f.committed && native // nothing else has transactions
 	if committed {
@@ -203,7 +204,7 @@ func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int,
 
 // readChunk reads batches of a part into memory that the connection uses again once
 // they are sent.
-func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *topic.ReadOptions) (topic.Chunk, error) {
+func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOptions) (partition.Chunk, error) {
 	var buf []byte
 	if n := min(p.expect, o.MaxBytes); n >= 1<<minBufferBits { // a fetch may have very many parts with little
 		buf = getBuffer(n)
@@ -242,7 +243,7 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 			Topic: p.src.Name(), Partition: p.num, Offset: p.offset, Start: start, End: end,
 		}}
 	}
-	p.chunk = topic.Chunk{Next: p.offset, Start: start, End: end}
+	p.chunk = partition.Chunk{Next: p.offset, Start: start, End: end}
 	p.aborted = nil
 	p.stable, err = f.s.stableEnd(ctx, p.src, p.num, end)
 	return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // The connection keeps the memory of an answer's batches until that is sent, also in a
@@ -13,7 +13,7 @@ import (
 func TestSessionReturnsMemoryOfBatches(t *testing.T) {
 	for _, id := range []int32{0, 1} { // without and with a session
 		data := getBuffer(1 << 20)[:1<<20]
-		part := &fetchPart{name: "t", chunk: topic.Chunk{Data: data}}
+		part := &fetchPart{name: "t", chunk: partition.Chunk{Data: data}}
 		f := &fetch{c: &conn{}, parts: []*fetchPart{part}, bytes: len(data)}
 		f.fill(new(kmsg.FetchResponse), &session{id: id, incremental: id != 0, parts: f.parts})
 		if got := f.c.fetched; len(got) != 1 || &got[0][0] != &data[0] || f.c.batches != len(data) {

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Epochs of a fetch session with a meaning of their own (KIP-227).
@@ -123,7 +124,7 @@ func (s *session) rotate() {
 		return min(len(a.chunk.Data), 1) - min(len(b.chunk.Data), 1)
 	})
 	for _, p := range s.parts {
-		p.src, p.chunk, p.aborted = nil, topic.Chunk{}, nil
+		p.src, p.chunk, p.aborted = nil, partition.Chunk{}, nil
 	}
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // bound returns the offset that no reader of src can be behind.
-func bound(ctx context.Context, src topic.Reader, partition int32) (int64, error) {
-	if g, ok := src.(topic.Shown); ok {
-		return g.Bound(ctx, partition)
+func bound(ctx context.Context, src partition.Reader, num int32) (int64, error) {
+	if g, ok := src.(partition.Shown); ok {
+		return g.Bound(ctx, num)
 	}
-	return src.End(ctx, partition)
+	return src.End(ctx, num)
 }
 
 // wait reads the parts again as they grow until there is enough or ctx ends.
@@ -51,7 +52,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	for _, g := range grown {
 		for _, p := range f.parts {
-			if p.code == 0 && p.num == g.Partition && p.src == topic.Reader(g.Topic) {
+			if p.code == 0 && p.num == g.Partition && p.src == partition.Reader(g.Topic) {
 				f.read(ctx, p)
 			}
 		}
@@ -91,7 +92,7 @@ func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 func (f *fetch) watch(ctx context.Context, p *fetchPart, wake chan<- struct{}) (stop func(), known bool, err error) {
 	t, native := p.src.(*topic.Topic)
 	if !native {
-		stop, err = p.src.(topic.Shown).Notify(p.num, wake)
+		stop, err = p.src.(partition.Shown).Notify(p.num, wake)
 		return stop, false, err
 	}
 	known, err = f.c.fetch.follow(ctx, f.s.topics, t, p.num)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Lag is how far a consumer group is behind in one partition.
@@ -27,12 +28,12 @@ func (l Lag) Offsets() int64 { return max(l.End-l.Next, 0) }
 func (s *Server) Lags(ctx context.Context) iter.Seq2[Lag, error] {
 	return func(yield func(Lag, error) bool) {
 		ends := map[partitionKey]int64{}
-		for group, err := range topic.StoredGroups(ctx, s.log) {
+		for group, err := range partition.StoredGroups(ctx, s.log) {
 			if err != nil {
 				yield(Lag{}, err)
 				return
 			}
-			for off, err := range topic.StoredOffsets(ctx, s.log, group) {
+			for off, err := range partition.StoredOffsets(ctx, s.log, group) {
 				l := Lag{Group: group, Topic: off.Topic, Partition: off.Partition, Next: off.Next}
 				if err == nil {
 					l.End, err = s.endOf(ctx, &off, ends)
@@ -49,7 +50,7 @@ func (s *Server) Lags(ctx context.Context) iter.Seq2[Lag, error] {
 }
 
 // endOf returns the end of the partition that an offset is of, and remembers it.
-func (s *Server) endOf(ctx context.Context, off *topic.StoredOffset, known map[partitionKey]int64) (int64, error) {
+func (s *Server) endOf(ctx context.Context, off *partition.StoredOffset, known map[partitionKey]int64) (int64, error) {
 	k := partitionKey{off.ID, off.Partition}
 	if end, ok := known[k]; ok {
 		return end, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // ListOffsets, versions 1 to 11.
@@ -67,47 +68,47 @@ func (s *Server) listOffsets(ctx context.Context, c *conn, req *kmsg.ListOffsets
 
 // findOffset finds an offset by a timestamp or one of its special values; an offset
 // of -1 means that there is none.
-func (s *Server) findOffset(ctx context.Context, src topic.Reader, partition int32, timestamp int64, committed bool) (topic.Found, error) {
-	var found topic.Found
+func (s *Server) findOffset(ctx context.Context, src partition.Reader, num int32, timestamp int64, committed bool) (partition.Found, error) {
+	var found partition.Found
 	var ok bool
 	var err error
 	switch timestamp {
 	case earliestOffset, earliestLocalOffset:
-		found.Offset, err = src.Start(ctx, partition)
+		found.Offset, err = src.Start(ctx, num)
 		return found, err
 	case latestOffset:
-		if found.Offset, err = src.End(ctx, partition); err == nil && committed {
-			found.Offset, err = s.stableEnd(ctx, src, partition, found.Offset)
+		if found.Offset, err = src.End(ctx, num); err == nil && committed {
+			found.Offset, err = s.stableEnd(ctx, src, num, found.Offset)
 		}
 		return found, err
 	case latestTieredOffset, earliestPendingUpload:
-		_, err = src.End(ctx, partition) // nothing is tiered or will be, but the partition must exist
-		return topic.Found{Offset: -1}, err
+		_, err = src.End(ctx, num) // nothing is tiered or will be, but the partition must exist
+		return partition.Found{Offset: -1}, err
 	case maxTimestampOffset:
-		found, ok, err = src.MaxTimestamp(ctx, partition)
+		found, ok, err = src.MaxTimestamp(ctx, num)
 	default:
 		if timestamp < 0 {
 			return found, invalid("timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, earliestPendingUpload, latestOffset)
 		}
-		found, ok, err = src.OffsetForTime(ctx, partition, time.UnixMilli(timestamp))
+		found, ok, err = src.OffsetForTime(ctx, num, time.UnixMilli(timestamp))
 	}
 	if err == nil && ok && committed {
 		// What an open transaction may still withdraw is not there yet.
 		var end int64
-		if end, err = s.stableEnd(ctx, src, partition, found.Offset+1); err == nil && found.Offset >= end {
+		if end, err = s.stableEnd(ctx, src, num, found.Offset+1); err == nil && found.Offset >= end {
 			ok = false
 		}
 	}
 	if err != nil || !ok {
-		return topic.Found{Offset: -1}, err
+		return partition.Found{Offset: -1}, err
 	}
 	return found, nil
 }
 
 // stableEnd returns the last stable offset, or end if that comes first.
-func (s *Server) stableEnd(ctx context.Context, src topic.Reader, partition int32, end int64) (int64, error) {
+func (s *Server) stableEnd(ctx context.Context, src partition.Reader, num int32, end int64) (int64, error) {
 	if t, ok := src.(*topic.Topic); ok {
-		return s.producers.Stable(ctx, t, partition, end)
+		return s.producers.Stable(ctx, t, num, end)
 	}
 	return end, nil // nobody but the log writes there
 }

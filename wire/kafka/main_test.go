@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
@@ -48,7 +49,7 @@ func withSources(t testing.TB, log mainstem.Log, o *kafka.Options) *kafka.Option
 	if o != nil {
 		with = *o
 	}
-	with.Sources = []topic.Source{events, alerts}
+	with.Sources = []partition.Source{events, alerts}
 	return &with
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
-
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Metadata, versions 0 to 13.
@@ -94,8 +93,8 @@ func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataReq
 }
 
 // sources returns all topics in the order of their names.
-func (s *Server) sources(ctx context.Context) ([]topic.Reader, error) {
-	var out []topic.Reader
+func (s *Server) sources(ctx context.Context) ([]partition.Reader, error) {
+	var out []partition.Reader
 	hidden := map[string]bool{}
 	for t, err := range s.topics.All(ctx) {
 		if err != nil {
@@ -114,11 +113,11 @@ func (s *Server) sources(ctx context.Context) ([]topic.Reader, error) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b topic.Reader) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(out, func(a, b partition.Reader) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, errors.Join(errs...)
 }
 
-func (s *Server) topicMetadata(t topic.Reader) kmsg.MetadataResponseTopic {
+func (s *Server) topicMetadata(t partition.Reader) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()
 	self := []int32{s.o.NodeID}

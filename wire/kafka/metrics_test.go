@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
@@ -109,11 +111,13 @@ func TestLags(t *testing.T) {
 	event, err := b.client(t), error(nil)
 	id := topic.ID(described(t, event, "event.s")["event.s"].TopicID)
 	for _, o := range []struct {
-		of   *topic.Offsets
+		of interface {
+			CommitOffset(ctx context.Context, partition int32, off topic.Offset) error
+		}
 		num  int32
 		next int64
-	}{{tp.Offsets("g"), 1, 1}, {tp.Offsets("h"), 1, 3}, {tp.Offsets("h"), 0, 7}, {gone.Offsets("g"), 0, 0}, {topic.ForeignOffsets(b.log, "g", "event.s", id), 0, 1}} {
-		if err = o.of.Commit(t.Context(), o.num, o.next); err != nil {
+	}{{tp.Offsets("g"), 1, 1}, {tp.Offsets("h"), 1, 3}, {tp.Offsets("h"), 0, 7}, {gone.Offsets("g"), 0, 0}, {partition.NewOffsets(b.log, "g", "event.s", id), 0, 1}} {
+		if err = o.of.CommitOffset(t.Context(), o.num, topic.Offset{Next: o.next, LeaderEpoch: -1}); err != nil {
 			t.Fatal(err)
 		}
 	}

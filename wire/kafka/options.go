@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // The defaults.
@@ -41,7 +42,7 @@ type Options struct {
 	// Sources show what the log holds besides topics as topics that clients can read:
 	// package eventtopic event stores, package alert/kafkatopic tables of alerts. They
 	// stay the caller's, who closes them after Shutdown. Default: none.
-	Sources []topic.Source
+	Sources []partition.Source
 	// NoAutoCreate refuses to create a topic because a client produces to it or asks
 	// for it. By default such a topic is created, as with Kafka's
 	// auto.create.topics.enable.

@@ -6,11 +6,12 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // source returns the topic called name, or with the given ID if name is empty. A
 // topic hides what would be shown under its name.
-func (s *Server) source(ctx context.Context, name string, id topic.ID) (topic.Reader, error) {
+func (s *Server) source(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	if name == "" {
 		return s.sourceByID(ctx, id)
 	}
@@ -25,7 +26,7 @@ func (s *Server) source(ctx context.Context, name string, id topic.ID) (topic.Re
 }
 
 // sourceByID asks the sources first: they know by the form of an ID that it is not theirs.
-func (s *Server) sourceByID(ctx context.Context, id topic.ID) (topic.Reader, error) {
+func (s *Server) sourceByID(ctx context.Context, id topic.ID) (partition.Reader, error) {
 	for _, from := range s.o.Sources {
 		t, err := from.ByID(ctx, id)
 		if !errors.Is(err, mainstem.ErrNotFound) {
@@ -37,7 +38,7 @@ func (s *Server) sourceByID(ctx context.Context, id topic.ID) (topic.Reader, err
 
 // projectedFrom returns the source that shows something under this name, or may; nil if
 // none does. Clients may not create a topic of such a name.
-func (s *Server) projectedFrom(name string) topic.Source {
+func (s *Server) projectedFrom(name string) partition.Source {
 	for _, from := range s.o.Sources {
 		if from.Reserved(name) {
 			return from
@@ -47,8 +48,8 @@ func (s *Server) projectedFrom(name string) topic.Source {
 }
 
 // contents says what the records of a topic are that clients cannot write.
-func contents(src topic.Reader) string {
-	if t, ok := src.(topic.Shown); ok {
+func contents(src partition.Reader) string {
+	if t, ok := src.(partition.Shown); ok {
 		return t.Contents()
 	}
 	return "its own records"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // cacheAge is how long a topic that was found is taken to be there still. Looking
@@ -29,19 +30,19 @@ type cacheKey struct {
 }
 
 type cachedSource struct {
-	src topic.Reader
+	src partition.Reader
 	at  time.Time
 }
 
 // get returns a topic that was found a moment ago.
-func (r *topicCache) get(k cacheKey) (topic.Reader, bool) {
+func (r *topicCache) get(k cacheKey) (partition.Reader, bool) {
 	r.RLock()
 	defer r.RUnlock()
 	e, ok := r.of[k]
 	return e.src, ok && time.Since(e.at) < cacheAge
 }
 
-func (r *topicCache) set(k cacheKey, src topic.Reader) {
+func (r *topicCache) set(k cacheKey, src partition.Reader) {
 	r.Lock()
 	defer r.Unlock()
 	if r.of == nil || len(r.of) >= maxCached {
@@ -52,7 +53,7 @@ func (r *topicCache) set(k cacheKey, src topic.Reader) {
 
 // recently is [Server.source] for what is asked for again and again, and does not
 // mind that a topic was deleted a moment ago.
-func (s *Server) recently(ctx context.Context, name string, id topic.ID) (topic.Reader, error) {
+func (s *Server) recently(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	k := cacheKey{name, id}
 	if src, ok := s.topicCache.get(k); ok {
 		return src, nil

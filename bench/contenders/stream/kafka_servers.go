@@ -69,7 +69,7 @@ func startMainstem(open func(dir string) (mainstem.Log, error)) func(context.Con
 			return "", nil, errors.Join(err, log.Close())
 		}
 		// What the server runs outlives the call.
-		server, err := wire.New(context.WithoutCancel(ctx), catalog, nil)
+		server, err := wire.Open(context.WithoutCancel(ctx), catalog, nil)
 		if err != nil {
 			return "", nil, errors.Join(err, catalog.Close(), log.Close())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // embedded is the topics of every engine that is in the process.
@@ -118,7 +119,7 @@ func (c *consumer) Close() error { c.waiter.Close(); return nil }
 func (c *consumer) Fetch(ctx context.Context) ([]stream.Message, error) {
 	c.ms = c.ms[:0]
 	for {
-		next, err := c.read(ctx, c.next, topic.DefaultReadBytes, func(m stream.Message) error {
+		next, err := c.read(ctx, c.next, partition.DefaultReadBytes, func(m stream.Message) error {
 			c.ms = append(c.ms, m) // it aliases the chunk, which stays until the next read
 			return nil
 		})
@@ -144,7 +145,7 @@ type reader struct {
 
 // read calls f for each record of a chunk from offset on, and returns the offset after it.
 func (r *reader) read(ctx context.Context, offset int64, most int, f func(stream.Message) error) (next int64, err error) {
-	chunk, err := r.topic.Read(ctx, 0, offset, &topic.ReadOptions{MaxBytes: most, Buffer: r.buf[:0]})
+	chunk, err := r.topic.Read(ctx, 0, offset, &partition.ReadOptions{MaxBytes: most, Buffer: r.buf[:0]})
 	if err != nil {
 		return offset, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 const partitionTopic = "storage"
@@ -19,16 +20,16 @@ func (t *topics) partition(ctx context.Context) (stream.Log, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	return &partition{topics: t, reader: reader{topic: tp}}, nil
+	return &storage{topics: t, reader: reader{topic: tp}}, nil
 }
 
-type partition struct {
+type storage struct {
 	*topics
 	reader
 	builder recordbatch.Builder
 }
 
-func (p *partition) Append(ctx context.Context, ms ...stream.Message) error {
+func (p *storage) Append(ctx context.Context, ms ...stream.Message) error {
 	p.builder.Reset()
 	for _, m := range ms {
 		p.builder.Append(&recordbatch.Record{Timestamp: recordbatch.NoTimestamp, Key: m.Key, Value: m.Value})
@@ -48,10 +49,10 @@ var errEnough = errors.New("enough")
 // for, as long as they are few: small messages are mostly header.
 const batchRatio = 10
 
-func (p *partition) Read(ctx context.Context, from int64, most int, f func(stream.Message) error) error {
+func (p *storage) Read(ctx context.Context, from int64, most int, f func(stream.Message) error) error {
 	got := 0
 	for {
-		next, err := p.read(ctx, from, min(most*batchRatio, max(most, topic.DefaultReadBytes)), func(m stream.Message) error {
+		next, err := p.read(ctx, from, min(most*batchRatio, max(most, partition.DefaultReadBytes)), func(m stream.Message) error {
 			if got >= most {
 				return errEnough
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/testengines"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // BenchmarkRead reads a store of 100-byte events from start to end, in pieces of 1 MiB.
@@ -32,7 +32,7 @@ func BenchmarkRead(b *testing.B) {
 			for b.Loop() {
 				var buf []byte
 				for offset := int64(0); ; {
-					c := read(b, tp, offset, &topic.ReadOptions{Buffer: buf[:0]})
+					c := read(b, tp, offset, &partition.ReadOptions{Buffer: buf[:0]})
 					if len(c.Data) == 0 {
 						break
 					}

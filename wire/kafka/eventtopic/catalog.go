@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // maxHandles bounds the topics that a catalog remembers. More can be used: those that
@@ -26,7 +27,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Catalog is the event topics of a log. It is a [topic.Source].
+// Catalog is the event topics of a log. It is a [partition.Source].
 type Catalog struct {
 	log       mainstem.Log
 	followers *feedtopic.Followers
@@ -58,14 +59,14 @@ func (c *Catalog) Close() error {
 	return nil
 }
 
-// Of implements [topic.Source].
+// Of implements [partition.Source].
 func (*Catalog) Of() string { return "event stores" }
 
-// Reserved implements [topic.Source].
+// Reserved implements [partition.Source].
 func (*Catalog) Reserved(name string) bool { return strings.HasPrefix(name, Prefix) && name != Prefix }
 
 // Topic returns the event topic called name: NotFound if there is none.
-func (c *Catalog) Topic(ctx context.Context, name string) (topic.Shown, error) {
+func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, error) {
 	for store, category := range readings(name) {
 		t, err := c.find(ctx, store, category)
 		if err == nil {
@@ -140,7 +141,7 @@ func (c *Catalog) keep(t *stored) *stored {
 }
 
 // ByID returns the event topic with the given ID: NotFound if there is none.
-func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
+func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error) {
 	if !feedtopic.IsID(id) {
 		return nil, noSuchID(id)
 	}
@@ -169,7 +170,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (topic.Shown, error) {
 // All returns the event topics in the order of their names, except the categories of
 // stores that have too many, see [MaxCategories]. Where nothing was written since the
 // last call it costs no read.
-func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
+func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 	var infos []mainstem.SpaceInfo
 	for info, err := range c.log.Spaces(ctx, spacePrefix) {
 		if err != nil {
@@ -196,11 +197,11 @@ func (c *Catalog) All(ctx context.Context) ([]topic.Shown, error) {
 			}
 		}
 	}
-	out := make([]topic.Shown, 0, len(named))
+	out := make([]partition.Shown, 0, len(named))
 	for _, t := range named {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b topic.Shown) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(out, func(a, b partition.Shown) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 

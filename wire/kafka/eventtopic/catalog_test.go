@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
@@ -63,7 +64,7 @@ func TestIDs(t *testing.T) {
 		t.Errorf("IDs %v and %v", whole.ID(), category.ID())
 	}
 	for _, c := range []*eventtopic.Catalog{c, open(t, log)} {
-		for _, tp := range []topic.Shown{whole, category} {
+		for _, tp := range []partition.Shown{whole, category} {
 			if got, err := c.ByID(t.Context(), tp.ID()); err != nil || got.Name() != tp.Name() || got.ID() != tp.ID() {
 				t.Errorf("%s by ID: %v", tp.Name(), err)
 			}
@@ -74,7 +75,7 @@ func TestIDs(t *testing.T) {
 	}
 	gone := func() {
 		t.Helper()
-		for _, tp := range []topic.Shown{whole, category} {
+		for _, tp := range []partition.Shown{whole, category} {
 			if _, err := c.ByID(t.Context(), tp.ID()); !errors.Is(err, mainstem.ErrNotFound) {
 				t.Errorf("the ID of a dropped store: %v", err)
 			}

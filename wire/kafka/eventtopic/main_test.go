@@ -10,7 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
@@ -49,7 +49,7 @@ func write(t testing.TB, s *event.Store, stream string, evs ...event.Event) even
 // note is an event whose data says what it is.
 func note(text string) event.Event { return event.Event{Type: "Noted", Data: []byte(text)} }
 
-func find(t testing.TB, c *eventtopic.Catalog, name string) topic.Shown {
+func find(t testing.TB, c *eventtopic.Catalog, name string) partition.Shown {
 	t.Helper()
 	tp, err := c.Topic(t.Context(), name)
 	if err != nil {
@@ -58,7 +58,7 @@ func find(t testing.TB, c *eventtopic.Catalog, name string) topic.Shown {
 	return tp
 }
 
-func read(t testing.TB, tp topic.Shown, offset int64, o *topic.ReadOptions) topic.Chunk {
+func read(t testing.TB, tp partition.Shown, offset int64, o *partition.ReadOptions) partition.Chunk {
 	t.Helper()
 	c, err := tp.Read(t.Context(), 0, offset, o)
 	if err != nil {
@@ -115,11 +115,11 @@ func records(t testing.TB, data []byte) (out []recordbatch.Record, next int64) {
 }
 
 // all reads a topic as a client does: from an offset to the end.
-func all(t testing.TB, tp topic.Shown, offset int64, maxBytes int) []recordbatch.Record {
+func all(t testing.TB, tp partition.Shown, offset int64, maxBytes int) []recordbatch.Record {
 	t.Helper()
 	var out []recordbatch.Record
 	for {
-		c := read(t, tp, offset, &topic.ReadOptions{MaxBytes: maxBytes})
+		c := read(t, tp, offset, &partition.ReadOptions{MaxBytes: maxBytes})
 		got, next := records(t, c.Data)
 		out = append(out, got...)
 		if len(c.Data) == 0 {

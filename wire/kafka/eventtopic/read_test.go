@@ -16,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
@@ -92,7 +93,7 @@ func TestLargeEvents(t *testing.T) {
 	for i := range 100 {
 		write(t, s, "a-1", note(strings.Repeat("y", 10_000+i)))
 	}
-	chunk := read(t, tp, 0, &topic.ReadOptions{MaxBytes: 8 << 20})
+	chunk := read(t, tp, 0, &partition.ReadOptions{MaxBytes: 8 << 20})
 	parts := batches(t, chunk.Data)
 	if len(parts) < 4 {
 		t.Errorf("%d batches of %d bytes", len(parts), len(chunk.Data))
@@ -108,8 +109,8 @@ func TestReadKeepsTheBuffer(t *testing.T) {
 	log := testengines.Memory(t)
 	write(t, store(t, log, "s"), "a-1", note("x"), note("y"))
 	tp := find(t, open(t, log), "event.s")
-	plain := read(t, tp, 0, &topic.ReadOptions{LeaderEpoch: 3})
-	behind := read(t, tp, 0, &topic.ReadOptions{LeaderEpoch: 3, Buffer: []byte("before")})
+	plain := read(t, tp, 0, &partition.ReadOptions{LeaderEpoch: 3})
+	behind := read(t, tp, 0, &partition.ReadOptions{LeaderEpoch: 3, Buffer: []byte("before")})
 	if string(behind.Data[:6]) != "before" || !bytes.Equal(behind.Data[6:], plain.Data) {
 		t.Error("the buffer and the batches are not what they were")
 	}
@@ -118,7 +119,7 @@ func TestReadKeepsTheBuffer(t *testing.T) {
 		t.Error(h, err)
 	}
 	got, _ := records(t, plain.Data)
-	some := read(t, tp, 0, &topic.ReadOptions{Before: got[1].Offset})
+	some := read(t, tp, 0, &partition.ReadOptions{Before: got[1].Offset})
 	if r, next := records(t, some.Data); len(r) != 1 || next != got[1].Offset || some.Next != next || some.End != plain.End {
 		t.Errorf("before %d: %d records, next %d, %+v", got[1].Offset, len(r), next, some)
 	}
@@ -322,7 +323,7 @@ func checkAgainstFeed(t *testing.T, r *rapid.T, c *eventtopic.Catalog, s *event.
 			r.Fatalf("%s: record %d is %d of %s, want %d of %s", name, i, g.Offset, g.Key, w.Position, w.Stream)
 		}
 	}
-	one, two := read(t, tp, offset, &topic.ReadOptions{MaxBytes: limit}), read(t, tp, offset, &topic.ReadOptions{MaxBytes: limit})
+	one, two := read(t, tp, offset, &partition.ReadOptions{MaxBytes: limit}), read(t, tp, offset, &partition.ReadOptions{MaxBytes: limit})
 	if !bytes.Equal(one.Data, two.Data) {
 		r.Fatalf("%s: two reads from %d differ", name, offset)
 	}

@@ -17,7 +17,7 @@ type stored struct {
 	view view
 }
 
-// Contents implements [topic.Shown].
+// Contents implements [partition.Shown].
 func (*stored) Contents() string { return "the events of a store" }
 
 func newTopic(c *Catalog, store *event.Store, category string, id topic.ID) *stored {

@@ -23,7 +23,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/kafkatopic"
 	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/server"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
@@ -52,7 +52,7 @@ type Component struct {
 
 // source shows what is no topic as topics.
 type source interface {
-	topic.Source
+	partition.Source
 	Close() error
 }
 

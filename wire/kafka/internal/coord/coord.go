@@ -5,6 +5,7 @@ package coord
 import (
 	"context"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -33,7 +34,15 @@ type Topic struct {
 	ID         topic.ID
 	Partitions int32
 	// Offsets returns what a group has stored for the topic.
-	Offsets func(group string) *topic.Offsets
+	Offsets func(group string) Offsets
+}
+
+// Offsets are what a group has stored for a topic: a [topic.Offsets], or for what is shown
+// as a topic a [partition.Offsets].
+type Offsets interface {
+	CommitOffsetTo(b *mainstem.Batch, partition int32, off topic.Offset)
+	ForgetTo(b *mainstem.Batch, partition int32)
+	Load(ctx context.Context) (map[int32]topic.Offset, error)
 }
 
 // Catalog returns the topics of c.
@@ -45,7 +54,7 @@ func shown(t *topic.Topic, err error) (Topic, error) {
 	if err != nil {
 		return Topic{}, err
 	}
-	return Topic{Name: t.Name(), ID: t.ID(), Partitions: t.Partitions(), Offsets: t.Offsets}, nil
+	return Topic{Name: t.Name(), ID: t.ID(), Partitions: t.Partitions(), Offsets: func(group string) Offsets { return t.Offsets(group) }}, nil
 }
 
 func (c catalog) Topic(ctx context.Context, name string) (Topic, error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Config is what a consumer group (KIP-848) has of its own instead of the settings of
@@ -70,7 +70,7 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 		return errClosed
 	}
 	defer c.wg.Done()
-	if err := topic.ValidateGroup(group); err != nil {
+	if err := partition.ValidateGroup(group); err != nil {
 		return err
 	}
 	g, err := c.acquire(ctx, group, true)
@@ -87,11 +87,11 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 	}
 	b := mainstem.NewBatch()
 	b.Durability = c.o.Durability
-	topic.EnsureGroupSpace(b)
+	partition.EnsureGroupSpace(b)
 	if cfg == (Config{}) {
-		b.Delete(topic.GroupSpace, configKey(group))
+		b.Delete(partition.GroupSpace, configKey(group))
 	} else {
-		b.Put(topic.GroupSpace, configKey(group), cfg.encode())
+		b.Put(partition.GroupSpace, configKey(group), cfg.encode())
 	}
 	if _, err := c.log.Commit(ctx, b); err != nil {
 		g.discard() // what the log holds is known when it is loaded again
@@ -106,7 +106,7 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 // their order.
 func (c *Coordinator) Configured(ctx context.Context) ([]string, error) {
 	var names []string
-	for rec, err := range c.log.Scan(ctx, topic.GroupSpace, mainstem.Range{Prefix: []byte{configKind}, KeysOnly: true}) {
+	for rec, err := range c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: []byte{configKind}, KeysOnly: true}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
 			return nil, nil
 		}
@@ -125,7 +125,7 @@ func (c *Coordinator) Configured(ctx context.Context) ([]string, error) {
 
 // loadConfig reads the configuration of the group.
 func (g *group) loadConfig(ctx context.Context) error {
-	rec, err := g.c.log.Get(ctx, topic.GroupSpace, configKey(g.name))
+	rec, err := g.c.log.Get(ctx, partition.GroupSpace, configKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
 		return nil
 	}

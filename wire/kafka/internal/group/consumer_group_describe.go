@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -33,8 +34,8 @@ func (c *Coordinator) describeConsumer(ctx context.Context, d *kmsg.ConsumerGrou
 		return refuse(kerr.CoordinatorNotAvailable, "The coordinator is closed.")
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(d.Group) != nil {
-		return refuse(kerr.InvalidGroupID, "GroupId must have 1 to %d bytes.", topic.MaxGroup)
+	if partition.ValidateGroup(d.Group) != nil {
+		return refuse(kerr.InvalidGroupID, "GroupId must have 1 to %d bytes.", partition.MaxGroup)
 	}
 	g, err := c.acquire(ctx, d.Group, false)
 	if err != nil {

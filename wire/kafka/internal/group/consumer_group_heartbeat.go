@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -92,8 +92,8 @@ type report struct {
 
 // parseReport checks what can be checked without the group.
 func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*report, *refusal) {
-	if topic.ValidateGroup(req.Group) != nil {
-		return nil, refuse(kerr.InvalidRequest, "GroupId must have 1 to %d bytes.", topic.MaxGroup)
+	if partition.ValidateGroup(req.Group) != nil {
+		return nil, refuse(kerr.InvalidRequest, "GroupId must have 1 to %d bytes.", partition.MaxGroup)
 	}
 	if req.MemberID == "" && req.Version == 0 && req.MemberEpoch == joining {
 		req.MemberID = (&member{identity: identity{client: cl.ID[:min(len(cl.ID), maxClientID)]}}).newID()

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -35,9 +36,9 @@ func topicOffsets(c *topic.Catalog, name, group string) (map[int32]topic.Offset,
 	return t.Offsets(group).Load(ctx)
 }
 
-func keys(w *world, group string) iter.Seq[topic.StoredOffset] {
-	return func(yield func(topic.StoredOffset) bool) {
-		for s, err := range topic.StoredOffsets(ctx, w.log, group) {
+func keys(w *world, group string) iter.Seq[partition.StoredOffset] {
+	return func(yield func(partition.StoredOffset) bool) {
+		for s, err := range partition.StoredOffsets(ctx, w.log, group) {
 			if err != nil || !yield(s) {
 				return
 			}

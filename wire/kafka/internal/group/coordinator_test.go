@@ -11,7 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -65,11 +65,11 @@ func TestNothingRemains(t *testing.T) {
 // A damaged group is said to be damaged; the others work.
 func TestDamage(t *testing.T) {
 	for what, damage := range map[string]func(*mainstem.Batch){
-		"group":      func(b *mainstem.Batch) { b.Put(topic.GroupSpace, groupKey("g"), []byte{9}) },
-		"member":     func(b *mainstem.Batch) { b.Put(topic.GroupSpace, memberKey("g", "a"), []byte{1, 0}) },
-		"member key": func(b *mainstem.Batch) { b.Put(topic.GroupSpace, append(memberKey("g", "a"), 0), nil) },
+		"group":      func(b *mainstem.Batch) { b.Put(partition.GroupSpace, groupKey("g"), []byte{9}) },
+		"member":     func(b *mainstem.Batch) { b.Put(partition.GroupSpace, memberKey("g", "a"), []byte{1, 0}) },
+		"member key": func(b *mainstem.Batch) { b.Put(partition.GroupSpace, append(memberKey("g", "a"), 0), nil) },
 		"expression": func(b *mainstem.Batch) {
-			b.Put(topic.GroupSpace, memberKey("g", "b"), (&identity{consumer: true, regex: "("}).encode())
+			b.Put(partition.GroupSpace, memberKey("g", "b"), (&identity{consumer: true, regex: "("}).encode())
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -31,7 +31,7 @@ func (c *Coordinator) deleteGroup(ctx context.Context, name string) int16 {
 		return kerr.CoordinatorNotAvailable.Code
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(name) != nil {
+	if partition.ValidateGroup(name) != nil {
 		return kerr.InvalidGroupID.Code
 	}
 	g, err := c.acquire(ctx, name, true)
@@ -58,8 +58,8 @@ const eraseStep = 10_000
 // erase removes a group that has no members from the log, its offsets first, and
 // reports whether there was anything.
 func (g *group) erase(ctx context.Context) (bool, error) {
-	var all []topic.StoredOffset
-	for s, err := range topic.StoredOffsets(ctx, g.c.log, g.name) {
+	var all []partition.StoredOffset
+	for s, err := range partition.StoredOffsets(ctx, g.c.log, g.name) {
 		if err != nil {
 			return false, err
 		}
@@ -88,8 +88,8 @@ func (g *group) finalize(ctx context.Context) error {
 	}
 	b := mainstem.NewBatch()
 	b.Durability = g.c.o.Durability
-	b.IfVersion(topic.GroupSpace, groupKey(g.name), g.version)
-	b.Delete(topic.GroupSpace, groupKey(g.name))
+	b.IfVersion(partition.GroupSpace, groupKey(g.name), g.version)
+	b.Delete(partition.GroupSpace, groupKey(g.name))
 	_, err := g.c.log.Commit(ctx, b)
 	g.discard()
 	if errors.Is(err, mainstem.ErrNotFound) {

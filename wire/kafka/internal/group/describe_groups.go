@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -53,7 +53,7 @@ func (c *Coordinator) describeClassic(ctx context.Context, d *kmsg.DescribeGroup
 		return true
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(d.Group) != nil {
+	if partition.ValidateGroup(d.Group) != nil {
 		d.ErrorCode = kerr.InvalidGroupID.Code
 		return true
 	}

@@ -18,7 +18,7 @@
 //
 // # In the log
 //
-// Everything is in the space [topic.GroupSpace]: offsets exactly as package topic
+// Everything is in the space [partition.GroupSpace]: offsets exactly as package topic
 // stores them, so that programs that use that package and Kafka's clients share
 // them; one record for each group and one for each member. A change is one batch,
 // committed before anybody is told of it.

@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
@@ -37,8 +38,8 @@ func Example() {
 	ctx := context.Background()
 	log := model.New(nil)
 	defer log.Close()
-	orders := coord.Topic{Name: "orders", ID: topic.ID{1}, Partitions: 3, Offsets: func(name string) *topic.Offsets {
-		return topic.ForeignOffsets(log, name, "orders", topic.ID{1})
+	orders := coord.Topic{Name: "orders", ID: topic.ID{1}, Partitions: 3, Offsets: func(name string) coord.Offsets {
+		return partition.NewOffsets(log, name, "orders", topic.ID{1})
 	}}
 	groups, err := group.Open(log, oneTopic{orders}, nil)
 	if err != nil {

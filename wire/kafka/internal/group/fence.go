@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Offsets are committed without the group's lock, so that all that is committed
@@ -33,9 +33,9 @@ type fence struct {
 
 func (f fence) put(b *mainstem.Batch) {
 	if f.version > 0 {
-		b.IfVersion(topic.GroupSpace, f.key, f.version)
+		b.IfVersion(partition.GroupSpace, f.key, f.version)
 	} else {
-		b.IfAbsent(topic.GroupSpace, f.key)
+		b.IfAbsent(partition.GroupSpace, f.key)
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *Coordinator) CheckTxnCommit(group, member string, instance *string, gen
 		return kerr.CoordinatorNotAvailable.Code
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(group) != nil {
+	if partition.ValidateGroup(group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
 	_, code = c.fence(c.ctx, group, committer{member: member, instance: instance, generation: generation, txn: true})

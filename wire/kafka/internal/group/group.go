@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -135,7 +135,7 @@ func (g *group) load(ctx context.Context) error {
 	if err := g.loadConfig(ctx); err != nil {
 		return err
 	}
-	rec, err := g.c.log.Get(ctx, topic.GroupSpace, groupKey(g.name))
+	rec, err := g.c.log.Get(ctx, partition.GroupSpace, groupKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
 		g.loaded = true
 		return nil
@@ -148,7 +148,7 @@ func (g *group) load(ctx context.Context) error {
 	}
 	g.version = rec.Version
 	prefix := memberPrefix(g.name)
-	for rec, err := range g.c.log.Scan(ctx, topic.GroupSpace, mainstem.Range{Prefix: prefix}) {
+	for rec, err := range g.c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: prefix}) {
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (g *group) session(m *member) time.Duration {
 }
 
 func corrupt(key []byte, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "load group", Space: topic.GroupSpace, Key: key, Err: err}
+	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "load group", Space: partition.GroupSpace, Key: key, Err: err}
 }
 
 // enlist makes m a member.
@@ -253,19 +253,19 @@ func (g *group) save() error {
 	}
 	b := mainstem.NewBatch()
 	b.Durability = g.c.o.Durability
-	topic.EnsureGroupSpace(b)
+	partition.EnsureGroupSpace(b)
 	// Invariant: members are never stored without a header, which load looks for first.
 	header := 0
 	if g.changed.header || g.version == 0 {
 		header = 1
-		b.Put(topic.GroupSpace, groupKey(g.name), g.header.encode())
+		b.Put(partition.GroupSpace, groupKey(g.name), g.header.encode())
 	}
 	ids := slices.Sorted(maps.Keys(g.changed.members))
 	for _, id := range ids {
 		if m := g.changed.members[id]; m != nil {
-			b.Put(topic.GroupSpace, memberKey(g.name, id), m.encode())
+			b.Put(partition.GroupSpace, memberKey(g.name, id), m.encode())
 		} else {
-			b.Delete(topic.GroupSpace, memberKey(g.name, id))
+			b.Delete(partition.GroupSpace, memberKey(g.name, id))
 		}
 	}
 	receipt, err := g.c.log.Commit(g.c.ctx, b)

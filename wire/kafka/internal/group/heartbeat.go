@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -27,7 +27,7 @@ func (c *Coordinator) beat(ctx context.Context, req *kmsg.HeartbeatRequest) int1
 		return kerr.CoordinatorNotAvailable.Code
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(req.Group) != nil {
+	if partition.ValidateGroup(req.Group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
 	g, err := c.acquire(ctx, req.Group, false)

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -121,7 +121,7 @@ func (g *group) leaveBarrier(wait chan joined) joined {
 func (c *Coordinator) checkJoin(req *kmsg.JoinGroupRequest) int16 {
 	session := time.Duration(req.SessionTimeoutMillis) * time.Millisecond
 	switch {
-	case topic.ValidateGroup(req.Group) != nil:
+	case partition.ValidateGroup(req.Group) != nil:
 		return kerr.InvalidGroupID.Code
 	case session < c.o.MinSession || session > c.o.MaxSession:
 		return kerr.InvalidSessionTimeout.Code

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -46,7 +46,7 @@ func (c *Coordinator) leave(ctx context.Context, name string, members []kmsg.Lea
 		return nil, kerr.CoordinatorNotAvailable.Code
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(name) != nil {
+	if partition.ValidateGroup(name) != nil {
 		return nil, kerr.InvalidGroupID.Code
 	}
 	g, err := c.acquire(ctx, name, false)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -131,7 +132,7 @@ func (c *Coordinator) survey(ctx context.Context, yield func(Info) error) error 
 // of groups that are not in memory: those have no members.
 func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		for rec, err := range c.log.Scan(ctx, topic.GroupSpace, mainstem.Range{Prefix: []byte{groupKind}}) {
+		for rec, err := range c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: []byte{groupKind}}) {
 			if errors.Is(err, mainstem.ErrNotFound) {
 				return
 			}
@@ -158,7 +159,7 @@ func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 // offsetGroups yields the groups that have offsets.
 func (c *Coordinator) offsetGroups(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		for name, err := range topic.StoredGroups(ctx, c.log) {
+		for name, err := range partition.StoredGroups(ctx, c.log) {
 			if !yield(Info{Name: name, Type: typeClassic, State: stateNames[empty]}, err) || err != nil {
 				return
 			}

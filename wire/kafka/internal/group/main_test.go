@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -46,8 +47,8 @@ func (c *catalog) create(name string, partitions int32) topic.ID {
 }
 
 func (c *catalog) put(name string, id topic.ID, partitions int32) {
-	c.topics[name] = coord.Topic{Name: name, ID: id, Partitions: partitions, Offsets: func(group string) *topic.Offsets {
-		return topic.ForeignOffsets(c.log, group, name, id)
+	c.topics[name] = coord.Topic{Name: name, ID: id, Partitions: partitions, Offsets: func(group string) coord.Offsets {
+		return partition.NewOffsets(c.log, group, name, id)
 	}}
 }
 

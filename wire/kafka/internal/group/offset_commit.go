@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -61,7 +62,7 @@ func (c *Coordinator) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitR
 		return kerr.CoordinatorNotAvailable.Code
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(req.Group) != nil {
+	if partition.ValidateGroup(req.Group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
 	by := committer{member: req.MemberID, instance: req.InstanceID, generation: req.Generation, version: req.Version}
@@ -112,7 +113,7 @@ func (c *Coordinator) putOffsets(ctx context.Context, b *mainstem.Batch, req *km
 	return nil
 }
 
-func putOffset(b *mainstem.Batch, t coord.Topic, offsets *topic.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
+func putOffset(b *mainstem.Batch, t coord.Topic, offsets coord.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
 	off := topic.Offset{Next: p.Offset, LeaderEpoch: p.LeaderEpoch}
 	if p.Metadata != nil {
 		off.Metadata = *p.Metadata
@@ -120,7 +121,7 @@ func putOffset(b *mainstem.Batch, t coord.Topic, offsets *topic.Offsets, p *kmsg
 	switch {
 	case p.Partition < 0 || p.Partition >= t.Partitions:
 		return kerr.UnknownTopicOrPartition.Code
-	case len(off.Metadata) > topic.MaxOffsetMetadata:
+	case len(off.Metadata) > partition.MaxOffsetMetadata:
 		return kerr.OffsetMetadataTooLarge.Code
 	case off.Next < 0:
 		offsets.ForgetTo(b, p.Partition)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -28,7 +29,7 @@ func (c *Coordinator) OffsetDelete(ctx context.Context, _ coord.Client, req *kms
 }
 
 func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteRequest, resp *kmsg.OffsetDeleteResponse) int16 {
-	if topic.ValidateGroup(req.Group) != nil {
+	if partition.ValidateGroup(req.Group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
 	subscribed, code := c.subscribed(ctx, req.Group)
@@ -96,7 +97,7 @@ func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string)
 
 // hasOffsets reports whether anything is stored for a group, be it by no client of ours.
 func (c *Coordinator) hasOffsets(ctx context.Context, group string) (bool, error) {
-	for _, err := range topic.StoredOffsets(ctx, c.log, group) {
+	for _, err := range partition.StoredOffsets(ctx, c.log, group) {
 		return err == nil, err
 	}
 	return false, nil

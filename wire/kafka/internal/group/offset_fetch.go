@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -88,7 +89,7 @@ func (c *Coordinator) fetchGroup(ctx context.Context, req *kmsg.OffsetFetchReque
 		return out
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(in.Group) != nil {
+	if partition.ValidateGroup(in.Group) != nil {
 		out.ErrorCode = kerr.InvalidGroupID.Code
 		return out
 	}
@@ -203,16 +204,16 @@ func (c *Coordinator) fetchAll(ctx context.Context, group string, stable bool) (
 }
 
 // committed returns what a group has stored for topics that are there, topic by topic.
-func (c *Coordinator) committed(ctx context.Context, group string) ([]topic.StoredOffset, error) {
+func (c *Coordinator) committed(ctx context.Context, group string) ([]partition.StoredOffset, error) {
 	stored, _, err := c.storedOffsets(ctx, group)
 	return stored, err
 }
 
 // storedOffsets returns what a group has stored: for topics that are there, topic
 // by topic, and for topics that have gone.
-func (c *Coordinator) storedOffsets(ctx context.Context, group string) (live, stale []topic.StoredOffset, err error) {
-	var all []topic.StoredOffset // collected first: the loop below reads the log
-	for s, err := range topic.StoredOffsets(ctx, c.log, group) {
+func (c *Coordinator) storedOffsets(ctx context.Context, group string) (live, stale []partition.StoredOffset, err error) {
+	var all []partition.StoredOffset // collected first: the loop below reads the log
+	for s, err := range partition.StoredOffsets(ctx, c.log, group) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -320,7 +321,7 @@ func TestDeleteGroups(t *testing.T) {
 	m := w.member("busy")
 	together(t, m)
 	b := mainstem.NewBatch()
-	topic.ForeignOffsets(w.log, "go only", "t", id).CommitTo(b, 0, 9)
+	partition.NewOffsets(w.log, "go only", "t", id).CommitOffsetTo(b, 0, topic.Offset{Next: 9, LeaderEpoch: -1})
 	if _, err := w.log.Commit(ctx, b); err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +407,7 @@ func TestOffsetsExpire(t *testing.T) {
 			}
 		}
 		b := mainstem.NewBatch()
-		topic.ForeignOffsets(w.log, "go only", "t", w.topics.topics["t"].ID).CommitTo(b, 0, 9)
+		partition.NewOffsets(w.log, "go only", "t", w.topics.topics["t"].ID).CommitOffsetTo(b, 0, topic.Offset{Next: 9, LeaderEpoch: -1})
 		w.log.Commit(ctx, b)
 		w.commit(commitRequest("simple", "t", 0, 1))
 		w.commit(commitRequest("group", "t", 0, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// Keys of [topic.GroupSpace], besides those of stored offsets. All numbers in
+// Keys of [partition.GroupSpace], besides those of stored offsets. All numbers in
 // keys are big-endian.
 //
 //	'g'  length of group (2)  group                                 a group

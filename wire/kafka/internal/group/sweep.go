@@ -8,7 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/wake"
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // reloadAfter is how long a group that could not be stored or loaded is left alone.
@@ -72,7 +72,7 @@ func (c *Coordinator) restore() {
 func (c *Coordinator) inhabited() ([]string, error) {
 	var names []string
 	r := mainstem.Range{Prefix: []byte{memberKind}, KeysOnly: true}
-	for rec, err := range c.log.Scan(c.ctx, topic.GroupSpace, r) {
+	for rec, err := range c.log.Scan(c.ctx, partition.GroupSpace, r) {
 		if errors.Is(err, mainstem.ErrNotFound) {
 			break
 		}
@@ -122,7 +122,7 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	live = slices.DeleteFunc(live, func(s topic.StoredOffset) bool { return c.pending(name, s.ID, s.Partition) })
+	live = slices.DeleteFunc(live, func(s partition.StoredOffset) bool { return c.pending(name, s.ID, s.Partition) })
 	g, err := c.acquire(ctx, name, false)
 	if g == nil || err != nil {
 		return err
@@ -151,23 +151,23 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 }
 
 // expiry returns which offsets of the group are to be kept.
-func (g *group) expiry() func(topic.StoredOffset) bool {
+func (g *group) expiry() func(partition.StoredOffset) bool {
 	retention := g.c.o.OffsetRetention
 	if retention < 0 {
-		return func(topic.StoredOffset) bool { return true }
+		return func(partition.StoredOffset) bool { return true }
 	}
 	oldest := g.c.now().Add(-retention)
-	young := func(s topic.StoredOffset) bool { return s.Time.After(oldest) }
+	young := func(s partition.StoredOffset) bool { return s.Time.After(oldest) }
 	if len(g.members) == 0 {
-		return func(s topic.StoredOffset) bool { return young(s) || g.since.After(oldest) }
+		return func(s partition.StoredOffset) bool { return young(s) || g.since.After(oldest) }
 	}
 	topics, known := g.subscriptions()
 	isStable := g.kind == consumer || g.state == stable
-	return func(s topic.StoredOffset) bool { return young(s) || !known || !isStable || topics[s.Topic] }
+	return func(s partition.StoredOffset) bool { return young(s) || !known || !isStable || topics[s.Topic] }
 }
 
 // forget removes stored offsets, except those stored anew meanwhile.
-func (c *Coordinator) forget(ctx context.Context, stale []topic.StoredOffset) error {
+func (c *Coordinator) forget(ctx context.Context, stale []partition.StoredOffset) error {
 	for part := range slices.Chunk(stale, eraseStep) {
 		b := mainstem.NewBatch()
 		for i := range part {

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -45,7 +45,7 @@ func (c *Coordinator) sync(ctx context.Context, req *kmsg.SyncGroupRequest) sync
 		return synced{code: kerr.CoordinatorNotAvailable.Code}
 	}
 	defer c.wg.Done()
-	if topic.ValidateGroup(req.Group) != nil {
+	if partition.ValidateGroup(req.Group) != nil {
 		return synced{code: kerr.InvalidGroupID.Code}
 	}
 	g, err := c.acquire(ctx, req.Group, false)

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -57,8 +57,8 @@ func (m *Manager) addOffsets(ctx context.Context, req *kmsg.AddOffsetsToTxnReque
 }
 
 func checkGroup(group string) error {
-	if group == "" || len(group) > topic.MaxGroup {
-		return refuse(kerr.InvalidGroupID, fmt.Sprintf("the group %.40q has %d bytes: want 1 to %d", group, len(group), topic.MaxGroup))
+	if group == "" || len(group) > partition.MaxGroup {
+		return refuse(kerr.InvalidGroupID, fmt.Sprintf("the group %.40q has %d bytes: want 1 to %d", group, len(group), partition.MaxGroup))
 	}
 	return nil
 }

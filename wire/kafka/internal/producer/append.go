@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -80,7 +81,7 @@ func producerID(batch []byte) int64 { return int64(binary.BigEndian.Uint64(batch
 // work is the memory of one append.
 type work struct {
 	batch mainstem.Batch
-	slots []topic.Slot
+	slots []partition.Slot
 }
 
 var works = sync.Pool{New: func() any { return new(work) }}
@@ -102,10 +103,10 @@ func (m *Manager) appendPlain(ctx context.Context, o *AppendOptions, appends []A
 		w.batch.Durability = o.Durability
 		w.slots = w.slots[:0]
 		for i := range appends {
-			var slot topic.Slot
+			var slot partition.Slot
 			if a := &appends[i]; a.Code == 0 {
 				var err error
-				if slot, err = a.Topic.TryAppendTo(&w.batch, a.Partition, a.Batch); err != nil {
+				if slot, err = a.appendTo(ctx, &w.batch); err != nil {
 					a.fail(err)
 				}
 			}
@@ -130,6 +131,15 @@ func (m *Manager) appendPlain(ctx context.Context, o *AppendOptions, appends []A
 	}
 }
 
+// appendTo puts the batch into b, or leaves b as it was.
+func (a *Append) appendTo(ctx context.Context, b *mainstem.Batch) (partition.Slot, error) {
+	p, err := a.Topic.Partition(a.Partition)
+	if err != nil {
+		return partition.Slot{}, err
+	}
+	return p.AppendTo(ctx, b, a.Batch)
+}
+
 // begin clears what a caller may have left in the answer.
 func (a *Append) begin() {
 	a.Code, a.Message, a.Base, a.Time, a.Start = 0, "", -1, time.Time{}, -1
@@ -139,7 +149,7 @@ func (a *Append) fail(err error) {
 	a.Code, a.Message = codeOf(err).Code, err.Error()
 }
 
-func (a *Append) stored(at topic.Appended) {
+func (a *Append) stored(at partition.Appended) {
 	a.Base, a.Time = at.Base, at.Time
 }
 

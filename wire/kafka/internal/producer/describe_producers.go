@@ -59,7 +59,7 @@ func (m *Manager) activeProducers(ctx context.Context, t *topic.Topic, num int32
 	return nil, m.code("DescribeProducers", err)
 }
 
-func (p *partition) describe(ctx context.Context, t *topic.Topic) ([]activeProducer, error) {
+func (p *partitionState) describe(ctx context.Context, t *topic.Topic) ([]activeProducer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadLocked(ctx, t); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -39,7 +40,7 @@ type ending struct {
 type endingPart struct {
 	ticket *ticket
 	ride   *snapshot
-	slot   topic.Slot
+	slot   partition.Slot
 }
 
 func (f *ending) try(ctx context.Context) error {
@@ -79,11 +80,15 @@ func (f *ending) markOne(ctx context.Context, b *mainstem.Batch, at place, marke
 	if err != nil {
 		return err
 	}
+	p, err := t.Partition(at.num)
+	if err != nil {
+		return err
+	}
 	k := new(ticket)
 	if err := f.m.partition(t, at.num).enter(ctx, k, t, marker.ProducerID); err != nil {
 		return err
 	}
-	slot := t.AppendMarkerTo(b, at.num, marker)
+	slot := p.AppendMarkerTo(b, marker)
 	f.parts = append(f.parts, endingPart{ticket: k, ride: k.ride(b), slot: slot})
 	return nil
 }

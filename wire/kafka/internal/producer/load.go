@@ -9,12 +9,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 // loadLocked makes sure that the partition is loaded. It holds the lock while it
 // reads: a caller that wants something of the partition has to wait for it anyway.
-func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
+func (p *partitionState) loadLocked(ctx context.Context, t *topic.Topic) error {
 	for !p.loaded && (len(p.tickets) > 0 || p.saved.saving) {
 		p.left.Wait() // what is being committed has to be in the log first
 	}
@@ -49,7 +50,7 @@ func (p *partition) loadLocked(ctx context.Context, t *topic.Topic) error {
 }
 
 // readLocked reads what is stored about the partition.
-func (p *partition) readLocked(ctx context.Context) error {
+func (p *partitionState) readLocked(ctx context.Context) error {
 	for rec, err := range p.m.log.Scan(ctx, Space, mainstem.Range{Prefix: headKey(p.place)}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
 			return nil // nothing was ever stored
@@ -64,7 +65,7 @@ func (p *partition) readLocked(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) readOneLocked(rec *mainstem.Record) error {
+func (p *partitionState) readOneLocked(rec *mainstem.Record) error {
 	kind, n, err := splitPartKey(rec.Key)
 	if err != nil {
 		return err
@@ -90,8 +91,8 @@ func (p *partition) readOneLocked(rec *mainstem.Record) error {
 const scanBytes = 1 << 20
 
 // scanLocked takes over the batches from offset from on.
-func (p *partition) scanLocked(ctx context.Context, from int64) error {
-	o := topic.ReadOptions{MaxBytes: scanBytes}
+func (p *partitionState) scanLocked(ctx context.Context, from int64) error {
+	o := partition.ReadOptions{MaxBytes: scanBytes}
 	for {
 		start, err := p.t.Start(ctx, p.num)
 		if err != nil {
@@ -119,7 +120,7 @@ func (p *partition) scanLocked(ctx context.Context, from int64) error {
 
 // takeLocked takes over the batches in data. Those that a producer's stored state
 // knows already are passed over.
-func (p *partition) takeLocked(data []byte) error {
+func (p *partitionState) takeLocked(data []byte) error {
 	for len(data) >= recordbatch.HeaderSize {
 		size := lengthPrefix + int(int32(binary.BigEndian.Uint32(data[atLength:])))
 		if size < recordbatch.HeaderSize || size > len(data) {
@@ -135,7 +136,7 @@ func (p *partition) takeLocked(data []byte) error {
 	return nil
 }
 
-func (p *partition) takeOneLocked(batch []byte) error {
+func (p *partitionState) takeOneLocked(batch []byte) error {
 	h := headerOf(batch)
 	base := int64(binary.BigEndian.Uint64(batch))
 	e := p.producers[h.pid]
@@ -176,14 +177,14 @@ func logAppendTime(batch []byte) int64 {
 }
 
 // abortLocked notes an aborted transaction, to be stored by the next snapshot.
-func (p *partition) abortLocked(a Aborted) {
+func (p *partitionState) abortLocked(a Aborted) {
 	if p.insertLocked(a) {
 		p.saved.aborted = append(p.saved.aborted, a)
 	}
 }
 
 // insertLocked puts a into p.aborted unless it is there.
-func (p *partition) insertLocked(a Aborted) bool {
+func (p *partitionState) insertLocked(a Aborted) bool {
 	i, found := slices.BinarySearchFunc(p.aborted, a.Last, byLast)
 	if !found {
 		p.aborted = slices.Insert(p.aborted, i, a)

@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
@@ -284,7 +285,7 @@ func readCommitted(f testing.TB, m *Manager, t *topic.Topic, num int32) ([]strin
 	if err != nil || lso == start {
 		return nil, err
 	}
-	chunk, err := t.Read(ctx, num, start, &topic.ReadOptions{MaxBytes: 1 << 30, Before: lso})
+	chunk, err := t.Read(ctx, num, start, &partition.ReadOptions{MaxBytes: 1 << 30, Before: lso})
 	if err != nil {
 		return nil, err
 	}

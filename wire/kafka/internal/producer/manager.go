@@ -35,7 +35,7 @@ type Manager struct {
 
 	parts struct {
 		sync.RWMutex
-		of map[place]*partition
+		of map[place]*partitionState
 	}
 
 	mu struct {
@@ -70,7 +70,7 @@ func Open(ctx context.Context, catalog *topic.Catalog, o *Options) (*Manager, er
 		m.topics = m.o.Topics
 	}
 	m.mu.txns = map[string]*transaction{}
-	m.parts.of = map[place]*partition{}
+	m.parts.of = map[place]*partitionState{}
 	m.pending.of = map[groupPlace]int{}
 	m.unswept.Store(true)
 	m.wakeAt.Store(math.MinInt64)

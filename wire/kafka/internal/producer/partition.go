@@ -7,6 +7,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/internal/invariants"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -18,7 +19,7 @@ import (
 //
 // Invariant: head is at most the base offset of every batch with a producer id
 // that is not in what is stored about the producers.
-type partition struct {
+type partitionState struct {
 	m *Manager
 	place
 
@@ -50,7 +51,7 @@ type savedState struct {
 // ticket is the right to append as one producer to one partition. The zero ticket
 // is of no partition.
 type ticket struct {
-	p     *partition
+	p     *partitionState
 	e     *producer
 	bound int64 // what is appended with it lies here or behind
 	at    int   // in p.tickets
@@ -58,7 +59,7 @@ type ticket struct {
 }
 
 // partition returns the partition at num of t.
-func (m *Manager) partition(t *topic.Topic, num int32) *partition {
+func (m *Manager) partition(t *topic.Topic, num int32) *partitionState {
 	at := place{t.ID(), num}
 	m.parts.RLock()
 	p := m.parts.of[at]
@@ -69,7 +70,7 @@ func (m *Manager) partition(t *topic.Topic, num int32) *partition {
 	m.parts.Lock()
 	defer m.parts.Unlock()
 	if p = m.parts.of[at]; p == nil {
-		p = &partition{m: m, place: at, t: t}
+		p = &partitionState{m: m, place: at, t: t}
 		p.left.L = &p.mu
 		m.parts.of[at] = p
 	}
@@ -77,7 +78,7 @@ func (m *Manager) partition(t *topic.Topic, num int32) *partition {
 }
 
 // enter makes k a ticket for the producer pid. It waits for the holder of another.
-func (p *partition) enter(ctx context.Context, k *ticket, t *topic.Topic, pid int64) error {
+func (p *partitionState) enter(ctx context.Context, k *ticket, t *topic.Topic, pid int64) error {
 	for {
 		p.mu.Lock()
 		if err := p.loadLocked(ctx, t); err != nil {
@@ -154,7 +155,7 @@ func (k *ticket) hold(end int64) {
 }
 
 // reopenLocked makes p.open right for e.
-func (p *partition) reopenLocked(e *producer) {
+func (p *partitionState) reopenLocked(e *producer) {
 	if e.first >= 0 || e.bound >= 0 {
 		p.open[e] = struct{}{}
 	} else if len(p.open) > 0 {
@@ -164,7 +165,7 @@ func (p *partition) reopenLocked(e *producer) {
 
 // firstOpenLocked returns the least first offset of an open transaction, or of one
 // that may be about to begin; MaxInt64 if there is none.
-func (p *partition) firstOpenLocked() int64 {
+func (p *partitionState) firstOpenLocked() int64 {
 	least := int64(math.MaxInt64)
 	if len(p.open) == 0 {
 		return least
@@ -181,20 +182,20 @@ func (p *partition) firstOpenLocked() int64 {
 
 // dropLocked forgets what is in memory: the log may know better. Readers that wait
 // are told to look again.
-func (p *partition) dropLocked() {
+func (p *partitionState) dropLocked() {
 	p.loaded = false
 	p.producers, p.open = nil, map[*producer]struct{}{}
 }
 
 // stored takes over a batch that was committed at time now, in ms.
-func (k *ticket) stored(h *header, at topic.Appended, now int64) {
+func (k *ticket) stored(h *header, at partition.Appended, now int64) {
 	invariants.Check(at.Base >= k.bound, "a batch is at %d, below the end %d that the partition had before", at.Base, k.bound)
 	k.e.apply(h, at.Base, stampOf(at))
 	k.e.time = now
 	k.p.changedLocked(k.e, at.Next)
 }
 
-func stampOf(at topic.Appended) int64 {
+func stampOf(at partition.Appended) int64 {
 	if at.Time.IsZero() {
 		return recordbatch.NoTimestamp
 	}
@@ -211,7 +212,7 @@ func (k *ticket) ended(epoch int16, commit bool, at, now int64) {
 	p.changedLocked(k.e, at+1)
 }
 
-func (p *partition) changedLocked(e *producer, next int64) {
+func (p *partitionState) changedLocked(e *producer, next int64) {
 	p.known = max(p.known, next)
 	p.saved.batches++
 	if !e.dirty {

@@ -13,7 +13,7 @@ const maxSnapshot = 10_000
 // snapshot is what a commit saves about a partition. What is saved about a producer
 // may be newer than the head: recovery passes over the batches that it knows.
 type snapshot struct {
-	p       *partition
+	p       *partitionState
 	head    int64
 	dirty   []*producer
 	expired []int64
@@ -24,13 +24,13 @@ type snapshot struct {
 }
 
 // duesLocked reports whether rideLocked may have something to add.
-func (p *partition) duesLocked() bool {
+func (p *partitionState) duesLocked() bool {
 	return !p.stored || p.saved.batches >= p.m.o.SnapshotEvery
 }
 
 // rideLocked adds to b what has to be, or should be, saved with the next batch of a
 // producer. It returns nil if that is nothing.
-func (p *partition) rideLocked(b *mainstem.Batch) *snapshot {
+func (p *partitionState) rideLocked(b *mainstem.Batch) *snapshot {
 	if !p.stored {
 		b.Ensure(Space, spacePolicy)
 		b.Put(Space, headKey(p.place), encodeOffset(p.head))
@@ -53,7 +53,7 @@ func (k *ticket) ride(b *mainstem.Batch) *snapshot {
 }
 
 // snapshotLocked adds a snapshot to b. Until the snapshot is ended there is no other.
-func (p *partition) snapshotLocked(b *mainstem.Batch) *snapshot {
+func (p *partitionState) snapshotLocked(b *mainstem.Batch) *snapshot {
 	s := &snapshot{p: p, head: p.known, run: -1, whole: true}
 	for _, k := range p.tickets {
 		s.head = min(s.head, k.bound)
@@ -119,7 +119,7 @@ func (s *snapshot) endLocked(committed bool) {
 
 // save commits a snapshot if there is something to save, forgets producers that
 // were last heard of before oldest (ms), and what was aborted below the start.
-func (p *partition) save(ctx context.Context, oldest int64) error {
+func (p *partitionState) save(ctx context.Context, oldest int64) error {
 	p.mu.Lock()
 	t, tracked := p.t, p.loaded && p.stored
 	p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *partition) save(ctx context.Context, oldest int64) error {
 }
 
 // prepare makes the snapshot of save, nil if there is nothing to save.
-func (p *partition) prepare(b *mainstem.Batch, end, start, oldest int64) *snapshot {
+func (p *partitionState) prepare(b *mainstem.Batch, end, start, oldest int64) *snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.loaded || !p.stored || p.saved.saving {
@@ -162,7 +162,7 @@ func (p *partition) prepare(b *mainstem.Batch, end, start, oldest int64) *snapsh
 }
 
 // expireLocked forgets the producers that are idle.
-func (p *partition) expireLocked(oldest int64) {
+func (p *partitionState) expireLocked(oldest int64) {
 	for pid, e := range p.producers {
 		if e.refs == 0 && e.first < 0 && e.time < oldest {
 			delete(p.producers, pid)
@@ -173,7 +173,7 @@ func (p *partition) expireLocked(oldest int64) {
 
 // trimLocked forgets the transactions that were aborted below start. A run whose
 // removal fails stays behind until the partition's topic is deleted: it does no harm.
-func (p *partition) trimLocked(b *mainstem.Batch, start int64) (runs int) {
+func (p *partitionState) trimLocked(b *mainstem.Batch, start int64) (runs int) {
 	i, _ := slices.BinarySearchFunc(p.aborted, start, byLast)
 	p.aborted = slices.Delete(p.aborted, 0, i)
 	p.saved.aborted = slices.DeleteFunc(p.saved.aborted, func(a Aborted) bool { return a.Last < start })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
@@ -34,7 +35,7 @@ type item struct {
 	place
 	ticket ticket // of no partition without a producer id
 	ride   *snapshot
-	slot   topic.Slot
+	slot   partition.Slot
 	done   bool // there is nothing to store: refused, or a duplicate
 }
 
@@ -65,7 +66,7 @@ func (m *Manager) appendTracked(ctx context.Context, o *AppendOptions, appends [
 		}
 	}
 	for {
-		k.build()
+		k.build(ctx)
 		if k.batch.Len() == 0 {
 			k.leave(nil, nil)
 			return
@@ -216,7 +217,7 @@ func (k *tracked) admit(ctx context.Context, i *item) {
 }
 
 // build makes the batch of the log.
-func (k *tracked) build() {
+func (k *tracked) build(ctx context.Context) {
 	k.batch.Reset()
 	k.batch.Durability, k.next = k.o.Durability, nil
 	for n := range k.items {
@@ -225,7 +226,7 @@ func (k *tracked) build() {
 			continue
 		}
 		var err error
-		if i.slot, err = i.Topic.TryAppendTo(&k.batch, i.num, i.Batch); err != nil {
+		if i.slot, err = i.appendTo(ctx, &k.batch); err != nil {
 			i.done = true
 			i.fail(err)
 			continue
@@ -288,7 +289,7 @@ func (k *tracked) leave(r *mainstem.Receipt, err error) {
 	}
 	for n := range k.items {
 		i := &k.items[n]
-		var at topic.Appended
+		var at partition.Appended
 		switch {
 		case i.done:
 		case err != nil:

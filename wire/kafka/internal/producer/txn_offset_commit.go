@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -75,7 +76,7 @@ func (m *Manager) examine(ctx context.Context, t *kmsg.TxnOffsetCommitRequestTop
 			to.ErrorCode = m.code("TxnOffsetCommit", err)
 		case p.Partition < 0 || p.Partition >= tp.Partitions:
 			to.ErrorCode = kerr.UnknownTopicOrPartition.Code
-		case len(o.Metadata) > topic.MaxOffsetMetadata:
+		case len(o.Metadata) > partition.MaxOffsetMetadata:
 			to.ErrorCode = kerr.OffsetMetadataTooLarge.Code
 		default:
 			o.Next = max(o.Next, noOffset) // all negative offsets mean none

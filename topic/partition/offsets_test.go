@@ -1,4 +1,4 @@
-package topic
+package partition
 
 import (
 	"bytes"
@@ -38,14 +38,14 @@ func storedGroups(t *testing.T, log mainstem.Log) []string {
 }
 
 // Offsets of what is no topic of a catalog are stored like those of topics.
-func TestForeignOffsets(t *testing.T) {
+func TestOffsets(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		id := ID{1}
-		events := ForeignOffsets(log, "g", "event.orders", id)
+		events := NewOffsets(log, "g", "event.orders", id)
 		if got, err := events.Load(t.Context()); err != nil || len(got) != 0 {
 			t.Fatalf("before: %v, %v", got, err)
 		}
-		if err := events.Commit(t.Context(), 0, 7); err != nil {
+		if err := events.CommitOffset(t.Context(), 0, Offset{Next: 7, LeaderEpoch: -1}); err != nil {
 			t.Fatal(err)
 		}
 		b := mainstem.NewBatch()
@@ -57,7 +57,7 @@ func TestForeignOffsets(t *testing.T) {
 		if got, err := events.Load(t.Context()); err != nil || !maps.Equal(got, want) {
 			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
-		if got, err := ForeignOffsets(log, "g", "event.orders", ID{2}).Load(t.Context()); err != nil || len(got) != 0 {
+		if got, err := NewOffsets(log, "g", "event.orders", ID{2}).Load(t.Context()); err != nil || len(got) != 0 {
 			t.Errorf("another store of that name has %v, %v", got, err)
 		}
 	})
@@ -66,18 +66,19 @@ func TestForeignOffsets(t *testing.T) {
 func TestForeignOffsetsRefuse(t *testing.T) {
 	log := testengines.Memory(t)
 	for name, o := range map[string]*Offsets{
-		"no group":   ForeignOffsets(log, "", "t", ID{}),
-		"long group": ForeignOffsets(log, strings.Repeat("g", MaxGroup+1), "t", ID{}),
-		"bad name":   ForeignOffsets(log, "g", "a b", ID{}),
+		"no group":   NewOffsets(log, "", "t", ID{}),
+		"long group": NewOffsets(log, strings.Repeat("g", MaxGroup+1), "t", ID{}),
+		"no name":    NewOffsets(log, "g", "", ID{}),
+		"long name":  NewOffsets(log, "g", strings.Repeat("n", maxName+1), ID{}),
 	} {
-		if err := o.Commit(t.Context(), 0, 1); !errors.Is(err, mainstem.ErrInvalid) {
+		if err := o.CommitOffset(t.Context(), 0, Offset{Next: 1, LeaderEpoch: -1}); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%s: store: %v", name, err)
 		}
 		if _, err := o.Load(t.Context()); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%s: load: %v", name, err)
 		}
 	}
-	if err := ForeignOffsets(log, "g", "t", ID{}).Commit(t.Context(), -1, 1); !errors.Is(err, mainstem.ErrInvalid) {
+	if err := NewOffsets(log, "g", "t", ID{}).CommitOffset(t.Context(), -1, Offset{Next: 1, LeaderEpoch: -1}); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("negative partition: %v", err)
 	}
 	for _, err := range StoredOffsets(t.Context(), log, "") {
@@ -92,16 +93,14 @@ func TestStoredOffsets(t *testing.T) {
 		if got := storedGroups(t, log); got != nil {
 			t.Fatalf("before: %q", got)
 		}
-		c := open(t, log, nil)
-		x := create(t, c, "x", Spec{Partitions: 2})
 		groups := []string{"a", "ab", "b", "\xff\xff", strings.Repeat("\xff", MaxGroup)}
 		for i, group := range groups {
 			for p := range int32(2) {
-				if err := x.Offsets(group).Commit(t.Context(), p, int64(i)); err != nil {
+				if err := NewOffsets(log, group, "x", ID{4}).CommitOffset(t.Context(), p, Offset{Next: int64(i), LeaderEpoch: -1}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := ForeignOffsets(log, group, "y", ID{5}).Commit(t.Context(), 1, int64(i)); err != nil {
+			if err := NewOffsets(log, group, "y", ID{5}).CommitOffset(t.Context(), 1, Offset{Next: int64(i), LeaderEpoch: -1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -119,7 +118,7 @@ func TestStoredOffsets(t *testing.T) {
 		}
 		for i, group := range groups {
 			stored := storedOffsets(t, log, group)
-			if s := stored["x1"]; len(stored) != 3 || s.ID != x.ID() || s.Next != int64(i) || s.Time.IsZero() || stored["y1"].ID != (ID{5}) {
+			if s := stored["x1"]; len(stored) != 3 || s.ID != (ID{4}) || s.Next != int64(i) || s.Time.IsZero() || stored["y1"].ID != (ID{5}) {
 				t.Errorf("group %q: %+v", group, stored)
 			}
 		}
@@ -128,14 +127,14 @@ func TestStoredOffsets(t *testing.T) {
 
 func TestForgetStored(t *testing.T) {
 	log := testengines.Memory(t)
-	o := ForeignOffsets(log, "g", "t", ID{1})
+	o := NewOffsets(log, "g", "t", ID{1})
 	for p := range int32(3) {
-		if err := o.Commit(t.Context(), p, 1); err != nil {
+		if err := o.CommitOffset(t.Context(), p, Offset{Next: 1, LeaderEpoch: -1}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stored := storedOffsets(t, log, "g")
-	if err := o.Commit(t.Context(), 1, 2); err != nil {
+	if err := o.CommitOffset(t.Context(), 1, Offset{Next: 2, LeaderEpoch: -1}); err != nil {
 		t.Fatal(err)
 	}
 	forget := func(key string, put func(*StoredOffset, *mainstem.Batch)) error {
@@ -174,7 +173,7 @@ func FuzzParseStored(f *testing.F) {
 			return
 		}
 		group, _, _ := cutText(key[1:])
-		if again := append(offsetPrefix(group, s.Topic), partitionKey(s.Partition)...); !bytes.Equal(again, key) {
+		if again := append(offsetPrefix(group, s.Topic), Key(s.Partition)...); !bytes.Equal(again, key) {
 			t.Errorf("the key %x becomes %x", key, again)
 		}
 		if again := s.Offset.encode(s.ID); !bytes.Equal(again, value) {

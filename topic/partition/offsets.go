@@ -1,0 +1,117 @@
+package partition
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Offsets are the offsets that a consumer group has stored for what is read like a topic. A
+// topic of a catalog has its own, which also see to it that the topic is there; this type is
+// for what is shown as a topic, such as the events of a store. The methods may be called from
+// many goroutines.
+type Offsets struct {
+	log    mainstem.Log
+	id     ID
+	prefix []byte
+	err    error
+}
+
+// NewOffsets returns the stored offsets of a consumer group for what is called name and has
+// the ID id, which tell it from everything else that has offsets. Whether it exists, and
+// which partitions it has, is not checked.
+func NewOffsets(log mainstem.Log, group, name string, id ID) *Offsets {
+	o := &Offsets{log: log, id: id, err: ValidateGroup(group)}
+	if o.err == nil && (name == "" || len(name) > maxName) {
+		o.err = invalid("offsets", "the name %.40q has %d bytes: want 1 to %d", name, len(name), maxName)
+	}
+	if o.err == nil {
+		o.prefix = offsetPrefix(group, name)
+	}
+	return o
+}
+
+// maxName is the most bytes that the name of a topic may have.
+const maxName = 249
+
+// ValidateGroup returns an Invalid error unless group is 1 to [MaxGroup] bytes.
+func ValidateGroup(group string) error {
+	if group == "" || len(group) > MaxGroup {
+		return invalid("offsets", "the group's name %.40q has %d bytes: want 1 to %d", group, len(group), MaxGroup)
+	}
+	return nil
+}
+
+// CommitOffsetTo puts into b where the group goes on in a partition: with what the consumer
+// made of the records in the same batch, every record is processed exactly once. A mistake
+// shows when b is committed.
+func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset) {
+	const op = "commit offset"
+	switch {
+	case o.err != nil:
+		b.Fail(o.err)
+	case partition < 0:
+		b.Fail(invalid(op, "there is no partition %d", partition))
+	case off.Next < 0 || len(off.Metadata) > MaxOffsetMetadata:
+		b.Fail(invalid(op, "offset %d with %d bytes of metadata: want 0 or more, and at most %d", off.Next, len(off.Metadata), MaxOffsetMetadata))
+	default:
+		EnsureGroupSpace(b)
+		b.Put(GroupSpace, o.key(partition), off.encode(o.id))
+	}
+}
+
+// ForgetTo puts into b that the group has no offset in a partition.
+func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
+	if o.err != nil {
+		b.Fail(o.err)
+		return
+	}
+	EnsureGroupSpace(b)
+	b.Delete(GroupSpace, o.key(partition))
+}
+
+// CommitOffset does at once what [Offsets.CommitOffsetTo] does in a batch.
+func (o *Offsets) CommitOffset(ctx context.Context, partition int32, off Offset) error {
+	return o.now(ctx, func(b *mainstem.Batch) { o.CommitOffsetTo(b, partition, off) })
+}
+
+// Forget does at once what [Offsets.ForgetTo] does in a batch.
+func (o *Offsets) Forget(ctx context.Context, partition int32) error {
+	return o.now(ctx, func(b *mainstem.Batch) { o.ForgetTo(b, partition) })
+}
+
+func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error {
+	b := mainstem.NewBatch()
+	write(b)
+	_, err := o.log.Commit(ctx, b)
+	return err
+}
+
+// Load returns the group's offsets by partition; a partition without is missing.
+func (o *Offsets) Load(ctx context.Context) (map[int32]Offset, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	out := map[int32]Offset{}
+	for s, err := range scanOffsets(ctx, o.log, o.prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if s.ID == o.id {
+			out[s.Partition] = s.Offset
+		}
+	}
+	return out, nil
+}
+
+func (o *Offsets) key(partition int32) []byte {
+	return binary.BigEndian.AppendUint32(slices.Clip(o.prefix), uint32(partition))
+}
+
+// invalid returns an Invalid error that certainly wrote nothing.
+func invalid(op, format string, args ...any) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
+}
