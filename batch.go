@@ -168,7 +168,7 @@ func ParseDurability(s string) (Durability, error) {
 			return Interval(p), nil
 		}
 	}
-	return 0, invalidf("durability", "%q is not fsync, os or interval=D with a duration D of at least 1ms", s)
+	return 0, Refusef(KindInvalid, "durability", "%q is not fsync, os or interval=D with a duration D of at least 1ms", s)
 }
 
 // Batch collects writes and conditions on any keys of any spaces; [Log.Commit]
@@ -367,16 +367,16 @@ func (b *Batch) Validate(l Limits) error {
 		return b.err
 	}
 	if len(b.ID) > MaxBatchID {
-		return invalidf("commit", "the batch ID has %d bytes: the limit is %d", len(b.ID), MaxBatchID)
+		return Refusef(KindInvalid, "commit", "the batch ID has %d bytes: the limit is %d", len(b.ID), MaxBatchID)
 	}
 	if s := b.Time.Unix(); !b.Time.IsZero() && (s <= 0 || s > maxTime) {
-		return invalidf("commit", "the batch's time is %s: want one from 1970 to 2262", b.Time.Format(time.RFC3339))
+		return Refusef(KindInvalid, "commit", "the batch's time is %s: want one from 1970 to 2262", b.Time.Format(time.RFC3339))
 	}
 	if b.Durability < OS {
-		return invalidf("commit", "durability %d is not one that this version knows", int64(b.Durability))
+		return Refusef(KindInvalid, "commit", "durability %d is not one that this version knows", int64(b.Durability))
 	}
 	if n := max(len(b.writes), len(b.conditions), len(b.ensures)); n > l.MaxBatchWrites {
-		return invalidf("commit", "the batch has %d writes, conditions or spaces: the limit is %d; split it", n, l.MaxBatchWrites)
+		return Refusef(KindInvalid, "commit", "the batch has %d writes, conditions or spaces: the limit is %d; split it", n, l.MaxBatchWrites)
 	}
 	for i := range b.ensures {
 		if err := ValidateSpaceName(b.ensures[i].Space); err != nil {
@@ -389,10 +389,10 @@ func (b *Batch) Validate(l Limits) error {
 	for i := range b.conditions {
 		c := &b.conditions[i]
 		if c.Test > TestNotAfter {
-			return invalidf("commit", "condition %d has the unknown test %d", i, c.Test)
+			return Refusef(KindInvalid, "commit", "condition %d has the unknown test %d", i, c.Test)
 		}
 		if c.Test == TestVersion && c.Version == 0 {
-			return invalidf("commit", "condition %d wants version 0: versions begin at 1; use IfAbsent", i)
+			return Refusef(KindInvalid, "commit", "condition %d wants version 0: versions begin at 1; use IfAbsent", i)
 		}
 		if err := validateAt(c.Space, c.Key, i, "condition"); err != nil {
 			return err
@@ -414,17 +414,17 @@ func (b *Batch) validateWrites(l Limits) error {
 		size += w.Size()
 	}
 	if size > l.MaxBatchBytes {
-		return invalidf("commit", "the batch holds %d bytes: the limit is %d; split it", size, l.MaxBatchBytes)
+		return Refusef(KindInvalid, "commit", "the batch holds %d bytes: the limit is %d; split it", size, l.MaxBatchBytes)
 	}
 	return nil
 }
 
 func validateAt(space string, key []byte, i int, what string) error {
 	if space == "" || len(space) > MaxSpaceName {
-		return invalidf("commit", "%s %d: %w", what, i, ValidateSpaceName(space))
+		return Refusef(KindInvalid, "commit", "%s %d: %w", what, i, ValidateSpaceName(space))
 	}
 	if len(key) == 0 || len(key) > MaxKey {
-		return invalidf("commit", "%s %d: %w", what, i, ValidateKey(key))
+		return Refusef(KindInvalid, "commit", "%s %d: %w", what, i, ValidateKey(key))
 	}
 	return nil
 }
@@ -432,25 +432,25 @@ func validateAt(space string, key []byte, i int, what string) error {
 func (w *Write) validate(i int, l Limits) error {
 	switch {
 	case w.Op > OpRemove:
-		return invalidf("commit", "write %d has the unknown operation %d", i, w.Op)
+		return Refusef(KindInvalid, "commit", "write %d has the unknown operation %d", i, w.Op)
 	case len(w.Value) > l.MaxValue:
-		return invalidf("commit", "write %d to %s: the value of key %.40q has %d bytes: the limit is %d", i, w.Space, w.Key, len(w.Value), l.MaxValue)
+		return Refusef(KindInvalid, "commit", "write %d to %s: the value of key %.40q has %d bytes: the limit is %d", i, w.Space, w.Key, len(w.Value), l.MaxValue)
 	case w.TTL < 0:
-		return invalidf("commit", "write %d to %s: the time to live of key %.40q is %v: want 0 (never) or more", i, w.Space, w.Key, w.TTL)
+		return Refusef(KindInvalid, "commit", "write %d to %s: the time to live of key %.40q is %v: want 0 (never) or more", i, w.Space, w.Key, w.TTL)
 	case w.Op >= OpTruncate && w.Version == 0:
-		return invalidf("commit", "write %d to %s: %s needs a version of at least 1", i, w.Space, w.Op)
+		return Refusef(KindInvalid, "commit", "write %d to %s: %s needs a version of at least 1", i, w.Space, w.Op)
 	case len(w.Headers) > MaxHeaders:
-		return invalidf("commit", "write %d to %s: %d headers: the limit is %d", i, w.Space, len(w.Headers), MaxHeaders)
+		return Refusef(KindInvalid, "commit", "write %d to %s: %d headers: the limit is %d", i, w.Space, len(w.Headers), MaxHeaders)
 	}
 	n := 0
 	for j := range w.Headers {
 		if len(w.Headers[j].Name) > MaxHeaderName {
-			return invalidf("commit", "write %d to %s: the header name %.40q... has %d bytes: the limit is %d", i, w.Space, w.Headers[j].Name, len(w.Headers[j].Name), MaxHeaderName)
+			return Refusef(KindInvalid, "commit", "write %d to %s: the header name %.40q... has %d bytes: the limit is %d", i, w.Space, w.Headers[j].Name, len(w.Headers[j].Name), MaxHeaderName)
 		}
 		n += len(w.Headers[j].Name) + len(w.Headers[j].Value)
 	}
 	if n > MaxHeaderBytes {
-		return invalidf("commit", "write %d to %s: the headers hold %d bytes: the limit is %d", i, w.Space, n, MaxHeaderBytes)
+		return Refusef(KindInvalid, "commit", "write %d to %s: the headers hold %d bytes: the limit is %d", i, w.Space, n, MaxHeaderBytes)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package mainstem
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -89,7 +90,7 @@ func (o Outcome) String() string {
 
 // Error is the error of every call of the contract. Find it with errors.As, or
 // test its kind with errors.Is and the sentinels. It shares no memory with the
-// caller's batch or keys.
+// caller's batch or keys. [Errorf] and [Refusef] make one.
 type Error struct {
 	Kind    Kind
 	Op      string // what was being done: "commit", "get", "open data/"
@@ -107,6 +108,49 @@ type Error struct {
 
 	Hint string // what an operator can do, or ""
 	Err  error  // the cause, or nil
+}
+
+// Errorf returns an Error of kind k of the call op, whose cause is what [fmt.Errorf] makes
+// of format and args; %w is honoured. A format that is only "%w" makes its error the cause
+// itself. The outcome is [NoOutcome], that of a read: for a call that writes use [Refusef],
+// or [Error.WithOutcome].
+func Errorf(k Kind, op, format string, args ...any) *Error {
+	if format == "%w" && len(args) == 1 {
+		if err, ok := args[0].(error); ok {
+			return &Error{Kind: k, Op: op, Err: err}
+		}
+	}
+	return &Error{Kind: k, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// Refusef is [Errorf] for a call that writes, and failed before it wrote anything: the
+// outcome is [NotWritten].
+func Refusef(k Kind, op, format string, args ...any) *Error {
+	e := Errorf(k, op, format, args...)
+	e.Outcome = NotWritten
+	return e
+}
+
+// At returns a copy of the error that names a key of a space. It copies the key, which
+// may be nil.
+func (e *Error) At(space string, key []byte) *Error {
+	c := *e
+	c.Space, c.Key = space, bytes.Clone(key)
+	return &c
+}
+
+// WithHint returns a copy of the error that says what an operator can do.
+func (e *Error) WithHint(hint string) *Error {
+	c := *e
+	c.Hint = hint
+	return &c
+}
+
+// WithOutcome returns a copy of the error with another outcome.
+func (e *Error) WithOutcome(o Outcome) *Error {
+	c := *e
+	c.Outcome = o
+	return &c
 }
 
 // Error formats the error on one line: op, space and key, kind, cause, outcome, hint.

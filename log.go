@@ -118,31 +118,25 @@ type Filter struct {
 // ValidateKeys returns an Invalid error for keys that [Reader.GetMany] refuses.
 func ValidateKeys(keys [][]byte) error {
 	if len(keys) > MaxGetKeys {
-		return manyInvalid("%d keys: the limit is %d", len(keys), MaxGetKeys)
+		return Errorf(KindInvalid, "get many", "%d keys: the limit is %d", len(keys), MaxGetKeys).WithHint(getLess)
 	}
 	size := 0
 	for i, key := range keys {
 		if err := ValidateKey(key); err != nil {
-			return manyInvalid("key %d: %w", i, err)
+			return Errorf(KindInvalid, "get many", "key %d: %w", i, err).WithHint(getLess)
 		}
 		size += len(key)
 	}
 	if size > MaxGetKeyBytes {
-		return manyInvalid("the keys hold %d bytes: the limit is %d", size, MaxGetKeyBytes)
+		return Errorf(KindInvalid, "get many", "the keys hold %d bytes: the limit is %d", size, MaxGetKeyBytes).WithHint(getLess)
 	}
 	return nil
-}
-
-func manyInvalid(format string, args ...any) *Error {
-	e := readInvalid("get many", format, args...)
-	e.Hint = "get them in several calls, each of its own moment, or all from one snapshot"
-	return e
 }
 
 // Validate returns an Invalid error for what cannot be scanned.
 func (r Range) Validate() error {
 	if r.Limit < 0 {
-		return readInvalid("scan", "Limit is %d: want 0 (none) or more", r.Limit)
+		return Errorf(KindInvalid, "scan", "Limit is %d: want 0 (none) or more", r.Limit)
 	}
 	return nil
 }
@@ -151,9 +145,9 @@ func (r Range) Validate() error {
 func (v Versions) Validate() error {
 	switch {
 	case v.Limit < 0:
-		return readInvalid("read", "Limit is %d: want 0 (none) or more", v.Limit)
+		return Errorf(KindInvalid, "read", "Limit is %d: want 0 (none) or more", v.Limit)
 	case v.Follow && v.Reverse:
-		return readInvalid("read", "Follow and Reverse exclude each other")
+		return Errorf(KindInvalid, "read", "Follow and Reverse exclude each other")
 	}
 	return nil
 }
@@ -161,16 +155,13 @@ func (v Versions) Validate() error {
 // Validate returns an Invalid error for what cannot be fed.
 func (f Filter) Validate() error {
 	if f.Limit < 0 {
-		return readInvalid("feed", "Limit is %d: want 0 (none) or more", f.Limit)
+		return Errorf(KindInvalid, "feed", "Limit is %d: want 0 (none) or more", f.Limit)
 	}
 	return nil
 }
 
-func readInvalid(op, format string, args ...any) *Error {
-	e := invalidf(op, format, args...)
-	e.Outcome = NoOutcome
-	return e
-}
+// getLess is the hint of a request for too many keys.
+const getLess = "get them in several calls, each of its own moment, or all from one snapshot"
 
 // Snapshotter is a [Log] that can be read at one moment while it goes on.
 type Snapshotter interface {

@@ -1,7 +1,6 @@
 package mainstem
 
 import (
-	"fmt"
 	"maps"
 	"time"
 	"unicode/utf8"
@@ -60,21 +59,21 @@ type Policy struct {
 func (p Policy) Validate() error {
 	switch {
 	case p.History < 0 || p.History > MaxHistory:
-		return invalidf("policy", "History is %d: want 0 (all) to %d", p.History, MaxHistory)
+		return Refusef(KindInvalid, "policy", "History is %d: want 0 (all) to %d", p.History, MaxHistory)
 	case p.MaxAge < 0:
-		return invalidf("policy", "MaxAge is %v: want 0 (no limit) or more", p.MaxAge)
+		return Refusef(KindInvalid, "policy", "MaxAge is %v: want 0 (no limit) or more", p.MaxAge)
 	case p.MaxBytes < 0:
-		return invalidf("policy", "MaxBytes is %d: want 0 (no limit) or more", p.MaxBytes)
+		return Refusef(KindInvalid, "policy", "MaxBytes is %d: want 0 (no limit) or more", p.MaxBytes)
 	}
 	n := 0
 	for k, v := range p.Metadata {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return invalidf("policy", "Metadata %q is not valid UTF-8", k)
+			return Refusef(KindInvalid, "policy", "Metadata %q is not valid UTF-8", k)
 		}
 		n += len(k) + len(v)
 	}
 	if n > MaxPolicyMetadata {
-		return invalidf("policy", "Metadata holds %d bytes: the limit is %d", n, MaxPolicyMetadata)
+		return Refusef(KindInvalid, "policy", "Metadata holds %d bytes: the limit is %d", n, MaxPolicyMetadata)
 	}
 	return nil
 }
@@ -89,10 +88,10 @@ func (p Policy) Equal(q Policy) bool {
 // Invalid error that says which field may not change. Engines call it.
 func (p Policy) CanAlter(q Policy) error {
 	if (p.History == 0) != (q.History == 0) {
-		return invalidf("alter space", "History cannot change from %d to %d: a space keeps all history or a bounded one for its whole life; copy it to a new space", p.History, q.History)
+		return Refusef(KindInvalid, "alter space", "History cannot change from %d to %d: a space keeps all history or a bounded one for its whole life; copy it to a new space", p.History, q.History)
 	}
 	if p.NoFeed != q.NoFeed {
-		return invalidf("alter space", "NoFeed cannot change; copy the records to a new space")
+		return Refusef(KindInvalid, "alter space", "NoFeed cannot change; copy the records to a new space")
 	}
 	return q.Validate()
 }
@@ -114,21 +113,21 @@ type SpaceInfo struct {
 // [MaxSpaceName] bytes of printable UTF-8 without spaces at its ends.
 func ValidateSpaceName(name string) error {
 	if name == "" {
-		return invalidf("space name", "the name is empty")
+		return Refusef(KindInvalid, "space name", "the name is empty")
 	}
 	if len(name) > MaxSpaceName {
-		return invalidf("space name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxSpaceName)
+		return Refusef(KindInvalid, "space name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxSpaceName)
 	}
 	if !utf8.ValidString(name) {
-		return invalidf("space name", "%q is not valid UTF-8", name)
+		return Refusef(KindInvalid, "space name", "%q is not valid UTF-8", name)
 	}
 	for _, r := range name {
 		if r < 0x20 || r == 0x7f {
-			return invalidf("space name", "%q has the control character %U", name, r)
+			return Refusef(KindInvalid, "space name", "%q has the control character %U", name, r)
 		}
 	}
 	if name[0] == ' ' || name[len(name)-1] == ' ' {
-		return invalidf("space name", "%q begins or ends with a blank", name)
+		return Refusef(KindInvalid, "space name", "%q begins or ends with a blank", name)
 	}
 	return nil
 }
@@ -136,14 +135,10 @@ func ValidateSpaceName(name string) error {
 // ValidateKey returns an Invalid error unless key has 1 to [MaxKey] bytes.
 func ValidateKey(key []byte) error {
 	if len(key) == 0 {
-		return invalidf("key", "the key is empty")
+		return Refusef(KindInvalid, "key", "the key is empty")
 	}
 	if len(key) > MaxKey {
-		return invalidf("key", "%.40q... has %d bytes: the limit is %d", key, len(key), MaxKey)
+		return Refusef(KindInvalid, "key", "%.40q... has %d bytes: the limit is %d", key, len(key), MaxKey)
 	}
 	return nil
-}
-
-func invalidf(op, format string, args ...any) *Error {
-	return &Error{Kind: KindInvalid, Op: op, Outcome: NotWritten, Err: fmt.Errorf(format, args...)}
 }
