@@ -209,7 +209,7 @@ func (a *automation) info() AutomationInfo {
 func (s *Server) Enable(ctx context.Context, name string, enabled bool) error {
 	a := s.automations.byName[name]
 	if a == nil {
-		return fail(mainstem.KindNotFound, "there is no automation %s", name)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no automation %s", name)
 	}
 	return s.enable(ctx, []*automation{a}, enabled)
 }
@@ -223,7 +223,7 @@ func (s *Server) EnableGroup(ctx context.Context, group string, enabled bool) er
 		}
 	}
 	if found == nil {
-		return fail(mainstem.KindNotFound, "there is no group of automations %s", group)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no group of automations %s", group)
 	}
 	return s.enable(ctx, found, enabled)
 }
@@ -274,7 +274,7 @@ func (s *Server) Tick(ctx context.Context) error {
 func (s *Server) RunAutomation(ctx context.Context, name string) error {
 	a := s.automations.byName[name]
 	if a == nil || a.Run == nil {
-		return fail(mainstem.KindNotFound, "there is no automation %s with an interval", name)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no automation %s with an interval", name)
 	}
 	s.automations.tick.Lock()
 	defer s.automations.tick.Unlock()

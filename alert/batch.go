@@ -47,7 +47,7 @@ func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name str
 	for c, x := range values {
 		v, err := valueOf(x)
 		if err != nil {
-			return invalid("the column %s: %w", c, err)
+			return mainstem.Refusef(mainstem.KindInvalid, "alert", "the column %s: %w", c, err)
 		}
 		columns, given = append(columns, c), append(given, v)
 	}
@@ -60,7 +60,7 @@ func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name str
 			return err
 		}
 		if tab.virtual {
-			return fail(mainstem.KindUnsupported, "the table %s is in memory only: no batch can write to it", tab)
+			return mainstem.Refusef(mainstem.KindUnsupported, "alert", "the table %s is in memory only: no batch can write to it", tab)
 		}
 		row, err := complete(tab, into, given)
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) insertInto(ctx context.Context, batch *mainstem.Batch, name str
 }
 
 // errTried takes a transaction back.
-var errTried = invalid("the transaction was tried only")
+var errTried = mainstem.Refusef(mainstem.KindInvalid, "alert", "the transaction was tried only")
 
 // assume makes the transaction build on what batch will write to the row's key.
 func (t *tx) assume(tab *table, row []Value, batch *mainstem.Batch) error {
@@ -96,7 +96,7 @@ func (t *tx) assume(tab *table, row []Value, batch *mainstem.Batch) error {
 		if w.Op == mainstem.OpPut {
 			o.now = &stored{values: make([]Value, len(tab.Columns))}
 			if _, err := decodeRow(w.Value, tab, o.now.values); err != nil {
-				return corrupt(tab.space, key.key, err)
+				return mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(tab.space, key.key)
 			}
 		}
 		t.add(o)

@@ -69,13 +69,13 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 	tab := s.table(name)
 	switch {
 	case tab == nil:
-		return fail(mainstem.KindNotFound, "there is no table %s", name)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no table %s", name)
 	case tab.virtual:
-		return fail(mainstem.KindUnsupported, "the table %s is in memory only: the log does not know its changes", tab)
+		return mainstem.Refusef(mainstem.KindUnsupported, "alert", "the table %s is in memory only: the log does not know its changes", tab)
 	case o.After > 0 && !o.Since.IsZero():
-		return invalid("After and Since exclude each other")
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "After and Since exclude each other")
 	case o.After > 0 && o.After < tab.begins:
-		return invalid("the table %s was created at %d, behind %d: the rows from before were dropped; begin anew", tab, tab.begins, o.After)
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "the table %s was created at %d, behind %d: the rows from before were dropped; begin anew", tab, tab.begins, o.After)
 	}
 	after := o.After
 	if after == 0 {
@@ -100,7 +100,7 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 		}
 		if rec.Space == CatalogSpace {
 			if string(rec.Key) == keyTable+tab.String() && rec.Version > tab.version {
-				return fail(mainstem.KindUnavailable, "the table %s was altered or dropped: ask again", tab)
+				return mainstem.Refusef(mainstem.KindUnavailable, "alert", "the table %s was altered or dropped: ask again", tab)
 			}
 			continue
 		}
@@ -125,7 +125,7 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 func (s *Server) since(ctx context.Context, tab *table, since time.Time, position mainstem.Position, yield func(Change, error) bool) error {
 	col := tab.Column("StateChange")
 	if col < 0 {
-		return invalid("the table %s has no column StateChange", tab)
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "the table %s has no column StateChange", tab)
 	}
 	if err := s.Wait(ctx, position); err != nil {
 		return err
@@ -164,7 +164,7 @@ func change(tab *table, rec *mainstem.Record) (c Change, o origin, err error) {
 		o, err = decodeRow(rec.Value, tab, values)
 	}
 	if err != nil {
-		return c, foreignRow, corrupt(rec.Space, rec.Key, err)
+		return c, foreignRow, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(rec.Space, rec.Key)
 	}
 	c.Row = Row{tab.header, values}
 	return c, o, nil

@@ -20,21 +20,21 @@ type Decoder struct {
 func OpenDecoder(ctx context.Context, log mainstem.Reader, space string) (*Decoder, error) {
 	name, ok := strings.CutPrefix(space, SpacePrefix)
 	if !ok {
-		return nil, fail(mainstem.KindNotFound, "the space %q is of no table: its name does not begin with %q", space, SpacePrefix)
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the space %q is of no table: its name does not begin with %q", space, SpacePrefix)
 	}
 	rec, err := log.Get(ctx, CatalogSpace, []byte(keyTable+name))
 	if errors.Is(err, mainstem.ErrNotFound) {
-		return nil, fail(mainstem.KindNotFound, "there is no table %s", name)
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no table %s", name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	tab, err := decodeTable(rec.Value, rec.Version)
 	if err != nil {
-		return nil, corrupt(CatalogSpace, rec.Key, err)
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 	}
 	if tab.space != space || tab.virtual {
-		return nil, fail(mainstem.KindNotFound, "the table %s has no space", name)
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the table %s has no space", name)
 	}
 	return &Decoder{tab: tab}, nil
 }
@@ -57,7 +57,7 @@ func (d *Decoder) Current(ctx context.Context, log mainstem.Reader) (bool, error
 func (d *Decoder) Change(rec *mainstem.Record) (c Change, ok bool, err error) {
 	c, o, err := change(d.tab, rec)
 	if err == nil && o == newerRow {
-		return Change{}, false, fail(mainstem.KindUnavailable, "the table %s was altered: open its decoder anew", d.tab)
+		return Change{}, false, mainstem.Refusef(mainstem.KindUnavailable, "alert", "the table %s was altered: open its decoder anew", d.tab)
 	}
 	return c, err == nil && o != foreignRow, err
 }

@@ -54,7 +54,7 @@ func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
 	case tab == nil:
 		return broken("planning a statement", fmt.Errorf("the table %s has changed", p.Table))
 	case tab.system:
-		return fail(mainstem.KindDenied, "the table %s is the server's and cannot be changed", tab)
+		return mainstem.Refusef(mainstem.KindDenied, "alert", "the table %s is the server's and cannot be changed", tab)
 	}
 	switch p.Verb {
 	case osql.CreateIndex:
@@ -73,7 +73,7 @@ func (t *tx) define(st *osql.Statement, p *osql.Plan) error {
 
 func (t *tx) createDatabase(name string) error {
 	if _, ok := t.schema.databases[name]; ok {
-		return fail(mainstem.KindExists, "there is a database %s already", name)
+		return mainstem.Refusef(mainstem.KindExists, "alert", "there is a database %s already", name)
 	}
 	return t.describe(keyDatabase+name, struct{}{}, 0)
 }
@@ -82,13 +82,13 @@ func (t *tx) dropDatabase(name string) error {
 	version, ok := t.schema.databases[name]
 	switch {
 	case !ok:
-		return fail(mainstem.KindNotFound, "there is no database %s", name)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no database %s", name)
 	case slices.Contains(standardDatabases, name) || name == "catalog":
-		return fail(mainstem.KindDenied, "the database %s is the server's and cannot be dropped", name)
+		return mainstem.Refusef(mainstem.KindDenied, "alert", "the database %s is the server's and cannot be dropped", name)
 	}
 	for _, tab := range t.schema.tables {
 		if tab.Database == name {
-			return invalid("the database %s has tables, such as %s: drop them first", name, tab)
+			return mainstem.Refusef(mainstem.KindInvalid, "alert", "the database %s has tables, such as %s: drop them first", name, tab)
 		}
 	}
 	return t.describe(keyDatabase+name, nil, version)
@@ -102,7 +102,7 @@ func (t *tx) ids(n int) (uint64, error) {
 	}
 	var r nextRecord
 	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return 0, corrupt(CatalogSpace, rec.Key, err)
+		return 0, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 	}
 	return r.Next, t.describe(keyNext, nextRecord{r.Next + uint64(n)}, rec.Version)
 }
@@ -110,13 +110,13 @@ func (t *tx) ids(n int) (uint64, error) {
 func (t *tx) createTable(database, name string, virtual bool, columns []Column) error {
 	switch {
 	case t.schema.tables[database+"."+name] != nil:
-		return fail(mainstem.KindExists, "there is a table %s.%s already", database, name)
+		return mainstem.Refusef(mainstem.KindExists, "alert", "there is a table %s.%s already", database, name)
 	case t.schema.databases[database] == 0:
-		return fail(mainstem.KindNotFound, "there is no database %s", database)
+		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no database %s", database)
 	case database == "catalog":
-		return fail(mainstem.KindDenied, "the database catalog is the server's")
+		return mainstem.Refusef(mainstem.KindDenied, "alert", "the database catalog is the server's")
 	case len(t.schema.tables) >= MaxTables:
-		return invalid("there are %d tables: that is the limit", len(t.schema.tables))
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "there are %d tables: that is the limit", len(t.schema.tables))
 	}
 	next, err := t.ids(len(columns) + 1)
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 		r.Columns[i].ID, r.Last = next, next
 	}
 	if err := r.check(); err != nil {
-		return invalid("%w", err)
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	if r.Begins, err = t.s.log.Head(t.s.ctx); err != nil {
 		return err
@@ -159,8 +159,7 @@ func (t *tx) clearSpace(tab *table) error {
 	_, err := t.s.log.Get(ctx, CatalogSpace, []byte(keyTable+tab.String()))
 	switch {
 	case err == nil: // another server was faster: look again
-		return &mainstem.Error{Kind: mainstem.KindExists, Op: "alert", Outcome: mainstem.NotWritten,
-			Err: fmt.Errorf("another server has just created the table %s", tab)}
+		return mainstem.Refusef(mainstem.KindExists, "alert", "another server has just created the table %s", tab)
 	case !errors.Is(err, mainstem.ErrNotFound):
 		return err
 	}
@@ -170,7 +169,7 @@ func (t *tx) clearSpace(tab *table) error {
 // alter writes the new description of a table.
 func (t *tx) alter(old *table, r *tableRecord) error {
 	if err := r.check(); err != nil {
-		return invalid("%w", err)
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	return t.describe(keyTable+old.String(), r, old.version)
 }
@@ -180,7 +179,7 @@ func (t *tx) alterTable(old *table, add []Column, drop []string) error {
 	for _, name := range drop {
 		i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
 		if i < 0 {
-			return invalid("the column %s is dropped twice", name)
+			return mainstem.Refusef(mainstem.KindInvalid, "alert", "the column %s is dropped twice", name)
 		}
 		id := r.Columns[i].ID
 		r.Columns = slices.Delete(r.Columns, i, i+1)
@@ -193,7 +192,7 @@ func (t *tx) alterTable(old *table, add []Column, drop []string) error {
 		}
 		for i, c := range add {
 			if slices.ContainsFunc(r.Columns, func(o Column) bool { return o.Name == c.Name }) {
-				return fail(mainstem.KindExists, "%s has a column %s already", old, c.Name)
+				return mainstem.Refusef(mainstem.KindExists, "alert", "%s has a column %s already", old, c.Name)
 			}
 			c.ID = next + uint64(i)
 			r.Last = c.ID
@@ -205,7 +204,7 @@ func (t *tx) alterTable(old *table, add []Column, drop []string) error {
 
 func (t *tx) dropTable(tab *table) error {
 	if slices.Contains(standardDatabases, tab.Database) && slices.ContainsFunc(standardTables(), func(d *definition) bool { return d.name == tab.String() }) {
-		return fail(mainstem.KindDenied, "the table %s is the server's and cannot be dropped", tab)
+		return mainstem.Refusef(mainstem.KindDenied, "alert", "the table %s is the server's and cannot be dropped", tab)
 	}
 	if err := t.describe(keyTable+tab.String(), nil, tab.version); err != nil || tab.virtual {
 		return err
@@ -222,7 +221,7 @@ func (t *tx) dropTable(tab *table) error {
 func (t *tx) createIndex(old *table, name, column string) error {
 	for _, tab := range t.schema.tables {
 		if slices.ContainsFunc(tab.indexes, func(x index) bool { return x.Name == name }) {
-			return fail(mainstem.KindExists, "there is an index %s already, on %s", name, tab)
+			return mainstem.Refusef(mainstem.KindExists, "alert", "there is an index %s already, on %s", name, tab)
 		}
 	}
 	r := old.record()
@@ -238,7 +237,7 @@ func (t *tx) dropIndex(name string) error {
 			return t.alter(tab, r)
 		}
 	}
-	return fail(mainstem.KindNotFound, "there is no index %s", name)
+	return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no index %s", name)
 }
 
 // hasIndex reports whether the table has an index of just these columns.
@@ -250,7 +249,7 @@ func (t *table) hasIndex(columns []uint64) bool {
 func (ss *Session) service(ctx context.Context, name string, state int64) (Result, error) {
 	const good, marginal, bad, unknown = 0, 1, 2, 3
 	if state < good || state > unknown {
-		return Result{}, invalid("the state of a service is %d: want 0 (good), 1 (marginal), 2 (bad) or 3 (unknown)", state)
+		return Result{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "the state of a service is %d: want 0 (good), 1 (marginal), 2 (bad) or 3 (unknown)", state)
 	}
 	now := ss.s.now()
 	columns := []string{"Name", "CurrentState", "LastReportAt"}

@@ -45,7 +45,7 @@ func (ss *Session) runPlain(ctx context.Context, st *osql.Statement) (*Rows, err
 		return ss.use(p.DDL.Database)
 	}
 	if ss.info.ReadOnly {
-		return nil, fail(mainstem.KindDenied, "the session of %s only reads: %s is denied", ss.info.User, st.Verb())
+		return nil, mainstem.Refusef(mainstem.KindDenied, "alert", "the session of %s only reads: %s is denied", ss.info.User, st.Verb())
 	}
 	var r Result
 	switch p.Verb {
@@ -62,7 +62,7 @@ func (ss *Session) runPlain(ctx context.Context, st *osql.Statement) (*Rows, err
 
 func (ss *Session) use(database string) (*Rows, error) {
 	if _, ok := ss.s.schema.Load().databases[database]; !ok {
-		return nil, fail(mainstem.KindNotFound, "there is no database %s", database)
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no database %s", database)
 	}
 	ss.database.Store(&database)
 	return &Rows{}, nil
@@ -104,7 +104,7 @@ func (ss *Session) query(ctx context.Context, st *osql.Statement, sc *schema, p 
 // bind returns the values of a query's parameters.
 func (ss *Session) bind(q *osql.Query, literals []osql.Literal, now time.Time, after int64, limit int) ([]driver.Value, error) {
 	if err := q.Check(literals); err != nil {
-		return nil, invalid("%w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	args := make([]driver.Value, len(q.Params))
 	for i, p := range q.Params {
@@ -118,7 +118,7 @@ func (ss *Session) bind(q *osql.Query, literals []osql.Literal, now time.Time, a
 		case osql.FromProperty:
 			v, ok := ss.s.Property(literals[p.Slot].Text)
 			if !ok {
-				return nil, fail(mainstem.KindNotFound, "the server has no property %.60q", literals[p.Slot].Text)
+				return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the server has no property %.60q", literals[p.Slot].Text)
 			}
 			args[i] = v
 		case osql.FromAfter:
@@ -167,7 +167,7 @@ func (ss *Session) target(t *tx, st *osql.Statement) (*osql.Plan, *table, error)
 		return nil, nil, broken("planning a statement", fmt.Errorf("the table %s has changed", p.Table))
 	}
 	if tab.system {
-		return nil, nil, fail(mainstem.KindDenied, "the table %s is the server's: statements only read it", tab)
+		return nil, nil, mainstem.Refusef(mainstem.KindDenied, "alert", "the table %s is the server's: statements only read it", tab)
 	}
 	return p.Plan, tab, nil
 }
@@ -201,7 +201,7 @@ func (ss *Session) changeSome(t *tx, st *osql.Statement, after int64, limit int)
 		if errors.As(err, &e) {
 			return 0, 0, 0, err
 		}
-		return 0, 0, 0, invalid("%w", err)
+		return 0, 0, 0, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	for i, r := range found {
 		var ok bool
@@ -271,7 +271,7 @@ func (ss *Session) updateRow(t *tx, tab *table, old *stored, columns []int, valu
 func (t *tx) replace(tab *table, old *stored, next []Value) error {
 	for i := range tab.Columns {
 		if c := &tab.Columns[i]; (c.PrimaryKey || i == tab.incr) && next[i] != old.values[i] {
-			return invalid("the column %s of %s cannot be changed", c.Name, tab)
+			return mainstem.Refusef(mainstem.KindInvalid, "alert", "the column %s of %s cannot be changed", c.Name, tab)
 		}
 	}
 	if slices.Equal(old.values, next) {
@@ -300,7 +300,7 @@ func (ss *Session) Together(ctx context.Context, text string, args ...any) (Resu
 		return Result{}, err
 	}
 	if ss.info.ReadOnly {
-		return Result{}, fail(mainstem.KindDenied, "the session of %s only reads", ss.info.User)
+		return Result{}, mainstem.Refusef(mainstem.KindDenied, "alert", "the session of %s only reads", ss.info.User)
 	}
 	m := trial
 	if len(statements) == 1 {
@@ -339,9 +339,9 @@ func (ss *Session) step(t *tx, st *osql.Statement) (Result, error) {
 	case osql.Update, osql.Delete:
 		n, affected, _, err := ss.changeSome(t, st, -1<<62, MaxTogether+1)
 		if err == nil && n > MaxTogether {
-			err = invalid("the statement changes more than %d rows, the limit of one commit", MaxTogether)
+			err = mainstem.Refusef(mainstem.KindInvalid, "alert", "the statement changes more than %d rows, the limit of one commit", MaxTogether)
 		}
 		return Result{Affected: affected}, err
 	}
-	return Result{}, invalid("%s cannot share a commit: only INSERT, UPDATE and DELETE can", st.Verb())
+	return Result{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "%s cannot share a commit: only INSERT, UPDATE and DELETE can", st.Verb())
 }

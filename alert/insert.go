@@ -107,7 +107,7 @@ func (ss *Session) compute(t *tx, v *osql.Value, literals []osql.Literal, now ti
 		return nil
 	}, v.Query.SQL, args...)
 	if err != nil {
-		return out, invalid("%w", err)
+		return out, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	return out, nil
 }
@@ -127,7 +127,7 @@ func complete(tab *table, into []int, given []Value) ([]Value, error) {
 	}
 	for i := range tab.Columns {
 		if c := &tab.Columns[i]; (c.NoDefault || c.PrimaryKey) && !slices.Contains(into, i) {
-			return nil, invalid("the column %s of %s has no default: INSERT must name it", c.Name, tab)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "the column %s of %s has no default: INSERT must name it", c.Name, tab)
 		}
 	}
 	return values, nil
@@ -156,7 +156,7 @@ func (ss *Session) put(t *tx, tab *table, values []Value, updating []int, now ti
 		return Result{}, err
 	}
 	if string(encodeKey(tab, values)) != string(key.key) {
-		return Result{}, invalid("a trigger changed the primary key of a row of %s", tab)
+		return Result{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "a trigger changed the primary key of a row of %s", tab)
 	}
 	k, err := t.number(tab, values)
 	if err != nil {
@@ -212,18 +212,18 @@ func keyField(tab *table, values []Value) string {
 // with all the rows, and is quicker for many.
 func (ss *Session) InsertRows(ctx context.Context, name string, columns []string, rows [][]any, updating ...string) (Result, error) {
 	if ss.info.ReadOnly {
-		return Result{}, fail(mainstem.KindDenied, "the session of %s only reads: INSERT is denied", ss.info.User)
+		return Result{}, mainstem.Refusef(mainstem.KindDenied, "alert", "the session of %s only reads: INSERT is denied", ss.info.User)
 	}
 	given := make([][]Value, len(rows))
 	for i, row := range rows {
 		if len(row) != len(columns) {
-			return Result{}, invalid("row %d has %d values for %d columns", i+1, len(row), len(columns))
+			return Result{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "row %d has %d values for %d columns", i+1, len(row), len(columns))
 		}
 		given[i] = make([]Value, len(row))
 		for j, x := range row {
 			var err error
 			if given[i][j], err = valueOf(x); err != nil {
-				return Result{}, invalid("row %d, column %s: %w", i+1, columns[j], err)
+				return Result{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "row %d, column %s: %w", i+1, columns[j], err)
 			}
 		}
 	}
@@ -271,18 +271,18 @@ func (sc *schema) columns(name string, columns []string) (*table, []int, error) 
 	}
 	switch {
 	case tab == nil:
-		return nil, nil, fail(mainstem.KindNotFound, "there is no table %s", name)
+		return nil, nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no table %s", name)
 	case tab.system:
-		return nil, nil, fail(mainstem.KindDenied, "the table %s is the server's: it is only read", tab)
+		return nil, nil, mainstem.Refusef(mainstem.KindDenied, "alert", "the table %s is the server's: it is only read", tab)
 	}
 	var into []int
 	for _, c := range columns {
 		i, ok := tab.header.index[c]
 		if !ok {
-			return nil, nil, fail(mainstem.KindNotFound, "%s has no column %s", tab, c)
+			return nil, nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "%s has no column %s", tab, c)
 		}
 		if slices.Contains(into, i) {
-			return nil, nil, invalid("the column %s is named twice", c)
+			return nil, nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "the column %s is named twice", c)
 		}
 		into = append(into, i)
 	}
@@ -336,7 +336,7 @@ func (t *tx) nextSerial(tab *table) (int64, error) {
 		}
 	}
 	if sr.next > maxSerial {
-		return 0, fail(mainstem.KindUnavailable, "%s has given out all serials up to %d", tab, int64(maxSerial))
+		return 0, mainstem.Refusef(mainstem.KindUnavailable, "alert", "%s has given out all serials up to %d", tab, int64(maxSerial))
 	}
 	sr.next++
 	return sr.next - 1, nil
@@ -384,7 +384,7 @@ func (s *Server) reserve(t *tx, tab *table, sr *serials) error {
 		return err
 	default:
 		if err := json.Unmarshal(rec.Value, &r); err != nil {
-			return corrupt(CatalogSpace, key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, key)
 		}
 	}
 	most, err := s.mirror.last(t.ctx, tab)

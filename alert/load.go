@@ -66,12 +66,12 @@ func (s *Server) loadCatalog(ctx context.Context) (*schema, error) {
 		case strings.HasPrefix(key, keyTable):
 			t, err := decodeTable(bytes.Clone(rec.Value), rec.Version)
 			if err != nil {
-				return nil, corrupt(CatalogSpace, rec.Key, err)
+				return nil, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 			}
 			tables[t.String()] = t
 		case strings.HasPrefix(key, keyTrigger):
 			if err := s.automations.restore(strings.TrimPrefix(key, keyTrigger), rec.Value, rec.Version); err != nil {
-				return nil, corrupt(CatalogSpace, rec.Key, err)
+				return nil, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Server) loadTable(ctx context.Context, t *table) error {
 			k = values[t.incr].n
 		}
 		if _, err := s.mirror.put(ctx, t, k, origin.version(&rec), values); err != nil {
-			return errors.Join(corrupt(t.space, rec.Key, err), s.mirror.rollback(ctx))
+			return errors.Join(mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(t.space, rec.Key), s.mirror.rollback(ctx))
 		}
 		if rows++; rows%loadRows == 0 {
 			if err := s.nextLoad(ctx); err != nil {

@@ -230,7 +230,7 @@ func (o origin) version(rec *mainstem.Record) mainstem.Version {
 // skip passes over a record that is no row of the table. It stays in the log.
 func (t *tx) skip(tab *table, rec *mainstem.Record, err error) error {
 	if err != nil {
-		t.s.o.Logger.Error("alert: a record is no row", "table", tab.String(), "error", corrupt(rec.Space, rec.Key, err))
+		t.s.o.Logger.Error("alert: a record is no row", "table", tab.String(), "error", mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(rec.Space, rec.Key))
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package alert
 import (
 	"iter"
 	"time"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // Row is a row of a table or of a result, with access by the names of columns.
@@ -83,7 +85,7 @@ func (r Row) Time(name string) time.Time { return r.Get(name).Time() }
 // column that does not exist or a value that cannot fit is Invalid.
 func (r Row) Set(name string, v Value) error {
 	if !r.Has(name) {
-		return invalid("there is no column %s", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "alert", "there is no column %s", name)
 	}
 	i := r.h.index[name]
 	fitted, err := fit(v, &r.h.columns[i])

@@ -160,7 +160,7 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 		if ctx.Err() != nil {
 			return nil, canceled(ctx)
 		}
-		return nil, invalid("%w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	cur.take()
 	if cur.err != nil {
@@ -182,7 +182,7 @@ func (c *cursor) take() (bytes int) {
 		err := c.rows.Next(c.row)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				c.err = invalid("%w", err)
+				c.err = mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 			}
 			c.release()
 			break
@@ -244,11 +244,11 @@ func (c *cursor) drain() {
 func (c *cursor) keep(n int) error {
 	const taken = "%d bytes of the result had to be taken into memory because a write began before they were read: "
 	if c.bytes > c.m.maxResult {
-		return fail(mainstem.KindUnavailable, taken+"the limit is %d: ask for less at a time, read faster, or raise MaxResultBytes (of a server, memory-budget)",
+		return mainstem.Refusef(mainstem.KindUnavailable, "alert", taken+"the limit is %d: ask for less at a time, read faster, or raise MaxResultBytes (of a server, memory-budget)",
 			c.bytes, c.m.maxResult)
 	}
 	if err := c.hold.AcquireNow(int64(n)); err != nil {
-		return fail(mainstem.KindUnavailable, taken+"%w: ask for less at a time, read faster, or raise memory-budget", c.bytes, err)
+		return mainstem.Refusef(mainstem.KindUnavailable, "alert", taken+"%w: ask for less at a time, read faster, or raise memory-budget", c.bytes, err)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (c *cursor) recalled() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := c.hold.Size(); n > 0 { // else it was read or closed meanwhile
-		c.end(fail(mainstem.KindUnavailable, "nothing of the result was read for %v while others needed the %d bytes of memory that it had: ask for less at a time, read faster, or raise memory-budget",
+		c.end(mainstem.Refusef(mainstem.KindUnavailable, "alert", "nothing of the result was read for %v while others needed the %d bytes of memory that it had: ask for less at a time, read faster, or raise memory-budget",
 			budget.Patience, n))
 	}
 }

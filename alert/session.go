@@ -183,7 +183,7 @@ func (ss *Session) Query(ctx context.Context, text string, args ...any) (*Rows, 
 			return nil, err
 		}
 	}
-	return nil, invalid("the text holds no statement")
+	return nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "the text holds no statement")
 }
 
 // Each runs the statements of text and calls do with the result of each, which
@@ -217,7 +217,7 @@ func split(text string, args []any) ([]osql.Statement, error) {
 	for i, a := range args {
 		v, err := valueOf(a)
 		if err != nil {
-			return nil, invalid("argument %d: %w", i+1, err)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "alert", "argument %d: %w", i+1, err)
 		}
 		literals[i] = v.literal()
 	}

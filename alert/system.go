@@ -276,7 +276,7 @@ func (t *tx) applyTable(name string, rec *mainstem.Record) error {
 	if rec.Live() {
 		var err error
 		if tab, err = decodeTable(slices.Clone(rec.Value), rec.Version); err != nil {
-			return corrupt(CatalogSpace, rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 		}
 	}
 	if old == nil && tab == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/osql"
 )
 
@@ -177,7 +178,7 @@ func fit(v Value, c *osql.Column) (Value, error) {
 		if v.kind == textValue {
 			f, err := strconv.ParseFloat(strings.TrimSpace(v.s), 64)
 			if err != nil && v.s != "" {
-				return v, invalid("%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
+				return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
 			}
 			return Real(f), nil
 		}
@@ -190,7 +191,7 @@ func fit(v Value, c *osql.Column) (Value, error) {
 		return v, err
 	}
 	if r := ranges[c.Type]; n < r[0] || n > r[1] {
-		return v, invalid("%d is out of range for the column %s of type %s: %d to %d", n, c.Name, c.Type, r[0], r[1])
+		return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%d is out of range for the column %s of type %s: %d to %d", n, c.Name, c.Type, r[0], r[1])
 	}
 	return Int(n), nil
 }
@@ -201,12 +202,12 @@ func whole(v Value, c *osql.Column) (int64, error) {
 		s := strings.TrimSpace(v.s)
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil && s != "" {
-			return 0, invalid("%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
+			return 0, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
 		}
 		return n, nil
 	case realValue:
 		if f := v.Real(); math.IsNaN(f) || f >= math.MaxInt64 || f <= math.MinInt64 {
-			return 0, invalid("%v is out of range for the column %s", f, c.Name)
+			return 0, mainstem.Refusef(mainstem.KindInvalid, "alert", "%v is out of range for the column %s", f, c.Name)
 		}
 	}
 	return v.Int(), nil
@@ -222,7 +223,7 @@ func fitBool(v Value, c *osql.Column) (Value, error) {
 	case "false", "0", "":
 		return Bool(false), nil
 	}
-	return v, invalid("%.40q is no truth value, as the column %s wants", v.s, c.Name)
+	return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%.40q is no truth value, as the column %s wants", v.s, c.Name)
 }
 
 // cut returns the longest beginning of s that has at most size bytes and does
@@ -279,12 +280,12 @@ func valueOf(x any) (Value, error) {
 		}
 		return Int(x.Unix()), nil
 	}
-	return Value{}, invalid("a %T is no value: want a string, a number, a bool or a time.Time", x)
+	return Value{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "a %T is no value: want a string, a number, a bool or a time.Time", x)
 }
 
 func unsigned(n uint64) (Value, error) {
 	if n > math.MaxInt64 {
-		return Value{}, invalid("%d is out of range: the largest number is %d", n, int64(math.MaxInt64))
+		return Value{}, mainstem.Refusef(mainstem.KindInvalid, "alert", "%d is out of range: the largest number is %d", n, int64(math.MaxInt64))
 	}
 	return Int(int64(n)), nil
 }

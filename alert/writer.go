@@ -236,9 +236,7 @@ func (s *Server) commit(t *tx, jobs []*job) error {
 		j.at = r.Last
 	}
 	if err := s.project(t, r, jobs); err != nil {
-		e := broken("the changes are in the log, and could not be shown", err)
-		e.Outcome = mainstem.NoOutcome
-		failAll(jobs, e)
+		failAll(jobs, broken("the changes are in the log, and could not be shown", err).WithOutcome(mainstem.NoOutcome))
 	}
 	return nil
 }

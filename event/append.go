@@ -45,7 +45,7 @@ func (s *Store) checkAppend(stream string, expected Expected, events []Event) er
 		return err
 	}
 	if len(events) == 0 {
-		return invalid("append", "stream %.60q: no events; use Expect to demand a version without writing", stream)
+		return mainstem.Refusef(mainstem.KindInvalid, "append", "stream %.60q: no events; use Expect to demand a version without writing", stream)
 	}
 	for i := range events {
 		if err := events[i].check("append", i, s.opts.MaxEventBytes); err != nil {

@@ -64,7 +64,7 @@ func (f *Filter) save() []byte {
 func decodeCheckpoint(rec *mainstem.Record) (Checkpoint, []byte, error) {
 	p, err := strconv.ParseUint(string(rec.Value), 10, 64)
 	if err != nil {
-		return Checkpoint{}, nil, corrupt(rec.Space, rec.Key, "checkpoint: %w", err)
+		return Checkpoint{}, nil, mainstem.Errorf(mainstem.KindCorrupt, "decode", "checkpoint: %w", err).At(rec.Space, rec.Key)
 	}
 	filter, _ := rec.Headers.Get(headerFilter)
 	owner, _ := rec.Headers.Get(headerOwner)
@@ -77,14 +77,14 @@ func decodeFilter(rec *mainstem.Record, saved []byte) (*Filter, error) {
 		return f, nil
 	}
 	if err := json.Unmarshal(saved, f); err != nil {
-		return nil, corrupt(rec.Space, rec.Key, "checkpoint filter: %w", err)
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "decode", "checkpoint filter: %w", err).At(rec.Space, rec.Key)
 	}
 	return f, nil
 }
 
 func checkSubscription(op, name string) error {
 	if name == "" || len(name) > MaxSubscription || !plain(name) {
-		return invalid(op, "subscription %.60q: want a name of 1 to %d bytes of UTF-8 without control characters", name, MaxSubscription)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "subscription %.60q: want a name of 1 to %d bytes of UTF-8 without control characters", name, MaxSubscription)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 		return err
 	}
 	if position > head {
-		return invalidRead("wait for", "position %d is beyond the newest, %d", position, head)
+		return mainstem.Errorf(mainstem.KindInvalid, "wait for", "position %d is beyond the newest, %d", position, head)
 	}
 	key := []byte(name)
 	todo := mainstem.Position(0) // an event that is known to be selected; the wait is at least for that

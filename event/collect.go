@@ -56,7 +56,7 @@ func (c *collector) add(rec *mainstem.Record) error {
 	if !rec.Live() {
 		*f = fields{typ: typeDeleted}
 	} else if err := f.parse(rec.Headers); err != nil {
-		return corrupt(rec.Space, rec.Key, "version %d: %w", rec.Version, err)
+		return mainstem.Errorf(mainstem.KindCorrupt, "decode", "version %d: %w", rec.Version, err).At(rec.Space, rec.Key)
 	}
 	if len(c.entries) == 0 {
 		c.names = append(c.names[:0], "")

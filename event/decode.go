@@ -54,7 +54,7 @@ func (d *decoder) recorded(rec *mainstem.Record, stream string) (Recorded, error
 		return r, nil
 	}
 	if err := d.f.parse(rec.Headers); err != nil {
-		return Recorded{}, corrupt(rec.Space, rec.Key, "version %d: %w", rec.Version, err)
+		return Recorded{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "version %d: %w", rec.Version, err).At(rec.Space, rec.Key)
 	}
 	r.ID, r.Type, r.ContentType, r.Data = d.f.id, d.intern(d.f.typ), d.intern(d.f.content), rec.Value
 	if d.f.hasIdentifiers {

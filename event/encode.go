@@ -50,26 +50,26 @@ func own(name string) bool {
 func (e *Event) check(op string, i, maxBytes int) error {
 	switch {
 	case e.Type == "":
-		return invalid(op, "event %d has no type", i)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d has no type", i)
 	case e.Type[0] == '$':
-		return invalid(op, "event %d: type %.60q begins with $, which is reserved", i, e.Type)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: type %.60q begins with $, which is reserved", i, e.Type)
 	case len(e.Type) > MaxType || len(e.ContentType) > MaxType:
-		return invalid(op, "event %d: type and content type have %d and %d bytes: the limit is %d", i, len(e.Type), len(e.ContentType), MaxType)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: type and content type have %d and %d bytes: the limit is %d", i, len(e.Type), len(e.ContentType), MaxType)
 	case !plain(e.Type) || !plain(e.ContentType):
-		return invalid(op, "event %d: type %.60q or content type %.60q is not UTF-8 without control characters", i, e.Type, e.ContentType)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: type %.60q or content type %.60q is not UTF-8 without control characters", i, e.Type, e.ContentType)
 	case maxBytes > 0 && len(e.Data) > maxBytes:
-		return invalid(op, "event %d of type %s has %d bytes: the limit is %d: %w", i, e.Type, len(e.Data), maxBytes, ErrTooLarge)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d of type %s has %d bytes: the limit is %d: %w", i, e.Type, len(e.Data), maxBytes, ErrTooLarge)
 	case len(e.Metadata.Custom) > MaxCustom:
-		return invalid(op, "event %d has %d custom metadata entries: the limit is %d", i, len(e.Metadata.Custom), MaxCustom)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d has %d custom metadata entries: the limit is %d", i, len(e.Metadata.Custom), MaxCustom)
 	}
 	for name := range e.Metadata.Custom {
 		switch {
 		case name == "" || len(name) > mainstem.MaxHeaderName:
-			return invalid(op, "event %d: the custom metadata name %.60q has %d bytes: want 1 to %d", i, name, len(name), mainstem.MaxHeaderName)
+			return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: the custom metadata name %.60q has %d bytes: want 1 to %d", i, name, len(name), mainstem.MaxHeaderName)
 		case own(name):
-			return invalid(op, "event %d: the custom metadata name %q belongs to the store", i, name)
+			return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: the custom metadata name %q belongs to the store", i, name)
 		case !plain(name):
-			return invalid(op, "event %d: the custom metadata name %.60q is not UTF-8 without control characters", i, name)
+			return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: the custom metadata name %.60q is not UTF-8 without control characters", i, name)
 		}
 	}
 	return nil

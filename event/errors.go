@@ -138,22 +138,4 @@ func (s *Store) streamNotFound(op, stream string, o mainstem.Outcome) *mainstem.
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: s.spaces.events, Key: []byte(stream), Outcome: o}
 }
 
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
-}
-
-// invalidRead is invalid for calls that do not write.
-func invalidRead(op, format string, args ...any) *mainstem.Error {
-	e := invalid(op, format, args...)
-	e.Outcome = mainstem.NoOutcome
-	return e
-}
-
-func corrupt(space string, key []byte, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{
-		Kind: mainstem.KindCorrupt, Op: "decode", Space: space, Key: append([]byte(nil), key...),
-		Err: fmt.Errorf(format, args...),
-	}
-}
-
 func isNotFound(err error) bool { return errors.Is(err, mainstem.ErrNotFound) }

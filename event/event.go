@@ -80,7 +80,7 @@ func (r Recorded) Clone() Recorded {
 func JSON(typ string, v any) (Event, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return Event{}, invalid("encode event", "type %s: %w", typ, err)
+		return Event{}, mainstem.Refusef(mainstem.KindInvalid, "encode event", "type %s: %w", typ, err)
 	}
 	return Event{Type: typ, Data: data, ContentType: "application/json"}, nil
 }

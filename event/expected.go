@@ -42,7 +42,7 @@ func (e Expected) String() string {
 
 func (e Expected) check(op string) error {
 	if e < StreamExists {
-		return invalid(op, "expected version %d: want a version from 1, or NoStream (0), AnyVersion (-1) or StreamExists (-2)", int64(e))
+		return mainstem.Refusef(mainstem.KindInvalid, op, "expected version %d: want a version from 1, or NoStream (0), AnyVersion (-1) or StreamExists (-2)", int64(e))
 	}
 	return nil
 }

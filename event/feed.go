@@ -97,7 +97,7 @@ func (s *Store) Page(ctx context.Context, o *FeedOptions) ([]Recorded, error) {
 		page = *o
 	}
 	if page.Follow {
-		return nil, invalidRead("feed", "Follow never ends: use Feed")
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "feed", "Follow never ends: use Feed")
 	}
 	if page.Limit == 0 {
 		page.Limit = DefaultPage
@@ -175,7 +175,7 @@ const maxSealsKnown = 1 << 16
 
 func (o *FeedOptions) selector() (*selector, error) {
 	if o.Limit < 0 {
-		return nil, invalidRead("feed", "Limit is %d: want 0 (none) or more", o.Limit)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "feed", "Limit is %d: want 0 (none) or more", o.Limit)
 	}
 	return o.Filter.selector()
 }

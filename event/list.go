@@ -34,7 +34,7 @@ type StreamEntry struct {
 // scan returns the range of keys that o selects, and whether it can hold any.
 func (o *ListOptions) scan() (r mainstem.Range, some bool, err error) {
 	if o.Limit < 0 {
-		return r, false, invalidRead("list streams", "Limit is %d: want 0 (none) or more", o.Limit)
+		return r, false, mainstem.Errorf(mainstem.KindInvalid, "list streams", "Limit is %d: want 0 (none) or more", o.Limit)
 	}
 	if err := checkCategory("list streams", o.Category); err != nil {
 		return r, false, err

@@ -30,9 +30,9 @@ type LoadOptions struct {
 func (o *LoadOptions) check() error {
 	switch {
 	case o.Limit < 0:
-		return invalidRead("load", "Limit is %d: want 0 (none) or more", o.Limit)
+		return mainstem.Errorf(mainstem.KindInvalid, "load", "Limit is %d: want 0 (none) or more", o.Limit)
 	case o.Follow && (o.Backward || o.To != 0 || o.UpTo != 0 || !o.Until.IsZero()):
-		return invalidRead("load", "Follow excludes Backward, To, UpTo and Until")
+		return mainstem.Errorf(mainstem.KindInvalid, "load", "Follow excludes Backward, To, UpTo and Until")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Reco
 		o = &LoadOptions{}
 	}
 	if o.Follow {
-		return nil, invalidRead("load", "Follow never ends: use Events")
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "load", "Follow never ends: use Events")
 	}
 	c := s.collector()
 	defer s.release(c)

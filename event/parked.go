@@ -87,7 +87,7 @@ func (s *Store) park(b *mainstem.Batch, p Parked) {
 func decodeParked(rec *mainstem.Record) (Parked, error) {
 	i := len(rec.Key) - 9
 	if i < 1 || rec.Key[i] != 0 {
-		return Parked{}, corrupt(rec.Space, rec.Key, "the key is not a subscription and a position")
+		return Parked{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "the key is not a subscription and a position").At(rec.Space, rec.Key)
 	}
 	p := Parked{
 		Subscription: string(rec.Key[:i]), Position: mainstem.Position(binary.BigEndian.Uint64(rec.Key[i+1:])),
@@ -100,7 +100,7 @@ func decodeParked(rec *mainstem.Record) (Parked, error) {
 	p.Version, err = snapshotVersion(rec.Headers)
 	p.Attempts, err2 = strconv.Atoi(string(attempts))
 	if err = errors.Join(err, err2); err != nil {
-		return Parked{}, corrupt(rec.Space, rec.Key, "parked event: %w", err)
+		return Parked{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "parked event: %w", err).At(rec.Space, rec.Key)
 	}
 	return p, nil
 }

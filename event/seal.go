@@ -48,7 +48,7 @@ func (s *Store) seal(ctx context.Context, stream string) (Seal, mainstem.Version
 	}
 	seal, ok := parseSeal(rec.Value)
 	if !ok {
-		return NotSealed, 0, corrupt(s.spaces.seals, rec.Key, "%.40q is not the name of a seal", rec.Value)
+		return NotSealed, 0, mainstem.Errorf(mainstem.KindCorrupt, "decode", "%.40q is not the name of a seal", rec.Value).At(s.spaces.seals, rec.Key)
 	}
 	return seal, rec.Version, nil
 }
@@ -100,7 +100,7 @@ func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected)
 // newest is refused by the log.
 func (s *Store) TruncateTo(b *mainstem.Batch, stream string, before mainstem.Version) {
 	if before == 0 {
-		b.Fail(invalid("truncate", "stream %.60q: before version 0: want at least 1", stream))
+		b.Fail(mainstem.Refusef(mainstem.KindInvalid, "truncate", "stream %.60q: before version 0: want at least 1", stream))
 		return
 	}
 	if s.edit(b, "truncate", stream, AnyVersion) {
@@ -187,7 +187,7 @@ func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Ver
 		err = ev.check("rewrite", 0, s.opts.MaxEventBytes)
 	}
 	if err == nil && (ev.ID.IsZero() || version == 0) {
-		err = invalid("rewrite", "stream %.60q: version %d, event ID %s: want both of the event to rewrite", stream, version, ev.ID)
+		err = mainstem.Refusef(mainstem.KindInvalid, "rewrite", "stream %.60q: version %d, event ID %s: want both of the event to rewrite", stream, version, ev.ID)
 	}
 	if err != nil {
 		b.Fail(err)

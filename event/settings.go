@@ -27,7 +27,7 @@ var settingsPolicy = mainstem.Policy{History: 1}
 func (s *Store) SetSettingsTo(b *mainstem.Batch, stream string, v Settings) {
 	err := checkStream("set settings", stream)
 	if err == nil && v.MaxAge < 0 {
-		err = invalid("set settings", "stream %.60q: MaxAge is %v: want 0 (no limit) or more", stream, v.MaxAge)
+		err = mainstem.Refusef(mainstem.KindInvalid, "set settings", "stream %.60q: MaxAge is %v: want 0 (no limit) or more", stream, v.MaxAge)
 	}
 	if err != nil {
 		b.Fail(err)
@@ -35,7 +35,7 @@ func (s *Store) SetSettingsTo(b *mainstem.Batch, stream string, v Settings) {
 	}
 	value, err := json.Marshal(v)
 	if err != nil {
-		b.Fail(invalid("set settings", "stream %.60q: %w", stream, err))
+		b.Fail(mainstem.Refusef(mainstem.KindInvalid, "set settings", "stream %.60q: %w", stream, err))
 		return
 	}
 	b.Ensure(s.spaces.settings, settingsPolicy)
@@ -57,7 +57,7 @@ func (s *Store) Settings(ctx context.Context, stream string) (Settings, error) {
 func (s *Store) decodeSettings(rec *mainstem.Record) (Settings, error) {
 	var v Settings
 	if err := json.Unmarshal(rec.Value, &v); err != nil {
-		return Settings{}, corrupt(s.spaces.settings, rec.Key, "settings: %w", err)
+		return Settings{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "settings: %w", err).At(s.spaces.settings, rec.Key)
 	}
 	return v, nil
 }

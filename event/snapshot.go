@@ -33,9 +33,9 @@ func (s *Store) SaveSnapshotTo(b *mainstem.Batch, snap Snapshot) {
 	switch {
 	case err != nil:
 	case snap.Version == 0:
-		err = invalid("save snapshot", "stream %.60q: version 0: want the version of the last event that the state contains", snap.Stream)
+		err = mainstem.Refusef(mainstem.KindInvalid, "save snapshot", "stream %.60q: version 0: want the version of the last event that the state contains", snap.Stream)
 	case len(snap.Type) > MaxType || !plain(snap.Type):
-		err = invalid("save snapshot", "stream %.60q: type %.60q: want at most %d bytes of UTF-8 without control characters", snap.Stream, snap.Type, MaxType)
+		err = mainstem.Refusef(mainstem.KindInvalid, "save snapshot", "stream %.60q: type %.60q: want at most %d bytes of UTF-8 without control characters", snap.Stream, snap.Type, MaxType)
 	}
 	if err != nil {
 		b.Fail(err)
@@ -124,7 +124,7 @@ func (s *Store) snapshot(ctx context.Context, stream string, o *StateOptions) (*
 		}
 		v, err := snapshotVersion(rec.Headers)
 		if err != nil {
-			return nil, 0, corrupt(s.spaces.snapshots, rec.Key, "version %d: %w", rec.Version, err)
+			return nil, 0, mainstem.Errorf(mainstem.KindCorrupt, "decode", "version %d: %w", rec.Version, err).At(s.spaces.snapshots, rec.Key)
 		}
 		typ, _ := rec.Headers.Get(headerType)
 		if (o.UpTo == 0 || v <= o.UpTo) && (o.SnapshotType == "" || string(typ) == o.SnapshotType) {

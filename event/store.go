@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return invalid("open event store", "options: %w", errors.Join(wrong...))
+	return mainstem.Refusef(mainstem.KindInvalid, "open event store", "options: %w", errors.Join(wrong...))
 }
 
 // Store is a handle on the event streams of one name in a log. It owns no files
@@ -76,13 +76,13 @@ type Store struct {
 // first append creates the space event/<name>.
 func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 	if log == nil {
-		return nil, invalid("open event store", "store %q: the log is nil", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "open event store", "store %q: the log is nil", name)
 	}
 	if name == "" {
-		return nil, invalid("open event store", "the store has no name")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "open event store", "the store has no name")
 	}
 	if err := mainstem.ValidateSpaceName(checkpointsPrefix + name); err != nil {
-		return nil, invalid("open event store", "store %.40q: %w", name, err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "open event store", "store %.40q: %w", name, err)
 	}
 	if err := opts.Validate(); err != nil {
 		return nil, err

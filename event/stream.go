@@ -44,11 +44,11 @@ func ValidateStream(name string) error { return checkStream("stream", name) }
 func checkStream(op, name string) error {
 	switch {
 	case name == "":
-		return invalid(op, "the stream has no name")
+		return mainstem.Refusef(mainstem.KindInvalid, op, "the stream has no name")
 	case len(name) > MaxStream:
-		return invalid(op, "the name of stream %.40q... has %d bytes: the limit is %d", name, len(name), MaxStream)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "the name of stream %.40q... has %d bytes: the limit is %d", name, len(name), MaxStream)
 	case !plain(name):
-		return invalid(op, "the name of stream %.60q is not UTF-8 without control characters", name)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "the name of stream %.60q is not UTF-8 without control characters", name)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func plain(s string) bool {
 // checkCategory returns an Invalid error for what is not a category.
 func checkCategory(op, category string) error {
 	if strings.Contains(category, "-") {
-		return invalidRead(op, "category %.60q contains a hyphen: a category ends at the first one", category)
+		return mainstem.Errorf(mainstem.KindInvalid, op, "category %.60q contains a hyphen: a category ends at the first one", category)
 	}
 	return nil
 }

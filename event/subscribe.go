@@ -114,7 +114,7 @@ func (o *SubscribeOptions) validate() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return invalid("subscribe", "options: %w", errors.Join(errs...))
+	return mainstem.Refusef(mainstem.KindInvalid, "subscribe", "options: %w", errors.Join(errs...))
 }
 
 // Subscription is a running catch-up subscription. Its methods are safe for
@@ -159,7 +159,7 @@ type Subscription struct {
 // a program should watch [Subscription.Done]. After errors of kind Unavailable it goes on.
 func (s *Store) Subscribe(ctx context.Context, name string, o *SubscribeOptions, handler Handler) (*Subscription, error) {
 	if handler == nil {
-		return nil, invalid("subscribe", "subscription %.60q has no handler", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "subscribe", "subscription %.60q has no handler", name)
 	}
 	return s.subscribe(ctx, name, o, 1, func(ctx context.Context, b *mainstem.Batch, evs []Recorded) error {
 		for i := range evs {
@@ -174,7 +174,7 @@ func (s *Store) Subscribe(ctx context.Context, name string, o *SubscribeOptions,
 // SubscribeBatch is [Store.Subscribe] for a handler of several events at a time.
 func (s *Store) SubscribeBatch(ctx context.Context, name string, o *SubscribeOptions, handler BatchHandler) (*Subscription, error) {
 	if handler == nil {
-		return nil, invalid("subscribe", "subscription %.60q has no handler", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "subscribe", "subscription %.60q has no handler", name)
 	}
 	return s.subscribe(ctx, name, o, DefaultMaxBatch, handler)
 }
@@ -268,7 +268,7 @@ func (sub *Subscription) WaitFor(ctx context.Context, position mainstem.Position
 	if sub.err != nil {
 		return sub.err
 	}
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "wait for", Err: fmt.Errorf("subscription %s was closed at position %d", sub.name, sub.Position())}
+	return mainstem.Errorf(mainstem.KindClosed, "wait for", "subscription %s was closed at position %d", sub.name, sub.Position())
 }
 
 // Done returns a channel that is closed when the subscription has ended.

@@ -45,7 +45,7 @@ func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) 
 	c := o.Codec
 	if c == nil {
 		if c, err = codec.Default[T](); err != nil {
-			return nil, invalid("kv open", "%s: %w", name, err)
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "kv open", "%s: %w", name, err)
 		}
 	}
 	return &Bucket[T]{

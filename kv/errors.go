@@ -12,18 +12,11 @@ var (
 	errNoFeed   = errors.New("the table has NoFeed: nothing can follow its changes")
 )
 
-// invalid is the error of a call that can never succeed as it is.
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Err: fmt.Errorf(format, args...)}
-}
-
 // notWritten marks err as that of a write that certainly did not happen.
 func notWritten(err error) error {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Outcome == mainstem.NoOutcome {
-		c := *e
-		c.Outcome = mainstem.NotWritten
-		return &c
+		return e.WithOutcome(mainstem.NotWritten)
 	}
 	return err
 }

@@ -33,9 +33,9 @@ type Query struct {
 func (q *Query) Validate() error {
 	switch {
 	case q.Offset < 0:
-		return invalid("list", "Offset is %d: want 0 or more", q.Offset)
+		return mainstem.Errorf(mainstem.KindInvalid, "list", "Offset is %d: want 0 or more", q.Offset)
 	case q.Limit < 0:
-		return invalid("list", "Limit is %d: want 0 (none) or more", q.Limit)
+		return mainstem.Errorf(mainstem.KindInvalid, "list", "Limit is %d: want 0 (none) or more", q.Limit)
 	}
 	return nil
 }

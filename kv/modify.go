@@ -127,9 +127,7 @@ func pause(ctx context.Context, attempt int) error {
 	if contention.Wait(ctx, attempt-pauseAfter+1) {
 		return nil
 	}
-	e := mainstem.Ended(ctx, "modify", began, "other writers of the key")
-	e.Outcome = mainstem.NotWritten
-	return e
+	return mainstem.Ended(ctx, "modify", began, "other writers of the key").WithOutcome(mainstem.NotWritten)
 }
 
 // Integer is what a counter can count in.

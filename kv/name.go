@@ -36,18 +36,18 @@ func validateNames(database, table string) error {
 func validateName(what, name string) error {
 	switch {
 	case name == "":
-		return invalid("kv name", "the name of the %s is empty", what)
+		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name of the %s is empty", what)
 	case len(name) > MaxName:
-		return invalid("kv name", "the name %.40q... of the %s has %d bytes: the limit is %d", name, what, len(name), MaxName)
+		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name %.40q... of the %s has %d bytes: the limit is %d", name, what, len(name), MaxName)
 	case name == "." || name == "..":
-		return invalid("kv name", "the name of the %s is %q, which means something else in paths", what, name)
+		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name of the %s is %q, which means something else in paths", what, name)
 	}
 	for i := range len(name) {
 		c := name[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
 			continue
 		}
-		return invalid("kv name", "the name %q of the %s has %q at byte %d: use letters, digits, dot, dash and underline", name, what, name[i:i+1], i)
+		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name %q of the %s has %q at byte %d: use letters, digits, dot, dash and underline", name, what, name[i:i+1], i)
 	}
 	return nil
 }

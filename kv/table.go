@@ -85,7 +85,7 @@ func DropDatabase(ctx context.Context, log mainstem.Log, database string) error 
 		spaces = append(spaces, t.Space.Name)
 	}
 	if len(spaces) == 0 {
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "drop database", Err: fmt.Errorf("the database %q has no tables", database)}
+		return mainstem.Errorf(mainstem.KindNotFound, "drop database", "the database %q has no tables", database)
 	}
 	for _, s := range spaces {
 		if err := log.DropSpace(ctx, s); err != nil && !errors.Is(err, mainstem.ErrNotFound) {

@@ -203,7 +203,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		k.mu.Unlock()
 		switch {
 		case closing || k.self.Name == "":
-			return nil, closed("wait for a session")
+			return nil, mainstem.Errorf(mainstem.KindClosed, "wait for a session", "the keeper was closed")
 		case s != nil && !s.Over():
 			return s, nil
 		}

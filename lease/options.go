@@ -2,7 +2,6 @@ package lease
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (o *Options) withDefaults() (Options, error) {
 		f.Logger = slog.New(slog.DiscardHandler)
 	}
 	if f.TTL < MinTTL || f.TTL > MaxTTL {
-		return f, invalidf("Options.TTL is %v: want %v to %v", f.TTL, MinTTL, MaxTTL)
+		return f, mainstem.Errorf(mainstem.KindInvalid, "lease", "Options.TTL is %v: want %v to %v", f.TTL, MinTTL, MaxTTL)
 	}
 	return f, nil
 }
@@ -67,13 +66,13 @@ type Member struct {
 func (m Member) validate() error {
 	switch {
 	case len(m.Name) > MaxName:
-		return invalidf("the name of a member has %d bytes: the limit is %d", len(m.Name), MaxName)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the name of a member has %d bytes: the limit is %d", len(m.Name), MaxName)
 	case !utf8.ValidString(m.Name) || strings.Contains(m.Name, "/"):
-		return invalidf("the name %q of a member has a / or is not UTF-8", m.Name)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the name %q of a member has a / or is not UTF-8", m.Name)
 	case len(m.Address) > MaxValue:
-		return invalidf("the address of %s has %d bytes: the limit is %d", m.Name, len(m.Address), MaxValue)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the address of %s has %d bytes: the limit is %d", m.Name, len(m.Address), MaxValue)
 	case !utf8.ValidString(m.Address):
-		return invalidf("the address %q of %s is not UTF-8", m.Address, m.Name)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the address %q of %s is not UTF-8", m.Address, m.Name)
 	}
 	return nil
 }
@@ -81,11 +80,11 @@ func (m Member) validate() error {
 func validateKey(key, value string) error {
 	switch {
 	case key == "" || len(key)+len(leasePrefix) > mainstem.MaxKey:
-		return invalidf("the key of a lease has %d bytes: want 1 to %d", len(key), mainstem.MaxKey-len(leasePrefix))
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the key of a lease has %d bytes: want 1 to %d", len(key), mainstem.MaxKey-len(leasePrefix))
 	case len(value) > MaxValue:
-		return invalidf("the value of lease %.64q has %d bytes: the limit is %d", key, len(value), MaxValue)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the value of lease %.64q has %d bytes: the limit is %d", key, len(value), MaxValue)
 	case !utf8.ValidString(value):
-		return invalidf("the value of lease %.64q is not UTF-8", key)
+		return mainstem.Errorf(mainstem.KindInvalid, "lease", "the value of lease %.64q is not UTF-8", key)
 	}
 	return nil
 }
@@ -98,18 +97,10 @@ var (
 	ErrLost = errors.New("the session is over")
 )
 
-func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "lease", Err: fmt.Errorf(format, args...)}
-}
-
 func held(op, what string, by string) error {
-	return &mainstem.Error{Kind: mainstem.KindExists, Op: op, Err: fmt.Errorf("%s: %w by %s", what, ErrHeld, by)}
+	return mainstem.Errorf(mainstem.KindExists, op, "%s: %w by %s", what, ErrHeld, by)
 }
 
 func lost(op string) error {
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: ErrLost, Hint: "it is taken up again when the log can be reached"}
-}
-
-func closed(op string) error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errors.New("the keeper was closed")}
 }

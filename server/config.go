@@ -155,10 +155,10 @@ func ReadToken(file string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: fmt.Errorf("%s does not hold one word", file)}
+		return "", mainstem.Errorf(mainstem.KindInvalid, "token file", "%s does not hold one word", file)
 	}
 	if err := CheckToken(token); err != nil {
-		return "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "token file", Err: fmt.Errorf("%s: %w", file, err)}
+		return "", mainstem.Errorf(mainstem.KindInvalid, "token file", "%s: %w", file, err)
 	}
 	return token, nil
 }

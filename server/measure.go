@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -145,5 +144,5 @@ func (l *measured) AcceptClock(ctx context.Context) (mainstem.ClockState, error)
 }
 
 func noClock(op string) error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("this log does not watch its clock")}
+	return mainstem.Errorf(mainstem.KindUnsupported, op, "this log does not watch its clock")
 }

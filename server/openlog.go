@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"regexp"
@@ -93,10 +92,7 @@ func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, e
 		for _, e := range engines {
 			forms = append(forms, e.form)
 		}
-		return nil, &mainstem.Error{
-			Kind: mainstem.KindInvalid, Op: "open",
-			Err: fmt.Errorf("%q names no log: want %s", redact.Address(target), strings.Join(forms, ", ")),
-		}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open", "%q names no log: want %s", redact.Address(target), strings.Join(forms, ", "))
 	}
 	return openDirectory(target, o)
 }
@@ -135,7 +131,7 @@ func openDirectory(dir string, o *LogOptions) (mainstem.Log, error) {
 
 func openMemory(_ context.Context, target string, o *LogOptions) (mainstem.Log, error) {
 	if target != Memory {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: fmt.Errorf("%q: memory: is all there is, nothing may follow", target)}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open", "%q: memory: is all there is, nothing may follow", target)
 	}
 	log, err := pebblelog.OpenMemory(o.pebble())
 	if err != nil {
@@ -210,7 +206,7 @@ func ClientTLS(ca string) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "tls-ca " + ca, Err: errors.New("the file holds no PEM certificate")}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "tls-ca "+ca, "the file holds no PEM certificate")
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

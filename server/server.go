@@ -116,7 +116,7 @@ func (n *Server) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.stopped {
-		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "start", Err: errors.New("the server was stopped")}
+		return mainstem.Errorf(mainstem.KindClosed, "start", "the server was stopped")
 	}
 	n.mux = http.NewServeMux()
 	for n.mu.running < len(n.parts) {

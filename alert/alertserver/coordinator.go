@@ -105,7 +105,7 @@ func (o *CoordinatorOptions) check(c *coordinator.Config) (own, out *tls.Config,
 		return nil, nil, err
 	}
 	invalid := func(format string, a ...any) error {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configuration", Err: fmt.Errorf(format, a...)}
+		return mainstem.Errorf(mainstem.KindInvalid, "configuration", format, a...)
 	}
 	if (o.TLSCert == "") != (o.TLSKey == "") {
 		return nil, nil, invalid("tls-cert and tls-key belong together: only one is set")

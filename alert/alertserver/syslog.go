@@ -107,7 +107,7 @@ func (p *ingestListeners) syslogTLS(own *tls.Config) (*tls.Config, error) {
 	c := own.Clone()
 	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, &server.FileError{Setting: "alert-syslog-ca", Err: &mainstem.Error{Kind: mainstem.KindInvalid, Op: "syslog", Err: fmt.Errorf("%s holds no PEM certificate", file)}}
+		return nil, &server.FileError{Setting: "alert-syslog-ca", Err: mainstem.Errorf(mainstem.KindInvalid, "syslog", "%s holds no PEM certificate", file)}
 	}
 	return c, nil
 }

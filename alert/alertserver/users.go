@@ -165,7 +165,7 @@ func (u *UserFile) Set(user User, password string) error {
 		return err
 	}
 	if strings.TrimSpace(user.Name) != user.Name || strings.HasPrefix(user.Name, "#") || user.Probe && user.Gateway {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "users of alerts", Err: fmt.Errorf("the user %q: want a name that begins with no # and ends with no blank, and a probe or a gateway, not both", user.Name)}
+		return mainstem.Errorf(mainstem.KindInvalid, "users of alerts", "the user %q: want a name that begins with no # and ends with no blank, and a probe or a gateway, not both", user.Name)
 	}
 	if _, err := omnibus.ParseRole(user.Role); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (u *UserFile) Delete(name string) error {
 }
 
 func (u *UserFile) missing(name string) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "users of alerts", Err: fmt.Errorf("%s has no user %q", u.file, name)}
+	return mainstem.Errorf(mainstem.KindNotFound, "users of alerts", "%s has no user %q", u.file, name)
 }
 
 // lines returns the lines of the file, after a look whether they are in order.

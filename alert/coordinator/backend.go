@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/alert/omnirest/httpconn"
 )
@@ -102,7 +103,7 @@ func (b *httpBackend) connect(ctx context.Context, c Credential) (*httpConn, err
 	defer cancel()
 	if conn.conn, err = b.target.Dial(dial); err != nil {
 		if ctx.Err() == nil && dial.Err() != nil {
-			return nil, unavailable("%s: no connection within %v", b.url, b.o.Timeout)
+			return nil, mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "%s: no connection within %v", b.url, b.o.Timeout)
 		}
 		return nil, err
 	}

@@ -94,11 +94,11 @@ func ParseConfig(text []byte) (*Config, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return nil, invalid("the configuration: %w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "the configuration: %w", err)
 	}
 	var more yaml.Node
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, invalid("the configuration: there is something behind its end")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "the configuration: there is something behind its end")
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err

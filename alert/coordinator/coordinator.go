@@ -50,7 +50,7 @@ type Coordinator struct {
 // configuration are Invalid. Nothing is connected yet. Close it.
 func Open(config *Config, o *Options) (*Coordinator, error) {
 	if config == nil {
-		return nil, invalid("there is no configuration")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "there is no configuration")
 	}
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *Coordinator) servers(name string, o *Options) ([]*server, error) {
 			var err error
 			b, err = NewHTTPBackend(address, &HTTPOptions{TLS: o.TLS, Label: om.ConnectionLabel, MaxResult: om.MaxResult + om.MaxResult/2, MaxRow: om.MaxRow, Timeout: om.DialTimeout})
 			if err != nil {
-				return nil, invalid("the cluster %s: %w", name, err)
+				return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "the cluster %s: %w", name, err)
 			}
 		}
 		servers = append(servers, &server{address: address, backend: b})
@@ -148,7 +148,7 @@ func (c *Coordinator) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.mu.running {
-		r.cancel(fail(mainstem.KindClosed, "the coordinator is stopping"))
+		r.cancel(mainstem.Refusef(mainstem.KindClosed, "coordinator", "the coordinator is stopping"))
 	}
 }
 
@@ -159,7 +159,7 @@ func (c *Coordinator) Ready() error {
 	closed := c.mu.closed
 	c.mu.Unlock()
 	if closed {
-		return fail(mainstem.KindClosed, "the coordinator is closed")
+		return mainstem.Refusef(mainstem.KindClosed, "coordinator", "the coordinator is closed")
 	}
 	var ill []string
 	for _, cl := range c.clusters {
@@ -168,7 +168,7 @@ func (c *Coordinator) Ready() error {
 		}
 	}
 	if len(ill) > 0 {
-		return unavailable("no server can be reached of %v", ill)
+		return mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "no server can be reached of %v", ill)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
@@ -91,7 +92,7 @@ func (e *entry) reset() bool {
 // row takes a row. The bytes are lent.
 func (e *entry) row(json []byte) error {
 	if e.bytes += int64(len(json)); e.bytes > e.limits.MaxResult {
-		return invalid("the result has more than %d bytes: ask for less, or raise omnibus.max_result", e.limits.MaxResult)
+		return mainstem.Refusef(mainstem.KindInvalid, "coordinator", "the result has more than %d bytes: ask for less, or raise omnibus.max_result", e.limits.MaxResult)
 	}
 	switch e.form {
 	case arrayForm:
@@ -218,13 +219,13 @@ func (r *reply) separate(buf *[]byte) {
 
 func (r *reply) write(b []byte) error {
 	if err := r.control.SetWriteDeadline(time.Now().Add(r.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return unavailable("%w: %w", errGone, err)
+		return mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "%w: %w", errGone, err)
 	}
 	if _, err := r.w.Write(b); err != nil {
-		return unavailable("%w: %w", errGone, err)
+		return mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "%w: %w", errGone, err)
 	}
 	if err := r.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return unavailable("%w: %w", errGone, err)
+		return mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "%w: %w", errGone, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -107,18 +106,6 @@ func lost(err error) bool {
 	return false
 }
 
-func fail(k mainstem.Kind, format string, a ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: k, Op: "coordinator", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
-}
-
-func invalid(format string, a ...any) error { return fail(mainstem.KindInvalid, format, a...) }
-
 func canceled(ctx context.Context) error {
-	e := mainstem.Ended(ctx, "coordinator", time.Time{}, "a connection to a server")
-	e.Outcome = mainstem.NotWritten
-	return e
-}
-
-func unavailable(format string, a ...any) error {
-	return fail(mainstem.KindUnavailable, format, a...)
+	return mainstem.Ended(ctx, "coordinator", time.Time{}, "a connection to a server").WithOutcome(mainstem.NotWritten)
 }

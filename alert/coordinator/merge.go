@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
@@ -32,10 +33,10 @@ type orderTerm struct {
 
 func (m *mergeSpec) validate() error {
 	if m.Limit < 0 {
-		return invalid("merge.limit is %d: want 0 (all) or more", m.Limit)
+		return mainstem.Refusef(mainstem.KindInvalid, "coordinator", "merge.limit is %d: want 0 (all) or more", m.Limit)
 	}
 	if len(m.OrderBy) > maxOrder {
-		return invalid("merge.orderBy has %d columns: at most %d", len(m.OrderBy), maxOrder)
+		return mainstem.Refusef(mainstem.KindInvalid, "coordinator", "merge.orderBy has %d columns: at most %d", len(m.OrderBy), maxOrder)
 	}
 	for _, text := range m.OrderBy {
 		words := strings.Fields(text)
@@ -46,7 +47,7 @@ func (m *mergeSpec) validate() error {
 		case len(words) == 2 && strings.EqualFold(words[1], "desc"):
 			t.desc = true
 		default:
-			return invalid("merge.orderBy has %.80q: want a column, and asc or desc", text)
+			return mainstem.Refusef(mainstem.KindInvalid, "coordinator", "merge.orderBy has %.80q: want a column, and asc or desc", text)
 		}
 		t.column = words[0]
 		m.terms = append(m.terms, t)

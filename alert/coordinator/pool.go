@@ -60,7 +60,7 @@ func (p *pool) acquire(ctx context.Context, key credentialKey, c Credential, wai
 	p.mu.Lock()
 	if p.mu.closed {
 		p.mu.Unlock()
-		return nil, fail(mainstem.KindClosed, "the coordinator is closed")
+		return nil, mainstem.Refusef(mainstem.KindClosed, "coordinator", "the coordinator is closed")
 	}
 	got, stale := p.takeLocked(key, stale)
 	var w *waiter
@@ -127,7 +127,7 @@ func (p *pool) wait(ctx context.Context, w *waiter, most time.Duration) (*pooled
 	case got := <-w.ready:
 		return got, nil
 	case <-timer.C:
-		err = fail(mainstem.KindUnavailable, "all %d connections are in use, and none became free in %v: raise omnibus.max_connections", p.max, most)
+		err = mainstem.Refusef(mainstem.KindUnavailable, "coordinator", "all %d connections are in use, and none became free in %v: raise omnibus.max_connections", p.max, most)
 	case <-ctx.Done():
 		err = canceled(ctx)
 	}

@@ -29,10 +29,10 @@ func parse(body []byte) (*rawSQL, error) {
 		return &r, nil
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, invalid("the body: %w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "the body: %w", err)
 	}
 	if r.SQL == nil {
-		return nil, invalid(`the body has no "sql"`)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", `the body has no "sql"`)
 	}
 	if r.Merge != nil {
 		return &r, r.Merge.validate()

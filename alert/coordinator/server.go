@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 	"github.com/mainstemdev/mainstem/alert/osql"
@@ -26,7 +27,7 @@ type serverBackend struct {
 // caller's: close the coordinator first.
 func NewServerBackend(server *alert.Server, who Authenticator) (Backend, error) {
 	if server == nil || who == nil {
-		return nil, invalid("a backend in this process needs a server and an authenticator")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator", "a backend in this process needs a server and an authenticator")
 	}
 	return &serverBackend{server, who}, nil
 }

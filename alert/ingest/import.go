@@ -193,7 +193,7 @@ func (im *importer) run(ctx context.Context, r io.Reader) error {
 			return mainstem.Ended(ctx, "import", time.Time{}, "the input")
 		}
 		if readFailed(err) {
-			err = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "import", Err: fmt.Errorf("reading %s: %w", im.o.File, err)}
+			err = mainstem.Errorf(mainstem.KindUnavailable, "import", "reading %s: %w", im.o.File, err)
 			return errors.Join(im.flush(ctx), err)
 		}
 		if to > im.o.After {
@@ -215,7 +215,7 @@ func (im *importer) open(r io.Reader) (next func(*Event) (from, to int64, err er
 	if im.o.Format == CSV {
 		c := newCSVReader(r, im.o.Comma, im.o.MaxLine)
 		if err := c.readHeader(); err != nil {
-			return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "import", Err: fmt.Errorf("%s: %w", im.o.File, err)}
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "import", "%s: %w", im.o.File, err)
 		}
 		return func(e *Event) (int64, int64, error) {
 			from, to, err := c.next(e)

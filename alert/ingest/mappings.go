@@ -100,7 +100,7 @@ func DefaultMapping(s Source) (*Mapping, error) {
 var standardMappings = sync.OnceValues(func() (*Mappings, error) { return DefaultMappings(nil) })
 
 func noSource(s Source) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "mapping", Err: fmt.Errorf("there is no source %q: there are %v", s, Sources)}
+	return mainstem.Errorf(mainstem.KindNotFound, "mapping", "there is no source %q: there are %v", s, Sources)
 }
 
 // BuiltinMapping returns the file that the built-in mapping of a source is read from:

@@ -82,16 +82,14 @@ func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
 		w.count.waiting.Add(1)
 		return nil
 	case <-ctx.Done():
-		e := mainstem.Ended(ctx, "ingest", began, "room in the queue")
-		e.Outcome = mainstem.NotWritten
-		return e
+		return mainstem.Ended(ctx, "ingest", began, "room in the queue").WithOutcome(mainstem.NotWritten)
 	case <-w.ctx.Done():
 		return closed()
 	}
 }
 
 func closed() error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "ingest", Outcome: mainstem.NotWritten, Err: errors.New("the receiver is closed")}
+	return mainstem.Refusef(mainstem.KindClosed, "ingest", "the receiver is closed")
 }
 
 // close writes what is waiting, and gives it up when ctx is done. Nobody may put rows

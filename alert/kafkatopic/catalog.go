@@ -3,7 +3,6 @@ package kafkatopic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -72,7 +71,7 @@ func (*Catalog) Reserved(name string) bool {
 func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, error) {
 	space, ok := spaceOf(name)
 	if !ok {
-		return nil, notFound(fmt.Errorf("no table of alerts is shown as %q", name))
+		return nil, mainstem.Errorf(mainstem.KindNotFound, "alert topic", "no table of alerts is shown as %q", name)
 	}
 	info, err := c.log.Space(ctx, space)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error
 			}
 		}
 	}
-	return nil, notFound(fmt.Errorf("no alert topic has the ID %v", id))
+	return nil, mainstem.Errorf(mainstem.KindNotFound, "alert topic", "no alert topic has the ID %v", id)
 }
 
 // All returns the alert topics in the order of their names.
@@ -153,8 +152,4 @@ func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 	}
 	slices.SortFunc(out, func(a, b partition.Shown) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
-}
-
-func notFound(err error) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alert topic", Err: err}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -40,7 +39,7 @@ func ParseRole(s string) (Role, error) {
 			return Role(r), nil
 		}
 	}
-	return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "omnibus", Err: fmt.Errorf("the role %.40q: want reader, writer or admin", s)}
+	return 0, mainstem.Errorf(mainstem.KindInvalid, "omnibus", "the role %.40q: want reader, writer or admin", s)
 }
 
 // Identity is a user as the table sees it.

@@ -2,7 +2,6 @@ package omnibus
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/mainstemdev/mainstem"
@@ -20,7 +19,7 @@ func (e *statusError) Unwrap() error { return e.err }
 
 // failed is an error of the interface itself: nothing was run.
 func failed(status int, k mainstem.Kind, format string, a ...any) error {
-	return &statusError{status, &mainstem.Error{Kind: k, Op: "omnibus", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}}
+	return &statusError{status, mainstem.Refusef(k, "omnibus", format, a...)}
 }
 
 func badRequest(format string, a ...any) error {

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"runtime"
 	"strconv"
@@ -87,13 +86,13 @@ func HashPassword(password string, iterations int) (string, error) {
 		iterations = DefaultIterations
 	}
 	if len(password) > MaxPassword || iterations < minIterations || iterations > maxIterations {
-		return "", usersInvalid("a password has at most %d bytes, and %d to %d iterations", MaxPassword, minIterations, maxIterations)
+		return "", mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "a password has at most %d bytes, and %d to %d iterations", MaxPassword, minIterations, maxIterations)
 	}
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // never fails
 	hash, err := pbkdf2.Key(sha256.New, password, salt, iterations, sha256.Size)
 	if err != nil {
-		return "", usersInvalid("hashing a password: %w", err)
+		return "", mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "hashing a password: %w", err)
 	}
 	e := base64.RawStdEncoding
 	return hashScheme + strconv.Itoa(iterations) + "$" + e.EncodeToString(salt) + "$" + e.EncodeToString(hash), nil
@@ -104,19 +103,19 @@ func parseHash(text string) (*user, error) {
 	rest, ok := strings.CutPrefix(text, hashScheme)
 	parts := strings.Split(rest, "$")
 	if !ok || len(parts) != 3 {
-		return nil, usersInvalid("a hash looks like %s<iterations>$<salt>$<hash>", hashScheme)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "a hash looks like %s<iterations>$<salt>$<hash>", hashScheme)
 	}
 	n, err := strconv.Atoi(parts[0])
 	if err != nil || n < minIterations || n > maxIterations {
-		return nil, usersInvalid("the hash has %.20q iterations: want %d to %d", parts[0], minIterations, maxIterations)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the hash has %.20q iterations: want %d to %d", parts[0], minIterations, maxIterations)
 	}
 	salt, err := base64.RawStdEncoding.DecodeString(parts[1])
 	if err != nil || len(salt) < 8 || len(salt) > 64 {
-		return nil, usersInvalid("the salt of the hash: want 8 to 64 bytes in base64 without padding")
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the salt of the hash: want 8 to 64 bytes in base64 without padding")
 	}
 	hash, err := base64.RawStdEncoding.DecodeString(parts[2])
 	if err != nil || len(hash) != sha256.Size {
-		return nil, usersInvalid("the hash: want %d bytes in base64 without padding", sha256.Size)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the hash: want %d bytes in base64 without padding", sha256.Size)
 	}
 	return &user{salt: salt, hash: hash, iterations: n}, nil
 }
@@ -133,10 +132,10 @@ func (u *Users) Set(id Identity, password string) error {
 // SetHash is Set with what [HashPassword] has returned.
 func (u *Users) SetHash(id Identity, hash string) error {
 	if id.User == "" || len(id.User) > MaxUserName || strings.ContainsAny(id.User, ":\n\r\x00") {
-		return usersInvalid("the name %.60q: want 1 to %d bytes without colons", id.User, MaxUserName)
+		return mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the name %.60q: want 1 to %d bytes without colons", id.User, MaxUserName)
 	}
 	if id.Role < Reader || id.Role > Admin {
-		return usersInvalid("the user %.60q has no role: want reader, writer or admin", id.User)
+		return mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the user %.60q has no role: want reader, writer or admin", id.User)
 	}
 	next, err := parseHash(hash)
 	if err != nil {
@@ -251,11 +250,11 @@ func ReadUsers(r io.Reader) (*Users, error) {
 			continue
 		}
 		if err := u.addLine(line); err != nil {
-			return nil, usersInvalid("line %d: %w", n, err)
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "line %d: %w", n, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, usersInvalid("reading users: %w", err)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "reading users: %w", err)
 	}
 	return u, nil
 }
@@ -263,7 +262,7 @@ func ReadUsers(r io.Reader) (*Users, error) {
 func (u *Users) addLine(line string) error {
 	parts := strings.Split(line, ":")
 	if len(parts) != 3 && len(parts) != 4 {
-		return usersInvalid("want <name>:<role>:<hash>")
+		return mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "want <name>:<role>:<hash>")
 	}
 	id := Identity{User: parts[0]}
 	var err error
@@ -277,19 +276,15 @@ func (u *Users) addLine(line string) error {
 		case "gateway":
 			id.Gateway = true
 		default:
-			return usersInvalid("%.40q: want probe or gateway", parts[3])
+			return mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "%.40q: want probe or gateway", parts[3])
 		}
 	}
 	if _, ok := u.mu.users[id.User]; ok {
-		return usersInvalid("the user %.60q is there twice", id.User)
+		return mainstem.Errorf(mainstem.KindInvalid, "omnibus users", "the user %.60q is there twice", id.User)
 	}
 	return u.SetHash(id, parts[2])
 }
 
-func usersInvalid(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "omnibus users", Err: fmt.Errorf(format, a...)}
-}
-
 func wrongPassword() error {
-	return &mainstem.Error{Kind: mainstem.KindDenied, Op: "omnibus users", Err: fmt.Errorf("the name or the password is wrong")}
+	return mainstem.Errorf(mainstem.KindDenied, "omnibus users", "the name or the password is wrong")
 }

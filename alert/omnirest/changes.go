@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -82,12 +81,13 @@ func (c *Client) feed(ctx context.Context, table string, o *ChangeOptions, do fu
 	case err != nil:
 		return err
 	case o.After > 0 && (!o.Since.IsZero() || o.NoFollow):
-		return invalid("After goes neither with Since nor with NoFollow")
+		return mainstem.Refusef(mainstem.KindInvalid, "omnirest", "After goes neither with Since nor with NoFollow")
 	}
 	if own, err := c.Mainstem(ctx); err != nil {
 		return err
 	} else if !own {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "omnirest", Err: errors.New("the server has no feed of changes: it is not Mainstem"), Hint: "ask for rows by StateChange"}
+		return mainstem.Errorf(mainstem.KindUnsupported, "omnirest", "the server has no feed of changes: it is not Mainstem").
+			WithHint("ask for rows by StateChange")
 	}
 	path = withQuery(path, o.query(q))
 	ctx, cancel := context.WithCancel(ctx)
@@ -103,7 +103,7 @@ func (c *Client) feed(ctx context.Context, table string, o *ChangeOptions, do fu
 		return c.failed(resp, mainstem.NoOutcome)
 	}
 	if resp.ContentType != eventStream {
-		return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("a feed of type %.60q: want %s", resp.ContentType, eventStream)}
+		return mainstem.Errorf(mainstem.KindCorrupt, "omnirest", "a feed of type %.60q: want %s", resp.ContentType, eventStream)
 	}
 	body, err := unpack(resp)
 	if err != nil {
@@ -152,7 +152,7 @@ func feedFailed(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return mainstem.Ended(ctx, "omnirest", time.Time{}, "changes")
 	case errors.Is(err, io.EOF):
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "omnirest", Err: errors.New("the server has ended the feed")}
+		return mainstem.Errorf(mainstem.KindUnavailable, "omnirest", "the server has ended the feed")
 	}
 	return err
 }
@@ -194,11 +194,11 @@ func changeOf(e *rowjson.Event, l rowjson.Limits) (c Change, err error) {
 		if err != nil {
 			return c, corruptEvent(e, err)
 		}
-		return c, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "omnirest", Err: fmt.Errorf("the server has ended the feed: %s", message)}
+		return c, mainstem.Errorf(mainstem.KindUnavailable, "omnirest", "the server has ended the feed: %s", message)
 	}
 	return c, nil
 }
 
 func corruptEvent(e *rowjson.Event, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("an event %.20q whose data is %.60q: %w", e.Name, e.Data, errors.Join(errors.New("want a row, or a place in the log of ready"), err))}
+	return mainstem.Errorf(mainstem.KindCorrupt, "omnirest", "an event %.20q whose data is %.60q: %w", e.Name, e.Data, errors.Join(errors.New("want a row, or a place in the log of ready"), err))
 }

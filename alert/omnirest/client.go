@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -69,13 +68,13 @@ func New(baseURL string, o *Options) (*Client, error) {
 		opts = *o
 	}
 	if opts.MaxResult < 0 || opts.MaxRow < 0 || opts.MaxConns < 0 || opts.IdleTimeout < 0 {
-		return nil, invalid("a limit in the options is negative: want 0 (the default) or more")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "a limit in the options is negative: want 0 (the default) or more")
 	}
 	if strings.Contains(opts.User, ":") {
-		return nil, invalid("the user %q: a name with a colon cannot be sent", opts.User)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "the user %q: a name with a colon cannot be sent", opts.User)
 	}
 	if strings.ContainsAny(opts.Agent, "\r\n") {
-		return nil, invalid("the agent %q has a line end", opts.Agent)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "the agent %q has a line end", opts.Agent)
 	}
 	target, err := httpconn.ParseTarget(strings.TrimRight(baseURL, "/")+Prefix, opts.TLS)
 	if err != nil {
@@ -162,8 +161,4 @@ func (c *Client) Mainstem(ctx context.Context) (bool, error) {
 	}
 	c.mainstem.Store(-1)
 	return false, nil
-}
-
-func invalid(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "omnirest", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
 }

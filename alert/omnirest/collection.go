@@ -3,7 +3,6 @@ package omnirest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,7 +36,7 @@ type Selection struct {
 func (w *Where) path(table string, change bool) (string, url.Values, error) {
 	database, name, ok := strings.Cut(table, ".")
 	if !ok || database == "" || name == "" {
-		return "", nil, invalid("the table %q: want database.table", table)
+		return "", nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "the table %q: want database.table", table)
 	}
 	path := "/" + url.PathEscape(database) + "/" + url.PathEscape(name)
 	given := 0
@@ -48,9 +47,9 @@ func (w *Where) path(table string, change bool) (string, url.Values, error) {
 	}
 	switch {
 	case given > 1:
-		return "", nil, invalid("more than one of Filter, Serial, KeyField and All is given")
+		return "", nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "more than one of Filter, Serial, KeyField and All is given")
 	case given == 0 && change:
-		return "", nil, invalid("nothing says which rows of %s to change: give a Filter, Serial, KeyField, or All", table)
+		return "", nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "nothing says which rows of %s to change: give a Filter, Serial, KeyField, or All", table)
 	case w.Serial != 0:
 		path += "/" + strconv.FormatInt(w.Serial, 10)
 	case w.KeyField != "":
@@ -212,7 +211,7 @@ func (e *Entry) read(r *rowjson.Reader, key string) (err error) {
 // afterSome returns the error of an insert after n rows were inserted. Its outcome is
 // unknown only if that of the request that failed is.
 func afterSome(err error, n int64) error {
-	out := &mainstem.Error{Kind: mainstem.KindOf(err), Op: "omnirest", Err: fmt.Errorf("after %d rows were inserted: %w", n, err)}
+	out := mainstem.Errorf(mainstem.KindOf(err), "omnirest", "after %d rows were inserted: %w", n, err)
 	if errors.Is(err, mainstem.ErrUnknownOutcome) {
 		out.Outcome = mainstem.Unknown
 	}
@@ -256,8 +255,8 @@ func (c *Client) InsertMany(ctx context.Context, table string, columns []string,
 // columns that an INSERT names after UPDATING: they are Unsupported.
 func (c *Client) InsertRows(ctx context.Context, table string, columns []string, rows [][]any, updating ...string) error {
 	if len(updating) > 0 {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "omnirest", Outcome: mainstem.NotWritten,
-			Err: fmt.Errorf("the HTTP interface cannot insert with UPDATING %s", strings.Join(updating, ", ")), Hint: "use SQL"}
+		return mainstem.Refusef(mainstem.KindUnsupported, "omnirest", "the HTTP interface cannot insert with UPDATING %s", strings.Join(updating, ", ")).
+			WithHint("use SQL")
 	}
 	_, err := c.InsertMany(ctx, table, columns, rows)
 	return err

@@ -149,7 +149,5 @@ func withOutcome(err error, o mainstem.Outcome) error {
 	if !errors.As(err, &e) || e.Outcome == o {
 		return err
 	}
-	copied := *e
-	copied.Outcome = o
-	return &copied
+	return e.WithOutcome(o)
 }

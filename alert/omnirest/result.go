@@ -3,7 +3,6 @@ package omnirest
 import (
 	"compress/gzip"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -83,7 +82,7 @@ func unpack(resp *httpconn.Response) (io.Reader, error) {
 		}
 		return z, nil
 	}
-	return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "omnirest", Err: fmt.Errorf("an answer in %.40q", resp.Encoding)}
+	return nil, mainstem.Errorf(mainstem.KindUnsupported, "omnirest", "an answer in %.40q", resp.Encoding)
 }
 
 // readRowset reads {"rowset": {…}}, whose keys may come in any order.
@@ -112,7 +111,7 @@ func readRowset(r *rowjson.Reader, res *Result, do func(Row) error) (affected in
 		err = r.End()
 	}
 	if err == nil && !found {
-		err = &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("the answer has no rowset: is the address that of an object server's HTTP interface?")}
+		err = mainstem.Errorf(mainstem.KindCorrupt, "omnirest", "the answer has no rowset: is the address that of an object server's HTTP interface?")
 	}
 	if res != nil {
 		res.Affected = affected
@@ -130,7 +129,7 @@ func readRows(r *rowjson.Reader, do func(Row) error) error {
 			return err
 		}
 		if raw[0] != '{' {
-			return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "omnirest", Err: fmt.Errorf("the row %.40q is no object", raw)}
+			return mainstem.Errorf(mainstem.KindCorrupt, "omnirest", "the row %.40q is no object", raw)
 		}
 		return do(rowjson.NewRow(raw))
 	})

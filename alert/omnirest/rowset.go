@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
@@ -27,18 +28,18 @@ func split(values map[string]any) ([]string, []any) {
 // those of the values, which must agree from row to row.
 func appendRowset(b []byte, columns []string, rows [][]any) ([]byte, error) {
 	if len(columns) == 0 || len(rows) == 0 {
-		return nil, invalid("there are no columns or no rows to send")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "there are no columns or no rows to send")
 	}
 	types := make([]string, len(columns))
 	b = append(b, `{"rowset":{"coldesc":[`...)
 	for i, name := range columns {
 		for n, row := range rows {
 			if len(row) != len(columns) {
-				return nil, invalid("row %d has %d values for %d columns", n+1, len(row), len(columns))
+				return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "row %d has %d values for %d columns", n+1, len(row), len(columns))
 			}
 			t := typeOf(row[i])
 			if t == "" || types[i] != "" && t != types[i] {
-				return nil, invalid("row %d, column %s: a value of type %T: want strings, numbers, bools or times, and the same in each row", n+1, name, row[i])
+				return nil, mainstem.Refusef(mainstem.KindInvalid, "omnirest", "row %d, column %s: a value of type %T: want strings, numbers, bools or times, and the same in each row", n+1, name, row[i])
 			}
 			types[i] = t
 		}

@@ -2,6 +2,8 @@ package osql
 
 import (
 	"strings"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // definition translates the statements that define something.
@@ -12,7 +14,7 @@ func (t *translator) definition(s *statement) error {
 		p.Verb, p.DDL.Database = Use, s.Use.Database
 	case s.Service != nil:
 		if s.Service.Name.Kind != StringLiteral || s.Service.State.Kind != IntLiteral {
-			return invalid("SVC UPDATE wants a name and a state: SVC UPDATE 'name' 0")
+			return mainstem.Refusef(mainstem.KindInvalid, "sql", "SVC UPDATE wants a name and a state: SVC UPDATE 'name' 0")
 		}
 		p.Verb, p.DDL.Slots = ServiceUpdate, [2]int{s.Service.Name.Index, s.Service.State.Index}
 	case s.Create != nil:
@@ -51,7 +53,7 @@ func (t *translator) create(c *createStatement) error {
 		p.DDL.Columns = append(p.DDL.Columns, col)
 	}
 	if !keys {
-		return invalid("the table %s.%s needs a primary key", database, table)
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "the table %s.%s needs a primary key", database, table)
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (t *translator) newName(n *name) (database, table string, err error) {
 	case len(n.Parts) == 1 && t.database != "":
 		database, table = t.database, n.Parts[0]
 	default:
-		return "", "", invalid("%s is no name for a table: want database.table", strings.Join(n.Parts, "."))
+		return "", "", mainstem.Refusef(mainstem.KindInvalid, "sql", "%s is no name for a table: want database.table", strings.Join(n.Parts, "."))
 	}
 	if err := checkName("database", database); err != nil {
 		return "", "", err
@@ -75,7 +77,7 @@ func (t *translator) newName(n *name) (database, table string, err error) {
 
 func checkName(what, s string) error {
 	if !ValidName(s) {
-		return invalid("%.60q cannot name a %s: want 1 to %d letters, digits and underlines, a letter first", s, what, MaxName)
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "%.60q cannot name a %s: want 1 to %d letters, digits and underlines, a letter first", s, what, MaxName)
 	}
 	return nil
 }
@@ -86,18 +88,18 @@ func (t *translator) columnDef(d *columnDef) (Column, error) {
 		return c, err
 	}
 	if d.Name == RowSerial {
-		return c, invalid("every table has a column %s already", RowSerial)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "sql", "every table has a column %s already", RowSerial)
 	}
 	typ, ok := ParseType(d.Type)
 	if !ok {
-		return c, invalid("the column %s has the unknown type %.40s", d.Name, d.Type)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s has the unknown type %.40s", d.Name, d.Type)
 	}
 	c.Type, c.Size = typ, width(typ)
 	switch {
 	case typ.Text() && d.Size == nil:
-		return c, invalid("the column %s needs a size: %s(255)", d.Name, typ)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s needs a size: %s(255)", d.Name, typ)
 	case !typ.Text() && d.Size != nil:
-		return c, invalid("the column %s takes no size: only texts do", d.Name)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s takes no size: only texts do", d.Name)
 	case d.Size != nil:
 		// The size is part of the definition, not of a cached plan: see Sizes.
 		c.Size = -1 - d.Size.Index
@@ -107,7 +109,7 @@ func (t *translator) columnDef(d *columnDef) (Column, error) {
 	c.NoModify = strings.Contains(flags, "NOMODIFY")
 	c.NoDefault = strings.Contains(flags, "NODEFAULT")
 	if c.PrimaryKey && (typ == Incr || typ == Real) {
-		return c, invalid("the column %s of type %s cannot be part of a primary key", d.Name, typ)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s of type %s cannot be part of a primary key", d.Name, typ)
 	}
 	return c, nil
 }
@@ -122,7 +124,7 @@ func (d *Definition) Sized(literals []Literal) ([]Column, error) {
 		}
 		lit := literals[-1-out[i].Size]
 		if lit.Kind != IntLiteral || lit.Int < 1 || lit.Int > MaxVarchar {
-			return nil, invalid("the column %s has the size %s: want 1 to %d", out[i].Name, lit, MaxVarchar)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s has the size %s: want 1 to %d", out[i].Name, lit, MaxVarchar)
 		}
 		out[i].Size = int(lit.Int)
 	}
@@ -162,7 +164,7 @@ func (t *translator) alter(a *alterStatement) error {
 				return err
 			}
 			if p.Table.Columns[i].PrimaryKey {
-				return invalid("the column %s is part of the primary key and cannot be dropped", change.Drop)
+				return mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s is part of the primary key and cannot be dropped", change.Drop)
 			}
 			p.DDL.Drop = append(p.DDL.Drop, change.Drop)
 			continue
@@ -172,7 +174,7 @@ func (t *translator) alter(a *alterStatement) error {
 			return err
 		}
 		if c.PrimaryKey || c.Type == Incr {
-			return invalid("the column %s cannot be added: a primary key and incr columns come with their table", c.Name)
+			return mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s cannot be added: a primary key and incr columns come with their table", c.Name)
 		}
 		p.DDL.Columns = append(p.DDL.Columns, c)
 	}

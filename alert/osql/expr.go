@@ -2,6 +2,8 @@ package osql
 
 import (
 	"strings"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // value is a translated expression.
@@ -116,7 +118,7 @@ func (t *translator) anyOf(left value, op string, q *quantified, sc *scope) (str
 		case q.Quantifier == "ALL" && (op == "<>" || op == "!="):
 			return "NOT " + in, nil
 		}
-		return "", unsupported("%s %s with a SELECT is not supported", op, q.Quantifier)
+		return "", mainstem.Refusef(mainstem.KindUnsupported, "sql", "%s %s with a SELECT is not supported", op, q.Quantifier)
 	}
 	return t.each(q, sc, func(right value) string { return "(" + t.operation(left, op, right) + ")" })
 }
@@ -150,7 +152,7 @@ func (t *translator) like(left value, l *likeTail, sc *scope) (string, error) {
 		return "osql_like(" + left.sql + ", " + pattern.sql + ")", nil
 	}
 	if l.Any.Set.Sub != nil {
-		return "", unsupported("LIKE %s with a SELECT is not supported", l.Any.Quantifier)
+		return "", mainstem.Refusef(mainstem.KindUnsupported, "sql", "LIKE %s with a SELECT is not supported", l.Any.Quantifier)
 	}
 	return t.each(l.Any, sc, func(p value) string { return "osql_like(" + left.sql + ", " + p.sql + ")" })
 }
@@ -172,7 +174,7 @@ func (t *translator) in(left value, s *set, sc *scope) (string, error) {
 			return "", err
 		}
 		if len(names) != 1 {
-			return "", invalid("a SELECT inside of IN gives one column, not %d", len(names))
+			return "", mainstem.Refusef(mainstem.KindInvalid, "sql", "a SELECT inside of IN gives one column, not %d", len(names))
 		}
 		return left.sql + " IN (" + sub + ")", nil
 	}
@@ -210,7 +212,7 @@ func (t *translator) sum(s *sum, sc *scope) (value, error) {
 		case text && r.Op == "+":
 			v = value{sql: "(" + v.sql + " || " + x.sql + ")", typ: Varchar}
 		case text:
-			return v, invalid("- does not work on texts")
+			return v, mainstem.Refusef(mainstem.KindInvalid, "sql", "- does not work on texts")
 		default:
 			v = value{sql: "(" + v.sql + " " + r.Op + " " + x.sql + ")", typ: wider(v.typ, x.typ)}
 		}
@@ -240,7 +242,7 @@ func (t *translator) product(p *product, sc *scope) (value, error) {
 		var x value
 		x, err = t.unary(r.Term, sc)
 		if v.typ.Text() || x.typ.Text() {
-			return v, invalid("%s does not work on texts", r.Op)
+			return v, mainstem.Refusef(mainstem.KindInvalid, "sql", "%s does not work on texts", r.Op)
 		}
 		v = value{sql: "(" + v.sql + " " + r.Op + " " + x.sql + ")", typ: wider(v.typ, x.typ)}
 	}
@@ -255,7 +257,7 @@ func (t *translator) unary(u *unary, sc *scope) (value, error) {
 	}
 	if err == nil && len(u.Signs) > 0 {
 		if v.typ.Text() && negative {
-			return v, invalid("a minus before a text has no meaning")
+			return v, mainstem.Refusef(mainstem.KindInvalid, "sql", "a minus before a text has no meaning")
 		}
 		v.column, v.of, v.literal = nil, nil, nil
 		if negative {
@@ -283,7 +285,7 @@ func (t *translator) primary(p *primary, sc *scope) (value, error) {
 			return value{}, err
 		}
 		if len(names) != 1 {
-			return value{}, invalid("a SELECT inside of an expression gives one column, not %d", len(names))
+			return value{}, mainstem.Refusef(mainstem.KindInvalid, "sql", "a SELECT inside of an expression gives one column, not %d", len(names))
 		}
 		return value{sql: "(" + sub + ")", typ: names[0].Type}, nil
 	case p.Paren != nil:
@@ -324,13 +326,13 @@ func (t *translator) ref(parts []string, sc *scope) (value, error) {
 func (t *translator) unknown(parts []string, sc *scope) error {
 	n := strings.Join(parts, ".")
 	if sc == nil || len(sc.tables) == 0 {
-		return notFound("there is no column %s: the statement names no table", n)
+		return mainstem.Refusef(mainstem.KindNotFound, "sql", "there is no column %s: the statement names no table", n)
 	}
 	if len(parts) == 1 {
 		_, err := column(sc.tables[0].table, n)
 		return err
 	}
-	return notFound("there is no column %s", n)
+	return mainstem.Refusef(mainstem.KindNotFound, "sql", "there is no column %s", n)
 }
 
 func (t *translator) caseWhen(c *caseExpr, sc *scope) (value, error) {

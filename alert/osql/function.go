@@ -3,6 +3,8 @@ package osql
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // function is a function of ObjectServer SQL.
@@ -144,18 +146,18 @@ func (t *translator) call(c *call, sc *scope) (value, error) {
 	f, ok := functions[lower]
 	switch {
 	case !ok:
-		return value{}, unsupported("the function %s is not supported", c.Name)
+		return value{}, mainstem.Refusef(mainstem.KindUnsupported, "sql", "the function %s is not supported", c.Name)
 	case lower == "get_prop_value":
 		return t.property(c)
 	case c.Star:
 		if lower != "count" {
-			return value{}, invalid("%s(*) has no meaning: only count takes *", c.Name)
+			return value{}, mainstem.Refusef(mainstem.KindInvalid, "sql", "%s(*) has no meaning: only count takes *", c.Name)
 		}
 		return value{sql: "count(*)", typ: Integer}, nil
 	case len(c.Args) < f.min || len(c.Args) > f.max:
-		return value{}, invalid("%s has %d arguments: want %s", c.Name, len(c.Args), between2(f.min, f.max))
+		return value{}, mainstem.Refusef(mainstem.KindInvalid, "sql", "%s has %d arguments: want %s", c.Name, len(c.Args), between2(f.min, f.max))
 	case c.Distinct && (!f.aggregate || len(c.Args) != 1):
-		return value{}, invalid("DISTINCT works inside of count, sum, avg, min and max, not of %s", c.Name)
+		return value{}, mainstem.Refusef(mainstem.KindInvalid, "sql", "DISTINCT works inside of count, sum, avg, min and max, not of %s", c.Name)
 	}
 	args := make([]value, len(c.Args))
 	for i, a := range c.Args {
@@ -184,5 +186,5 @@ func (t *translator) property(c *call) (value, error) {
 			return value{sql: t.param(Param{FromProperty, u.Primary.Slot.Index}), typ: Varchar}, nil
 		}
 	}
-	return value{}, invalid("get_prop_value wants one literal: the name of a property")
+	return value{}, mainstem.Refusef(mainstem.KindInvalid, "sql", "get_prop_value wants one literal: the name of a property")
 }

@@ -118,8 +118,7 @@ type scanner struct {
 }
 
 func (s *scanner) errorf(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "sql", Outcome: mainstem.NotWritten,
-		Err: fmt.Errorf("line %d, column %d: %w", s.line, s.at-s.start+1, fmt.Errorf(format, a...))}
+	return mainstem.Refusef(mainstem.KindInvalid, "sql", "line %d, column %d: %w", s.line, s.at-s.start+1, fmt.Errorf(format, a...))
 }
 
 // statement scans up to and including the next separator. more is false at the

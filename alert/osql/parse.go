@@ -54,7 +54,7 @@ func (s *Statement) scan() error {
 // over [MaxText], and signs, strings or comments that make no sense are Invalid.
 func Split(text string, args []Literal) ([]Statement, error) {
 	if len(text) > MaxText {
-		return nil, invalid("the text has %d bytes: the limit is %d; split it", len(text), MaxText)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "the text has %d bytes: the limit is %d; split it", len(text), MaxText)
 	}
 	var room [1024]byte
 	s := scanner{text: text, args: args, place: place{line: 1}, key: room[:0]}
@@ -73,10 +73,10 @@ func Split(text string, args []Literal) ([]Statement, error) {
 		}
 	}
 	if s.used < len(args) {
-		return nil, invalid("%d arguments for %d parameters", len(args), s.used)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "%d arguments for %d parameters", len(args), s.used)
 	}
 	if len(out) == 0 {
-		return nil, invalid("the text holds no statement")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "the text holds no statement")
 	}
 	return out, nil
 }
@@ -123,7 +123,7 @@ func (s *Statement) parse() (tree *statement, err error) {
 	}
 	lex, err := lexer.Upgrade(&tokenStream{tokens: s.tokens})
 	if err != nil {
-		return nil, invalid("%w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "%w", err)
 	}
 	tree, err = p.ParseFromLexer(lex)
 	if err != nil {
@@ -136,17 +136,17 @@ func (s *Statement) parse() (tree *statement, err error) {
 func (s *Statement) syntaxError(err error) error {
 	var unexpected *participle.UnexpectedTokenError
 	if !errors.As(err, &unexpected) {
-		return invalid("%w", err)
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "%w", err)
 	}
 	t := unexpected.Unexpected
 	if t.EOF() || t.Type == tokenEOF {
-		return invalid("the %s statement ends too early", s.Verb())
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "the %s statement ends too early", s.Verb())
 	}
 	found := t.Value
 	if t.Type == tokenSlot {
 		found = "the literal " + s.literalText(t)
 	}
-	return invalid("line %d, column %d: %s is not expected there in a %s statement", t.Pos.Line, t.Pos.Column, found, s.Verb())
+	return mainstem.Refusef(mainstem.KindInvalid, "sql", "line %d, column %d: %s is not expected there in a %s statement", t.Pos.Line, t.Pos.Column, found, s.Verb())
 }
 
 func (s *Statement) literalText(t lexer.Token) string {
@@ -171,7 +171,7 @@ func (s *Statement) supported() error {
 	verb := s.Verb()
 	seconds, ok := heads[verb]
 	if verb == "" || s.tokens[0].Type == tokenPunct {
-		return invalid("a statement begins with a word, not with %s", s.text(0))
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "a statement begins with a word, not with %s", s.text(0))
 	}
 	if ok && seconds == nil {
 		return nil
@@ -191,8 +191,7 @@ func (s *Statement) supported() error {
 	if !ok {
 		full = verb
 	}
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "sql", Outcome: mainstem.NotWritten,
-		Err: fmt.Errorf("the statement %s is not supported", full)}
+	return mainstem.Refusef(mainstem.KindUnsupported, "sql", "the statement %s is not supported", full)
 }
 
 func (s *Statement) text(i int) string {
@@ -200,11 +199,6 @@ func (s *Statement) text(i int) string {
 		return s.literalText(s.tokens[i])
 	}
 	return s.tokens[i].Value
-}
-
-// invalid is the error of a statement that can never succeed as it is.
-func invalid(format string, a ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "sql", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
 }
 
 // String returns the literal as a statement spells it.

@@ -3,6 +3,8 @@ package osql
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // scope is the tables that a SELECT can name, and those around it.
@@ -122,7 +124,7 @@ func (t *translator) selectSQL(s *selectStatement, parent *scope) (string, []Res
 	if len(from) > 0 {
 		b.WriteString(" FROM " + strings.Join(from, ", "))
 	} else if s.Via != nil {
-		return "", nil, invalid("VIA needs a table")
+		return "", nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "VIA needs a table")
 	}
 	if err := t.clauses(&b, s, sc); err != nil {
 		return "", nil, err
@@ -164,7 +166,7 @@ func (t *translator) clauses(b *strings.Builder, s *selectStatement, sc *scope) 
 	}
 	if s.Top != nil {
 		if s.Top.Kind != IntLiteral {
-			return invalid("TOP wants a whole number")
+			return mainstem.Refusef(mainstem.KindInvalid, "sql", "TOP wants a whole number")
 		}
 		b.WriteString(t.limit(Param{Slot: s.Top.Index}))
 	}
@@ -185,7 +187,7 @@ func (t *translator) items(items []*item, sc *scope) (string, []ResultName, erro
 	for _, it := range items {
 		if it.Star {
 			if len(sc.tables) == 0 {
-				return "", nil, invalid("* needs a table")
+				return "", nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "* needs a table")
 			}
 			for i := range sc.tables {
 				b := &sc.tables[i]

@@ -79,7 +79,7 @@ func (t *translator) limit(p Param) string { return " LIMIT " + t.param(p) + "+0
 
 func (t *translator) finish(sql string) error {
 	if len(t.query.Params) > maxParams {
-		return invalid("the statement has %d literals: the limit is %d; split it", len(t.query.Params), maxParams)
+		return mainstem.Refusef(mainstem.KindInvalid, "sql", "the statement has %d literals: the limit is %d; split it", len(t.query.Params), maxParams)
 	}
 	t.query.SQL = sql
 	return nil
@@ -99,10 +99,10 @@ func (t *translator) table(n *name) (*Table, error) {
 	case 2:
 		found = t.catalog.Lookup(n.Parts[0], n.Parts[1])
 	default:
-		return nil, invalid("%s has too many dots: want database.table", strings.Join(n.Parts, "."))
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "%s has too many dots: want database.table", strings.Join(n.Parts, "."))
 	}
 	if found == nil {
-		return nil, notFound("there is no table %s", strings.Join(n.Parts, "."))
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "sql", "there is no table %s", strings.Join(n.Parts, "."))
 	}
 	for _, r := range t.plan.Reads {
 		if r == found {
@@ -113,14 +113,6 @@ func (t *translator) table(n *name) (*Table, error) {
 	return found, nil
 }
 
-func notFound(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "sql", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
-}
-
-func unsupported(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "sql", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
-}
-
 // column returns the index of a column that has to exist.
 func column(t *Table, name string) (int, error) {
 	i := t.Column(name)
@@ -129,10 +121,10 @@ func column(t *Table, name string) (int, error) {
 	}
 	for j := range t.Columns {
 		if strings.EqualFold(t.Columns[j].Name, name) {
-			return 0, notFound("%s has no column %s; did you mean %s?", t, name, t.Columns[j].Name)
+			return 0, mainstem.Refusef(mainstem.KindNotFound, "sql", "%s has no column %s; did you mean %s?", t, name, t.Columns[j].Name)
 		}
 	}
-	return 0, notFound("%s has no column %s", t, name)
+	return 0, mainstem.Refusef(mainstem.KindNotFound, "sql", "%s has no column %s", t, name)
 }
 
 // MirrorTable returns the name of the table's mirror in SQLite.
@@ -160,7 +152,7 @@ func (t *translator) insertPlan(s *insertStatement) error {
 	}
 	for _, r := range s.Rows {
 		if len(r.Values) != len(p.Into) {
-			return invalid("%d values for %d columns of %s", len(r.Values), len(p.Into), p.Table)
+			return mainstem.Refusef(mainstem.KindInvalid, "sql", "%d values for %d columns of %s", len(r.Values), len(p.Into), p.Table)
 		}
 		row := make([]Value, len(r.Values))
 		for i, e := range r.Values {
@@ -200,7 +192,7 @@ func (t *translator) targets(s *insertStatement) ([]int, error) {
 			return nil, err
 		}
 		if seen[i] {
-			return nil, invalid("the column %s is named twice", c)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s is named twice", c)
 		}
 		seen[i] = true
 		into = append(into, i)
@@ -251,7 +243,7 @@ func (t *translator) updatePlan(s *updateStatement) error {
 			return err
 		}
 		if c := &p.Table.Columns[i]; c.PrimaryKey || c.NoModify || c.Type == Incr {
-			return invalid("the column %s of %s cannot be changed", c.Name, p.Table)
+			return mainstem.Refusef(mainstem.KindInvalid, "sql", "the column %s of %s cannot be changed", c.Name, p.Table)
 		}
 		x, err := t.expr(a.Value, sc)
 		if err != nil {
@@ -323,7 +315,7 @@ func (t *translator) conditions(sc *scope, v *via, where *expr) ([]string, error
 				return nil, err
 			}
 			if x.typ == Boolean && c.Type != Boolean {
-				e := invalid("VIA has a condition where the value of the column %s, of type %s, is wanted", c.Name, c.Type)
+				e := mainstem.Refusef(mainstem.KindInvalid, "sql", "VIA has a condition where the value of the column %s, of type %s, is wanted", c.Name, c.Type)
 				e.Hint = "write VIA 'value', or WHERE with the condition"
 				return nil, e
 			}
@@ -331,7 +323,7 @@ func (t *translator) conditions(sc *scope, v *via, where *expr) ([]string, error
 			out = append(out, fmt.Sprintf("%s.%s = %s", table.alias, MirrorColumn(c), x.sql))
 		}
 		if keys != len(v.Keys) {
-			return nil, invalid("VIA has %d values: the primary key of %s has %d columns", len(v.Keys), table.table, keys)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "sql", "VIA has %d values: the primary key of %s has %d columns", len(v.Keys), table.table, keys)
 		}
 	}
 	if where != nil {

@@ -148,7 +148,7 @@ func (s *Store) DropTable(ctx context.Context, database, table string) error {
 		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "drop table", Space: st.bucket, Outcome: mainstem.NotWritten,
 			Err: errNoTables, Hint: "all tables of this layout are one: drop the database, or use the layout Shared"}
 	case table == "":
-		return invalid("drop table", "the empty table has no keys of its own in the layout %s: drop the database", s.layout)
+		return mainstem.Errorf(mainstem.KindInvalid, "drop table", "the empty table has no keys of its own in the layout %s: drop the database", s.layout)
 	}
 	b, err := OpenTable[Envelope](s, database, table, nil)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *Bucket[T]) purgeAll(ctx context.Context) error {
 // goes by itself: after an error, calling again removes the rest.
 func (s *Store) DropDatabase(ctx context.Context, database string) error {
 	if database == "" {
-		return invalid("drop database", "the database has no name")
+		return mainstem.Errorf(mainstem.KindInvalid, "drop database", "the database has no name")
 	}
 	if !s.layout.perTable {
 		st, want, err := s.record(database, "")
@@ -247,12 +247,11 @@ func (s *Store) DropDatabase(ctx context.Context, database string) error {
 		}
 	}
 	if len(unclear) > 0 {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "drop database", Outcome: mainstem.NotWritten,
-			Err:  fmt.Errorf("whose are the buckets %s? nothing was dropped", strings.Join(unclear, ", ")),
-			Hint: "Adopt those that are tables of " + database + ", or drop them as tables"}
+		return mainstem.Refusef(mainstem.KindInvalid, "drop database", "whose are the buckets %s? nothing was dropped", strings.Join(unclear, ", ")).
+			WithHint("Adopt those that are tables of " + database + ", or drop them as tables")
 	}
 	if len(mine) == 0 {
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "drop database", Outcome: mainstem.NotWritten, Err: fmt.Errorf("the database %q has no buckets", database)}
+		return mainstem.Refusef(mainstem.KindNotFound, "drop database", "the database %q has no buckets", database)
 	}
 	for _, bucket := range mine {
 		st := s.stream(bucket)

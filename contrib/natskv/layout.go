@@ -74,7 +74,7 @@ func OrbDefaults() OrbOptions { return OrbOptions{BucketPerTable: true, KeyEncod
 // [Shared] to have tables in one bucket. An unknown KeyEncoding is Invalid.
 func GoOrb(o OrbOptions) (Layout, error) {
 	if o.KeyEncoding != "" && o.KeyEncoding != "base32" {
-		return Layout{}, invalid("natskv layout", `the key encoding %q is not "base32" or "" (none)`, o.KeyEncoding)
+		return Layout{}, mainstem.Errorf(mainstem.KindInvalid, "natskv layout", `the key encoding %q is not "base32" or "" (none)`, o.KeyEncoding)
 	}
 	l := Layout{kind: kindOrb, perTable: o.BucketPerTable, encoded: o.KeyEncoding != ""}
 	if o.JSONKeyValues {
@@ -146,7 +146,7 @@ func (l Layout) place(database, table string, bare bool) (place, error) {
 	}
 	if p.prefix != "" && !l.encoded {
 		if at := badKeyByte(p.prefix); at >= 0 {
-			return place{}, invalid("natskv table", "the name of table %.64q has %q, which keys of NATS may not have: use another layout or name", table, p.prefix[at:at+1])
+			return place{}, mainstem.Errorf(mainstem.KindInvalid, "natskv table", "the name of table %.64q has %q, which keys of NATS may not have: use another layout or name", table, p.prefix[at:at+1])
 		}
 	}
 	return p, nil
@@ -155,14 +155,14 @@ func (l Layout) place(database, table string, bare bool) (place, error) {
 func validateBucket(name string) error {
 	switch {
 	case name == "":
-		return invalid("natskv table", "the bucket has no name: give a table, a database, or both")
+		return mainstem.Errorf(mainstem.KindInvalid, "natskv table", "the bucket has no name: give a table, a database, or both")
 	case len(name) > MaxBucketName:
-		return invalid("natskv table", "the bucket name %.40q... has %d bytes: the limit is %d", name, len(name), MaxBucketName)
+		return mainstem.Errorf(mainstem.KindInvalid, "natskv table", "the bucket name %.40q... has %d bytes: the limit is %d", name, len(name), MaxBucketName)
 	}
 	for i := range len(name) {
 		c := name[i]
 		if !isAlphanumeric(c) && c != '_' && c != '-' {
-			return invalid("natskv table", "the bucket name %q has %q: NATS takes letters, digits, dash and underline", name, name[i:i+1])
+			return mainstem.Errorf(mainstem.KindInvalid, "natskv table", "the bucket name %q has %q: NATS takes letters, digits, dash and underline", name, name[i:i+1])
 		}
 	}
 	return nil
@@ -223,8 +223,4 @@ func (l Layout) full(token string) (string, bool) {
 		return "", false
 	}
 	return string(key), b32.EncodeToString(key) == token
-}
-
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Err: fmt.Errorf(format, args...)}
 }

@@ -77,7 +77,7 @@ func (o *Options) validate() error {
 		errs = append(errs, fmt.Errorf("the IndexKeys is %d: want 0 (the default) or more", o.IndexKeys))
 	}
 	if len(errs) > 0 {
-		return invalid("natskv options", "%w", errors.Join(errs...))
+		return mainstem.Errorf(mainstem.KindInvalid, "natskv options", "%w", errors.Join(errs...))
 	}
 	return nil
 }
@@ -166,8 +166,8 @@ func (s *Store) probe(ctx context.Context) error {
 		return e
 	}
 	if v := s.nc.ConnectedServerVersion(); !atLeast(v, MinServer) {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open " + redact.Address(s.nc.ConnectedUrl()),
-			Err: fmt.Errorf("the server has version %s: want %s or newer", v, MinServer), Hint: "upgrade nats-server"}
+		return mainstem.Errorf(mainstem.KindUnsupported, "open "+redact.Address(s.nc.ConnectedUrl()), "the server has version %s: want %s or newer", v, MinServer).
+			WithHint("upgrade nats-server")
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (o *TableOptions) validate(l Layout) error {
 	add(o.MarkerTTL != 0 && o.MarkerTTL < time.Second, "MarkerTTL is %v: want 0 (none) or at least 1s", o.MarkerTTL)
 	add(o.MarkerTTL != 0 && l.kind != kindNATS, "MarkerTTL in the layout %s: the clients it is shared with would take a marker for an empty value", l)
 	if len(errs) > 0 {
-		return invalid("natskv options", "%w", errors.Join(errs...))
+		return mainstem.Errorf(mainstem.KindInvalid, "natskv options", "%w", errors.Join(errs...))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func OpenTable[T any](s *Store, database, table string, o *TableOptions) (*Bucke
 	default:
 		if b.codec == nil {
 			if b.codec, err = codec.Default[T](); err != nil {
-				return nil, invalid("natskv open", "%s/%s: %w", database, table, err)
+				return nil, mainstem.Errorf(mainstem.KindInvalid, "natskv open", "%s/%s: %w", database, table, err)
 			}
 		}
 		if b.codec == codec.Raw && isBytes[T]() {

@@ -292,9 +292,7 @@ func with(h nats.Header, name, value string) nats.Header {
 func notWritten(err error) error {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Outcome == mainstem.NoOutcome {
-		c := *e
-		c.Outcome = mainstem.NotWritten
-		return &c
+		return e.WithOutcome(mainstem.NotWritten)
 	}
 	return err
 }

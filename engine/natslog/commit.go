@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -247,7 +246,7 @@ func (l *Log) commitGroup(group []*request) {
 			return
 		}
 		if time.Now().After(deadline) {
-			e := unavailable("commit", fmt.Errorf("other processes wrote first, %d times in %v", attempt+1, l.opts.Timeout))
+			e := mainstem.Errorf(mainstem.KindUnavailable, "commit", "other processes wrote first, %d times in %v", attempt+1, l.opts.Timeout)
 			for _, r := range group {
 				l.fail(r, notWritten(e))
 			}
@@ -349,9 +348,8 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 // until the deadline, or until nobody in the group waits any more.
 func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadline time.Time) error {
 	if n := len(parts); n > l.opts.MaxMessages {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Outcome: mainstem.NotWritten,
-			Err:  fmt.Errorf("the batch takes %d messages of at most %d bytes: the limit is %d", n, l.limit, l.opts.MaxMessages),
-			Hint: "split the batch, or raise max_payload of the NATS server"}
+		return mainstem.Refusef(mainstem.KindInvalid, "commit", "the batch takes %d messages of at most %d bytes: the limit is %d", n, l.limit, l.opts.MaxMessages).
+			WithHint("split the batch, or raise max_payload of the NATS server")
 	}
 	outcome := mainstem.NotWritten
 	for {

@@ -18,18 +18,6 @@ import (
 // errClosed ends what a closed log was doing.
 var errClosed = errors.New("the log is closed")
 
-func notFound(op, space string, key []byte) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
-}
-
-func corrupt(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: op, Err: fmt.Errorf(format, args...)}
-}
-
-func unavailable(op string, err error) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: err}
-}
-
 func openInvalid(address, format string, args ...any) *mainstem.Error {
 	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open " + redact.Address(address), Err: redact.Error(fmt.Errorf(format, args...), address)}
 }
@@ -128,7 +116,5 @@ func withOutcome(err error, o mainstem.Outcome) error {
 	if !errors.As(err, &e) {
 		e = mapError("commit", err)
 	}
-	c := *e
-	c.Outcome = o
-	return &c
+	return e.WithOutcome(o)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
@@ -130,11 +131,11 @@ func (l *Log) bodies(ctx context.Context, records []*record) ([]*format.Body, er
 // decode finds the body of r in the payload of its message.
 func (r *record) decode(payload []byte) (*format.Body, error) {
 	if uint64(r.off)+uint64(r.len) > uint64(len(payload)) {
-		return nil, corrupt("read", "message %d has %d bytes, a record in it ends at %d", r.seq, len(payload), uint64(r.off)+uint64(r.len))
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "read", "message %d has %d bytes, a record in it ends at %d", r.seq, len(payload), uint64(r.off)+uint64(r.len))
 	}
 	b, err := format.DecodeBody(payload[r.off : r.off+r.len])
 	if err != nil || b.Version != r.version || b.Position != r.pos {
-		return nil, corrupt("read", "message %d does not hold version %d of key %.64q", r.seq, r.version, r.key.name)
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "read", "message %d does not hold version %d of key %.64q", r.seq, r.version, r.key.name)
 	}
 	return &b, nil
 }

@@ -152,13 +152,12 @@ func checkServer(version string) error {
 	}{{version, &have}, {MinServer, &want}} {
 		number, _, _ := strings.Cut(strings.TrimPrefix(v.text, "v"), "-")
 		if _, err := fmt.Sscanf(number, "%d.%d.%d", &v.to[0], &v.to[1], &v.to[2]); err != nil {
-			return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open", Err: fmt.Errorf("the server's version %q cannot be read: %w", v.text, err)}
+			return mainstem.Errorf(mainstem.KindUnsupported, "open", "the server's version %q cannot be read: %w", v.text, err)
 		}
 	}
 	if slices.Compare(have[:], want[:]) < 0 {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open",
-			Err:  fmt.Errorf("the NATS server has version %s: atomic batch publish needs %s or newer", version, MinServer),
-			Hint: "upgrade the server"}
+		return mainstem.Errorf(mainstem.KindUnsupported, "open", "the NATS server has version %s: atomic batch publish needs %s or newer", version, MinServer).
+			WithHint("upgrade the server")
 	}
 	return nil
 }
@@ -207,7 +206,7 @@ func (l *Log) findStream(ctx context.Context) (jetstream.Stream, error) {
 		return s, err
 	}
 	if l.opts.MustExist {
-		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("there is no stream %s", l.opts.Stream)}
+		return nil, mainstem.Errorf(mainstem.KindNotFound, "open", "there is no stream %s", l.opts.Stream)
 	}
 	return l.js.CreateStream(ctx, l.streamConfig())
 }

@@ -154,7 +154,7 @@ func judge(data []byte, want uint64) (verdict, error) {
 	if a.Error.Code >= 500 {
 		return unsure, err // it may have been on its way when the server failed
 	}
-	e := unavailable("commit", err)
+	e := mainstem.Errorf(mainstem.KindUnavailable, "commit", "%w", err)
 	if isInvalid(a.Error.Code, a.Error.ErrCode) {
 		e.Kind = mainstem.KindInvalid
 	}

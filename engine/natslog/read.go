@@ -29,7 +29,7 @@ func (l *Log) spaceLocked(op, name string) (*space, error) {
 	if sp := l.st.spaces[name]; sp != nil {
 		return sp, nil
 	}
-	return nil, notFound(op, name, nil)
+	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: name}
 }
 
 // Get implements [mainstem.Reader].
@@ -73,7 +73,7 @@ func (l *Log) newest(space string, name []byte) (*record, error) {
 			return r, nil
 		}
 	}
-	return nil, notFound("get", space, name)
+	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: space, Key: bytes.Clone(name)}
 }
 
 // body reads the body of one record.
@@ -116,7 +116,7 @@ func (l *Log) moved(ctx context.Context, r *record) error {
 			return err
 		}
 		if time.Since(began) > min(damageWait, l.opts.Timeout/2) || ctx.Err() != nil || !l.pause(retryPause) {
-			return corrupt("read", "message %d of stream %s is gone, and with it version %d of key %.64q", r.seq, l.opts.Stream, r.version, r.key.name)
+			return mainstem.Errorf(mainstem.KindCorrupt, "read", "message %d of stream %s is gone, and with it version %d of key %.64q", r.seq, l.opts.Stream, r.version, r.key.name)
 		}
 	}
 }

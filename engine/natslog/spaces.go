@@ -33,7 +33,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 	return l.do(ctx, "alter space", len(name), func(t *tx) (bool, error) {
 		sp := t.space(name)
 		if sp == nil {
-			return false, notFound("alter space", name, nil)
+			return false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alter space", Space: name}
 		}
 		if err := sp.policy.CanAlter(p); err != nil {
 			return false, err
@@ -50,7 +50,7 @@ func (l *Log) DropSpace(ctx context.Context, name string) error {
 	err := l.do(ctx, "drop space", len(name), func(t *tx) (bool, error) {
 		sp := t.space(name)
 		if sp == nil {
-			return false, notFound("drop space", name, nil)
+			return false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "drop space", Space: name}
 		}
 		t.drop(sp)
 		return false, nil

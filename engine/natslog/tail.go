@@ -191,7 +191,7 @@ func (c *tailConsumer) read(batch jetstream.MessageBatch, err error) (n int, _ e
 func (c *tailConsumer) receive(msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
-		return corrupt("read stream", "a message without metadata: %w", err)
+		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "a message without metadata: %w", err)
 	}
 	c.number++
 	if meta.Sequence.Consumer != c.number {
@@ -214,11 +214,11 @@ func (l *Log) receive(msg jetstream.Msg, seq uint64) error {
 	}
 	values := msg.Headers()[header]
 	if len(values) == 0 {
-		return corrupt("read stream", "message %d of stream %s has no header %s: another program writes to %s", seq, l.opts.Stream, header, l.subject)
+		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s has no header %s: another program writes to %s", seq, l.opts.Stream, header, l.subject)
 	}
 	p, err := decodeHeader(values[0])
 	if err != nil {
-		return corrupt("read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
+		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
 	}
 	l.takeLocked(p, seq)
 	return nil

@@ -283,7 +283,7 @@ func clonePolicy(p mainstem.Policy) mainstem.Policy {
 func (t *tx) write(w *mainstem.Write) (uint64, error) {
 	sp := t.space(w.Space)
 	if sp == nil {
-		return 0, notFound("commit", w.Space, nil)
+		return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "commit", Space: w.Space}
 	}
 	if n := w.Size() + 4*len(w.Headers) + encodedLen(len(w.Key)+factRoom) + factRoom + envelope; n > t.limit {
 		return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Space: w.Space, Key: bytes.Clone(w.Key),

@@ -207,10 +207,8 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 		return mapError("restore to "+dir, err)
 	}
 	if len(names) > 0 {
-		return &mainstem.Error{
-			Kind: mainstem.KindExists, Op: "restore to " + dir,
-			Err: fmt.Errorf("the directory is not empty: it holds %q", names[0]), Hint: "name an empty or new directory",
-		}
+		return mainstem.Errorf(mainstem.KindExists, "restore to "+dir, "the directory is not empty: it holds %q", names[0]).
+			WithHint("name an empty or new directory")
 	}
 	d := &directory{fs: fsys, path: dir}
 	if err := d.unpack(ctx, tar.NewReader(r)); err != nil {

@@ -84,9 +84,7 @@ func (l *Log) between(ctx context.Context, op string, job func()) error {
 
 func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
-		e := mainstem.Ended(ctx, w.op, time.Time{}, "")
-		e.Outcome = mainstem.NotWritten
-		return e
+		return mainstem.Ended(ctx, w.op, time.Time{}, "").WithOutcome(mainstem.NotWritten)
 	}
 	c := &l.committer
 	c.mu.Lock()
@@ -126,9 +124,7 @@ func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 	case <-w.wake:
 	case <-ctx.Done():
 		if l.committer.withdraw(w) {
-			e := mainstem.Ended(ctx, w.op, began, "the commits before it")
-			e.Outcome = mainstem.NotWritten
-			return true, e
+			return true, mainstem.Ended(ctx, w.op, began, "the commits before it").WithOutcome(mainstem.NotWritten)
 		}
 		<-w.wake // it has been taken: its outcome is near
 	}
@@ -410,9 +406,7 @@ func (t *tx) remember(w *waiter) {
 
 func withOutcome(err error, o mainstem.Outcome) error {
 	if e, ok := err.(*mainstem.Error); ok && e.Outcome == mainstem.NoOutcome {
-		c := *e
-		c.Outcome = o
-		return &c
+		return e.WithOutcome(o)
 	}
 	return err
 }
@@ -420,9 +414,7 @@ func withOutcome(err error, o mainstem.Outcome) error {
 // withoutOutcome is for calls that write nothing.
 func withoutOutcome(err error) error {
 	if e, ok := err.(*mainstem.Error); ok && e.Outcome != mainstem.NoOutcome {
-		c := *e
-		c.Outcome = mainstem.NoOutcome
-		return &c
+		return e.WithOutcome(mainstem.NoOutcome)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -56,11 +55,8 @@ func (l *Log) copied(snapshots int) error {
 	if snapshots == 0 && backups == 0 {
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "compact",
-		Err:  fmt.Errorf("%d snapshots are open, and %d backups under way, that may need what was removed since they began", snapshots, backups),
-		Hint: "close them, or wait for their end, and try again",
-	}
+	return mainstem.Errorf(mainstem.KindUnavailable, "compact", "%d snapshots are open, and %d backups under way, that may need what was removed since they began", snapshots, backups).
+		WithHint("close them, or wait for their end, and try again")
 }
 
 func (l *Log) compactAll(ctx context.Context) error {

@@ -49,7 +49,7 @@ func (d *directory) exists(name string) bool {
 func openDirectory(fsys vfs.FS, path string, mustExist, readOnly bool) (d *directory, fresh bool, err error) {
 	d = &directory{fs: fsys, path: path}
 	if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) && mustExist {
-		return nil, false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + path, Err: errors.New("there is no such directory")}
+		return nil, false, mainstem.Errorf(mainstem.KindNotFound, "open "+path, "there is no such directory")
 	}
 	if err := d.refuseForeign(mustExist); err != nil {
 		return nil, false, err
@@ -59,7 +59,7 @@ func openDirectory(fsys vfs.FS, path string, mustExist, readOnly bool) (d *direc
 			return nil, false, mapError("open "+path, err)
 		}
 	} else if !d.exists(format.IdentityName) {
-		return nil, false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + path, Err: errors.New("the directory holds no log")}
+		return nil, false, mainstem.Errorf(mainstem.KindNotFound, "open "+path, "the directory holds no log")
 	}
 	if d.lock, err = fsys.Lock(d.join(lockName)); err != nil {
 		return nil, false, d.lockError(err)
@@ -94,18 +94,15 @@ func (d *directory) refuseForeign(mustExist bool) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.Contains(ownNames, name) {
-			return &mainstem.Error{
-				Kind: mainstem.KindInvalid, Op: "open " + d.path,
-				Err:  fmt.Errorf("not a Mainstem log: the directory holds %q and no %s file", name, format.IdentityName),
-				Hint: "name an empty or new directory, or one that holds a log",
-			}
+			return mainstem.Errorf(mainstem.KindInvalid, "open "+d.path, "not a Mainstem log: the directory holds %q and no %s file", name, format.IdentityName).
+				WithHint("name an empty or new directory, or one that holds a log")
 		}
 	}
 	if d.exists(dbDir) || d.exists(journalDir) {
 		return d.corrupt(fmt.Errorf("the file %s is missing beside %s: %w", format.IdentityName, dbDir, format.ErrCorrupt))
 	}
 	if mustExist {
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open " + d.path, Err: errors.New("the directory holds no log")}
+		return mainstem.Errorf(mainstem.KindNotFound, "open "+d.path, "the directory holds no log")
 	}
 	return nil
 }
@@ -128,11 +125,8 @@ func (d *directory) inspect() (fresh bool, err error) {
 	d.id, err = format.DecodeIdentity(p)
 	switch {
 	case errors.Is(err, format.ErrTooRecent):
-		return false, &mainstem.Error{
-			Kind: mainstem.KindInvalid, Op: "open " + d.path,
-			Err:  fmt.Errorf("the log has format %d; this program reads up to format %d", d.id.Format, format.Version),
-			Hint: "open it with a newer version of Mainstem",
-		}
+		return false, mainstem.Errorf(mainstem.KindInvalid, "open "+d.path, "the log has format %d; this program reads up to format %d", d.id.Format, format.Version).
+			WithHint("open it with a newer version of Mainstem")
 	case err != nil:
 		return false, d.corrupt(fmt.Errorf("file %s: %w: %w", format.IdentityName, format.ErrCorrupt, err))
 	}

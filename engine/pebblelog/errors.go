@@ -1,7 +1,6 @@
 package pebblelog
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"strings"
@@ -12,10 +11,6 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 )
-
-func notFound(op, space string, key []byte) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
-}
 
 // mapError turns an error of Pebble or the file system into one of the contract.
 func mapError(op string, err error) error {

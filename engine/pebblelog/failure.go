@@ -89,28 +89,18 @@ func (l *Log) fail(cause any) error {
 // writable returns the error for a commit that comes after a failure.
 func (l *Log) writable(op string) error {
 	if l.opts.ReadOnly {
-		return &mainstem.Error{
-			Kind: mainstem.KindDenied, Op: op, Outcome: mainstem.NotWritten,
-			Err:  errors.New("the log was opened for reading only"),
-			Hint: "open it where its directory can be written",
-		}
+		return mainstem.Refusef(mainstem.KindDenied, op, "the log was opened for reading only").WithHint("open it where its directory can be written")
 	}
 	l.noticeJournal()
 	f := l.failure.Load()
 	if f == nil {
 		if err := l.fs.flushErr.Load(); err != nil {
-			return &mainstem.Error{
-				Kind: mainstem.KindUnavailable, Op: op, Outcome: mainstem.NotWritten,
-				Err:  fmt.Errorf("what is in memory cannot be written to sorted files: %w", *err),
-				Hint: "free disk space; commits go on by themselves",
-			}
+			return mainstem.Refusef(mainstem.KindUnavailable, op, "what is in memory cannot be written to sorted files: %w", *err).
+				WithHint("free disk space; commits go on by themselves")
 		}
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: op, Outcome: mainstem.NotWritten,
-		Err: fmt.Errorf("the log is read-only after a failed write: %w", f.Err), Hint: f.Hint,
-	}
+	return mainstem.Refusef(mainstem.KindUnavailable, op, "the log is read-only after a failed write: %w", f.Err).WithHint(f.Hint)
 }
 
 // diskCheck asks the file system now and then how much room is left.
@@ -177,11 +167,8 @@ func (l *Log) checkSpace(n int, removes bool) error {
 	if free >= limit+int64(n) {
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten,
-		Err:  fmt.Errorf("the disk has %d bytes free: commits stop below %d, removals below %d", free, l.opts.MinFree, l.removalFloor()),
-		Hint: "free disk space, or delete, forget, truncate or drop what is not needed; commits go on by themselves",
-	}
+	return mainstem.Refusef(mainstem.KindUnavailable, "commit", "the disk has %d bytes free: commits stop below %d, removals below %d", free, l.opts.MinFree, l.removalFloor()).
+		WithHint("free disk space, or delete, forget, truncate or drop what is not needed; commits go on by themselves")
 }
 
 // free returns how many bytes the disk has free: all there are for memory, and for a file

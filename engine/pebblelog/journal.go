@@ -88,11 +88,8 @@ func (l *Log) replay() (err error) {
 		return err
 	}
 	if s := l.journal.Stats(); uint64(s.First) > applied || uint64(s.Written) < applied {
-		return &mainstem.Error{
-			Kind: mainstem.KindCorrupt, Op: "open " + l.dir.path,
-			Err:  fmt.Errorf("the sorted files hold the frames up to %d, the journal those from %d to %d: %w", applied, s.First+1, s.Written, format.ErrCorrupt),
-			Hint: "put the missing files back, or restore from a backup",
-		}
+		return mainstem.Errorf(mainstem.KindCorrupt, "open "+l.dir.path, "the sorted files hold the frames up to %d, the journal those from %d to %d: %w", applied, s.First+1, s.Written, format.ErrCorrupt).
+			WithHint("put the missing files back, or restore from a backup")
 	}
 	l.frame = applied
 	for f, err := range l.journal.Read(mainstem.Position(applied + 1)) {

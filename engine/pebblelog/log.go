@@ -84,7 +84,7 @@ func Open(path string, o *Options) (*Log, error) {
 		return nil, err
 	}
 	if path == "" {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: errors.New("the path of the directory is empty")}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open", "the path of the directory is empty")
 	}
 	opts := o.withDefaults()
 	if o == nil || o.FS == nil {

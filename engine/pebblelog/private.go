@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -75,11 +74,8 @@ func (p privateFS) Lock(name string) (io.Closer, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || info.Size() > 0:
-		return nil, &mainstem.Error{
-			Kind: mainstem.KindInvalid, Op: "open " + name,
-			Err:  fmt.Errorf("it is not the lock of a log, which is an empty file: it is %s of %d bytes", fileType(info.Mode()), info.Size()),
-			Hint: "look where it comes from, and remove it",
-		}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+name, "it is not the lock of a log, which is an empty file: it is %s of %d bytes", fileType(info.Mode()), info.Size()).
+			WithHint("look where it comes from, and remove it")
 	}
 	return p.FS.Lock(name)
 }

@@ -61,10 +61,10 @@ func (t *tx) checkSpaces(b *mainstem.Batch) error {
 			continue
 		}
 		if !ensured(b, name) {
-			e := notFound("commit", name, nil)
-			e.Outcome = mainstem.NotWritten
-			e.Hint = "create the space first, or with the batch (Batch.Ensure)"
-			return e
+			return &mainstem.Error{
+				Kind: mainstem.KindNotFound, Op: "commit", Space: name, Outcome: mainstem.NotWritten,
+				Hint: "create the space first, or with the batch (Batch.Ensure)",
+			}
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (v view) find(op, name string) (*space, error) {
 	if s := v.snap.spaces.byName[name]; s != nil {
 		return s, nil
 	}
-	return nil, notFound(op, name, nil)
+	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: name}
 }
 
 // moment returns the time of the view.
@@ -134,10 +134,7 @@ func (v view) doubtful(op string, b *format.Body) error {
 	if f == nil {
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: op, Hint: f.Hint,
-		Err: errors.New("the newest record belongs to a commit that failed with its outcome unknown"),
-	}
+	return mainstem.Errorf(mainstem.KindUnavailable, op, "the newest record belongs to a commit that failed with its outcome unknown").WithHint(f.Hint)
 }
 
 // Get implements [mainstem.Reader].
@@ -156,7 +153,7 @@ func (v view) get(ctx context.Context, space string, key []byte) (mainstem.Recor
 	defer r.end()
 	rec, err := r.newest(ctx, key)
 	if err == nil && rec.Version == 0 {
-		return rec, notFound("get", space, key)
+		return rec, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: space, Key: bytes.Clone(key)}
 	}
 	return rec, mapError("get", err)
 }

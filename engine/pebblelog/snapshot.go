@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -82,7 +81,7 @@ func (o *snapshots) closeAll() {
 func (s *Snapshot) view() view { return view{l: s.l, db: s.db, snap: s} }
 
 func snapshotFollow(op string) error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait without end")}
+	return mainstem.Errorf(mainstem.KindUnsupported, op, "a snapshot does not change: Follow would wait without end")
 }
 
 // Get implements [mainstem.Reader].

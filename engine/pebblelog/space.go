@@ -95,7 +95,7 @@ func (l *Log) find(op, name string) (*space, error) {
 	if err := mainstem.ValidateSpaceName(name); err != nil {
 		return nil, err
 	}
-	return nil, notFound(op, name, nil)
+	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: name}
 }
 
 // CreateSpace implements [mainstem.SpaceManager].
@@ -122,7 +122,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 	return l.removal(ctx, "alter space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
-			return notFound("alter space", name, nil)
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alter space", Space: name}
 		}
 		if err := ts.policy.CanAlter(p); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (l *Log) DropSpace(ctx context.Context, name string) error {
 	return l.removal(ctx, "drop space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
-			return notFound("drop space", name, nil)
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "drop space", Space: name}
 		}
 		return t.drop(ts)
 	})

@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -20,11 +19,8 @@ func (l *Log) mayUpgrade() error {
 	if l.opts.Upgrade || l.opts.ReadOnly { // then it happens in memory
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindInvalid, Op: "open " + l.dir.path,
-		Err:  fmt.Errorf("the log has format %d; this version writes format %d, which older ones cannot open", l.dir.id.Format, format.Version),
-		Hint: "make a backup, and upgrade it: start `mainstem serve` with it, or set Options.Upgrade",
-	}
+	return mainstem.Errorf(mainstem.KindInvalid, "open "+l.dir.path, "the log has format %d; this version writes format %d, which older ones cannot open", l.dir.id.Format, format.Version).
+		WithHint("make a backup, and upgrade it: start `mainstem serve` with it, or set Options.Upgrade")
 }
 
 // openOldPebble opens Pebble on a write-ahead log, which it replays.

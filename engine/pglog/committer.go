@@ -87,17 +87,13 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		return mainstem.Receipt{}, err
 	}
 	if ctx.Err() != nil {
-		e := mainstem.Ended(ctx, "commit", time.Time{}, "")
-		e.Outcome = mainstem.NotWritten
-		return mainstem.Receipt{}, e
+		return mainstem.Receipt{}, mainstem.Ended(ctx, "commit", time.Time{}, "").WithOutcome(mainstem.NotWritten)
 	}
 	w := &waiter{began: time.Now(), batch: b, done: make(chan struct{}), writes: b.Len(), conditions: len(b.Conditions()), bytes: sizeOf(b), id: b.ID}
 	w.ensure = l.known.lacks(b)
 	w.alone = w.ensure || edits(b) || !b.Time.IsZero()
 	if !l.committer.enqueue(w) {
-		e := closed("commit")
-		e.Outcome = mainstem.NotWritten
-		return mainstem.Receipt{}, e
+		return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindClosed, Op: "commit", Outcome: mainstem.NotWritten}
 	}
 	select {
 	case <-w.done:

@@ -1,7 +1,6 @@
 package pglog
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,18 +10,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 )
-
-func notFound(op, space string, key []byte) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space, Key: bytes.Clone(key)}
-}
-
-func closed(op string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
-}
-
-func invalidKey(op, space string, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Space: space, Err: err}
-}
 
 // kindOf returns what kind of error a SQLSTATE is, with a hint for the operator.
 func kindOf(state string) (kind mainstem.Kind, hint string) {
@@ -55,12 +42,12 @@ func (l *Log) mapError(ctx context.Context, op string, err error) error {
 	}
 	if ctx.Err() != nil {
 		if l.life.Err() != nil {
-			return closed(op)
+			return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 		}
 		return mainstem.Ended(ctx, op, time.Time{}, "an answer of PostgreSQL")
 	}
 	if l.closing.Load() {
-		return closed(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	return explain(op, err)
 }

@@ -95,7 +95,7 @@ func (m *many) fetch(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if !m.page.found {
-		return false, notFound("get many", m.page.space, nil)
+		return false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get many", Space: m.page.space}
 	}
 	m.l.pace.learn(m.page.space, m.page)
 	return m.page.full(limit) && len(m.page.records) < len(m.keys), nil

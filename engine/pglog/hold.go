@@ -3,7 +3,6 @@ package pglog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -58,8 +57,8 @@ func (l *Log) hold(ctx context.Context, op string) (*holder, error) {
 	conn, err := l.held.Acquire(wait)
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return nil, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Hint: "close snapshots, or raise HeldConns",
-				Err: fmt.Errorf("all %d connections for snapshots and long scans are in use", l.opts.HeldConns)}
+			return nil, mainstem.Errorf(mainstem.KindUnavailable, op, "all %d connections for snapshots and long scans are in use", l.opts.HeldConns).
+				WithHint("close snapshots, or raise HeldConns")
 		}
 		return nil, l.mapError(ctx, op, err)
 	}
@@ -90,7 +89,7 @@ func (h *holder) query(ctx context.Context, op string, fill func(pgx.Rows) error
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mu.conn == nil {
-		return closed(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	life, end, err := h.l.begin(h.l.life, op)
 	if err != nil {
@@ -154,5 +153,5 @@ func (v view) canFollow(op string, follow bool) error {
 	if !follow || !v.frozen {
 		return nil
 	}
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("a snapshot does not change: Follow would wait without end")}
+	return mainstem.Errorf(mainstem.KindUnsupported, op, "a snapshot does not change: Follow would wait without end")
 }

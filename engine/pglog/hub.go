@@ -53,7 +53,7 @@ func (h *hub) subscribe(ctx context.Context, op string, spaces []string) (*follo
 	h.mu.Lock()
 	if h.mu.closed {
 		h.mu.Unlock()
-		return nil, closed(op)
+		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	h.set.Add(f, spaces)
 	if h.mu.tried == nil {
@@ -72,7 +72,7 @@ func (h *hub) subscribe(ctx context.Context, op string, spaces []string) (*follo
 		return nil, mainstem.Ended(ctx, op, began, "PostgreSQL to notify of commits")
 	case <-h.ctx.Done():
 		h.unsubscribe(f)
-		return nil, closed(op)
+		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 }
 
@@ -123,7 +123,7 @@ func (f *follower) wait(ctx context.Context, op string) error {
 	case <-ctx.Done():
 		return mainstem.Ended(ctx, op, began, "records")
 	case <-f.h.ctx.Done():
-		return closed(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 }
 

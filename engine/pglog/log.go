@@ -166,7 +166,7 @@ func (l *Log) closePools() {
 // end when it is done with the connection.
 func (l *Log) begin(ctx context.Context, op string) (_ context.Context, end func(), err error) {
 	if l.closing.Load() || !l.calls.begin() {
-		return nil, nil, closed(op)
+		return nil, nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	if ctx.Err() != nil {
 		l.calls.end()

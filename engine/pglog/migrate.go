@@ -92,7 +92,7 @@ func (l *Log) prepare(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	if format == 0 && l.opts.MustExist {
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "open", Err: fmt.Errorf("the schema %s holds no log", l.opts.Schema)}
+		return mainstem.Errorf(mainstem.KindNotFound, "open", "the schema %s holds no log", l.opts.Schema)
 	}
 	return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return l.migrate(ctx, tx) })
 }
@@ -106,11 +106,11 @@ func (l *Log) checkServer(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	if version < oldestServer {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open", Err: fmt.Errorf("the server is PostgreSQL %d.%d: want 14 or newer", version/10000, version%10000)}
+		return mainstem.Errorf(mainstem.KindUnsupported, "open", "the server is PostgreSQL %d.%d: want 14 or newer", version/10000, version%10000)
 	}
 	if encoding != "UTF8" {
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "open", Err: fmt.Errorf("the database has the encoding %s: want UTF8", encoding),
-			Hint: "create the database with ENCODING 'UTF8' TEMPLATE template0"}
+		return mainstem.Errorf(mainstem.KindUnsupported, "open", "the database has the encoding %s: want UTF8", encoding).
+			WithHint("create the database with ENCODING 'UTF8' TEMPLATE template0")
 	}
 	if fsync == "off" {
 		l.opts.Logger.Warn("the PostgreSQL server runs with fsync=off: nothing survives a power cut, whatever durability is asked for")
@@ -133,8 +133,8 @@ func (l *Log) format(ctx context.Context, c interface {
 		return 0, err
 	}
 	if format > len(migrations) {
-		return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Hint: "use a newer Mainstem",
-			Err: fmt.Errorf("the schema %s has format %d: this version knows up to %d", l.opts.Schema, format, len(migrations))}
+		return 0, mainstem.Errorf(mainstem.KindInvalid, "open", "the schema %s has format %d: this version knows up to %d", l.opts.Schema, format, len(migrations)).
+			WithHint("use a newer Mainstem")
 	}
 	return format, nil
 }
@@ -184,7 +184,7 @@ func (l *Log) createSchema(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, l.dialect.sql("CREATE TABLE {schema}.migration (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"))
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "42P07" {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open", Err: fmt.Errorf("the schema %s has tables of another program", l.opts.Schema)}
+		return mainstem.Errorf(mainstem.KindInvalid, "open", "the schema %s has tables of another program", l.opts.Schema)
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func (c *committer) fail(group []*waiter, err error, f fate) {
 		}
 		e := explain("commit", err)
 		if c.l.life.Err() != nil {
-			e = closed("commit")
+			e = &mainstem.Error{Kind: mainstem.KindClosed, Op: "commit"}
 		}
 		if e.Outcome = mainstem.NotWritten; f == lost || w.doubt {
 			e.Outcome = mainstem.Unknown
@@ -166,8 +166,7 @@ func (c *committer) refused(w *waiter, f failure, call *call, before int) (error
 			w.ensure, w.alone = true, true
 			return nil, true
 		}
-		e := notFound("commit", name, nil)
-		e.Outcome = mainstem.NotWritten
+		e := &mainstem.Error{Kind: mainstem.KindNotFound, Op: "commit", Space: name, Outcome: mainstem.NotWritten}
 		if w.doubt {
 			e.Outcome = mainstem.Unknown
 		}

@@ -25,7 +25,7 @@ type view struct {
 // Get implements [mainstem.Reader].
 func (v view) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
 	if err := mainstem.ValidateKey(key); err != nil {
-		return mainstem.Record{}, invalidKey("get", space, err)
+		return mainstem.Record{}, mainstem.Errorf(mainstem.KindInvalid, "get", "%w", err).At(space, nil)
 	}
 	n := split(key)
 	p := page{space: space, key: bytes.Clone(key)}
@@ -37,7 +37,7 @@ func (v view) Get(ctx context.Context, space string, key []byte) (mainstem.Recor
 		if !p.found {
 			key = nil // the space is not there
 		}
-		return mainstem.Record{}, notFound("get", space, key)
+		return mainstem.Record{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: space, Key: bytes.Clone(key)}
 	}
 	return p.records[0], nil
 }
@@ -66,7 +66,7 @@ func (v view) Read(ctx context.Context, space string, key []byte, vs mainstem.Ve
 			err = v.canFollow("read", vs.Follow)
 		}
 		if kerr := mainstem.ValidateKey(key); err == nil && kerr != nil {
-			err = invalidKey("read", space, kerr)
+			err = mainstem.Errorf(mainstem.KindInvalid, "read", "%w", kerr).At(space, nil)
 		}
 		if err != nil {
 			yield(mainstem.Record{}, err)
@@ -225,7 +225,7 @@ func (r *keyReader) exists(ctx context.Context) error {
 		return rows.Err()
 	}, r.l.sql.exists, storable(r.page.space))
 	if err == nil && !found {
-		err = notFound("read", r.page.space, nil)
+		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: r.page.space}
 	}
 	return err
 }

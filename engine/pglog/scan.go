@@ -126,7 +126,7 @@ func (s *scanner) fetch(ctx context.Context, limit int) (more bool, err error) {
 		return false, err
 	}
 	if !s.page.found {
-		return false, notFound("scan", s.page.space, nil)
+		return false, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "scan", Space: s.page.space}
 	}
 	if !s.r.KeysOnly {
 		s.l.pace.learn(s.page.space, s.page)

@@ -171,7 +171,7 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 	defer end()
 	conn := tx.Conn()
 	if conn == nil || conn.PgConn().TxStatus() != 'T' {
-		return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit in transaction", Err: errors.New("the transaction is not open")}
+		return mainstem.Receipt{}, mainstem.Errorf(mainstem.KindInvalid, "commit in transaction", "the transaction is not open")
 	}
 	c, err := encode([]*mainstem.Batch{b}, true)
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 	f, failed := res.failures[0]
 	switch {
 	case failed && f.Space > 0:
-		return mainstem.Receipt{}, notFound("commit in transaction", c.names[f.Space-1], nil)
+		return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "commit in transaction", Space: c.names[f.Space-1]}
 	case failed:
 		return mainstem.Receipt{}, f.explain(b, 0)
 	}

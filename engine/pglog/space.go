@@ -167,7 +167,7 @@ func (l *Log) findSpace(ctx context.Context, on interface {
 	}
 	list, err := pgx.CollectRows(rows, scanSpace)
 	if err == nil && len(list) == 0 {
-		err = notFound(op, name, nil)
+		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: name}
 	}
 	if err != nil {
 		return mainstem.SpaceInfo{}, err

@@ -60,11 +60,11 @@ var (
 func Open(url string, o *Options) (*Log, error) {
 	u, err := parseURL(url)
 	if err != nil {
-		return nil, openError(redact.Error(err, url))
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open remote log", "%w", redact.Error(err, url))
 	}
 	l := &Log{o: o.withDefaults(), grace: closeGrace, lastRunning: make(chan struct{})}
 	if err := l.o.validate(u); err != nil {
-		return nil, openError(redact.Error(err, url))
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open remote log", "%w", redact.Error(err, url))
 	}
 	l.reader.l = l
 	l.batches.New = func() any { return new(message.Batch) }
@@ -74,10 +74,6 @@ func Open(url string, o *Options) (*Log, error) {
 	l.closeConnections = closeConnections
 	l.client = mainstemv1connect.NewLogServiceClient(doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
 	return l, nil
-}
-
-func openError(err error) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open remote log", Err: err}
 }
 
 func (o *Options) connectOptions() []connect.ClientOption {

@@ -133,7 +133,7 @@ func (t *tx) create(name string, p mainstem.Policy) {
 func (t *tx) apply(w mainstem.Write) (mainstem.Version, error) {
 	sp := t.spaces[w.Space]
 	if sp == nil {
-		return 0, unknownSpace("commit", w.Space)
+		return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "commit", Space: w.Space}
 	}
 	k := sp.keys[string(w.Key)]
 	if w.Op == mainstem.OpPut {
@@ -154,7 +154,7 @@ func (t *tx) apply(w mainstem.Write) (mainstem.Version, error) {
 	case mainstem.OpRewrite, mainstem.OpRemove:
 		return 0, t.amend(sp, k, w)
 	}
-	return 0, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "commit", Err: fmt.Errorf("unknown operation %d", w.Op)}
+	return 0, mainstem.Errorf(mainstem.KindInvalid, "commit", "unknown operation %d", w.Op)
 }
 
 // save makes the change of k that follows undoable.

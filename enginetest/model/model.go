@@ -95,7 +95,7 @@ func (l *Log) Head(ctx context.Context) (mainstem.Position, error) {
 
 func (l *Log) usableLocked(ctx context.Context, op string) error {
 	if l.mu.closed {
-		return closedError(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 	if ctx.Err() != nil {
 		return canceledError(op, ctx)
@@ -109,16 +109,8 @@ func (l *Log) wakeLocked() {
 	l.mu.changed = make(chan struct{})
 }
 
-func closedError(op string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
-}
-
 func canceledError(op string, ctx context.Context) *mainstem.Error {
 	return mainstem.Ended(ctx, op, time.Time{}, "")
-}
-
-func unknownSpace(op, space string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: space}
 }
 
 // notWritten marks err, the error of a call that writes, as having written nothing.

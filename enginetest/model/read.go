@@ -140,7 +140,7 @@ func (l *Log) wait(ctx context.Context, op string, changed <-chan struct{}) erro
 	case <-ctx.Done():
 		return mainstem.Ended(ctx, op, began, "records")
 	case <-l.done:
-		return closedError(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
 }
 

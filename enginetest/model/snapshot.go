@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"sync/atomic"
 
@@ -33,16 +32,16 @@ type snapshot struct {
 func (s *snapshot) usable(ctx context.Context, op string, follow bool) error {
 	select {
 	case <-s.done:
-		return closedError(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	default:
 	}
 	switch {
 	case s.closed.Load():
-		return closedError(op)
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	case ctx.Err() != nil:
 		return canceledError(op, ctx)
 	case follow:
-		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: fmt.Errorf("a snapshot never changes: there is nothing to follow")}
+		return mainstem.Errorf(mainstem.KindUnsupported, op, "a snapshot never changes: there is nothing to follow")
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 	return l.change(ctx, "alter space", func() error {
 		sp := l.mu.spaces[name]
 		if sp == nil {
-			return unknownSpace("alter space", name)
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alter space", Space: name}
 		}
 		if err := sp.policy.CanAlter(p); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 func (l *Log) DropSpace(ctx context.Context, name string) error {
 	return l.change(ctx, "drop space", func() error {
 		if l.mu.spaces[name] == nil {
-			return unknownSpace("drop space", name)
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "drop space", Space: name}
 		}
 		delete(l.mu.spaces, name)
 		return nil
@@ -80,7 +80,7 @@ func (l *Log) Space(ctx context.Context, name string) (mainstem.SpaceInfo, error
 	}
 	sp := l.mu.spaces[name]
 	if sp == nil {
-		return mainstem.SpaceInfo{}, unknownSpace("space", name)
+		return mainstem.SpaceInfo{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "space", Space: name}
 	}
 	return sp.info(), nil
 }

@@ -103,7 +103,7 @@ func (k *key) at(v mainstem.Version) int {
 func (s *state) get(spaceName string, name []byte, now moment) (mainstem.Record, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
-		return mainstem.Record{}, unknownSpace("get", spaceName)
+		return mainstem.Record{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: spaceName}
 	}
 	if r := sp.newest(sp.keys[string(name)], now); r != nil && r.Live() {
 		return now.shown(r).Clone(), nil
@@ -115,7 +115,7 @@ func (s *state) get(spaceName string, name []byte, now moment) (mainstem.Record,
 func (s *state) getMany(spaceName string, keys [][]byte, now moment) ([]mainstem.Record, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
-		return nil, unknownSpace("get many", spaceName)
+		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get many", Space: spaceName}
 	}
 	out := make([]mainstem.Record, len(keys))
 	for i, name := range keys {
@@ -131,7 +131,7 @@ func (s *state) getMany(spaceName string, keys [][]byte, now moment) ([]mainstem
 func (s *state) scan(spaceName string, r mainstem.Range, now moment) ([]mainstem.Record, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
-		return nil, unknownSpace("scan", spaceName)
+		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "scan", Space: spaceName}
 	}
 	names := slices.Sorted(maps.Keys(sp.keys))
 	if r.Reverse {
@@ -168,7 +168,7 @@ func inRange(name string, r mainstem.Range) bool {
 func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now moment) ([]mainstem.Record, mainstem.Version, error) {
 	sp := s.spaces[spaceName]
 	if sp == nil {
-		return nil, 0, unknownSpace("read", spaceName)
+		return nil, 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: spaceName}
 	}
 	k := sp.keys[string(name)]
 	if k == nil {

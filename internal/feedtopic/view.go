@@ -2,8 +2,6 @@ package feedtopic
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -49,17 +47,13 @@ type View interface {
 	Places(ctx context.Context, after mainstem.Position, limit int) iter.Seq2[Place, error]
 }
 
-func notFound(err error) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "topic", Err: err}
-}
-
 func closed() error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: "topic", Err: errors.New("the server is shutting down")}
+	return mainstem.Errorf(mainstem.KindClosed, "topic", "the server is shutting down")
 }
 
 func (t *Topic) check(partition int32) error {
 	if partition != 0 {
-		return notFound(fmt.Errorf("no partition %d: %s has only partition 0", partition, t.name))
+		return mainstem.Errorf(mainstem.KindNotFound, "topic", "no partition %d: %s has only partition 0", partition, t.name)
 	}
 	return nil
 }

@@ -36,9 +36,6 @@ func Error(path string, owner []byte, cause error) error {
 	if by == "" {
 		by = "another process, which left no name"
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "open " + path,
-		Err:  fmt.Errorf("the log is in use by %s (%w)", by, cause),
-		Hint: "stop that process, or connect to it if it is a server (--log http://127.0.0.1:8080)",
-	}
+	return mainstem.Errorf(mainstem.KindUnavailable, "open "+path, "the log is in use by %s (%w)", by, cause).
+		WithHint("stop that process, or connect to it if it is a server (--log http://127.0.0.1:8080)")
 }

@@ -73,7 +73,7 @@ const keptBuffer = 1 << 20
 func (j *Journal) usableLocked() error {
 	switch {
 	case j.mu.closed:
-		return closed("append to journal")
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "append to journal", Outcome: mainstem.NotWritten}
 	case j.opts.ReadOnly:
 		return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "append to journal", Outcome: mainstem.NotWritten, Hint: "the journal was opened to be read"}
 	}
@@ -89,14 +89,13 @@ func (j *Journal) placeLocked(frames []Frame) (size int64, err error) {
 			f.First = mainstem.Position(last + 1)
 		}
 		if uint64(f.First) <= last || f.Count == 0 || uint64(f.First) > math.MaxUint64-uint64(f.Count) {
-			return 0, invalid("append to journal", "frames need a position or more, above those before",
-				fmt.Errorf("frame of %d positions from %d on, after position %d", f.Count, f.First, last))
+			return 0, mainstem.Refusef(mainstem.KindInvalid, "append to journal", "frame of %d positions from %d on, after position %d", f.Count, f.First, last).WithHint("frames need a position or more, above those before")
 		}
 		last = uint64(f.Last())
 		size += format.FrameSize(int64(len(f.Effects)))
 	}
 	if most := int64(format.MaxJournalSegment - format.JournalHeader - closingFrame); size > most || size == 0 {
-		return 0, invalid("append to journal", fmt.Sprintf("append from one frame to %d bytes at a time", most), fmt.Errorf("%d bytes", size))
+		return 0, mainstem.Refusef(mainstem.KindInvalid, "append to journal", "%d bytes", size).WithHint(fmt.Sprintf("append from one frame to %d bytes at a time", most))
 	}
 	return size, nil
 }

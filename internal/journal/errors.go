@@ -11,25 +11,18 @@ import (
 
 // corrupt says that the bytes of a file from off on are not what was written there.
 func corrupt(path string, off int64, what string) error {
-	return &mainstem.Error{
-		Kind: mainstem.KindCorrupt, Op: "open journal",
-		Err:  fmt.Errorf("%s, byte %d: %s: %w", path, off, what, format.ErrCorrupt),
-		Hint: "nothing was changed; read the disk's own diagnosis, and restore from a backup",
-	}
+	return mainstem.Errorf(mainstem.KindCorrupt, "open journal", "%s, byte %d: %s: %w", path, off, what, format.ErrCorrupt).
+		WithHint("nothing was changed; read the disk's own diagnosis, and restore from a backup")
 }
 
 // missing says that segments are gone from dir.
 func missing(dir, what string) error {
-	return &mainstem.Error{
-		Kind: mainstem.KindCorrupt, Op: "open journal",
-		Err:  fmt.Errorf("%s: %s", dir, what),
-		Hint: "put the files back, or restore from a backup",
-	}
+	return mainstem.Errorf(mainstem.KindCorrupt, "open journal", "%s: %s", dir, what).WithHint("put the files back, or restore from a backup")
 }
 
 // unreadable says that a file could not be read.
 func unreadable(path string, err error) error {
-	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "read journal", Err: fmt.Errorf("%s: %w", path, err), Hint: "check the disk and open the log again"}
+	e := mainstem.Errorf(mainstem.KindUnavailable, "read journal", "%s: %w", path, err).WithHint("check the disk and open the log again")
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		e.Kind, e.Hint = mainstem.KindDenied, "let the owner of the process read the file"
@@ -41,11 +34,8 @@ func unreadable(path string, err error) error {
 
 // noSegment says that no segment could be made for frames, none of which was written.
 func noSegment(dir string, size int64, err error) error {
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "extend journal", Outcome: mainstem.NotWritten,
-		Err:  fmt.Errorf("a segment of %d bytes in %s: %w", size, dir, err),
-		Hint: "free disk space; the journal goes on by itself",
-	}
+	return mainstem.Refusef(mainstem.KindUnavailable, "extend journal", "a segment of %d bytes in %s: %w", size, dir, err).
+		WithHint("free disk space; the journal goes on by itself")
 }
 
 // failedWrite is the error of a write or sync of a segment. Nothing is written to the
@@ -75,19 +65,8 @@ func (f *failedWrite) with(o mainstem.Outcome) error {
 	}
 }
 
-func closed(op string) error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Outcome: mainstem.NotWritten}
-}
-
-func invalid(op, hint string, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: err, Hint: hint}
-}
-
 // tooNew says that a segment was written by a later version.
 func tooNew(path string) error {
-	return &mainstem.Error{
-		Kind: mainstem.KindUnsupported, Op: "open journal",
-		Err:  fmt.Errorf("%s: %w", path, format.ErrNewSegment),
-		Hint: "use the version that wrote it, or a later one",
-	}
+	return mainstem.Errorf(mainstem.KindUnsupported, "open journal", "%s: %w", path, format.ErrNewSegment).
+		WithHint("use the version that wrote it, or a later one")
 }

@@ -73,11 +73,8 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	c.FirstSegment, c.MaxSegment = roundUp(c.FirstSegment, page), roundUp(c.MaxSegment, page)
 	if c.FirstSegment < smallestSegment || c.MaxSegment < c.FirstSegment || c.MaxSegment > format.MaxJournalSegment {
-		return c, &mainstem.Error{
-			Kind: mainstem.KindInvalid, Op: "open journal",
-			Err:  fmt.Errorf("segments of %d to %d bytes", o.FirstSegment, o.MaxSegment),
-			Hint: fmt.Sprintf("choose sizes from %d to %d, the first not above the other", smallestSegment, format.MaxJournalSegment),
-		}
+		return c, mainstem.Errorf(mainstem.KindInvalid, "open journal", "segments of %d to %d bytes", o.FirstSegment, o.MaxSegment).
+			WithHint(fmt.Sprintf("choose sizes from %d to %d, the first not above the other", smallestSegment, format.MaxJournalSegment))
 	}
 	return c, nil
 }

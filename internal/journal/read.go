@@ -64,14 +64,11 @@ func (j *Journal) partsFrom(from uint64) (parts []part, release func(), err erro
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.closed {
-		return nil, nil, closed("read journal")
+		return nil, nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "read journal", Outcome: mainstem.NotWritten}
 	}
 	if len(j.mu.segments) > 0 && j.mu.segments[0].Last >= from {
-		return nil, nil, &mainstem.Error{
-			Kind: mainstem.KindNotFound, Op: "read journal",
-			Err:  fmt.Errorf("position %d: the journal begins behind %d", from, j.mu.segments[0].Last),
-			Hint: "read what was truncated from the store",
-		}
+		return nil, nil, mainstem.Errorf(mainstem.KindNotFound, "read journal", "position %d: the journal begins behind %d", from, j.mu.segments[0].Last).
+			WithHint("read what was truncated from the store")
 	}
 	for _, seg := range j.mu.segments {
 		if seg.last.Load() >= from {
@@ -151,15 +148,13 @@ func (j *Journal) segmentOf(at Place) (*segment, func(), error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.closed {
-		return nil, nil, closed("read journal")
+		return nil, nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "read journal", Outcome: mainstem.NotWritten}
 	}
 	for _, seg := range j.mu.segments {
 		if seg.Number == at.Segment {
 			return seg, j.pinLocked(seg.Last + 1), nil
 		}
 	}
-	return nil, nil, &mainstem.Error{
-		Kind: mainstem.KindNotFound, Op: "read journal", Err: fmt.Errorf("segment %d was truncated", at.Segment),
-		Hint: "read what was truncated from the store",
-	}
+	return nil, nil, mainstem.Errorf(mainstem.KindNotFound, "read journal", "segment %d was truncated", at.Segment).
+		WithHint("read what was truncated from the store")
 }

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -35,7 +34,7 @@ func (j *Journal) Sync(p mainstem.Position) error {
 		return nil
 	}
 	if w := j.written.Load(); uint64(p) > w {
-		return invalid("sync journal", "sync a position that Append has returned", fmt.Errorf("position %d, the last written is %d", p, w))
+		return mainstem.Refusef(mainstem.KindInvalid, "sync journal", "position %d, the last written is %d", p, w).WithHint("sync a position that Append has returned")
 	}
 	s := &j.syncs
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mainstemdev/mainstem"
@@ -24,7 +23,8 @@ func (j *Journal) truncate(p mainstem.Position, erase bool) error {
 		return err
 	}
 	if err := j.spares.give(old, size, erase); err != nil {
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "truncate journal", Err: fmt.Errorf("%s: %w", j.dir, err), Hint: "the files are removed when the log is opened again"}
+		return mainstem.Errorf(mainstem.KindUnavailable, "truncate journal", "%s: %w", j.dir, err).
+			WithHint("the files are removed when the log is opened again")
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func (j *Journal) cutLocked(p uint64) (old []*segment, size int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.closed {
-		return nil, 0, closed("truncate journal")
+		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "truncate journal", Outcome: mainstem.NotWritten}
 	}
 	if err := j.Err(); err != nil || j.opts.ReadOnly {
 		return nil, 0, err
@@ -101,16 +101,13 @@ func (j *Journal) Erase(p mainstem.Position) error {
 		return err
 	}
 	if err := j.spares.eraseRecycled(); err != nil {
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "erase from journal", Err: fmt.Errorf("%s: %w", j.dir, err), Hint: "try again"}
+		return mainstem.Errorf(mainstem.KindUnavailable, "erase from journal", "%s: %w", j.dir, err).WithHint("try again")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if oldest := j.mu.segments[0]; oldest != j.current.Load() {
-		return &mainstem.Error{
-			Kind: mainstem.KindUnavailable, Op: "erase from journal",
-			Err:  fmt.Errorf("%s is still needed: it holds positions up to %d", oldest.path, oldest.last.Load()),
-			Hint: "end the backups and reads of the journal, write what it holds to the store, and try again",
-		}
+		return mainstem.Errorf(mainstem.KindUnavailable, "erase from journal", "%s is still needed: it holds positions up to %d", oldest.path, oldest.last.Load()).
+			WithHint("end the backups and reads of the journal, write what it holds to the store, and try again")
 	}
 	return nil
 }

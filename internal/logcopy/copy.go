@@ -123,10 +123,8 @@ func (c *Copy) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindUnavailable, Op: "copy", Err: errors.New("spaces of the source are created, altered or dropped all the time"),
-		Hint: "try again when it is quieter",
-	}
+	return mainstem.Errorf(mainstem.KindUnavailable, "copy", "spaces of the source are created, altered or dropped all the time").
+		WithHint("try again when it is quieter")
 }
 
 // look does the work of open, if no space comes, goes or changes meanwhile.

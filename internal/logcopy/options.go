@@ -48,10 +48,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c = *o
 	}
 	if c.BatchBytes < 0 || c.BatchWrites < 0 || c.QuietBytes < 0 || c.SyncEvery < 0 {
-		return c, &mainstem.Error{
-			Kind: mainstem.KindInvalid, Op: "copy options",
-			Err: fmt.Errorf("BatchBytes %d, BatchWrites %d, QuietBytes %d, SyncEvery %v: want 0 (default) or more", c.BatchBytes, c.BatchWrites, c.QuietBytes, c.SyncEvery),
-		}
+		return c, mainstem.Errorf(mainstem.KindInvalid, "copy options", "BatchBytes %d, BatchWrites %d, QuietBytes %d, SyncEvery %v: want 0 (default) or more", c.BatchBytes, c.BatchWrites, c.QuietBytes, c.SyncEvery)
 	}
 	setDefault(&c.BatchBytes, DefaultBatchBytes)
 	setDefault(&c.BatchWrites, DefaultBatchWrites)
@@ -153,11 +150,8 @@ func (r *Report) Err() error {
 	if r.Different == 0 {
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindCorrupt, Op: "copy",
-		Err:  fmt.Errorf("%d differences between source and target, the first: %s", r.Different, r.Differences[0]),
-		Hint: "copy into a new, empty target",
-	}
+	return mainstem.Errorf(mainstem.KindCorrupt, "copy", "%d differences between source and target, the first: %s", r.Different, r.Differences[0]).
+		WithHint("copy into a new, empty target")
 }
 
 var errSpoiled = errors.New("the target cannot become like the source")

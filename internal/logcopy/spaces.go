@@ -65,11 +65,8 @@ func (c *Copy) beginAnew(ctx context.Context) error {
 		return err
 	}
 	if len(held) > 0 {
-		return &mainstem.Error{
-			Kind: mainstem.KindExists, Op: "copy", Outcome: mainstem.NotWritten,
-			Err:  fmt.Errorf("the target holds data already: %d spaces, the first is %s", len(held), held[0].Name),
-			Hint: "name a new, empty target",
-		}
+		return mainstem.Refusef(mainstem.KindExists, "copy", "the target holds data already: %d spaces, the first is %s", len(held), held[0].Name).
+			WithHint("name a new, empty target")
 	}
 	c.w.fresh = c.snapshot != nil
 	c.w.notes = notes{Format: notesFormat, Source: identity(c.from), Prefix: c.o.Prefix}
@@ -100,20 +97,15 @@ func (c *Copy) firstBatch(ctx context.Context) error {
 		return nil
 	}
 	_ = c.to.DropSpace(ctx, Space)
-	return &mainstem.Error{
-		Kind: mainstem.KindUnsupported, Op: "copy", Outcome: mainstem.NotWritten,
-		Err:  fmt.Errorf("the target gave the first batch the time %s instead of %s: records cannot keep their times in it", r.Time.UTC().Format(time.RFC3339Nano), beginning.UTC().Format(time.RFC3339)),
-		Hint: "a target must be new, or a server of this version or newer",
-	}
+	return mainstem.Refusef(mainstem.KindUnsupported, "copy", "the target gave the first batch the time %s instead of %s: records cannot keep their times in it", r.Time.UTC().Format(time.RFC3339Nano), beginning.UTC().Format(time.RFC3339)).
+		WithHint("a target must be new, or a server of this version or newer")
 }
 
 // sameSource refuses a source that is not the one the copy was begun from.
 func (c *Copy) sameSource(ctx context.Context) error {
 	refuse := func(format string, args ...any) error {
-		return &mainstem.Error{
-			Kind: mainstem.KindExists, Op: "copy", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...),
-			Hint: "go on with the source and prefix that it was begun with, or name a new, empty target",
-		}
+		return mainstem.Refusef(mainstem.KindExists, "copy", format, args...).
+			WithHint("go on with the source and prefix that it was begun with, or name a new, empty target")
 	}
 	n := &c.w.notes
 	if n.Prefix != c.o.Prefix {

@@ -132,16 +132,13 @@ func (w *writer) commitItems(ctx context.Context, items []item, position mainste
 			return err
 		}
 	}
-	return &mainstem.Error{Kind: mainstem.KindConflict, Op: "copy", Err: errors.New("others write to the target while it is copied into")}
+	return mainstem.Errorf(mainstem.KindConflict, "copy", "others write to the target while it is copied into")
 }
 
 // learn takes the newest version of a key from a conflict.
 func (w *writer) learn(e *mainstem.Error, items []item) error {
 	if e.Want.Space == Space {
-		return &mainstem.Error{
-			Kind: mainstem.KindConflict, Op: "copy", Err: errors.New("another copy into the same target is running"),
-			Hint: "let one of them end",
-		}
+		return mainstem.Errorf(mainstem.KindConflict, "copy", "another copy into the same target is running").WithHint("let one of them end")
 	}
 	for i := range items {
 		if items[i].rec.Space == e.Want.Space {

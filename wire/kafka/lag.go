@@ -60,7 +60,7 @@ func (s *Server) endOf(ctx context.Context, off *partition.StoredOffset, known m
 		return 0, err
 	}
 	if src.ID() != off.ID {
-		return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "lag", Err: errors.New("another topic has that name now")}
+		return 0, mainstem.Errorf(mainstem.KindNotFound, "lag", "another topic has that name now")
 	}
 	end, err := src.End(ctx, off.Partition)
 	if err == nil {

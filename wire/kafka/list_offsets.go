@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
@@ -88,7 +89,7 @@ func (s *Server) findOffset(ctx context.Context, src partition.Reader, num int32
 		found, ok, err = src.MaxTimestamp(ctx, num)
 	default:
 		if timestamp < 0 {
-			return found, invalid("timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, earliestPendingUpload, latestOffset)
+			return found, mainstem.Errorf(mainstem.KindInvalid, "kafka", "timestamp %d has no meaning: want 0 or more, or %d to %d", timestamp, earliestPendingUpload, latestOffset)
 		}
 		found, ok, err = src.OffsetForTime(ctx, num, time.UnixMilli(timestamp))
 	}

@@ -3,7 +3,6 @@ package kafka
 import (
 	"cmp"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -115,17 +114,17 @@ func (o *Options) Validate() error {
 		{"GroupSession", int64(o.GroupSession)}, {"GroupHeartbeat", int64(o.GroupHeartbeat)},
 	} {
 		if f.v < 0 {
-			return invalid("Options.%s is %d: want 0 (the default) or more", f.name, f.v)
+			return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Options.%s is %d: want 0 (the default) or more", f.name, f.v)
 		}
 	}
 	if o.Partitions > topic.MaxPartitions {
-		return invalid("Options.Partitions is %d: at most %d", o.Partitions, topic.MaxPartitions)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Options.Partitions is %d: at most %d", o.Partitions, topic.MaxPartitions)
 	}
 	if session, beat := cmp.Or(o.GroupSession, DefaultGroupSession), cmp.Or(o.GroupHeartbeat, DefaultGroupHeartbeat); beat >= session {
-		return invalid("Options.GroupHeartbeat is %v: want less than GroupSession, %v", beat, session)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Options.GroupHeartbeat is %v: want less than GroupSession, %v", beat, session)
 	}
 	if o.MaxInFlight > 0 && o.MaxInFlight < o.MaxRequest {
-		return invalid("Options.MaxInFlight is %d: want at least MaxRequest, %d", o.MaxInFlight, o.MaxRequest)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Options.MaxInFlight is %d: want at least MaxRequest, %d", o.MaxInFlight, o.MaxRequest)
 	}
 	return nil
 }
@@ -188,18 +187,14 @@ func (l *Listener) validate() error {
 	}
 	for _, m := range l.Mechanisms {
 		if !slices.Contains(mechanisms, m) {
-			return invalid("Listener.Mechanisms has %q: want %s", m, strings.Join(mechanisms, ", "))
+			return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Listener.Mechanisms has %q: want %s", m, strings.Join(mechanisms, ", "))
 		}
 	}
 	if l.Advertise == "" {
 		return nil
 	}
 	if host, _, err := net.SplitHostPort(l.Advertise); err != nil || host == "" {
-		return invalid("Listener.Advertise is %q: want host:port", l.Advertise)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "Listener.Advertise is %q: want host:port", l.Advertise)
 	}
 	return nil
-}
-
-func invalid(text string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "kafka", Err: fmt.Errorf(text, args...)}
 }

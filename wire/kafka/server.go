@@ -83,7 +83,7 @@ func (s *Server) Serve(l net.Listener, as *Listener) error {
 	}
 	if !s.add(l, as) {
 		_ = l.Close()
-		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "kafka", Err: errors.New("the server was shut down")}
+		return mainstem.Errorf(mainstem.KindClosed, "kafka", "the server was shut down")
 	}
 	for {
 		nc, err := l.Accept()

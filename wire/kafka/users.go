@@ -43,7 +43,7 @@ func (s *Server) SetUser(ctx context.Context, name, password string) error {
 		return err
 	}
 	if password == "" || len(password) > MaxPassword || !utf8.ValidString(password) {
-		return invalid("the password of user %q has %d bytes: want 1 to %d of UTF-8", name, len(password), MaxPassword)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "the password of user %q has %d bytes: want 1 to %d of UTF-8", name, len(password), MaxPassword)
 	}
 	var cs credentials
 	for _, kind := range scramKinds {
@@ -66,7 +66,7 @@ func (s *Server) DeleteUser(ctx context.Context, name string) error {
 	}
 	return s.updateUser(ctx, name, func(cs credentials) (credentials, error) {
 		if len(cs) == 0 {
-			return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "delete user", Outcome: mainstem.NotWritten, Err: fmt.Errorf("no user is called %q", name)}
+			return nil, mainstem.Refusef(mainstem.KindNotFound, "delete user", "no user is called %q", name)
 		}
 		return nil, nil
 	})
@@ -87,7 +87,7 @@ func (s *Server) Users(ctx context.Context) ([]User, error) {
 
 func validateUser(name string) error {
 	if name == "" || len(name) > MaxUser || !utf8.ValidString(name) {
-		return invalid("the user's name %.40q has %d bytes: want 1 to %d of UTF-8", name, len(name), MaxUser)
+		return mainstem.Errorf(mainstem.KindInvalid, "kafka", "the user's name %.40q has %d bytes: want 1 to %d of UTF-8", name, len(name), MaxUser)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (s *Server) eachUser(ctx context.Context, f func(name string, cs credential
 		}
 		cs, err := decodeCredentials(rec.Value)
 		if err != nil {
-			return corrupt(rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "kafka user", "%w", err).At(UserSpace, rec.Key)
 		}
 		f(string(rec.Key[1:]), cs)
 	}
@@ -123,7 +123,7 @@ func (s *Server) user(ctx context.Context, name string) (credentials, mainstem.V
 	}
 	cs, err := decodeCredentials(rec.Value)
 	if err != nil {
-		return nil, 0, corrupt(rec.Key, err)
+		return nil, 0, mainstem.Errorf(mainstem.KindCorrupt, "kafka user", "%w", err).At(UserSpace, rec.Key)
 	}
 	return cs, rec.Version, nil
 }
@@ -188,8 +188,4 @@ func (s *Server) secret(ctx context.Context) ([]byte, error) {
 		}
 	}
 	return s.dummySecret.secret, nil
-}
-
-func corrupt(key []byte, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "kafka user", Space: UserSpace, Key: key, Err: err}
 }

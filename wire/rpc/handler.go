@@ -111,9 +111,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !h.authorized(r) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		h.refuse(w, r, connect.CodeUnauthenticated, &mainstem.Error{
-			Kind: mainstem.KindDenied, Op: "rpc", Err: errors.New("the bearer token is missing or wrong"),
-		})
+		h.refuse(w, r, connect.CodeUnauthenticated, mainstem.Errorf(mainstem.KindDenied, "rpc", "the bearer token is missing or wrong"))
 		return
 	}
 	x := newExchange(h, w, r)

@@ -85,10 +85,6 @@ func newMemory(o *Options) memory {
 
 var errManyWait = errors.New("many scans of large records wait for memory")
 
-func unavailable(op string, cause error, hint string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op, Err: cause, Hint: hint}
-}
-
 // exhausted makes an error for clients of one of a budget. An answer has no outcome.
 func exhausted(err error) error {
 	var e *budget.ExhaustedError
@@ -96,9 +92,9 @@ func exhausted(err error) error {
 		return err
 	}
 	if cause := e.Cause; errors.Is(cause, errStopping) {
-		return unavailable("rpc", cause, "")
+		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", cause)
 	}
-	return unavailable("rpc", err, "clients read too slowly, or the server has too little memory (memory-budget): try again later")
+	return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", err).WithHint("clients read too slowly, or the server has too little memory (memory-budget): try again later")
 }
 
 // get reads a record for an answer of its own, which counts until the call has ended. If
@@ -171,9 +167,7 @@ func (x *exchange) hold(n int64) error {
 
 // unread is the error of a request that was not read to its end.
 func (x *exchange) unread(cause error, hint string) *mainstem.Error {
-	e := unavailable("rpc", cause, hint)
-	e.Outcome = mainstem.NotWritten
-	return e
+	return mainstem.Refusef(mainstem.KindUnavailable, "rpc", "%w", cause).WithHint(hint)
 }
 
 // patience is how long the request may wait for memory: until its deadline if it has one.

@@ -171,7 +171,7 @@ func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bo
 	hand := o.memory.waiting.Hold()
 	defer hand.Release()
 	if !hand.Try(size) {
-		return false, unavailable("scan", errManyWait, "read faster, or ask for less at a time")
+		return false, mainstem.Errorf(mainstem.KindUnavailable, "scan", "%w", errManyWait).WithHint("read faster, or ask for less at a time")
 	}
 	if o.turn.leave() {
 		defer o.turn.enter(ctx)

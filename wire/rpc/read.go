@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -176,8 +175,7 @@ func lingerOf(follow bool) time.Duration {
 func (s *service) stream(ctx context.Context, op string, f func(context.Context) error) error {
 	defer s.h.streams.Add(-1)
 	if s.h.streams.Add(1) > int64(s.h.o.MaxStreams) {
-		return failed(&mainstem.Error{Kind: mainstem.KindUnavailable, Op: op,
-			Err: fmt.Errorf("%d streams are being served: that is the limit", s.h.o.MaxStreams)})
+		return failed(mainstem.Errorf(mainstem.KindUnavailable, op, "%d streams are being served: that is the limit", s.h.o.MaxStreams))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

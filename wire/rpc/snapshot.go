@@ -73,8 +73,8 @@ func (s *snapshots) reserve() error {
 		return stoppingError("snapshot")
 	}
 	if len(s.mu.held)+s.mu.opening >= s.max {
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "snapshot",
-			Err: fmt.Errorf("%d snapshots are held: that is the limit", s.max), Hint: "close snapshots that are not needed"}
+		return mainstem.Errorf(mainstem.KindUnavailable, "snapshot", "%d snapshots are held: that is the limit", s.max).
+			WithHint("close snapshots that are not needed")
 	}
 	s.mu.opening++
 	return nil
@@ -86,8 +86,8 @@ func (s *snapshots) use(op string, id []byte) (r mainstem.Reader, release func()
 	defer s.mu.Unlock()
 	h := s.mu.held[string(id)]
 	if h == nil || h.closed {
-		return nil, nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Err: errors.New("the snapshot is not held any more"),
-			Hint: fmt.Sprintf("a snapshot that is not used for %v is closed", s.lease)}
+		return nil, nil, mainstem.Errorf(mainstem.KindClosed, op, "the snapshot is not held any more").
+			WithHint(fmt.Sprintf("a snapshot that is not used for %v is closed", s.lease))
 	}
 	h.users++
 	return h.Snapshot, func() { s.release(string(id), h) }, nil
@@ -160,7 +160,7 @@ func (s *snapshots) closeAll() error {
 }
 
 func unsupported(op string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: errors.New("the engine of this server does not offer it")}
+	return mainstem.Errorf(mainstem.KindUnsupported, op, "the engine of this server does not offer it")
 }
 
 func stoppingError(op string) *mainstem.Error {

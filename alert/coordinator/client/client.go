@@ -109,10 +109,10 @@ func New(baseURL string, o *Options) (*Client, error) {
 		opts = *o
 	}
 	if opts.MaxResult < 0 || opts.MaxRow < 0 || opts.MaxConns < 0 || opts.IdleTimeout < 0 {
-		return nil, invalid("a limit in the options is negative: want 0 (the default) or more")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator client", "a limit in the options is negative: want 0 (the default) or more")
 	}
 	if strings.Contains(opts.User, ":") {
-		return nil, invalid("the user %q: a name with a colon cannot be sent", opts.User)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator client", "the user %q: a name with a colon cannot be sent", opts.User)
 	}
 	target, err := httpconn.ParseTarget(baseURL, opts.TLS)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Client) Merged(ctx context.Context, m Merge, sql string, clusters ...st
 		return Result{}, nil, err
 	}
 	if len(results) == 0 || results[0].Cluster != "*" {
-		return Result{}, nil, corrupt("the answer has no merged rows")
+		return Result{}, nil, mainstem.Errorf(mainstem.KindCorrupt, "coordinator client", "the answer has no merged rows").WithOutcome(mainstem.Unknown)
 	}
 	return results[0], results[1:], nil
 }
@@ -258,7 +258,7 @@ func (c *Client) request(ctx context.Context, method, path, accept string, m *me
 	if c.id != nil {
 		id := c.id()
 		if id == "" || strings.ContainsAny(id, "\r\n") {
-			return nil, invalid("the request ID %q: want a text without line ends", id)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "coordinator client", "the request ID %q: want a text without line ends", id)
 		}
 		header = append(header, id...)
 	} else {
@@ -385,23 +385,13 @@ func unknown(err error) error {
 	if !errors.As(err, &e) || e.Outcome == mainstem.Unknown {
 		return err
 	}
-	copied := *e
-	copied.Outcome = mainstem.Unknown
-	return &copied
-}
-
-func invalid(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "coordinator client", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
-}
-
-func corrupt(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "coordinator client", Outcome: mainstem.Unknown, Err: fmt.Errorf(format, a...)}
+	return e.WithOutcome(mainstem.Unknown)
 }
 
 // body reads an answer whole, within the limit.
 func (c *Client) body(resp *httpconn.Response) ([]byte, error) {
 	tooLong := func() error {
-		return invalid("the answer has more than %d bytes: ask for less, or raise Options.MaxResult", c.limits.MaxBytes)
+		return mainstem.Refusef(mainstem.KindInvalid, "coordinator client", "the answer has more than %d bytes: ask for less, or raise Options.MaxResult", c.limits.MaxBytes)
 	}
 	if resp.Length > c.limits.MaxBytes {
 		return nil, tooLong()

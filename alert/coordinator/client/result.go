@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
 
@@ -74,7 +75,7 @@ func (s *scan) entries() error {
 func (s *scan) rows(e *Result) error {
 	return s.r.Array(func() (err error) {
 		if c, err := s.r.Peek(); err == nil && c != '{' {
-			return corrupt("a row begins with %q", c)
+			return mainstem.Errorf(mainstem.KindCorrupt, "coordinator client", "a row begins with %q", c).WithOutcome(mainstem.Unknown)
 		}
 		from := len(s.keep)
 		if s.keep, err = s.r.Value(s.keep); err != nil {

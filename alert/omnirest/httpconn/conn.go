@@ -28,7 +28,7 @@ type Request struct {
 
 func (r *Request) validate() error {
 	if r.Method == "" || r.Path == "" || r.Path[0] != '/' || strings.ContainsAny(r.Path, " \r\n") || strings.ContainsAny(r.Method, " \r\n") {
-		return invalid("the request %.20q %.100q: want a method and a path that begins with / and is escaped", r.Method, r.Path)
+		return mainstem.Refusef(mainstem.KindInvalid, "http", "the request %.20q %.100q: want a method and a path that begins with / and is escaped", r.Method, r.Path)
 	}
 	return nil
 }

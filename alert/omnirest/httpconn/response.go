@@ -126,7 +126,7 @@ func (c *Conn) head(r *Response) error {
 			break
 		}
 		if r.Status == 101 {
-			return corrupt("the server changed the protocol")
+			return mainstem.Errorf(mainstem.KindCorrupt, "http", "the server changed the protocol").WithOutcome(mainstem.Unknown)
 		}
 	}
 	r.body = bodyReader{r: r, src: c.br, left: r.Length}
@@ -148,7 +148,7 @@ func (c *Conn) head(r *Response) error {
 func (c *Conn) line(left *int) ([]byte, error) {
 	line, err := c.br.ReadSlice('\n')
 	if *left -= len(line); *left < 0 || err != nil && len(line) >= readBuffer {
-		return nil, corrupt("the head of an answer has more than %d bytes, or a line more than %d", MaxHeader, readBuffer)
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "http", "the head of an answer has more than %d bytes, or a line more than %d", MaxHeader, readBuffer).WithOutcome(mainstem.Unknown)
 	}
 	if err == io.EOF {
 		return nil, io.ErrUnexpectedEOF
@@ -168,7 +168,7 @@ func (c *Conn) statusLine(r *Response, left *int) error {
 	code, _, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte(" "))
 	status, err := strconv.Atoi(string(code))
 	if err != nil || len(code) != 3 || status < 100 || !bytes.HasPrefix(version, []byte("HTTP/1.")) || len(version) != len("HTTP/1.1") {
-		return corrupt("%.100q is no answer of an HTTP/1.1 server", line)
+		return mainstem.Errorf(mainstem.KindCorrupt, "http", "%.100q is no answer of an HTTP/1.1 server", line).WithOutcome(mainstem.Unknown)
 	}
 	r.Status, r.Length, r.chunks = status, -1, false
 	r.close = version[len(version)-1] == '0'
@@ -186,7 +186,7 @@ func (c *Conn) headers(r *Response, left *int) error {
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
-			return corrupt("%.100q is no header", line)
+			return mainstem.Errorf(mainstem.KindCorrupt, "http", "%.100q is no header", line).WithOutcome(mainstem.Unknown)
 		}
 		if err := r.header(name, bytes.TrimSpace(value)); err != nil {
 			return err
@@ -200,12 +200,12 @@ func (r *Response) header(name, value []byte) error {
 	case is("Content-Length"):
 		n, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || n < 0 || value[0] == '+' || r.Length >= 0 && r.Length != n {
-			return corrupt("Content-Length: %.40q", value)
+			return mainstem.Errorf(mainstem.KindCorrupt, "http", "Content-Length: %.40q", value).WithOutcome(mainstem.Unknown)
 		}
 		r.Length = n
 	case is("Transfer-Encoding"):
 		if r.chunks || !bytes.EqualFold(value, []byte("chunked")) {
-			return corrupt("Transfer-Encoding: %.40q", value)
+			return mainstem.Errorf(mainstem.KindCorrupt, "http", "Transfer-Encoding: %.40q", value).WithOutcome(mainstem.Unknown)
 		}
 		r.chunks = true
 	case is("Connection"):

@@ -36,12 +36,12 @@ func (s *Standard) Do(ctx context.Context, r *Request) (*Response, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, s.Target.String()+r.Path, body)
 	if err != nil {
-		return nil, invalid("%w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "http", "%w", err)
 	}
 	lines := textproto.NewReader(bufio.NewReader(io.MultiReader(bytes.NewReader(r.Header), bytes.NewReader([]byte("\r\n")))))
 	header, err := lines.ReadMIMEHeader()
 	if err != nil {
-		return nil, invalid("the header: %w", err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "http", "the header: %w", err)
 	}
 	req.Header = http.Header(header)
 	resp, err := s.Client.Do(req)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -28,10 +27,10 @@ type Target struct {
 func ParseTarget(baseURL string, config *tls.Config) (*Target, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
-		return nil, invalid("%q is no URL: %w", redact.Address(baseURL), redact.Error(err, baseURL))
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "http", "%q is no URL: %w", redact.Address(baseURL), redact.Error(err, baseURL))
 	}
 	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, invalid("%q: want http://host:port/path or https://host:port/path, and nothing else", redact.Address(baseURL))
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "http", "%q: want http://host:port/path or https://host:port/path, and nothing else", redact.Address(baseURL))
 	}
 	t := &Target{host: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
 	port := "80"
@@ -48,7 +47,7 @@ func ParseTarget(baseURL string, config *tls.Config) (*Target, error) {
 			t.tls.ServerName = u.Hostname()
 		}
 	default:
-		return nil, invalid("%q: the scheme is neither http nor https", baseURL)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "http", "%q: the scheme is neither http nor https", baseURL)
 	}
 	if u.Port() != "" {
 		port = u.Port()
@@ -92,12 +91,4 @@ func failure(ctx context.Context, o mainstem.Outcome, err error) error {
 		return e
 	}
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "http", Outcome: o, Err: err}
-}
-
-func invalid(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "http", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, a...)}
-}
-
-func corrupt(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "http", Outcome: mainstem.Unknown, Err: fmt.Errorf(format, a...)}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/mainstemdev/mainstem"
@@ -79,7 +78,7 @@ func (s *Events) Next() (Event, error) {
 }
 
 func (s *Events) tooLong() error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "rowjson", Err: fmt.Errorf("an event has more than %d bytes", s.limit)}
+	return mainstem.Errorf(mainstem.KindInvalid, "rowjson", "an event has more than %d bytes", s.limit)
 }
 
 // next reads a line into s.line, without its end: CR, LF or both.

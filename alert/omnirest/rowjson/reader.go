@@ -2,7 +2,6 @@ package rowjson
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/mainstemdev/mainstem"
@@ -76,7 +75,7 @@ func (r *Reader) fill() bool {
 		switch {
 		case r.left < 0:
 			r.buf = r.buf[:0]
-			r.err = invalid("the result has more than %d bytes: ask for less, or raise the limit", r.limits.MaxBytes)
+			r.err = mainstem.Errorf(mainstem.KindInvalid, "read result", "the result has more than %d bytes: ask for less, or raise the limit", r.limits.MaxBytes)
 			return false
 		case n > 0:
 			return true
@@ -100,13 +99,9 @@ func unavailable(err error) error {
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "read result", Err: err}
 }
 
-func invalid(format string, a ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "read result", Err: fmt.Errorf(format, a...)}
-}
-
 func (r *Reader) corrupt(format string, a ...any) error {
 	if r.err == nil {
-		r.err = &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "read result", Err: fmt.Errorf(format, a...)}
+		r.err = mainstem.Errorf(mainstem.KindCorrupt, "read result", format, a...)
 	}
 	return r.err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"unicode/utf8"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // Value takes the next value and appends it to dst, without white space.
@@ -96,7 +98,7 @@ func (r *Reader) composite(dst []byte, begin byte, most, depth int) ([]byte, err
 
 func (r *Reader) tooLong() error {
 	if r.err == nil {
-		r.err = invalid("a row or value has more than %d bytes: ask for fewer columns, or raise the limit", r.limits.MaxValue)
+		r.err = mainstem.Errorf(mainstem.KindInvalid, "read result", "a row or value has more than %d bytes: ask for fewer columns, or raise the limit", r.limits.MaxValue)
 	}
 	return r.err
 }

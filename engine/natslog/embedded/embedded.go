@@ -67,10 +67,10 @@ func Open(dir string, o *Options) (*Log, error) {
 	}
 	so, err := c.server(dir)
 	if err != nil {
-		return nil, failed(dir, mainstem.KindInvalid, err)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+dir, "%w", err)
 	}
 	if _, err := os.Stat(dir); c.Log.MustExist && errors.Is(err, fs.ErrNotExist) {
-		return nil, failed(dir, mainstem.KindNotFound, err)
+		return nil, mainstem.Errorf(mainstem.KindNotFound, "open "+dir, "%w", err)
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {
@@ -87,20 +87,20 @@ func Open(dir string, o *Options) (*Log, error) {
 func (l *Log) start(dir string, so *server.Options, o *natslog.Options) error {
 	srv, err := server.NewServer(so)
 	if err != nil {
-		return failed(dir, mainstem.KindInvalid, err)
+		return mainstem.Errorf(mainstem.KindInvalid, "open "+dir, "%w", err)
 	}
 	l.server = srv
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
-		return failed(dir, mainstem.KindUnavailable, fmt.Errorf("the NATS server is not ready after %v", startTimeout))
+		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "the NATS server is not ready after %v", startTimeout)
 	}
 	if !srv.JetStreamEnabled() {
-		return failed(dir, mainstem.KindUnavailable, errors.New("the NATS server could not start JetStream: is the directory writable and the disk not full?"))
+		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "%w", errors.New("the NATS server could not start JetStream: is the directory writable and the disk not full?"))
 	}
 	l.conn, err = nats.Connect("", nats.InProcessServer(srv), nats.Name("mainstem"),
 		nats.UserInfo(so.Username, so.Password), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
-		return failed(dir, mainstem.KindInternal, err)
+		return mainstem.Errorf(mainstem.KindInternal, "open "+dir, "%w", err)
 	}
 	l.Log, err = natslog.OpenConn(l.conn, o)
 	return err
@@ -195,11 +195,11 @@ func OpenURL(address string, o *Options) (*Log, error) {
 	rest, ok := strings.CutPrefix(address, Scheme)
 	query, hasQuery := strings.CutPrefix(rest, "?")
 	if !ok || rest != "" && !hasQuery {
-		return nil, failed(address, mainstem.KindInvalid, fmt.Errorf("the address does not begin with %s?", Scheme))
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "the address does not begin with %s?", Scheme)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, failed(address, mainstem.KindInvalid, err)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "%w", err)
 	}
 	for name, all := range values {
 		value := all[len(all)-1]
@@ -215,15 +215,11 @@ func OpenURL(address string, o *Options) (*Log, error) {
 				return nil, err
 			}
 		default:
-			return nil, failed(address, mainstem.KindInvalid, fmt.Errorf("the parameter %q is not known: want store, listen, durability or stream", name))
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "the parameter %q is not known: want store, listen, durability or stream", name)
 		}
 	}
 	if dir == "" {
-		return nil, failed(address, mainstem.KindInvalid, errors.New("the parameter store, a directory, is missing"))
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "%w", errors.New("the parameter store, a directory, is missing"))
 	}
 	return Open(dir, &c)
-}
-
-func failed(what string, kind mainstem.Kind, err error) error {
-	return &mainstem.Error{Kind: kind, Op: "open " + what, Err: err}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, erro
 			return nil, err
 		}
 	}
-	return nil, notFound(fmt.Errorf("no event store or category is shown as %q", name))
+	return nil, mainstem.Errorf(mainstem.KindNotFound, "event topic", "no event store or category is shown as %q", name)
 }
 
 // find returns the topic of a store, or of one of its categories.
@@ -94,7 +93,7 @@ func (c *Catalog) find(ctx context.Context, store, category string) (*stored, er
 		return nil, err
 	}
 	if !some {
-		return nil, notFound(fmt.Errorf("event store %q has no category %q", store, category))
+		return nil, mainstem.Errorf(mainstem.KindNotFound, "event topic", "event store %q has no category %q", store, category)
 	}
 	return c.keep(t), nil
 }
@@ -222,8 +221,6 @@ func (c *Catalog) list(named map[string]*stored, info mainstem.SpaceInfo, catego
 	return err
 }
 
-func notFound(err error) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "event topic", Err: err}
+func noSuchID(id topic.ID) error {
+	return mainstem.Errorf(mainstem.KindNotFound, "event topic", "no event topic has the ID %v", id)
 }
-
-func noSuchID(id topic.ID) error { return notFound(fmt.Errorf("no event topic has the ID %v", id)) }

@@ -12,11 +12,11 @@ import (
 // The headers of a record, in this order. All are text; one that would be empty is
 // left out.
 const (
-	HeaderType          = "event-type"
-	HeaderID            = "event-id"       // as a UUID
-	HeaderVersion       = "event-version"  // place in its stream, in decimal
-	HeaderPosition      = "event-position" // place in the log, in decimal; the record's offset
-	HeaderContentType   = "event-content-type"
+	HeaderType        = "event-type"
+	HeaderID          = "event-id"       // as a UUID
+	HeaderVersion     = "event-version"  // place in its stream, in decimal
+	HeaderPosition    = "event-position" // place in the log, in decimal; the record's offset
+	HeaderContentType = "event-content-type"
 	// HeaderSchemaVersion is the schema version of the data, in decimal, of events that name
 	// one: those of version 1 do not; see [event.SchemaName].
 	HeaderSchemaVersion = "event-schema-version"

@@ -53,10 +53,8 @@ func (k *Component) takeLease(ctx context.Context) (*lease.Keeper, error) {
 	}
 	keeper, err := lease.Open(ctx, k.host.Log, self, &lease.Options{Bucket: dutyBucket, TTL: k.Config.Lease, Logger: k.host.Logger})
 	if errors.Is(err, lease.ErrHeld) {
-		return nil, &mainstem.Error{
-			Kind: mainstem.KindExists, Op: "serve Kafka", Err: fmt.Errorf("another server does on this log: %w", err),
-			Hint: "a log has one server for Kafka clients: turn Kafka off here with --kafka '', or stop the other one",
-		}
+		return nil, mainstem.Errorf(mainstem.KindExists, "serve Kafka", "another server does on this log: %w", err).
+			WithHint("a log has one server for Kafka clients: turn Kafka off here with --kafka '', or stop the other one")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the lease to serve Kafka: %w", err)

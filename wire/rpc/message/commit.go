@@ -68,7 +68,7 @@ func (e *Batch) Encode(b *mainstem.Batch) (*pb.CommitRequest, error) {
 	}
 	for i, c := range b.Conditions() {
 		if !utf8.ValidString(c.Space) {
-			return nil, invalid("commit", "condition %d: %w", i, mainstem.ValidateSpaceName(c.Space))
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "commit", "condition %d: %w", i, mainstem.ValidateSpaceName(c.Space))
 		}
 		out := e.conditions.next()
 		fillCondition(out, c)
@@ -77,7 +77,7 @@ func (e *Batch) Encode(b *mainstem.Batch) (*pb.CommitRequest, error) {
 	writes := b.Writes()
 	for i := range writes {
 		if !utf8.ValidString(writes[i].Space) {
-			return nil, invalid("commit", "write %d: %w", i, mainstem.ValidateSpaceName(writes[i].Space))
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "commit", "write %d: %w", i, mainstem.ValidateSpaceName(writes[i].Space))
 		}
 		e.request.Writes = append(e.request.Writes, e.encodeWrite(&writes[i]))
 	}
@@ -145,30 +145,30 @@ func DecodeBatch(in *pb.CommitRequest, b *mainstem.Batch) error {
 	b.ID, b.Durability = string(in.GetId()), mainstem.Durability(in.GetDurability())
 	t, err := decodeTime("time", in.GetTime())
 	if err != nil {
-		return invalid("commit", "%w", err)
+		return mainstem.Refusef(mainstem.KindInvalid, "commit", "%w", err)
 	}
 	b.Time = t
 	if n := len(in.GetEnsures()); n > MaxEnsures {
-		return invalid("commit", "the batch ensures %d spaces: the limit is %d; split it", n, MaxEnsures)
+		return mainstem.Refusef(mainstem.KindInvalid, "commit", "the batch ensures %d spaces: the limit is %d; split it", n, MaxEnsures)
 	}
 	for i, e := range in.GetEnsures() {
 		p, err := DecodePolicy(e.GetPolicy())
 		if err != nil {
-			return invalid("commit", "space %d to ensure: %w", i, err)
+			return mainstem.Refusef(mainstem.KindInvalid, "commit", "space %d to ensure: %w", i, err)
 		}
 		b.Ensure(e.GetSpace(), p)
 	}
 	for i, c := range in.GetConditions() {
 		condition, err := decodeCondition(c)
 		if err != nil {
-			return invalid("commit", "condition %d: %w", i, err)
+			return mainstem.Refusef(mainstem.KindInvalid, "commit", "condition %d: %w", i, err)
 		}
 		b.If(condition)
 	}
 	for i, w := range in.GetWrites() {
 		write, err := decodeWrite(w)
 		if err != nil {
-			return invalid("commit", "write %d: %w", i, err)
+			return mainstem.Refusef(mainstem.KindInvalid, "commit", "write %d: %w", i, err)
 		}
 		b.Add(write)
 	}
@@ -209,7 +209,7 @@ func EncodeReceipt(r mainstem.Receipt) *pb.CommitResponse {
 func DecodeReceipt(in *pb.CommitResponse) (mainstem.Receipt, error) {
 	t, err := decodeTime("time", in.GetTime())
 	if err != nil {
-		return mainstem.Receipt{}, invalid("commit", "%w", err)
+		return mainstem.Receipt{}, mainstem.Refusef(mainstem.KindInvalid, "commit", "%w", err)
 	}
 	out := mainstem.Receipt{
 		First: mainstem.Position(in.GetFirst()), Last: mainstem.Position(in.GetLast()), Time: t, Duplicate: in.GetDuplicate(),

@@ -3,7 +3,6 @@ package message
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -151,7 +150,3 @@ type causeError struct {
 
 func (e *causeError) Error() string { return e.text }
 func (e *causeError) Unwrap() error { return e.sentinel }
-
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
-}

@@ -32,18 +32,18 @@ func fillRecord(out *pb.Record, r mainstem.Record) {
 // in a stream is left to the caller, who knows the record before.
 func DecodeRecord(in *pb.Record, scratch mainstem.Headers) (mainstem.Record, error) {
 	if in == nil {
-		return mainstem.Record{}, invalid("decode record", "the record is missing")
+		return mainstem.Record{}, mainstem.Refusef(mainstem.KindInvalid, "decode record", "the record is missing")
 	}
 	if in.Tombstone < 0 || in.Tombstone > pb.Tombstone_TOMBSTONE_EXPIRED {
-		return mainstem.Record{}, invalid("decode record", "tombstone %d is not one that this version knows", in.Tombstone)
+		return mainstem.Record{}, mainstem.Refusef(mainstem.KindInvalid, "decode record", "tombstone %d is not one that this version knows", in.Tombstone)
 	}
 	t, err := decodeTime("time", in.Time)
 	if err != nil {
-		return mainstem.Record{}, invalid("decode record", "%w", err)
+		return mainstem.Record{}, mainstem.Refusef(mainstem.KindInvalid, "decode record", "%w", err)
 	}
 	expires, err := decodeTime("expires", in.Expires)
 	if err != nil {
-		return mainstem.Record{}, invalid("decode record", "%w", err)
+		return mainstem.Record{}, mainstem.Refusef(mainstem.KindInvalid, "decode record", "%w", err)
 	}
 	return mainstem.Record{
 		Space:     in.Space,

@@ -20,7 +20,7 @@ func EncodeRange(space string, r mainstem.Range, snapshot []byte) *pb.ScanReques
 func DecodeRange(in *pb.ScanRequest) (mainstem.Range, error) {
 	limit, err := decodeInt("limit", in.GetLimit())
 	if err != nil {
-		return mainstem.Range{}, invalidRead("scan", err)
+		return mainstem.Range{}, mainstem.Errorf(mainstem.KindInvalid, "scan", "%w", err)
 	}
 	return mainstem.Range{
 		Prefix: in.GetPrefix(), Start: in.GetStart(), End: in.GetEnd(), Reverse: in.GetReverse(), Limit: limit,
@@ -40,7 +40,7 @@ func EncodeVersions(space string, key []byte, v mainstem.Versions, snapshot []by
 func DecodeVersions(in *pb.ReadRequest) (mainstem.Versions, error) {
 	limit, err := decodeInt("limit", in.GetLimit())
 	if err != nil {
-		return mainstem.Versions{}, invalidRead("read", err)
+		return mainstem.Versions{}, mainstem.Errorf(mainstem.KindInvalid, "read", "%w", err)
 	}
 	return mainstem.Versions{
 		From: mainstem.Version(in.GetFrom()), To: mainstem.Version(in.GetTo()), Reverse: in.GetReverse(), Limit: limit,
@@ -62,7 +62,7 @@ func EncodeFilter(f mainstem.Filter, snapshot []byte) *pb.FeedRequest {
 func DecodeFilter(in *pb.FeedRequest) (mainstem.Filter, error) {
 	limit, err := decodeInt("limit", in.GetLimit())
 	if err != nil {
-		return mainstem.Filter{}, invalidRead("feed", err)
+		return mainstem.Filter{}, mainstem.Errorf(mainstem.KindInvalid, "feed", "%w", err)
 	}
 	spaces := in.GetSpaces()
 	if in.GetNoSpaces() && len(spaces) == 0 {
@@ -72,11 +72,4 @@ func DecodeFilter(in *pb.FeedRequest) (mainstem.Filter, error) {
 		Spaces: spaces, KeyPrefix: in.GetKeyPrefix(), After: mainstem.Position(in.GetAfter()), Limit: limit,
 		Follow: in.GetFollow(),
 	}, nil
-}
-
-// invalidRead says that a request to read cannot succeed as it is.
-func invalidRead(op string, err error) error {
-	e := invalid(op, "%w", err)
-	e.Outcome = mainstem.NoOutcome
-	return e
 }

@@ -15,7 +15,7 @@ import (
 func EncodePolicy(p mainstem.Policy) (*pb.Policy, error) {
 	for k, v := range p.Metadata {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return nil, invalid("policy", "Metadata %.40q is not valid UTF-8, which a remote log needs", k)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "policy", "Metadata %.40q is not valid UTF-8, which a remote log needs", k)
 		}
 	}
 	return &pb.Policy{
@@ -32,15 +32,15 @@ func EncodePolicy(p mainstem.Policy) (*pb.Policy, error) {
 func DecodePolicy(in *pb.Policy) (mainstem.Policy, error) {
 	history, err := decodeInt("history", in.GetHistory())
 	if err != nil {
-		return mainstem.Policy{}, invalid("policy", "%w", err)
+		return mainstem.Policy{}, mainstem.Refusef(mainstem.KindInvalid, "policy", "%w", err)
 	}
 	maxAge, err := decodeDuration("max_age", in.GetMaxAge())
 	if err != nil {
-		return mainstem.Policy{}, invalid("policy", "%w", err)
+		return mainstem.Policy{}, mainstem.Refusef(mainstem.KindInvalid, "policy", "%w", err)
 	}
 	tombstoneAge, err := decodeDuration("tombstone_age", in.GetTombstoneAge())
 	if err != nil {
-		return mainstem.Policy{}, invalid("policy", "%w", err)
+		return mainstem.Policy{}, mainstem.Refusef(mainstem.KindInvalid, "policy", "%w", err)
 	}
 	return mainstem.Policy{
 		History: history, MaxAge: maxAge, MaxBytes: in.GetMaxBytes(), TombstoneAge: tombstoneAge,
@@ -69,11 +69,11 @@ func DecodeSpaceInfo(in *pb.SpaceInfo) (mainstem.SpaceInfo, error) {
 	}
 	created, err := decodeTime("created", in.GetCreated())
 	if err != nil {
-		return mainstem.SpaceInfo{}, invalid("space", "%w", err)
+		return mainstem.SpaceInfo{}, mainstem.Refusef(mainstem.KindInvalid, "space", "%w", err)
 	}
 	updated, err := decodeTime("updated", in.GetUpdated())
 	if err != nil {
-		return mainstem.SpaceInfo{}, invalid("space", "%w", err)
+		return mainstem.SpaceInfo{}, mainstem.Refusef(mainstem.KindInvalid, "space", "%w", err)
 	}
 	return mainstem.SpaceInfo{
 		Name: in.GetName(), Policy: policy, Created: created,

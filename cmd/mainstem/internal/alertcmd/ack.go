@@ -132,7 +132,7 @@ func (m commands) ackNothing(ctx context.Context, t alertTables, which string) e
 		return nil
 	})
 	if err == nil && n == 0 {
-		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts ack", Err: fmt.Errorf("no alert has %s", strings.TrimSpace(which))}
+		err = mainstem.Errorf(mainstem.KindNotFound, "alerts ack", "no alert has %s", strings.TrimSpace(which))
 	}
 	return err
 }

@@ -9,7 +9,6 @@ package alertcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -164,7 +163,5 @@ func names(flag string, given []string) error {
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // errNoTables is of a log that has never held alerts: reading does not make any.
-var errNoTables = &mainstem.Error{
-	Kind: mainstem.KindNotFound, Op: "alerts", Err: errors.New("the log holds no alert tables"),
-	Hint: "a server that runs with --omnibus makes them, and so does the first mainstem alerts insert",
-}
+var errNoTables = mainstem.Errorf(mainstem.KindNotFound, "alerts", "the log holds no alert tables").
+	WithHint("a server that runs with --omnibus makes them, and so does the first mainstem alerts insert")

@@ -3,8 +3,6 @@ package alertcmd
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -64,7 +62,7 @@ func (t *clusterTables) checkNames(ctx context.Context) error {
 	}
 	for _, name := range t.clusters {
 		if !slices.Contains(names, name) {
-			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts", Err: fmt.Errorf("no cluster is called %s: %s", name, known)}
+			return mainstem.Errorf(mainstem.KindNotFound, "alerts", "no cluster is called %s: %s", name, known)
 		}
 	}
 	return nil
@@ -155,6 +153,6 @@ func (t *clusterTables) insert(ctx context.Context, table string, row alertInser
 // changes is not possible: a coordinator tells nothing by itself.
 func (t *clusterTables) changes(context.Context, string, *alert.ChangeOptions) iter.Seq2[alertChange, error] {
 	return func(yield func(alertChange, error) bool) {
-		yield(alertChange{}, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "alerts", Err: errors.New("a coordinator has no feed of changes"), Hint: "follow one server with --url"})
+		yield(alertChange{}, mainstem.Errorf(mainstem.KindUnsupported, "alerts", "a coordinator has no feed of changes").WithHint("follow one server with --url"))
 	}
 }

@@ -81,7 +81,7 @@ import says with which --from-line to go on.` + alertsHelp,
 			return m.withAlerts(cmd, cli.Writing, &im.where, func(ctx context.Context, t alertTables) error {
 				tables, ok := t.(alertImporter)
 				if !ok {
-					return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "alerts import", Err: errors.New("rows cannot be imported there")}
+					return mainstem.Errorf(mainstem.KindUnsupported, "alerts import", "rows cannot be imported there")
 				}
 				im.tables = tables
 				return im.run(ctx, a)
@@ -209,7 +209,7 @@ func (im *fileImport) file(ctx context.Context, name string) (int64, error) {
 	var bad *ingest.LineError
 	if errors.As(err, &bad) {
 		im.report.BadLine(shown, bad.Line, bad.Err)
-		err = &mainstem.Error{Kind: mainstem.KindInvalid, Op: "alerts import", Err: fmt.Errorf("stopped at line %d (--on-error stop)", bad.Line)}
+		err = mainstem.Errorf(mainstem.KindInvalid, "alerts import", "stopped at line %d (--on-error stop)", bad.Line)
 	}
 	return max(r.Line, done), err
 }
@@ -326,7 +326,7 @@ func (t *restTables) insertRows(ctx context.Context, table string, columns []str
 	}
 	if len(rows) > 1 && (len(rows)*len(columns) > maxLiterals || size > maxInsert) {
 		// The importer tries with fewer then; nothing was sent.
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "alerts import", Outcome: mainstem.NotWritten, Err: fmt.Errorf("%d rows are too much for one statement", len(rows))}
+		return mainstem.Refusef(mainstem.KindInvalid, "alerts import", "%d rows are too much for one statement", len(rows))
 	}
 	_, err := t.client.RawSQL(ctx, insertStatement(table, columns, values, updating), func(omnirest.Row) error { return nil })
 	return err

@@ -26,7 +26,8 @@ type poller struct {
 func (t *restTables) poll(ctx context.Context, table string, o *alert.ChangeOptions) iter.Seq2[alertChange, error] {
 	return func(yield func(alertChange, error) bool) {
 		if o.After > 0 {
-			yield(alertChange{}, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "alerts tail", Err: errors.New("--from: the server is not Mainstem, its changes have no positions"), Hint: "use --since"})
+			yield(alertChange{}, mainstem.Errorf(mainstem.KindUnsupported, "alerts tail", "--from: the server is not Mainstem, its changes have no positions").
+				WithHint("use --since"))
 			return
 		}
 		p := &poller{tables: t, table: table, known: map[string]struct{}{}}

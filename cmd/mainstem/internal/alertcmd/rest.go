@@ -83,7 +83,7 @@ func refuseWriting(readOnly bool, statement string) error {
 	if _, err := osql.Split(statement, nil); err == nil && readsOnly([]string{statement}) {
 		return nil
 	}
-	return &mainstem.Error{Kind: mainstem.KindDenied, Op: "alerts sql", Outcome: mainstem.NotWritten, Err: errors.New("--read-only: the statement may change something")}
+	return mainstem.Refusef(mainstem.KindDenied, "alerts sql", "--read-only: the statement may change something")
 }
 
 // errEnough ends a result that nobody reads on.
@@ -176,7 +176,7 @@ func describedColumns(ctx context.Context, t alertTables, table string) (columns
 		err = trouble
 	}
 	if err == nil && columns == nil {
-		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts", Err: fmt.Errorf("the server describes no columns of %s", table)}
+		err = mainstem.Errorf(mainstem.KindNotFound, "alerts", "the server describes no columns of %s", table)
 	}
 	return columns, err
 }
@@ -212,7 +212,7 @@ func typedRow(table string, row *alertInsert, columns []alert.Column) ([]alert.V
 			}
 		}
 		if !found {
-			return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "alerts insert", Outcome: mainstem.NotWritten, Err: fmt.Errorf("the table %s has no column %s", table, name)}
+			return nil, mainstem.Refusef(mainstem.KindNotFound, "alerts insert", "the table %s has no column %s", table, name)
 		}
 		v, err := alert.Fit(row.values[i], c)
 		if err != nil {
@@ -319,7 +319,8 @@ func (t *restTables) feed(ctx context.Context, table string, o *alert.ChangeOpti
 			return // nothing is asked for
 		}
 		if o.NoFollow && o.After > 0 {
-			yield(alertChange{}, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "alerts tail", Err: errors.New("--from with --no-follow: the feed of a server does not tell its end"), Hint: "use --log, or --since"})
+			yield(alertChange{}, mainstem.Errorf(mainstem.KindUnsupported, "alerts tail", "--from with --no-follow: the feed of a server does not tell its end").
+				WithHint("use --log, or --since"))
 			return
 		}
 		for c, err := range t.client.Changes(ctx, table, &omnirest.ChangeOptions{Since: o.Since, After: uint64(o.After), NoFollow: o.NoFollow}) {

@@ -3,7 +3,6 @@ package alertcmd
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -20,10 +19,7 @@ type statementCutter struct {
 }
 
 // errTooLong is of a statement that goes on and on, perhaps because a quote is missing.
-var errTooLong = &mainstem.Error{
-	Kind: mainstem.KindInvalid, Op: "sql", Err: fmt.Errorf("the statement has more than %d bytes", osql.MaxText),
-	Hint: "is a quote missing?",
-}
+var errTooLong = mainstem.Errorf(mainstem.KindInvalid, "sql", "the statement has more than %d bytes", osql.MaxText).WithHint("is a quote missing?")
 
 // add takes a line and returns the statements that it completes.
 func (c *statementCutter) add(line string) (complete []string, err error) {

@@ -108,7 +108,7 @@ func Open(m *cli.Main, name string) (in io.ReadCloser, size int64, err error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = &mainstem.Error{Kind: mainstem.KindInvalid, Op: "import", Err: fmt.Errorf("%s is a directory", name)}
+		err = mainstem.Errorf(mainstem.KindInvalid, "import", "%s is a directory", name)
 	}
 	if err != nil {
 		f.Close()

@@ -35,7 +35,7 @@ under its name only when it is whole, and only its owner may read it.`,
 			return m.WithLog(cmd, cli.Reading, func(ctx context.Context, log mainstem.Log) error {
 				b, ok := log.(mainstem.Backuper)
 				if !ok {
-					return unsupported("backup", "this log cannot copy itself")
+					return mainstem.Errorf(mainstem.KindUnsupported, "backup", "this log cannot copy itself")
 				}
 				return m.runBackup(ctx, b, to, force)
 			})
@@ -75,7 +75,7 @@ func (m commands) copyLog(ctx context.Context, b mainstem.Backuper, to string, f
 // backupFile writes the stream beside its place, makes it durable and puts it there.
 func backupFile(ctx context.Context, b mainstem.Backuper, path string, force bool) (n int64, err error) {
 	if exists(path) && !force {
-		return 0, &mainstem.Error{Kind: mainstem.KindExists, Op: "backup", Err: fmt.Errorf("%s exists", path), Hint: "choose another name, or --force to replace it"}
+		return 0, mainstem.Errorf(mainstem.KindExists, "backup", "%s exists", path).WithHint("choose another name, or --force to replace it")
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
 	if err != nil {

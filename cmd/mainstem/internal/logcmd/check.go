@@ -25,7 +25,7 @@ mainstem clock. A directory that cannot be written is only read.`,
 			return m.WithLog(cmd, cli.Reading, func(ctx context.Context, log mainstem.Log) error {
 				c, ok := log.(mainstem.Checker)
 				if !ok {
-					return unsupported("check", "this log cannot check itself")
+					return mainstem.Errorf(mainstem.KindUnsupported, "check", "this log cannot check itself")
 				}
 				if err := m.runCheck(ctx, c); err != nil {
 					return err

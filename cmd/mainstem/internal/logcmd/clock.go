@@ -49,7 +49,7 @@ func (m commands) withClock(cmd *cobra.Command, ask func(mainstem.ClockKeeper, c
 	return m.WithLog(cmd, cli.Reading, func(ctx context.Context, log mainstem.Log) error {
 		k, ok := log.(mainstem.ClockKeeper)
 		if !ok {
-			return unsupported("clock", "this log does not watch its clock")
+			return mainstem.Errorf(mainstem.KindUnsupported, "clock", "this log does not watch its clock")
 		}
 		s, err := ask(k, ctx)
 		if err != nil {

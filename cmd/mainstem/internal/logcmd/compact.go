@@ -35,7 +35,7 @@ open cannot be compacted by this command: stop the server first.`,
 func (m commands) runCompact(ctx context.Context, log mainstem.Log) error {
 	c, ok := log.(compacter)
 	if !ok {
-		return unsupported("compact", "only a log in a directory can be compacted, where no server has it open")
+		return mainstem.Errorf(mainstem.KindUnsupported, "compact", "only a log in a directory can be compacted, where no server has it open")
 	}
 	begin := time.Now()
 	meter := m.StartMeter("compacting", 0)

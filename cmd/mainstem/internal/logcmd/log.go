@@ -6,11 +6,8 @@
 package logcmd
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
 
@@ -21,9 +18,4 @@ type commands struct{ *cli.Main }
 func New(program *cli.Main) []*cobra.Command {
 	m := commands{program}
 	return []*cobra.Command{m.newCheck(), m.newClock(), m.newCompact(), m.newBackup(), m.newRestore(), m.newCopy(), m.newStats()}
-}
-
-// unsupported is the error of a command that the engine of a log cannot carry out.
-func unsupported(op, why string) error {
-	return &mainstem.Error{Kind: mainstem.KindUnsupported, Op: op, Err: fmt.Errorf("%s", why)}
 }

@@ -87,7 +87,7 @@ func (m commands) copyDirectory(ctx context.Context, from, to string) error {
 	defer log.Close()
 	b, ok := log.(mainstem.Backuper)
 	if !ok {
-		return unsupported("restore", "the log in "+from+" cannot copy itself")
+		return mainstem.Errorf(mainstem.KindUnsupported, "restore", "the log in %s cannot copy itself", from)
 	}
 	_, err = pipeLog(ctx, b, to)
 	return err
@@ -108,10 +108,7 @@ func (m commands) verifyRestored(ctx context.Context, log *pebblelog.Log, to str
 		return err
 	}
 	if problems > 0 {
-		return &mainstem.Error{
-			Kind: mainstem.KindCorrupt, Op: "restore to " + to,
-			Err: fmt.Errorf("the restored log has %d problems, the first: %s: %s", problems, first.Where, first.What),
-		}
+		return mainstem.Errorf(mainstem.KindCorrupt, "restore to "+to, "the restored log has %d problems, the first: %s: %s", problems, first.Where, first.What)
 	}
 	head, err := log.Head(ctx)
 	if err != nil {

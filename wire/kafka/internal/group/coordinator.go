@@ -116,8 +116,8 @@ func (c *Coordinator) enter() bool {
 }
 
 var (
-	errClosed = &mainstem.Error{Kind: mainstem.KindClosed, Op: "group", Outcome: mainstem.NotWritten, Err: errors.New("the coordinator is closed")}
-	errMany   = &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "group", Outcome: mainstem.NotWritten, Err: errors.New("there are too many groups"), Hint: "raise MaxGroups"}
+	errClosed = mainstem.Refusef(mainstem.KindClosed, "group", "the coordinator is closed")
+	errMany   = mainstem.Refusef(mainstem.KindUnavailable, "group", "there are too many groups").WithHint("raise MaxGroups")
 )
 
 // acquire returns the group called name, locked. If there is none it returns nil,

@@ -144,7 +144,7 @@ func (g *group) load(ctx context.Context) error {
 		return err
 	}
 	if g.header, err = decodeHeader(rec.Value); err != nil {
-		return corrupt(rec.Key, err)
+		return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, rec.Key)
 	}
 	g.version = rec.Version
 	prefix := memberPrefix(g.name)
@@ -153,7 +153,7 @@ func (g *group) load(ctx context.Context) error {
 			return err
 		}
 		if err := g.loadMember(rec, len(prefix)); err != nil {
-			return corrupt(slices.Clone(rec.Key), err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, slices.Clone(rec.Key))
 		}
 	}
 	g.resume()
@@ -209,10 +209,6 @@ func (g *group) session(m *member) time.Duration {
 		return cmp.Or(g.config.Session, g.c.o.Session)
 	}
 	return m.session
-}
-
-func corrupt(key []byte, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "load group", Space: partition.GroupSpace, Key: key, Err: err}
 }
 
 // enlist makes m a member.

@@ -47,7 +47,7 @@ func (m *Manager) reserveIDsLocked(ctx context.Context) error {
 	switch {
 	case err == nil:
 		if next, err = decodeOffset(rec.Value); err != nil {
-			return corrupt(rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", err).At(Space, rec.Key)
 		}
 		b.IfVersion(Space, idsKey, rec.Version)
 	case errors.Is(err, mainstem.ErrNotFound):

@@ -91,7 +91,3 @@ func splitPartKey(key []byte) (kind byte, n int64, err error) {
 	}
 	return 0, 0, fmt.Errorf("a key of %d bytes belongs to nothing in a partition", len(key))
 }
-
-func corrupt(key []byte, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "kafka producers", Space: Space, Key: append([]byte(nil), key...), Err: err}
-}

@@ -59,7 +59,7 @@ func (p *partitionState) readLocked(ctx context.Context) error {
 			return err
 		}
 		if err := p.readOneLocked(&rec); err != nil {
-			return corrupt(rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", err).At(Space, rec.Key)
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (m *Manager) scan(ctx context.Context, kind byte, f func(*mainstem.Record) 
 			return err
 		}
 		if err := f(&rec); err != nil {
-			return corrupt(rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", err).At(Space, rec.Key)
 		}
 	}
 	return nil

@@ -251,7 +251,7 @@ func (t *transaction) refresh() error {
 	}
 	s, err := decodeTransaction(rec.Value)
 	if err != nil {
-		return corrupt(rec.Key, err)
+		return mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", err).At(Space, rec.Key)
 	}
 	offsets := map[string]map[place]txnOffset{}
 	for rec, err := range log.Scan(ctx, Space, mainstem.Range{Prefix: offsetsPrefix(t.id)}) {
@@ -260,7 +260,7 @@ func (t *transaction) refresh() error {
 		}
 		group, of, err := s.openOffsets(&rec)
 		if err != nil {
-			return corrupt(rec.Key, err)
+			return mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", err).At(Space, rec.Key)
 		}
 		if of != nil {
 			offsets[group] = of
