@@ -22,47 +22,47 @@ func tick(t *testing.T, s *Server) {
 
 func TestAlertsLiveAndDie(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		c := newClock()
-		s := open(t, log, Options{Now: c.now})
+		c := new(testkit.Clock)
+		s := open(t, log, Options{Now: c.Now})
 		exec(t, s, `insert into alerts.status (Identifier, Node, AlertKey, AlertGroup, Manager, Type, Severity) values
 			('down1', 'n', 'k', 'g', 'm', 1, 5), ('down2', 'n', 'k', 'g', 'm', 1, 4), ('other', 'n2', 'k', 'g', 'm', 1, 5), ('manager', 'n', 'k', 'g', 'm2', 1, 3)`)
 		exec(t, s, "insert into alerts.details (KeyField, Identifier, Name, Detail) values ('down1####1', 'down1', 'a', 'b'), ('x####1', 'x', 'a', 'b')")
 		exec(t, s, "insert into alerts.journal (KeyField, Serial, Text1) values ('1:0:1', 1, 'text'), ('99:0:1', 99, 'text')")
-		c.move(3 * time.Second)
+		c.Advance(3 * time.Second)
 		exec(t, s, "insert into alerts.status (Identifier, Node, AlertKey, AlertGroup, Manager, Type, Severity) values ('up', 'n', 'k', 'g', 'm', 2, 1)")
 		exec(t, s, "insert into alerts.status (Identifier, Node, AlertKey, AlertGroup, Manager, Type, Severity) values ('later', 'n', 'k', 'g', 'm', 1, 4)")
 		exec(t, s, "update alerts.status set LastOccurrence = LastOccurrence + 1 where Identifier = 'later'")
 		const state = "select Identifier, Severity from alerts.status order by Serial"
 		tick(t, s)
 		want(t, s, "[[down1 5] [down2 4] [other 5] [manager 3] [up 1] [later 4]]", state) // not due yet
-		c.move(2 * time.Second)
+		c.Advance(2 * time.Second)
 		tick(t, s)
 		want(t, s, "[[down1 0] [down2 0] [other 5] [manager 3] [up 0] [later 4]]", state)
 		exec(t, s, "insert into alerts.status (Identifier, Severity, Type, Node) values ('down2', 3, 1, 'ignored')") // it comes again
 		want(t, s, "[[3 2 n]]", "select Severity, Tally, Node from alerts.status where Identifier = 'down2'")
 
 		exec(t, s, "update alerts.status set ExpireTime = 100 where Identifier = 'other'")
-		c.move(60 * time.Second)
+		c.Advance(60 * time.Second)
 		tick(t, s) // the details and journals of nothing go
 		want(t, s, "[[down1####1]]", "select KeyField from alerts.details")
 		want(t, s, "[[1:0:1]]", "select KeyField from alerts.journal")
 		want(t, s, "[[down1 0] [down2 3] [other 5] [manager 3] [up 0] [later 4]]", state)
-		c.move(61 * time.Second)
+		c.Advance(61 * time.Second)
 		tick(t, s) // what was cleared two minutes ago goes; other expires
 		want(t, s, "[[down2 3] [other 0] [manager 3] [later 4]]", state)
-		c.move(60 * time.Second)
+		c.Advance(60 * time.Second)
 		tick(t, s)
 		want(t, s, "[]", "select KeyField from alerts.details")
-		c.move(5 * time.Minute)
+		c.Advance(5 * time.Minute)
 		tick(t, s)
 		want(t, s, "[[3]]", "select EventCount from master.stats order by StatTime desc")
 	})
 }
 
 func TestAutomationsAreSeenAndSwitched(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	runs := 0
-	s := open(t, testengines.Memory(t), Options{Now: c.now, Automations: []Automation{
+	s := open(t, testengines.Memory(t), Options{Now: c.Now, Automations: []Automation{
 		{Name: "mine", Group: "own", Every: 10 * time.Second, Disabled: true, Run: func(context.Context, *Session) error {
 			runs++
 			return errors.New("out of order")
@@ -95,20 +95,20 @@ func TestAutomationsAreSeenAndSwitched(t *testing.T) {
 	}
 	want(t, s, "[[b]]", "select Identifier from alerts.status")
 
-	c.move(time.Minute)
+	c.Advance(time.Minute)
 	tick(t, s)
 	if runs != 0 {
 		t.Error("a disabled automation ran")
 	}
 	exec(t, s, "alter trigger group own set enabled true")
-	c.move(time.Minute)
+	c.Advance(time.Minute)
 	if err := s.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "mine: out of order") {
 		t.Errorf("the error of an automation is %v", err)
 	}
 	want(t, s, "[[1 1 1 out of order temporal: every 10s]]", "select IsEnabled, NumRuns, NumFailures, LastError, TriggerKind from catalog.triggers where TriggerName = 'mine'")
 	want(t, s, "[[before insert on alerts.status 5]]", "select TriggerKind, NumRuns from catalog.triggers where TriggerName = 'no_printers'")
 	for _, a := range s.Automations() {
-		if a.Name == "generic_clear" && (a.Runs != 2 || a.Total <= 0 || a.Every != 5*time.Second || !a.Enabled || a.Last != c.now()) {
+		if a.Name == "generic_clear" && (a.Runs != 2 || a.Total <= 0 || a.Every != 5*time.Second || !a.Enabled || a.Last != c.Now()) {
 			t.Errorf("generic_clear is %+v", a)
 		}
 	}
@@ -116,7 +116,7 @@ func TestAutomationsAreSeenAndSwitched(t *testing.T) {
 	s.SetPrimary(false)
 	want(t, s, "[[FALSE NCOMS]]", "select get_prop_value('ActingPrimary'), get_prop_value('Name')")
 	exec(t, s, "update alerts.status set Severity = 0")
-	c.move(time.Hour)
+	c.Advance(time.Hour)
 	_ = s.Tick(t.Context()) // it returns what mine failed with
 	want(t, s, "[[1]]", "select count(*) from alerts.status")
 	s.SetPrimary(true)
@@ -143,8 +143,8 @@ func TestDisabledTriggersDoNothing(t *testing.T) {
 }
 
 func TestProbesAndGateways(t *testing.T) {
-	c := newClock()
-	s := open(t, testengines.Memory(t), Options{Now: c.now})
+	c := new(testkit.Clock)
+	s := open(t, testengines.Memory(t), Options{Now: c.Now})
 	probe := s.Session(SessionInfo{User: "probe", App: "PROBE"})
 	gate := s.Session(SessionInfo{User: "gate", App: "GATEWAY", Gateway: true})
 	defer func() { _ = gate.Close() }()

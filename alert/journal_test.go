@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // TestJournalOfChanges: acknowledgements, owners and escalations, and what takes them
 // back, are in the journal, in the commit of the change.
 func TestJournalOfChanges(t *testing.T) {
-	c, full := newClock(), false
-	s := open(t, testengines.Memory(t), Options{Now: c.now, Automations: []Automation{{
+	c, full := new(testkit.Clock), false
+	s := open(t, testengines.Memory(t), Options{Now: c.Now, Automations: []Automation{{
 		Name: "full", On: OnInsert, Table: "alerts.journal", Row: func(*RowEvent) error {
 			if full {
 				return errors.New("the journal is full")

@@ -94,17 +94,17 @@ func TestInsertAtOnce(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		c := newClock()
-		s := open(t, log, Options{Now: c.now})
+		c := new(testkit.Clock)
+		s := open(t, log, Options{Now: c.Now})
 		exec(t, s, "insert into alerts.status (Identifier) values ('old')")
-		c.move(time.Minute)
+		c.Advance(time.Minute)
 		r := exec(t, s, "insert into alerts.status (Identifier) values ('a'), ('b')")
 		exec(t, s, "delete from alerts.status where Identifier = 'b'")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var got []string
 		show := func(c Change) { got = append(got, fmt.Sprint(c.Row.Text("Identifier"), c.Row.Int("Tally"), c.Deleted)) }
-		for change, err := range s.Changes(ctx, "alerts.status", &ChangeOptions{Since: c.now()}) {
+		for change, err := range s.Changes(ctx, "alerts.status", &ChangeOptions{Since: c.Now()}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,8 +144,8 @@ func TestChanges(t *testing.T) {
 		}{
 			"nope":               {nil, mainstem.ErrNotFound},
 			"catalog.tables":     {nil, mainstem.ErrUnsupported},
-			"alerts.journal":     {&ChangeOptions{Since: c.now()}, mainstem.ErrInvalid},
-			"alerts.status":      {&ChangeOptions{Since: c.now(), After: 1}, mainstem.ErrInvalid},
+			"alerts.journal":     {&ChangeOptions{Since: c.Now()}, mainstem.ErrInvalid},
+			"alerts.status":      {&ChangeOptions{Since: c.Now(), After: 1}, mainstem.ErrInvalid},
 			"alerts.conversions": {&ChangeOptions{After: 1, NoFollow: true}, nil},
 		} {
 			if err := last(name, c.o); !errors.Is(err, c.want) {

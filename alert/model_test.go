@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // alertModel is an alert as the model keeps it.
@@ -25,10 +26,10 @@ type alertModel struct {
 // updates, deletes, time that passes, and restarts.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newClock()
+		c := new(testkit.Clock)
 		log := model.New(nil)
 		defer func() { _ = log.Close() }()
-		o := &Options{Now: c.now, Every: -1, BatchRows: rapid.SampledFrom([]int{1, 3, 1000}).Draw(rt, "batch")}
+		o := &Options{Now: c.Now, Every: -1, BatchRows: rapid.SampledFrom([]int{1, 3, 1000}).Draw(rt, "batch")}
 		s, err := Open(t.Context(), log, o)
 		if err != nil {
 			rt.Fatal(err)
@@ -47,7 +48,7 @@ func TestModel(t *testing.T) {
 				changed := int64(0)
 				for _, a := range m.alerts {
 					if a.node == fmt.Sprint("n", n) {
-						a.severity, a.expire, a.state = sev, expire, c.unix()
+						a.severity, a.expire, a.state = sev, expire, c.Now().Unix()
 						changed++
 					}
 				}
@@ -61,7 +62,7 @@ func TestModel(t *testing.T) {
 				delete(m.alerts, id)
 			},
 			"time": func(rt *rapid.T) {
-				c.move(time.Duration(rapid.IntRange(1, 200).Draw(rt, "seconds")) * time.Second)
+				c.Advance(time.Duration(rapid.IntRange(1, 200).Draw(rt, "seconds")) * time.Second)
 			},
 			"generic_clear": func(*rapid.T) { m.run(t, s, "generic_clear", m.genericClear) },
 			"expire":        func(*rapid.T) { m.run(t, s, "expire", m.expire) },
@@ -82,14 +83,14 @@ func TestModel(t *testing.T) {
 type program struct {
 	alerts map[string]*alertModel
 	serial int64
-	clock  *clock
+	clock  *testkit.Clock
 }
 
 func (m *program) insert(rt *rapid.T, t *testing.T, s *Server) {
 	id := fmt.Sprint("id", rapid.IntRange(0, 5).Draw(rt, "id"))
 	node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(rt, "node"))
 	sev, typ := rapid.Int64Range(0, 5).Draw(rt, "severity"), rapid.Int64Range(1, 2).Draw(rt, "type")
-	summary, now := rapid.SampledFrom([]string{"", "a", "it's"}).Draw(rt, "summary"), m.clock.unix()
+	summary, now := rapid.SampledFrom([]string{"", "a", "it's"}).Draw(rt, "summary"), m.clock.Now().Unix()
 	forced := rapid.Bool().Draw(rt, "updating")
 	text := "insert into alerts.status (Identifier, Node, Severity, Type, Summary) values (?, ?, ?, ?, '" + strings.ReplaceAll(summary, "'", "''") + "')"
 	if forced {
@@ -132,20 +133,20 @@ func (m *program) genericClear() {
 		}
 	}
 	for _, a := range cleared {
-		a.severity, a.state = 0, m.clock.unix()
+		a.severity, a.state = 0, m.clock.Now().Unix()
 	}
 }
 
 func (m *program) expire() {
 	for _, a := range m.alerts {
-		if a.expire > 0 && a.severity > 0 && a.last < m.clock.unix()-a.expire {
-			a.severity, a.state = 0, m.clock.unix()
+		if a.expire > 0 && a.severity > 0 && a.last < m.clock.Now().Unix()-a.expire {
+			a.severity, a.state = 0, m.clock.Now().Unix()
 		}
 	}
 }
 
 func (m *program) deleteClears() {
-	maps.DeleteFunc(m.alerts, func(_ string, a *alertModel) bool { return a.severity == 0 && a.state < m.clock.unix()-120 })
+	maps.DeleteFunc(m.alerts, func(_ string, a *alertModel) bool { return a.severity == 0 && a.state < m.clock.Now().Unix()-120 })
 }
 
 func (m *program) compare(rt *rapid.T, t *testing.T, s *Server) {

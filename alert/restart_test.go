@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var restartRows = flag.Int("alert.restart", 0, "rows that TestRestartOfALargeTable writes; 0 means 20000, or 2000 with -short")
@@ -27,16 +28,16 @@ func TestRestartOfALargeTable(t *testing.T) {
 	default:
 		n = 20_000
 	}
-	dir, c := filepath.Join(t.TempDir(), "log"), newClock()
+	dir, c := filepath.Join(t.TempDir(), "log"), new(testkit.Clock)
 	log := openDirectory(t, dir)
-	s := open(t, log, Options{Now: c.now})
+	s := open(t, log, Options{Now: c.Now})
 	populate(t, s, n)
 	populate(t, s, n/10) // some of them again
 	exec(t, s, "update alerts.status set Severity = 0 where Serial = 7")
 	exec(t, s, "update alerts.status set ExpireTime = 60 where Serial = 8")
 	exec(t, s, fmt.Sprintf("delete from alerts.status where Identifier = 'identifier-%08d'", n-1))
 	exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Type) values ('down', 'router', 5, 1)")
-	c.move(time.Second)
+	c.Advance(time.Second)
 	exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Type) values ('up', 'router', 1, 2)")
 	exec(t, s, "alter trigger clean_journal_table set enabled false")
 	before, first := sums(t, s, n), query(t, s, wholeRows)
@@ -50,9 +51,9 @@ func TestRestartOfALargeTable(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.move(10 * time.Minute)
+	c.Advance(10 * time.Minute)
 	log = openDirectory(t, dir)
-	s = open(t, log, Options{Now: c.now})
+	s = open(t, log, Options{Now: c.Now})
 	after := sums(t, s, n)
 	if len(after) != len(before) {
 		t.Fatalf("%d rows became %d", len(before), len(after))
@@ -66,7 +67,7 @@ func TestRestartOfALargeTable(t *testing.T) {
 		t.Errorf("whole rows differ:\n%v\n%v", first, again)
 	}
 	want(t, s, fmt.Sprintf("[[%d]]", n/10), "select count(*) from alerts.status where Tally = 2")
-	c.move(2 * time.Minute)
+	c.Advance(2 * time.Minute)
 	if err := s.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestSlowReadersHoldNobodyUp(t *testing.T) {
@@ -169,7 +170,7 @@ func TestStatementsTogetherAreOneCommit(t *testing.T) {
 func TestTypedAccess(t *testing.T) {
 	s := open(t, testengines.Memory(t), Options{})
 	exec(t, s, "create database d; create table d.t (A int primary key, B real, C boolean, D time, E char(3), F integer64, G unsigned64)")
-	at := newClock().now()
+	at := new(testkit.Clock).Now()
 	exec(t, s, "insert into d.t values (?, ?, ?, ?, ?, ?, ?)", int8(-1), float32(1.5), true, at, []byte("abcd"), int64(-1)<<63, uint64(1)<<62)
 	rows, err := s.Query(t.Context(), "select *, A + 0.5 as R from d.t")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // TestScenarios runs the statements of the coordinator's benchmark for their
@@ -96,11 +97,11 @@ func runScenario(t *testing.T, log mainstem.Log, clients int, fresh bool) {
 
 // TestStatementsOfClients runs what monitoring tools are known to send.
 func TestStatementsOfClients(t *testing.T) {
-	c := newClock()
-	s := open(t, testengines.Memory(t), Options{Now: c.now})
+	c := new(testkit.Clock)
+	s := open(t, testengines.Memory(t), Options{Now: c.Now})
 	for i := range 3 {
 		exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Type) values (?, ?, ?, ?)", fmt.Sprint("id", i), fmt.Sprint("n", i%2), i, 1+i%2)
-		c.move(100)
+		c.Advance(100)
 	}
 	want(t, s, "[]", "select TOP 1 * from master.stats order by StatTime desc")
 	want(t, s, "[[0]]", "select count(*) as rowcount from alerts.journal")
@@ -124,7 +125,7 @@ func TestStatementsOfClients(t *testing.T) {
 	exec(t, s, "update alerts.status via 'id1' set Acknowledged = 1, OwnerUID = 65534")
 	want(t, s, "[[id1]]", "select Identifier from alerts.status where RowSerial = 2 and Acknowledged = 1")
 	exec(t, s, "svc update 'web' 0; svc update 'web' 2; svc update 'web' 2")
-	want(t, s, fmt.Sprintf("[[web 2 %d %[1]d]]", c.unix()), "select Name, CurrentState, LastGoodAt, LastBadAt from service.status")
+	want(t, s, fmt.Sprintf("[[web 2 %d %[1]d]]", c.Now().Unix()), "select Name, CurrentState, LastGoodAt, LastBadAt from service.status")
 	ss := s.Session(SessionInfo{})
 	exec(t, ss, "use master\ngo\ninsert into stats (StatTime) values (5)\ngo\n")
 	want(t, ss, "[[5]]", "select StatTime from stats")

@@ -14,16 +14,16 @@ import (
 
 func TestInsertDeduplicatesAndIsSeenAtOnce(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		c := newClock()
-		s := open(t, log, Options{Now: c.now, Name: "AGG_P"})
+		c := new(testkit.Clock)
+		s := open(t, log, Options{Now: c.Now, Name: "AGG_P"})
 		r := exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Summary, Type) values ('a', 'host', 4, 'first', 1)")
 		if r.Affected != 1 || r.Serial != 1 || r.KeyField != "1:AGG_P" || !r.Inserted || r.Position == 0 {
 			t.Errorf("the result is %+v", r)
 		}
-		now := c.unix()
+		now := c.Now().Unix()
 		want(t, s, fmt.Sprintf("[[1 1 AGG_P 1 %d %[1]d %[1]d %[1]d 4 first]]", now),
 			"select Serial, Tally, ServerName, ServerSerial, StateChange, InternalLast, FirstOccurrence, LastOccurrence, Severity, Summary from alerts.status")
-		c.move(time.Minute)
+		c.Advance(time.Minute)
 		r = exec(t, s, "insert into alerts.status (Identifier, Node, Severity, Summary, AlertKey) values ('a', 'other', 5, 'second', 'k')")
 		if r.Affected != 1 || r.Serial != 1 || r.Inserted {
 			t.Errorf("the result of a reinsert is %+v", r)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // Features declares what an engine offers beyond what every engine must, and
@@ -129,52 +130,28 @@ func (f Features) has() need {
 
 // Clock is a wall clock, and a monotonic one, that move only when they are told to. Its
 // zero value is not useful: call [NewClock]. Many goroutines may use it.
-type Clock struct {
-	mu struct {
-		sync.Mutex
-		now  time.Time
-		mono time.Duration
-	}
-}
+type Clock struct{ clock testkit.Clock }
 
 // NewClock returns a clock that stands at the present.
 func NewClock() *Clock {
-	c := &Clock{}
-	c.mu.now = time.Now().Round(0)
+	c := new(Clock)
+	c.clock.Set(time.Now().Round(0))
 	return c
 }
 
 // Now returns the clock's time. Give it to the engine's options.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.now
-}
+func (c *Clock) Now() time.Time { return c.clock.Now() }
 
 // Monotonic returns the time that has passed since NewClock, whatever the wall clock was
 // set to. Give it to the engine's options if the log is a [mainstem.ClockKeeper].
-func (c *Clock) Monotonic() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.mono
-}
+func (c *Clock) Monotonic() time.Duration { return c.clock.Monotonic() }
 
 // Advance lets d go by on both clocks.
-func (c *Clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.now = c.mu.now.Add(d)
-	c.mu.mono += d
-}
+func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 
 // Set moves the wall clock by d, forward or back, while a nanosecond goes by on both: the
 // monotonic clock tells a reading from before from one after it.
-func (c *Clock) Set(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.now = c.mu.now.Add(d + 1)
-	c.mu.mono++
-}
+func (c *Clock) Set(d time.Duration) { c.clock.Leap(d) }
 
 // InDirectory turns a function that opens a log in a directory into the two
 // that the suite asks for: open uses a new directory for each log, reopen the

@@ -2,14 +2,13 @@ package event_test
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // A second instance of a service shares the work by default: the one that comes too
@@ -18,8 +17,8 @@ func TestSecondInstanceTakesOver(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		hold, entered := make(chan struct{}), make(chan struct{}, 1)
 		count := counter(log)
-		var logged logs
-		slow := subscribe(t, s, quick(event.SubscribeOptions{Logger: logged.logger()}), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		var logged testkit.Lines
+		slow := subscribe(t, s, quick(event.SubscribeOptions{Logger: logged.Logger()}), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			err := count(ctx, b, ev)
 			select {
 			case entered <- struct{}{}:
@@ -46,32 +45,14 @@ func TestSecondInstanceTakesOver(t *testing.T) {
 		if err := slow.Close(); err != nil {
 			t.Fatal(err)
 		}
-		logged.wants(t, "level=INFO", "another instance has moved the checkpoint", "subscription=count", "owner="+strconv.Quote(cp.Owner))
+		wantLine(t, &logged, "level=INFO", "another instance has moved the checkpoint", "subscription=count", "owner="+strconv.Quote(cp.Owner))
 	})
 }
 
-// logs collects what is logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// wants fails unless one line has all parts.
-func (l *logs) wants(t *testing.T, parts ...string) {
+// wantLine fails unless one line of logged has all parts.
+func wantLine(t *testing.T, logged *testkit.Lines, parts ...string) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(logged.String()) {
 		found := true
 		for _, p := range parts {
 			found = found && strings.Contains(line, p)
@@ -80,5 +61,5 @@ func (l *logs) wants(t *testing.T, parts ...string) {
 			return
 		}
 	}
-	t.Fatalf("no line has all of %q in:\n%s", parts, l.text.String())
+	t.Fatalf("no line has all of %q in:\n%s", parts, logged)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 const effects = "effects"
@@ -275,8 +276,8 @@ func TestExclusiveSubscriptionEnds(t *testing.T) {
 		hold := make(chan struct{})
 		entered := make(chan struct{}, 1)
 		count := counter(log)
-		var logged logs
-		slow := subscribe(t, s, &event.SubscribeOptions{Exclusive: true, Logger: logged.logger()}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		var logged testkit.Lines
+		slow := subscribe(t, s, &event.SubscribeOptions{Exclusive: true, Logger: logged.Logger()}, func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
 			err := count(ctx, b, ev)
 			select {
 			case entered <- struct{}{}:
@@ -294,7 +295,7 @@ func TestExclusiveSubscriptionEnds(t *testing.T) {
 		if err := slow.Err(); !errors.Is(err, event.ErrCheckpointMoved) || !errors.Is(err, mainstem.ErrConflict) {
 			t.Fatalf("the slow instance ended with %v", err)
 		}
-		logged.wants(t, "level=ERROR", "subscription has ended", "subscription=count", "moved by another instance")
+		wantLine(t, &logged, "level=ERROR", "subscription has ended", "subscription=count", "moved by another instance")
 		a = write(t, s, "order-1", 1, some("A", 3))
 		waitFor(t, fast, a.LastPosition)
 		counted(t, log, s)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -142,12 +143,12 @@ func TestPurgeMeetsANewValue(t *testing.T) {
 }
 
 func TestPurgeOfAnExpiredKey(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", &kv.Options{History: 5})
 		put(t, b, "k", "a")
 		put(t, b, "k", "b", kv.TTL(time.Minute))
-		clock.advance(time.Minute)
+		clock.Advance(time.Minute)
 		if e := must[kv.Entry[string]](t)(b.GetRevision(ctx, "k", 1)); e.Value != "a" {
 			t.Fatalf("before the purge: %+v", e)
 		}

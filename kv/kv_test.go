@@ -7,9 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -18,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -99,26 +98,6 @@ func spaces(t testing.TB, log mainstem.Log) []string {
 	return names
 }
 
-// fakeClock is a clock that tests move.
-type fakeClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *fakeClock { return &fakeClock{now: time.Unix(1_700_000_000, 0)} }
-
-func (c *fakeClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *fakeClock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // sweeper is what engines with a fake clock offer to remove what has expired.
 type sweeper interface {
 	mainstem.Log
@@ -126,15 +105,15 @@ type sweeper interface {
 }
 
 // eachClock runs body on every engine whose clock can be set.
-func eachClock(t *testing.T, body func(t *testing.T, log sweeper, clock *fakeClock)) {
+func eachClock(t *testing.T, body func(t *testing.T, log sweeper, clock *testkit.Clock)) {
 	t.Run("model", func(t *testing.T) {
-		clock := newClock()
+		clock := new(testkit.Clock)
 		log := model.New(&model.Options{Now: clock.Now})
 		t.Cleanup(func() { check(t, log.Close()) })
 		body(t, log, clock)
 	})
 	t.Run("pebblelog", func(t *testing.T) {
-		clock := newClock()
+		clock := new(testkit.Clock)
 		log := must[*pebblelog.Log](t)(pebblelog.OpenMemory(&pebblelog.Options{Now: clock.Now}))
 		t.Cleanup(func() { check(t, log.Close()) })
 		body(t, log, clock)

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
 func TestTTL(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", &kv.Options{TTL: time.Hour})
 		put(t, b, "default", "v")
@@ -33,7 +34,7 @@ func TestTTL(t *testing.T) {
 			{time.Second, []string{"default", "never"}},
 			{time.Hour, []string{"never"}},
 		} {
-			clock.advance(step.advance)
+			clock.Advance(step.advance)
 			for _, when := range []string{"before", "after"} {
 				if got := collect(t, b.Keys(ctx, nil)); !slices.Equal(got, step.want) {
 					t.Fatalf("keys %s the sweep: %q, want %q", when, got, step.want)
@@ -47,20 +48,20 @@ func TestTTL(t *testing.T) {
 }
 
 func TestEveryWriteStartsANewTTL(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[int64](t, log, "t", nil)
 		put(t, b, "k", 1, kv.TTL(time.Minute))
-		clock.advance(30 * time.Second)
+		clock.Advance(30 * time.Second)
 		e := must[kv.Entry[int64]](t)(b.Modify(ctx, "k", func(n int64, _ bool) (int64, error) { return n + 1, nil }, kv.TTL(time.Minute)))
 		if want := clock.Now().Add(time.Minute); !e.Expires.Equal(want) {
 			t.Fatalf("Modify says it expires %v, want %v", e.Expires, want)
 		}
-		clock.advance(45 * time.Second)
+		clock.Advance(45 * time.Second)
 		if n := must[int64](t)(kv.Increment(ctx, b, "k", 1)); n != 3 {
 			t.Fatalf("the counter is %d", n)
 		}
-		clock.advance(time.Hour)
+		clock.Advance(time.Hour)
 		if e := must[kv.Entry[int64]](t)(b.Get(ctx, "k")); e.Value != 3 || !e.Expires.IsZero() {
 			t.Fatalf("entry %+v: want one that stays", e)
 		}
@@ -70,7 +71,7 @@ func TestEveryWriteStartsANewTTL(t *testing.T) {
 // An expired lease is absent to Create and conflicts with Update, before and
 // after the engine has removed it.
 func TestCompareAndSetMeetsExpiry(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "locks", nil)
 		for _, swept := range []bool{false, true} {
@@ -78,7 +79,7 @@ func TestCompareAndSetMeetsExpiry(t *testing.T) {
 			rev = must[kv.Revision](t)(b.Update(ctx, "lock", "me", rev, kv.TTL(time.Minute)))
 			_, err := b.Create(ctx, "lock", "you")
 			wantErr(t, err, mainstem.ErrExists)
-			clock.advance(time.Minute)
+			clock.Advance(time.Minute)
 			if swept {
 				check(t, log.Sweep(ctx))
 			}
@@ -94,13 +95,13 @@ func TestCompareAndSetMeetsExpiry(t *testing.T) {
 }
 
 func TestMaxAgeHoldsForEveryWriter(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", &kv.Options{MaxAge: time.Minute})
 		put(t, b, "a", "v")
 		other := open[string](t, log, "t", nil) // the table keeps its policy
 		put(t, other, "b", "v", kv.TTL(time.Hour))
-		clock.advance(2 * time.Minute)
+		clock.Advance(2 * time.Minute)
 		if n := must[int64](t)(b.Count(ctx, nil)); n != 0 {
 			t.Fatalf("%d keys are older than the table allows", n)
 		}
@@ -110,11 +111,11 @@ func TestMaxAgeHoldsForEveryWriter(t *testing.T) {
 // While the clock is behind, the times of the log stand still, and times to live run by
 // the clock. What Modify reports is what Get reports, and what comes to pass.
 func TestExpiresWhileTheClockIsBehind(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[int64](t, log, "t", nil)
 		put(t, b, "other", 1)
-		clock.advance(-time.Hour)
+		clock.Advance(-time.Hour)
 		e := must[kv.Entry[int64]](t)(b.Modify(ctx, "k", func(n int64, _ bool) (int64, error) { return n + 1, nil }, kv.TTL(time.Minute)))
 		if want := clock.Now().Add(time.Minute); !e.Expires.Equal(want) {
 			t.Errorf("Modify says it expires %v, want %v", e.Expires, want)
@@ -122,9 +123,9 @@ func TestExpiresWhileTheClockIsBehind(t *testing.T) {
 		if got := must[kv.Entry[int64]](t)(b.Get(ctx, "k")); !got.Expires.Equal(e.Expires) || !got.Modified.Equal(e.Modified) {
 			t.Errorf("Modify says %v, expires %v; Get %v, expires %v", e.Modified, e.Expires, got.Modified, got.Expires)
 		}
-		clock.advance(time.Minute - 1)
+		clock.Advance(time.Minute - 1)
 		must[kv.Entry[int64]](t)(b.Get(ctx, "k"))
-		clock.advance(1)
+		clock.Advance(1)
 		_, err := b.Get(ctx, "k")
 		wantErr(t, err, mainstem.ErrNotFound)
 	})
@@ -132,7 +133,7 @@ func TestExpiresWhileTheClockIsBehind(t *testing.T) {
 
 // Modify whose value another write replaces at once still says when it was to expire.
 func TestModifyThatWasReplacedExpires(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		b := open[string](t, overtaken{log}, "t", nil)
 		e := must[kv.Entry[string]](t)(b.Modify(t.Context(), "k", func(string, bool) (string, error) { return "v", nil }, kv.TTL(time.Minute)))
 		if want := clock.Now().Add(time.Minute); e.Revision != 1 || !e.Expires.Equal(want) {
@@ -157,10 +158,10 @@ func (o overtaken) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Rece
 // A watch does not take the end of a value, which the clock will reach, for passed because
 // the times of the log are ahead of the clock.
 func TestWatchWhileTheClockIsBehind(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		b := open[string](t, log, "t", nil)
 		put(t, b, "other", "v")
-		clock.advance(-time.Hour)
+		clock.Advance(-time.Hour)
 		put(t, b, "k", "a", kv.TTL(time.Minute))
 		var ops []kv.Op
 		for e, err := range b.Watch(t.Context(), &kv.WatchOptions{Prefix: "k"}) {
@@ -171,7 +172,7 @@ func TestWatchWhileTheClockIsBehind(t *testing.T) {
 				continue
 			case kv.OpUpdate:
 				if e.Value == "b" {
-					clock.advance(2 * time.Hour)
+					clock.Advance(2 * time.Hour)
 					put(t, b, "k", "c")
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -158,7 +159,7 @@ func TestWatchOfATableMadeLater(t *testing.T) {
 }
 
 func TestWatchTellsOfExpiry(t *testing.T) {
-	eachClock(t, func(t *testing.T, log sweeper, clock *fakeClock) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", nil)
 		put(t, b, "old", "v", kv.TTL(time.Minute))
@@ -166,7 +167,7 @@ func TestWatchTellsOfExpiry(t *testing.T) {
 		w.want("old create v", "synced")
 		put(t, b, "new", "v", kv.TTL(time.Minute))
 		w.want("new create v")
-		clock.advance(time.Minute)
+		clock.Advance(time.Minute)
 		put(t, b, "new", "w") // a new life, whether or not the engine has removed the old one
 		check(t, log.Sweep(ctx))
 		var reported []string

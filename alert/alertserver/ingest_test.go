@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -178,11 +177,11 @@ func certificates(t *testing.T) (cert, key string, client *tls.Config) {
 
 func TestIngestByTLS(t *testing.T) {
 	cert, key, client := certificates(t)
-	var said lines
+	var said testkit.Lines
 	n := start(t, func(c *server.Config, a *alertserver.Config) {
 		c.TLSCert, c.TLSKey, a.SyslogCA = cert, key, cert
 		a.Syslog, a.Webhook = "127.0.0.1:0", "127.0.0.1:0"
-		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		c.Logger = said.Logger()
 	})
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: client}}
 	if code, body := post(t, web, "https://"+n.alerts.WebhookAddr().String()+"/", notification, nil); code != http.StatusOK {
@@ -302,10 +301,10 @@ func TestIngestConfig(t *testing.T) {
 }
 
 func TestWarnsOfListenersThatAreOpen(t *testing.T) {
-	var said lines
+	var said testkit.Lines
 	start(t, func(c *server.Config, a *alertserver.Config) {
 		a.Omnibus, a.Syslog, a.Webhook, c.Insecure = "0.0.0.0:0", "0.0.0.0:0", "0.0.0.0:0", true
-		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		c.Logger = said.Logger()
 	})
 	for _, want := range []string{"change this server's alerts without TLS", "raise alerts by syslog", "raise alerts without TLS"} {
 		if !strings.Contains(said.String(), want) {

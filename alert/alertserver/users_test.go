@@ -3,12 +3,10 @@ package alertserver_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
@@ -40,32 +38,14 @@ func usersFile(t *testing.T, users map[alertserver.User]string) string {
 	return file
 }
 
-// lines is what a server logs.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestOmnibusUsers(t *testing.T) {
 	file := usersFile(t, map[alertserver.User]string{
 		{Name: "ada", Role: "admin"}: "secret", {Name: "eve", Role: "reader"}: "seen", {Name: "bob", Role: "writer", Probe: true}: "b",
 	})
-	var said lines
+	var said testkit.Lines
 	n := start(t, func(c *server.Config, a *alertserver.Config) {
 		a.Omnibus, a.OmnibusUsers = "127.0.0.1:0", file
-		c.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		c.Logger = said.Logger()
 	})
 	url := "http://" + n.alerts.OmnibusAddr().String() + statusURL
 	status := func(name, password string) int {

@@ -113,7 +113,7 @@ func TestFeedSince(t *testing.T) {
 	s := serve(t, nil)
 	for i := range 4 {
 		s.sql(fmt.Sprintf("insert into alerts.status (Identifier) values ('%d')", i))
-		s.clock.move(10 * time.Second)
+		s.clock.Advance(10 * time.Second)
 	}
 	f := s.subscribe(t, collection+"?collist=StateChange&since=1700000020")
 	for i := 2; i < 4; i++ {

@@ -264,7 +264,7 @@ func TestPages(t *testing.T) {
 func TestDelta(t *testing.T) {
 	s := serve(t, nil)
 	s.rows(3)
-	s.clock.move(time.Minute)
+	s.clock.Advance(time.Minute)
 	s.sql("update alerts.status set Severity = 5 where Identifier = 'id1'")
 	path := collection + "?collist=Identifier&since=1700000060"
 	resp, body := s.do("GET", path, "")

@@ -9,40 +9,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // site is a handler on a server of alert tables, reached over HTTP.
 type site struct {
 	t       testing.TB
-	clock   *clock
+	clock   *testkit.Clock
 	server  *alert.Server
 	handler *Handler
 	url     string // without a slash at its end
@@ -54,13 +35,13 @@ type site struct {
 // serve starts a site.
 func serve(t testing.TB, o *Options) *site {
 	t.Helper()
-	s := &site{t: t, clock: &clock{t: time.Unix(1_700_000_000, 0)}}
+	s := &site{t: t, clock: new(testkit.Clock)}
 	if o == nil {
 		o = &Options{}
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	s.server, err = alert.Open(t.Context(), testengines.Memory(t), &alert.Options{Now: s.clock.now, Every: -1, Logger: logger, Memory: o.Memory})
+	s.server, err = alert.Open(t.Context(), testengines.Memory(t), &alert.Options{Now: s.clock.Now, Every: -1, Logger: logger, Memory: o.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,32 +1,21 @@
 package pglog
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
-
-// setClock is a clock that tests set. It stands still.
-type setClock struct{ wall, mono atomic.Int64 }
-
-func (c *setClock) Now() time.Time           { return time.Unix(0, c.wall.Load()) }
-func (c *setClock) Monotonic() time.Duration { return time.Duration(c.mono.Load()) }
-
-func (c *setClock) pass(d time.Duration) {
-	c.wall.Add(int64(d))
-	c.mono.Add(int64(d))
-}
 
 // TestSweepThatWasOvertaken has a sweep read a clock that jumped forward, and sends it when
 // the clock has come back and others have written at the right time again: nothing that
 // lives is removed.
 func TestSweepThatWasOvertaken(t *testing.T) {
 	const year = 365 * 24 * time.Hour
-	clock := new(setClock)
-	clock.wall.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
+	clock := new(testkit.Clock)
+	clock.Set(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	l, err := Open(t.Context(), testpostgres.FastDB(t), &Options{Now: clock.Now, Monotonic: clock.Monotonic, SweepEvery: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +37,13 @@ func TestSweepThatWasOvertaken(t *testing.T) {
 		}
 	}
 	put("a")
-	clock.pass(10 * time.Minute)
-	clock.wall.Add(int64(year))
+	clock.Advance(10 * time.Minute)
+	clock.Set(clock.Now().Add(year))
 	sweep()
 	put("b")
 	sent := 0
 	err = l.atReading(t.Context(), func(q rowQuerier, now *int64) error {
-		clock.wall.Add(-int64(year))
+		clock.Set(clock.Now().Add(-year))
 		put("c")
 		sent++
 		var n int
@@ -64,7 +53,7 @@ func TestSweepThatWasOvertaken(t *testing.T) {
 		t.Fatalf("%d statements, %v, want one and %v", sent, err, errClockMoved)
 	}
 	sweep()
-	clock.pass(20*time.Minute - 1)
+	clock.Advance(20*time.Minute - 1)
 	for _, key := range []string{"b", "c"} {
 		if _, err := l.Get(t.Context(), "s", []byte(key)); err != nil {
 			t.Errorf("%s is gone: %v", key, err)

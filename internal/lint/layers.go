@@ -187,7 +187,7 @@ var Layers = []Layer{
 	{
 		Name:    "the conformance suite",
 		Dirs:    []string{"enginetest"},
-		May:     []string{".", "internal/wallclock"},
+		May:     []string{".", "internal/testkit", "internal/wallclock"},
 		Libs:    []string{"pgregory.net/rapid", "github.com/google/go-cmp"},
 		Because: "an engine of somebody else links the suite, which must not bring an engine of ours along; the rules by which records expire are those of all engines",
 	},

@@ -6,10 +6,11 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // fillAll writes one of everything.
-func fillAll(t failer, log mainstem.Log, c *clock) {
+func fillAll(t failer, log mainstem.Log, c *testkit.Clock) {
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Ensure("all", mainstem.Policy{Metadata: map[string]string{"view": "test", "x": "ä"}})
 		b.Ensure("one", mainstem.Policy{History: 1, TombstoneAge: time.Hour})
@@ -20,7 +21,7 @@ func fillAll(t failer, log mainstem.Log, c *clock) {
 		b.Put("all", []byte("a"), []byte{})
 		b.Add(mainstem.Write{Space: "all", Key: []byte("\x00\xff"), Value: []byte("v"), Count: 7, Headers: mainstem.Headers{{Name: "h", Value: nil}, {Name: "h", Value: []byte{}}}})
 	})
-	c.pass(time.Second)
+	c.Advance(time.Second)
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Put("quiet", []byte("q"), []byte("1"))
 		b.Put("sized", []byte("s"), make([]byte, 40_000))
@@ -28,7 +29,7 @@ func fillAll(t failer, log mainstem.Log, c *clock) {
 		b.Put("one", []byte("dies"), []byte("x"))
 		b.Put("three", []byte("k"), []byte("1"))
 	})
-	c.pass(time.Second)
+	c.Advance(time.Second)
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Put("quiet", []byte("q"), []byte("2"))
 		b.Add(mainstem.Write{Op: mainstem.OpDelete, Space: "one", Key: []byte("dies"), Headers: mainstem.Headers{{Name: "why", Value: []byte("so")}}})
@@ -38,7 +39,7 @@ func fillAll(t failer, log mainstem.Log, c *clock) {
 		b.Put("all", []byte("b"), []byte("2"))
 		b.Put("all", []byte("b"), []byte("3"))
 	})
-	c.pass(time.Second)
+	c.Advance(time.Second)
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: "all", Key: []byte("b"), Version: 2})
 		b.Rewrite("all", []byte("b"), 1, []byte("one"), nil)
@@ -50,7 +51,7 @@ func fillAll(t failer, log mainstem.Log, c *clock) {
 }
 
 func TestCopyIsTheSame(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	fillAll(t, from, c)
 	r := run(t, from, to, &logcopy.Options{Now: c.Now})
@@ -67,7 +68,7 @@ func TestCopyIsTheSame(t *testing.T) {
 // the versions of the copy go on behind what was removed, and nothing else is lost.
 func TestRemovedNewestSupersedesNothing(t *testing.T) {
 	for _, history := range []int{1, 2, 3} {
-		c := newClock()
+		c := new(testkit.Clock)
 		from, to := open(t, c), open(t, c)
 		const space = "two"
 		last := mainstem.Version(history + 1)
@@ -98,7 +99,7 @@ func TestRemovedNewestSupersedesNothing(t *testing.T) {
 // A space keeps fewer records than before, and the newest of a key was removed: the copy
 // still has the one that the source holds.
 func TestResumeWithShorterHistory(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	commit(t, from, func(b *mainstem.Batch) {
 		b.Ensure("two", mainstem.Policy{History: 2})
@@ -122,16 +123,16 @@ func TestResumeWithShorterHistory(t *testing.T) {
 // same key. There is nothing left to end; a tombstone of a key that the target never had
 // is still a difference.
 func TestTombstoneOfWhatIsTooOld(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	commit(t, from, func(b *mainstem.Batch) {
 		b.Ensure("aging", mainstem.Policy{History: 1, MaxAge: 95 * time.Second})
 		b.Put("aging", []byte("k"), []byte("1"))
 	})
 	run(t, from, to, &logcopy.Options{Now: c.Now})
-	c.pass(60 * time.Second)
+	c.Advance(60 * time.Second)
 	commit(t, from, func(b *mainstem.Batch) { b.Delete("aging", []byte("k")) })
-	c.pass(60 * time.Second)
+	c.Advance(60 * time.Second)
 	if err := to.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // traffic writes to a log until it is stopped.
@@ -108,7 +109,7 @@ func TestWhileWritten(t *testing.T) {
 // TestExpiryAcrossRuns: records that expire between two runs do so in the target by
 // itself; a key that was renewed goes on with its versions.
 func TestExpiryAcrossRuns(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	o := &logcopy.Options{Now: c.Now}
 	put := func(key string, ttl time.Duration) {
@@ -116,7 +117,7 @@ func TestExpiryAcrossRuns(t *testing.T) {
 			b.Ensure("leases", mainstem.Policy{History: 1})
 			b.Add(mainstem.Write{Space: "leases", Key: []byte(key), Value: []byte(key), TTL: ttl})
 		})
-		c.pass(time.Second)
+		c.Advance(time.Second)
 	}
 	sweep := func() {
 		for _, log := range []*pebblelog.Log{from, to} {
@@ -131,11 +132,11 @@ func TestExpiryAcrossRuns(t *testing.T) {
 	run(t, from, to, o)
 	same(t, dump(t, to, "", nil), dump(t, from, "", nil))
 
-	c.pass(5 * time.Second)
+	c.Advance(5 * time.Second)
 	for range 3 {
 		put("renewed", time.Minute)
 	}
-	c.pass(5 * time.Second)
+	c.Advance(5 * time.Second)
 	sweep()
 	r := run(t, from, to, o)
 	if r.ExpiryTombstones == 0 || r.Later == 0 { // the target has a tombstone of its own, later than what came then
@@ -160,12 +161,12 @@ func TestExpiryAcrossRuns(t *testing.T) {
 // slow is a log in which a commit of records takes a second.
 type slow struct {
 	mainstem.Log
-	clock *clock
+	clock *testkit.Clock
 }
 
 func (l slow) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if b.Len() > 0 {
-		l.clock.pass(time.Second)
+		l.clock.Advance(time.Second)
 	}
 	return l.Log.Commit(ctx, b)
 }
@@ -173,7 +174,7 @@ func (l slow) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 // TestShortLivesStandAtTheEnd: what is expected to expire while the copy runs is put at
 // the end if it does not, and known to be there.
 func TestShortLivesStandAtTheEnd(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	for n := range 40 {
 		commit(t, from, func(b *mainstem.Batch) {
@@ -184,7 +185,7 @@ func TestShortLivesStandAtTheEnd(t *testing.T) {
 			}
 			b.Add(w)
 		})
-		c.pass(time.Millisecond)
+		c.Advance(time.Millisecond)
 	}
 	o := &logcopy.Options{Now: c.Now}
 	r := run(t, from, slow{to, c}, o)
@@ -204,7 +205,7 @@ func TestShortLivesStandAtTheEnd(t *testing.T) {
 // TestHiddenKeys: a key of a space without feed whose newest record was removed is in no
 // list; the report says that there is one.
 func TestHiddenKeys(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	commit(t, from, func(b *mainstem.Batch) {
 		b.Ensure("quiet", mainstem.Policy{NoFeed: true})
@@ -220,7 +221,7 @@ func TestHiddenKeys(t *testing.T) {
 
 // TestLargeGaps: a gap may be larger than what one record can carry.
 func TestLargeGaps(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	commit(t, from, func(b *mainstem.Batch) {
 		b.Ensure("all", mainstem.Policy{})
@@ -243,7 +244,7 @@ func TestLargeGaps(t *testing.T) {
 
 // TestKeysWithoutRecords: the versions of keys that are named go on.
 func TestKeysWithoutRecords(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	commit(t, from, func(b *mainstem.Batch) {
 		b.Ensure("s", mainstem.Policy{})
@@ -262,7 +263,7 @@ func TestKeysWithoutRecords(t *testing.T) {
 // TestLimitsOfTheTarget: a batch that is too large is split, and a value that is too
 // large named.
 func TestLimitsOfTheTarget(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from := open(t, c)
 	to, err := pebblelog.OpenMemory(&pebblelog.Options{Now: c.Now, Limits: mainstem.Limits{MaxValue: 1000, MaxBatchBytes: 3000, MaxBatchWrites: 5}})
 	if err != nil {
@@ -313,7 +314,7 @@ func (l limited) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receip
 }
 
 func TestWhatATargetDoesNotOffer(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from := open(t, c)
 	fillAll(t, from, c)
 	for _, tt := range []struct {
@@ -353,7 +354,7 @@ func (l *unsure) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receip
 }
 
 func TestUnknownOutcomes(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	fillAll(t, from, c)
 	run(t, from, &unsure{Log: to}, &logcopy.Options{Now: c.Now, BatchWrites: 1})
@@ -362,7 +363,7 @@ func TestUnknownOutcomes(t *testing.T) {
 
 // TestDamageIsFound changes the target behind the copy's back.
 func TestDamageIsFound(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to := open(t, c), open(t, c)
 	fillAll(t, from, c)
 	o := &logcopy.Options{Now: c.Now}
@@ -409,7 +410,8 @@ func TestDamageIsFound(t *testing.T) {
 
 // TestEngines copies from a directory's engine through every engine and back.
 func TestEngines(t *testing.T) {
-	c := &clock{now: time.Now().Add(-time.Minute)}
+	c := new(testkit.Clock)
+	c.Set(time.Now().Add(-time.Minute))
 	from := open(t, c)
 	fillAll(t, from, c)
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {

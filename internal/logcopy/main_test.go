@@ -5,41 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that is set by hand.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Unix(1_700_000_000, 0)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // open opens a log in memory that is checked and closed in the end.
-func open(t testing.TB, c *clock) *pebblelog.Log {
+func open(t testing.TB, c *testkit.Clock) *pebblelog.Log {
 	t.Helper()
 	o := &pebblelog.Options{MemTableBytes: 256 << 10, KeyStateCache: 8}
 	if c != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // universe is what random programs write to.
@@ -49,7 +50,7 @@ func allKeys() map[string][]string {
 type author struct {
 	*rapid.T
 	log   *pebblelog.Log
-	clock *clock
+	clock *testkit.Clock
 	ttl   bool
 	n     int
 }
@@ -58,7 +59,7 @@ type author struct {
 func (a *author) write(commits int) {
 	for range commits {
 		if rapid.IntRange(0, 2).Draw(a.T, "pass") > 0 {
-			a.clock.pass(time.Duration(rapid.IntRange(1, 4).Draw(a.T, "time")) * 10 * time.Second)
+			a.clock.Advance(time.Duration(rapid.IntRange(1, 4).Draw(a.T, "time")) * 10 * time.Second)
 			if err := a.log.Sweep(context.Background()); err != nil {
 				a.Fatalf("sweep: %v", err)
 			}
@@ -197,7 +198,7 @@ func versions(t failer, log mainstem.Log) (out []string) {
 }
 
 // opened runs body with two logs in memory.
-func opened(t *rapid.T, c *clock, body func(from, to *pebblelog.Log)) {
+func opened(t *rapid.T, c *testkit.Clock, body func(from, to *pebblelog.Log)) {
 	var logs [2]*pebblelog.Log
 	for i := range logs {
 		log, err := pebblelog.OpenMemory(&pebblelog.Options{Now: c.Now, KeyStateCache: 4})
@@ -213,7 +214,7 @@ func opened(t *rapid.T, c *clock, body func(from, to *pebblelog.Log)) {
 // TestRandomLogs copies random logs and compares everything.
 func TestRandomLogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
+		c := new(testkit.Clock)
 		opened(t, c, func(from, to *pebblelog.Log) {
 			a := author{T: t, log: from, clock: c, ttl: true}
 			a.write(rapid.IntRange(0, 40).Draw(t, "commits"))
@@ -234,7 +235,7 @@ var created = regexp.MustCompile(` created \d+`)
 // is edited in all ways between the runs.
 func TestRandomChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
+		c := new(testkit.Clock)
 		opened(t, c, func(from, to *pebblelog.Log) {
 			a := author{T: t, log: from, clock: c}
 			for range rapid.IntRange(2, 4).Draw(t, "runs") {

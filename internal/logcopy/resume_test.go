@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // interrupted is a log whose changes fail after some of them, and all later ones. It
@@ -57,7 +58,7 @@ func (l *interrupted) DropSpace(ctx context.Context, name string) error {
 // Then the source is edited, and the run that brings the copy up to date is treated
 // likewise.
 func TestInterruptedAnywhere(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from := open(t, c)
 	fillAll(t, from, c)
 	first := dump(t, from, "", nil)
@@ -78,7 +79,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 }
 
 func TestInterruptedUpdate(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from := open(t, c)
 	fillAll(t, from, c)
 	var copies []*pebblelog.Log
@@ -107,7 +108,7 @@ func TestInterruptedUpdate(t *testing.T) {
 }
 
 // interruptAt runs a copy whose n-th change fails; true if it ended before.
-func interruptAt(t *testing.T, from, to mainstem.Log, n int, after bool, clock *clock) bool {
+func interruptAt(t *testing.T, from, to mainstem.Log, n int, after bool, clock *testkit.Clock) bool {
 	t.Helper()
 	l := &interrupted{Log: to, left: n, after: after}
 	c, err := logcopy.New(from, l, &logcopy.Options{Now: clock.Now, BatchWrites: 1})
@@ -128,8 +129,8 @@ func interruptAt(t *testing.T, from, to mainstem.Log, n int, after bool, clock *
 }
 
 // editAll changes what fillAll has written, in every way.
-func editAll(t failer, log *pebblelog.Log, c *clock) {
-	c.pass(time.Second)
+func editAll(t failer, log *pebblelog.Log, c *testkit.Clock) {
+	c.Advance(time.Second)
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Rewrite("all", []byte("\x00\xff"), 7, []byte("other"), nil)
 		b.Put("all", []byte("new"), []byte("x"))
@@ -145,7 +146,7 @@ func editAll(t failer, log *pebblelog.Log, c *clock) {
 	if err := log.AlterSpace(context.Background(), "one", mainstem.Policy{History: 1, TombstoneAge: 2 * time.Hour}); err != nil {
 		t.Fatalf("alter: %v", err)
 	}
-	c.pass(time.Second)
+	c.Advance(time.Second)
 	commit(t, log, func(b *mainstem.Batch) {
 		b.Ensure("sized", mainstem.Policy{MaxBytes: 2 << 20})
 		b.Put("sized", []byte("anew"), []byte("y"))
@@ -174,7 +175,7 @@ func refused(t *testing.T, from, to mainstem.Log, kind mainstem.Kind, text strin
 }
 
 func TestRefusals(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, other := open(t, c), open(t, c)
 	fillAll(t, from, c)
 	fillAll(t, other, c)
@@ -195,7 +196,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNotesOfACopyAreNotCopied(t *testing.T) {
-	c := newClock()
+	c := new(testkit.Clock)
 	from, to, third := open(t, c), open(t, c), open(t, c)
 	fillAll(t, from, c)
 	run(t, from, to, &logcopy.Options{Now: c.Now})

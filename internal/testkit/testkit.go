@@ -1,5 +1,5 @@
 // Package testkit holds what tests of many packages need: to wait until something is
-// so, without a fixed sleep, and to look at what was logged.
+// so, without a fixed sleep, to look at what was logged, and to move a clock.
 package testkit
 
 import (

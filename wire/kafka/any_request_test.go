@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
 )
@@ -79,7 +80,7 @@ func readAnswer(r io.Reader, req kmsg.Request) error {
 // answers what clients can read.
 func TestAnyRequestIsServed(t0 *testing.T) {
 	t := t0
-	var panics locking
+	var panics testkit.Lines
 	b := start(t, &kafka.Options{Logger: slog.New(slog.NewTextHandler(&panics, &slog.HandlerOptions{Level: slog.LevelError}))}, nil)
 	b.topic(t, "t", 2)
 	keys := ask[*kmsg.ApiVersionsResponse](b.raw(t), apiVersions(), 3).ApiKeys

@@ -11,26 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
-
-// handClock is a clock that a test moves.
-type handClock struct {
-	sync.Mutex
-	now time.Time
-}
-
-func (c *handClock) Now() time.Time {
-	c.Lock()
-	defer c.Unlock()
-	return c.now
-}
-
-func (c *handClock) add(d time.Duration) {
-	c.Lock()
-	defer c.Unlock()
-	c.now = c.now.Add(d)
-}
 
 // named asks for n topics that are not there in one request, and counts the answers by
 // their codes.
@@ -53,7 +36,7 @@ func named(t *testing.T, c *raw, prefix string, n int) map[int16]int {
 // is told to ask again for the others.
 func TestAutoCreationIsBounded(t *testing.T) {
 	again, over := kerr.LeaderNotAvailable.Code, kerr.PolicyViolation.Code
-	clock := &handClock{now: time.UnixMilli(1_700_000_000_000)}
+	clock := new(testkit.Clock)
 	m := &counted{served: map[string]int{}}
 	b := start(t, &kafka.Options{AutoCreateRate: 120, AutoCreateTopics: 170, Now: clock.Now, Metrics: m}, nil)
 	c := b.raw(t)
@@ -66,11 +49,11 @@ func TestAutoCreationIsBounded(t *testing.T) {
 	check("one request", named(t, c, "a", 1000), 100, again, 900)
 	check("the rest of the first minute", named(t, c, "b", 100), 20, again, 80)
 	check("nothing is left", named(t, c, "b", 21), 20, again, 1) // those of before are there
-	clock.add(15 * time.Second)
+	clock.Advance(15 * time.Second)
 	check("a quarter of a minute later", named(t, c, "c", 50), 30, again, 20)
-	clock.add(-time.Hour)
+	clock.Advance(-time.Hour)
 	check("the clock is set back", named(t, c, "d", 1), 0, again, 1)
-	clock.add(10 * time.Minute)
+	clock.Advance(10 * time.Minute)
 	check("up to the number of topics", named(t, c, "e", 50), 20, over, 30)
 	if m.Lock(); m.notCreated != 900+80+1+20+1+30 {
 		t.Errorf("the metric counts %d topics that were not created", m.notCreated)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
@@ -20,7 +21,7 @@ var unanswered = map[int16]bool{int16(kmsg.Fetch): true, int16(kmsg.JoinGroup): 
 // FuzzRequest sends anything as a request of any kind and version: the server answers
 // it or ends that connection, and then serves others as before.
 func FuzzRequest(f *testing.F) {
-	var panics locking
+	var panics testkit.Lines
 	b := start(f, &kafka.Options{MaxRequest: 1 << 20, Logger: slog.New(slog.NewTextHandler(&panics, &slog.HandlerOptions{Level: slog.LevelError}))}, nil)
 	for _, k := range ask[*kmsg.ApiVersionsResponse](b.raw(f), apiVersions(), 3).ApiKeys {
 		for v := k.MinVersion; v <= k.MaxVersion; v++ {

@@ -1,7 +1,6 @@
 package kafka_test
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
@@ -72,24 +71,6 @@ func (a *authority) issue(subject pkix.Name) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// locking is a buffer for several goroutines.
-type locking struct {
-	sync.Mutex
-	b bytes.Buffer
-}
-
-func (l *locking) Write(p []byte) (int, error) {
-	l.Lock()
-	defer l.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *locking) String() string {
-	l.Lock()
-	defer l.Unlock()
-	return l.b.String()
-}
-
 func TestTLS(t *testing.T) {
 	a := newAuthority(t)
 	b := start(t, nil, &kafka.Listener{
@@ -126,7 +107,7 @@ func TestClientCertificates(t *testing.T) {
 		Certificates: []tls.Certificate{a.issue(pkix.Name{CommonName: "broker"})},
 		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.pool,
 	}
-	var log locking
+	var log testkit.Lines
 	b := start(t, &kafka.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, &kafka.Listener{TLS: server})
 	ask := func(cfg *tls.Config) error {
 		cl := b.client(t, kgo.DialTLSConfig(cfg), kgo.RequestRetries(0), kgo.RetryTimeout(2*time.Second))

@@ -192,7 +192,7 @@ func TestLogAppendTimeOfDuplicate(t *testing.T) {
 		t.Errorf("log append time %v, want %v", first.Time, f.clock.Now())
 	}
 	for range 2 {
-		f.clock.add(time.Minute)
+		f.clock.Advance(time.Minute)
 		again := f.append(tp, 0, batch(p, 0, false, "a"))
 		if f.want(again, nil, 0); !again.Time.Equal(first.Time) {
 			t.Errorf("log append time of a duplicate %v, want that of the original %v", again.Time, first.Time)
@@ -326,10 +326,10 @@ func TestProducerExpires(t *testing.T) {
 	p := f.init("")
 	f.want(f.append(tp, 0, batch(p, 0, false, "a")), nil, 0)
 	f.upkeep()
-	f.clock.add(DefaultProducerExpiry - time.Second)
+	f.clock.Advance(DefaultProducerExpiry - time.Second)
 	f.upkeep()
 	f.want(f.append(tp, 0, batch(p, 2, false, "a")), kerr.OutOfOrderSequenceNumber, -1)
-	f.clock.add(2 * time.Second)
+	f.clock.Advance(2 * time.Second)
 	f.upkeep()
 	f.reopen(false)
 	tp, _ = f.catalog.Topic(t.Context(), "t")
@@ -344,7 +344,7 @@ func TestProducerExpires(t *testing.T) {
 	req.TransactionalID, req.TransactionTimeoutMillis = &x, days
 	open := id{f.m.InitProducerID(t.Context(), coord.Client{}, req).ProducerID, 0}
 	f.want(f.txnAppend("x", true, tp, 0, batch(open, 0, true, "c")), nil, 2)
-	f.clock.add(2 * DefaultProducerExpiry)
+	f.clock.Advance(2 * DefaultProducerExpiry)
 	f.upkeep()
 	if got := f.describe("t", 0); len(got) != 1 || got[0].ProducerID != open.pid || f.stable(tp, 0) != 2 {
 		t.Errorf("%+v are known, stable to %d: want the one with an open transaction", got, f.stable(tp, 0))

@@ -46,12 +46,12 @@ func TestListTransactions(t *testing.T) {
 	tp := f.topic("t", 1)
 	p := f.init("a")
 	f.want(f.txnAppend("a", true, tp, 0, batch(p, 0, true, "v")), nil, 0)
-	f.clock.add(time.Second)
+	f.clock.Advance(time.Second)
 	q := f.init("b")
 	f.want(f.txnAppend("b", true, tp, 0, batch(q, 0, true, "v")), nil, 1)
 	c := f.init("cc")
 	f.ended("cc", c, false, 5)
-	f.clock.add(500 * time.Millisecond)
+	f.clock.Advance(500 * time.Millisecond)
 	list := func(edit func(*kmsg.ListTransactionsRequest)) (string, *kmsg.ListTransactionsResponse) {
 		req := kmsg.NewPtrListTransactionsRequest()
 		req.Version = 2

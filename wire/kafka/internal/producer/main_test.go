@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
@@ -24,33 +23,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.UnixMilli(1_700_000_000_000)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // bench is a manager with everything around it.
 type fixture struct {
 	testing.TB
 	log     mainstem.Log
 	catalog *topic.Catalog
 	m       *Manager
-	clock   *clock
+	clock   *testkit.Clock
 	o       Options
 }
 
@@ -62,7 +41,7 @@ func newFixture(t testing.TB) *fixture {
 
 func newFixtureOn(t testing.TB, log mainstem.Log) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, log: log, clock: newClock()}
+	f := &fixture{TB: t, log: log, clock: new(testkit.Clock)}
 	f.o = Options{Every: -1, Now: f.clock.Now}
 	f.open()
 	t.Cleanup(f.close)

@@ -18,6 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/crashtest"
 	"github.com/mainstemdev/mainstem/internal/invariants"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -89,7 +90,7 @@ func powerOptions(fs vfs.FS) *pebblelog.Options {
 
 // newPower returns a manager on log as it is after a start.
 func newPower(t testing.TB, log mainstem.Log) *fixture {
-	f := &fixture{TB: fatal{t}, log: log, clock: newClock()}
+	f := &fixture{TB: fatal{t}, log: log, clock: new(testkit.Clock)}
 	f.o = Options{Every: -1, Now: f.clock.Now, SnapshotEvery: 3}
 	f.open()
 	return f

@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 )
 
@@ -102,7 +103,7 @@ type program struct {
 	*rapid.T
 	outer   testing.TB
 	log     *failing
-	clock   *clock
+	clock   *testkit.Clock
 	catalog *topic.Catalog
 	topic   *topic.Topic
 	m       *Manager
@@ -144,7 +145,7 @@ type simTxn struct {
 }
 
 func runProgram(outer *testing.T, t *rapid.T, log mainstem.Log) {
-	p := &program{T: t, outer: outer, log: &failing{Log: log}, clock: newClock(), acked: map[string]*acked{}, offsets: map[int32]int64{}}
+	p := &program{T: t, outer: outer, log: &failing{Log: log}, clock: new(testkit.Clock), acked: map[string]*acked{}, offsets: map[int32]int64{}}
 	p.o = Options{Every: -1, Now: p.clock.Now, SnapshotEvery: rapid.IntRange(1, 6).Draw(t, "snapshot every")}
 	p.open()
 	defer func() { p.catalog.Close() }()
@@ -491,7 +492,7 @@ func (p *program) txnEnd(x *simTxn) {
 
 // timeout lets all open transactions run out of time.
 func (p *program) timeout() {
-	p.clock.add(time.Minute)
+	p.clock.Advance(time.Minute)
 	p.must(p.m.Upkeep(context.Background()))
 	for _, x := range p.txns {
 		if x.open {

@@ -281,7 +281,7 @@ func TestEpochsRunOut(t *testing.T) {
 	// The epoch that fences the last one.
 	p = wear(f, "x", lastEpoch)
 	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "c")), nil, 4)
-	f.clock.add(2 * time.Minute)
+	f.clock.Advance(2 * time.Minute)
 	f.upkeep()
 	if got := f.ended("x", p, false, 5); got != (id{p.pid, math.MaxInt16}) {
 		t.Errorf("an abort after the timeout brings %v", got)
@@ -345,12 +345,12 @@ func TestTimeout(t *testing.T) {
 		tp := f.topic("t", 1)
 		p := f.init("x")
 		f.want(f.txnAppendAs("x", implicit, tp, 0, p, 0, "a"), nil, 0)
-		f.clock.add(time.Minute - time.Millisecond)
+		f.clock.Advance(time.Minute - time.Millisecond)
 		f.upkeep()
 		f.want(f.txnAppendAs("x", implicit, tp, 0, p, 1, "b"), nil, 1)
 		f.reopen(false)
 		tp, _ = f.catalog.Topic(t.Context(), "t")
-		f.clock.add(time.Millisecond)
+		f.clock.Advance(time.Millisecond)
 		f.upkeep()
 		f.sees(tp, 0)
 		if got := f.stable(tp, 0); got != 3 {
@@ -383,12 +383,12 @@ func (f *fixture) txnAppendAs(txn string, implicit bool, t *topic.Topic, num int
 func TestTransactionalIDExpires(t *testing.T) {
 	f := newFixture(t)
 	p := f.init("x")
-	f.clock.add(DefaultTransactionalExpiry)
+	f.clock.Advance(DefaultTransactionalExpiry)
 	f.upkeep()
 	if got := f.init("x"); got != (id{p.pid, 1}) {
 		t.Errorf("after %v, and before it expired, came %v", p, got)
 	}
-	f.clock.add(DefaultTransactionalExpiry + time.Millisecond)
+	f.clock.Advance(DefaultTransactionalExpiry + time.Millisecond)
 	f.upkeep()
 	f.wantCode("add", f.addGroup("x", p, "g"), kerr.InvalidProducerIDMapping)
 	f.reopen(false)
