@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"github.com/mainstemdev/mainstem/internal/message"
 )
 
 // Commit sends b to the server and returns when its log has committed it. See the

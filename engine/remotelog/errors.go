@@ -10,7 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"github.com/mainstemdev/mainstem/internal/message"
 )
 
 // call says what is being done, for errors.

@@ -10,9 +10,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/message"
 	"github.com/mainstemdev/mainstem/internal/redact"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
 // MaxBackoff is the longest time that a follower waits before it connects again.

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
 // reader reads from a log, or from a snapshot of it.

@@ -8,8 +8,8 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
 // CreateSpace creates a space. It is sent once: if its outcome is unknown, Space tells.

@@ -159,7 +159,7 @@ var Layers = []Layer{
 	{
 		Name:    "the remote engine",
 		Dirs:    []string{"engine/remotelog"},
-		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/redact", "wire/rpc/message", "wire/rpc/mainstem"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/message", "internal/redact", "wire/rpc/mainstem"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
 	},
@@ -192,9 +192,16 @@ var Layers = []Layer{
 		Because: "an engine of somebody else links the suite, which must not bring an engine of ours along; the rules by which records expire are those of all engines",
 	},
 	{
+		Name:    "the messages between the remote engine and its server",
+		Dirs:    []string{"internal/message"},
+		May:     []string{".", "wire/rpc/mainstem"},
+		Libs:    []string{"connectrpc.com/connect", protobuf},
+		Because: "both sides use the one translation, so it holds neither the handler nor a client",
+	},
+	{
 		Name:    "a protocol server",
 		Dirs:    []string{"wire"},
-		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/message", "internal/wake"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for package server to choose",
 	},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"github.com/mainstemdev/mainstem/internal/message"
 )
 
 // exchange is one request and its response on the way through HTTP. It is the

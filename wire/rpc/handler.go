@@ -15,8 +15,8 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
 // closeGrace is how long [Handler.Close] lets clients take the end of their streams.

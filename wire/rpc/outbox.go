@@ -9,9 +9,9 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/message"
 	"github.com/mainstemdev/mainstem/internal/wake"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 )
 
 // linger is how long a message of a stream that does not follow waits for more

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
 	"google.golang.org/protobuf/proto"
 )
 

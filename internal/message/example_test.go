@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/wire/rpc/message"
+	"github.com/mainstemdev/mainstem/internal/message"
 )
 
 // Many records go into one message, and the memory of a message is used again.
