@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
 )
 
@@ -117,7 +118,7 @@ func Register[T any](t *Types, name string, opts ...TypeOption) error {
 	}
 	for _, opt := range opts {
 		if err := opt(et); err != nil {
-			return invalid("register event type", "type %.60q: %w", name, err)
+			return mainstem.Refusef(mainstem.KindInvalid, "register event type", "type %.60q: %w", name, err)
 		}
 	}
 	if et.schema > 1 {
@@ -132,20 +133,20 @@ func (t *Types) register(et *eventType) error {
 		return err
 	}
 	if et.goType.Kind() == reflect.Interface {
-		return invalid(op, "type %s: %s is an interface: register the types that implement it", et.name, et.goType)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: %s is an interface: register the types that implement it", et.name, et.goType)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reg := t.current.Load()
 	if was := reg.byName[et.name]; was != nil {
-		return invalid(op, "type %s: the name is registered already, for %s", et.name, was.goType)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: the name is registered already, for %s", et.name, was.goType)
 	}
 	if was := reg.byType[et.goType]; was != nil {
-		return invalid(op, "type %s: %s is registered already, as %s", et.name, et.goType, was.name)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: %s is registered already, as %s", et.name, et.goType, was.name)
 	}
 	for key := range reg.steps {
 		if key.name == et.name && key.from >= et.schema {
-			return invalid(op, "type %s: schema version %d, and there is an upcaster from %d", et.name, et.schema, key.from)
+			return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: schema version %d, and there is an upcaster from %d", et.name, et.schema, key.from)
 		}
 	}
 	next := &registry{byName: maps.Clone(reg.byName), byType: maps.Clone(reg.byType), steps: reg.steps}
@@ -190,11 +191,11 @@ func (t *Types) Names() []string {
 func (t *Types) Encode(v any) (Event, error) {
 	et, v := t.current.Load().find(v)
 	if et == nil {
-		return Event{}, invalid("encode event", "Go type %T is not registered: call event.Register", v)
+		return Event{}, mainstem.Refusef(mainstem.KindInvalid, "encode event", "Go type %T is not registered: call event.Register", v)
 	}
 	data, err := et.codecs[0].Append(nil, v)
 	if err != nil {
-		return Event{}, invalid("encode event", "type %s: %w", et.name, err)
+		return Event{}, mainstem.Refusef(mainstem.KindInvalid, "encode event", "type %s: %w", et.name, err)
 	}
 	ev := Event{Type: et.name, Data: data, ContentType: contentType(et.codecs[0])}
 	if et.stamp != "" {

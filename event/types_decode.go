@@ -29,7 +29,7 @@ func (t *Types) Decode(r Recorded) (any, error) {
 		return nil
 	})
 	if err == nil && n > 1 {
-		err = invalidRead("decode event", "stream %.60q: version %d of type %s becomes %d events: use Each", r.Stream, r.Version, r.Type, n)
+		err = mainstem.Errorf(mainstem.KindInvalid, "decode event", "stream %.60q: version %d of type %s becomes %d events: use Each", r.Stream, r.Version, r.Type, n)
 	}
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (w *walk) each(r Recorded) error {
 			return &SchemaGapError{Stream: r.Stream, Version: r.Version, Type: r.Type, Missing: schema, Expected: et.schema}
 		}
 		if w.left--; w.left < 0 {
-			return invalidRead("upcast event", "stream %.60q: version %d has taken %d steps and is at type %s, schema version %d: the upcasters lead in a circle",
+			return mainstem.Errorf(mainstem.KindInvalid, "upcast event", "stream %.60q: version %d has taken %d steps and is at type %s, schema version %d: the upcasters lead in a circle",
 				r.Stream, r.Version, maxUpcasts, r.Type, schema)
 		}
 		if s.many != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
 )
 
@@ -30,7 +31,7 @@ type step struct {
 // so is one from the registered version on.
 func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([]byte, error)) error {
 	if f == nil {
-		return invalid("register upcaster", "type %.60q: the function is nil", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
 	}
 	return t.addStep(stepKey{name, from}, step{
 		one: func(_ *eventType, _ string, data []byte, m Metadata) ([]byte, error) { return f(data, m) },
@@ -43,7 +44,7 @@ func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([
 // codec.JSON if the type is not registered.
 func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error)) error {
 	if f == nil {
-		return invalid("register upcaster", "type %.60q: the function is nil", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
 	}
 	return t.addStep(stepKey{name, from}, step{
 		one: func(et *eventType, content string, data []byte, _ Metadata) ([]byte, error) {
@@ -72,7 +73,7 @@ func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error))
 // Stream, version, position and time stay: a stream's versions count what was appended.
 func (t *Types) UpcastMany(name string, from int, f func(Recorded) ([]Event, error)) error {
 	if f == nil {
-		return invalid("register upcaster", "type %.60q: the function is nil", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
 	}
 	return t.addStep(stepKey{name, from}, step{many: f})
 }
@@ -83,16 +84,16 @@ func (t *Types) addStep(key stepKey, s step) error {
 		return err
 	}
 	if key.from < 1 || key.from >= MaxSchema {
-		return invalid(op, "type %s: from schema version %d: want 1 to %d", key.name, key.from, MaxSchema-1)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: from schema version %d: want 1 to %d", key.name, key.from, MaxSchema-1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reg := t.current.Load()
 	if _, ok := reg.steps[key]; ok {
-		return invalid(op, "type %s: there is an upcaster from schema version %d already", key.name, key.from)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: there is an upcaster from schema version %d already", key.name, key.from)
 	}
 	if et := reg.byName[key.name]; et != nil && key.from >= et.schema {
-		return invalid(op, "type %s: from schema version %d, and the registered one is %d", key.name, key.from, et.schema)
+		return mainstem.Refusef(mainstem.KindInvalid, op, "type %s: from schema version %d, and the registered one is %d", key.name, key.from, et.schema)
 	}
 	next := *reg
 	next.steps = maps.Clone(reg.steps)
@@ -113,7 +114,7 @@ func (t *Types) Check() error {
 		for from := 1; from < reg.byName[name].schema; from++ {
 			s, ok := reg.steps[stepKey{name, from}]
 			if !ok {
-				return invalidRead("check event types", "type %s: %w", name, fmt.Errorf("no upcaster leads from schema version %d to %d", from, from+1))
+				return mainstem.Errorf(mainstem.KindInvalid, "check event types", "type %s: %w", name, fmt.Errorf("no upcaster leads from schema version %d to %d", from, from+1))
 			}
 			if s.many != nil {
 				break // where it leads is known with the event only

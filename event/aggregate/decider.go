@@ -43,7 +43,7 @@ type decided[S any] struct {
 // is the encoding of S.
 func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category string, d Decider[S, C, E], opts *Options) (*Deciders[S, C, E], error) {
 	if d.Initial == nil || d.Decide == nil || d.Evolve == nil {
-		return nil, invalid("category %.40q: a Decider needs Initial, Decide and Evolve", category)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: a Decider needs Initial, Decide and Evolve", category)
 	}
 	s, err := openStreams(store, types, category, opts)
 	if err != nil {
@@ -53,11 +53,11 @@ func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category s
 	r.cache.limit = s.opts.Cache
 	if s.opts.SnapshotEvery > 0 {
 		if err := checkSnapshots[S](); err != nil {
-			return nil, invalid("category %s: %w", category, err)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: %w", category, err)
 		}
 		first := d.Initial()
 		if _, err := r.codec.snapshot(&first); err != nil {
-			return nil, invalid("category %s: snapshot of the initial state: %w", category, err)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: snapshot of the initial state: %w", category, err)
 		}
 	}
 	return r, nil
@@ -93,7 +93,7 @@ func (r *Deciders[S, C, E]) load(ctx context.Context, id string, p Point) (*deci
 		apply: func(v any) error {
 			ev, ok := v.(E)
 			if !ok {
-				return invalid("the event is a %T, which the decider's event type does not include", v)
+				return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "the event is a %T, which the decider's event type does not include", v)
 			}
 			d.state = r.decider.Evolve(d.state, ev)
 			return nil

@@ -99,7 +99,7 @@ func (s *streams) replay(stream string, got *event.State, st state) (at, error) 
 // check returns the stream of id, or an Invalid error.
 func (s *streams) check(id string) (string, error) {
 	if id == "" {
-		return "", invalid("category %s: the ID is empty", s.category)
+		return "", mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: the ID is empty", s.category)
 	}
 	stream := s.stream(id)
 	return stream, event.ValidateStream(stream)

@@ -56,7 +56,7 @@ func (o *Options) Validate() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return invalid("options: %w", errors.Join(wrong...))
+	return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "options: %w", errors.Join(wrong...))
 }
 
 // Point is a moment in the past of a stream.
@@ -77,7 +77,7 @@ func AtTime(t time.Time) Point { return Point{time: t} }
 
 func (p Point) check() error {
 	if p == (Point{}) {
-		return invalid("load at: the point is zero: make it with AtVersion, AtPosition or AtTime from a version, position or time above zero")
+		return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "load at: the point is zero: make it with AtVersion, AtPosition or AtTime from a version, position or time above zero")
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ type streams struct {
 func openStreams(store *event.Store, types *event.Types, category string, opts *Options) (streams, error) {
 	switch {
 	case store == nil:
-		return streams{}, invalid("category %q: the store is nil", category)
+		return streams{}, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %q: the store is nil", category)
 	case types == nil:
-		return streams{}, invalid("category %q: the types are nil", category)
+		return streams{}, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %q: the types are nil", category)
 	case category == "" || strings.Contains(category, "-"):
-		return streams{}, invalid("category %.40q: want a name without a hyphen, which separates it from the ID", category)
+		return streams{}, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: want a name without a hyphen, which separates it from the ID", category)
 	}
 	if err := opts.Validate(); err != nil {
 		return streams{}, err
@@ -118,14 +118,10 @@ func openStreams(store *event.Store, types *event.Types, category string, opts *
 	}
 	s.snapshot = fmt.Sprintf("%s@%d/%s", category, s.opts.SnapshotVersion, s.opts.SnapshotCodec.Name())
 	if len(s.snapshot) > event.MaxType {
-		return streams{}, invalid("category %.40q has %d bytes: with snapshots the limit is about %d", category, len(category), event.MaxType-40)
+		return streams{}, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q has %d bytes: with snapshots the limit is about %d", category, len(category), event.MaxType-40)
 	}
 	return s, event.ValidateStream(s.stream("1"))
 }
 
 // stream returns the name of the stream of id.
 func (s *streams) stream(id string) string { return s.category + "-" + id }
-
-func invalid(format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "aggregate", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
-}

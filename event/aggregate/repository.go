@@ -25,7 +25,7 @@ type Repository[A Aggregate] struct {
 // state: a field of A that the codec cannot see, unless A implements [Snapshotter].
 func Open[A Aggregate](store *event.Store, types *event.Types, category string, make func(id string) A, opts *Options) (*Repository[A], error) {
 	if make == nil {
-		return nil, invalid("category %.40q: the function that makes an aggregate is nil", category)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: the function that makes an aggregate is nil", category)
 	}
 	s, err := openStreams(store, types, category, opts)
 	if err != nil {
@@ -35,10 +35,10 @@ func Open[A Aggregate](store *event.Store, types *event.Types, category string, 
 	r.cache.limit = s.opts.Cache
 	if s.opts.SnapshotEvery > 0 {
 		if err := checkSnapshots[A](); err != nil {
-			return nil, invalid("category %s: %w", category, err)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: %w", category, err)
 		}
 		if _, err := r.codec.snapshot(r.New("")); err != nil {
-			return nil, invalid("category %s: snapshot of an aggregate without events: %w", category, err)
+			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: snapshot of an aggregate without events: %w", category, err)
 		}
 	}
 	return r, nil

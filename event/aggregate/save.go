@@ -30,7 +30,7 @@ func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version
 		return 0, err
 	}
 	if s.appends(b, stream) {
-		return 0, invalid("stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
+		return 0, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
 	}
 	events := make([]event.Event, len(c.events))
 	for i, v := range c.events {
@@ -47,7 +47,7 @@ func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version
 	}
 	data, err := c.state()
 	if err != nil {
-		return 0, invalid("stream %.64q: snapshot of version %d: %w", stream, last, err)
+		return 0, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: snapshot of version %d: %w", stream, last, err)
 	}
 	s.store.SaveSnapshotTo(b, event.Snapshot{Stream: stream, Version: last, Type: s.snapshot, Data: data})
 	return last, nil

@@ -41,7 +41,7 @@ func Batch(ctx context.Context) *mainstem.Batch {
 		return at.batch
 	}
 	b := mainstem.NewBatch()
-	b.Fail(invalid("command.Batch outside of a dispatch: the context is not that of a handler"))
+	b.Fail(mainstem.Refusef(mainstem.KindInvalid, "command", "command.Batch outside of a dispatch: the context is not that of a handler"))
 	return b
 }
 

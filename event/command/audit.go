@@ -43,7 +43,7 @@ type AuditLog struct {
 func OpenAudit(log mainstem.Log, name string) (*AuditLog, error) {
 	rows, err := kv.Open[AuditRow](log, "audit/"+name, nil)
 	if err != nil {
-		return nil, invalid("audit trail %.40q: %w", name, err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "audit trail %.40q: %w", name, err)
 	}
 	return &AuditLog{log: log, rows: rows}, nil
 }
@@ -80,7 +80,7 @@ func Audit(o AuditOptions) Middleware {
 			case at == nil || slices.Contains(o.Skip, cmd.CommandType()):
 				return next(ctx, cmd)
 			case o.Log == nil || o.Log.log != at.bus.log:
-				return Result{}, invalid("audit: AuditOptions.Log is nil, or in another log than bus %s: rows would not be in the commits of the bus", at.bus.name)
+				return Result{}, mainstem.Refusef(mainstem.KindInvalid, "command", "audit: AuditOptions.Log is nil, or in another log than bus %s: rows would not be in the commits of the bus", at.bus.name)
 			}
 			began := time.Now()
 			BeforeCommit(ctx, func(ctx context.Context, b *mainstem.Batch, r *Result) error {

@@ -26,9 +26,9 @@ type AuditQuery struct {
 func (q *AuditQuery) check() error {
 	switch {
 	case q.Limit < 0 || q.Offset < 0:
-		return invalid("audit query: Limit %d and Offset %d: want 0 or more", q.Limit, q.Offset)
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "audit query: Limit %d and Offset %d: want 0 or more", q.Limit, q.Offset)
 	case !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From):
-		return invalid("audit query: To %v is before From %v", q.To, q.From)
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "audit query: To %v is before From %v", q.To, q.From)
 	}
 	return nil
 }

@@ -49,15 +49,15 @@ type Bus struct {
 func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (*Bus, error) {
 	switch {
 	case log == nil:
-		return nil, invalid("bus %.40q: the log is nil", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: the log is nil", name)
 	case name == "":
-		return nil, invalid("the bus has no name")
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "the bus has no name")
 	case slices.ContainsFunc(middleware, func(m Middleware) bool { return m == nil }):
-		return nil, invalid("bus %.40q: a middleware is nil", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: a middleware is nil", name)
 	}
 	table, err := kv.Open[done](log, "command/"+name, &kv.Options{NoFeed: true})
 	if err != nil {
-		return nil, invalid("bus %.40q: %w", name, err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: %w", name, err)
 	}
 	b := &Bus{log: log, name: name, done: table, handlers: make(map[string]Handler)}
 	if o != nil {
@@ -84,7 +84,7 @@ func (b *Bus) Types() []string {
 // when it has returned without an error. A type of command has one handler: a second is Exists.
 func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, error)) error {
 	if handle == nil {
-		return invalid("the handler of %s is nil", reflect.TypeFor[C]())
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "the handler of %s is nil", reflect.TypeFor[C]())
 	}
 	name, err := typeOf[C]()
 	if err != nil {
@@ -96,7 +96,7 @@ func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, 
 			c, ok = *p, true
 		}
 		if !ok {
-			return Result{}, invalid("command %s is a %T, and its handler takes a %s", name, cmd, reflect.TypeFor[C]())
+			return Result{}, mainstem.Refusef(mainstem.KindInvalid, "command", "command %s is a %T, and its handler takes a %s", name, cmd, reflect.TypeFor[C]())
 		}
 		return handle(ctx, c)
 	})
@@ -108,7 +108,7 @@ func typeOf[C Command]() (string, error) {
 	var zero Command
 	switch t.Kind() {
 	case reflect.Interface:
-		return "", invalid("%s is an interface: register a handler for each type that implements it", t)
+		return "", mainstem.Refusef(mainstem.KindInvalid, "command", "%s is an interface: register a handler for each type that implements it", t)
 	case reflect.Pointer:
 		zero = reflect.New(t.Elem()).Interface().(Command)
 	default:
@@ -117,7 +117,7 @@ func typeOf[C Command]() (string, error) {
 	if name := zero.CommandType(); name != "" {
 		return name, nil
 	}
-	return "", invalid("the command type of %s is empty", t)
+	return "", mainstem.Refusef(mainstem.KindInvalid, "command", "the command type of %s is empty", t)
 }
 
 func (b *Bus) register(name string, h Handler) error {
@@ -135,7 +135,7 @@ func (b *Bus) register(name string, h Handler) error {
 // was raised. The Result has the aggregate's ID and version. An empty AggregateID becomes a new ID.
 func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *aggregate.Repository[A], decide func(ctx context.Context, a A, cmd C) error) error {
 	if repo == nil || decide == nil {
-		return invalid("the repository or the function for %s is nil", reflect.TypeFor[C]())
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "the repository or the function for %s is nil", reflect.TypeFor[C]())
 	}
 	return Handle(b, func(ctx context.Context, cmd C) (Result, error) {
 		id := cmd.AggregateID()
@@ -173,7 +173,7 @@ func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
 
 func (b *Bus) enter(cmd Command) error {
 	if cmd == nil {
-		return invalid("dispatch: the command is nil")
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "dispatch: the command is nil")
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()

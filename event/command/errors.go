@@ -74,10 +74,6 @@ func (e *ValidationError) Unwrap() []error {
 	return []error{e.Err, kind}
 }
 
-func invalid(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "command", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
-}
-
 // mayTryAgain reports whether the same command may succeed when it is handled again: nothing
 // of it was written, because somebody else was faster, or because the log was not available.
 func mayTryAgain(err error) bool {

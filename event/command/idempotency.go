@@ -137,7 +137,7 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 	if r.Data != nil {
 		var err error
 		if d.Data, err = json.Marshal(r.Data); err != nil {
-			return invalid("command %s: its result cannot be remembered: %w", o.cmd.CommandType(), err)
+			return mainstem.Refusef(mainstem.KindInvalid, "command", "command %s: its result cannot be remembered: %w", o.cmd.CommandType(), err)
 		}
 	}
 	o.bus.done.CreateTo(b, o.record(), d, kv.TTL(o.options.TTL))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // cursor is the place of an entry in the order of a query: URL-safe Base64 of JSON.
@@ -52,7 +54,7 @@ func readCursor(s string, orders int) (*cursor, error) {
 		err = fmt.Errorf("it has %d values to order by, and the query has %d", len(c.Order), orders)
 	}
 	if err != nil {
-		return nil, invalid("query: the cursor %.40q is not one of this query: %w", s, err)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "read model", "query: the cursor %.40q is not one of this query: %w", s, err)
 	}
 	return c, nil
 }

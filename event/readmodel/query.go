@@ -118,7 +118,7 @@ func (q *Query) After(cursor string) *Query { q.after = cursor; return q }
 
 func (q *Query) check() error {
 	if q.limit < 0 || q.offset < 0 {
-		return invalid("query: Limit %d and Offset %d: want 0 or more", q.limit, q.offset)
+		return mainstem.Refusef(mainstem.KindInvalid, "read model", "query: Limit %d and Offset %d: want 0 or more", q.limit, q.offset)
 	}
 	return nil
 }
@@ -139,8 +139,4 @@ func (e *FieldError) Error() string {
 // Unwrap makes it an error of kind Invalid.
 func (e *FieldError) Unwrap() error {
 	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "query"}
-}
-
-func invalid(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "read model", Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
 }

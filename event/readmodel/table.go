@@ -33,14 +33,14 @@ type Table[T any] struct {
 // Open returns the table "database/table" of log; see [kv.Open]. It reads and creates nothing.
 func Open[T any](log mainstem.Log, name string, o *Options[T]) (*Table[T], error) {
 	if o == nil || o.Key == nil {
-		return nil, invalid("table %.40q: Options.Key is nil", name)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "read model", "table %.40q: Options.Key is nil", name)
 	}
 	t := reflect.TypeFor[T]()
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
-		return nil, invalid("table %.40q: %s is not a struct", name, t)
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "read model", "table %.40q: %s is not a struct", name, t)
 	}
 	c := o.Codec
 	if c == nil {

@@ -8,16 +8,17 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/logcopy"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // apart are a source and a target whose clocks differ, and go on together.
 type apart struct {
-	source, target *clock
+	source, target *testkit.Clock
 }
 
 func (a *apart) pass(d time.Duration) {
-	a.source.pass(d)
-	a.target.pass(d)
+	a.source.Advance(d)
+	a.target.Advance(d)
 }
 
 // leasing writes one record that lives for an hour into the space s of log.
@@ -35,8 +36,8 @@ func leasing(t *testing.T, log mainstem.Log) {
 func TestRemainingLife(t *testing.T) {
 	for _, ahead := range []time.Duration{-logcopy.MaxApart, 0, logcopy.MaxApart} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			a := &apart{newClock(), newClock()}
-			a.target.pass(ahead)
+			a := &apart{new(testkit.Clock), new(testkit.Clock)}
+			a.target.Advance(ahead)
 			from, to := open(t, a.source), open(t, a.target)
 			leasing(t, from)
 			a.pass(10 * time.Minute)
@@ -66,8 +67,8 @@ func TestRemainingLife(t *testing.T) {
 func TestClocksTooFarApart(t *testing.T) {
 	for _, ahead := range []time.Duration{-24 * time.Hour, -logcopy.MaxApart - 1, logcopy.MaxApart + 1, 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			a := &apart{newClock(), newClock()}
-			a.target.pass(ahead)
+			a := &apart{new(testkit.Clock), new(testkit.Clock)}
+			a.target.Advance(ahead)
 			from, to := open(t, a.source), open(t, a.target)
 			leasing(t, from)
 			c, err := logcopy.New(from, to, &logcopy.Options{Now: a.source.Now})
@@ -80,7 +81,7 @@ func TestClocksTooFarApart(t *testing.T) {
 			if head, err := to.Head(t.Context()); err != nil || head != 0 {
 				t.Errorf("the target is at position %d: %v, want 0", head, err)
 			}
-			a.target.pass(-ahead)
+			a.target.Advance(-ahead)
 			run(t, from, to, &logcopy.Options{Now: a.source.Now})
 			same(t, dump(t, to, "", nil), dump(t, from, "", nil))
 		})

@@ -115,7 +115,7 @@ func (c *Coordinator) Configured(ctx context.Context) ([]string, error) {
 		}
 		name, _, err := keyText(rec.Key[1:])
 		if err != nil {
-			return nil, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, slices.Clone(rec.Key))
+			return nil, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key))
 		}
 		names = append(names, name)
 	}
@@ -133,7 +133,7 @@ func (g *group) loadConfig(ctx context.Context) error {
 		return err
 	}
 	if g.config, err = decodeConfig(rec.Value); err != nil {
-		return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, rec.Key)
+		return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, rec.Key)
 	}
 	return nil
 }

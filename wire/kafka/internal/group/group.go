@@ -144,7 +144,7 @@ func (g *group) load(ctx context.Context) error {
 		return err
 	}
 	if g.header, err = decodeHeader(rec.Value); err != nil {
-		return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, rec.Key)
+		return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, rec.Key)
 	}
 	g.version = rec.Version
 	prefix := memberPrefix(g.name)
@@ -153,7 +153,7 @@ func (g *group) load(ctx context.Context) error {
 			return err
 		}
 		if err := g.loadMember(rec, len(prefix)); err != nil {
-			return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, slices.Clone(rec.Key))
+			return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key))
 		}
 	}
 	g.resume()

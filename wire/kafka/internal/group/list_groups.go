@@ -146,7 +146,7 @@ func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 				h, err = decodeHeader(rec.Value)
 			}
 			if err != nil {
-				yield(Info{}, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, slices.Clone(rec.Key)))
+				yield(Info{}, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key)))
 				return
 			}
 			if !yield(h.info(name), nil) {

@@ -81,7 +81,7 @@ func (c *Coordinator) inhabited() ([]string, error) {
 		}
 		name, _, err := keyText(rec.Key[1:])
 		if err != nil {
-			return names, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(topic.GroupSpace, slices.Clone(rec.Key))
+			return names, mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key))
 		}
 		if len(names) == 0 || names[len(names)-1] != name {
 			names = append(names, name)
