@@ -64,11 +64,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	if !l.end() {
 		return nil
 	}
-	l.session.disown(l)
+	l.session.beginRelease(l)
 	err := l.remove(ctx)
 	if err != nil {
 		l.session.releaseLater(l)
 	}
+	l.session.endRelease(l)
 	return err
 }
 
@@ -119,13 +120,28 @@ func (s *Session) disown(l *Lease) {
 	}
 }
 
+// beginRelease disowns l, whose record is about to be deleted.
+func (s *Session) beginRelease(l *Lease) {
+	s.mu.Lock()
+	s.releasing = append(s.releasing, l)
+	s.mu.Unlock()
+	s.disown(l) // after that: its record is accounted for at any moment
+}
+
+// endRelease notes that the record of l was deleted, or will be by releaseLater.
+func (s *Session) endRelease(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releasing = slices.DeleteFunc(s.releasing, func(other *Lease) bool { return other == l })
+}
+
 // accounts reports whether the session knows why the record of h is there: it has the key or
-// is acquiring it, or it will delete the record of a lease that was released.
+// is acquiring it, or it is deleting, or will delete, the record of a lease that was released.
 func (s *Session) accounts(h Held) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leases[h.Key] != nil ||
-		slices.ContainsFunc(s.unreleased, func(l *Lease) bool { return l.key == h.Key && l.epoch == h.Epoch })
+	is := func(l *Lease) bool { return l.key == h.Key && l.epoch == h.Epoch }
+	return s.leases[h.Key] != nil || slices.ContainsFunc(s.releasing, is) || slices.ContainsFunc(s.unreleased, is)
 }
 
 // owned returns the leases of the session.

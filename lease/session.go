@@ -26,6 +26,8 @@ type Session struct {
 	expires time.Time  // before this nobody takes it for over
 	timer   *time.Timer
 	leases  map[string]*Lease
+	// releasing are leases whose records are being deleted by Release.
+	releasing []*Lease
 	// unreleased are leases that were released while the log could not be reached. Their
 	// records are deleted as soon as it can be.
 	unreleased []*Lease

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,11 +46,18 @@ func worker(t *testing.T, node *actor.Node) actor.Ref[job] {
 	return r
 }
 
-// slow is a log whose commits let everything else happen first that can.
-type slow struct{ mainstem.Log }
+// slow is a log whose commits let everything else happen first that can. Of several at the
+// same time one does.
+type slow struct {
+	mainstem.Log
+	waiting *atomic.Bool
+}
 
 func (l slow) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
-	synctest.Wait()
+	if l.waiting.CompareAndSwap(false, true) {
+		synctest.Wait()
+		l.waiting.Store(false)
+	}
 	return l.Log.Commit(ctx, b)
 }
 
@@ -57,7 +65,7 @@ func TestTheNameOfAnActorThatEndsIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := model.New(nil)
 		defer log.Close()
-		na, ka := member(t, slow{log}, "a")
+		na, ka := member(t, slow{log, new(atomic.Bool)}, "a")
 		nb, kb := member(t, log, "b")
 		printer := worker(t, na)
 		n, err := names.Register(t.Context(), ka, "printer", printer)
