@@ -285,8 +285,26 @@ func isFatal(err error) bool {
 	return errors.As(err, &fatal) || errors.Is(err, errClosing)
 }
 
-// attempt calls the handler once and commits the batch that it wrote to.
+// afterConflict is the pause before events are handled again because of a conflict: short,
+// because the other one has finished.
+var afterConflict = backoff.Policy{First: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}
+
+// attempt calls the handler and commits the batch that it wrote to, again after conflicts
+// that are none with the checkpoint, as often as the options say.
 func (sub *Subscription) attempt(evs []Recorded) error {
+	for n := 1; ; n++ {
+		err := sub.attemptOnce(evs)
+		if n > sub.opts.Conflicts || isFatal(err) || !errors.Is(err, mainstem.ErrConflict) {
+			return err
+		}
+		if !afterConflict.Wait(sub.soft, n) {
+			return errClosing
+		}
+	}
+}
+
+// attemptOnce calls the handler once and commits the batch that it wrote to.
+func (sub *Subscription) attemptOnce(evs []Recorded) error {
 	if sub.soft.Err() != nil {
 		return errClosing
 	}

@@ -74,6 +74,10 @@ type SubscribeOptions struct {
 	Backoff, MaxBackoff time.Duration
 	// OnPoison says what to do with an event that failed that often.
 	OnPoison PoisonPolicy
+	// Conflicts is how often events are handled again, at once, because a condition that
+	// their handler put into the batch did not hold, before that counts as a failure: for
+	// handlers that read what others write too. Default 0.
+	Conflicts int
 
 	// Exclusive ends an instance that finds its checkpoint moved, with
 	// [ErrCheckpointMoved]. Without it, several instances of the subscription may run, in
@@ -99,7 +103,11 @@ const (
 	DefaultMaxBackoff = 10 * time.Second
 )
 
-func (o *SubscribeOptions) validate() error {
+// Validate reports every field out of range.
+func (o *SubscribeOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -109,6 +117,7 @@ func (o *SubscribeOptions) validate() error {
 	check(o.MaxBatch >= 0, "MaxBatch is %d: want 0 (default) or more", o.MaxBatch)
 	check(o.Durability >= mainstem.OS, "Durability %d is not one that this version knows", int64(o.Durability))
 	check(o.Backoff >= 0 && o.MaxBackoff >= 0, "Backoff is %v, MaxBackoff %v: want 0 (default) or more", o.Backoff, o.MaxBackoff)
+	check(o.Conflicts >= 0, "Conflicts is %d: want 0 (default) or more", o.Conflicts)
 	check(o.OnPoison <= ParkPoison, "OnPoison is %d: want StopOnPoison or ParkPoison", o.OnPoison)
 	check(!o.Tail || o.After == 0, "Tail and After exclude each other")
 	if len(errs) == 0 {
@@ -190,7 +199,7 @@ func (s *Store) subscribe(ctx context.Context, name string, o *SubscribeOptions,
 	if o != nil {
 		sub.opts = *o
 	}
-	if err := sub.opts.validate(); err != nil {
+	if err := sub.opts.Validate(); err != nil {
 		return nil, err
 	}
 	sub.opts.setDefaults(maxBatch)

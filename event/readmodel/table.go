@@ -56,6 +56,9 @@ func Open[T any](log mainstem.Log, name string, o *Options[T]) (*Table[T], error
 // Bucket returns the table as a bucket, for all that kv offers besides: watches, history, pages.
 func (t *Table[T]) Bucket() *kv.Bucket[T] { return t.bucket }
 
+// Key returns the key of an entry.
+func (t *Table[T]) Key(v T) string { return t.key(v) }
+
 // Get returns the entry with a key, or NotFound.
 func (t *Table[T]) Get(ctx context.Context, key string) (T, error) {
 	e, err := t.bucket.Get(ctx, key)

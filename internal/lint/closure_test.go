@@ -20,6 +20,7 @@ var closures = []struct {
 	{"./event/aggregate", []string{"*"}},
 	{"./event/command", []string{"*"}},
 	{"./event/eventtest", []string{"*"}},
+	{"./event/projection", []string{"*"}},
 	{"./event/readmodel", []string{"*"}},
 	{"./actor", []string{"github.com/nats-io", "github.com/cockroachdb/pebble"}},
 	{"./wire/kafka", []string{"modernc.org/sqlite", "github.com/alecthomas/participle", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/event", "github.com/fxamacker/cbor", "github.com/vmihailenco/msgpack", "github.com/nats-io", "github.com/cockroachdb/pebble"}},

@@ -94,7 +94,7 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the toolkit of events",
-		Dirs:    []string{"event/aggregate", "event/command", "event/eventtest", "event/readmodel"},
+		Dirs:    []string{"event/aggregate", "event/command", "event/eventtest", "event/projection", "event/readmodel"},
 		May:     []string{".", "codec", "event", "kv", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid"},
 		Because: "it stands on the event store, and on tables for what it remembers; a program of it links no library",
 	},

@@ -1,0 +1,92 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// Projection computes something from events: usually the rows of read models.
+type Projection struct {
+	name     string
+	version  int
+	filter   event.Filter
+	handlers map[reflect.Type]func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
+	clear    func(ctx context.Context) error
+}
+
+// Handler handles the events of one Go type; make one with [On].
+type Handler struct {
+	typ reflect.Type
+	do  func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
+}
+
+// On returns the handler of events that decode to a T. What f writes through tx is committed
+// together with the projection's checkpoint, once for each event. f may be called again for an event
+// whose commit failed, so what it does elsewhere happens at least once. An error writes nothing.
+func On[T any](f func(ctx context.Context, tx *Tx, ev T, r event.Recorded) error) Handler {
+	h := Handler{typ: reflect.TypeFor[T]()}
+	if f != nil {
+		h.do = func(ctx context.Context, tx *Tx, v any, r event.Recorded) error { return f(ctx, tx, v.(T), r) }
+	}
+	return h
+}
+
+// New returns a projection of the events that filter selects. Events of types without a handler change
+// nothing. The name is that of its checkpoint, of at most [event.MaxSubscription] bytes. The version, from
+// 1, says what the handlers compute: raise it when that changes; see [Engine.Rebuild].
+func New(name string, version int, filter event.Filter, handlers ...Handler) (*Projection, error) {
+	const op = "projection"
+	p := &Projection{name: name, version: version, filter: filter, handlers: make(map[reflect.Type]func(context.Context, *Tx, any, event.Recorded) error)}
+	switch {
+	case name == "" || len(name) > event.MaxSubscription:
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "name %.60q has %d bytes: want 1 to %d", name, len(name), event.MaxSubscription)
+	case version < 1:
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "%s: version %d: want 1 or more", name, version)
+	case len(handlers) == 0:
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "%s: there are no handlers", name)
+	}
+	for _, h := range handlers {
+		if h.do == nil {
+			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "%s: a handler is nil", name)
+		}
+		if p.handlers[h.typ] != nil {
+			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "%s: two handlers for %s", name, h.typ)
+		}
+		p.handlers[h.typ] = h.do
+	}
+	return p, nil
+}
+
+// WithClear sets the function that removes everything that the projection has written, which
+// [Engine.Rebuild] needs, and returns p. It may take many commits, and is called again if it fails.
+func (p *Projection) WithClear(clear func(ctx context.Context) error) *Projection {
+	p.clear = clear
+	return p
+}
+
+// Name returns the name of the projection.
+func (p *Projection) Name() string { return p.name }
+
+// Version returns the version of the projection.
+func (p *Projection) Version() int { return p.version }
+
+// apply lets the handlers see a recorded event.
+func (p *Projection) apply(ctx context.Context, tx *Tx, types *event.Types, r event.Recorded) error {
+	if r.Type == event.TypeDeleted {
+		return nil
+	}
+	return types.Each(r, func(v any, r event.Recorded) error {
+		do := p.handlers[reflect.TypeOf(v)]
+		if do == nil {
+			return nil
+		}
+		if err := do(ctx, tx, v, r); err != nil {
+			return fmt.Errorf("projection %s: %s: %w", p.name, r.Type, err)
+		}
+		return nil
+	})
+}

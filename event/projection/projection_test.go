@@ -1,0 +1,587 @@
+package projection_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type paid struct {
+	Customer string
+	Cents    int
+}
+
+type noise struct{}
+
+type total struct {
+	Customer     string
+	Cents, Count int
+}
+
+// fixture is a store, and a table of totals by customer: rows that many streams change.
+type fixture struct {
+	t      testing.TB
+	log    mainstem.Log
+	store  *event.Store
+	types  *event.Types
+	totals *readmodel.Table[total]
+
+	mu   sync.Mutex
+	want map[string]total // what the events add up to
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{t: t, log: log, types: event.NewTypes(nil), want: make(map[string]total)}
+	err = errors.Join(event.Register[paid](f.types, "Paid"), event.Register[noise](f.types, "Noise"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.store, err = event.Open(log, "shop", nil); err != nil {
+		t.Fatal(err)
+	}
+	f.totals, err = readmodel.Open(log, "shop/totals", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// pay appends an event to a stream, and returns its position.
+func (f *fixture) pay(stream int, customer string, cents int) mainstem.Position {
+	f.t.Helper()
+	ev, err := f.types.Encode(paid{customer, cents})
+	if err != nil {
+		f.t.Error(err)
+	}
+	a, err := f.store.Append(f.t.Context(), fmt.Sprint("order-", stream), event.AnyVersion, []event.Event{ev, {Type: "Noise", Data: []byte("{}")}})
+	if err != nil {
+		f.t.Error(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.want[customer]
+	f.want[customer] = total{customer, w.Cents + cents, w.Count + 1}
+	return a.LastPosition
+}
+
+// payMany appends n events of random customers and returns the last position.
+func (f *fixture) payMany(n int) (last mainstem.Position) {
+	for range n {
+		last = f.pay(rand.IntN(10), fmt.Sprint("customer", rand.IntN(5)), rand.IntN(1000))
+	}
+	return last
+}
+
+// add is the handler that adds an event to the total of its customer.
+func (f *fixture) add(ctx context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
+	return projection.Modify(ctx, tx, f.totals, ev.Customer, func(old total, _ bool) (total, error) {
+		return total{ev.Customer, old.Cents + ev.Cents, old.Count + 1}, nil
+	})
+}
+
+// projection returns a projection with a handler, add if it is nil.
+func (f *fixture) projection(name string, version int, handle func(context.Context, *projection.Tx, paid, event.Recorded) error) *projection.Projection {
+	f.t.Helper()
+	if handle == nil {
+		handle = f.add
+	}
+	p, err := projection.New(name, version, event.Filter{Category: "order"}, projection.On(handle))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p.WithClear(f.totals.Clear)
+}
+
+// start starts an engine with projections, and stops it at the end of the test.
+func (f *fixture) start(o *projection.Options, a *projection.Async, ps ...*projection.Projection) *projection.Engine {
+	f.t.Helper()
+	if o == nil {
+		o = &projection.Options{}
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	e, err := projection.Open(f.store, f.types, o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, p := range ps {
+		if err := e.Register(p, a); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := e.Start(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { f.stop(e) })
+	return e
+}
+
+func (f *fixture) stop(e *projection.Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := e.Stop(ctx); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// waitFor waits until a projection has handled everything up to p.
+func (f *fixture) waitFor(e *projection.Engine, name string, p mainstem.Position) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	if err := e.WaitFor(ctx, name, p); err != nil {
+		s, _ := e.Status(f.t.Context(), name)
+		f.t.Fatalf("wait for %s: %v; it is %v: %v", name, err, s.State, s.Err)
+	}
+}
+
+// position returns how far a projection has come, in whatever engine.
+func (f *fixture) position(name string) mainstem.Position {
+	cp, err := f.store.Checkpoint(f.t.Context(), name)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		f.t.Error(err)
+	}
+	return cp.Position
+}
+
+// check compares the totals with what the events add up to, times n.
+func (f *fixture) check(n int) {
+	f.t.Helper()
+	rows, err := f.totals.Find(f.t.Context(), readmodel.All())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if len(rows) != len(f.want) {
+		f.t.Errorf("%d rows, want %d", len(rows), len(f.want))
+	}
+	for _, r := range rows {
+		if w := f.want[r.Customer]; r.Cents != n*w.Cents || r.Count != n*w.Count {
+			f.t.Errorf("%+v, want %d times %+v", r, n, w)
+		}
+	}
+}
+
+func (f *fixture) inState(e *projection.Engine, name string, want projection.State) projection.Status {
+	f.t.Helper()
+	var s projection.Status
+	testkit.Eventually(f.t, fmt.Sprintf("%s to be %v", name, want), func() bool {
+		var err error
+		if s, err = e.Status(f.t.Context(), name); err != nil {
+			f.t.Fatal(err)
+		}
+		return s.State == want
+	})
+	return s
+}
+
+func TestProjection(t *testing.T) {
+	f := newFixture(t)
+	f.payMany(300)
+	e := f.start(nil, nil, f.projection("totals", 1, nil))
+	last := f.payMany(20)
+	f.waitFor(e, "totals", last)
+	f.check(1)
+	s := f.inState(e, "totals", projection.Running)
+	if s.Handled < 640 || s.Position < last-1 || s.Lag != 0 || s.Err != nil || s.Owner == "" || s.LastAt.IsZero() || s.PerEvent <= 0 || s.Version != 1 {
+		t.Errorf("the status is %+v", s)
+	}
+	if all, err := e.Statuses(t.Context()); err != nil || len(all) != 1 || all[0].Name != "totals" {
+		t.Errorf("all: %+v, %v", all, err)
+	}
+	f.stop(e)
+	if s := f.inState(e, "totals", projection.Stopped); s.Position < last-1 {
+		t.Errorf("stopped: %+v", s)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	f := newFixture(t)
+	handler := projection.On(f.add)
+	e, err := projection.Open(f.store, f.types, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.projection("p", 1, nil)
+	if err := e.Register(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"no name":            second(projection.New("", 1, event.Filter{}, handler)),
+		"version 0":          second(projection.New("p", 0, event.Filter{}, handler)),
+		"no handlers":        second(projection.New("p", 1, event.Filter{})),
+		"nil handler":        second(projection.New("p", 1, event.Filter{}, projection.On[paid](nil))),
+		"two for one type":   second(projection.New("p", 1, event.Filter{}, handler, handler)),
+		"no store":           second(projection.Open(nil, f.types, nil)),
+		"no types":           second(projection.Open(f.store, nil, nil)),
+		"nil projection":     e.Register(nil, nil),
+		"wrong options":      e.Register(f.projection("q", 1, nil), &projection.Async{MaxBatch: -1}),
+		"rebuild without":    rebuildWithoutClear(t, f),
+		"started twice":      errors.Join(second(e, e.Start(t.Context())), e.Start(t.Context())),
+		"registered running": e.Register(f.projection("r", 1, nil), nil),
+	} {
+		if !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%s: %v, want Invalid", what, err)
+		}
+	}
+	f.stop(e)
+	e, err = projection.Open(f.store, f.types, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(e.Register(p, nil), e.Stop(t.Context())); err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"twice":           e.Register(p, nil),
+		"unknown status":  second(e.Status(t.Context(), "x")),
+		"unknown pause":   e.Pause(t.Context(), "x"),
+		"unknown rebuild": e.Rebuild(t.Context(), "x"),
+		"unknown wait":    e.WaitFor(t.Context(), "x", 1),
+		"ended wait":      e.WaitFor(canceled(), "p", 1),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func rebuildWithoutClear(t *testing.T, f *fixture) error {
+	p, err := projection.New("bare", 1, event.Filter{}, projection.On(f.add))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := projection.Open(f.store, f.types, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Register(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	return e.Rebuild(t.Context(), "bare")
+}
+
+// Reading through a Tx sees what was written, and the commit depends on what was read.
+func TestTx(t *testing.T) {
+	f := newFixture(t)
+	if err := f.totals.Upsert(t.Context(), total{"there", 1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	handle := func(ctx context.Context, tx *projection.Tx, _ paid, _ event.Recorded) error {
+		if calls++; calls == 1 { // somebody else changes what the first call has read
+			defer func() {
+				if err := f.totals.Upsert(ctx, total{"there", 50, 1}); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		got, err := projection.Get(ctx, tx, f.totals, "there")
+		if want := map[int]int{1: 1, 2: 50}[calls]; err != nil || got.Cents != want {
+			t.Errorf("call %d: read %+v, %v", calls, got, err)
+		}
+		if _, err := projection.Get(ctx, tx, f.totals, "new"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("read what is not there: %v", err)
+		}
+		projection.Put(tx, f.totals, total{"new", 7, 1})
+		if got, err := projection.Get(ctx, tx, f.totals, "new"); err != nil || got.Cents != 7 {
+			t.Errorf("read back %+v, %v", got, err)
+		}
+		projection.Delete(tx, f.totals, "new")
+		if _, err := projection.Get(ctx, tx, f.totals, "new"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("read what was deleted: %v", err)
+		}
+		projection.Put(tx, f.totals, total{"blind", 8, 1})
+		projection.Delete(tx, f.totals, "gone")
+		wrong := func(total, bool) (total, error) { return total{Customer: "other"}, nil }
+		if err := projection.Modify(ctx, tx, f.totals, "x", wrong); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("a row that changes its key: %v", err)
+		}
+		no := errors.New("no")
+		if err := projection.Modify(ctx, tx, f.totals, "x", func(total, bool) (total, error) { return total{}, no }); !errors.Is(err, no) {
+			t.Errorf("a change that fails: %v", err)
+		}
+		return projection.Modify(ctx, tx, f.totals, "there", func(old total, found bool) (total, error) {
+			return total{"there", old.Cents + 1, 1}, nil
+		})
+	}
+	e := f.start(nil, &projection.Async{Attempts: 1}, f.projection("p", 1, handle))
+	f.waitFor(e, "p", f.pay(1, "x", 1))
+	rows, err := f.totals.Find(t.Context(), readmodel.All())
+	if err != nil || fmt.Sprint(rows) != "[{blind 8 1} {there 51 1}]" || calls != 2 {
+		t.Errorf("after %d calls: %v, %v", calls, rows, err)
+	}
+}
+
+// Engines that come and go, as processes do, and two projections that change the same rows: every
+// event takes effect once for each projection.
+func TestManyEngines(t *testing.T) {
+	f := newFixture(t)
+	var ended atomic.Bool
+	var appenders, engines sync.WaitGroup
+	var last atomic.Uint64
+	for range 2 {
+		appenders.Go(func() {
+			for range 150 {
+				p := uint64(f.payMany(1))
+				for old := last.Load(); old < p && !last.CompareAndSwap(old, p); old = last.Load() {
+				}
+			}
+		})
+	}
+	for range 3 {
+		engines.Go(func() {
+			for !ended.Load() {
+				e, err := projection.Open(f.store, f.types, &projection.Options{Logger: slog.New(slog.DiscardHandler)})
+				for _, name := range []string{"a", "b"} {
+					err = errors.Join(err, e.Register(f.projection(name, 1, nil), &projection.Async{MaxBatch: 1 + rand.IntN(30), Backoff: time.Millisecond}))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if err = errors.Join(err, e.Start(ctx)); err != nil {
+					t.Error(err)
+				}
+				begin, steps := f.position("a"), mainstem.Position(rand.IntN(60))
+				testkit.Eventually(t, "progress", func() bool { return ended.Load() || f.position("a") >= begin+steps })
+				if rand.IntN(2) == 0 {
+					cancel() // at once, within commits
+				}
+				f.stop(e)
+				cancel()
+			}
+		})
+	}
+	appenders.Wait()
+	e := f.start(nil, &projection.Async{Backoff: time.Millisecond}, f.projection("a", 1, nil), f.projection("b", 1, nil))
+	for _, name := range []string{"a", "b"} {
+		f.waitFor(e, name, mainstem.Position(last.Load()))
+	}
+	ended.Store(true)
+	engines.Wait()
+	f.check(2)
+}
+
+// After Pause has returned nothing more is committed, in no engine, until Resume.
+func TestPause(t *testing.T) {
+	f := newFixture(t)
+	p := f.projection("totals", 1, nil)
+	engines := []*projection.Engine{f.start(nil, nil, p), f.start(nil, nil, p)}
+	f.waitFor(engines[0], "totals", f.payMany(50))
+	if err := engines[0].Pause(t.Context(), "totals"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := f.store.Checkpoint(t.Context(), "totals")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := f.payMany(50)
+	for _, e := range engines {
+		f.inState(e, "totals", projection.Paused)
+	}
+	third := f.start(nil, nil, p) // one that starts now is paused too
+	if s := f.inState(third, "totals", projection.Paused); s.Lag == 0 {
+		t.Errorf("a paused projection: %+v", s)
+	}
+	if now, err := f.store.Checkpoint(t.Context(), "totals"); err != nil || now.Position != before.Position {
+		t.Errorf("it went on from %d to %d, %v", before.Position, now.Position, err)
+	}
+	if err := third.Resume(t.Context(), "totals"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(engines[0], "totals", last)
+	f.check(1)
+}
+
+// A commit that is under way when Pause returns, or when a rebuild begins, is not written.
+func TestControlWithinACommit(t *testing.T) {
+	for what, change := range map[string]func(*projection.Engine) error{
+		"pause":   func(e *projection.Engine) error { return e.Pause(context.Background(), "totals") },
+		"restart": func(e *projection.Engine) error { return e.Restart(context.Background(), "totals") },
+		"rebuild": func(e *projection.Engine) error { return e.Rebuild(context.Background(), "totals") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t)
+			var calls atomic.Int64
+			var e *projection.Engine
+			handle := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
+				err := f.add(ctx, tx, ev, r)
+				if calls.Add(1) == 1 {
+					err = errors.Join(err, change(e))
+				}
+				return err
+			}
+			p := f.projection("totals", 1, handle)
+			var err error
+			if e, err = projection.Open(f.store, f.types, &projection.Options{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+				t.Fatal(err)
+			}
+			last := f.pay(1, "x", 5)
+			if err := errors.Join(e.Register(p, &projection.Async{Attempts: 1}), e.Start(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			defer f.stop(e)
+			if what == "pause" {
+				f.inState(e, "totals", projection.Paused)
+				if p := f.position("totals"); p != 0 {
+					t.Errorf("what was under way was committed, up to %d", p)
+				}
+				if n, err := f.totals.Count(t.Context(), readmodel.All()); n != 0 || err != nil {
+					t.Errorf("%d rows, %v", n, err)
+				}
+				if err := e.Resume(t.Context(), "totals"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.waitFor(e, "totals", last)
+			f.check(1)
+			if calls.Load() < 2 {
+				t.Errorf("the event was handled %d times: the first was not written, so want 2 or more", calls.Load())
+			}
+		})
+	}
+}
+
+// A rebuild beside appends, with several engines, and after one that failed: the rows are those of
+// the events, each counted once.
+func TestRebuild(t *testing.T) {
+	f := newFixture(t)
+	p := f.projection("totals", 1, nil)
+	no := errors.New("no")
+	var fails atomic.Bool
+	p.WithClear(func(ctx context.Context) error {
+		if fails.Load() {
+			return no
+		}
+		return f.totals.Clear(ctx)
+	})
+	e, other := f.start(nil, &projection.Async{MaxBatch: 7, Backoff: time.Millisecond}, p), f.start(nil, &projection.Async{MaxBatch: 3, Backoff: time.Millisecond}, p)
+	f.waitFor(e, "totals", f.payMany(100))
+	if err := f.totals.Upsert(t.Context(), total{"wrong", 1, 1}); err != nil { // which a rebuild removes
+		t.Fatal(err)
+	}
+	fails.Store(true)
+	if err := e.Rebuild(t.Context(), "totals"); !errors.Is(err, no) {
+		t.Fatalf("a Clear that fails: %v", err)
+	}
+	f.inState(other, "totals", projection.Rebuilding)
+	fails.Store(false)
+	var wg sync.WaitGroup
+	var last mainstem.Position
+	wg.Go(func() { last = f.payMany(150) })
+	for range 5 {
+		if err := e.Rebuild(t.Context(), "totals"); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	f.waitFor(other, "totals", last)
+	f.check(1)
+}
+
+// Handlers of another version do not go on with what is there.
+func TestVersions(t *testing.T) {
+	f := newFixture(t)
+	one := f.start(nil, nil, f.projection("totals", 1, nil))
+	f.waitFor(one, "totals", f.payMany(20))
+	twice := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
+		return errors.Join(f.add(ctx, tx, ev, r), f.add(ctx, tx, ev, r))
+	}
+	two := f.start(nil, nil, f.projection("totals", 2, twice))
+	s := f.inState(two, "totals", projection.Faulted)
+	var wrong *projection.VersionError
+	if !errors.As(s.Err, &wrong) || wrong.Have != 1 || wrong.Want != 2 || !errors.Is(s.Err, mainstem.ErrUnavailable) {
+		t.Errorf("version 2 beside 1: %v", s.Err)
+	}
+	last := f.payMany(20)
+	f.waitFor(one, "totals", last)
+	f.check(1)
+	if err := two.Rebuild(t.Context(), "totals"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(two, "totals", last)
+	f.check(2)
+	if s := f.inState(one, "totals", projection.Faulted); !errors.As(s.Err, &wrong) || wrong.Have != 2 || wrong.Want != 1 {
+		t.Errorf("version 1 beside 2: %v", s.Err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	f := newFixture(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	handle := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
+		if broken.Load() {
+			panic("as asked")
+		}
+		return f.add(ctx, tx, ev, r)
+	}
+	a := &projection.Async{Attempts: 2, Backoff: time.Millisecond}
+	e := f.start(&projection.Options{RestartAfter: -1}, a, f.projection("totals", 1, handle))
+	last := f.payMany(3)
+	var poison *event.PoisonError
+	if s := f.inState(e, "totals", projection.Faulted); !errors.As(s.Err, &poison) || poison.Attempts != 2 || s.Position != 0 {
+		t.Errorf("a handler that panics: %+v", s)
+	}
+	broken.Store(false)
+	if err := e.Restart(t.Context(), "totals"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(e, "totals", last)
+	f.check(1)
+	f.stop(e)
+
+	broken.Store(true)
+	e = f.start(&projection.Options{RestartAfter: time.Millisecond}, a, f.projection("totals", 1, handle))
+	last = f.payMany(3)
+	f.inState(e, "totals", projection.Faulted)
+	broken.Store(false)
+	f.waitFor(e, "totals", last)
+	f.check(1)
+	f.stop(e)
+
+	broken.Store(true)
+	e = f.start(nil, &projection.Async{Attempts: 1, OnPoison: event.ParkPoison}, f.projection("totals", 1, handle))
+	f.pay(1, "parked", 1)
+	testkit.Eventually(t, "the event to be parked", func() bool {
+		for _, err := range f.store.Parked(t.Context(), "totals") {
+			return err == nil
+		}
+		return false
+	})
+	broken.Store(false)
+	delete(f.want, "parked")
+	f.waitFor(e, "totals", f.payMany(3))
+	f.check(1)
+}

@@ -1,0 +1,131 @@
+package projection
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Tx is what one commit of a projection reads and writes. Reading sees what was written through it
+// before, and makes the commit depend on what was read: if somebody else has changed it meanwhile, the
+// events are handled again. So no update is lost, neither within a commit of many events nor
+// between projections that change one row. It belongs to the call of the handler.
+type Tx struct {
+	batch *mainstem.Batch
+	rows  map[rowKey]row
+	order []row // in which they were touched first
+}
+
+type rowKey struct{ space, key string }
+
+// row is a row of a table that was touched.
+type row interface {
+	flush(b *mainstem.Batch)
+}
+
+// typedRow is a row of a table of T.
+type typedRow[T any] struct {
+	table   *readmodel.Table[T]
+	key     string
+	value   T
+	live    bool
+	changed bool
+	read    bool         // it was read, as of
+	was     kv.Condition // this
+}
+
+func newTx(b *mainstem.Batch) *Tx { return &Tx{batch: b, rows: make(map[rowKey]row)} }
+
+// Batch returns the batch of the commit, for writes of other kinds: they are not seen by
+// reading through tx, and precede what is written through it.
+func (tx *Tx) Batch() *mainstem.Batch { return tx.batch }
+
+func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
+	id := rowKey{table.Bucket().Space(), key}
+	if r, ok := tx.rows[id].(*typedRow[T]); ok {
+		return r
+	}
+	r := &typedRow[T]{table: table, key: key}
+	tx.rows[id] = r
+	tx.order = append(tx.order, r)
+	return r
+}
+
+// Get returns the row of table with a key as of now in tx, or NotFound. The commit depends on it.
+func Get[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key string) (T, error) {
+	r := rowOf(tx, table, key)
+	if !r.read && !r.changed {
+		e, err := table.Bucket().Get(ctx, key)
+		switch {
+		case err == nil:
+			r.value, r.live, r.was = e.Value, true, kv.IfRevision(e.Revision)
+		case errors.Is(err, mainstem.ErrNotFound):
+			r.was = kv.IfAbsent()
+		default:
+			delete(tx.rows, rowKey{table.Bucket().Space(), key})
+			tx.order = tx.order[:len(tx.order)-1]
+			return r.value, err
+		}
+		r.read = true
+	}
+	if !r.live {
+		var none T
+		return none, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: table.Bucket().Space(), Key: []byte(key)}
+	}
+	return r.value, nil
+}
+
+// Put adds a row to table, or replaces the one with its key.
+func Put[T any](tx *Tx, table *readmodel.Table[T], v T) {
+	r := rowOf(tx, table, table.Key(v))
+	r.value, r.live, r.changed = v, true, true
+}
+
+// Delete removes the row of table with a key. One that is not there is no error.
+func Delete[T any](tx *Tx, table *readmodel.Table[T], key string) {
+	var none T
+	r := rowOf(tx, table, key)
+	r.value, r.live, r.changed = none, false, true
+}
+
+// Modify replaces the row of table with a key by what change returns for it; for the zero T and
+// false if there is none.
+func Modify[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key string, change func(old T, found bool) (T, error)) error {
+	old, err := Get(ctx, tx, table, key)
+	found := err == nil
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	v, err := change(old, found)
+	if err != nil {
+		return err
+	}
+	if got := table.Key(v); got != key {
+		return mainstem.Refusef(mainstem.KindInvalid, "projection", "table %s: the row %.60q was given the key %.60q", table.Bucket().Name(), key, got)
+	}
+	Put(tx, table, v)
+	return nil
+}
+
+// flush writes what became of the rows into the batch.
+func (tx *Tx) flush() {
+	for _, r := range tx.order {
+		r.flush(tx.batch)
+	}
+}
+
+func (r *typedRow[T]) flush(b *mainstem.Batch) {
+	if r.read {
+		r.table.Bucket().ExpectTo(b, r.key, r.was)
+	}
+	switch {
+	case !r.changed:
+	case r.live:
+		r.table.UpsertTo(b, r.value)
+	default:
+		r.table.DeleteTo(b, r.key)
+	}
+}
