@@ -1,0 +1,73 @@
+// Command shop is a small service: orders with stock, payment and shipping, commands over HTTP, a
+// read model for customers. An order, the stock that it takes, the record that keeps it from being
+// placed twice and its row in the audit trail are one commit.
+//
+//	go run ./examples/shop -dir /tmp/shop
+//	curl -d '{"order":"1","customer":"ann","item":"tea","count":2}' -H 'Idempotency-Key: k1' localhost:8080/commands/PlaceOrder
+//	curl 'localhost:8080/customers/ann/orders?since=4'
+//
+// domain.go holds what a domain programmer writes, and its tests need no log.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+)
+
+func main() {
+	dir := flag.String("dir", "", "the directory of the log; none: it is in memory")
+	listen := flag.String("listen", "127.0.0.1:8080", "the address to serve")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	l, err := net.Listen("tcp", *listen)
+	if err == nil {
+		err = run(ctx, *dir, l)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shop:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves on l until ctx ends.
+func run(ctx context.Context, dir string, l net.Listener) (err error) {
+	defer l.Close()
+	open := func() (*pebblelog.Log, error) { return pebblelog.Open(dir, nil) }
+	if dir == "" {
+		open = func() (*pebblelog.Log, error) { return pebblelog.OpenMemory(nil) }
+	}
+	log, err := open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	shop, err := OpenShop(ctx, log, slog.Default())
+	if err != nil {
+		return err
+	}
+	if err := shop.Restock(ctx, "tea", Article{Left: 100, Cents: 450}); err != nil {
+		return err
+	}
+	fmt.Println("serving http://" + l.Addr().String())
+	server := &http.Server{Handler: shop.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(grace), shop.Close(grace))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Article is what is for sale.
+type Article struct {
+	Left  int `json:"left"`
+	Cents int `json:"cents"` // of one
+}
+
+// Summary is an order as customers see it: a row of the read model.
+type Summary struct {
+	ID       string `json:"id"`
+	Customer string `json:"customer"`
+	Item     string `json:"item"`
+	Cents    int    `json:"cents"`
+	Status   string `json:"status"`
+	Parcel   string `json:"parcel,omitempty"`
+}
+
+// Shop is the whole service on one log.
+type Shop struct {
+	stock  *kv.Bucket[Article]
+	orders *readmodel.Table[Summary]
+	bus    *command.Bus
+	engine *projection.Engine
+	store  *event.Store
+	types  *event.Types
+}
+
+// summaries is the name of the projection.
+const summaries = "summaries"
+
+// OpenShop starts the service. Close ends it.
+func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop, error) {
+	types, err := eventTypes()
+	if err != nil {
+		return nil, err
+	}
+	s := &Shop{types: types}
+	var errs [5]error
+	s.store, errs[0] = event.Open(log, "shop", nil)
+	s.stock, errs[1] = kv.Open[Article](log, "shop/stock", nil)
+	s.orders, errs[2] = readmodel.Open(log, "shop/orders", &readmodel.Options[Summary]{Key: func(o Summary) string { return o.ID }})
+	trail, err := command.OpenAudit(log, "shop")
+	errs[3] = err
+	// Orders of one article change one row of the stock: of those at the same time one is first.
+	retry := command.Retry(command.RetryOptions{Attempts: 50, First: time.Millisecond, Max: 50 * time.Millisecond})
+	s.bus, errs[4] = command.Open(log, "shop", nil,
+		command.Recovery(), command.Logging(logger), command.CorrelationID(nil), command.Validation(),
+		command.Audit(command.AuditOptions{Log: trail, Logger: logger}), retry,
+		command.Idempotency(command.IdempotencyOptions{}))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	if err := s.handle(); err != nil {
+		return nil, err
+	}
+	return s, s.project(ctx, logger)
+}
+
+// handle registers the handlers of the commands.
+func (s *Shop) handle() error {
+	orders, err := aggregate.Open(s.store, s.types, "order", newOrder, &aggregate.Options{SnapshotEvery: 100})
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		command.HandleAggregate(s.bus, orders, func(ctx context.Context, o *Order, c PlaceOrder) error {
+			a, err := s.take(ctx, c.Item, c.Count)
+			if err != nil {
+				return err
+			}
+			return o.Place(c, a.Cents)
+		}),
+		command.HandleAggregate(s.bus, orders, func(_ context.Context, o *Order, c PayOrder) error { return o.Pay(c.Cents) }),
+		command.HandleAggregate(s.bus, orders, func(_ context.Context, o *Order, c ShipOrder) error { return o.Ship(c.Parcel) }),
+		command.HandleAggregate(s.bus, orders, func(ctx context.Context, o *Order, c CancelOrder) error {
+			if err := o.Cancel(c.Reason); err != nil {
+				return err
+			}
+			_, err := s.take(ctx, o.Item, -o.Count)
+			return err
+		}),
+	)
+}
+
+// take takes pieces of the stock in the commit of the command.
+func (s *Shop) take(ctx context.Context, item string, count int) (a Article, err error) {
+	err = s.stock.ModifyTo(ctx, command.Batch(ctx), item, func(old Article, found bool) (Article, error) {
+		if !found || old.Left < count {
+			return old, fmt.Errorf("%s: %w: %d are left", item, ErrSoldOut, old.Left)
+		}
+		old.Left -= count
+		a = old
+		return old, nil
+	})
+	return a, err
+}
+
+// project starts the projection that writes the summaries.
+func (s *Shop) project(ctx context.Context, logger *slog.Logger) error {
+	status := func(ctx context.Context, tx *projection.Tx, r event.Recorded, change func(*Summary)) error {
+		id := event.ParseStreamID(r.Stream).ID
+		return projection.Modify(ctx, tx, s.orders, id, func(o Summary, _ bool) (Summary, error) {
+			o.ID = id
+			change(&o)
+			return o, nil
+		})
+	}
+	p, err := projection.New(summaries, 1, event.Filter{Category: "order"},
+		projection.On(func(ctx context.Context, tx *projection.Tx, ev OrderPlaced, r event.Recorded) error {
+			return status(ctx, tx, r, func(o *Summary) {
+				o.Customer, o.Item, o.Cents, o.Status = ev.Customer, ev.Item, ev.Cents, "placed"
+			})
+		}),
+		projection.On(func(ctx context.Context, tx *projection.Tx, _ OrderPaid, r event.Recorded) error {
+			return status(ctx, tx, r, func(o *Summary) { o.Status = "paid" })
+		}),
+		projection.On(func(ctx context.Context, tx *projection.Tx, ev OrderShipped, r event.Recorded) error {
+			return status(ctx, tx, r, func(o *Summary) { o.Status, o.Parcel = "shipped", ev.Parcel })
+		}),
+		projection.On(func(ctx context.Context, tx *projection.Tx, _ OrderCancelled, r event.Recorded) error {
+			return status(ctx, tx, r, func(o *Summary) { o.Status = "cancelled" })
+		}))
+	if err != nil {
+		return err
+	}
+	if s.engine, err = projection.Open(s.store, s.types, &projection.Options{Logger: logger}); err != nil {
+		return err
+	}
+	return errors.Join(s.engine.Register(p.WithClear(s.orders.Clear), nil), s.engine.Start(ctx))
+}
+
+// Close lets the commands under way end, and the projection finish its commit.
+func (s *Shop) Close(ctx context.Context) error {
+	return errors.Join(s.bus.Close(), s.engine.Stop(ctx))
+}
+
+// Restock sets how many pieces of an article there are, and what one costs.
+func (s *Shop) Restock(ctx context.Context, item string, a Article) error {
+	_, err := s.stock.Put(ctx, item, a)
+	return err
+}
+
+// Open returns the orders of a customer that are not shipped or cancelled, dearest first, with what
+// the commands up to a position have led to.
+func (s *Shop) Open(ctx context.Context, customer string, since mainstem.Position) ([]Summary, error) {
+	if err := s.engine.WaitFor(ctx, summaries, since); err != nil {
+		return nil, err
+	}
+	return s.orders.Find(ctx, readmodel.Where("Customer", readmodel.Eq, customer).
+		And("Status", readmodel.In, "placed", "paid").OrderBy("Cents", readmodel.Desc))
+}
