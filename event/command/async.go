@@ -40,7 +40,7 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 // has ended. What the command meets is in the Pending.
 func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 	p := &Pending{done: make(chan struct{})}
-	if err := b.enter(cmd); err != nil {
+	if err := b.enter(ctx, cmd); err != nil {
 		p.err = err
 		close(p.done)
 		return p

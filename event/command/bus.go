@@ -164,20 +164,22 @@ func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *ag
 // Events that the handler appends through package aggregate carry the command's CorrelationID and
 // Metadata, and its CommandID as causation, its CausationID if it has none; see [event.WithMetadata].
 func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
-	if err := b.enter(cmd); err != nil {
+	if err := b.enter(ctx, cmd); err != nil {
 		return Result{}, err
 	}
 	defer b.running.Done()
 	return b.dispatch(ctx, cmd)
 }
 
-func (b *Bus) enter(cmd Command) error {
+// enter lets a dispatch in. One by a handler of the bus is let in also while Close waits for
+// that handler.
+func (b *Bus) enter(ctx context.Context, cmd Command) error {
 	if cmd == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "dispatch: the command is nil")
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if b.closed {
+	if at := attemptOf(ctx); b.closed && (at == nil || at.bus != b) {
 		return ErrBusClosed
 	}
 	b.running.Add(1)
@@ -236,7 +238,8 @@ func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
 	return r, nil
 }
 
-// Close lets no further command in, and waits for those under way. Closing again does nothing.
+// Close lets no further command in, and waits for those under way, with those that their handlers
+// dispatch. Closing again does nothing.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	b.closed = true

@@ -132,9 +132,12 @@ func TestCloseWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		go_on := make(chan struct{})
-		err = command.Handle(bus, func(context.Context, named) (command.Result, error) {
+		err = command.Handle(bus, func(ctx context.Context, n named) (command.Result, error) {
+			if n == "inner" {
+				return command.Result{Data: 7}, nil
+			}
 			<-go_on
-			return command.Result{Data: 7}, nil
+			return bus.Dispatch(ctx, named("inner")) // while Close waits
 		})
 		if err != nil {
 			t.Fatal(err)
