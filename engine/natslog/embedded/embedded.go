@@ -95,7 +95,7 @@ func (l *Log) start(dir string, so *server.Options, o *natslog.Options) error {
 		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "the NATS server is not ready after %v", startTimeout)
 	}
 	if !srv.JetStreamEnabled() {
-		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "%w", errors.New("the NATS server could not start JetStream: is the directory writable and the disk not full?"))
+		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "the NATS server could not start JetStream: is the directory writable and the disk not full?")
 	}
 	l.conn, err = nats.Connect("", nats.InProcessServer(srv), nats.Name("mainstem"),
 		nats.UserInfo(so.Username, so.Password), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectBufSize(-1))
@@ -219,7 +219,7 @@ func OpenURL(address string, o *Options) (*Log, error) {
 		}
 	}
 	if dir == "" {
-		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "%w", errors.New("the parameter store, a directory, is missing"))
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open "+address, "the parameter store, a directory, is missing")
 	}
 	return Open(dir, &c)
 }

@@ -234,7 +234,7 @@ func (m *Manager) storedTopics(ctx context.Context) ([]topic.ID, error) {
 				return nil, err
 			}
 			if len(rec.Key) < headKeySize {
-				return nil, mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "%w", errors.New("the key is too short for a partition")).At(Space, rec.Key)
+				return nil, mainstem.Errorf(mainstem.KindCorrupt, "kafka producers", "the key is too short for a partition").At(Space, rec.Key)
 			}
 			id := topic.ID(rec.Key[1:17])
 			ids = append(ids, id)
