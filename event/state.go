@@ -29,6 +29,7 @@ type StateOptions struct {
 	// SnapshotType, if not "", is the only Type of snapshots that are used: those of other
 	// forms of the state, or of other programs, are passed over.
 	SnapshotType string
+	NoSnapshot   bool // no snapshot is read: the state is made of events alone
 }
 
 // LoadState returns a snapshot of stream and the events after it, up to the version

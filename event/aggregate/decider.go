@@ -107,29 +107,11 @@ func (r *Deciders[S, C, E]) load(ctx context.Context, id string, p Point) (*deci
 // Decide is returned, and nothing is written; so it is if there are no events. What is returned
 // is as durable as [Options.Durability] says.
 func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event.Appended, error) {
-	var done event.Appended
-	err := r.decide(ctx, func(first bool) error {
-		if d, ok := r.cache.take(id); ok && first {
-			var err error
-			if done, err = r.decideOn(ctx, id, d, cmd); err == nil && done.First != 0 {
-				return nil
-			}
-			if err != nil && !errors.Is(err, errDecision) && !isConflict(err) {
-				return err
-			}
-		}
-		d, err := r.load(ctx, id, Point{})
-		if err != nil {
-			return err
-		}
-		done, err = r.decideOn(ctx, id, d, cmd)
-		return err
+	return decide(ctx, &r.streams, &r.cache, decision[*decided[S]]{
+		id:   id,
+		load: func() (*decided[S], error) { return r.load(ctx, id, Point{}) },
+		save: func(d *decided[S]) (event.Appended, error) { return r.save(ctx, id, d, cmd) },
 	})
-	var refused *decisionError
-	if errors.As(err, &refused) {
-		return event.Appended{}, refused.err
-	}
-	return done, err
 }
 
 // HandleTo is [Deciders.Handle] as part of b: it loads, decides once, and adds the events with the
@@ -169,14 +151,13 @@ func (r *Deciders[S, C, E]) change(id string, d *decided[S], cmd C) (*change, er
 	return c, nil
 }
 
-// decideOn decides on d and appends. A d that was saved goes into the cache.
-func (r *Deciders[S, C, E]) decideOn(ctx context.Context, id string, d *decided[S], cmd C) (event.Appended, error) {
+// save decides on d and appends.
+func (r *Deciders[S, C, E]) save(ctx context.Context, id string, d *decided[S], cmd C) (event.Appended, error) {
 	c, err := r.change(id, d, cmd)
 	if err != nil {
 		return event.Appended{}, &decisionError{err}
 	}
 	if len(c.events) == 0 {
-		r.cache.put(id, d)
 		return event.Appended{Stream: r.stream(id), Last: d.at.version}, nil
 	}
 	done, now, err := r.commit(ctx, c)
@@ -184,6 +165,5 @@ func (r *Deciders[S, C, E]) decideOn(ctx context.Context, id string, d *decided[
 		return event.Appended{}, err
 	}
 	d.at = now
-	r.cache.put(id, d)
 	return done, nil
 }

@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
@@ -52,11 +51,7 @@ func (s *streams) load(ctx context.Context, id string, p Point, st state) (at, e
 		}
 		upTo = last[0].Version
 	}
-	o := event.StateOptions{UpTo: upTo, SnapshotType: s.snapshot}
-	if s.opts.SnapshotEvery == 0 {
-		o.SnapshotType = "-" // which no repository writes: a snapshot that was saved by another form stays unused
-	}
-	got, err := s.store.LoadState(ctx, stream, &o)
+	got, err := s.store.LoadState(ctx, stream, &event.StateOptions{UpTo: upTo, SnapshotType: s.snapshot, NoSnapshot: s.opts.SnapshotEvery == 0})
 	if err != nil {
 		return at{}, err
 	}
@@ -107,11 +102,4 @@ func (s *streams) check(id string) (string, error) {
 
 func (s *streams) notFound(id string) error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "load", Space: s.store.Space(), Key: []byte(s.stream(id))}
-}
-
-// isConflict reports whether err is a conflict that a new decision may solve: the
-// stream is at another version, and takes events.
-func isConflict(err error) bool {
-	var sealed *event.SealedError
-	return errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &sealed)
 }

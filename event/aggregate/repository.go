@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -151,42 +150,16 @@ func (r *Repository[A]) UpdateOrNew(ctx context.Context, id string, f func(A) er
 }
 
 func (r *Repository[A]) update(ctx context.Context, id string, load func(context.Context, string) (A, error), f func(A) error) (event.Appended, error) {
-	var done event.Appended
-	err := r.decide(ctx, func(first bool) error {
-		if a, ok := r.cache.take(id); ok && first {
-			var err error
-			if done, err = r.decideOn(ctx, a, f); err == nil && done.First != 0 {
-				r.cache.put(id, a)
-				return nil
+	return decide(ctx, &r.streams, &r.cache, decision[A]{
+		id:   id,
+		load: func() (A, error) { return load(ctx, id) },
+		save: func(a A) (event.Appended, error) {
+			if err := f(a); err != nil {
+				return event.Appended{}, &decisionError{err}
 			}
-			if err != nil && !errors.Is(err, errDecision) && !isConflict(err) {
-				return err
-			}
-			// The cached state was old, or may have been: f refused it, or did nothing.
-		}
-		a, err := load(ctx, id)
-		if err != nil {
-			return err
-		}
-		if done, err = r.decideOn(ctx, a, f); err != nil {
-			return err
-		}
-		r.cache.put(id, a)
-		return nil
+			return r.Save(ctx, a)
+		},
 	})
-	var refused *decisionError
-	if errors.As(err, &refused) {
-		return event.Appended{}, refused.err
-	}
-	return done, err
-}
-
-// decideOn calls f and saves. An error of f is a decisionError.
-func (r *Repository[A]) decideOn(ctx context.Context, a A, f func(A) error) (event.Appended, error) {
-	if err := f(a); err != nil {
-		return event.Appended{}, &decisionError{err}
-	}
-	return r.Save(ctx, a)
 }
 
 // UpdateTo is [Repository.Update] as part of b: it loads, calls f once, and adds the events with
@@ -227,13 +200,3 @@ func (r *Repository[A]) updateTo(ctx context.Context, b *mainstem.Batch, id stri
 func (r *Repository[A]) Result(b *mainstem.Batch, receipt mainstem.Receipt, id string) (event.Appended, bool) {
 	return r.store.Result(b, receipt, r.stream(id))
 }
-
-// decisionError is an error of the caller's function: it ends the call, whatever its kind.
-type decisionError struct{ err error }
-
-var errDecision = errors.New("the decision failed")
-
-func (e *decisionError) Error() string { return e.err.Error() }
-
-// Is matches errDecision only: a Conflict that the function returned is not one of this commit.
-func (e *decisionError) Is(target error) bool { return target == errDecision }

@@ -2,16 +2,11 @@ package aggregate
 
 import (
 	"context"
-	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/outcome"
 )
-
-// afterConflict is the pause before a decision is made anew.
-var afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
 
 // change is what a decision adds to a stream.
 type change struct {
@@ -81,15 +76,4 @@ func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, er
 	done, _ := s.store.Result(b, r, s.stream(c.id))
 	done.Duplicate = false // of a repeated commit: these events were not there before this call
 	return done, at{version: done.Last, snapshot: snapshot, events: true}, nil
-}
-
-// decide calls once until it succeeds, fails with something else than a conflict, or the
-// retries are used up. The argument is true for the first try.
-func (s *streams) decide(ctx context.Context, once func(first bool) error) error {
-	for try := 1; ; try++ {
-		err := once(try == 1)
-		if err == nil || !isConflict(err) || try > s.opts.Retries || !afterConflict.Wait(ctx, try) {
-			return err
-		}
-	}
 }
