@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
@@ -44,20 +44,6 @@ func newTable(t testing.TB, log mainstem.Log) *readmodel.Table[row] {
 		t.Fatal(err)
 	}
 	return table
-}
-
-func memory(t testing.TB) mainstem.Log {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return log
 }
 
 func ids(rows []row) string {
@@ -133,7 +119,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestComparisons(t *testing.T) {
-	table, ctx := newTable(t, memory(t)), t.Context()
+	table, ctx := newTable(t, testengines.Memory(t)), t.Context()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, r := range []row{
 		{ID: "1", Name: "Ada", Count: -1, Size: 1, Price: ptr(1.5), At: noon, Tags: []string{"x", "y"}, Home: &address{"Bern"}},
@@ -190,7 +176,7 @@ func TestComparisons(t *testing.T) {
 }
 
 func TestWrongQueries(t *testing.T) {
-	log := memory(t)
+	log := testengines.Memory(t)
 	table := newTable(t, log)
 	w := readmodel.Where
 	var wrong *readmodel.FieldError
@@ -230,7 +216,7 @@ func TestWrongQueries(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestExplain(t *testing.T) {
-	table := newTable(t, memory(t))
+	table := newTable(t, testengines.Memory(t))
 	for q, want := range map[*readmodel.Query]string{
 		readmodel.All():                             "reads all entries of table test/rows: the table has no index",
 		readmodel.All().Limit(1):                    "reads all entries of table test/rows, until the limit is reached: the table has no index",
@@ -246,7 +232,7 @@ func TestExplain(t *testing.T) {
 
 // Walking page by page meets what one query finds, in any order.
 func TestPages(t *testing.T) {
-	log := memory(t)
+	log := testengines.Memory(t)
 	table := newTable(t, log)
 	b := mainstem.NewBatch()
 	for i := range 60 {
@@ -289,6 +275,50 @@ func TestPages(t *testing.T) {
 			rt.Fatalf("by pages of %d: %s\nat once: %s", limit, ids(got), ids(want))
 		}
 	})
+}
+
+// conflicting is a log on which somebody else changes an entry before some of the commits.
+type conflicting struct {
+	mainstem.Log
+	commits int
+	change  func(commit int)
+}
+
+func (c *conflicting) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	c.commits++
+	c.change(c.commits)
+	return c.Log.Commit(ctx, b)
+}
+
+// DeleteMany removes no more than it was asked for, also if entries change meanwhile.
+func TestDeleteManyBesideChanges(t *testing.T) {
+	under := testengines.Memory(t)
+	direct := newTable(t, under)
+	b := mainstem.NewBatch()
+	for i := range 1500 {
+		direct.UpsertTo(b, row{ID: fmt.Sprintf("%04d", i)})
+	}
+	if _, err := under.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	log := &conflicting{Log: under}
+	log.change = func(commit int) {
+		if commit == 2 { // one of the second five hundred
+			if err := direct.Upsert(t.Context(), row{ID: "0700", Name: "changed"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if n, err := newTable(t, log).DeleteMany(t.Context(), readmodel.Where("Name", readmodel.Eq, "").Limit(1100)); n != 1100 || err != nil {
+		t.Errorf("removed %d, %v; want 1100", n, err)
+	}
+	left, err := direct.Find(t.Context(), readmodel.All())
+	if err != nil || len(left) != 400 || left[0].Name != "changed" || left[1].ID != "1101" {
+		t.Errorf("%d are left, %v; the first are %v", len(left), err, ids(left[:min(len(left), 2)]))
+	}
+	if log.commits != 4 {
+		t.Errorf("it took %d commits, want 4", log.commits)
+	}
 }
 
 // A pattern with many % takes no exponential time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
@@ -121,30 +122,39 @@ func (t *Table[T]) DeleteTo(b *mainstem.Batch, key string) { t.bucket.DeleteTo(b
 const deleteBatch = 500
 
 // DeleteMany removes the entries that q selects, in commits of 500, and returns how many it
-// removed, also with an error. An entry that changed since it was selected is looked at again.
+// removed, also with an error. If entries of a commit changed since they were selected, what is left is
+// selected anew.
 func (t *Table[T]) DeleteMany(ctx context.Context, q *Query) (int, error) {
 	removed := 0
-	found, err := t.find(ctx, q)
-	if err != nil {
-		return 0, err
+	rest := *q
+	for {
+		found, err := t.find(ctx, &rest)
+		if err != nil || len(found) == 0 {
+			return removed, err
+		}
+		n, err := t.deleteUnchanged(ctx, found)
+		removed += n
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return removed, err
+		}
+		if q.limit > 0 {
+			rest.limit = q.limit - removed // more than 0: the commit that failed had some
+		}
 	}
-	for len(found) > 0 {
-		n := min(len(found), deleteBatch)
+}
+
+// deleteUnchanged removes entries, and returns how many; a Conflict if some have changed.
+func (t *Table[T]) deleteUnchanged(ctx context.Context, entries []found[T]) (removed int, err error) {
+	for some := range slices.Chunk(entries, deleteBatch) {
 		b := mainstem.NewBatch()
 		b.Durability = t.opts.Durability
-		for _, e := range found[:n] {
+		for _, e := range some {
 			t.bucket.DeleteTo(b, e.key, kv.IfRevision(e.revision))
 		}
-		switch _, err := t.log.Commit(ctx, b); {
-		case errors.Is(err, mainstem.ErrConflict):
-			if found, err = t.find(ctx, q); err != nil {
-				return removed, err
-			}
-		case err != nil:
+		if _, err := t.log.Commit(ctx, b); err != nil {
 			return removed, err
-		default:
-			removed, found = removed+n, found[n:]
 		}
+		removed += len(some)
 	}
 	return removed, nil
 }
