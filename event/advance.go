@@ -71,6 +71,9 @@ func (sub *Subscription) condition() mainstem.Condition {
 // addCheckpoint makes b move the checkpoint from where this instance knows it to p.
 func (sub *Subscription) addCheckpoint(b *mainstem.Batch, p mainstem.Position) {
 	b.If(sub.condition())
+	if sub.opts.Expect != nil {
+		sub.opts.Expect(b)
+	}
 	sub.store.writeCheckpoint(b, sub.name, p, sub.saved, sub.self)
 }
 

@@ -79,6 +79,12 @@ type SubscribeOptions struct {
 	// handlers that read what others write too. Default 0.
 	Conflicts int
 
+	// Expect, if set, adds conditions to every commit of the subscription, those that only
+	// move or create its checkpoint and those that park an event too: nothing is committed
+	// where they do not hold. A conflict with them is tried as one of the handler's, or ends the
+	// subscription where no handler was called. It is called by one goroutine at a time.
+	Expect func(b *mainstem.Batch)
+
 	// Exclusive ends an instance that finds its checkpoint moved, with
 	// [ErrCheckpointMoved]. Without it, several instances of the subscription may run, in
 	// this process or in others: the one whose commit comes first wins; the others pause

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -49,17 +50,9 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	log := testengines.Memory(t)
 	f := &fixture{t: t, log: log, types: event.NewTypes(nil), want: make(map[string]total)}
-	err = errors.Join(event.Register[paid](f.types, "Paid"), event.Register[noise](f.types, "Noise"))
+	err := errors.Join(event.Register[paid](f.types, "Paid"), event.Register[noise](f.types, "Noise"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,8 +419,12 @@ func TestPause(t *testing.T) {
 
 // A commit that is under way when Pause returns, or when a rebuild begins, is not written.
 func TestControlWithinACommit(t *testing.T) {
+	no := errors.New("no")
 	for what, change := range map[string]func(*projection.Engine) error{
 		"pause":   func(e *projection.Engine) error { return e.Pause(context.Background(), "totals") },
+		"pause, and an event that is to be parked": func(e *projection.Engine) error {
+			return errors.Join(e.Pause(context.Background(), "totals"), no)
+		},
 		"restart": func(e *projection.Engine) error { return e.Restart(context.Background(), "totals") },
 		"rebuild": func(e *projection.Engine) error { return e.Rebuild(context.Background(), "totals") },
 	} {
@@ -448,17 +445,20 @@ func TestControlWithinACommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := f.pay(1, "x", 5)
-			if err := errors.Join(e.Register(p, &projection.Async{Attempts: 1}), e.Start(t.Context())); err != nil {
+			if err := errors.Join(e.Register(p, &projection.Async{Attempts: 1, OnPoison: event.ParkPoison}), e.Start(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			defer f.stop(e)
-			if what == "pause" {
+			if strings.HasPrefix(what, "pause") {
 				f.inState(e, "totals", projection.Paused)
 				if p := f.position("totals"); p != 0 {
 					t.Errorf("what was under way was committed, up to %d", p)
 				}
 				if n, err := f.totals.Count(t.Context(), readmodel.All()); n != 0 || err != nil {
 					t.Errorf("%d rows, %v", n, err)
+				}
+				for parked := range f.store.Parked(t.Context(), "totals") {
+					t.Errorf("parked: %+v", parked)
 				}
 				if err := e.Resume(t.Context(), "totals"); err != nil {
 					t.Fatal(err)

@@ -2,12 +2,14 @@ package projection
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/kv"
 )
 
 // unit is a projection of an engine: one goroutine that subscribes when it may, and one of the
@@ -87,7 +89,7 @@ func (u *unit) run(ctx context.Context) {
 
 // step does what the control row says. Wait means that nothing is to be done until it changes.
 func (u *unit) step(ctx context.Context) (wait bool, err error) {
-	ctl, err := u.enter(ctx)
+	ctl, is, err := u.enter(ctx)
 	switch {
 	case err != nil:
 		return true, err
@@ -98,7 +100,7 @@ func (u *unit) step(ctx context.Context) (wait bool, err error) {
 	case ctl.Version != u.p.version:
 		u.set(Faulted, &VersionError{Name: u.p.name, Have: ctl.Version, Want: u.p.version})
 	default:
-		return false, u.subscribe(ctx, ctl)
+		return false, u.subscribe(ctx, ctl, is)
 	}
 	return true, nil
 }
@@ -121,11 +123,12 @@ func (u *unit) position() mainstem.Position {
 	return u.sub.Position()
 }
 
-// enter reads the control row, and writes the first one.
-func (u *unit) enter(ctx context.Context) (control, error) {
-	ctl, _, found, err := u.e.controls.get(ctx, u.p.name)
+// enter returns the control row, which it writes if there is none, and the condition that it is
+// still that.
+func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
+	ctl, is, found, err := u.e.controls.get(ctx, u.p.name)
 	if err != nil || found {
-		return ctl, err
+		return ctl, is, err
 	}
 	e, err := u.e.controls.table.Modify(ctx, u.p.name, func(old control, found bool) (control, error) {
 		if !found {
@@ -133,19 +136,27 @@ func (u *unit) enter(ctx context.Context) (control, error) {
 		}
 		return old, nil
 	})
-	return e.Value, err
+	return e.Value, kv.IfRevision(e.Revision), err
 }
 
 // subscribe runs the subscription until the control row is another than ctl, the engine
-// stops, or it fails.
-func (u *unit) subscribe(ctx context.Context, ctl control) error {
+// stops, or it fails. Every commit of it expects what is says: the row as it was read last.
+func (u *unit) subscribe(ctx context.Context, ctl control, is kv.Condition) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sub, err := u.e.store.SubscribeBatch(ctx, u.p.name, u.opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
-		return u.handle(ctx, ctl, b, evs)
+	opts := *u.opts
+	opts.Expect = func(b *mainstem.Batch) { u.e.controls.table.ExpectTo(b, u.p.name, is) }
+	var tried mainstem.Position // of the first event that the handler was last called with
+	sub, err := u.e.store.SubscribeBatch(ctx, u.p.name, &opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+		if first := evs[0].Position; first > tried {
+			tried = first
+		} else if err := u.recheck(ctx, ctl, &is); err != nil { // again: perhaps because the row has changed
+			return err
+		}
+		return u.handle(ctx, b, evs)
 	})
 	if err != nil {
-		return err
+		return u.unlessChanged(err)
 	}
 	u.mu.Lock()
 	u.state, u.err, u.sub = CatchingUp, nil, sub
@@ -160,7 +171,7 @@ func (u *unit) subscribe(ctx context.Context, ctl control) error {
 			if u.over(ctx) {
 				return nil
 			}
-			return sub.Err()
+			return u.unlessChanged(sub.Err())
 		case <-u.leaving:
 			_ = sub.Close() // its commit under way is finished
 			return nil
@@ -175,23 +186,38 @@ func (u *unit) subscribe(ctx context.Context, ctl control) error {
 	}
 }
 
-// handle handles events in one commit, which depends on the control row being as the
-// subscription began with.
-func (u *unit) handle(ctx context.Context, ctl control, b *mainstem.Batch, evs []event.Recorded) error {
-	now, is, _, err := u.e.controls.get(ctx, u.p.name)
+// unlessChanged returns why a subscription has ended; nil if it was a commit that found the control row
+// changed, so that the row is to be read again.
+func (u *unit) unlessChanged(err error) error {
+	var poison *event.PoisonError
+	if errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &poison) {
+		return nil
+	}
+	return err
+}
+
+// recheck reads the control row again. It returns only if that is still ctl, with the condition in is, or
+// when the subscription is to end.
+func (u *unit) recheck(ctx context.Context, ctl control, is *kv.Condition) error {
+	now, condition, _, err := u.e.controls.get(ctx, u.p.name)
 	if err != nil { // not the fault of the events: they are tried again without end
 		return mainstem.Errorf(mainstem.KindUnavailable, "projection", "%w", err)
 	}
-	if now != ctl {
-		u.wake()
-		select { // until subscribe ends the subscription
-		case <-u.leaving:
-			return errLeaving
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if now == ctl {
+		*is = condition
+		return nil
 	}
-	u.e.controls.table.ExpectTo(b, u.p.name, is)
+	u.wake() // subscribe ends the subscription
+	select {
+	case <-u.leaving:
+		return errLeaving
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// handle handles events in one commit.
+func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 	began := time.Now()
 	tx := newTx(b)
 	for _, r := range evs {
