@@ -33,20 +33,13 @@ func each(t *testing.T, body func(t *testing.T, log mainstem.Log, s *event.Store
 		return
 	}
 	t.Run("pebblelog", func(t *testing.T) {
-		log := memory(t)
+		log, err := pebblelog.OpenMemory(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { checkAndClose(t, log) })
 		body(t, log, open(t, log, nil))
 	})
-}
-
-// memory is an empty log of the embedded engine in memory.
-func memory(t testing.TB) *pebblelog.Log {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { checkAndClose(t, log) })
-	return log
 }
 
 // checkAndClose ends a test of the embedded engine: whatever the store did, the log

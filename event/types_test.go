@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/codec"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 type (
@@ -42,7 +43,7 @@ func newTypes(t testing.TB, o *event.TypesOptions) *event.Types {
 // stored is ev as the store returns it.
 func stored(t testing.TB, ev event.Event) event.Recorded {
 	t.Helper()
-	s := open(t, memory(t), nil)
+	s := open(t, testengines.Memory(t), nil)
 	if _, err := s.Append(t.Context(), "order-1", event.NoStream, []event.Event{ev}); err != nil {
 		t.Fatal(err)
 	}

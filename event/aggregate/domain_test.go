@@ -9,9 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,16 +105,8 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	f := &fixture{log: &wrapped{Log: log}, types: event.NewTypes(nil)}
+	f := &fixture{log: &wrapped{Log: testengines.Memory(t)}, types: event.NewTypes(nil)}
+	var err error
 	f.store, err = event.Open(f.log, "bank", nil)
 	err = errors.Join(err,
 		event.Register[Opened](f.types, "Opened"), event.Register[Deposited](f.types, "Deposited"),

@@ -14,12 +14,13 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 // trail is the audit trail of a shop, whose bus must be made with it.
 func withTrail(t testing.TB, o command.AuditOptions, middleware ...command.Middleware) (*shop, *command.AuditLog) {
 	t.Helper()
-	log := &logUnderTest{Log: memory(t)}
+	log := &logUnderTest{Log: testengines.Memory(t)}
 	trail, err := command.OpenAudit(log, "shop")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestAuditIsInTheCommit(t *testing.T) {
 	if _, err := s.bus.Dispatch(t.Context(), place{ID: "1", Item: "book", Fail: no}); !errors.Is(err, no) || !errors.Is(err, down) {
 		t.Errorf("with FailClosed: %v", err)
 	}
-	elsewhere, err := command.OpenAudit(memory(t), "shop")
+	elsewhere, err := command.OpenAudit(testengines.Memory(t), "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestAuditIsInTheCommit(t *testing.T) {
 			t.Errorf("a trail that is not in the log of the bus: %v", err)
 		}
 	}
-	if err := second(command.OpenAudit(memory(t), "a/b")); !errors.Is(err, mainstem.ErrInvalid) {
+	if err := second(command.OpenAudit(testengines.Memory(t), "a/b")); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("a wrong name: %v", err)
 	}
 }

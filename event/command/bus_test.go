@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 func TestDispatch(t *testing.T) {
@@ -126,7 +127,7 @@ func TestCommitsThatFail(t *testing.T) {
 
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &logUnderTest{Log: memory(t)}
+		log := &logUnderTest{Log: testengines.Memory(t)}
 		bus, err := command.Open(log, "slow", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -249,7 +250,7 @@ func TestTimeoutAndLogging(t *testing.T) {
 	var lines bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&lines, nil))
 	synctest.Test(t, func(t *testing.T) {
-		bus, err := command.Open(memory(t), "slow", nil, command.Logging(logger), command.Timeout(time.Minute), command.Timeout(0))
+		bus, err := command.Open(testengines.Memory(t), "slow", nil, command.Logging(logger), command.Timeout(time.Minute), command.Timeout(0))
 		if err != nil {
 			t.Fatal(err)
 		}

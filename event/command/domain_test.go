@@ -9,10 +9,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -97,24 +97,10 @@ type shop struct {
 	bus    *command.Bus
 }
 
-func memory(t testing.TB) mainstem.Log {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return log
-}
-
 // newShop handles Place and Pay on a log in memory.
 func newShop(t testing.TB, middleware ...command.Middleware) *shop {
 	t.Helper()
-	return shopOn(t, &logUnderTest{Log: memory(t)}, middleware...)
+	return shopOn(t, &logUnderTest{Log: testengines.Memory(t)}, middleware...)
 }
 
 func shopOn(t testing.TB, log *logUnderTest, middleware ...command.Middleware) *shop {
