@@ -421,7 +421,7 @@ func TestPause(t *testing.T) {
 func TestControlWithinACommit(t *testing.T) {
 	no := errors.New("no")
 	for what, change := range map[string]func(*projection.Engine) error{
-		"pause":   func(e *projection.Engine) error { return e.Pause(context.Background(), "totals") },
+		"pause": func(e *projection.Engine) error { return e.Pause(context.Background(), "totals") },
 		"pause, and an event that is to be parked": func(e *projection.Engine) error {
 			return errors.Join(e.Pause(context.Background(), "totals"), no)
 		},
