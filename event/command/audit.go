@@ -17,7 +17,7 @@ import (
 
 // AuditRow says who did what, when, and whether it succeeded.
 type AuditRow struct {
-	ID            string            `json:"id"` // a UUID that sorts by Time, to the millisecond
+	ID            string            `json:"id"` // a UUID that sorts by Time, to a quarter of a microsecond
 	CommandType   string            `json:"command_type"`
 	CommandID     string            `json:"command_id,omitempty"`
 	AggregateID   string            `json:"aggregate_id,omitempty"`
@@ -125,7 +125,7 @@ func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time,
 func (o *AuditOptions) row(ctx context.Context, cmd Command, began time.Time) AuditRow {
 	m := event.MetadataFrom(ctx)
 	row := AuditRow{
-		ID: uuid.Sorted(began.UnixMilli()).String(), CommandType: cmd.CommandType(), CommandID: baseOf(cmd).CommandID,
+		ID: uuid.SortedAt(began).String(), CommandType: cmd.CommandType(), CommandID: baseOf(cmd).CommandID,
 		Actor: o.Actor(ctx, cmd), TenantID: m.TenantID, CorrelationID: m.CorrelationID, CausationID: baseOf(cmd).CausationID,
 		DurationMs: float64(time.Since(began)) / float64(time.Millisecond), Time: began.UTC().Round(0),
 	}

@@ -41,7 +41,7 @@ func (q *AuditQuery) matches(r *AuditRow) bool {
 		(q.Success == nil || *q.Success == r.Success)
 }
 
-// Find returns the rows that q selects, oldest first unless it says otherwise, to the millisecond. It
+// Find returns the rows that q selects, oldest first unless it says otherwise, by their times. It
 // reads all rows between From and To.
 func (a *AuditLog) Find(ctx context.Context, q AuditQuery) ([]AuditRow, error) {
 	var rows []AuditRow

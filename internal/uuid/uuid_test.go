@@ -4,7 +4,21 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 )
+
+// UUIDs of times sort as the times do, and are of version 7.
+func TestSortedAt(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 999_999_000, time.UTC)
+	var before UUID
+	for range 5000 {
+		id := SortedAt(at)
+		if bytes.Compare(id[:8], before[:8]) <= 0 || id[6]>>4 != 7 || id[8]>>6 != 2 {
+			t.Fatalf("%s at %v is not above %s", id, at, before)
+		}
+		before, at = id, at.Add(245*time.Nanosecond)
+	}
+}
 
 // TestVersions: the bits of version and variant are those of RFC 9562, and the rest varies.
 func TestVersions(t *testing.T) {
