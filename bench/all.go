@@ -4,6 +4,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/contenders/actor"
 	"github.com/mainstemdev/mainstem/bench/contenders/alert"
 	"github.com/mainstemdev/mainstem/bench/contenders/codec"
+	"github.com/mainstemdev/mainstem/bench/contenders/domain"
 	"github.com/mainstemdev/mainstem/bench/contenders/event"
 	"github.com/mainstemdev/mainstem/bench/contenders/footprint"
 	"github.com/mainstemdev/mainstem/bench/contenders/kv"
@@ -17,6 +18,7 @@ func suites() []suite.Suite {
 	return []suite.Suite{
 		kv.Suite(),
 		event.Suite(),
+		domain.Suite(),
 		alert.Suite(),
 		stream.Suite(),
 		actor.Suite(),
