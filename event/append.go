@@ -21,6 +21,7 @@ import (
 // [Store.Result] finds the versions and positions in the receipt. To append to one
 // stream and nothing else, [Store.Append] is shorter, and idempotent by event ID.
 func (s *Store) AppendTo(b *mainstem.Batch, stream string, expected Expected, events []Event) {
+	events = s.tagged(events)
 	if err := s.checkAppend(stream, expected, events); err != nil {
 		b.Fail(err)
 		return
@@ -65,7 +66,16 @@ func (s *Store) checkStreamAnd(op, stream string, expected Expected) error {
 // append adds conditions and writes to b, all their memory from enc, and reports
 // whether every event came with its ID.
 func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
-	enc.reserve(events, len(stream))
+	x, extra := s.expectIndex(b), len(stream)
+	if x != nil {
+		if err := x.checkIndexed("append", events); err != nil {
+			b.Fail(err)
+			return false
+		}
+		b.Ensure(s.spaces.tags, tagsPolicy)
+		extra += x.indexSize(events, len(stream))
+	}
+	enc.reserve(events, extra)
 	key := enc.keep(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
 	b.ExplainWith(s)
@@ -85,6 +95,9 @@ func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected 
 				}
 				id = newIDAt(now)
 			}
+		}
+		if x != nil {
+			s.addIndex(b, enc, x, key, &events[i])
 		}
 		b.Add(mainstem.Write{Space: s.spaces.events, Key: key, Value: events[i].Data, Headers: enc.event(&events[i], id)})
 	}
@@ -182,9 +195,21 @@ func (s *Store) put(w *writer) {
 // are recognised by the first rule only. Without IDs, an Append whose outcome is
 // unknown cannot be repeated safely.
 func (s *Store) Append(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
+	events = s.tagged(events)
 	if err := s.checkAppend(stream, expected, events); err != nil {
 		return Appended{}, err
 	}
+	for try := 1; ; try++ {
+		a, err := s.appendOnce(ctx, stream, expected, events)
+		if try == staleTries || !isStale(err) {
+			return a, err
+		}
+	}
+}
+
+// appendOnce is one try of Append. It fails with a [*StaleIndexError] if the handle did not
+// know the index as it is.
+func (s *Store) appendOnce(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	w := s.writers.Get().(*writer)
 	defer s.put(w)
 	b := &w.batch
@@ -195,14 +220,20 @@ func (s *Store) Append(ctx context.Context, stream string, expected Expected, ev
 	}
 	r, err := s.log.Commit(ctx, b)
 	switch {
-	case err != nil && identified:
+	case err != nil && identified && !isStale(err):
 		return s.recover(ctx, stream, expected, events, err)
 	case err != nil:
 		return Appended{}, s.Explain(ctx, err)
 	}
+	last := r.Versions[len(r.Versions)-1] // the last event is the last write
 	a := Appended{
-		Stream: stream, First: r.Versions[0], Last: r.Versions[len(events)-1],
+		Stream: stream, First: last - mainstem.Version(len(events)) + 1, Last: last,
 		FirstPosition: r.First, LastPosition: r.Last, Time: r.Time, Duplicate: r.Duplicate,
+	}
+	if b.Len() > len(events) || len(r.Versions) > len(events) {
+		if a.FirstPosition, err = s.locateFirst(ctx, b, r, stream, a.First); err != nil {
+			return Appended{}, err
+		}
 	}
 	if r.Duplicate {
 		if err := s.checkRetry(ctx, a, expected); err != nil {
@@ -210,4 +241,22 @@ func (s *Store) Append(ctx context.Context, stream string, expected Expected, ev
 		}
 	}
 	return a, nil
+}
+
+// locateFirst returns the position of the first event that b appended, before which there are
+// records of the index. If the receipt is that of an earlier batch, which another index may
+// have divided otherwise, the event itself is read; if it is gone, the position is that of the
+// batch's first record.
+func (s *Store) locateFirst(ctx context.Context, b *mainstem.Batch, r mainstem.Receipt, stream string, first mainstem.Version) (mainstem.Position, error) {
+	if !r.Duplicate {
+		done, _ := s.Result(b, r, stream)
+		return done.FirstPosition, nil
+	}
+	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), mainstem.Versions{From: first, To: first}) {
+		if err != nil {
+			return r.First, ignoreNotFound(err)
+		}
+		return rec.Position, nil
+	}
+	return r.First, nil
 }

@@ -16,7 +16,7 @@ type collector struct {
 	entries []entry
 	names   []string // streams, types and content types; neighbours share
 	data    []byte   // the data of all entries
-	text    []byte   // the metadata strings of all entries
+	text    []byte   // the metadata strings and tags of all entries
 	customs []custom
 	last    struct{ stream, typ, content int32 } // in names, of the newest entry
 	zone    *time.Location
@@ -34,6 +34,7 @@ type entry struct {
 	hasMetadata          bool
 	lengths              [4]uint32 // of the four identifiers in text
 	customs              int32
+	tags                 uint32 // bytes of $tags in text
 }
 
 // custom is one entry of custom metadata: a name, and the length of a value in text.
@@ -77,6 +78,8 @@ func (c *collector) add(rec *mainstem.Record) error {
 	if f.hasMetadata {
 		c.metadata(e, rec.Headers)
 	}
+	e.tags = uint32(len(f.tags))
+	c.text = append(c.text, f.tags...)
 	return nil
 }
 
@@ -136,6 +139,9 @@ func (c *collector) flush(dst []Recorded) []Recorded {
 		}
 		if e.hasMetadata {
 			rest.metadata(e, &r.Metadata)
+		}
+		if e.tags > 0 {
+			r.Tags = splitTags(rest.string(e.tags))
 		}
 	}
 	c.reset()

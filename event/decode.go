@@ -65,6 +65,9 @@ func (d *decoder) recorded(rec *mainstem.Record, stream string) (Recorded, error
 		m.UserID, text = cut(text, len(d.f.user))
 		m.TenantID, _ = cut(text, len(d.f.tenant))
 	}
+	if d.f.tags != nil {
+		r.Tags = splitTags(string(d.f.tags))
+	}
 	if d.f.custom > 0 {
 		r.Metadata.Custom = make(map[string]string, d.f.custom)
 		for i := range rec.Headers {

@@ -20,6 +20,7 @@ import (
 //	  $cause    Metadata.CausationID
 //	  $user     Metadata.UserID
 //	  $tenant   Metadata.TenantID
+//	  $tags     Tags, with a line feed between two of them
 //	  <name>    each entry of Metadata.Custom, ordered by name
 //
 // Version, position and time are those of the record. The names are persisted:
@@ -32,6 +33,7 @@ const (
 	headerCause   = "$cause"
 	headerUser    = "$user"
 	headerTenant  = "$tenant"
+	headerTags    = "$tags"
 )
 
 // own reports whether name is a header that the store uses itself.
@@ -40,7 +42,7 @@ func own(name string) bool {
 		return false
 	}
 	switch name {
-	case headerID, headerType, headerContent, headerCorr, headerCause, headerUser, headerTenant:
+	case headerID, headerType, headerContent, headerCorr, headerCause, headerUser, headerTenant, headerTags:
 		return true
 	}
 	return false
@@ -61,6 +63,9 @@ func (e *Event) check(op string, i, maxBytes int) error {
 		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d of type %s has %d bytes: the limit is %d: %w", i, e.Type, len(e.Data), maxBytes, ErrTooLarge)
 	case len(e.Metadata.Custom) > MaxCustom:
 		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d has %d custom metadata entries: the limit is %d", i, len(e.Metadata.Custom), MaxCustom)
+	}
+	if err := checkTags(e.Tags); err != nil {
+		return mainstem.Refusef(mainstem.KindInvalid, op, "event %d: %w", i, err)
 	}
 	for name := range e.Metadata.Custom {
 		switch {
@@ -91,6 +96,9 @@ func (e *Event) size() (headers, bytes int) {
 		if s != "" {
 			headers, bytes = headers+1, bytes+len(s)
 		}
+	}
+	if len(e.Tags) > 0 {
+		headers, bytes = headers+1, bytes+tagBytes(e.Tags)
 	}
 	for _, v := range m.Custom {
 		headers, bytes = headers+1, bytes+len(v)
@@ -141,6 +149,7 @@ func (e *encoder) event(ev *Event, id ID) mainstem.Headers {
 	e.add(headerCause, m.CausationID)
 	e.add(headerUser, m.UserID)
 	e.add(headerTenant, m.TenantID)
+	e.tags(ev.Tags)
 	if len(m.Custom) > 0 {
 		e.custom(m.Custom)
 	}
@@ -166,12 +175,13 @@ type fields struct {
 	id                          ID
 	typ, content                []byte
 	corr, cause, user, tenant   []byte
+	tags                        []byte
 	custom                      int // headers that are custom metadata
 	hasMetadata, hasIdentifiers bool
 }
 
-// parse reads headers. It fails only on an ID that is not 16 bytes: a record
-// without one was not written by this package, and is an event without ID and type.
+// parse reads headers. It fails only on an ID that is not 16 bytes and on tags over their
+// limits: a record without an ID was not written by this package, and is an event without ID and type.
 func (f *fields) parse(headers mainstem.Headers) error {
 	*f = fields{}
 	for i := range headers {
@@ -198,6 +208,11 @@ func (f *fields) parse(headers mainstem.Headers) error {
 			f.user, f.hasIdentifiers = value, true
 		case headerTenant:
 			f.tenant, f.hasIdentifiers = value, true
+		case headerTags:
+			if err := checkTagHeader(value); err != nil {
+				return err
+			}
+			f.tags = value
 		default:
 			f.custom++
 		}

@@ -81,7 +81,8 @@ func (e *SealedError) Unwrap() error { return e.cause }
 // Explain turns the error of a Commit of a batch that this store wrote into the
 // error that the writes at once return, such as [Store.Append]: NotFound for a stream that
 // [StreamExists] did not find, and otherwise what Commit itself returns on every engine
-// (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], or the error as it is.
+// (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], a [*ConditionError], a
+// [*StaleIndexError], or the error as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
@@ -89,6 +90,10 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 	}
 	var sealed *SealedError
 	if errors.As(err, &sealed) {
+		return err
+	}
+	var condition *ConditionError
+	if isStale(err) || errors.As(err, &condition) {
 		return err
 	}
 	var conflict *ConflictError
@@ -110,14 +115,19 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-// ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError] or a
-// [*SealedError]. A condition on a position is not one of the store's own: nil.
+// ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError], a
+// [*SealedError] or a [*StaleIndexError]. A condition on a position is not one of the store's
+// own, but of [Store.FailIf]: nil.
 func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	if e.Want.Test == mainstem.TestNotAfter {
 		return nil
 	}
 	stream := string(e.Key)
 	switch e.Space {
+	case s.spaces.tags:
+		// Best effort: if the index cannot be read, the next batch fails in the same way.
+		_, _ = s.readIndex(ctx)
+		return &StaleIndexError{Store: s.name, cause: e}
 	case s.spaces.seals:
 		seal, _, _ := s.seal(ctx, stream) // best effort: the seal may be gone by now
 		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: e}

@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ type Event struct {
 	Data []byte
 	// ContentType says what Data holds, for example "application/json". Optional.
 	ContentType string
+	// Tags name what the event is about, usually as "key:value": "course:c1". At most
+	// [MaxTags] different ones of 1 to [MaxTag] bytes, UTF-8 without control characters.
+	// Queries find events by them, see [Store.Query].
+	Tags []string
 	// Metadata says who and why.
 	Metadata Metadata
 }
@@ -62,6 +67,10 @@ type Recorded struct {
 func (r Recorded) Clone() Recorded {
 	r.Stream, r.Type, r.ContentType = strings.Clone(r.Stream), strings.Clone(r.Type), strings.Clone(r.ContentType)
 	r.Data = bytes.Clone(r.Data)
+	r.Tags = slices.Clone(r.Tags)
+	for i, tag := range r.Tags {
+		r.Tags[i] = strings.Clone(tag)
+	}
 	m := &r.Metadata
 	m.CorrelationID, m.CausationID = strings.Clone(m.CorrelationID), strings.Clone(m.CausationID)
 	m.UserID, m.TenantID = strings.Clone(m.UserID), strings.Clone(m.TenantID)

@@ -64,7 +64,7 @@ func (s *Store) Feed(ctx context.Context, o *FeedOptions) iter.Seq2[Recorded, er
 		dec := s.decoders.Get().(*decoder)
 		defer s.decoders.Put(dec)
 		n := 0
-		for rec, err := range s.log.Feed(ctx, sel.filter(s, o.After, o.Follow)) {
+		for rec, err := range s.records(ctx, sel, o.After, o.Follow) {
 			ok := false
 			if err == nil {
 				ok, err = sel.wants(ctx, s, &rec)
@@ -132,7 +132,7 @@ func (s *Store) page(ctx context.Context, sel *selector, after mainstem.Position
 	var events []Recorded
 	n, size := 0, 0
 	next := after
-	for rec, err := range s.log.Feed(ctx, sel.filter(s, after, false)) {
+	for rec, err := range s.records(ctx, sel, after, false) {
 		ok := false
 		if err == nil {
 			ok, err = sel.wants(ctx, s, &rec)

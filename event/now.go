@@ -12,11 +12,15 @@ import (
 // now commits what write adds to a batch, at the durability of [Options.Durability].
 // The error is explained; see [Store.Explain].
 func (s *Store) now(ctx context.Context, write func(b *mainstem.Batch)) error {
-	b := mainstem.NewBatch()
-	b.Durability = s.opts.Durability
-	write(b)
-	_, err := s.log.Commit(ctx, b)
-	return s.Explain(ctx, err)
+	for try := 1; ; try++ {
+		b := mainstem.NewBatch()
+		b.Durability = s.opts.Durability
+		write(b)
+		_, err := s.log.Commit(ctx, b)
+		if err = s.Explain(ctx, err); try == staleTries || !isStale(err) {
+			return err
+		}
+	}
 }
 
 // Delete does at once what [Store.DeleteTo] does in a batch. When it returns, the

@@ -74,6 +74,7 @@ func (s *Store) DeleteTo(b *mainstem.Batch, stream string, expected Expected) {
 		return
 	}
 	s.purge(b, []byte(stream))
+	s.markGone(b, []byte(stream))
 }
 
 // TombstoneTo deletes stream like [Store.DeleteTo], together with its settings, and
@@ -89,6 +90,7 @@ func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected)
 	b.ExplainWith(s)
 	expected.addCondition(b, s.spaces.events, key)
 	s.purge(b, key)
+	s.markGone(b, key)
 	s.forgetSettings(b, key)
 	b.Ensure(s.spaces.seals, sealPolicy)
 	b.Put(s.spaces.seals, key, []byte(Tombstoned.String()))
@@ -105,6 +107,7 @@ func (s *Store) TruncateTo(b *mainstem.Batch, stream string, before mainstem.Ver
 	}
 	if s.edit(b, "truncate", stream, AnyVersion) {
 		b.Truncate(s.spaces.events, []byte(stream), before)
+		s.markGone(b, []byte(stream))
 	}
 }
 
@@ -170,6 +173,8 @@ func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	// loaded the stream before, can be told from one of the stream's next life.
 	b.Add(mainstem.Write{Op: mainstem.OpPurge, Space: s.spaces.events, Key: key})
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.events, Key: key})
+	b.ExplainWith(s)
+	s.markGone(b, key)
 	s.forgetSnapshots(b, key)
 	s.forgetSettings(b, key)
 	b.Ensure(s.spaces.seals, sealPolicy)
@@ -179,7 +184,9 @@ func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 // RewriteTo replaces type, data and metadata of the event of stream at version, for
 // redaction and for the encryption of what is there. Version, position and time stay;
 // ev must carry the ID of the event, which stays too. It works on archived streams.
-// Snapshots and whatever was built from the event are the caller's to renew. The
+// Snapshots and whatever was built from the event are the caller's to renew. The index of
+// the store, if it has one, goes on finding the event by the type and tags that it was
+// appended with, where they still are its own; [Store.Retag] makes it find new ones. The
 // log answers NotFound if there is no such event.
 func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Version, ev Event) {
 	err := checkStream("rewrite", stream)
@@ -197,6 +204,7 @@ func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Ver
 	enc.reserve([]Event{ev}, len(stream))
 	key := enc.keep(stream)
 	b.Rewrite(s.spaces.events, key, version, ev.Data, enc.event(&ev, ev.ID))
+	s.markRewritten(b)
 }
 
 // edit prepares b for a change of stream, which must be open and meet the expectation.

@@ -71,14 +71,23 @@ func (s *Store) forgetSettings(b *mainstem.Batch, key []byte) {
 type Scavenged struct {
 	Streams int    // streams that were truncated
 	Events  uint64 // events that were removed
+	Entries int    // records of the index that were removed; see [Store.SweepIndex]
 }
 
-// Scavenge enforces [Settings.MaxCount] and [Settings.MaxAge]: it truncates each
+// Scavenge enforces [Settings.MaxCount] and [Settings.MaxAge], and sweeps the index: it truncates each
 // stream that has too many or too old events. Call it as often as the limits should
 // hold; it costs a look at each stream that has limits. The newest event of a stream
 // may be removed too, by its age; the stream then counts as missing. Archived
 // streams are left alone. A stream that is written to meanwhile is no trouble.
 func (s *Store) Scavenge(ctx context.Context) (Scavenged, error) {
+	done, err := s.scavengeStreams(ctx)
+	if err == nil {
+		done.Entries, err = s.SweepIndex(ctx)
+	}
+	return done, err
+}
+
+func (s *Store) scavengeStreams(ctx context.Context) (Scavenged, error) {
 	var done Scavenged
 	now := time.Now()
 	for rec, err := range s.log.Scan(ctx, s.spaces.settings, mainstem.Range{}) {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -34,6 +35,12 @@ type Options struct {
 	Durability mainstem.Durability
 	// NewID makes the IDs of events that have none. Default [NewID].
 	NewID func() ID
+	// Tagger returns tags that an event gets when it is appended, besides its own. It must
+	// not change the event, and return the same for an event that is appended again.
+	Tagger func(Event) []string
+	// Retries bounds how often [Store.Commit] and [Store.Decide] try again. Default
+	// [DefaultRetries]; negative: never.
+	Retries int
 }
 
 // Validate reports every field out of range.
@@ -57,13 +64,16 @@ func (o *Options) Validate() error {
 }
 
 // Store is a handle on the event streams of one name in a log. It owns no files
-// and no goroutines: drop it when it is no longer needed. All methods are safe for
+// and no goroutines: drop it when it is no longer needed. It remembers the index of the
+// store, if there is one, as it read it last. All methods are safe for
 // concurrent use, and any number of stores of one name may be open.
 type Store struct {
 	log    mainstem.Log
 	name   string
 	opts   Options
-	spaces struct{ events, seals, settings, snapshots, checkpoints, parked string }
+	spaces struct{ events, seals, settings, snapshots, checkpoints, parked, tags string }
+
+	index atomic.Pointer[index] // as this handle read it last; nil: not yet
 
 	snapshotPolicy mainstem.Policy
 
@@ -91,6 +101,9 @@ func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 	if opts != nil {
 		s.opts = *opts
 	}
+	if s.opts.Retries == 0 {
+		s.opts.Retries = DefaultRetries
+	}
 	if s.opts.KeepSnapshots == 0 {
 		s.opts.KeepSnapshots = 1
 	}
@@ -101,6 +114,7 @@ func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 	s.spaces.snapshots = snapshotsPrefix + name
 	s.spaces.checkpoints = checkpointsPrefix + name
 	s.spaces.parked = parkedPrefix + name
+	s.spaces.tags = tagsPrefix + name
 	s.writers.New = func() any { return new(writer) }
 	s.collectors.New = func() any { return new(collector) }
 	s.decoders.New = func() any { return new(decoder) }
@@ -122,7 +136,7 @@ func (s *Store) Space() string { return s.spaces.events }
 // failed is finished by another. Dropping what does not exist is allowed.
 func (s *Store) Drop(ctx context.Context) error {
 	for _, space := range []string{
-		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.events,
+		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.tags, s.spaces.events,
 	} {
 		if err := s.log.DropSpace(ctx, space); err != nil && !isNotFound(err) {
 			return err

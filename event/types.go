@@ -186,7 +186,8 @@ func (t *Types) Names() []string {
 }
 
 // Encode returns the event for v, a value of a registered Go type or a pointer to one:
-// its type, data, content type, and with a schema above 1 the entry [SchemaName].
+// its type, data, content type, with a schema above 1 the entry [SchemaName], and the tags of
+// a type that has [Tags].
 // It belongs to the caller. A value of another type is Invalid.
 func (t *Types) Encode(v any) (Event, error) {
 	et, v := t.current.Load().find(v)
@@ -198,6 +199,9 @@ func (t *Types) Encode(v any) (Event, error) {
 		return Event{}, mainstem.Refusef(mainstem.KindInvalid, "encode event", "type %s: %w", et.name, err)
 	}
 	ev := Event{Type: et.name, Data: data, ContentType: contentType(et.codecs[0])}
+	if tagged, ok := v.(Tags); ok {
+		ev.Tags = tagged.EventTags()
+	}
 	if et.stamp != "" {
 		ev.Metadata.Custom = map[string]string{SchemaName: et.stamp}
 	}

@@ -1,0 +1,238 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/outcome"
+)
+
+// DefaultRetries is the default of [Options.Retries].
+const DefaultRetries = 50
+
+// afterQuery is the pause before a conflict over a query is tried again. What was in the way
+// is committed, so it is short; it grows, and differs, so that many writers make way.
+var afterQuery = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
+
+// ConditionError says that a batch was not written because of a condition of [Store.FailIf].
+// It is a Conflict: errors.Is(err, mainstem.ErrConflict) holds.
+type ConditionError struct {
+	Store string
+	Query Query
+	After mainstem.Position
+	// Found is the position of the first event after After that Query selects; 0 if there is
+	// none, and only an event that shares a key of the index with the query came after it.
+	Found mainstem.Position
+
+	condition *condition
+	checked   mainstem.Position // Found says all about the events up to here
+	unread    error             // why it could not be read whether there is one
+	cause     *mainstem.Error
+}
+
+// Error says what was found.
+func (e *ConditionError) Error() string {
+	found := fmt.Sprintf("there is one at position %d", e.Found)
+	switch {
+	case e.unread != nil:
+		found = fmt.Sprintf("whether there is one cannot be read: %v", e.unread)
+	case e.Found == 0:
+		found = fmt.Sprintf("there is none up to position %d, but an event that shares a key of the index with it; try again", e.checked)
+	}
+	return fmt.Sprintf("event store %s: conflict: expected no event of %.200q after position %d; %s", e.Store, e.Query.String(), e.After, found)
+}
+
+// Unwrap returns the error of the log.
+func (e *ConditionError) Unwrap() error { return e.cause }
+
+// condition is one call of FailIf. It explains conflicts of its batch.
+type condition struct {
+	store *Store
+	query Query
+	after mainstem.Position // as the caller gave it
+	from  mainstem.Position // after, or a later one up to which the query was read since
+	first int               // of its conditions in the batch
+	n     int               // how many
+}
+
+// FailIf makes b depend on there being no event after position after that q selects: if there
+// is one at its place in the order, nothing of the batch is written. The error is a
+// [*ConditionError]. It reads nothing, and tests one key of the index for each item of q:
+//
+//	the pairs of its types with its first tag of which all are declared (see [Pair]),
+//	else its first tag, so put the one first that the fewest events have,
+//	else each of its types,
+//	else, for the empty item, the key of all events, which the index must have.
+//
+// That is stricter than q: an event that has the tag, but not the types, is a conflict too.
+// [Store.Commit] tests whether it matters, and commits again if not; a Commit of the log
+// returns it, with Found 0.
+//
+// after is the position of the last event of a [Store.Query] without a limit, or any position
+// from which on nothing of q was seen, such as [mainstem.Reader.Head] before the query. The
+// store must have an index, and the handle must know it: open it with [OpenIndexed], or
+// query before. Otherwise the batch fails with Unsupported.
+func (s *Store) FailIf(b *mainstem.Batch, q Query, after mainstem.Position) {
+	err := q.check("fail if")
+	if err == nil {
+		err = s.failIf(b, q, after)
+	}
+	if err != nil {
+		var e *mainstem.Error
+		if errors.As(err, &e) {
+			err = e.WithOutcome(mainstem.NotWritten)
+		}
+		b.Fail(err)
+	}
+}
+
+func (s *Store) failIf(b *mainstem.Batch, q Query, after mainstem.Position) error {
+	x := s.index.Load()
+	switch {
+	case !x.exists():
+		return mainstem.Errorf(mainstem.KindUnsupported, "fail if", "this handle of store %s knows of no index", s.name).
+			WithHint("open the store with event.OpenIndexed, or make an index with Store.CreateIndex")
+	case x.moved:
+		return mainstem.Errorf(mainstem.KindUnavailable, "fail if", "the index of store %s came from another log: its positions are wrong", s.name).
+			WithHint("build it anew with Store.Retag")
+	}
+	keys, err := x.covering(q)
+	if err != nil {
+		return err
+	}
+	b.IfVersion(s.spaces.tags, controlKey, x.version)
+	c := &condition{store: s, query: q, after: after, from: after, first: len(b.Conditions())}
+	for _, key := range keys {
+		b.IfNotAfter(s.spaces.tags, key, after)
+	}
+	if after < x.since() {
+		// Events after it may be in the built keys, which were written later than they. While
+		// they are built the control record stands for them: it is later than after, too.
+		if x.State == stateBuilding {
+			b.IfNotAfter(s.spaces.tags, controlKey, after)
+			keys = nil
+		}
+		for _, key := range keys {
+			b.IfNotAfter(s.spaces.tags, append([]byte(builtPrefix), key...), after)
+		}
+	}
+	c.n = len(b.Conditions()) - c.first
+	b.ExplainWith(c)
+	b.ExplainWith(s)
+	return nil
+}
+
+// covering returns keys of the index of which each event of q has at least one.
+func (x *index) covering(q Query) (keys [][]byte, err error) {
+	seen := make(map[string]bool)
+	for i := range q {
+		own := x.coveringItem(&q[i])
+		if own == nil {
+			return nil, mainstem.Errorf(mainstem.KindUnsupported, "fail if", "item %d is empty, and the index has no key for every event", i).
+				WithHint("make the index with IndexOptions.All, or name types or tags")
+		}
+		for _, key := range own {
+			if !seen[string(key)] {
+				seen[string(key)] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys, nil
+}
+
+func (x *index) coveringItem(it *Item) (keys [][]byte) {
+	for _, tag := range it.Tags {
+		if len(it.Types) > 0 && !slices.ContainsFunc(it.Types, func(typ string) bool { return !x.paired(typ, tag) }) {
+			for _, typ := range it.Types {
+				keys = append(keys, indexKey(pairKey, typ, tag))
+			}
+			return keys
+		}
+	}
+	switch {
+	case len(it.Tags) > 0:
+		return [][]byte{indexKey(tagKey, it.Tags[0], "")}
+	case len(it.Types) > 0:
+		for _, typ := range it.Types {
+			keys = append(keys, indexKey(typeKey, typ, ""))
+		}
+		return keys
+	case x.All:
+		return [][]byte{indexKey(allKey, "", "")}
+	}
+	return nil
+}
+
+// holds reports whether cond is one that c added to a batch.
+func (c *condition) holds(cond *mainstem.Condition, b *mainstem.Batch) bool {
+	own := b.Conditions()[c.first:min(c.first+c.n, len(b.Conditions()))]
+	return slices.ContainsFunc(own, func(o mainstem.Condition) bool {
+		return o.Test == cond.Test && o.Position == cond.Position && o.Space == cond.Space && string(o.Key) == string(cond.Key)
+	})
+}
+
+// ExplainConflict implements [mainstem.Explainer]: it reads whether there is an event of the query.
+func (c *condition) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
+	if e.Want.Test != mainstem.TestNotAfter || b == nil || c.first > len(b.Conditions()) || !c.holds(&e.Want, b) {
+		return nil
+	}
+	said := &ConditionError{Store: c.store.name, Query: c.query, After: c.after, condition: c, cause: e}
+	said.checked, said.Found, said.unread = c.find(ctx)
+	return said
+}
+
+// find returns the position of the first event of the query after c.from, 0 if there is none
+// up to the head of the log, which it returns too.
+func (c *condition) find(ctx context.Context) (head, found mainstem.Position, err error) {
+	if head, err = c.store.log.Head(ctx); err != nil {
+		return 0, 0, err
+	}
+	err = c.store.query(ctx, c.query, QueryOptions{After: c.from, Limit: 1}, head, func(ev Recorded) bool {
+		found = ev.Position
+		return false
+	})
+	return head, found, err
+}
+
+// raise makes the condition one about events after p: those before are known not to matter.
+func (c *condition) raise(b *mainstem.Batch, p mainstem.Position) {
+	c.from = p
+	for i := range b.Conditions()[c.first : c.first+c.n] {
+		b.Conditions()[c.first+i].Position = p
+	}
+}
+
+// Commit commits b, which depends on queries by [Store.FailIf] of this store, exactly: if the
+// commit fails because of an event that a query does not select, it is tried again, at most
+// [Options.Retries] times, with pauses. While the outcome of a try is unknown the same
+// batch is committed again, until it is known or ctx ends; b gets an ID for that if it has
+// none, so it is written once.
+//
+// The error is a [*ConditionError] if an event that a query selects was found, or if all
+// tries are used up (then Found is 0); a [*StaleIndexError] if the index was changed since the
+// batch was made; otherwise as [Store.Explain] returns it.
+func (s *Store) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if b.ID == "" {
+		b.ID = "event/" + NewID().String()
+	}
+	for try := 1; ; try++ {
+		r, err := outcome.Commit(ctx, s.log, b)
+		var failed *ConditionError
+		if !errors.As(err, &failed) {
+			return r, s.Explain(ctx, err)
+		}
+		if failed.unread != nil {
+			return r, failed.unread
+		}
+		if failed.Found > 0 || failed.condition.store != s || try > s.opts.Retries || !afterQuery.Wait(ctx, try) {
+			return r, err
+		}
+		failed.condition.raise(b, failed.checked)
+	}
+}

@@ -1,0 +1,454 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/outcome"
+)
+
+// A build makes the index of a store for the events that are there. Its steps:
+//
+//	1. The control record says "building", in one commit with the anchor. From its position
+//	   on, since, every append writes records of the index: a handle that does not know is
+//	   refused. Queries read the feed of the store until the end of the build.
+//	2. The built keys of an earlier index are emptied.
+//	3. The events up to since are read in order, given their new tags, if there are any, and
+//	   entered in the built keys, with absolute positions.
+//	4. The records that appends wrote for events up to since are removed: the built keys have them.
+//	5. The control record says "ready".
+//
+// How far it is stands in the build record, which every commit has as a condition, so a
+// build that was interrupted is gone on with, and two that run at once help each other. Each
+// step may be repeated.
+
+// RetagOptions tune [Store.Retag]. Nil and zero fields mean the defaults.
+type RetagOptions struct {
+	// Index says what the index holds from now on. Default: as it is.
+	Index *IndexOptions
+	// Progress is called after each commit with the position up to which events are done,
+	// and the last one.
+	Progress func(done, last mainstem.Position)
+}
+
+// OpenIndexed is [Open] for a store that has an index: it makes one, as
+// [Store.CreateIndex] does, if there is none yet, and the handle knows it.
+func OpenIndexed(ctx context.Context, log mainstem.Log, name string, o *Options, index *IndexOptions) (*Store, error) {
+	s, err := Open(log, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.CreateIndex(ctx, index)
+}
+
+// CreateIndex gives the store an index by type and tag: [Store.Query] and feeds by type
+// read only what they return, and [Store.FailIf] and [Store.Decide] work. Each append then
+// also writes a small record for the type and each tag of an event. The events that are
+// there are entered too; that takes as long as reading all of them, while the store is
+// used. A call that was interrupted is gone on with by the next one.
+//
+// In a store that has an index it does nothing, if o is nil or says the same; otherwise the
+// error is Exists: [Store.Retag] changes an index. While a Retag goes on it returns at once.
+func (s *Store) CreateIndex(ctx context.Context, o *IndexOptions) error {
+	want, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	x, err := s.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	if !x.exists() {
+		if x, err = s.beginBuild(ctx, x, want, false); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o != nil && !x.IndexOptions.equal(&want):
+		return mainstem.Refusef(mainstem.KindExists, "create index", "store %s has an index with other options", s.name).
+			WithHint("change it with Store.Retag")
+	case x.State == stateBuilding && !x.Retag:
+		return s.build(ctx, x, nil, nil)
+	}
+	return nil
+}
+
+// Retag builds the index of the store anew, or for the first time, and gives the events that
+// are there the tags that tags returns for them, in place of their own; nil keeps those. Only
+// tags are changed; positions, versions and data stay. It may run while the store is used.
+// Events that are appended meanwhile keep the tags that they are appended with: give the
+// writers their [Options.Tagger] first. While it runs, queries read the whole store.
+//
+// Interrupted, it is gone on with by the next call, which must be given the same tags.
+// Events of archived streams are included. An event for which tags returns more than the
+// index takes, or a tag that is not valid, ends it with Invalid.
+func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *RetagOptions) error {
+	if o == nil {
+		o = &RetagOptions{}
+	}
+	want, err := o.Index.withDefaults()
+	if err != nil {
+		return err
+	}
+	x, err := s.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	if x.exists() && x.State == stateBuilding && !x.Retag { // of CreateIndex: it ends first
+		if err := s.build(ctx, x, nil, o.Progress); err != nil {
+			return err
+		}
+		x = s.index.Load()
+	}
+	if x.exists() && o.Index == nil {
+		want = x.IndexOptions
+	}
+	if !x.exists() || x.State == stateReady {
+		if x, err = s.beginBuild(ctx, x, want, true); err != nil {
+			return err
+		}
+	}
+	return s.build(ctx, x, tags, o.Progress)
+}
+
+// beginBuild writes the control record of a new build, unless somebody else was first.
+func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag bool) (*index, error) {
+	value, err := json.Marshal(control{Format: 1, State: stateBuilding, Retag: retag, IndexOptions: o})
+	if err != nil {
+		return nil, err
+	}
+	b := s.buildBatch()
+	s.expectControl(b, x)
+	b.Put(s.spaces.tags, controlKey, value)
+	b.Put(s.spaces.tags, anchorKey, nil)
+	b.Put(s.spaces.tags, buildKey, []byte(`{"step":"clear"}`))
+	if _, err := outcome.Commit(ctx, s.log, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
+		return nil, err
+	}
+	if x, err = s.readIndex(ctx); err == nil && (!x.exists() || x.State != stateBuilding && retag) {
+		err = mainstem.Refusef(mainstem.KindUnavailable, "index", "the index of store %s was changed by somebody else meanwhile", s.name)
+	}
+	return x, err
+}
+
+func (s *Store) buildBatch() *mainstem.Batch {
+	b := mainstem.NewBatch()
+	b.ID, b.Durability = "event.index/"+NewID().String(), s.opts.Durability
+	b.Ensure(s.spaces.tags, tagsPolicy)
+	return b
+}
+
+// expectControl adds the condition that the control record is that of x.
+func (s *Store) expectControl(b *mainstem.Batch, x *index) {
+	if x.exists() {
+		b.IfVersion(s.spaces.tags, controlKey, x.version)
+	} else {
+		b.IfAbsent(s.spaces.tags, controlKey)
+	}
+}
+
+// The steps of a build. They are persisted.
+const (
+	stepClear = "clear" // step 2
+	stepEnter = "enter" // step 3
+	stepTrim  = "trim"  // steps 4 and 5
+)
+
+// buildState is the value of the build record.
+type buildState struct {
+	Step     string            `json:"step"`
+	Position mainstem.Position `json:"position,omitempty"` // enter: events up to here are done
+	Anchor   mainstem.Position `json:"anchor,omitempty"`   // not clear: position of the anchor
+
+	version mainstem.Version // of the record
+}
+
+// builder runs one build.
+type builder struct {
+	*Store
+	x        *index
+	tags     func(Recorded) []string
+	progress func(done, last mainstem.Position)
+	state    buildState
+}
+
+// buildTries is how often in a row a commit of a build may fail because of somebody else.
+const buildTries = 100
+
+var afterBuild = backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 1}
+
+// build goes on with the build of x until the index is ready.
+func (s *Store) build(ctx context.Context, x *index, tags func(Recorded) []string, progress func(done, last mainstem.Position)) error {
+	bl := &builder{Store: s, x: x, tags: tags, progress: progress}
+	for try := 1; ; {
+		before := bl.state.version
+		done, err := bl.step(ctx)
+		switch {
+		case done:
+			_, err := s.readIndex(ctx)
+			return err
+		case err == nil:
+			try = 1
+			continue
+		case !errors.Is(err, mainstem.ErrConflict) && !errors.Is(err, mainstem.ErrNotFound):
+			return err
+		case bl.state.version != before: // somebody else does the same
+			try = 1
+		}
+		if try == buildTries || !afterBuild.Wait(ctx, try) {
+			return err
+		}
+		try++
+	}
+}
+
+// step makes one commit of the build, after reading how far it is. done is true if the index
+// is ready, or is built by another build.
+func (bl *builder) step(ctx context.Context) (done bool, err error) {
+	rec, err := bl.log.Get(ctx, bl.spaces.tags, controlKey)
+	if err != nil {
+		return false, err
+	}
+	if rec.Version != bl.x.version {
+		return true, nil
+	}
+	if rec, err = bl.log.Get(ctx, bl.spaces.tags, buildKey); err != nil {
+		return false, err
+	}
+	bl.state = buildState{version: rec.Version}
+	if err := json.Unmarshal(rec.Value, &bl.state); err != nil {
+		return false, mainstem.Errorf(mainstem.KindCorrupt, "decode", "build record: %w", err).At(rec.Space, rec.Key)
+	}
+	anchor, err := bl.log.Get(ctx, bl.spaces.tags, anchorKey)
+	switch {
+	case err != nil:
+		return false, err
+	case bl.state.Step == stepClear:
+		bl.state.Anchor = anchor.Position
+	case bl.state.Anchor != anchor.Position: // the build came from another log: positions are wrong
+		bl.x, err = bl.beginBuild(ctx, bl.x, bl.x.IndexOptions, bl.x.Retag)
+		return false, err
+	}
+	switch bl.state.Step {
+	case stepClear:
+		return false, bl.clear(ctx)
+	case stepEnter:
+		return false, bl.enter(ctx)
+	case stepTrim:
+		return bl.trim(ctx)
+	}
+	return false, mainstem.Errorf(mainstem.KindCorrupt, "decode", "build record: step %.40q", bl.state.Step).At(rec.Space, rec.Key)
+}
+
+// commit commits b, which depends on the build being as it was read, and moves it on to next.
+func (bl *builder) commit(ctx context.Context, b *mainstem.Batch, next buildState) error {
+	value, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	bl.expectControl(b, bl.x)
+	b.IfVersion(bl.spaces.tags, buildKey, bl.state.version)
+	b.Put(bl.spaces.tags, buildKey, value)
+	_, err = outcome.Commit(ctx, bl.log, b)
+	return err
+}
+
+// keysOfCommit is how many keys of the index one commit of a build changes.
+const keysOfCommit = 500
+
+// clear empties built keys, and goes on to the next step when there are none.
+func (bl *builder) clear(ctx context.Context) error {
+	b := bl.buildBatch()
+	for rec, err := range bl.log.Scan(ctx, bl.spaces.tags, mainstem.Range{Prefix: []byte(builtPrefix), Limit: keysOfCommit, KeysOnly: true}) {
+		if err != nil {
+			return err
+		}
+		b.Truncate(bl.spaces.tags, append([]byte(nil), rec.Key...), rec.Version+1)
+	}
+	if b.Len() > 0 {
+		return bl.commit(ctx, b, buildState{Step: stepClear})
+	}
+	return bl.commit(ctx, b, buildState{Step: stepEnter, Anchor: bl.state.Anchor})
+}
+
+// Limits of one commit of a build.
+const (
+	eventsOfCommit = 256
+	bytesOfCommit  = 4 << 20
+)
+
+// enter enters the next events in the built keys.
+func (bl *builder) enter(ctx context.Context) error {
+	head, err := bl.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	b := bl.buildBatch()
+	b.IfNotAfter(bl.spaces.tags, rewriteKey, head) // what is read here is not rewritten
+	dec := bl.decoders.Get().(*decoder)
+	defer bl.decoders.Put(dec)
+	next := buildState{Step: stepEnter, Position: bl.state.Position, Anchor: bl.state.Anchor}
+	n, size := 0, 0
+	for rec, err := range bl.log.Feed(ctx, mainstem.Filter{Spaces: []string{bl.spaces.events}, After: next.Position, Limit: eventsOfCommit}) {
+		if err != nil {
+			return err
+		}
+		if rec.Position > bl.x.at {
+			break
+		}
+		if rec.Live() {
+			if err := bl.enterEvent(b, dec, &rec); err != nil {
+				return err
+			}
+		}
+		next.Position = rec.Position
+		if n, size = n+1, size+len(rec.Value); size >= bytesOfCommit {
+			break
+		}
+	}
+	if n == 0 {
+		next = buildState{Step: stepTrim, Anchor: bl.state.Anchor}
+	}
+	if err := bl.commit(ctx, b, next); err != nil {
+		return err
+	}
+	if bl.progress != nil && n > 0 {
+		bl.progress(next.Position, bl.x.at)
+	}
+	return nil
+}
+
+// enterEvent adds to b the records of the index for the event in rec, and its new tags.
+func (bl *builder) enterEvent(b *mainstem.Batch, dec *decoder, rec *mainstem.Record) error {
+	r, err := dec.recorded(rec, string(rec.Key))
+	if err != nil {
+		return err
+	}
+	tags := r.Tags
+	if bl.tags != nil {
+		tags = bl.tags(r.Clone())
+		err := checkTags(tags)
+		if err == nil && len(tags) > bl.x.MaxTags {
+			err = fmt.Errorf("%d tags: the index takes %d", len(tags), bl.x.MaxTags)
+		}
+		if err != nil {
+			return mainstem.Refusef(mainstem.KindInvalid, "retag", "version %d of stream %.64q: %w", r.Version, r.Stream, err)
+		}
+		if strings.Join(tags, tagSeparator) != strings.Join(r.Tags, tagSeparator) {
+			own := rec.Clone()
+			b.Rewrite(own.Space, own.Key, own.Version, own.Value, withTags(own.Headers, tags))
+		}
+	}
+	bl.x.keysOf(r.Type, tags, func(kind, one, two string) {
+		key := appendKey([]byte(builtPrefix), kind, one, two)
+		b.Put(bl.spaces.tags, key, appendEntry(nil, entryPosition, uint64(r.Position), rec.Key))
+	})
+	return nil
+}
+
+// withTags returns headers with other tags, in the place where the store writes them.
+func withTags(headers mainstem.Headers, tags []string) mainstem.Headers {
+	var enc encoder
+	enc.tags(tags)
+	out := make(mainstem.Headers, 0, len(headers)+1)
+	for _, h := range headers {
+		if h.Name != headerTags {
+			out = append(out, h)
+		}
+	}
+	at := 0
+	for at < len(out) && own(out[at].Name) {
+		at++
+	}
+	return append(out[:at:at], append(enc.headers, out[at:]...)...)
+}
+
+// trim removes what appends have written for events that the built keys have, and ends the build.
+func (bl *builder) trim(ctx context.Context) (done bool, err error) {
+	if err := bl.trimKeys(ctx); err != nil {
+		return false, err
+	}
+	value, err := json.Marshal(control{Format: 1, State: stateReady, Since: bl.x.at, Anchor: bl.state.Anchor, IndexOptions: bl.x.IndexOptions})
+	if err != nil {
+		return false, err
+	}
+	b := bl.buildBatch()
+	b.Put(bl.spaces.tags, controlKey, value)
+	err = bl.commit(ctx, b, bl.state)
+	return err == nil, err
+}
+
+// trimKeys removes from the keys that appends write the records from before the build.
+func (bl *builder) trimKeys(ctx context.Context) error {
+	b := bl.buildBatch()
+	flush := func() error {
+		if b.Len() == 0 {
+			return nil
+		}
+		bl.expectControl(b, bl.x)
+		_, err := outcome.Commit(ctx, bl.log, b)
+		b = bl.buildBatch()
+		return err
+	}
+	for rec, err := range bl.log.Scan(ctx, bl.spaces.tags, mainstem.Range{KeysOnly: true}) {
+		if err != nil {
+			return err
+		}
+		if !isEventKey(rec.Key) {
+			continue
+		}
+		before, err := bl.firstSince(ctx, append([]byte(nil), rec.Key...), rec.Version)
+		if err != nil {
+			return err
+		}
+		if before > 0 {
+			b.Truncate(bl.spaces.tags, append([]byte(nil), rec.Key...), before)
+		}
+		if b.Len() == keysOfCommit {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// firstSince returns the version of the first record in key that was written after the build
+// began, or the one behind newest; 0 if there is none from before.
+func (bl *builder) firstSince(ctx context.Context, key []byte, newest mainstem.Version) (mainstem.Version, error) {
+	k := &keyRead{log: bl.log, space: bl.spaces.tags, key: key}
+	if err := k.open(ctx); err != nil || k.ended {
+		return 0, err
+	}
+	oldest := k.next
+	if err := k.skip(ctx, bl.x.at); err != nil {
+		return 0, err
+	}
+	if k.ended {
+		return newest + 1, nil
+	}
+	for rec, err := range bl.log.Read(ctx, k.space, key, k.versions(k.next, 0)) {
+		switch {
+		case err != nil:
+			return 0, err
+		case rec.Position <= bl.x.at:
+		case rec.Version == oldest:
+			return 0, nil
+		default:
+			return rec.Version, nil
+		}
+	}
+	return newest + 1, nil
+}
+
+// isEventKey reports whether key is one that appends write.
+func isEventKey(key []byte) bool {
+	s := string(key)
+	return strings.HasPrefix(s, tagKey) || strings.HasPrefix(s, typeKey) || strings.HasPrefix(s, pairKey) || s == allKey
+}

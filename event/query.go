@@ -1,0 +1,405 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Query selects events of a store by type and tags, whatever their streams are: the events
+// that one of its items selects. One without items is Invalid; [All] selects everything.
+// Its JSON form is stable.
+type Query []Item
+
+// Item selects the events that have one of its types, or any if it names none, and all of its
+// tags. The empty item selects every event.
+type Item struct {
+	Types []string `json:"types,omitempty"`
+	Tags  []string `json:"tags,omitempty"`
+}
+
+// All returns the query that selects every event.
+func All() Query { return Query{{}} }
+
+// Tagged returns the query that selects the events that have all of tags.
+func Tagged(tags ...string) Query { return Query{{Tags: tags}} }
+
+// Limits of a query.
+const (
+	MaxItems     = 256 // items
+	MaxItemTypes = 256 // types of one item
+)
+
+// String returns the query as "type A or B, tag t and u; or tag v".
+func (q Query) String() string {
+	items := make([]string, len(q))
+	for i := range q {
+		items[i] = q[i].String()
+	}
+	return strings.Join(items, "; or ")
+}
+
+// String returns the item as "type A or B, tag t and u".
+func (it Item) String() string {
+	var parts []string
+	if len(it.Types) > 0 {
+		parts = append(parts, "type "+strings.Join(it.Types, " or "))
+	}
+	if len(it.Tags) > 0 {
+		parts = append(parts, "tag "+strings.Join(it.Tags, " and "))
+	}
+	if len(parts) == 0 {
+		return "every event"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Match reports whether the query selects ev.
+func (q Query) Match(ev Event) bool {
+	return slices.ContainsFunc(q, func(it Item) bool {
+		return (len(it.Types) == 0 || slices.Contains(it.Types, ev.Type)) &&
+			!slices.ContainsFunc(it.Tags, func(tag string) bool { return !slices.Contains(ev.Tags, tag) })
+	})
+}
+
+// matches is Match for the headers of a record.
+func (q Query) matches(f *fields) bool {
+	for i := range q {
+		it := &q[i]
+		if len(it.Types) > 0 && !slices.ContainsFunc(it.Types, func(typ string) bool { return typ == string(f.typ) }) {
+			continue
+		}
+		if !slices.ContainsFunc(it.Tags, func(tag string) bool { return !hasTag(f.tags, tag) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (q Query) check(op string) error {
+	if len(q) == 0 || len(q) > MaxItems {
+		return mainstem.Errorf(mainstem.KindInvalid, op, "the query has %d items: want 1 to %d; event.All selects every event", len(q), MaxItems)
+	}
+	for i := range q {
+		it := &q[i]
+		if len(it.Types) > MaxItemTypes {
+			return mainstem.Errorf(mainstem.KindInvalid, op, "item %d has %d types: the limit is %d", i, len(it.Types), MaxItemTypes)
+		}
+		for _, typ := range it.Types {
+			if err := (&Event{Type: typ}).check(op, i, 0); err != nil {
+				return mainstem.Errorf(mainstem.KindInvalid, op, "item %d: %w", i, err)
+			}
+		}
+		if len(it.Tags) > MaxTags {
+			return mainstem.Errorf(mainstem.KindInvalid, op, "item %d has %d tags: no event has more than %d", i, len(it.Tags), MaxTags)
+		}
+		for _, tag := range it.Tags {
+			if err := checkTag(tag); err != nil {
+				return mainstem.Errorf(mainstem.KindInvalid, op, "item %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// QueryOptions tune [Store.Query]. Nil and the zero value yield all events of the query,
+// the oldest first.
+type QueryOptions struct {
+	After    mainstem.Position // the cursor: only events behind this position in the order asked for, exclusive; 0: from the beginning
+	Limit    int               // at most this many events; 0 means no limit
+	Backward bool              // newest first
+	Follow   bool              // then wait for more; not with Backward
+}
+
+// Query yields the events that q selects, in the order of their positions, each once. Those
+// of archived streams are there, those of deleted ones are not. Without Follow it ends with
+// the last event that was there when it began.
+//
+// In a store with an index ([Store.CreateIndex]) it reads records of the index and the events
+// that it yields, and few others. In one without, and while the index is built, it reads
+// all events of the store up to the limit; with Backward it then keeps the positions of those
+// that match in memory. [Store.Plan] says which. With Follow, every event appended
+// later is looked at in any case.
+//
+// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event. The
+// sequence ends after the first error; with Follow it ends with Canceled when ctx does.
+func (s *Store) Query(ctx context.Context, q Query, o *QueryOptions) iter.Seq2[Recorded, error] {
+	if o == nil {
+		o = &QueryOptions{}
+	}
+	return func(yield func(Recorded, error) bool) {
+		head, err := s.log.Head(ctx)
+		if err == nil {
+			err = s.query(ctx, q, *o, head, func(r Recorded) bool { return yield(r, nil) })
+		}
+		if err != nil {
+			yield(Recorded{}, err)
+		}
+	}
+}
+
+// query calls do for the events of q up to head, and behind it with Follow, until do
+// returns false.
+func (s *Store) query(ctx context.Context, q Query, o QueryOptions, head mainstem.Position, do func(Recorded) bool) error {
+	if err := q.check("query"); err != nil {
+		return err
+	}
+	switch {
+	case o.Limit < 0:
+		return mainstem.Errorf(mainstem.KindInvalid, "query", "Limit is %d: want 0 (none) or more", o.Limit)
+	case o.Follow && o.Backward:
+		return mainstem.Errorf(mainstem.KindInvalid, "query", "Follow and Backward exclude each other")
+	}
+	x, err := s.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	dec := s.decoders.Get().(*decoder)
+	defer s.decoders.Put(dec)
+	r := &queryRun{Store: s, q: q, o: o, head: head, dec: dec, do: do}
+	if err := r.throughIndex(ctx, x); err != nil || r.ended {
+		return err
+	}
+	if o.Backward {
+		return r.backward(ctx)
+	}
+	return r.forward(ctx)
+}
+
+// queryRun is one call of query.
+type queryRun struct {
+	*Store
+	q    Query
+	o    QueryOptions // After moves on
+	head mainstem.Position
+	dec  *decoder
+	do   func(Recorded) bool
+
+	n     int  // events yielded
+	ended bool // nothing more is wanted, or there is nothing more
+}
+
+// record hands over the event in rec if it matches. It returns false when nothing more is wanted.
+func (r *queryRun) record(rec *mainstem.Record) (bool, error) {
+	if !rec.Live() {
+		return true, nil
+	}
+	f := &r.dec.f
+	if err := f.parse(rec.Headers); err != nil || !r.q.matches(f) {
+		if err != nil {
+			err = mainstem.Errorf(mainstem.KindCorrupt, "decode", "version %d: %w", rec.Version, err).At(rec.Space, rec.Key)
+		}
+		return err == nil, err
+	}
+	ev, err := r.dec.recorded(rec, r.dec.intern(rec.Key))
+	if err != nil {
+		return false, err
+	}
+	r.n++
+	r.ended = !r.do(ev) || r.n == r.o.Limit
+	return !r.ended, nil
+}
+
+// throughIndex reads by the index as far as it can: up to head, or until the index is built
+// anew. After is then where to go on.
+func (r *queryRun) throughIndex(ctx context.Context, x *index) error {
+	if !x.readable() {
+		return nil
+	}
+	d := direction{r.o.Backward}
+	root, err := r.plan(ctx, x, r.q, d, nil)
+	if err != nil || root == nil {
+		return err
+	}
+	scan := &indexScan{direction: d, Store: r.Store, x: x, root: root, after: r.o.After, head: r.head, most: r.o.Limit}
+	all, err := scan.each(ctx, r.record)
+	r.o.After = scan.after
+	if all && !r.o.Follow {
+		r.ended = true
+	}
+	return err
+}
+
+// forward reads the feed of the store.
+func (r *queryRun) forward(ctx context.Context) error {
+	for rec, err := range r.log.Feed(ctx, mainstem.Filter{Spaces: []string{r.spaces.events}, After: r.o.After, Follow: r.o.Follow}) {
+		if err != nil {
+			return err
+		}
+		if rec.Position > r.head && !r.o.Follow {
+			return nil
+		}
+		if more, err := r.record(&rec); !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// backward reads the feed of the store for the positions of all matches, of which it keeps
+// the last, and then the events.
+func (r *queryRun) backward(ctx context.Context) error {
+	var found []mainstem.Position
+	for rec, err := range r.log.Feed(ctx, mainstem.Filter{Spaces: []string{r.spaces.events}}) {
+		if err != nil {
+			return err
+		}
+		if rec.Position > r.head || r.o.After > 0 && rec.Position >= r.o.After {
+			break
+		}
+		if !rec.Live() || r.dec.f.parse(rec.Headers) != nil || !r.q.matches(&r.dec.f) {
+			continue
+		}
+		if most := r.o.Limit - r.n; r.o.Limit > 0 && len(found) >= 2*most {
+			found = append(found[:0], found[len(found)-most+1:]...)
+		}
+		found = append(found, rec.Position)
+	}
+	for _, p := range slices.Backward(found) {
+		more, err := r.eventAt(ctx, p, r.record)
+		if !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan returns the sequence of the positions that the index has for q: those of all events
+// that q selects, and perhaps of others. It is nil if the index has no key for an item.
+// accept, unless nil, says by the stream which events are wanted.
+func (s *Store) plan(ctx context.Context, x *index, q Query, d direction, accept func(stream []byte) bool) (positions, error) {
+	union := &anyOf{direction: d}
+	for i := range q {
+		groups := x.groups(&q[i])
+		if groups == nil {
+			return nil, nil
+		}
+		all := &allOf{}
+		for _, keys := range groups {
+			one := &anyOf{direction: d}
+			for _, key := range keys {
+				read, err := s.openKey(ctx, x, key, d, accept)
+				if err != nil {
+					return nil, err
+				}
+				one.of = append(one.of, read)
+			}
+			all.of = append(all.of, one)
+		}
+		all.dropLongest()
+		union.of = append(union.of, all)
+	}
+	return union, nil
+}
+
+// dropMany is how many times longer than the shortest a sequence is that is not worth reading:
+// the event says itself whether it matches.
+const dropMany = 16
+
+// dropLongest leaves out the sequences that are much longer than the shortest.
+func (a *allOf) dropLongest() {
+	shortest := a.count()
+	a.of = slices.DeleteFunc(a.of, func(one positions) bool { return one.count() > dropMany*max(shortest, 1) })
+}
+
+// groups returns the keys of the index whose intersection selects the events of it: of each
+// group, any key. It is nil if there are none, for an empty item of an index without a key
+// for all events.
+func (x *index) groups(it *Item) (groups [][][]byte) {
+	var types [][]byte
+	paired := make([]bool, len(it.Tags))
+	for _, typ := range it.Types {
+		types = append(types, indexKey(typeKey, typ, ""))
+	}
+	if len(it.Types) == 1 { // the pair is the intersection of type and tag
+		for i, tag := range it.Tags {
+			if paired[i] = x.paired(it.Types[0], tag); paired[i] {
+				groups, types = append(groups, [][]byte{indexKey(pairKey, it.Types[0], tag)}), nil
+			}
+		}
+	}
+	for i, tag := range it.Tags {
+		if !paired[i] {
+			groups = append(groups, [][]byte{indexKey(tagKey, tag, "")})
+		}
+	}
+	switch {
+	case types != nil:
+		groups = append(groups, types)
+	case groups == nil && x.All:
+		groups = [][][]byte{{indexKey(allKey, "", "")}}
+	}
+	return groups
+}
+
+// openKey returns the sequence of the events of a key, from before the index was built and since.
+func (s *Store) openKey(ctx context.Context, x *index, key []byte, d direction, accept func([]byte) bool) (positions, error) {
+	now := &keyRead{direction: d, log: s.log, space: s.spaces.tags, key: key, accept: accept}
+	if err := now.open(ctx); err != nil || x.Since == 0 {
+		return now, err
+	}
+	built := &keyRead{direction: d, log: s.log, space: s.spaces.tags, key: append([]byte(builtPrefix), key...), accept: accept}
+	if err := built.open(ctx); err != nil {
+		return nil, err
+	}
+	if d.back {
+		return &twoKeys{now, built}, nil
+	}
+	return &twoKeys{built, now}, nil
+}
+
+// Plan says how [Store.Query] reads the events of q now: from the feed of the whole store, or
+// from which keys of the index.
+func (s *Store) Plan(ctx context.Context, q Query) (string, error) {
+	if err := q.check("plan"); err != nil {
+		return "", err
+	}
+	x, err := s.readIndex(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !x.exists():
+		return "all events: the store has no index", nil
+	case x.State == stateBuilding:
+		return "all events: the index is being built", nil
+	case x.moved:
+		return "all events: the index came from another log; Retag builds it anew", nil
+	}
+	items := make([]string, len(q))
+	for i := range q {
+		groups := x.groups(&q[i])
+		if groups == nil {
+			return "all events: the index has no key for every event", nil
+		}
+		all := make([]string, len(groups))
+		for j, keys := range groups {
+			n := uint64(0)
+			for _, key := range keys {
+				read, err := s.openKey(ctx, x, key, direction{}, nil)
+				if err != nil {
+					return "", err
+				}
+				n += read.count()
+			}
+			all[j] = fmt.Sprintf("%s (%d)", strings.ReplaceAll(string(slices.Concat(slices.Collect(joined(keys))...)), "\x00", " "), n)
+		}
+		items[i] = strings.Join(all, " and ")
+	}
+	return "index: " + strings.Join(items, "; or "), nil
+}
+
+// joined yields keys with " or " between them.
+func joined(keys [][]byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i, key := range keys {
+			if i > 0 && !yield([]byte(" or ")) || !yield(key) {
+				return
+			}
+		}
+	}
+}

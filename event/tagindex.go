@@ -1,0 +1,381 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// The index of a store is the space event.tag/<store>. It has a record for each event in
+// each key that finds it, written in the batch of the event, right before it:
+//
+//	t:TAG             each tag
+//	y:TYPE            the type
+//	ty:TYPE 0x00 TAG  each tag of a declared [Pair]
+//	*                 every event, if [IndexOptions.All] is set
+//
+// The position of the event is not known while the batch is built, but the distance to it
+// is: the event's position is that of the record plus the distance. So the records of a key
+// are in the order of their events, and a key was written after position p exactly if an
+// event with that key stands after p: what [Store.FailIf] tests.
+//
+// The events from before the index was built have their records in keys of their own, "o"
+// and the key, with absolute positions. All events in them come before all in the other.
+//
+//	value:  0x01  uvarint(distance)  stream    written with the event
+//	        0x02  uvarint(position)  stream    written by a build
+//
+// A record without a stream is that of an event that is gone; see [Store.SweepIndex].
+//
+// Four more keys belong to the index as a whole:
+//
+//	index     the control record: JSON
+//	anchor    written when a build begins; its position is in the control record
+//	build     how far a build is: JSON
+//	rewrite   written by a rewrite of an event while a build goes on
+//	g:HASH    events of the stream that is the value were removed since the last sweep;
+//	          the SHA-256 of its name
+//
+// Invariant: every append has the condition that the control record is the one that its
+// handle knows, or that there is none. So no event is written without its records by a handle
+// that does not know of the index: its commit fails with a [*StaleIndexError], the handle
+// reads the control record, and the next batch has them.
+const (
+	tagsPrefix = "event.tag/" // tag or type: the events that have it
+
+	tagKey      = "t:"
+	typeKey     = "y:"
+	pairKey     = "ty:"
+	builtPrefix = "o"
+	gonePrefix  = "g:"
+
+	entryDistance = 1
+	entryPosition = 2
+)
+
+var (
+	controlKey = []byte("index")
+	anchorKey  = []byte("anchor")
+	buildKey   = []byte("build")
+	rewriteKey = []byte("rewrite")
+	allKey     = "*"
+)
+
+var tagsPolicy = mainstem.Policy{NoFeed: true}
+
+// IndexOptions say what the index of a store holds. Nil and zero fields mean the defaults.
+// They are stored with the index, and the same for all who use it.
+type IndexOptions struct {
+	// MaxTags is the most tags of one event that the store accepts, since each is a write.
+	// Default [DefaultIndexTags]; at most [MaxTags].
+	MaxTags int `json:"max_tags"`
+	// All adds a key that every event has. Without it, [Store.FailIf] refuses a query with
+	// an empty item. All appends then conflict with such a condition.
+	All bool `json:"all,omitempty"`
+	// Pairs adds a key for events of a type with a tag, so that a condition on both
+	// conflicts with no others. At most [MaxPairs].
+	Pairs []Pair `json:"pairs,omitempty"`
+}
+
+// Pair declares keys of an index: one for each tag that begins with Prefix, of events of Type.
+type Pair struct {
+	Type   string `json:"type"`
+	Prefix string `json:"prefix,omitempty"` // for example "course:"; empty: every tag
+}
+
+// Limits of an index.
+const (
+	DefaultIndexTags = 8
+	MaxPairs         = 64
+)
+
+func (o *IndexOptions) withDefaults() (IndexOptions, error) {
+	var out IndexOptions
+	if o != nil {
+		out = *o
+	}
+	if out.MaxTags == 0 {
+		out.MaxTags = DefaultIndexTags
+	}
+	var wrong []error
+	if out.MaxTags < 0 || out.MaxTags > MaxTags {
+		wrong = append(wrong, fmt.Errorf("MaxTags is %d: want 0 (default %d) to %d", out.MaxTags, DefaultIndexTags, MaxTags))
+	}
+	if len(out.Pairs) > MaxPairs {
+		wrong = append(wrong, fmt.Errorf("%d pairs: the limit is %d", len(out.Pairs), MaxPairs))
+	}
+	for _, p := range out.Pairs {
+		if p.Type == "" || len(p.Type) > MaxType || len(p.Prefix) > MaxTag {
+			wrong = append(wrong, fmt.Errorf("pair of type %.60q and prefix %.60q: want a type of 1 to %d bytes, and a prefix of at most %d", p.Type, p.Prefix, MaxType, MaxTag))
+		}
+	}
+	if len(wrong) == 0 {
+		return out, nil
+	}
+	return out, mainstem.Refusef(mainstem.KindInvalid, "index", "options: %w", errors.Join(wrong...))
+}
+
+// equal reports whether both make the same index.
+func (o *IndexOptions) equal(p *IndexOptions) bool {
+	a, _ := json.Marshal(o)
+	b, _ := json.Marshal(p)
+	return bytes.Equal(a, b)
+}
+
+// The states of an index.
+const (
+	stateBuilding = "building"
+	stateReady    = "ready"
+)
+
+// control is the value of the control record.
+type control struct {
+	Format int               `json:"format"` // 1
+	State  string            `json:"state"`
+	Retag  bool              `json:"retag,omitempty"` // the build changes tags too
+	Since  mainstem.Position `json:"since"`           // ready: events up to here are in the built keys
+	Anchor mainstem.Position `json:"anchor"`          // ready: position of the anchor
+	IndexOptions
+}
+
+// index is what a handle knows of the index of its store. It does not change.
+type index struct {
+	version mainstem.Version  // of the control record; 0: the store has no index
+	at      mainstem.Position // of the control record
+	moved   bool              // its records came here from another log: positions are wrong
+	control
+}
+
+// exists reports whether appends write records of the index.
+func (x *index) exists() bool { return x != nil && x.version > 0 }
+
+// readable reports whether queries can use the index.
+func (x *index) readable() bool { return x.exists() && x.State == stateReady && !x.moved }
+
+// since returns the position up to which events are, or will be, in the built keys only.
+func (x *index) since() mainstem.Position {
+	if x.State == stateReady {
+		return x.Since
+	}
+	return x.at
+}
+
+// readIndex reads what there is of the index and makes the handle know it.
+func (s *Store) readIndex(ctx context.Context) (*index, error) {
+	x := new(index)
+	var anchor mainstem.Position
+	for rec, err := range s.log.GetMany(ctx, s.spaces.tags, [][]byte{controlKey, anchorKey}) {
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			return nil, err
+		case rec.Version == 0:
+		case bytes.Equal(rec.Key, anchorKey):
+			anchor = rec.Position
+		default:
+			x.version, x.at = rec.Version, rec.Position
+			if x.control, err = decodeControl(&rec); err != nil {
+				return nil, err
+			}
+		}
+	}
+	x.moved = x.version > 0 && x.State == stateReady && x.Anchor != anchor
+	s.index.Store(x)
+	return x, nil
+}
+
+func decodeControl(rec *mainstem.Record) (control, error) {
+	var c control
+	err := json.Unmarshal(rec.Value, &c)
+	if err == nil && (c.State != stateBuilding && c.State != stateReady || c.MaxTags < 1 || c.MaxTags > MaxTags || c.Format < 1) {
+		err = fmt.Errorf("format %d, state %.20q, %d tags", c.Format, c.State, c.MaxTags)
+	}
+	if err != nil {
+		return control{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "control record: %w", err).At(rec.Space, rec.Key)
+	}
+	if c.Format > 1 {
+		return control{}, mainstem.Errorf(mainstem.KindUnsupported, "index", "the index has format %d: this version knows 1", c.Format).At(rec.Space, rec.Key).
+			WithOutcome(mainstem.NotWritten)
+	}
+	return c, nil
+}
+
+// expectIndex adds the condition that the index is the one that the handle knows. It
+// returns it, nil if there is none, or none that the handle knows of.
+func (s *Store) expectIndex(b *mainstem.Batch) *index {
+	x := s.index.Load()
+	if !x.exists() {
+		b.IfAbsent(s.spaces.tags, controlKey)
+		return nil
+	}
+	b.IfVersion(s.spaces.tags, controlKey, x.version)
+	return x
+}
+
+// StaleIndexError says that the index of a store is not the one that the handle knew of when
+// it wrote into the batch: it was made, built anew or dropped meanwhile, or the handle had not
+// read it yet. It is a Conflict: nothing was written. The handle knows the index now, so a
+// batch that is made anew succeeds. Calls of [Store] that commit by themselves do so.
+type StaleIndexError struct {
+	Store string
+
+	cause *mainstem.Error
+}
+
+// Error says what to do.
+func (e *StaleIndexError) Error() string {
+	return fmt.Sprintf("event store %s: conflict: the batch was made without knowing the index of the store as it is; make it again", e.Store)
+}
+
+// Unwrap returns the error of the log.
+func (e *StaleIndexError) Unwrap() error { return e.cause }
+
+func isStale(err error) bool {
+	if err == nil {
+		return false
+	}
+	var stale *StaleIndexError // on the heap: only if there is an error
+	return errors.As(err, &stale)
+}
+
+// staleTries is how often a call makes its batch anew because of the index. It changes
+// twice in a build.
+const staleTries = 8
+
+// checkIndexed returns an error for events that the index does not take.
+func (x *index) checkIndexed(op string, events []Event) error {
+	if !x.exists() {
+		return nil
+	}
+	for i := range events {
+		if n := len(events[i].Tags); n > x.MaxTags {
+			return mainstem.Refusef(mainstem.KindInvalid, op, "event %d has %d tags: the index of the store takes %d", i, n, x.MaxTags).
+				WithHint("tag less, or build the index with a larger MaxTags")
+		}
+	}
+	return nil
+}
+
+// keysOf calls do for each key of the index that finds ev, as prefix, type and tag.
+func (x *index) keysOf(typ string, tags []string, do func(kind, a, b string)) {
+	do(typeKey, typ, "")
+	for _, tag := range tags {
+		do(tagKey, tag, "")
+		if x.paired(typ, tag) {
+			do(pairKey, typ, tag)
+		}
+	}
+	if x.All {
+		do(allKey, "", "")
+	}
+}
+
+// paired reports whether events of typ with tag have a key of their own.
+func (x *index) paired(typ, tag string) bool {
+	for i := range x.Pairs {
+		if p := &x.Pairs[i]; p.Type == typ && strings.HasPrefix(tag, p.Prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendKey appends a key that [index.keysOf] gives.
+func appendKey(dst []byte, kind, a, b string) []byte {
+	dst = append(append(dst, kind...), a...)
+	if kind == pairKey {
+		dst = append(append(dst, 0), b...)
+	}
+	return dst
+}
+
+func indexKey(kind, a, b string) []byte { return appendKey(nil, kind, a, b) }
+
+// appendEntry appends the value of a record of the index.
+func appendEntry(dst []byte, kind byte, n uint64, stream []byte) []byte {
+	return append(binary.AppendUvarint(append(dst, kind), n), stream...)
+}
+
+// entrySize bounds the bytes of a key and value that are neither type, tag nor stream.
+const entrySize = 3 + 1 + 1 + 2
+
+// indexed returns how many records the index gets for ev, and the bytes they take.
+func (x *index) indexed(ev *Event, stream int) (n, size int) {
+	x.keysOf(ev.Type, ev.Tags, func(_, a, b string) {
+		n++
+		size += entrySize + len(a) + len(b) + stream
+	})
+	return n, size
+}
+
+// indexSize returns the bytes that the records of the index for events take.
+func (x *index) indexSize(events []Event, stream int) int {
+	size := 0
+	for i := range events {
+		_, n := x.indexed(&events[i], stream)
+		size += n
+	}
+	return size
+}
+
+// addIndex adds to b the records of the index for ev, which must be the next write.
+func (s *Store) addIndex(b *mainstem.Batch, enc *encoder, x *index, stream []byte, ev *Event) {
+	distance, _ := x.indexed(ev, 0)
+	x.keysOf(ev.Type, ev.Tags, func(kind, one, two string) {
+		n := len(enc.bytes)
+		enc.bytes = appendKey(enc.bytes, kind, one, two)
+		v := len(enc.bytes)
+		enc.bytes = appendEntry(enc.bytes, entryDistance, uint64(distance), stream)
+		b.Put(s.spaces.tags, enc.bytes[n:v:v], enc.bytes[v:len(enc.bytes):len(enc.bytes)])
+		distance--
+	})
+}
+
+// decodeEntry returns the position of the event of a record of the index, and its stream,
+// which is empty if the event is gone and lends the bytes of the record.
+func decodeEntry(rec *mainstem.Record) (mainstem.Position, []byte, error) {
+	if len(rec.Value) > 1 {
+		v, n := binary.Uvarint(rec.Value[1:])
+		stream := rec.Value[1+max(n, 0):]
+		switch {
+		case n <= 0 || len(stream) > MaxStream:
+		case rec.Value[0] == entryDistance && v > 0 && v <= maxIndexKeys:
+			return rec.Position + mainstem.Position(v), stream, nil
+		case rec.Value[0] == entryPosition && v > 0 && mainstem.Position(v) < rec.Position:
+			return mainstem.Position(v), stream, nil
+		}
+	}
+	return 0, nil, mainstem.Errorf(mainstem.KindCorrupt, "decode", "version %d: %.40q is no entry of an index", rec.Version, rec.Value).At(rec.Space, rec.Key)
+}
+
+// maxIndexKeys is the most keys that one event has: type, all, tags, and as many pairs.
+const maxIndexKeys = 2 + 2*MaxTags
+
+// markGone notes, if the store has an index, that events of the stream in key are removed.
+func (s *Store) markGone(b *mainstem.Batch, key []byte) {
+	if s.expectIndex(b) == nil {
+		return
+	}
+	b.ExplainWith(s)
+	b.Ensure(s.spaces.tags, tagsPolicy)
+	hash := sha256.Sum256(key)
+	b.Put(s.spaces.tags, append([]byte(gonePrefix), hash[:]...), key)
+}
+
+// markRewritten makes a build that goes on read again what it has read of the event: it
+// would otherwise put back what the rewrite replaced.
+func (s *Store) markRewritten(b *mainstem.Batch) {
+	x := s.expectIndex(b)
+	b.ExplainWith(s)
+	if x.exists() && x.State == stateBuilding {
+		b.Ensure(s.spaces.tags, tagsPolicy)
+		b.Put(s.spaces.tags, rewriteKey, nil)
+	}
+}
