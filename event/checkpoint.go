@@ -26,6 +26,10 @@ type Checkpoint struct {
 	// Owner is the instance that wrote the checkpoint, such as "web-1 pid 4711 #2": host,
 	// process, and which subscription of the process. Empty after [Store.SetCheckpointTo].
 	Owner string
+	// Revision is the version of the record that holds the checkpoint: it grows whenever that is written.
+	Revision mainstem.Version
+
+	filter string // as it is saved with the checkpoint
 }
 
 // A checkpoint is one record of the space event.checkpoint/<store>: the key is the
@@ -68,7 +72,8 @@ func decodeCheckpoint(rec *mainstem.Record) (Checkpoint, []byte, error) {
 	}
 	filter, _ := rec.Headers.Get(headerFilter)
 	owner, _ := rec.Headers.Get(headerOwner)
-	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time, Owner: string(owner)}, filter, nil
+	return Checkpoint{Name: string(rec.Key), Position: mainstem.Position(p), Updated: rec.Time, Owner: string(owner),
+		Revision: rec.Version, filter: string(filter)}, filter, nil
 }
 
 func decodeFilter(rec *mainstem.Record, saved []byte) (*Filter, error) {
@@ -134,6 +139,22 @@ func (s *Store) SetCheckpointTo(b *mainstem.Batch, name string, position mainste
 	s.writeCheckpoint(b, []byte(name), position, nil, "")
 }
 
+// MoveCheckpointTo moves a checkpoint that was read with [Store.Checkpoint], as part of b, on condition
+// that it was not written since: then the commit fails with Conflict. For running instances it is
+// as [Store.SetCheckpointTo].
+func (s *Store) MoveCheckpointTo(b *mainstem.Batch, cp Checkpoint, position mainstem.Position) {
+	if err := checkSubscription("move checkpoint", cp.Name); err != nil {
+		b.Fail(err)
+		return
+	}
+	b.IfVersion(s.spaces.checkpoints, []byte(cp.Name), cp.Revision)
+	var filter []byte
+	if cp.filter != "" {
+		filter = []byte(cp.filter)
+	}
+	s.writeCheckpoint(b, []byte(cp.Name), position, filter, "")
+}
+
 // DeleteCheckpointTo removes the checkpoint of the subscription called name, as part
 // of b: it starts anew. For running instances it is as [Store.SetCheckpointTo].
 func (s *Store) DeleteCheckpointTo(b *mainstem.Batch, name string) {
@@ -174,7 +195,8 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 		return mainstem.Errorf(mainstem.KindInvalid, "wait for", "position %d is beyond the newest, %d", position, head)
 	}
 	key := []byte(name)
-	todo := mainstem.Position(0) // an event that is known to be selected; the wait is at least for that
+	todo := mainstem.Position(0) // an event that is known to be selected, by this; the wait is at least for that
+	var by []byte
 	for rec, err := range s.log.Read(ctx, s.spaces.checkpoints, key, mainstem.Versions{Follow: true}) {
 		if err != nil {
 			return err
@@ -189,9 +211,10 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 		if cp.Position >= position {
 			return nil
 		}
-		if cp.Position < todo {
+		if cp.Position < todo && bytes.Equal(saved, by) {
 			continue
 		}
+		by = saved
 		filter, err := decodeFilter(&rec, saved)
 		if err != nil {
 			return err

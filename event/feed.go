@@ -17,6 +17,11 @@ type Filter struct {
 	Types    []string `json:"types,omitempty"`    // only events of these types
 	Streams  []string `json:"streams,omitempty"`  // only these streams
 
+	// Partitions, if more than 1, divides the streams into that many parts, at most
+	// [MaxPartitions], and selects those of one of them, from 0: see [PartitionOf].
+	Partitions int `json:"partitions,omitempty"`
+	Partition  int `json:"partition,omitempty"`
+
 	// Archived includes streams that are archived. Without it, a feed leaves out the
 	// events of a stream that was archived when the feed came to them; events
 	// committed after the feed was opened are always there, because a stream that is
@@ -165,6 +170,8 @@ type selector struct {
 	archived  bool
 	deletions bool
 
+	partitions, partition int
+
 	head   mainstem.Position // of the log when the feed was opened
 	sealed bool              // there may be archived streams
 	seals  map[string]bool   // archived or not, as found since; bounded
@@ -184,7 +191,13 @@ func (f *Filter) selector() (*selector, error) {
 	if err := checkCategory("feed", f.Category); err != nil {
 		return nil, err
 	}
-	sel := &selector{archived: f.Archived, deletions: f.Deletions, types: setOf(f.Types), streams: setOf(f.Streams)}
+	if err := f.checkPartition(); err != nil {
+		return nil, err
+	}
+	sel := &selector{
+		archived: f.Archived, deletions: f.Deletions, types: setOf(f.Types), streams: setOf(f.Streams),
+		partitions: f.Partitions, partition: f.Partition,
+	}
 	if f.Category != "" {
 		sel.prefix = f.Category + "-"
 	}
@@ -236,6 +249,9 @@ func (sel *selector) filter(s *Store, after mainstem.Position, follow bool) main
 
 // wants reports whether rec, which matches the filter, belongs to the feed.
 func (sel *selector) wants(ctx context.Context, s *Store, rec *mainstem.Record) (bool, error) {
+	if sel.partitions > 1 && partitionOf(rec.Key, sel.partitions) != sel.partition {
+		return false, nil
+	}
 	if sel.streams != nil && !sel.streams[string(rec.Key)] {
 		return false, nil
 	}

@@ -71,6 +71,16 @@ func (sub *Subscription) poison(ev *Recorded, failures int, cause error) error {
 	return nil
 }
 
+// ParkTo puts an event aside for a subscription as part of b, as [ParkPoison] does: beside what moves the
+// subscription's checkpoint past it. Time is not used.
+func (s *Store) ParkTo(b *mainstem.Batch, p Parked) {
+	if err := checkSubscription("park", p.Subscription); err != nil {
+		b.Fail(err)
+		return
+	}
+	s.park(b, p)
+}
+
 func (s *Store) park(b *mainstem.Batch, p Parked) {
 	b.Ensure(s.spaces.parked, parkedPolicy)
 	b.Add(mainstem.Write{

@@ -65,6 +65,9 @@ func (sub *Subscription) run() {
 			failures = 0
 		}
 		switch {
+		case errors.Is(err, errReached):
+			sub.err = nil
+			return
 		case sub.soft.Err() != nil:
 			sub.err = sub.end(err)
 			return
@@ -157,13 +160,19 @@ func (sub *Subscription) work() error {
 func (sub *Subscription) catchUp() error {
 	sub.live.Store(false)
 	for {
+		if sub.reached(sub.Position()) {
+			return errReached
+		}
 		p, readErr := sub.store.page(sub.soft, sub.sel, sub.Position(), max(pageEvents, sub.opts.MaxBatch), pageBytes)
-		for evs := p.events; len(evs) > 0; {
+		for evs := sub.within(p.events); len(evs) > 0; {
 			n := min(len(evs), sub.opts.MaxBatch)
 			if err := sub.process(evs[:n]); err != nil {
 				return err
 			}
 			evs = evs[n:]
+		}
+		if sub.reached(p.next) {
+			return sub.finish()
 		}
 		if readErr != nil {
 			return readErr

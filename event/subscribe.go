@@ -57,6 +57,11 @@ type SubscribeOptions struct {
 	After mainstem.Position
 	Tail  bool
 
+	// Until, if not 0, ends the subscription, without an error, when everything up to that
+	// position is handled: its checkpoint is there then, or behind it already. A position
+	// beyond the newest of the log is Invalid.
+	Until mainstem.Position
+
 	// MaxBatch is the most events of one commit while there is more than one to
 	// handle. Default 1 for Subscribe, 100 for SubscribeBatch. With more than 1, a
 	// Handler that reads what it wrote does not see what it wrote for earlier events
@@ -124,6 +129,7 @@ func (o *SubscribeOptions) Validate() error {
 	check(o.Durability >= mainstem.OS, "Durability %d is not one that this version knows", int64(o.Durability))
 	check(o.Backoff >= 0 && o.MaxBackoff >= 0, "Backoff is %v, MaxBackoff %v: want 0 (default) or more", o.Backoff, o.MaxBackoff)
 	check(o.Conflicts >= 0, "Conflicts is %d: want 0 (default) or more", o.Conflicts)
+	check(!o.Tail || o.Until == 0, "Tail and Until exclude each other")
 	check(o.OnPoison <= ParkPoison, "OnPoison is %d: want StopOnPoison or ParkPoison", o.OnPoison)
 	check(!o.Tail || o.After == 0, "Tail and After exclude each other")
 	if len(errs) == 0 {
@@ -213,6 +219,9 @@ func (s *Store) subscribe(ctx context.Context, name string, o *SubscribeOptions,
 	sub.self = newOwner()
 	var err error
 	if sub.sel, err = sub.opts.Filter.selector(); err != nil {
+		return nil, err
+	}
+	if err := sub.checkUntil(ctx); err != nil {
 		return nil, err
 	}
 	if err := sub.load(ctx); err != nil {

@@ -29,7 +29,7 @@ type Bucket[T any] struct {
 // Open returns a handle on the table "database/table" of log; "table" alone is
 // short for "default/table". It reads and creates nothing: the first write
 // creates the table, with the policy that o describes. Names are letters,
-// digits, dot, dash and underline, at most [MaxName] bytes each. A wrong name,
+// digits, dot, dash, underline and @ (by custom followed by a version), at most [MaxName] bytes each. A wrong name,
 // option or type is Invalid.
 func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) {
 	database, table, err := splitName(name)

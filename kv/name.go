@@ -31,7 +31,7 @@ func validateNames(database, table string) error {
 	return validateName("table", table)
 }
 
-// validateName keeps to letters, digits, dot, dash and underline, so that names
+// validateName keeps to letters, digits, dot, dash, underline and @, so that names
 // work as parts of space names, URLs and files.
 func validateName(what, name string) error {
 	switch {
@@ -44,10 +44,10 @@ func validateName(what, name string) error {
 	}
 	for i := range len(name) {
 		c := name[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '@' {
 			continue
 		}
-		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name %q of the %s has %q at byte %d: use letters, digits, dot, dash and underline", name, what, name[i:i+1], i)
+		return mainstem.Errorf(mainstem.KindInvalid, "kv name", "the name %q of the %s has %q at byte %d: use letters, digits, dot, dash, underline and @", name, what, name[i:i+1], i)
 	}
 	return nil
 }

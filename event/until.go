@@ -1,0 +1,53 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// errReached ends a subscription that has handled everything up to [SubscribeOptions.Until].
+var errReached = errors.New("the subscription has reached its end")
+
+// checkUntil refuses an end that the log has not come to yet: so the end is found while catching up.
+func (sub *Subscription) checkUntil(ctx context.Context) error {
+	if sub.opts.Until == 0 {
+		return nil
+	}
+	head, err := sub.store.log.Head(ctx)
+	if err == nil && sub.opts.Until > head {
+		err = mainstem.Refusef(mainstem.KindInvalid, "subscribe", "Until is %d, beyond the newest position, %d", sub.opts.Until, head)
+	}
+	return err
+}
+
+// reached reports whether nothing is to be handled after p.
+func (sub *Subscription) reached(p mainstem.Position) bool {
+	return sub.opts.Until > 0 && p >= sub.opts.Until
+}
+
+// within returns those of evs that are not after the end.
+func (sub *Subscription) within(evs []Recorded) []Recorded {
+	if sub.opts.Until == 0 {
+		return evs
+	}
+	i := slices.IndexFunc(evs, func(r Recorded) bool { return r.Position > sub.opts.Until })
+	if i < 0 {
+		return evs
+	}
+	return evs[:i]
+}
+
+// finish moves the checkpoint to the end. It returns [errReached] then.
+func (sub *Subscription) finish() error {
+	if sub.written < sub.opts.Until {
+		b := &sub.batch
+		b.Reset()
+		if err := sub.commit(b, sub.opts.Until); err != nil {
+			return err
+		}
+	}
+	return errReached
+}
