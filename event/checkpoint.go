@@ -32,6 +32,16 @@ type Checkpoint struct {
 	filter string // as it is saved with the checkpoint
 }
 
+// Filter returns what the subscription selects, as it was saved with the checkpoint: everything if it was not.
+func (c *Checkpoint) Filter() (f Filter, err error) {
+	if c.filter != "" {
+		if err := json.Unmarshal([]byte(c.filter), &f); err != nil {
+			return f, mainstem.Errorf(mainstem.KindCorrupt, "decode", "checkpoint filter of %s: %w", c.Name, err)
+		}
+	}
+	return f, nil
+}
+
 // A checkpoint is one record of the space event.checkpoint/<store>: the key is the
 // name of the subscription, the value the position in decimal. The header $filter
 // holds what the subscription selects, as JSON; it is left out if it is everything,

@@ -3,7 +3,6 @@ package projection
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -22,6 +21,9 @@ type Options struct {
 	// doubles with each failure, up to a minute. Default 1 s; negative: it stays as it is until
 	// [Engine.Restart].
 	RestartAfter time.Duration
+	// TTL is how long after the end of a process, if it could not say so, its partitions go to others. It
+	// must be longer than the log may be unreachable without that. Default [lease.DefaultTTL], 10 s.
+	TTL time.Duration
 }
 
 // Async tunes how a projection follows the store. Nil and zero fields mean the defaults.
@@ -30,6 +32,12 @@ type Async struct {
 	// after the newest event. Default: at the first event.
 	After mainstem.Position
 	Tail  bool
+	// Partitions divides the streams into so many parts, 1 to [event.MaxPartitions], each with a checkpoint of its
+	// own, and shares them among the engines that run the projection: each has about as many. The events of one
+	// stream stay in their order; those of different streams may be handled in another order than the
+	// log's. Another number than before replaces that, for all engines; the one that starts last
+	// decides. Default: as many as there are, at first 1.
+	Partitions int
 	// MaxBatch is the most events of one commit. Default 100.
 	MaxBatch int
 	// Attempts, Backoff, MaxBackoff and OnPoison are those of [event.SubscribeOptions].
@@ -53,6 +61,8 @@ type Engine struct {
 	types    *event.Types
 	opts     Options
 	controls controls
+	leases   keepers
+	swept    chan struct{} // there may be tables to remove; has room for one
 
 	mu      sync.Mutex // guards the fields below
 	units   map[string]*unit
@@ -70,7 +80,7 @@ func Open(store *event.Store, types *event.Types, o *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{store: store, types: types, controls: c, units: make(map[string]*unit)}
+	e := &Engine{store: store, types: types, controls: c, units: make(map[string]*unit), swept: make(chan struct{}, 1)}
 	if o != nil {
 		e.opts = *o
 	}
@@ -85,11 +95,21 @@ func Open(store *event.Store, types *event.Types, o *Options) (*Engine, error) {
 
 // Register adds a projection, before Start. A second one of the same name is Exists.
 func (e *Engine) Register(p *Projection, o *Async) error {
-	if p == nil {
-		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "the projection is nil")
-	}
 	if o == nil {
 		o = &Async{}
+	}
+	return e.register(p, o, nil)
+}
+
+func (e *Engine) register(p *Projection, o *Async, live *Live) error {
+	switch {
+	case p == nil:
+		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "the projection is nil")
+	case o.Partitions < 0 || o.Partitions > event.MaxPartitions:
+		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "%s: Partitions is %d: want 1 to %d, or 0 (as many as there are)",
+			p.name, o.Partitions, event.MaxPartitions)
+	case p.filter.Partitions != 0 || p.filter.Partition != 0:
+		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "%s: its filter selects a partition: use Async.Partitions", p.name)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +123,9 @@ func (e *Engine) Register(p *Projection, o *Async) error {
 	if err := so.Validate(); err != nil {
 		return err
 	}
-	e.units[p.name] = newUnit(e, p, so)
+	u := newUnit(e, p, so)
+	u.partitions, u.live = o.Partitions, live
+	e.units[p.name] = u
 	return nil
 }
 
@@ -129,10 +151,13 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.started = true
 	watching, cancel := context.WithCancel(ctx)
 	e.cancel = cancel
+	var units sync.WaitGroup
 	for _, u := range e.units {
-		e.wg.Go(func() { u.run(ctx) })
+		units.Go(func() { u.run(ctx) })
 	}
+	e.wg.Go(func() { units.Wait(); e.closeKeeper() })
 	e.wg.Go(func() { e.watch(watching) })
+	e.wg.Go(func() { e.sweep(watching) })
 	return nil
 }
 
@@ -174,6 +199,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	units := slices.Collect(maps.Values(e.units))
 	e.mu.Unlock()
 	if cancel == nil {
+		e.closeKeeper()
 		return nil
 	}
 	for _, u := range units {
@@ -216,66 +242,39 @@ func (e *Engine) Restart(ctx context.Context, name string) error {
 	return e.controls.change(ctx, name, func(c *control) error { c.Restarts++; return nil })
 }
 
-// WaitFor returns when a projection has handled everything up to a position, wherever it runs: read
-// your writes. See [event.Store.WaitFor]. One of this engine that has not begun yet is waited for.
+// WaitFor returns when a projection has handled everything up to a position, in all its partitions, wherever they
+// run: read your writes. See [event.Store.WaitFor]. One of this engine that has not begun yet is waited for.
 func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) error {
-	begin := backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 0.5}
 	for n := 1; ; n++ {
-		err := e.store.WaitFor(ctx, name, p)
-		if !errors.Is(err, mainstem.ErrNotFound) {
+		before, _, known, err := e.controls.get(ctx, name)
+		if err != nil {
 			return err
 		}
-		if _, unknown := e.unit(name); unknown != nil {
+		err = e.waitForAll(ctx, subscriptions(name, 0, before.partitions()), p)
+		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 			return err
 		}
-		if !begin.Wait(ctx, n) {
+		if _, unknown := e.unit(name); unknown != nil && !known {
+			return unknown
+		}
+		now, _, _, geterr := e.controls.get(ctx, name)
+		if geterr != nil {
+			return geterr
+		}
+		if err == nil && now.Epoch == before.Epoch { // otherwise these were not all the partitions
+			return nil
+		}
+		if !again.Wait(ctx, n) {
 			return mainstem.Ended(ctx, "projection "+name, time.Time{}, "its first checkpoint")
 		}
 	}
 }
 
-// Rebuild removes what a projection has written, with its Clear, and lets it handle all events
-// again, with the handlers of this program. While it removes, nothing is handled, in whatever processes
-// the projection runs; readers of its tables see them empty, and grow. If it fails, the projection stays
-// stopped, and another Rebuild finishes it. It returns when the events are being handled again; [Engine.WaitFor] waits for them.
-func (e *Engine) Rebuild(ctx context.Context, name string) error {
-	u, err := e.unit(name)
-	if err != nil {
-		return err
-	}
-	if u.p.clear == nil {
-		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no Clear; see Projection.WithClear", name)
-	}
-	// From this commit on, no other one of the projection succeeds.
-	_, err = e.controls.table.Modify(ctx, name, func(c control, _ bool) (control, error) {
-		c.Rebuilding = true
-		return c, nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := u.p.clear(ctx); err != nil {
-		return fmt.Errorf("rebuild projection %s: remove what it has written: %w", name, err)
-	}
-	return e.finishRebuild(ctx, u)
-}
-
-// finishRebuild moves the checkpoint back and lets the projection go on, in one commit.
-func (e *Engine) finishRebuild(ctx context.Context, u *unit) error {
-	for {
-		ctl, is, _, err := e.controls.get(ctx, u.p.name)
-		if err != nil {
-			return err
-		}
-		if !ctl.Rebuilding {
-			return nil // another Rebuild has finished at the same time
-		}
-		ctl.Rebuilding, ctl.Version = false, u.p.version
-		b := mainstem.NewBatch()
-		e.store.SetCheckpointTo(b, u.p.name, u.opts.After)
-		e.controls.table.PutTo(b, u.p.name, ctl, is)
-		if _, err = e.store.Log().Commit(ctx, b); !errors.Is(err, mainstem.ErrConflict) {
+func (e *Engine) waitForAll(ctx context.Context, subscriptions []string, p mainstem.Position) error {
+	for _, name := range subscriptions {
+		if err := e.store.WaitFor(ctx, name, p); err != nil {
 			return err
 		}
 	}
+	return nil
 }

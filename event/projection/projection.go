@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -16,6 +17,14 @@ type Projection struct {
 	filter   event.Filter
 	handlers map[reflect.Type]func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
 	clear    func(ctx context.Context) error
+	tables   []Versioned
+}
+
+// Versioned is a table of which another version can be built beside the one that is read: a [*readmodel.Alias].
+type Versioned interface {
+	Name() string
+	PointTo(b *mainstem.Batch, version int)
+	Clear(ctx context.Context, version int) error
 }
 
 // Handler handles the events of one Go type; make one with [On].
@@ -36,14 +45,14 @@ func On[T any](f func(ctx context.Context, tx *Tx, ev T, r event.Recorded) error
 }
 
 // New returns a projection of the events that filter selects. Events of types without a handler change
-// nothing. The name is that of its checkpoint, of at most [event.MaxSubscription] bytes. The version, from
+// nothing. The name is that of its checkpoint, of at most [MaxName] bytes without @ and #. The version, from
 // 1, says what the handlers compute: raise it when that changes; see [Engine.Rebuild].
 func New(name string, version int, filter event.Filter, handlers ...Handler) (*Projection, error) {
 	const op = "projection"
 	p := &Projection{name: name, version: version, filter: filter, handlers: make(map[reflect.Type]func(context.Context, *Tx, any, event.Recorded) error)}
 	switch {
-	case name == "" || len(name) > event.MaxSubscription:
-		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "name %.60q has %d bytes: want 1 to %d", name, len(name), event.MaxSubscription)
+	case name == "" || len(name) > MaxName || strings.ContainsAny(name, "@#"):
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "name %.60q: want 1 to %d bytes without @ and #", name, MaxName)
 	case version < 1:
 		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "%s: version %d: want 1 or more", name, version)
 	case len(handlers) == 0:
@@ -66,6 +75,34 @@ func New(name string, version int, filter event.Filter, handlers ...Handler) (*P
 func (p *Projection) WithClear(clear func(ctx context.Context) error) *Projection {
 	p.clear = clear
 	return p
+}
+
+// WithTables says which tables the projection writes, and nobody else, and returns p. So [Engine.Rebuild] can
+// build them anew beside those that are read. Through its [Tx] it writes the version that is its to write.
+func (p *Projection) WithTables(tables ...Versioned) *Projection {
+	p.tables = append(p.tables, tables...)
+	return p
+}
+
+func (p *Projection) tableNames() []string {
+	var names []string
+	for _, t := range p.tables {
+		names = append(names, t.Name())
+	}
+	return names
+}
+
+// clearAll removes everything that the projection has written, of one version of its tables.
+func (p *Projection) clearAll(ctx context.Context, version int) error {
+	for _, t := range p.tables {
+		if err := t.Clear(ctx, version); err != nil {
+			return err
+		}
+	}
+	if p.clear == nil {
+		return nil
+	}
+	return p.clear(ctx)
 }
 
 // Name returns the name of the projection.

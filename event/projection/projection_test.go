@@ -22,6 +22,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
+var discard = slog.New(slog.DiscardHandler)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type paid struct {
@@ -118,7 +120,7 @@ func (f *fixture) start(o *projection.Options, a *projection.Async, ps ...*proje
 	if o == nil {
 		o = &projection.Options{}
 	}
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = discard
 	e, err := projection.Open(f.store, f.types, o)
 	if err != nil {
 		f.t.Fatal(err)
@@ -201,7 +203,7 @@ func TestProjection(t *testing.T) {
 	f.waitFor(e, "totals", last)
 	f.check(1)
 	s := f.inState(e, "totals", projection.Running)
-	if s.Handled < 640 || s.Position < last-1 || s.Lag != 0 || s.Err != nil || s.Owner == "" || s.LastAt.IsZero() || s.PerEvent <= 0 || s.Version != 1 {
+	if s.Handled < 640 || s.Position < last-1 || s.Lag != 0 || s.Err != nil || s.Partitions[0].Owner == "" || s.LastAt.IsZero() || s.PerEvent <= 0 || s.Version != 1 {
 		t.Errorf("the status is %+v", s)
 	}
 	if all, err := e.Statuses(t.Context()); err != nil || len(all) != 1 || all[0].Name != "totals" {
@@ -254,7 +256,7 @@ func TestRefusals(t *testing.T) {
 		"twice":           e.Register(p, nil),
 		"unknown status":  second(e.Status(t.Context(), "x")),
 		"unknown pause":   e.Pause(t.Context(), "x"),
-		"unknown rebuild": e.Rebuild(t.Context(), "x"),
+		"unknown rebuild": e.Rebuild(t.Context(), "x", &projection.RebuildOptions{InPlace: true}),
 		"unknown wait":    e.WaitFor(t.Context(), "x", 1),
 		"ended wait":      e.WaitFor(canceled(), "p", 1),
 	} {
@@ -284,7 +286,7 @@ func rebuildWithoutClear(t *testing.T, f *fixture) error {
 	if err := e.Register(p, nil); err != nil {
 		t.Fatal(err)
 	}
-	return e.Rebuild(t.Context(), "bare")
+	return e.Rebuild(t.Context(), "bare", &projection.RebuildOptions{InPlace: true})
 }
 
 // Reading through a Tx sees what was written, and the commit depends on what was read.
@@ -426,7 +428,9 @@ func TestControlWithinACommit(t *testing.T) {
 			return errors.Join(e.Pause(context.Background(), "totals"), no)
 		},
 		"restart": func(e *projection.Engine) error { return e.Restart(context.Background(), "totals") },
-		"rebuild": func(e *projection.Engine) error { return e.Rebuild(context.Background(), "totals") },
+		"rebuild": func(e *projection.Engine) error {
+			return e.Rebuild(context.Background(), "totals", &projection.RebuildOptions{InPlace: true})
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t)
@@ -492,7 +496,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails.Store(true)
-	if err := e.Rebuild(t.Context(), "totals"); !errors.Is(err, no) {
+	if err := e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}); !errors.Is(err, no) {
 		t.Fatalf("a Clear that fails: %v", err)
 	}
 	f.inState(other, "totals", projection.Rebuilding)
@@ -501,7 +505,7 @@ func TestRebuild(t *testing.T) {
 	var last mainstem.Position
 	wg.Go(func() { last = f.payMany(150) })
 	for range 5 {
-		if err := e.Rebuild(t.Context(), "totals"); err != nil {
+		if err := e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -527,7 +531,7 @@ func TestVersions(t *testing.T) {
 	last := f.payMany(20)
 	f.waitFor(one, "totals", last)
 	f.check(1)
-	if err := two.Rebuild(t.Context(), "totals"); err != nil {
+	if err := two.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}); err != nil {
 		t.Fatal(err)
 	}
 	f.waitFor(two, "totals", last)

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/readmodel"
@@ -14,9 +15,27 @@ import (
 // events are handled again. So no update is lost, neither within a commit of many events nor
 // between projections that change one row. It belongs to the call of the handler.
 type Tx struct {
-	batch *mainstem.Batch
-	rows  map[rowKey]row
-	order []row // in which they were touched first
+	batch    *mainstem.Batch
+	rows     map[rowKey]row
+	order    []row       // in which they were touched first
+	version  int         // of the tables
+	building bool        // it is not the version that is read
+	tables   []Versioned // the projection's own
+}
+
+// tableOf returns the version of a model that tx writes.
+func tableOf[T any](tx *Tx, m readmodel.Model[T]) (*readmodel.Table[T], error) {
+	const op = "projection"
+	a, versions := m.(*readmodel.Alias[T])
+	if versions && !slices.ContainsFunc(tx.tables, func(t Versioned) bool { return t.Name() == a.Name() }) {
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "table %s: the projection does not say that it is its own; see Projection.WithTables", a.Name())
+	}
+	t, err := readmodel.VersionOf(m, tx.version)
+	if err == nil && !versions && tx.building {
+		err = mainstem.Refusef(mainstem.KindInvalid, op,
+			"table %s: a rebuild beside it would change rows that are read: open it with readmodel.OpenAlias, or rebuild in place", t.Bucket().Name())
+	}
+	return t, err
 }
 
 type rowKey struct{ space, key string }
@@ -54,8 +73,13 @@ func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
 	return r
 }
 
-// Get returns the row of table with a key as of now in tx, or NotFound. The commit depends on it.
-func Get[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key string) (T, error) {
+// Get returns the row of a model with a key as of now in tx, or NotFound. The commit depends on it.
+func Get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string) (T, error) {
+	table, err := tableOf(tx, model)
+	if err != nil {
+		var none T
+		return none, err
+	}
 	r := rowOf(tx, table, key)
 	if !r.read && !r.changed {
 		e, err := table.Bucket().Get(ctx, key)
@@ -78,23 +102,33 @@ func Get[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key stri
 	return r.value, nil
 }
 
-// Put adds a row to table, or replaces the one with its key.
-func Put[T any](tx *Tx, table *readmodel.Table[T], v T) {
+// Put adds a row to a model, or replaces the one with its key.
+func Put[T any](tx *Tx, model readmodel.Model[T], v T) {
+	table, err := tableOf(tx, model)
+	if err != nil {
+		tx.batch.Fail(err)
+		return
+	}
 	r := rowOf(tx, table, table.Key(v))
 	r.value, r.live, r.changed = v, true, true
 }
 
-// Delete removes the row of table with a key. One that is not there is no error.
-func Delete[T any](tx *Tx, table *readmodel.Table[T], key string) {
+// Delete removes the row of a model with a key. One that is not there is no error.
+func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
+	table, err := tableOf(tx, model)
+	if err != nil {
+		tx.batch.Fail(err)
+		return
+	}
 	var none T
 	r := rowOf(tx, table, key)
 	r.value, r.live, r.changed = none, false, true
 }
 
-// Modify replaces the row of table with a key by what change returns for it; for the zero T and
+// Modify replaces the row of a model with a key by what change returns for it; for the zero T and
 // false if there is none.
-func Modify[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key string, change func(old T, found bool) (T, error)) error {
-	old, err := Get(ctx, tx, table, key)
+func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string, change func(old T, found bool) (T, error)) error {
+	old, err := Get(ctx, tx, model, key)
 	found := err == nil
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 		return err
@@ -103,10 +137,10 @@ func Modify[T any](ctx context.Context, tx *Tx, table *readmodel.Table[T], key s
 	if err != nil {
 		return err
 	}
-	if got := table.Key(v); got != key {
-		return mainstem.Refusef(mainstem.KindInvalid, "projection", "table %s: the row %.60q was given the key %.60q", table.Bucket().Name(), key, got)
+	if got := model.Key(v); got != key {
+		return mainstem.Refusef(mainstem.KindInvalid, "projection", "the row %.60q of %T was given the key %.60q", key, v, got)
 	}
-	Put(tx, table, v)
+	Put(tx, model, v)
 	return nil
 }
 

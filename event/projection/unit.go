@@ -2,7 +2,8 @@ package projection
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,24 +13,35 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// unit is a projection of an engine: one goroutine that subscribes when it may, and one of the
-// subscription.
+// again is the pause before something is tried anew that others, or the log, kept from succeeding.
+var again = backoff.Policy{First: time.Millisecond, Max: time.Second, Jitter: 0.5}
+
+// unit is a projection of an engine: one goroutine that does what its control row says, with those of
+// a [generation].
 type unit struct {
-	e    *Engine
-	p    *Projection
-	opts *event.SubscribeOptions
+	e          *Engine
+	p          *Projection
+	opts       *event.SubscribeOptions
+	partitions int   // that were asked for; 0: as many as there are
+	live       *Live // not nil for a projection without a checkpoint
 
 	woken   chan struct{} // its control row may have changed; has room for one
 	leaving chan struct{} // closed when the engine stops
 	left    sync.Once
 
-	mu      sync.Mutex // guards the fields below
-	state   State
-	err     error
-	sub     *event.Subscription
-	handled uint64
-	busy    time.Duration // of the handlers
-	last    time.Time
+	asked bool // for the partitions; used by run only
+
+	mu struct {
+		sync.Mutex
+		state   State // of the whole; Running: that of its parts counts
+		err     error
+		parts   []*part
+		handled uint64
+		faults  uint64
+		dropped uint64
+		busy    time.Duration // of the handlers
+		last    time.Time
+	}
 }
 
 func newUnit(e *Engine, p *Projection, opts *event.SubscribeOptions) *unit {
@@ -48,61 +60,7 @@ func (u *unit) leave() { u.left.Do(func() { close(u.leaving) }) }
 func (u *unit) set(s State, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.state, u.err = s, err
-}
-
-// run keeps the projection running as its control row says.
-func (u *unit) run(ctx context.Context) {
-	defer u.set(Stopped, nil)
-	restart := backoff.Policy{First: u.e.opts.RestartAfter, Max: max(time.Minute, u.e.opts.RestartAfter), Jitter: 0.2}
-	failures := 0
-	for !u.over(ctx) {
-		before := u.position()
-		wait, err := u.step(ctx)
-		if err == nil && !wait {
-			continue
-		}
-		if u.position() != before {
-			failures = 0
-		}
-		var again <-chan time.Time
-		stop := func() bool { return true }
-		if err != nil && !u.over(ctx) {
-			failures++
-			u.set(Faulted, err)
-			u.e.opts.Logger.Error("a projection has failed", "store", u.e.store.Name(), "projection", u.p.name, "error", err)
-			if u.e.opts.RestartAfter > 0 {
-				t := time.NewTimer(restart.Delay(failures))
-				again, stop = t.C, t.Stop
-			}
-		}
-		select {
-		case <-u.woken:
-		case <-again:
-			u.set(Restarting, err)
-		case <-u.leaving:
-		case <-ctx.Done():
-		}
-		stop()
-	}
-}
-
-// step does what the control row says. Wait means that nothing is to be done until it changes.
-func (u *unit) step(ctx context.Context) (wait bool, err error) {
-	ctl, is, err := u.enter(ctx)
-	switch {
-	case err != nil:
-		return true, err
-	case ctl.Rebuilding:
-		u.set(Rebuilding, nil)
-	case ctl.Paused:
-		u.set(Paused, nil)
-	case ctl.Version != u.p.version:
-		u.set(Faulted, &VersionError{Name: u.p.name, Have: ctl.Version, Want: u.p.version})
-	default:
-		return false, u.subscribe(ctx, ctl, is)
-	}
-	return true, nil
+	u.mu.state, u.mu.err = s, err
 }
 
 func (u *unit) over(ctx context.Context) bool {
@@ -114,122 +72,159 @@ func (u *unit) over(ctx context.Context) bool {
 	}
 }
 
-func (u *unit) position() mainstem.Position {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.sub == nil {
-		return 0
+// run keeps the projection running as its control row says.
+func (u *unit) run(ctx context.Context) {
+	defer u.set(Stopped, nil)
+	for failures := 0; !u.over(ctx); {
+		ctl, is, err := u.enter(ctx)
+		if err == nil {
+			failures = 0
+			u.follow(ctx, ctl, is)
+			continue
+		}
+		if u.over(ctx) {
+			return
+		}
+		failures++
+		u.set(Faulted, err)
+		u.e.opts.Logger.Error("a projection cannot read what it is to do", "store", u.e.store.Name(), "projection", u.p.name, "error", err)
+		u.pause(ctx, again, failures)
 	}
-	return u.sub.Position()
 }
 
-// enter returns the control row, which it writes if there is none, and the condition that it is
-// still that.
-func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
-	ctl, is, found, err := u.e.controls.get(ctx, u.p.name)
-	if err != nil || found {
-		return ctl, is, err
+// pause waits, but not when the engine stops.
+func (u *unit) pause(ctx context.Context, p backoff.Policy, n int) {
+	t := time.NewTimer(p.Delay(n))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-u.leaving:
+	case <-ctx.Done():
 	}
-	e, err := u.e.controls.table.Modify(ctx, u.p.name, func(old control, found bool) (control, error) {
-		if !found {
-			old.Version = u.p.version
-		}
-		return old, nil
-	})
-	return e.Value, kv.IfRevision(e.Revision), err
 }
 
-// subscribe runs the subscription until the control row is another than ctl, the engine
-// stops, or it fails. Every commit of it expects what is says: the row as it was read last.
-func (u *unit) subscribe(ctx context.Context, ctl control, is kv.Condition) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	opts := *u.opts
-	opts.Expect = func(b *mainstem.Batch) { u.e.controls.table.ExpectTo(b, u.p.name, is) }
-	var tried mainstem.Position // of the first event that the handler was last called with
-	sub, err := u.e.store.SubscribeBatch(ctx, u.p.name, &opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
-		if first := evs[0].Position; first > tried {
-			tried = first
-		} else if err := u.recheck(ctx, ctl, &is); err != nil { // again: perhaps because the row has changed
-			return err
-		}
-		return u.handle(ctx, b, evs)
-	})
-	if err != nil {
-		return u.unlessChanged(err)
-	}
-	u.mu.Lock()
-	u.state, u.err, u.sub = CatchingUp, nil, sub
-	u.mu.Unlock()
-	caughtUp := sub.CaughtUp()
+// follow does what a control row says until it has changed, or the engine stops.
+func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
+	g := newGeneration(ctx, u, ctl, is)
+	defer g.end()
+	g.begin()
 	for {
 		select {
-		case <-caughtUp:
-			u.set(Running, nil)
-			caughtUp = nil
-		case <-sub.Done():
-			if u.over(ctx) {
-				return nil
-			}
-			return u.unlessChanged(sub.Err())
-		case <-u.leaving:
-			_ = sub.Close() // its commit under way is finished
-			return nil
 		case <-u.woken:
-			now, _, _, err := u.e.controls.get(ctx, u.p.name)
-			if err == nil && now != ctl {
-				cancel() // nothing of it can be committed any more
-				<-sub.Done()
-				return nil
+			for n := 1; !u.over(ctx); n++ {
+				now, _, _, err := u.e.controls.get(ctx, u.p.name)
+				if err == nil && now != ctl {
+					return
+				}
+				if err == nil {
+					break
+				}
+				u.pause(ctx, again, n)
+			}
+		case <-u.leaving:
+			g.wait() // commits under way are finished
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// enter returns the control row as it is to be followed, and the condition that it is still that. It
+// writes it if there is none, or if it does not say what the projection can do or asks for.
+func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
+	for n := 1; ; n++ {
+		ctl, is, found, err := u.e.controls.get(ctx, u.p.name)
+		if err != nil {
+			return ctl, is, err
+		}
+		b := mainstem.NewBatch()
+		next := ctl
+		if !found {
+			next.Version, next.Partitions = u.p.version, u.partitions
+			if err := u.create(ctx, b, next.partitions()); err != nil {
+				return ctl, is, err
 			}
 		}
-	}
-}
-
-// unlessChanged returns why a subscription has ended; nil if it was a commit that found the control row
-// changed, so that the row is to be read again.
-func (u *unit) unlessChanged(err error) error {
-	var poison *event.PoisonError
-	if errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &poison) {
-		return nil
-	}
-	return err
-}
-
-// recheck reads the control row again. It returns only if that is still ctl, with the condition in is, or
-// when the subscription is to end.
-func (u *unit) recheck(ctx context.Context, ctl control, is *kv.Condition) error {
-	now, condition, _, err := u.e.controls.get(ctx, u.p.name)
-	if err != nil { // not the fault of the events: they are tried again without end
-		return mainstem.Errorf(mainstem.KindUnavailable, "projection", "%w", err)
-	}
-	if now == ctl {
-		*is = condition
-		return nil
-	}
-	u.wake() // subscribe ends the subscription
-	select {
-	case <-u.leaving:
-		return errLeaving
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// handle handles events in one commit.
-func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
-	began := time.Now()
-	tx := newTx(b)
-	for _, r := range evs {
-		if err := u.p.apply(ctx, tx, u.e.types, r); err != nil {
-			return err
+		u.describe(&next)
+		u.request(&next)
+		if found && next == ctl {
+			return ctl, is, nil
+		}
+		u.e.controls.table.PutTo(b, u.p.name, next, is)
+		if _, err = u.e.store.Log().Commit(ctx, b); err != nil && mainstem.KindOf(err) != mainstem.KindConflict {
+			return ctl, is, err
+		}
+		if err != nil && !again.Wait(ctx, n) {
+			return ctl, is, ctx.Err()
 		}
 	}
-	tx.flush()
+}
+
+// create writes the first checkpoints of partitions: they must begin at the same place.
+func (u *unit) create(ctx context.Context, b *mainstem.Batch, n int) error {
+	if n <= 1 || u.live != nil {
+		return nil // the subscription itself writes it
+	}
+	at, err := u.beginning(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range subscriptions(u.p.name, 0, n) {
+		u.e.store.SetCheckpointTo(b, name, at)
+	}
+	return nil
+}
+
+// beginning returns where the projection begins if it has no checkpoint.
+func (u *unit) beginning(ctx context.Context) (mainstem.Position, error) {
+	if u.opts.Tail {
+		return u.e.store.Log().Head(ctx)
+	}
+	return u.opts.After, nil
+}
+
+// describe notes in the row what a rebuild can do; only the handlers that are in use know that.
+func (u *unit) describe(ctl *control) {
+	if ctl.Version == u.p.version || ctl.NextVersion == u.p.version || ctl.Next == 0 && u.p.version > ctl.Version {
+		ctl.Tables, ctl.Clears = strings.Join(u.p.tableNames(), ","), u.p.clear != nil || len(u.p.tables) > 0
+	}
+}
+
+// request asks once for the number of partitions that the engine was given: the engine that starts last decides.
+// A change that is under way is waited for.
+func (u *unit) request(ctl *control) {
+	if u.asked || ctl.Frozen || ctl.Aligning {
+		return
+	}
+	u.asked = true
+	if u.partitions == 0 || u.partitions == ctl.then() {
+		return
+	}
+	ctl.Resize = u.partitions
+	// Otherwise it is done together with what is under way.
+	ctl.Frozen = ctl.Next == 0 && !ctl.Rebuilding
+	u.e.opts.Logger.Info("a projection is to have another number of partitions",
+		"store", u.e.store.Name(), "projection", u.p.name, "from", ctl.partitions(), "to", u.partitions)
+}
+
+func (u *unit) add(p *part) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.handled += uint64(len(evs))
-	u.busy += time.Since(began)
-	u.last = evs[len(evs)-1].Time
-	return nil
+	u.mu.parts = append(u.mu.parts, p)
+}
+
+func (u *unit) remove(p *part) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.mu.parts = slices.DeleteFunc(u.mu.parts, func(other *part) bool { return other == p })
+}
+
+// note counts events that the handlers have handled.
+func (u *unit) note(evs []event.Recorded, took time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.mu.handled += uint64(len(evs))
+	u.mu.busy += took
+	u.mu.last = evs[len(evs)-1].Time
 }

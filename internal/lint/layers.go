@@ -95,8 +95,8 @@ var Layers = []Layer{
 	{
 		Name:    "the toolkit of events",
 		Dirs:    []string{"event/aggregate", "event/command", "event/eventtest", "event/projection", "event/readmodel"},
-		May:     []string{".", "codec", "event", "kv", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid"},
-		Because: "it stands on the event store, and on tables for what it remembers; a program of it links no library",
+		May:     []string{".", "codec", "event", "kv", "lease", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid"},
+		Because: "it stands on the event store, on tables for what it remembers, and on leases for what processes share; a program of it links no library",
 	},
 	{
 		Name:    "metrics and traces of commands",

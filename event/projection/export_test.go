@@ -1,0 +1,19 @@
+package projection
+
+// AtWork returns how many subscriptions of a projection an engine has at work.
+func AtWork(e *Engine, name string) (n int) {
+	u, err := e.unit(name)
+	if err != nil {
+		return 0
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, p := range u.mu.parts {
+		p.mu.Lock()
+		if p.mu.state == Running || p.mu.state == CatchingUp {
+			n++
+		}
+		p.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,109 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// fault is why a subscription of a projection has failed, for other processes: a row under the name of the
+// subscription. It counts only while the checkpoint is the record that it was then; whatever is committed
+// after that, by any engine, makes it void.
+type fault struct {
+	Error    string            `json:"error"`
+	Time     time.Time         `json:"time"`
+	Revision mainstem.Version  `json:"revision"` // of the checkpoint; 0: there was none
+	Stream   string            `json:"stream,omitempty"`
+	Version  mainstem.Version  `json:"version,omitempty"`
+	Position mainstem.Position `json:"position,omitempty"` // of the event that could not be handled; 0: it is not the fault of one
+	Attempts int               `json:"attempts,omitempty"`
+}
+
+// fault notes that the part has failed, here and in the log.
+func (p *part) fault(ctx context.Context, cause error) {
+	p.setState(Faulted, cause)
+	p.u.mu.Lock()
+	p.u.mu.faults++
+	p.u.mu.Unlock()
+	logger := p.u.e.opts.Logger.With("store", p.u.e.store.Name(), "projection", p.name)
+	logger.Error("a projection has failed", "error", cause)
+	cp, err := p.u.e.store.Checkpoint(ctx, p.name)
+	if err == nil || errors.Is(err, mainstem.ErrNotFound) {
+		f := fault{Error: cause.Error(), Time: time.Now().UTC(), Revision: cp.Revision}
+		f.Error = f.Error[:min(len(f.Error), event.MaxReason)]
+		var poison *event.PoisonError
+		if errors.As(cause, &poison) {
+			f.Stream, f.Version, f.Position, f.Attempts = poison.Stream, poison.Version, poison.Position, poison.Attempts
+		}
+		_, err = p.u.e.controls.faults.Put(ctx, p.name, f)
+	}
+	if err != nil && ctx.Err() == nil {
+		logger.Warn("other processes cannot see that a projection has failed", "error", err)
+	}
+}
+
+// faultOf returns the fault of a subscription whose checkpoint is cp, or false if it has none.
+func (e *Engine) faultOf(ctx context.Context, name string, cp event.Checkpoint) (fault, bool, error) {
+	f, err := e.controls.faults.Get(ctx, name)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return fault{}, false, nil
+	}
+	return f.Value, err == nil && f.Value.Revision == cp.Revision, err
+}
+
+// Skip parks the events at which a projection is faulted, those of all its partitions, and lets it go on
+// after them: see [event.Store.Parked]. It works in whatever process the projection runs, and
+// returns what was parked. A projection that is not faulted at an event is NotFound.
+func (e *Engine) Skip(ctx context.Context, name string) ([]event.Parked, error) {
+	var parked []event.Parked
+	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) error {
+		parked = nil
+		names := subscriptions(name, 0, c.partitions())
+		if c.Next > 0 {
+			names = append(names, subscriptions(name, c.Next, c.partitions())...)
+		}
+		for _, s := range names {
+			p, ok, err := e.skipTo(ctx, b, s)
+			if err != nil {
+				return err
+			}
+			if ok {
+				parked = append(parked, p)
+			}
+		}
+		if len(parked) == 0 {
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "skip", Outcome: mainstem.NotWritten,
+				Err: fmt.Errorf("projection %s is not faulted at an event", name)}
+		}
+		c.Restarts++
+		return nil
+	})
+	return parked, err
+}
+
+// skipTo parks the event at which a subscription is faulted, as part of b.
+func (e *Engine) skipTo(ctx context.Context, b *mainstem.Batch, name string) (event.Parked, bool, error) {
+	cp, err := e.store.Checkpoint(ctx, name)
+	if err != nil {
+		return event.Parked{}, false, ignoreNotFound(err)
+	}
+	f, ok, err := e.faultOf(ctx, name, cp)
+	if err != nil || !ok || f.Position == 0 {
+		return event.Parked{}, false, err
+	}
+	p := event.Parked{Subscription: name, Stream: f.Stream, Version: f.Version, Position: f.Position, Attempts: f.Attempts, Reason: f.Error, Time: f.Time}
+	e.store.ParkTo(b, p)
+	e.store.MoveCheckpointTo(b, cp, f.Position)
+	return p, true, nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil
+	}
+	return err
+}

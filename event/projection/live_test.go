@@ -1,0 +1,146 @@
+package projection_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+)
+
+// live starts an engine with a live projection.
+func (f *fixture) live(o *projection.Live, handle func(context.Context, *projection.Tx, paid, event.Recorded) error) *projection.Engine {
+	f.t.Helper()
+	p := f.projection("live", 1, handle)
+	e, err := projection.Open(f.store, f.types, &projection.Options{Logger: discard})
+	if err = errors.Join(err, e.RegisterLive(p, o), e.Start(f.t.Context())); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { f.stop(e) })
+	f.inState(e, "live", projection.Running)
+	return e
+}
+
+// started waits until a live projection sees what is appended now.
+func (f *fixture) started(e *projection.Engine) {
+	f.t.Helper()
+	testkit.Eventually(f.t, "the projection to see events", func() bool {
+		f.pay(99, "first", 0)
+		s, err := e.Status(f.t.Context(), "live")
+		return err == nil && s.Handled > 0
+	})
+}
+
+// A live projection handles what comes after its start, in order, in every engine, and leaves no checkpoint. One that
+// fails at an event tries it again.
+func TestLive(t *testing.T) {
+	f := newFixture(t)
+	f.payMany(10)
+	var mu sync.Mutex
+	var got [2][]int
+	var failed atomic.Bool
+	var engines []*projection.Engine
+	for i := range got {
+		engines = append(engines, f.live(nil, func(_ context.Context, _ *projection.Tx, ev paid, _ event.Recorded) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if ev.Cents == 7 && i == 0 && !failed.Swap(true) {
+				panic("as asked")
+			}
+			if ev.Customer == "x" {
+				got[i] = append(got[i], ev.Cents)
+			}
+			return nil
+		}))
+	}
+	for _, e := range engines {
+		f.started(e)
+	}
+	var want []int
+	for i := range 20 {
+		f.pay(1, "x", i+1)
+		want = append(want, i+1)
+	}
+	testkit.Eventually(t, "both engines to handle all", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return fmt.Sprint(got[0]) == fmt.Sprint(want) && fmt.Sprint(got[1]) == fmt.Sprint(want)
+	})
+	if s, err := engines[0].Status(t.Context(), "live"); err != nil || s.Faults != 1 || s.Dropped != 0 || s.State != projection.Running {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if _, err := f.store.Checkpoint(t.Context(), "live"); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Errorf("a checkpoint: %v, want NotFound", err)
+	}
+	if err := engines[1].Pause(t.Context(), "live"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range engines {
+		f.inState(e, "live", projection.Paused)
+	}
+}
+
+// What a slow live projection leaves out, if it may, is counted: nothing is lost without a number.
+func TestLiveDrops(t *testing.T) {
+	f := newFixture(t)
+	hold := make(chan struct{})
+	var held, handled atomic.Int64
+	e := f.live(&projection.Live{Drop: true, Buffer: 4}, func(_ context.Context, _ *projection.Tx, ev paid, _ event.Recorded) error {
+		switch ev.Customer {
+		case "hold":
+			held.Add(1)
+			<-hold
+		case "bad":
+			return errors.New("as asked")
+		case "x":
+			handled.Add(1)
+		}
+		return nil
+	})
+	f.started(e)
+	f.pay(1, "bad", 1)
+	f.pay(1, "hold", 1)
+	testkit.Eventually(t, "the handler to be held up", func() bool { return held.Load() == 1 })
+	for range 50 {
+		f.pay(1, "x", 1) // and a noise after each
+	}
+	dropped := func() uint64 {
+		s, err := e.Status(t.Context(), "live")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Dropped
+	}
+	// Noise after "hold", and 100 more: 4 of them wait. The bad one was dropped too.
+	testkit.Eventually(t, "the rest to be dropped", func() bool { return dropped() == 1+101-4 })
+	close(hold)
+	testkit.Eventually(t, "those that wait to be handled", func() bool { return handled.Load() == 2 })
+}
+
+// Without a checkpoint nothing may be written.
+func TestLiveWritesNothing(t *testing.T) {
+	f := newFixture(t)
+	e := f.live(&projection.Live{Drop: true}, f.add)
+	testkit.Eventually(t, "the projection to refuse what its handler writes", func() bool {
+		f.pay(1, "x", 1)
+		s, err := e.Status(t.Context(), "live")
+		return err == nil && s.Dropped > 0 && s.Faults > 0
+	})
+	if _, err := f.totals.Get(t.Context(), "x"); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Errorf("a row: %v, want NotFound", err)
+	}
+	for what, err := range map[string]error{
+		"a negative buffer": e.RegisterLive(f.projection("y", 1, nil), &projection.Live{Buffer: -1}),
+		"a rebuild":         e.Rebuild(t.Context(), "live", nil),
+	} {
+		if !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("%s: %v, want Invalid", what, err)
+		}
+	}
+}

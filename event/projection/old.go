@@ -1,0 +1,88 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// oldBuild is tables that are not read any more. Every engine of the store removes them when they are due; a
+// version is never used again, so removing it twice does no harm.
+type oldBuild struct {
+	Tables []string  `json:"tables"`
+	Due    time.Time `json:"due"`
+}
+
+// leaveTo notes that a version of tables is to be removed after a time.
+func (c controls) leaveTo(b *mainstem.Batch, name, tables string, version int, keep time.Duration) {
+	var names []string
+	for _, t := range splitTables(tables) {
+		names = append(names, readmodel.VersionName(t, version))
+	}
+	c.old.PutTo(b, fmt.Sprintf("%s@v%d", name, max(version, 1)), oldBuild{Tables: names, Due: time.Now().Add(keep).UTC()})
+}
+
+// sweepEvery is how often an engine looks for tables to remove that other engines have left.
+const sweepEvery = 10 * time.Minute
+
+// sweepSoon lets the engine look at what there is to remove.
+func (e *Engine) sweepSoon() {
+	select {
+	case e.swept <- struct{}{}:
+	default:
+	}
+}
+
+// sweep removes old tables until ctx ends.
+func (e *Engine) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		next, err := e.removeOld(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", e.store.Name(), "error", err)
+		}
+		t := time.NewTimer(min(next, sweepEvery))
+		select {
+		case <-t.C:
+		case <-e.swept:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// removeOld removes the tables that are due, and returns when the next are.
+func (e *Engine) removeOld(ctx context.Context) (next time.Duration, err error) {
+	next = sweepEvery
+	var due []kv.Entry[oldBuild]
+	for o, err := range e.controls.old.List(ctx, nil) {
+		if err != nil {
+			return next, err
+		}
+		if left := time.Until(o.Value.Due); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		due = append(due, o)
+	}
+	for _, o := range due {
+		for _, name := range o.Value.Tables {
+			table, err := kv.Open[[]byte](e.store.Log(), name, nil)
+			if err == nil {
+				err = table.Drop(ctx)
+			}
+			if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+				return next, fmt.Errorf("remove table %s: %w", name, err)
+			}
+		}
+		if err := e.controls.old.Delete(ctx, o.Key); err != nil {
+			return next, err
+		}
+		e.opts.Logger.Info("removed tables that are read no more", "store", e.store.Name(), "tables", o.Value.Tables)
+	}
+	return next, nil
+}
