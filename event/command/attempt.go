@@ -23,6 +23,7 @@ type attempt struct {
 type (
 	attemptKey struct{}
 	joinKey    struct{}
+	hookKey    struct{}
 )
 
 func attemptOf(ctx context.Context) *attempt {
@@ -55,6 +56,14 @@ func BeforeCommit(ctx context.Context, hook Hook) {
 	}
 }
 
+// WithHook returns a context with which the next command that is dispatched calls hook before its
+// commit, in front of the hooks of the middleware, as [BeforeCommit] says: for those that dispatch
+// commands out of a queue, and take them off it in the commit of what they led to. Commands that
+// its handler dispatches do not call it, nor does a command that was carried out before.
+func WithHook(ctx context.Context, hook Hook) context.Context {
+	return context.WithValue(ctx, hookKey{}, hook)
+}
+
 // Join returns a context with which a handler dispatches another command as part of its own:
 // both are one commit, that of the outer command. If the inner one fails, the outer one does too,
 // also if its handler returns no error. [Retry] tries the outer one only.
@@ -70,6 +79,10 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
 		ctx = context.WithValue(ctx, joinKey{}, false)
 	} else {
 		at.batch = mainstem.NewBatch()
+	}
+	if hook, _ := ctx.Value(hookKey{}).(Hook); hook != nil {
+		at.hooks = append(at.hooks, hook)
+		ctx = context.WithValue(ctx, hookKey{}, Hook(nil))
 	}
 	return context.WithValue(ctx, attemptKey{}, at), at
 }

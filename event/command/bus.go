@@ -73,6 +73,9 @@ func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (
 // Name returns the name that the bus was opened with.
 func (b *Bus) Name() string { return b.name }
 
+// Log returns the log that the bus commits to.
+func (b *Bus) Log() mainstem.Log { return b.log }
+
 // Types returns the types of commands that have a handler, in order.
 func (b *Bus) Types() []string {
 	b.mu.RLock()

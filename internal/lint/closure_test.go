@@ -22,6 +22,7 @@ var closures = []struct {
 	{"./event/eventtest", []string{"*"}},
 	{"./event/projection", []string{"*"}},
 	{"./event/readmodel", []string{"*"}},
+	{"./event/saga", []string{"*"}},
 	{"./actor", []string{"github.com/nats-io", "github.com/cockroachdb/pebble"}},
 	{"./wire/kafka", []string{"modernc.org/sqlite", "github.com/alecthomas/participle", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/event", "github.com/fxamacker/cbor", "github.com/vmihailenco/msgpack", "github.com/nats-io", "github.com/cockroachdb/pebble"}},
 	{"./server", []string{"modernc.org/sqlite", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/actor", "github.com/mainstemdev/mainstem/wire/kafka", "github.com/mainstemdev/mainstem/event", "github.com/twmb/franz-go/pkg/kgo"}},

@@ -99,6 +99,12 @@ var Layers = []Layer{
 		Because: "it stands on the event store, on tables for what it remembers, and on leases for what processes share; a program of it links no library",
 	},
 	{
+		Name:    "sagas",
+		Dirs:    []string{"event/saga"},
+		May:     []string{".", "codec", "event", "event/command", "kv", "lease", "internal/backoff", "internal/outcome", "internal/wake"},
+		Because: "sagas react to events with commands; a lease lets one process at a time carry them out",
+	},
+	{
 		Name:    "metrics and traces of commands",
 		Dirs:    []string{"event/command/commandprom", "event/command/commandotel"},
 		May:     []string{".", "event/command"},

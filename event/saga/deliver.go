@@ -1,0 +1,303 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/wake"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// errTaken says that a message was carried out elsewhere meanwhile, or withdrawn.
+var errTaken = errors.New("the message is not there any more")
+
+// deliver carries out messages until soft ends: those of one saga one after the other, in the order
+// of their numbers, those of others beside them.
+func (u *unit) deliver(hard, soft context.Context, woken chan struct{}) {
+	slots := make(chan struct{}, u.opts.Workers)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for failures := 0; ; {
+		began := time.Now()
+		err := u.pass(soft, func(id string) bool {
+			select {
+			case slots <- struct{}{}:
+			case <-soft.Done():
+				return false
+			}
+			if !u.rest.take(id, time.Now()) {
+				<-slots
+				return true
+			}
+			workers.Go(func() {
+				u.carryOut(hard, soft, id)
+				u.rest.leave(id)
+				<-slots
+				wake.Signal(woken) // a message may have come since, or the saga rests
+			})
+			return true
+		})
+		at, timed := u.rest.next(began)
+		if failures++; err == nil {
+			failures = 0
+		} else {
+			u.opts.Logger.Warn("the commands of sagas cannot be read", "store", u.store, "saga", u.saga.name, "error", err)
+			at, timed = time.Now().Add(watchAgain.Delay(failures)), true
+		}
+		if !wait(soft, woken, at, timed) {
+			return
+		}
+	}
+}
+
+// pass calls do for each saga that has messages, until it returns false.
+func (u *unit) pass(ctx context.Context, do func(id string) bool) error {
+	prefix := u.saga.name + "-"
+	for start := prefix; ; {
+		id := ""
+		for key, err := range u.inbox.Keys(ctx, &kv.Query{Prefix: prefix, Start: start, Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			id, _, _ = strings.Cut(key, "\x00")
+		}
+		if id == "" || !do(id) {
+			return nil
+		}
+		start = id + "\x01" // beyond all messages of the saga
+	}
+}
+
+// carryOut carries out the messages of a saga, until there are no more, one is to wait, or soft ends.
+func (u *unit) carryOut(hard, soft context.Context, id string) {
+	for soft.Err() == nil {
+		m, err := u.first(hard, id)
+		if err == nil && m.n == 0 {
+			return
+		}
+		if err == nil {
+			err = u.perform(hard, id, m)
+		}
+		switch {
+		case err == nil:
+			u.rest.succeeded(id)
+		case errors.Is(err, errTaken):
+			u.rest.succeeded(id)
+		case !u.failed(hard, id, m, err):
+			return
+		}
+	}
+}
+
+// first returns the first message of a saga; its number is 0 if there is none.
+func (u *unit) first(ctx context.Context, id string) (m numbered, err error) {
+	for e, err := range u.inbox.List(ctx, &kv.Query{Prefix: id + "\x00", Limit: 1}) {
+		if err != nil {
+			return m, err
+		}
+		if _, m.n, err = splitInboxKey(e.Key); err != nil {
+			return m, err
+		}
+		m.message = e.Value
+	}
+	return m, nil
+}
+
+// failed decides what becomes of a message that has failed. It reports whether the saga may go on at once.
+func (u *unit) failed(ctx context.Context, id string, m numbered, err error) bool {
+	now := time.Now()
+	var unhandled *command.HandlerNotFoundError
+	free := m.n == 0 || endless(ctx, err) || errors.As(err, &unhandled)
+	passes := m.Kind == kindAgain && !errors.Is(err, mainstem.ErrNotFound) || u.opts.Passing(err)
+	refused := !free && (!passes || u.rest.failed(id, true, now) >= u.opts.Attempts)
+	if refused {
+		refusal := u.refuse(ctx, id, m, err)
+		if refusal == nil || errors.Is(refusal, errTaken) {
+			u.rest.succeeded(id)
+			return true
+		}
+		err, free = refusal, true
+	}
+	if free {
+		u.rest.failed(id, false, now)
+	}
+	if ctx.Err() == nil {
+		u.opts.Logger.Warn("a command of a saga is tried again", "store", u.store, "saga", id, "number", m.n, "command", m.Type, "error", err)
+	}
+	return false
+}
+
+// perform carries out one message.
+func (u *unit) perform(ctx context.Context, id string, m numbered) error {
+	if m.Kind == kindAgain {
+		return u.again(ctx, id, m)
+	}
+	key := strings.TrimPrefix(id, u.saga.name+"-")
+	cmd, err := u.saga.decode(&m.message, commandID(u.saga.name, key, m.n))
+	if err != nil {
+		return err
+	}
+	ctx = event.WithMetadata(ctx, event.Metadata{
+		CorrelationID: m.Correlation, TenantID: m.Tenant, CausationID: commandID(u.saga.name, key, m.n),
+	})
+	tries := 0
+	hook := func(ctx context.Context, b *mainstem.Batch, _ *command.Result) error {
+		if tries++; tries > 1 { // the first try may have met another one that has done it
+			if err := u.there(ctx, id, m.n); err != nil {
+				return err
+			}
+		}
+		w := u.work(b)
+		if err := u.done(ctx, w, id, m); err != nil {
+			return err
+		}
+		return w.flush()
+	}
+	r, err := dispatch(command.WithHook(ctx, hook), u.bus, cmd)
+	if err == nil && (r.Duplicate || tries == 0) { // a middleware has answered for the handler
+		err = u.change(ctx, func(w *work) error { return u.done(ctx, w, id, m) })
+	}
+	if err == nil {
+		u.count(func(s *Stats) { s.Commands++ })
+		return nil
+	}
+	return u.unlessTaken(ctx, id, m.n, err)
+}
+
+// dispatch is Dispatch that turns a panic into an error.
+func dispatch(ctx context.Context, bus *command.Bus, cmd command.Command) (r command.Result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			r, err = command.Result{}, &command.PanicError{Command: cmd.CommandType(), Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return bus.Dispatch(ctx, cmd)
+}
+
+// done writes into w that a command was carried out: it removes it, on condition that it is there.
+func (u *unit) done(ctx context.Context, w *work, id string, m numbered) error {
+	if m.Kind != kindUndo {
+		u.inbox.DeleteTo(w.b, inboxKey(id, m.n), kv.IfExists())
+		return nil
+	}
+	in, err := w.load(ctx, id)
+	if err != nil {
+		return err
+	}
+	in.changed = true
+	in.gone = append(in.gone, m.n)
+	in.undone(time.Now(), commandID(in.row.Saga, in.row.Key, m.n), m.message, nil)
+	return nil
+}
+
+// there returns errTaken if a message is not there any more.
+func (u *unit) there(ctx context.Context, id string, n uint64) error {
+	_, err := u.inbox.Get(ctx, inboxKey(id, n))
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return errTaken
+	}
+	return err
+}
+
+// unlessTaken returns err, or errTaken if the message is not there any more: then err is perhaps due to that.
+func (u *unit) unlessTaken(ctx context.Context, id string, n uint64, err error) error {
+	if gone := u.there(ctx, id, n); errors.Is(gone, errTaken) {
+		return errTaken
+	}
+	return err
+}
+
+// refuse lets the saga know that a message cannot be carried out.
+func (u *unit) refuse(ctx context.Context, id string, m numbered, cause error) error {
+	err := u.change(ctx, func(w *work) error {
+		in, err := w.load(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !in.found {
+			u.inbox.DeleteTo(w.b, inboxKey(id, m.n), kv.IfExists())
+			return nil
+		}
+		return in.refused(ctx, time.Now(), m.n, m.message, cause)
+	})
+	if err != nil {
+		return u.unlessTaken(ctx, id, m.n, err)
+	}
+	u.count(func(s *Stats) { s.Refused++ })
+	u.opts.Logger.Warn("a command of a saga was refused", "store", u.store, "saga", id, "number", m.n, "command", m.Type, "error", cause)
+	return nil
+}
+
+// again handles an event or a timeout again.
+func (u *unit) again(ctx context.Context, id string, m numbered) error {
+	for tries := 1; ; tries++ {
+		err := u.change(ctx, func(w *work) error {
+			in, err := w.load(ctx, id)
+			if err != nil {
+				return err
+			}
+			in.gone, in.changed = append(in.gone, m.n), true
+			if !in.row.Status.live() {
+				return nil
+			}
+			t, err := u.taskOf(ctx, in, m.message)
+			if err != nil {
+				return err
+			}
+			return in.handle(ctx, t, time.Now())
+		})
+		if err == nil || !errors.Is(err, mainstem.ErrConflict) {
+			return err
+		}
+		if err := u.there(ctx, id, m.n); err != nil {
+			return err
+		}
+		if !afterConflict.Wait(ctx, tries) {
+			return err
+		}
+	}
+}
+
+// taskOf returns what a message asks to handle again.
+func (u *unit) taskOf(ctx context.Context, in *instance, m message) (t task, err error) {
+	if m.Event == nil {
+		if u.saga.timeouts[m.Timeout] == nil {
+			return task{}, mainstem.Errorf(mainstem.KindUnavailable, "saga", "%s has no handler for timeout %s any more", u.saga.name, m.Timeout)
+		}
+		return timeoutTask(u.saga, m.Timeout), nil
+	}
+	evs, err := u.events.Load(ctx, m.Event.Stream, &event.LoadOptions{From: m.Event.Version, To: m.Event.Version})
+	if err != nil {
+		return task{}, err
+	}
+	gone := &mainstem.Error{Kind: mainstem.KindNotFound, Op: "saga", Err: fmt.Errorf("version %d of stream %.100q cannot be handled again: it is gone, or has no handler any more", m.Event.Version, m.Event.Stream)}
+	if len(evs) == 0 {
+		return task{}, gone
+	}
+	part := -1
+	err = u.types.Each(evs[0], func(v any, r event.Recorded) error {
+		part++
+		h := u.saga.events[reflect.TypeOf(v)]
+		switch {
+		case part != m.Event.Part || h == nil:
+		case *m.Event == in.row.Start && h.start != nil:
+			t = eventTask(u.saga, h.start.do, v, r, part, StepStarted)
+		case h.on != nil:
+			t = eventTask(u.saga, h.on.do, v, r, part, StepHandled)
+		}
+		return nil
+	})
+	if err == nil && t.do == nil {
+		err = gone
+	}
+	return t, err
+}

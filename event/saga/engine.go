@@ -1,0 +1,275 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/lease"
+)
+
+// Options tune an [Engine]. Nil and zero fields mean the defaults.
+type Options struct {
+	Logger *slog.Logger // default slog.Default
+	// Workers is how many commands of one type of sagas the engine carries out at a time, each of
+	// another saga. Default 8.
+	Workers int
+	// Attempts is how often a command is tried whose error may pass, and a timeout whose handler
+	// fails. Then the saga fails. Default 10. Errors of kind Unavailable, commands without a handler and
+	// commits whose outcome is unknown are tried without end.
+	Attempts int
+	// Backoff is the pause after the first failure; it doubles with each further one, up to
+	// MaxBackoff. Defaults 50 ms and 30 s.
+	Backoff, MaxBackoff time.Duration
+	// Passing says that the error of a command may pass. Default: conflicts, unless they are with a stream
+	// that takes no events, deadlines, and panics. All other errors are refusals at once.
+	Passing func(error) bool
+	// RestartAfter is the pause before a subscription that has failed begins again from its checkpoint; it
+	// doubles with each failure, up to a minute. Default 1 s.
+	RestartAfter time.Duration
+	// Keeper, if set, lets one engine at a time carry out the commands and timeouts of a type:
+	// the one that has the lease saga/STORE/TYPE. Without it all engines try, and the log decides which of them
+	// succeeds: each takes effect once either way, but handlers are called in vain less often with it.
+	Keeper *lease.Keeper
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Logger == nil {
+		out.Logger = slog.Default()
+	}
+	orElse(&out.Workers, 8)
+	orElse(&out.Attempts, 10)
+	orElse(&out.Backoff, 50*time.Millisecond)
+	orElse(&out.MaxBackoff, 30*time.Second)
+	orElse(&out.RestartAfter, time.Second)
+	if out.Passing == nil {
+		out.Passing = passing
+	}
+	return out
+}
+
+func orElse[N int | time.Duration](v *N, other N) {
+	if *v <= 0 {
+		*v = other
+	}
+}
+
+func passing(err error) bool {
+	var sealed *event.SealedError
+	var panicked *command.PanicError
+	return errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &sealed) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &panicked)
+}
+
+// Follow tunes how sagas of a type follow the store. Nil and zero fields mean the defaults.
+type Follow struct {
+	// After and Tail say where a type that is new begins: after a position, or after the newest
+	// event. Default: at the first event, so that sagas begin for all of the past.
+	After mainstem.Position
+	Tail  bool
+	// MaxBatch is the most events of one commit. Default 100.
+	MaxBatch int
+	// Attempts, Backoff, MaxBackoff and OnPoison are those of [event.SubscribeOptions]: with
+	// [event.ParkPoison] an event that cannot be handled is put aside; see [Engine.RetryParked].
+	Attempts            int
+	Backoff, MaxBackoff time.Duration
+	OnPoison            event.PoisonPolicy
+	// Durability of the commits. Default: the log's. With less, commands may call other services before the
+	// step that sent them is durable.
+	Durability mainstem.Durability
+}
+
+// Engine runs sagas on the events of one store and the commands of one bus, both on one log. Several
+// engines, in this process or in others, may run the same types. It is safe for concurrent use.
+type Engine struct {
+	*Records
+	events *event.Store
+	types  *event.Types
+	bus    *command.Bus
+	opts   Options
+
+	mu      sync.Mutex // guards the fields below
+	units   []*unit
+	started bool
+	stop    context.CancelFunc // lets what is under way end; nil before Start
+	abort   context.CancelFunc // ends it at once
+	wg      sync.WaitGroup
+}
+
+// Open returns an engine. Nothing runs before [Engine.Start]. A bus on another log than that of the store is
+// Invalid: its commits could not remove commands from the inbox.
+func Open(store *event.Store, types *event.Types, bus *command.Bus, o *Options) (*Engine, error) {
+	if store == nil || types == nil || bus == nil {
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "the store, the types or the bus are nil")
+	}
+	if bus.Log() != store.Log() {
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "bus %s is on another log than store %s", bus.Name(), store.Name())
+	}
+	r, err := OpenRecords(store.Log(), store.Name())
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{Records: r, events: store, types: types, bus: bus, opts: o.withDefaults()}, nil
+}
+
+// Register adds a type of sagas, before Start. The error is Invalid if one of its events is not registered, or
+// the bus has no handler for one of its commands, and Exists for a second type of the same name.
+func (e *Engine) Register(s *Saga, o *Follow) error {
+	const op = "register saga"
+	if s == nil {
+		return mainstem.Refusef(mainstem.KindInvalid, op, "the saga is nil")
+	}
+	if o == nil {
+		o = &Follow{}
+	}
+	filter, err := s.selected(e.types)
+	if err != nil {
+		return err
+	}
+	handled := e.bus.Types()
+	for name := range s.sends {
+		if !slices.Contains(handled, name) {
+			return mainstem.Refusef(mainstem.KindInvalid, op, "%s sends the command %s, for which bus %s has no handler: register that first", s.name, name, e.bus.Name())
+		}
+	}
+	so := &event.SubscribeOptions{
+		Filter: filter, After: o.After, Tail: o.Tail, MaxBatch: o.MaxBatch, Durability: o.Durability, Conflicts: conflicts,
+		Attempts: o.Attempts, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff, OnPoison: o.OnPoison, Logger: e.opts.Logger,
+	}
+	if err := so.Validate(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.started:
+		return mainstem.Refusef(mainstem.KindInvalid, op, "%s: the engine has been started", s.name)
+	case slices.ContainsFunc(e.units, func(u *unit) bool { return u.saga.name == s.name }):
+		return mainstem.Refusef(mainstem.KindExists, op, "%s", s.name)
+	}
+	e.units = append(e.units, newUnit(e, s, so))
+	return nil
+}
+
+// Start starts everything. It runs until [Engine.Stop], or until ctx ends, which ends it at once.
+func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		return mainstem.Refusef(mainstem.KindInvalid, "start sagas", "the engine has been started")
+	}
+	e.started = true
+	hard, abort := context.WithCancel(ctx)
+	soft, stop := context.WithCancel(hard)
+	e.abort, e.stop = abort, stop
+	for _, u := range e.units {
+		e.wg.Go(func() { u.follow(hard, soft) })
+		e.wg.Go(func() { u.serve(hard, soft) })
+	}
+	return nil
+}
+
+// Stop lets the handlers and commands under way end and commit, and ends the engine. If ctx ends first, they
+// are ended at once, and the error is that of ctx. What was not done is done by the next engine. It cannot be started again.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	e.started = true
+	stop, abort := e.stop, e.abort
+	e.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	defer abort()
+	stop()
+	done := make(chan struct{})
+	go func() { e.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		abort()
+		<-done
+		return mainstem.Ended(ctx, "stop sagas", time.Time{}, "the handlers and commands under way")
+	}
+}
+
+// unit returns the unit of a type.
+func (e *Engine) unit(saga string) (*unit, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, u := range e.units {
+		if u.saga.name == saga {
+			return u, nil
+		}
+	}
+	return nil, mainstem.Refusef(mainstem.KindNotFound, "saga", "%.60q is not registered with this engine", saga)
+}
+
+// WaitFor returns when the sagas of a type have handled all events up to a position, in whatever process. Their
+// commands may still be waiting.
+func (e *Engine) WaitFor(ctx context.Context, saga string, p mainstem.Position) error {
+	begin := backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 0.5}
+	for n := 1; ; n++ {
+		err := e.events.WaitFor(ctx, subscription(saga), p)
+		if !errors.Is(err, mainstem.ErrNotFound) {
+			return err
+		}
+		if _, unknown := e.unit(saga); unknown != nil {
+			return err
+		}
+		if !begin.Wait(ctx, n) {
+			return mainstem.Ended(ctx, "saga "+saga, time.Time{}, "its first checkpoint")
+		}
+	}
+}
+
+// RetryParked handles the events that were put aside for a type again, in the order of the log, and
+// returns how many that were; see [event.Store.RetryParked].
+func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
+	u, err := e.unit(saga)
+	if err != nil {
+		return 0, err
+	}
+	return e.events.RetryParked(ctx, subscription(saga), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		return u.handle(ctx, b, []event.Recorded{ev})
+	})
+}
+
+// Stats counts what this engine has done with sagas of one type since it was opened. What was tried several
+// times is counted once, except where a process was ended before it knew the outcome.
+type Stats struct {
+	Saga     string
+	Handled  uint64 // events for sagas under way, start events included
+	Ignored  uint64 // events for sagas that were not under way any more
+	Early    uint64 // events for sagas that had not been started
+	Commands uint64 // carried out, compensations included
+	Refused  uint64 // commands that were refused
+	Timeouts uint64 // that came
+	Err      error  // why the subscription has failed; nil if it runs, or has not been started
+}
+
+// Stats returns what the engine has done, for each type, ordered by name.
+func (e *Engine) Stats() []Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []Stats
+	for _, u := range e.units {
+		u.mu.Lock()
+		out = append(out, u.stats)
+		u.mu.Unlock()
+	}
+	slices.SortFunc(out, func(a, b Stats) int { return strings.Compare(a.Saga, b.Saga) })
+	return out
+}

@@ -1,0 +1,149 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// duePage is how many timeouts are read at a time.
+const duePage = 100
+
+// expire has the handlers of timeouts called when they are due, until soft ends.
+func (u *unit) expire(hard, soft context.Context, woken chan struct{}) {
+	tried := &rests{policy: backoff.Policy{First: u.opts.Backoff, Max: u.opts.MaxBackoff, Jitter: 0.2}}
+	for failures := 0; ; {
+		began := time.Now()
+		next, pending, err := u.sweep(hard, soft, began, tried)
+		if at, ok := tried.next(began); ok && (!pending || at.Before(next)) {
+			next, pending = at, true
+		}
+		if failures++; err == nil {
+			failures = 0
+		} else if soft.Err() == nil {
+			u.opts.Logger.Warn("the timeouts of sagas cannot be read", "store", u.store, "saga", u.saga.name, "error", err)
+			next, pending = time.Now().Add(watchAgain.Delay(failures)), true
+		}
+		if !wait(soft, woken, next, pending) {
+			return
+		}
+	}
+}
+
+// sweep calls the handlers of the timeouts that are due at a time, and returns when the next one
+// is; false if there is none.
+func (u *unit) sweep(hard, soft context.Context, now time.Time, tried *rests) (time.Time, bool, error) {
+	prefix := u.saga.name + "\x00"
+	for after, caughtUp := "", false; ; {
+		n := 0
+		var due []string
+		var next time.Time
+		for key, err := range u.timers.Keys(soft, &kv.Query{Prefix: prefix, After: after, Limit: duePage}) {
+			if err != nil {
+				return time.Time{}, false, err
+			}
+			at, _, _, err := splitTimerKey(key)
+			if err != nil {
+				return time.Time{}, false, err
+			}
+			if n++; at.After(now) {
+				next = at
+				break
+			}
+			due = append(due, key)
+			after = key
+		}
+		// The events that were there when it was due come first.
+		if len(due) > 0 && !caughtUp {
+			if err := u.catchUp(soft); err != nil {
+				return time.Time{}, false, err
+			}
+			caughtUp = true
+		}
+		for _, key := range due {
+			if soft.Err() != nil {
+				return time.Time{}, false, soft.Err()
+			}
+			u.expireOne(hard, key, tried)
+		}
+		if !next.IsZero() || n < duePage {
+			return next, !next.IsZero(), nil
+		}
+	}
+}
+
+// catchUp waits until all events are handled that are there now.
+func (u *unit) catchUp(ctx context.Context) error {
+	last, err := u.events.LastPosition(ctx)
+	if err != nil || last == 0 {
+		return err
+	}
+	return u.WaitFor(ctx, u.saga.name, last)
+}
+
+// expireOne has the handler of one timeout called.
+func (u *unit) expireOne(ctx context.Context, key string, tried *rests) {
+	if !tried.take(key, time.Now()) {
+		return
+	}
+	defer tried.leave(key)
+	err := u.timeout(ctx, key, nil)
+	if err == nil {
+		tried.succeeded(key)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if n := tried.failed(key, !endless(ctx, err), time.Now()); n >= u.opts.Attempts {
+		if err = u.timeout(ctx, key, err); err == nil {
+			tried.succeeded(key)
+			return
+		}
+	}
+	u.opts.Logger.Warn("a timeout of a saga is tried again", "store", u.store, "timeout", key, "error", err)
+}
+
+// timeout handles a timeout, in the commit that removes it; with a cause, it fails the saga instead.
+func (u *unit) timeout(ctx context.Context, key string, cause error) error {
+	due, id, name, err := splitTimerKey(key)
+	if err != nil {
+		return err
+	}
+	for tries := 1; ; tries++ {
+		handled := false
+		err := u.change(ctx, func(w *work) error {
+			in, err := w.load(ctx, id)
+			if err != nil {
+				return err
+			}
+			if at, is := in.row.Timeouts[name]; !is || !at.Equal(due) {
+				u.timers.DeleteTo(w.b, key) // it was handled or replaced meanwhile: the row is gone already
+				return nil
+			}
+			handled = true
+			return u.handleTimeout(ctx, in, name, cause)
+		})
+		if err == nil && handled {
+			u.count(func(s *Stats) { s.Timeouts++ })
+		}
+		if err == nil || !errors.Is(err, mainstem.ErrConflict) || !afterConflict.Wait(ctx, tries) {
+			return err
+		}
+	}
+}
+
+func (u *unit) handleTimeout(ctx context.Context, in *instance, name string, cause error) error {
+	if u.saga.timeouts[name] == nil {
+		return mainstem.Errorf(mainstem.KindUnavailable, "saga", "%s has no handler for timeout %s any more", u.saga.name, name)
+	}
+	delete(in.row.Timeouts, name)
+	t := timeoutTask(u.saga, name)
+	if cause == nil {
+		return in.handle(ctx, t, time.Now())
+	}
+	return in.fail(ctx, time.Now(), t.entry, failure{Error: cause.Error(), Step: t.again})
+}

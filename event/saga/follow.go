@@ -1,0 +1,155 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+)
+
+// conflicts is how often events are handled again because a saga was changed meanwhile, by a
+// command or a timeout: each time somebody has succeeded.
+const conflicts = 1000
+
+// subscription returns the name of the subscription of a type.
+func subscription(saga string) string { return "saga/" + saga }
+
+// unit is a type of sagas in an engine.
+type unit struct {
+	*Engine
+	saga *Saga
+	sub  *event.SubscribeOptions
+	rest *rests
+
+	mu    sync.Mutex // guards stats
+	stats Stats
+}
+
+func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions) *unit {
+	return &unit{
+		Engine: e, saga: s, sub: so, stats: Stats{Saga: s.name},
+		rest: &rests{policy: backoff.Policy{First: e.opts.Backoff, Max: e.opts.MaxBackoff, Jitter: 0.2}},
+	}
+}
+
+func (u *unit) count(f func(*Stats)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	f(&u.stats)
+}
+
+// follow keeps the subscription running until soft ends.
+func (u *unit) follow(hard, soft context.Context) {
+	restart := backoff.Policy{First: u.opts.RestartAfter, Max: max(time.Minute, u.opts.RestartAfter), Jitter: 0.2}
+	for failures := 1; soft.Err() == nil; failures++ {
+		sub, err := u.events.SubscribeBatch(hard, subscription(u.saga.name), u.sub, u.handle)
+		if err == nil {
+			u.count(func(s *Stats) { s.Err = nil })
+			began := sub.Position()
+			select {
+			case <-sub.Done():
+			case <-soft.Done():
+				_ = sub.Close()
+				return
+			}
+			if err = sub.Err(); sub.Position() != began {
+				failures = 1
+			}
+		}
+		if soft.Err() != nil {
+			return
+		}
+		u.count(func(s *Stats) { s.Err = err })
+		u.opts.Logger.Error("sagas cannot follow their events", "store", u.store, "saga", u.saga.name, "error", err)
+		restart.Wait(soft, failures)
+	}
+}
+
+// handle lets sagas handle events, in one commit.
+func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+	w := u.work(b)
+	var s Stats
+	now := time.Now()
+	for _, r := range evs {
+		if err := u.saga.each(ctx, w, u.types, r, now, &s); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	u.count(func(all *Stats) {
+		all.Handled, all.Ignored, all.Early = all.Handled+s.Handled, all.Ignored+s.Ignored, all.Early+s.Early
+	})
+	return nil
+}
+
+// each lets the sagas of type s handle a recorded event.
+func (s *Saga) each(ctx context.Context, w *work, types *event.Types, r event.Recorded, now time.Time, stats *Stats) error {
+	if r.Type == event.TypeDeleted {
+		return nil
+	}
+	part := -1
+	return types.Each(r, func(v any, r event.Recorded) error {
+		part++
+		if err := s.route(ctx, w.load, v, r, part, now, stats); err != nil {
+			return fmt.Errorf("saga %s: %s: %w", s.name, r.Type, err)
+		}
+		return nil
+	})
+}
+
+// route hands an event to the saga that it is for.
+func (s *Saga) route(ctx context.Context, load func(context.Context, string) (*instance, error), v any, r event.Recorded, part int, now time.Time, stats *Stats) error {
+	h := s.events[reflect.TypeOf(v)]
+	if h == nil {
+		return nil
+	}
+	in, key, err := s.find(ctx, load, h.start, v, r)
+	if err != nil {
+		return err
+	}
+	if in != nil && !in.found {
+		in.begin(s, key, &r, part, now)
+		stats.Handled++
+		return in.handle(ctx, eventTask(s, h.start.do, v, r, part, StepStarted), now)
+	}
+	if h.on != nil {
+		if in, _, err = s.find(ctx, load, h.on, v, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case in == nil:
+	case !in.found:
+		stats.Early++
+	case h.on == nil || !in.row.Status.live():
+		stats.Ignored++
+		in.ignore()
+	default:
+		stats.Handled++
+		return in.handle(ctx, eventTask(s, h.on.do, v, r, part, StepHandled), now)
+	}
+	return nil
+}
+
+// find returns the saga that an event is for by a route, nil if there is none.
+func (s *Saga) find(ctx context.Context, load func(context.Context, string) (*instance, error), by *route, v any, r event.Recorded) (*instance, string, error) {
+	if by == nil {
+		return nil, "", nil
+	}
+	key := by.key(v, r)
+	if key == "" {
+		return nil, "", nil
+	}
+	if err := s.checkKey(key); err != nil {
+		return nil, "", err
+	}
+	in, err := load(ctx, idOf(s.name, key))
+	return in, key, err
+}

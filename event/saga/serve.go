@@ -1,0 +1,122 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/outcome"
+	"github.com/mainstemdev/mainstem/internal/wake"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// Pauses.
+var (
+	acquireAgain  = backoff.Policy{First: 200 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5} // until a lease is free
+	watchAgain    = backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
+	afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
+)
+
+// releaseTime bounds how long giving up a lease may take.
+const releaseTime = 5 * time.Second
+
+// serve carries out messages and timeouts until soft ends: always, or while the engine has the lease.
+func (u *unit) serve(hard, soft context.Context) {
+	if u.opts.Keeper == nil {
+		u.run(hard, soft)
+		return
+	}
+	key := "saga/" + u.store + "/" + u.saga.name
+	for tries := 1; soft.Err() == nil; tries++ {
+		l, err := u.opts.Keeper.Acquire(soft, key, "")
+		if err != nil {
+			acquireAgain.Wait(soft, tries)
+			continue
+		}
+		tries = 0
+		held, cancel := context.WithCancel(soft)
+		go func() {
+			select {
+			case <-l.Done():
+			case <-held.Done():
+			}
+			cancel()
+		}()
+		u.run(hard, held)
+		cancel()
+		ctx, end := context.WithTimeout(context.WithoutCancel(hard), releaseTime)
+		if err := l.Release(ctx); err != nil {
+			u.opts.Logger.Warn("the lease of sagas is not given up, and ends by itself", "store", u.store, "saga", u.saga.name, "error", err)
+		}
+		end()
+	}
+}
+
+// run carries out messages and timeouts until soft ends, and then waits for those under way.
+func (u *unit) run(hard, soft context.Context) {
+	var wg sync.WaitGroup
+	messages, timeouts := make(chan struct{}, 1), make(chan struct{}, 1)
+	wg.Go(func() { watch(soft, u.inbox, u.saga.name+"-", messages) })
+	wg.Go(func() { watch(soft, u.timers, u.saga.name+"\x00", timeouts) })
+	wg.Go(func() { u.deliver(hard, soft, messages) })
+	wg.Go(func() { u.expire(hard, soft, timeouts) })
+	wg.Wait()
+}
+
+// watch signals what is added to a table, and that it is being watched.
+func watch[T any](ctx context.Context, b *kv.Bucket[T], prefix string, changed chan struct{}) {
+	o := &kv.WatchOptions{Prefix: prefix, UpdatesOnly: true, MetaOnly: true, IgnoreDeletes: true}
+	for failures := 1; ; failures++ {
+		for _, err := range b.Watch(ctx, o) {
+			if err != nil {
+				break
+			}
+			failures = 0
+			wake.Signal(changed)
+		}
+		if !watchAgain.Wait(ctx, failures) {
+			return
+		}
+	}
+}
+
+// wait returns when woken is signalled or the time at has come, if there is one. It returns false if ctx ends.
+func wait(ctx context.Context, woken <-chan struct{}, at time.Time, timed bool) bool {
+	var due <-chan time.Time
+	if timed {
+		t := time.NewTimer(time.Until(at))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-woken:
+	case <-due:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// change commits what do does with sagas.
+func (u *unit) change(ctx context.Context, do func(w *work) error) error {
+	b := mainstem.NewBatch()
+	w := u.work(b)
+	if err := do(w); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	b.ID, b.Durability = "saga/"+event.NewID().String(), u.sub.Durability
+	_, err := outcome.Commit(ctx, u.log, b)
+	return err
+}
+
+// endless reports whether an error says nothing of what was tried: it is tried again without end.
+func endless(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, mainstem.ErrClosed)
+}

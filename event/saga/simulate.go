@@ -1,0 +1,182 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/command"
+)
+
+// Simulation runs the sagas of one type without a log, a bus and goroutines, in virtual time: for
+// tests. Commands are returned, in the form in which they would be dispatched but for the CommandID, and count as carried out with the next
+// call, unless [Simulation.Refuse] refuses them. It belongs to one goroutine.
+type Simulation struct {
+	saga  *Saga
+	now   time.Time
+	sagas map[string]*instance
+	out   map[string][]numbered // sent and not yet carried out, by ID
+	stats Stats
+}
+
+// Simulate returns a simulation that begins at a time.
+func Simulate(s *Saga, start time.Time) *Simulation {
+	return &Simulation{saga: s, now: start, sagas: make(map[string]*instance), out: make(map[string][]numbered), stats: Stats{Saga: s.name}}
+}
+
+// Now returns the virtual time.
+func (s *Simulation) Now() time.Time { return s.now }
+
+// load returns a saga, as [work.load] does.
+func (s *Simulation) load(_ context.Context, id string) (*instance, error) {
+	in := s.sagas[id]
+	if in == nil {
+		in = &instance{id: id}
+		in.pending = func(context.Context) ([]numbered, error) {
+			return slices.DeleteFunc(slices.Clone(s.out[id]), func(m numbered) bool { return slices.Contains(in.gone, m.n) }), nil
+		}
+		s.sagas[id] = in
+	}
+	return in, nil
+}
+
+// Handle lets the sagas handle an event, given as its Go value and as it would be recorded, without its
+// data, and returns the commands that are sent. After an error the simulation is of no use any more.
+func (s *Simulation) Handle(v any, r event.Recorded) ([]command.Command, error) {
+	s.carryOut()
+	if err := s.saga.route(context.Background(), s.load, v, r, 0, s.now, &s.stats); err != nil {
+		return nil, err
+	}
+	return s.collect()
+}
+
+// Advance lets time pass, and the timeouts come that are due until then, and returns the commands that are sent.
+func (s *Simulation) Advance(d time.Duration) ([]command.Command, error) {
+	until := s.now.Add(d)
+	var all []command.Command
+	for {
+		s.carryOut()
+		in, name := s.due(until)
+		if in == nil {
+			s.now = until
+			return all, nil
+		}
+		if due := in.row.Timeouts[name]; due.After(s.now) {
+			s.now = due
+		}
+		delete(in.row.Timeouts, name)
+		if err := in.handle(context.Background(), timeoutTask(s.saga, name), s.now); err != nil {
+			return all, fmt.Errorf("saga %s: timeout %s: %w", in.id, name, err)
+		}
+		sent, err := s.collect()
+		all = append(all, sent...)
+		if err != nil {
+			return all, err
+		}
+	}
+}
+
+// due returns the saga with the first timeout that is due until a time, and its name; nil if there is none.
+func (s *Simulation) due(until time.Time) (first *instance, name string) {
+	var at time.Time
+	for _, id := range slices.Sorted(maps.Keys(s.sagas)) {
+		in := s.sagas[id]
+		for _, n := range slices.Sorted(maps.Keys(in.row.Timeouts)) {
+			if due := in.row.Timeouts[n]; !due.After(until) && (first == nil || due.Before(at)) {
+				first, name, at = in, n, due
+			}
+		}
+	}
+	return first, name
+}
+
+// Refuse lets a command, or a compensation, be refused that the last call has returned, and returns the commands that
+// are sent then. Those that the saga had sent before it are carried out, those after it are not.
+func (s *Simulation) Refuse(cmd command.Command, cause error) ([]command.Command, error) {
+	for _, id := range slices.Sorted(maps.Keys(s.out)) {
+		for i, m := range s.out[id] {
+			sent, err := s.saga.decode(&m.message, "")
+			if err != nil {
+				return nil, err
+			}
+			if !reflect.DeepEqual(bare(sent), bare(cmd)) {
+				continue
+			}
+			in := s.sagas[id]
+			for _, before := range s.out[id][:i] {
+				s.finish(in, before)
+			}
+			s.out[id] = s.out[id][i:]
+			if err := in.refused(context.Background(), s.now, m.n, m.message, cause); err != nil {
+				return nil, err
+			}
+			return s.collect()
+		}
+	}
+	return nil, fmt.Errorf("command %s %+v was not sent by the last event, timeout or refusal", cmd.CommandType(), cmd)
+}
+
+// carryOut carries out what was sent.
+func (s *Simulation) carryOut() {
+	for _, id := range slices.Sorted(maps.Keys(s.out)) {
+		for _, m := range s.out[id] {
+			s.finish(s.sagas[id], m)
+		}
+	}
+	clear(s.out)
+}
+
+func (s *Simulation) finish(in *instance, m numbered) {
+	if m.Kind == kindUndo {
+		in.undone(s.now, commandID(in.row.Saga, in.row.Key, m.n), m.message, nil)
+	}
+}
+
+// collect does what a commit does, and returns the commands that it has sent.
+func (s *Simulation) collect() (cmds []command.Command, err error) {
+	for _, id := range slices.Sorted(maps.Keys(s.sagas)) {
+		in := s.sagas[id]
+		s.out[id] = slices.DeleteFunc(s.out[id], func(m numbered) bool { return slices.Contains(in.gone, m.n) })
+		for _, m := range in.sends {
+			cmd, err := s.saga.decode(&m.message, "")
+			if err != nil {
+				return nil, err
+			}
+			s.out[id] = append(s.out[id], m)
+			cmds = append(cmds, bare(cmd))
+		}
+		in.sends, in.gone, in.entries = nil, nil, nil
+	}
+	return cmds, nil
+}
+
+// bare returns cmd without where it comes from: correlation and causation.
+func bare(cmd command.Command) command.Command {
+	v := reflect.ValueOf(cmd)
+	c := reflect.New(v.Type()).Elem()
+	if c.Set(v); v.Kind() == reflect.Pointer && !v.IsNil() {
+		c.Set(reflect.New(v.Type().Elem()))
+		c.Elem().Set(v.Elem())
+	}
+	if base := baseField(c); base != nil {
+		base.CommandID, base.CorrelationID, base.CausationID = "", "", ""
+	}
+	return c.Interface().(command.Command)
+}
+
+// Get returns the saga with a key, after what was sent is carried out; false if there is none.
+func (s *Simulation) Get(key string) (Instance, bool) {
+	s.carryOut()
+	in := s.sagas[idOf(s.saga.name, key)]
+	if in == nil || !in.found {
+		return Instance{}, false
+	}
+	return instanceOf(&in.row), true
+}
+
+// Stats returns what was handled, ignored and early.
+func (s *Simulation) Stats() Stats { return s.stats }

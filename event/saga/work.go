@@ -1,0 +1,146 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// work is what one commit does with sagas: it reads each once, and writes what became of it on
+// condition that nobody else has changed it meanwhile.
+type work struct {
+	r     *Records
+	b     *mainstem.Batch
+	sagas map[string]*instance
+	order []*instance
+}
+
+func (r *Records) work(b *mainstem.Batch) *work {
+	return &work{r: r, b: b, sagas: make(map[string]*instance)}
+}
+
+// load returns the saga with an ID as it is now in this commit.
+func (w *work) load(ctx context.Context, id string) (*instance, error) {
+	if in := w.sagas[id]; in != nil {
+		return in, nil
+	}
+	in := &instance{id: id}
+	in.pending = func(ctx context.Context) ([]numbered, error) { return w.r.pending(ctx, in) }
+	e, err := w.r.rows.Get(ctx, id)
+	switch {
+	case err == nil:
+		in.row, in.found, in.revision, in.was = e.Value, true, e.Revision, e.Value.Status
+		in.hadTimes = make(map[string]time.Time, len(in.row.Timeouts))
+		for name, due := range in.row.Timeouts {
+			in.hadTimes[name] = due
+		}
+	case !errors.Is(err, mainstem.ErrNotFound):
+		return nil, fmt.Errorf("read saga %.100q: %w", id, err)
+	}
+	w.sagas[id] = in
+	w.order = append(w.order, in)
+	return in, nil
+}
+
+// pending returns the messages that are stored for a saga, without those that the commit removes.
+func (r *Records) pending(ctx context.Context, in *instance) ([]numbered, error) {
+	gone := make(map[uint64]bool, len(in.gone))
+	for _, n := range in.gone {
+		gone[n] = true
+	}
+	var out []numbered
+	for e, err := range r.inbox.List(ctx, &kv.Query{Prefix: in.id + "\x00"}) {
+		if err != nil {
+			return nil, fmt.Errorf("read what saga %.100q has sent: %w", in.id, err)
+		}
+		_, n, err := splitInboxKey(e.Key)
+		if err != nil {
+			return nil, err
+		}
+		if !gone[n] {
+			out = append(out, numbered{n, e.Value})
+		}
+	}
+	return out, nil
+}
+
+// flush writes what became of the sagas into the batch.
+func (w *work) flush() error {
+	for _, in := range w.order {
+		if !in.changed {
+			continue
+		}
+		if err := w.write(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *work) write(in *instance) error {
+	r := w.r
+	r.rows.PutTo(w.b, in.id, in.row, kv.IfRevision(in.revision))
+	if in.was != in.row.Status {
+		if in.was != "" {
+			r.status.DeleteTo(w.b, string(in.was)+"/"+in.id)
+		}
+		r.status.PutTo(w.b, string(in.row.Status)+"/"+in.id, nil)
+	}
+	for _, n := range in.gone {
+		r.inbox.DeleteTo(w.b, inboxKey(in.id, n), kv.IfExists())
+	}
+	for _, m := range in.sends {
+		r.inbox.PutTo(w.b, inboxKey(in.id, m.n), m.message)
+	}
+	for name, due := range in.hadTimes {
+		if now, is := in.row.Timeouts[name]; !is || !now.Equal(due) {
+			r.timers.DeleteTo(w.b, timerKey(in.row.Saga, due, in.id, name))
+		}
+	}
+	for name, due := range in.row.Timeouts {
+		if was, is := in.hadTimes[name]; !is || !was.Equal(due) {
+			r.timers.PutTo(w.b, timerKey(in.row.Saga, due, in.id, name), "")
+		}
+	}
+	return w.writeHistory(in)
+}
+
+func (w *work) writeHistory(in *instance) error {
+	if len(in.entries) == 0 {
+		return nil
+	}
+	events := make([]event.Event, len(in.entries))
+	for i := range in.entries {
+		var err error
+		if events[i], err = in.entries[i].event(); err != nil {
+			return err
+		}
+		events[i].Metadata.CorrelationID, events[i].Metadata.TenantID = in.row.Correlation, in.row.Tenant
+	}
+	w.r.history.AppendTo(w.b, in.id, event.AnyVersion, events)
+	return nil
+}
+
+// timerKey returns the key of a row of the table of timeouts: those of a type in the order in which they are due.
+func timerKey(saga string, due time.Time, id, name string) string {
+	return fmt.Sprintf("%s\x00%020d\x00%s\x00%s", saga, max(0, due.UnixNano()), id, name)
+}
+
+// splitTimerKey is the inverse of timerKey.
+func splitTimerKey(key string) (due time.Time, id, name string, err error) {
+	parts := strings.Split(key, "\x00")
+	var ns int64
+	if len(parts) == 4 && len(parts[1]) == 20 {
+		_, err = fmt.Sscanf(parts[1], "%d", &ns)
+	}
+	if len(parts) != 4 || err != nil {
+		return time.Time{}, "", "", mainstem.Errorf(mainstem.KindCorrupt, "saga", "the key %.100q of a timeout is not a type, a time, an ID and a name", key)
+	}
+	return time.Unix(0, ns), parts[2], parts[3], nil
+}
