@@ -49,7 +49,7 @@ func (u *unit) deliver(hard, soft context.Context, woken chan struct{}) {
 		at, timed := u.rest.next(began)
 		if failures++; err == nil {
 			failures = 0
-		} else {
+		} else if soft.Err() == nil {
 			u.opts.Logger.Warn("the commands of sagas cannot be read", "store", u.store, "saga", u.saga.name, "error", err)
 			at, timed = time.Now().Add(watchAgain.Delay(failures)), true
 		}

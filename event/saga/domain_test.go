@@ -129,7 +129,7 @@ type shop struct {
 
 	repaired atomic.Bool                                         // nothing goes wrong any more
 	before   func(ctx context.Context, name, order string) error // of each command
-	calls    atomic.Int64
+	running  []*saga.Engine                                      // started with start
 }
 
 func newShop(t testing.TB, log mainstem.Log) *shop {
@@ -190,7 +190,6 @@ func (s *shop) item(order string) string {
 
 // effect lets a command take effect in the commit of its dispatch, unless the item is wrong for it.
 func (s *shop) effect(ctx context.Context, name, order, wrong string, evs ...any) error {
-	s.calls.Add(1)
 	if s.before != nil {
 		if err := s.before(ctx, name, order); err != nil {
 			return err
@@ -231,6 +230,7 @@ func (s *shop) start(o *saga.Options, f *saga.Follow) *saga.Engine {
 	s.t.Helper()
 	e, err := s.tryStart(o, f)
 	s.must(err)
+	s.running = append(s.running, e)
 	s.t.Cleanup(func() { s.stop(e) })
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,8 @@ func TestCommandsSayWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
+var quiet = &saga.Options{Logger: slog.New(slog.DiscardHandler)}
+
 type poke struct{}
 
 func (poke) CommandType() string { return "Poke" }
@@ -119,7 +122,7 @@ func TestEventsOutOfTurn(t *testing.T) {
 // Two types of sagas with one key are two sagas.
 func TestTypesDoNotMix(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
-	e, err := saga.Open(s.store, s.types, s.bus, nil)
+	e, err := saga.Open(s.store, s.types, s.bus, quiet)
 	s.must(err)
 	for _, name := range []string{"a", "a.b"} {
 		def, err := saga.New[state](name, saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], ev placed) error {
@@ -204,7 +207,7 @@ func TestRetryOfACommand(t *testing.T) {
 		return nil
 	}), saga.Sends[charge](), saga.Sends[ship]())
 	s.must(err)
-	e, err := saga.Open(s.store, s.types, s.bus, nil)
+	e, err := saga.Open(s.store, s.types, s.bus, quiet)
 	s.must(err)
 	s.must(e.Register(def, nil))
 	s.must(e.Start(t.Context()))
@@ -281,7 +284,7 @@ func TestDefinitions(t *testing.T) {
 
 func TestRegistration(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
-	e, err := saga.Open(s.store, s.types, s.bus, nil)
+	e, err := saga.Open(s.store, s.types, s.bus, quiet)
 	s.must(err)
 	start := saga.StartOn(saga.StreamKey[placed], func(*saga.Context[state], placed) error { return nil })
 	with := func(more ...saga.Option) *saga.Saga {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,12 +136,12 @@ func timerKey(saga string, due time.Time, id, name string) string {
 // splitTimerKey is the inverse of timerKey.
 func splitTimerKey(key string) (due time.Time, id, name string, err error) {
 	parts := strings.Split(key, "\x00")
-	var ns int64
-	if len(parts) == 4 && len(parts[1]) == 20 {
-		_, err = fmt.Sscanf(parts[1], "%d", &ns)
+	var ns uint64
+	if len(parts) == 4 {
+		ns, err = strconv.ParseUint(parts[1], 10, 63)
 	}
-	if len(parts) != 4 || err != nil {
+	if len(parts) != 4 || err != nil || len(parts[1]) != 20 {
 		return time.Time{}, "", "", mainstem.Errorf(mainstem.KindCorrupt, "saga", "the key %.100q of a timeout is not a type, a time, an ID and a name", key)
 	}
-	return time.Unix(0, ns), parts[2], parts[3], nil
+	return time.Unix(0, int64(ns)), parts[2], parts[3], nil
 }

@@ -1,0 +1,166 @@
+package saga_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/saga"
+)
+
+// inBubble runs a test in virtual time, on the model: channels of an engine that keeps some for later in a pool would
+// leave the bubble.
+func inBubble(t *testing.T, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		defer log.Close()
+		s := newShop(t, log)
+		test(t, s)
+		for _, e := range s.running {
+			s.stop(e)
+		}
+	})
+}
+
+// A timeout comes when it is due, not before, and once.
+func TestTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		e := s.start(nil, nil)
+		s.append("1", placed{unpaid})
+		time.Sleep(patience - time.Millisecond)
+		synctest.Wait()
+		if i := s.get("1"); i.Status != saga.Started || len(i.Timeouts) != 1 || s.did("1") != "Charge=1" {
+			t.Errorf("before it is due the saga is %+v, and %s took effect", i, s.did("1"))
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if i := s.get("1"); i.Status != saga.Compensated || i.Error != "not paid in time" || s.did("1") != "Cancel=1 Charge=1" {
+			t.Errorf("when it is due the saga is %+v, and %s took effect", i, s.did("1"))
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if got := s.steps("1"); got != "Started TimedOut Compensated" || e.Stats()[0].Timeouts != 1 {
+			t.Errorf("the history is %s, and %d timeouts came", got, e.Stats()[0].Timeouts)
+		}
+		s.consistent()
+	})
+}
+
+// One that is overdue when an engine starts comes at once, after the events that were there.
+func TestOverdueTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		e := s.start(nil, nil)
+		s.append("1", placed{unpaid})
+		s.append("2", placed{unpaid})
+		synctest.Wait()
+		s.stop(e)
+		s.append("2", charged{995})
+		time.Sleep(10 * patience)
+		began := time.Now()
+		s.start(nil, nil)
+		s.until("1", saga.Compensated)
+		s.until("2", saga.Completed)
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("they came after %v", d)
+		}
+		if s.did("1") != "Cancel=1 Charge=1" || s.did("2") != "Charge=1 Ship=1" {
+			t.Errorf("%s and %s took effect", s.did("1"), s.did("2"))
+		}
+		s.consistent()
+	})
+}
+
+// A timeout that is set again is replaced; one whose handler fails is tried again, and fails the
+// saga in the end; one of another name is not touched.
+func TestTimeoutsOfOneSaga(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		began := time.Now()
+		var came []string
+		tries := 0
+		def, err := saga.New[state]("many",
+			saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], _ placed) error {
+				c.Timeout("replaced", time.Minute)
+				c.Timeout("failing", time.Hour)
+				return nil
+			}),
+			saga.On(func(ev poked, _ event.Recorded) string { return ev.Order }, func(c *saga.Context[state], _ poked) error {
+				c.Timeout("replaced", 2*time.Minute)
+				return nil
+			}),
+			saga.OnTimeout("replaced", func(c *saga.Context[state]) error {
+				if c.Event().Type != "" || !c.Now().Equal(time.Now()) {
+					t.Errorf("the timeout comes with event %+v at %v", c.Event(), c.Now())
+				}
+				came = append(came, time.Since(began).Round(time.Second).String())
+				return nil
+			}),
+			saga.OnTimeout("failing", func(*saga.Context[state]) error {
+				if tries++; tries == 2 {
+					panic("no way")
+				}
+				return errors.New("no way")
+			}))
+		s.must(err)
+		e, err := saga.Open(s.store, s.types, s.bus, &saga.Options{Attempts: 3, Logger: slog.New(slog.DiscardHandler)})
+		s.must(err)
+		s.must(e.Register(def, nil))
+		s.must(e.Start(t.Context()))
+		defer s.stop(e)
+		s.append("1", placed{"book"})
+		time.Sleep(30 * time.Second)
+		s.append("x", poked{"1"})
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if got := strings.Join(came, " "); got != "2m30s" {
+			t.Errorf("the replaced timeout came after %s", got)
+		}
+		i, err := s.records.Get(t.Context(), saga.ID("many", "1"))
+		if err != nil || i.Status != saga.Failed || i.Error != "no way" || tries != 3 {
+			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
+		}
+		s.must(e.Retry(t.Context(), i.ID)) // the timeout again, at once
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if i, err := s.records.Get(t.Context(), i.ID); err != nil || i.Status != saga.Failed || tries != 6 {
+			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
+		}
+	})
+}
+
+// What a handler may not do is its error.
+func TestMisuseOfTheContext(t *testing.T) {
+	for want, do := range map[string]func(c *saga.Context[state]){
+		"has no handler":                 func(c *saga.Context[state]) { c.Timeout("none", 1) },
+		"want 0 or more":                 func(c *saga.Context[state]) { c.Timeout("payment", -1) },
+		"declare it with saga.Sends":     func(c *saga.Context[state]) { c.Dispatch(poke{}) },
+		"the command is nil":             func(c *saga.Context[state]) { c.Compensate(nil) },
+		"the handler panicked: whatever": func(*saga.Context[state]) { panic("whatever") },
+	} {
+		def, err := newFulfilment("misuse", saga.StartOn(saga.StreamKey[undone], func(c *saga.Context[state], _ undone) error {
+			do(c)
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = saga.Simulate(def, time.Now()).Handle(undone{}, event.Recorded{Stream: "order-1"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+	def, err := newFulfilment("misuse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{strings.Repeat("k", saga.MaxKey+1), "a\x00b"} {
+		if _, err := saga.Simulate(def, time.Now()).Handle(placed{}, event.Recorded{Stream: "order-" + key}); err == nil {
+			t.Errorf("the key %.10q… is taken", key)
+		}
+	}
+}
