@@ -85,7 +85,8 @@ func (s *Store) CreateIndex(ctx context.Context, o *IndexOptions) error {
 // Events that are appended meanwhile keep the tags that they are appended with: give the
 // writers their [Options.Tagger] first. While it runs, queries read the whole store.
 //
-// Interrupted, it is gone on with by the next call, which must be given the same tags.
+// Interrupted, it is gone on with by the next call, which must be given the same tags. For an
+// event tags may be called several times, also when the event has the tags that it returned.
 // Events of archived streams are included. An event for which tags returns more than the
 // index takes, or a tag that is not valid, ends it with Invalid.
 func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *RetagOptions) error {
