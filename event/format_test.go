@@ -40,7 +40,7 @@ func TestPersistedBytes(t *testing.T) {
 	_, err = s.Do(t.Context(), func(b *mainstem.Batch) {
 		s.AppendTo(b, "order-1", NoStream, []Event{
 			{Type: "Plain"},
-			{Type: "Full", Data: []byte("data"), ContentType: "text/plain", Metadata: Metadata{"corr", "cause", "user", "tenant", custom}},
+			{Type: "Full", Data: []byte("data"), ContentType: "text/plain", Tags: []string{"course:c1", "student:s1"}, Metadata: Metadata{"corr", "cause", "user", "tenant", custom}},
 		})
 		s.SaveSnapshotTo(b, Snapshot{Stream: "order-1", Version: 2, Type: "state/1", Data: []byte("state")})
 		s.SetSettingsTo(b, "order-1", Settings{MaxCount: 10, MaxAge: time.Hour, Custom: map[string]string{"k": "v"}})
@@ -112,6 +112,7 @@ event/orders "order-1"
   $cause "cause"
   $user "user"
   $tenant "tenant"
+  $tags "course:c1\nstudent:s1"
   $schema_version "2"
   a ""
   source "web"
@@ -172,6 +173,8 @@ func record(data []byte, live bool) *mainstem.Record {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("$id\x00123456789012345\x00$type\x00T\x00$corr\x00c\x00$user\x00u\x00k\x00v\x00$x\x00y"), true)
 	f.Add([]byte("$id\x001234567890123456\x00$type\x00T\x00$type\x00again\x00$corr\x00a\x00$corr\x00\x00k\x001\x00k\x002"), true)
+	f.Add([]byte("$id\x001234567890123456\x00$type\x00T\x00$tags\x00a:1\nb\x00$tags\x00c\x00$user\x00u"), true)
+	f.Add([]byte("$tags\x00\n"), true)
 	f.Add([]byte("$content\x00c\x00$cause\x00c\x00$tenant\x00t\x00\x00"), false)
 	f.Fuzz(func(t *testing.T, data []byte, live bool) {
 		rec := record(data, live)
@@ -198,12 +201,15 @@ func FuzzDecode(f *testing.F) {
 
 // FuzzEncode appends arbitrary events: they are refused, or come back as they are.
 func FuzzEncode(f *testing.F) {
-	f.Add("Type", []byte("data"), "c", "", "user", "$key", "v", "text/plain")
-	f.Add("", []byte(nil), "", "", "", "", "", "")
-	f.Fuzz(func(t *testing.T, typ string, data []byte, corr, tenant, user, name, value, content string) {
+	f.Add("Type", []byte("data"), "c", "", "user", "$key", "v", "text/plain", "a:1,b")
+	f.Add("", []byte(nil), "", "", "", "", "", "", "")
+	f.Fuzz(func(t *testing.T, typ string, data []byte, corr, tenant, user, name, value, content, tags string) {
 		ev := Event{ID: NewID(), Type: typ, Data: data, ContentType: content, Metadata: Metadata{CorrelationID: corr, TenantID: tenant, UserID: user}}
 		if name != "" {
 			ev.Metadata.Custom = map[string]string{name: value}
+		}
+		if tags != "" {
+			ev.Tags = strings.Split(tags, ",")
 		}
 		if ev.check("append", 0, 0) != nil {
 			return

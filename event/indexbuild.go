@@ -255,6 +255,7 @@ func (bl *builder) commit(ctx context.Context, b *mainstem.Batch, next buildStat
 	}
 	bl.expectControl(b, bl.x)
 	b.IfVersion(bl.spaces.tags, buildKey, bl.state.version)
+	b.Truncate(bl.spaces.tags, buildKey, bl.state.version+1) // only the newest is of use
 	b.Put(bl.spaces.tags, buildKey, value)
 	_, err = outcome.Commit(ctx, bl.log, b)
 	return err

@@ -26,7 +26,7 @@ func TestARecordIsTheEvent(t *testing.T) {
 		s := store(t, log, "orders")
 		id := event.NewID()
 		a := write(t, s, "order-1", event.Event{
-			ID: id, Type: "Placed", Data: []byte("{}"), ContentType: "application/json",
+			ID: id, Type: "Placed", Data: []byte("{}"), ContentType: "application/json", Tags: []string{"a:1", "b,c"},
 			Metadata: event.Metadata{CorrelationID: "c", CausationID: "b", UserID: "u", TenantID: "t", Custom: map[string]string{"z": "", "a": "1", event.SchemaName: "3"}},
 		})
 		write(t, s, "order-2", event.Event{Type: "Emptied", Data: []byte{}}, event.Event{Type: "Nothing"})
@@ -35,7 +35,7 @@ func TestARecordIsTheEvent(t *testing.T) {
 			t.Fatalf("%d records", len(got))
 		}
 		want := fmt.Sprintf("event-type=Placed event-id=%v event-version=1 event-position=%d event-content-type=application/json "+
-			"event-schema-version=3 event-correlation-id=c event-causation-id=b event-user-id=u event-tenant-id=t metadata.a=1 metadata.z=", id, got[0].Offset)
+			"event-schema-version=3 event-correlation-id=c event-causation-id=b event-user-id=u event-tenant-id=t event-tags=[\"a:1\",\"b,c\"] metadata.a=1 metadata.z=", id, got[0].Offset)
 		if h := headersOf(got[0]); h != want {
 			t.Errorf("headers\n%s\nwant\n%s", h, want)
 		}

@@ -1,6 +1,7 @@
 package eventtopic
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ const (
 	HeaderCausationID   = "event-causation-id"
 	HeaderUserID        = "event-user-id"
 	HeaderTenantID      = "event-tenant-id"
+	HeaderTags          = "event-tags" // a JSON array of strings
 	// HeaderMetadata begins the names of the event's own metadata, which follow in
 	// the order of their names, empty ones too.
 	HeaderMetadata = "metadata."
@@ -51,6 +53,10 @@ func (h *headers) of(ev *event.Recorded) []feedtopic.Header {
 	h.add(HeaderCausationID, m.CausationID)
 	h.add(HeaderUserID, m.UserID)
 	h.add(HeaderTenantID, m.TenantID)
+	if len(ev.Tags) > 0 {
+		tags, _ := json.Marshal(ev.Tags) // of strings: no error
+		h.add(HeaderTags, string(tags))
+	}
 	if len(m.Custom) > 0 {
 		h.names = slices.AppendSeq(h.names[:0], maps.Keys(m.Custom))
 		slices.Sort(h.names)

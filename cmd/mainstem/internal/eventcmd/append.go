@@ -28,7 +28,8 @@ status 4), or not found (3) for exists.
 or any text, which stands for the name-based UUID of it.`,
 		Example: `  mainstem event append order-42 --type OrderPlaced '{"total":17}' --expect none
   mainstem event append order-42 --type OrderPaid --expect 1 --user ada < payment.json
-  mainstem event append order-42 --type OrderSent '{}' --id shipment-9 --meta carrier=dhl`,
+  mainstem event append order-42 --type OrderSent '{}' --id shipment-9 --meta carrier=dhl
+  mainstem event append seat-7 --type SeatTaken '{}' --tag course:c1 --tag student:ada`,
 		Args: cli.Args(1, 2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			expected, err := parseExpected(expect)
@@ -65,6 +66,7 @@ or any text, which stands for the name-based UUID of it.`,
 	f.StringVar(&e.Metadata.CausationID, "causation", "", "`id` of the message that caused the event")
 	f.StringVar(&e.Metadata.UserID, "user", "", "`id` of the user")
 	f.StringVar(&e.Metadata.TenantID, "tenant", "", "`id` of the tenant")
+	f.StringArrayVar(&e.Tags, "tag", nil, "`tag` that queries find the event by; may be repeated")
 	f.StringArrayVar(&meta, "meta", nil, "`NAME=VALUE` of custom metadata; may be repeated")
 	cli.Required(cmd, "type")
 	return cmd

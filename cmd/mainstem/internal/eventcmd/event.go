@@ -38,7 +38,7 @@ unless --store says otherwise. Appending creates both; reading never does.`,
 		RunE: cli.Group,
 	}
 	c.PersistentFlags().StringVar(&store, "store", defaultStore, "`name` of the event store")
-	c.AddCommand(m.newAppend(&store), m.newLoad(&store), m.newFeed(&store), m.newStreams(&store), m.newInfo(&store), m.newImport(&store))
+	c.AddCommand(m.newAppend(&store), m.newLoad(&store), m.newFeed(&store), m.newQuery(&store), m.newIndex(&store), m.newStreams(&store), m.newInfo(&store), m.newImport(&store))
 	return c
 }
 
@@ -106,6 +106,9 @@ func (m commands) printEvent(store string, e *event.Recorded) error {
 	cli.Opt(f, "causation_id", e.Metadata.CausationID)
 	cli.Opt(f, "user_id", e.Metadata.UserID)
 	cli.Opt(f, "tenant_id", e.Metadata.TenantID)
+	if len(e.Tags) > 0 {
+		f.Add("tags", e.Tags)
+	}
 	if len(e.Metadata.Custom) > 0 {
 		f.Add("metadata", e.Metadata.Custom)
 	}
