@@ -31,7 +31,9 @@
 // Expectations: an append names the version that it expects of its stream, or
 // [NoStream], [StreamExists] or [AnyVersion]. If that does not hold at its place in the
 // order, nothing of the batch is written, and the error is a [*ConflictError], for
-// StreamExists NotFound.
+// StreamExists NotFound. A condition on a query ([Store.FailIf]) holds if no event that the
+// query selects stands after a position, in whatever stream; otherwise nothing is written, and
+// the error is a [*ConditionError].
 //
 // Durability: when a write returns, it is as durable as it asked: the batch by
 // its Durability, a write at once by [Options.Durability], subscriptions by
@@ -45,6 +47,22 @@
 // calls of the handler, never its effects.
 //
 // Exactness: data comes back byte for byte, nil and empty distinct.
+//
+// # Tags and queries
+//
+// An event may have tags, such as "course:c1". A [Query] selects events by type and tag, of
+// all streams. A store may have an index ([Store.CreateIndex], [OpenIndexed]): then
+// [Store.Query] reads only what it yields, and [Store.Decide] reads, decides and appends on
+// condition that nothing came between:
+//
+//	_, err = orders.Decide(ctx, event.Tagged("course:c1"), func(past []event.Recorded) ([]event.Append, error) {
+//		return []event.Append{{Stream: "course-c1", Events: evs}}, nil
+//	})
+//
+// The index is written in the batch of each event. A handle that does not know of the index
+// as it is writes nothing: its commit is refused with a [*StaleIndexError], and it knows from
+// then on. Raw writes to the space, and programs from before there were indexes, write past
+// it; [Store.Retag] then builds it anew.
 //
 // # The ends of a stream
 //
@@ -70,21 +88,27 @@
 //	subscribe.go, run.go, advance.go         subscriptions: options, the loop, the checkpoint's commit
 //	checkpoint.go, parked.go                 stored checkpoints and parked events
 //	state.go, snapshot.go                    state that is folded from a stream, and its snapshots
+//	tags.go, query.go, indexscan.go          tags, queries, and events by their positions
+//	condition.go, decide.go                  conditions on queries, and decisions
+//	tagindex.go, indexkey.go                 the index: what is stored, and how a key is read
+//	indexbuild.go, indexsweep.go             making an index, and removing what is gone
 //
 // # Concurrency and ownership
 //
 // A Store and a Subscription are safe for concurrent use; a batch belongs to one
-// goroutine. The store keeps no state of its own: everything is in the log. The only
+// goroutine. The store keeps no state of its own: everything is in the log; a handle remembers
+// which index it read last. The only
 // goroutines are those of subscriptions, one each. Appending borrows the Data of
 // events until Commit returns. Load, Page and LoadState return memory that belongs to
 // the caller; Events and Feed lend the Data of an event until the loop body returns.
 //
 // # Limits
 //
-// [MaxStream], [MaxType], [MaxCustom], [MaxSubscription], and [Options.MaxEventBytes];
+// [MaxStream], [MaxType], [MaxCustom], [MaxTags], [MaxTag], [MaxSubscription], and
+// [Options.MaxEventBytes]; with an index [IndexOptions.MaxTags] of an event;
 // header names and sizes, values and batches as in package mainstem. A feed with a
 // category reads what the engine reads for a key prefix; one with types reads all
-// events of the category. Time in events is that of the engine's clock.
+// events of the category, or, in a store with an index, those of the types. Time in events is that of the engine's clock.
 //
 // # Testing
 //
