@@ -89,7 +89,7 @@ var Layers = []Layer{
 	{
 		Name:    "the event view",
 		Dirs:    []string{"event"},
-		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants", "internal/uuid"},
+		May:     []string{".", "codec", "internal/backoff", "internal/format", "internal/invariants", "internal/outcome", "internal/uuid"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only",
 	},
 	{

@@ -29,6 +29,8 @@ var oneForm = map[string]string{
 	"kv.DropDatabase":             ofSpaces,
 	"kv.Bucket.Import":            manyCommits,
 	"event.Store.ExpectTo":        aCondition,
+	"event.Store.FailIf":          aCondition,
+	"event.Store.Commit":          "it commits a batch of the caller, as Log.Commit does",
 	"event.Store.Drop":            ofSpaces,
 	"event.Store.Scavenge":        manyCommits,
 	"event.Store.Subscribe":       ownCommits,
