@@ -55,7 +55,7 @@
 // [Store.Query] reads only what it yields, and [Store.Decide] reads, decides and appends on
 // condition that nothing came between:
 //
-//	_, err = orders.Decide(ctx, event.Tagged("course:c1"), func(past []event.Recorded) ([]event.Append, error) {
+//	receipt, err := orders.Decide(ctx, event.Tagged("course:c1"), func(past []event.Recorded) ([]event.Append, error) {
 //		return []event.Append{{Stream: "course-c1", Events: evs}}, nil
 //	})
 //
@@ -121,4 +121,5 @@
 //snippet:var users *kv.Bucket[User]
 //snippet:var user User
 //snippet:var evs []event.Event
+//snippet:var orders *event.Store
 package event

@@ -144,3 +144,38 @@ func ExampleJSON() {
 	fmt.Println(ev.Type, ev.ContentType, string(ev.Data), err)
 	// Output: OrderPlaced application/json {"total":99.99} <nil>
 }
+
+// A name belongs to one account: a decision on all events about the name, whatever their streams.
+func ExampleStore_Decide() {
+	ctx := context.Background()
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer log.Close()
+	accounts, err := event.OpenIndexed(ctx, log, "accounts", nil, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	register := func(account, name string) error {
+		_, err := accounts.Decide(ctx, event.Tagged("name:"+name), func(past []event.Recorded) ([]event.Append, error) {
+			if len(past) > 0 {
+				return nil, fmt.Errorf("%s belongs to %s", name, past[0].Stream)
+			}
+			registered := event.Event{Type: "Registered", Tags: []string{"name:" + name}}
+			return []event.Append{{Stream: account, Events: []event.Event{registered}}}, nil
+		})
+		return err
+	}
+	fmt.Println(register("account-1", "ada"))
+	fmt.Println(register("account-2", "ada"))
+	for ev, err := range accounts.Query(ctx, event.Query{{Types: []string{"Registered"}}}, nil) {
+		fmt.Println(ev.Stream, ev.Tags, err)
+	}
+	// Output:
+	// <nil>
+	// ada belongs to account-1
+	// account-1 [name:ada] <nil>
+}

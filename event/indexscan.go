@@ -180,7 +180,8 @@ func (s *Store) recordsOfTypes(ctx context.Context, sel *selector, after mainste
 		item.Types = append(item.Types, typ)
 	}
 	accept := func(stream []byte) bool {
-		return strings.HasPrefix(string(stream), sel.prefix) && (sel.streams == nil || sel.streams[string(stream)])
+		return strings.HasPrefix(string(stream), sel.prefix) && (sel.streams == nil || sel.streams[string(stream)]) &&
+			(sel.partitions <= 1 || partitionOf(stream, sel.partitions) == sel.partition)
 	}
 	root, err := s.plan(ctx, x, Query{item}, direction{}, accept)
 	if err != nil {
