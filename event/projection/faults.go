@@ -55,34 +55,54 @@ func (e *Engine) faultOf(ctx context.Context, name string, cp event.Checkpoint) 
 	return f.Value, err == nil && f.Value.Revision == cp.Revision, err
 }
 
-// Skip parks the events at which a projection is faulted, those of all its partitions, and lets it go on
-// after them: see [event.Store.Parked]. It works in whatever process the projection runs, and
-// returns what was parked. A projection that is not faulted at an event is NotFound.
+// Faults returns the events at which a projection is faulted, those of all its partitions, in whatever process
+// it runs. A projection that is not faulted at an event is NotFound.
+func (e *Engine) Faults(ctx context.Context, name string) ([]event.Parked, error) {
+	ctl, _, found, err := e.controls.get(ctx, name)
+	if err == nil && !found {
+		err = unknown(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.skipAllTo(ctx, mainstem.NewBatch(), name, &ctl)
+}
+
+// Skip parks what [Engine.Faults] returns, and lets the projection go on after it: see [event.Store.Parked]. It
+// works in whatever process the projection runs.
 func (e *Engine) Skip(ctx context.Context, name string) ([]event.Parked, error) {
 	var parked []event.Parked
-	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) error {
-		parked = nil
-		names := subscriptions(name, 0, c.partitions())
-		if c.Next > 0 {
-			names = append(names, subscriptions(name, c.Next, c.partitions())...)
-		}
-		for _, s := range names {
-			p, ok, err := e.skipTo(ctx, b, s)
-			if err != nil {
-				return err
-			}
-			if ok {
-				parked = append(parked, p)
-			}
-		}
-		if len(parked) == 0 {
-			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "skip", Outcome: mainstem.NotWritten,
-				Err: fmt.Errorf("projection %s is not faulted at an event", name)}
-		}
+	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) (err error) {
 		c.Restarts++
-		return nil
+		parked, err = e.skipAllTo(ctx, b, name, c)
+		return err
 	})
-	return parked, err
+	if err != nil {
+		return nil, err
+	}
+	return parked, nil
+}
+
+// skipAllTo parks the events at which the subscriptions of a projection are faulted, as part of b.
+func (e *Engine) skipAllTo(ctx context.Context, b *mainstem.Batch, name string, c *control) (parked []event.Parked, err error) {
+	names := subscriptions(name, 0, c.partitions())
+	if c.Next > 0 {
+		names = append(names, subscriptions(name, c.Next, c.partitions())...)
+	}
+	for _, s := range names {
+		p, ok, err := e.skipTo(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			parked = append(parked, p)
+		}
+	}
+	if len(parked) == 0 {
+		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "skip", Outcome: mainstem.NotWritten,
+			Err: fmt.Errorf("projection %s is not faulted at an event", name)}
+	}
+	return parked, nil
 }
 
 // skipTo parks the event at which a subscription is faulted, as part of b.

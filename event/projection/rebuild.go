@@ -23,6 +23,8 @@ type RebuildOptions struct {
 	InPlace bool
 	// Keep is how long the tables stay that are read no more, for readers that are at them. Default 1 h.
 	Keep time.Duration
+	// NoWait returns when the rebuild has been asked for; engines that run the projection carry it out.
+	NoWait bool
 	// Progress is called from time to time, by the goroutine that called Rebuild, with how many positions
 	// of the log were handled, of how many. Not with InPlace.
 	Progress func(done, total uint64)
@@ -114,6 +116,9 @@ func (e *Engine) rebuildInPlace(ctx context.Context, name string, u *unit, o *Re
 	if err != nil {
 		return err
 	}
+	if o.NoWait {
+		return nil
+	}
 	if u != nil {
 		return u.rebuildInPlace(ctx)
 	}
@@ -167,6 +172,9 @@ func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *Reb
 		if !watching.Wait(ctx, n) {
 			return mainstem.Ended(ctx, "rebuild projection "+name, time.Time{}, "a change of its partitions")
 		}
+	}
+	if o.NoWait {
+		return nil
 	}
 	return e.awaitBuild(ctx, name, next, o.Progress)
 }

@@ -105,6 +105,13 @@ var Layers = []Layer{
 		Because: "sagas react to events with commands; a lease lets one process at a time carry them out",
 	},
 	{
+		Name:    "metrics of projections",
+		Dirs:    []string{"event/projection/projectionprom"},
+		May:     []string{".", "event/projection"},
+		Libs:    []string{"github.com/prometheus/client_golang/prometheus"},
+		Because: "it is a leaf: only a program that names it links its library",
+	},
+	{
 		Name:    "metrics and traces of commands",
 		Dirs:    []string{"event/command/commandprom", "event/command/commandotel"},
 		May:     []string{".", "event/command"},
@@ -289,8 +296,8 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the commands on a view",
-		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/kafkacmd"},
-		May:     []string{".", "kv", "event", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/uuid"},
+		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/kafkacmd"},
+		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra"},
 		Because: "commands open a log by package server and use the view on it; which engine is below is for package server to choose",
 	},
