@@ -77,7 +77,7 @@ func (f *beside) tables() (names []string) {
 // once, the new ones. The old ones stay for a while.
 func TestRebuildBeside(t *testing.T) {
 	for _, partitions := range []int{1, 5} {
-		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
 			f := newBeside(t)
 			async := &projection.Async{Partitions: partitions, MaxBatch: 7, Backoff: time.Millisecond}
 			one := f.start(nil, async, f.projection(1, 1))

@@ -42,6 +42,13 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   event info STREAM
     store, stream, version, first, events, position, created, updated, deleted, seal
   event info     store, streams, events, bytes, position, created, updated
+  projection list   store, projection, version, state, position, lag, behind, parked,
+    partitions, building
+  projection status   what list has, then for each partition
+    subscription, position, owner, error
+  projection pause, resume, rebuild   store, projection, and paused, resumed, rebuilt or
+    requested; without --yes: would, done
+  projection skip   subscription, position, stream, version, attempts, error, skipped
   topic create, list   topic, id, partitions, config, created
   topic describe   a line with topic, id, partitions, config, then for each partition
     topic, partition, start, end, bytes
