@@ -166,3 +166,42 @@ func mustAppend(t *testing.T, s *event.Store, stream string, evs []event.Event) 
 	}
 	return a
 }
+
+// Many events whose commit conflicts are handled in fewer, rather than again and again.
+func TestConflictsSplitCommits(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		mustAppend(t, s, "order-1", some("E", 200))
+		large, handled := 0, 0
+		head, err := log.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := mainstem.Version(0)
+		sub, err := s.SubscribeBatch(t.Context(), "p", &event.SubscribeOptions{Conflicts: 1000, Until: head},
+			func(_ context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+				if len(evs) > 4 {
+					large++
+					b.IfVersion(s.Space(), []byte("order-1"), 1) // it is at 200
+					return nil
+				}
+				for _, r := range evs {
+					if r.Version != last+1 {
+						t.Errorf("version %d after %d", r.Version, last)
+					}
+					last = r.Version
+					handled++
+				}
+				return nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-sub.Done()
+		if sub.Err() != nil || handled != 200 {
+			t.Errorf("%d events handled, %v", handled, sub.Err())
+		}
+		if large > 300 {
+			t.Errorf("%d commits of more than 4 events were tried", large)
+		}
+	})
+}

@@ -165,7 +165,7 @@ func (sub *Subscription) catchUp() error {
 		}
 		p, readErr := sub.store.page(sub.soft, sub.sel, sub.Position(), max(pageEvents, sub.opts.MaxBatch), pageBytes)
 		for evs := sub.within(p.events); len(evs) > 0; {
-			n := min(len(evs), sub.opts.MaxBatch)
+			n := min(len(evs), sub.size)
 			if err := sub.process(evs[:n]); err != nil {
 				return err
 			}
@@ -258,6 +258,13 @@ func (sub *Subscription) process(evs []Recorded) error {
 	if moved := sub.checkMoved(); moved != nil {
 		return moved
 	}
+	if half := len(evs) / 2; half > 0 && sub.opts.Conflicts > 0 && errors.Is(err, mainstem.ErrConflict) {
+		sub.size = half
+		if err := sub.process(evs[:half]); err != nil {
+			return err
+		}
+		return sub.process(evs[half:])
+	}
 	if len(evs) > 1 {
 		for i := range evs {
 			if err := sub.process(evs[i : i+1]); err != nil {
@@ -298,12 +305,23 @@ func isFatal(err error) bool {
 // because the other one has finished.
 var afterConflict = backoff.Policy{First: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}
 
+// splitAfter is how many conflicts of several events it takes until they are handled in halves. A large commit
+// takes long to prepare, and so would lose against small ones that change the same rows, again and again.
+const splitAfter = 3
+
 // attempt calls the handler and commits the batch that it wrote to, again after conflicts
 // that are none with the checkpoint, as often as the options say.
 func (sub *Subscription) attempt(evs []Recorded) error {
+	conflicts := sub.opts.Conflicts
+	if len(evs) > 1 {
+		conflicts = min(conflicts, splitAfter)
+	}
 	for n := 1; ; n++ {
 		err := sub.attemptOnce(evs)
-		if n > sub.opts.Conflicts || isFatal(err) || !errors.Is(err, mainstem.ErrConflict) {
+		if err == nil && n == 1 && len(evs) >= sub.size {
+			sub.size = min(sub.opts.MaxBatch, sub.size+sub.size/4+1)
+		}
+		if n > conflicts || isFatal(err) || !errors.Is(err, mainstem.ErrConflict) {
 			return err
 		}
 		if !afterConflict.Wait(sub.soft, n) {

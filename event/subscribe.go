@@ -81,7 +81,8 @@ type SubscribeOptions struct {
 	OnPoison PoisonPolicy
 	// Conflicts is how often events are handled again, at once, because a condition that
 	// their handler put into the batch did not hold, before that counts as a failure: for
-	// handlers that read what others write too. Default 0.
+	// handlers that read what others write too. Several events are handled in halves after a
+	// few, for a large commit would lose against small ones. Default 0.
 	Conflicts int
 
 	// Expect, if set, adds conditions to every commit of the subscription, those that only
@@ -166,6 +167,7 @@ type Subscription struct {
 	owner   string            // instance that wrote that record, "" if it does not say
 	rival   string            // the other instance that was logged last
 	batch   mainstem.Batch
+	size    int // events of one commit at the most: MaxBatch, and less after conflicts
 }
 
 // Subscribe starts to call handler for every event that o selects, in the order
@@ -215,6 +217,7 @@ func (s *Store) subscribe(ctx context.Context, name string, o *SubscribeOptions,
 		return nil, err
 	}
 	sub.opts.setDefaults(maxBatch)
+	sub.size = sub.opts.MaxBatch
 	sub.saved = sub.opts.Filter.save()
 	sub.self = newOwner()
 	var err error

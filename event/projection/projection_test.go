@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,12 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerVariable); url != "" {
+		os.Exit(worker(url))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type paid struct {
 	Customer string
