@@ -11,7 +11,12 @@
 //
 // [Given] takes an aggregate, [GivenDecider] pure functions; neither needs a log. [GivenBus] takes a
 // command bus with its log, which may be in memory, and looks at what was appended.
+// [GivenSaga] runs sagas in virtual time, without a log; [GivenProjection] runs a projection on a log, twice.
 // [Events] checks a list of events.
+//
+//	eventtest.GivenSaga(t, fulfilment).
+//		Given(eventtest.In("order-1", OrderPlaced{995})).ThenCommands(Charge{"1"}).
+//		After(15 * time.Minute).ThenCompensates(Cancel{"1"})
 //
 // What does not hold is reported with Errorf, with the fields that differ, and the test goes
 // on; it ends at once where nothing is left to check. Events are compared as Go values, by
@@ -28,4 +33,11 @@
 //snippet:type Order struct{ aggregate.Root }
 //snippet:func (*Order) Apply(any) error { return nil }
 //snippet:func (*Order) Pay() error { return nil }
+//snippet:type Charge struct{ Order string }
+//snippet:func (Charge) CommandType() string { return "" }
+//snippet:func (Charge) Validate() error { return nil }
+//snippet:type Cancel struct{ Order string }
+//snippet:func (Cancel) CommandType() string { return "" }
+//snippet:func (Cancel) Validate() error { return nil }
+//snippet:var fulfilment *saga.Saga
 package eventtest

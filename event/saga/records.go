@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"reflect"
 	"strings"
 	"time"
 
@@ -80,6 +81,17 @@ func StateOf[S any](i Instance) (S, error) {
 	}
 	err := json.Unmarshal(i.State, &s)
 	return s, err
+}
+
+// DecodeState returns the state of a saga as a value of a Go type: [StateOf] for code that has the type
+// as a value.
+func (i Instance) DecodeState(typ reflect.Type) (any, error) {
+	v := reflect.New(typ)
+	if i.State == nil {
+		return v.Elem().Interface(), nil
+	}
+	err := json.Unmarshal(i.State, v.Interface())
+	return v.Elem().Interface(), err
 }
 
 func instanceOf(r *row) Instance {

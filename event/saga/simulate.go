@@ -58,13 +58,14 @@ func (s *Simulation) Handle(v any, r event.Recorded) ([]command.Command, error) 
 func (s *Simulation) Advance(d time.Duration) ([]command.Command, error) {
 	until := s.now.Add(d)
 	var all []command.Command
+	s.carryOut()
 	for {
-		s.carryOut()
 		in, name := s.due(until)
 		if in == nil {
 			s.now = until
 			return all, nil
 		}
+		s.carryOut()
 		if due := in.row.Timeouts[name]; due.After(s.now) {
 			s.now = due
 		}
@@ -168,9 +169,11 @@ func bare(cmd command.Command) command.Command {
 	return c.Interface().(command.Command)
 }
 
-// Get returns the saga with a key, after what was sent is carried out; false if there is none.
+// Finish carries out what was sent and not refused, compensations included.
+func (s *Simulation) Finish() { s.carryOut() }
+
+// Get returns the saga with a key as it stands; false if there is none.
 func (s *Simulation) Get(key string) (Instance, bool) {
-	s.carryOut()
 	in := s.sagas[idOf(s.saga.name, key)]
 	if in == nil || !in.found {
 		return Instance{}, false
@@ -178,5 +181,15 @@ func (s *Simulation) Get(key string) (Instance, bool) {
 	return instanceOf(&in.row), true
 }
 
-// Stats returns what was handled, ignored and early.
+// Compensating returns how many sagas compensate.
+func (s *Simulation) Compensating() (n int) {
+	for _, in := range s.sagas {
+		if in.row.Status == Compensating {
+			n++
+		}
+	}
+	return n
+}
+
+// Stats returns how many events were handled, ignored and early.
 func (s *Simulation) Stats() Stats { return s.stats }

@@ -48,6 +48,7 @@ func (s simulation) sent(cmds []command.Command, err error) func(want string) {
 
 func (s simulation) is(want saga.Status) {
 	s.t.Helper()
+	s.Finish()
 	if i, ok := s.Get("1"); !ok || i.Status != want {
 		s.t.Errorf("the saga is %s, want %s", i.Status, want)
 	}
@@ -133,6 +134,7 @@ func TestSimulationAgreesWithEngines(t *testing.T) {
 			}
 			sent = next
 		}
+		sim.Finish()
 		got, _ := sim.Get(order)
 		if got.Status != real.Status || string(got.State) != string(real.State) || fmt.Sprint(got.Compensations) != fmt.Sprint(compensations(real)) {
 			t.Errorf("%s: the simulation ends with %+v, the engine with %+v", item, got, real)

@@ -1,0 +1,160 @@
+package eventtest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
+)
+
+// ProjectionCase is a projection and the read model that it writes. The log of both may be in
+// memory; it should belong to the test alone.
+type ProjectionCase[T any] struct {
+	t     testing.TB
+	store *event.Store
+	types *event.Types
+	p     *projection.Projection
+	table *readmodel.Table[T]
+}
+
+// GivenProjection returns a case of a projection of the events of store, with types, that writes table.
+func GivenProjection[T any](t testing.TB, store *event.Store, types *event.Types, p *projection.Projection, table *readmodel.Table[T]) *ProjectionCase[T] {
+	return &ProjectionCase[T]{t, store, types, p, table}
+}
+
+// Given appends events, in the streams of [In], else in test-1, and lets the projection handle them, twice:
+// once as they come, and once more from the first event of the store on if the projection has a Clear. If the
+// read model is not the same both times, or changes when the projection is started again, that is an error. A
+// handler that fails ends the test.
+func (c *ProjectionCase[T]) Given(events ...any) *ProjectionCase[T] {
+	c.t.Helper()
+	var last mainstem.Position
+	for _, p := range placed(events) {
+		encoded := make([]event.Event, len(p.events))
+		for i, ev := range p.events {
+			var err error
+			if encoded[i], err = c.types.Encode(ev); err != nil {
+				c.t.Fatalf("event %s: %v", shown([]any{ev}), err)
+			}
+		}
+		done, err := c.store.Append(c.t.Context(), p.stream, event.AnyVersion, encoded)
+		if err != nil {
+			c.t.Fatalf("stream %s: %v", p.stream, err)
+		}
+		last = done.LastPosition
+	}
+	c.run(last, false)
+	once := c.rows()
+	c.run(last, true)
+	twice := c.rows()
+	for key, row := range once {
+		if d := diff(any(twice[key]), any(row)); d != "" {
+			c.t.Errorf("row %q is another one when the events are handled again\n%s", key, d)
+		}
+		delete(twice, key)
+	}
+	for key, row := range twice {
+		c.t.Errorf("row %q is there only when the events are handled again: %+v", key, row)
+	}
+	return c
+}
+
+// patience bounds one wait for the projection, after which its state is looked at.
+const patience = 20 * time.Millisecond
+
+// run lets the projection handle the events up to a position, anew if it is to be rebuilt and can be.
+func (c *ProjectionCase[T]) run(last mainstem.Position, rebuild bool) {
+	c.t.Helper()
+	e, err := projection.Open(c.store, c.types, &projection.Options{Logger: slog.New(slog.DiscardHandler), RestartAfter: -1})
+	if err == nil {
+		err = errors.Join(e.Register(c.p, &projection.Async{Attempts: 1}), e.Start(c.t.Context()))
+	}
+	if err != nil {
+		c.t.Fatalf("projection %s: %v", c.p.Name(), err)
+	}
+	defer func() {
+		if err := e.Stop(c.t.Context()); err != nil {
+			c.t.Errorf("projection %s: %v", c.p.Name(), err)
+		}
+	}()
+	c.wait(e, last)
+	if !rebuild {
+		return
+	}
+	// One that has no Clear says so with Invalid.
+	if err := e.Rebuild(c.t.Context(), c.p.Name()); err != nil && !errors.Is(err, mainstem.ErrInvalid) {
+		c.t.Fatalf("projection %s: %v", c.p.Name(), err)
+	}
+	c.wait(e, last)
+}
+
+// wait waits until everything up to a position is handled.
+func (c *ProjectionCase[T]) wait(e *projection.Engine, last mainstem.Position) {
+	c.t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+		err := e.WaitFor(ctx, c.p.Name(), last)
+		cancel()
+		if err == nil {
+			return
+		}
+		if c.t.Context().Err() != nil {
+			c.t.Fatalf("projection %s: %v", c.p.Name(), err)
+		}
+		if s, serr := e.Status(c.t.Context(), c.p.Name()); serr == nil && s.State == projection.Faulted {
+			c.t.Fatalf("projection %s has failed: %v", c.p.Name(), s.Err)
+		}
+	}
+}
+
+// rows returns the read model.
+func (c *ProjectionCase[T]) rows() map[string]T {
+	c.t.Helper()
+	out := make(map[string]T)
+	for e, err := range c.table.Bucket().List(c.t.Context(), nil) {
+		if err != nil {
+			c.t.Fatalf("read model %s: %v", c.table.Bucket().Name(), err)
+		}
+		out[e.Key] = e.Value
+	}
+	return out
+}
+
+// ThenModel checks the row with a key.
+func (c *ProjectionCase[T]) ThenModel(key string, want T) *ProjectionCase[T] {
+	c.t.Helper()
+	got, err := c.table.Get(c.t.Context(), key)
+	if err != nil {
+		c.t.Errorf("row %q: %v", key, err)
+	} else if d := diff(any(got), any(want)); d != "" {
+		c.t.Errorf("row %q is not the one that is wanted\n%s", key, d)
+	}
+	return c
+}
+
+// ThenNone checks that there is no row with a key.
+func (c *ProjectionCase[T]) ThenNone(key string) *ProjectionCase[T] {
+	c.t.Helper()
+	switch got, err := c.table.Get(c.t.Context(), key); {
+	case err == nil:
+		c.t.Errorf("there is a row %q: %+v", key, got)
+	case !errors.Is(err, mainstem.ErrNotFound):
+		c.t.Errorf("row %q: %v", key, err)
+	}
+	return c
+}
+
+// ThenCount checks how many rows there are.
+func (c *ProjectionCase[T]) ThenCount(want int) *ProjectionCase[T] {
+	c.t.Helper()
+	if rows := c.rows(); len(rows) != want {
+		c.t.Errorf("there are %d rows, want %d", len(rows), want)
+	}
+	return c
+}
