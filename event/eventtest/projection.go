@@ -29,7 +29,7 @@ func GivenProjection[T any](t testing.TB, store *event.Store, types *event.Types
 }
 
 // Given appends events, in the streams of [In], else in test-1, and lets the projection handle them, twice:
-// once as they come, and once more from the first event of the store on if the projection has a Clear. If the
+// once as they come, and once more from the first event of the store on, in place, if the projection has tables or a Clear. If the
 // read model is not the same both times, or changes when the projection is started again, that is an error. A
 // handler that fails ends the test.
 func (c *ProjectionCase[T]) Given(events ...any) *ProjectionCase[T] {
@@ -87,8 +87,8 @@ func (c *ProjectionCase[T]) run(last mainstem.Position, rebuild bool) {
 	if !rebuild {
 		return
 	}
-	// One that has no Clear says so with Invalid.
-	if err := e.Rebuild(c.t.Context(), c.p.Name()); err != nil && !errors.Is(err, mainstem.ErrInvalid) {
+	// One that has neither tables nor a Clear says so with Invalid.
+	if err := e.Rebuild(c.t.Context(), c.p.Name(), &projection.RebuildOptions{InPlace: true}); err != nil && !errors.Is(err, mainstem.ErrInvalid) {
 		c.t.Fatalf("projection %s: %v", c.p.Name(), err)
 	}
 	c.wait(e, last)
