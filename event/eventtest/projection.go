@@ -13,6 +13,13 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 )
 
+// Rows is a read model: a [*readmodel.Table] or a [*readmodel.Alias].
+type Rows[T any] interface {
+	Key(v T) string
+	Get(ctx context.Context, key string) (T, error)
+	Find(ctx context.Context, q *readmodel.Query) ([]T, error)
+}
+
 // ProjectionCase is a projection and the read model that it writes. The log of both may be in
 // memory; it should belong to the test alone.
 type ProjectionCase[T any] struct {
@@ -20,11 +27,11 @@ type ProjectionCase[T any] struct {
 	store *event.Store
 	types *event.Types
 	p     *projection.Projection
-	table *readmodel.Table[T]
+	table Rows[T]
 }
 
 // GivenProjection returns a case of a projection of the events of store, with types, that writes table.
-func GivenProjection[T any](t testing.TB, store *event.Store, types *event.Types, p *projection.Projection, table *readmodel.Table[T]) *ProjectionCase[T] {
+func GivenProjection[T any](t testing.TB, store *event.Store, types *event.Types, p *projection.Projection, table Rows[T]) *ProjectionCase[T] {
 	return &ProjectionCase[T]{t, store, types, p, table}
 }
 
@@ -116,12 +123,13 @@ func (c *ProjectionCase[T]) wait(e *projection.Engine, last mainstem.Position) {
 // rows returns the read model.
 func (c *ProjectionCase[T]) rows() map[string]T {
 	c.t.Helper()
-	out := make(map[string]T)
-	for e, err := range c.table.Bucket().List(c.t.Context(), nil) {
-		if err != nil {
-			c.t.Fatalf("read model %s: %v", c.table.Bucket().Name(), err)
-		}
-		out[e.Key] = e.Value
+	all, err := c.table.Find(c.t.Context(), new(readmodel.Query))
+	if err != nil {
+		c.t.Fatalf("the read model of projection %s: %v", c.p.Name(), err)
+	}
+	out := make(map[string]T, len(all))
+	for _, row := range all {
+		out[c.table.Key(row)] = row
 	}
 	return out
 }
