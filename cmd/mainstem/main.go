@@ -43,12 +43,15 @@ import (
 
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/actorcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/alertcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/auditcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/eventcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/generatecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kafkacmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kvcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/logcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/projectioncmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/sagacmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/servecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/topiccmd"
 )
@@ -63,8 +66,8 @@ func main() {
 func program(m *cli.Main) *cobra.Command {
 	m.Components = servecmd.Components
 	return m.Root(
-		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), projectioncmd.New(m), topiccmd.New(m), actorcmd.New(m), alertcmd.New(m)},
-		append(logcmd.New(m), servecmd.New(m), kafkacmd.New(m)),
+		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), projectioncmd.New(m), sagacmd.New(m), auditcmd.New(m), topiccmd.New(m), actorcmd.New(m), alertcmd.New(m)},
+		append(logcmd.New(m), servecmd.New(m), kafkacmd.New(m), generatecmd.New(m)),
 	)
 }
 

@@ -296,10 +296,17 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the commands on a view",
-		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/kafkacmd"},
+		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/kafkacmd"},
 		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra"},
 		Because: "commands open a log by package server and use the view on it; which engine is below is for package server to choose",
+	},
+	{
+		Name:    "the command that writes Go files",
+		Dirs:    []string{"cmd/mainstem/internal/generatecmd"},
+		May:     []string{".", "cmd/mainstem/internal/cli"},
+		Libs:    []string{"github.com/spf13/cobra"},
+		Because: "it writes programs that use the toolkit, and uses none of it; its test compiles what it writes",
 	},
 	{
 		Name:    "the commands on alert tables",

@@ -49,6 +49,15 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   projection pause, resume, rebuild   store, projection, and paused, resumed, rebuilt or
     requested; without --yes: would, done
   projection skip   subscription, position, stream, version, attempts, error, skipped
+  saga list, retry
+    store, saga, type, key, status, error, refused, ignored, created, updated
+  saga show      as list, with state, timeouts, compensations (type, data, done, error);
+    then for each step of the history: saga, version, time, step, status, event_type,
+    stream, event_version, timeout, command, command_type, error, sent (id, type)
+  audit find     trail, id, time, command_type, success, error, command_id, aggregate_id,
+    version, actor, tenant_id, correlation_id, causation_id, duration_ms, metadata
+  audit find --count   trail, rows
+  generate       file, package, name
   topic create, list   topic, id, partitions, config, created
   topic describe   a line with topic, id, partitions, config, then for each partition
     topic, partition, start, end, bytes
