@@ -148,11 +148,7 @@ func ExampleJSON() {
 // A name belongs to one account: a decision on all events about the name, whatever their streams.
 func ExampleStore_Decide() {
 	ctx := context.Background()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	log := model.New(nil)
 	defer log.Close()
 	accounts, err := event.OpenIndexed(ctx, log, "accounts", nil, nil)
 	if err != nil {
