@@ -19,27 +19,65 @@
 // A [Projection] has a name, a version and handlers, made with [On]. An [Engine] runs projections of
 // one store, each as a subscription with the projection's name. A [Tx] is what one commit reads and writes.
 //
+// # Partitions
+//
+// With [Async.Partitions], the streams are divided by a hash into n subscriptions, NAME#0 to NAME#n-1. Each is
+// owned through a lease in the log, so the engines of several processes share them evenly, and those of a dead
+// one move after [Options.TTL]. The events of one stream stay in order.
+//
+// # Rebuilding
+//
+// [Engine.Rebuild] builds version n of the tables, NAME@vn, beside those that are read, and lets the names
+// stand for them in one commit. That takes tables opened with readmodel.OpenAlias, and
+// [Projection.WithTables]. In place it removes what is there first.
+//
 // # Guarantees
 //
 // Exactly once: what the handlers write through the Tx and the checkpoint are one commit, which
-// succeeds only if the checkpoint is where this engine left it. Several engines may run one
-// projection; when one ends, another goes on.
+// succeeds only if the checkpoint is where this engine left it, the control record is as it knows it, and, of a
+// partition, the lease is its own. Several engines may run one projection; when one ends, another goes on.
 //
 // No lost updates: reading through the Tx sees what it wrote, and the commit depends on what was
-// read. If somebody else changed it, the events are handled again.
+// read. If somebody else changed it, another partition too, the events are handled again.
 //
-// Control: pause, resume, restart and rebuild are records in the log, and so work on whatever process
+// Control: pause, resume, restart, rebuild and skip are records in the log, and so work on whatever process
 // runs the projection. Every commit of a projection depends on its control record: when
-// [Engine.Pause] has returned, nothing more is committed. While [Engine.Rebuild] removes what was written, nothing is added.
+// [Engine.Pause] has returned, nothing more is committed. A change of partitions or tables is made in steps that
+// any engine makes, each one commit: a crash leaves the next step to another engine, or to the next that starts.
+//
+// A live projection, of [Engine.RegisterLive], has no checkpoint and no such guarantees: it handles what
+// comes while it runs.
 //
 // # What is missing
 //
-// Projections inside of the commit of their events, partitions, and rebuilding beside the old tables.
+// Projections inside of the commit of their events.
+//
+// # Limits
+//
+// [MaxName], [event.MaxPartitions]. Each partition reads the whole feed of the store. [Status] counts up to [MaxLag].
+//
+// # Files
+//
+//	engine.go      engines, their options, waiting
+//	projection.go  projections and handlers
+//	tx.go          what one commit reads and writes
+//	control.go     the records that engines agree on
+//	unit.go        a projection of an engine: follows its control record
+//	generation.go  what runs while the record stays the same
+//	part.go        one subscription
+//	share.go       partitions and leases
+//	steps.go       changes of partitions and tables, step by step
+//	rebuild.go     asking for a rebuild
+//	old.go         tables that are read no more
+//	faults.go      faults in the log, and skipping
+//	live.go        live projections
+//	status.go      how they stand
 //
 // # Concurrency
 //
 // Engines are safe for concurrent use. Handlers of one projection are called one at a time by one
-// engine. The goroutines are two for each projection and one for the engine; [Engine.Stop] waits for them.
+// engine, of each partition, so those of several partitions, and of a rebuild, run at the same time. The goroutines
+// are a handful for each subscription and for the engine; [Engine.Stop] waits for them.
 //
 //snippet:type Total struct { Customer string; Cents int }
 //snippet:type OrderPlaced struct { Customer string; Cents int }
