@@ -23,7 +23,6 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
-	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -32,6 +31,7 @@ var long = flag.Duration("projection.kill", 0, "how long TestKilledProcesses kil
 const (
 	killPartitions = 16
 	killProcesses  = 4
+	killTTL        = 2 * time.Second     // a busy machine must have time to renew
 	workerVariable = "PROJECTION_WORKER" // makes this binary a process of the test, over the log of that URL
 )
 
@@ -78,7 +78,7 @@ func (l *ledger) engine(ctx context.Context) (*projection.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := projection.Open(l.store, l.types, &projection.Options{Logger: discard, TTL: 500 * time.Millisecond})
+	e, err := projection.Open(l.store, l.types, &projection.Options{Logger: discard, TTL: killTTL})
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +142,23 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 	return false
 }
 
+// awaitCommit waits until a process has committed. It fails the test in any goroutine.
+func (l *ledger) awaitCommit(t *testing.T, pid int) {
+	for began := time.Now(); !l.committed(t, pid); pause(t.Context(), 10*time.Millisecond) {
+		if time.Since(began) > time.Minute || t.Context().Err() != nil {
+			t.Errorf("process %d has committed nothing", pid)
+			return
+		}
+	}
+}
+
+// pause waits, but not after ctx has ended.
+func pause(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
+}
+
 // live lets one process after another run, and kills each.
 func (l *ledger) live(t *testing.T, url string, lives int, longest time.Duration, until context.Context) (killed int) {
 	for ; (*long == 0 && killed < lives || *long > 0) && until.Err() == nil; killed++ {
@@ -156,10 +173,10 @@ func (l *ledger) live(t *testing.T, url string, lives int, longest time.Duration
 			t.Error(err)
 			return killed
 		}
-		testkit.Eventually(t, "a process to commit", func() bool { return until.Err() != nil || l.committed(t, cmd.Process.Pid) })
-		life, cancel := context.WithTimeout(until, longest/10+time.Duration(rand.Int64N(int64(longest))))
-		<-life.Done()
-		cancel()
+		if *long == 0 { // there are few lives: each is to be one with commits
+			l.awaitCommit(t, cmd.Process.Pid)
+		}
+		pause(until, longest/10+time.Duration(rand.Int64N(int64(longest))))
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
@@ -228,9 +245,7 @@ func (l *ledger) append(t *testing.T, until context.Context) (n int64) {
 			return n
 		}
 		if n%10 == 9 { // not faster than so many processes can follow
-			pause, cancel := context.WithTimeout(until, 100*time.Millisecond)
-			<-pause.Done()
-			cancel()
+			pause(until, 100*time.Millisecond)
 		}
 	}
 	return n
@@ -252,9 +267,7 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 		case until.Err() == nil:
 			t.Error(err)
 		}
-		pause, cancel := context.WithTimeout(until, 300*time.Millisecond)
-		<-pause.Done()
-		cancel()
+		pause(until, 300*time.Millisecond)
 	}
 	return n
 }
