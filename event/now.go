@@ -86,6 +86,16 @@ func (s *Store) SetCheckpoint(ctx context.Context, name string, position mainste
 	return s.now(ctx, func(b *mainstem.Batch) { s.SetCheckpointTo(b, name, position) })
 }
 
+// MoveCheckpoint does at once what [Store.MoveCheckpointTo] does in a batch.
+func (s *Store) MoveCheckpoint(ctx context.Context, cp Checkpoint, position mainstem.Position) error {
+	return s.now(ctx, func(b *mainstem.Batch) { s.MoveCheckpointTo(b, cp, position) })
+}
+
+// Park does at once what [Store.ParkTo] does in a batch.
+func (s *Store) Park(ctx context.Context, p Parked) error {
+	return s.now(ctx, func(b *mainstem.Batch) { s.ParkTo(b, p) })
+}
+
 // DeleteCheckpoint does at once what [Store.DeleteCheckpointTo] does in a batch.
 func (s *Store) DeleteCheckpoint(ctx context.Context, name string) error {
 	return s.now(ctx, func(b *mainstem.Batch) { s.DeleteCheckpointTo(b, name) })

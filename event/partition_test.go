@@ -150,6 +150,15 @@ func TestCheckpointIsMovedOnCondition(t *testing.T) {
 		if err != nil || now.Position != a.FirstPosition || now.Revision <= cp.Revision {
 			t.Errorf("moved from %+v to %+v, %v", cp, now, err)
 		}
+		if err := s.MoveCheckpoint(t.Context(), cp, 0); !errors.Is(err, mainstem.ErrConflict) {
+			t.Errorf("move what has moved: %v, want Conflict", err)
+		}
+		if err := s.MoveCheckpoint(t.Context(), now, a.LastPosition); err != nil {
+			t.Error(err)
+		}
+		if err := s.Park(t.Context(), event.Parked{Subscription: "\n"}); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("park for a subscription without a name: %v, want Invalid", err)
+		}
 		for p, err := range s.Parked(t.Context(), "p") {
 			if err != nil || p.Attempts != 1 || p.Reason != "why" || p.Version != 1 {
 				t.Errorf("parked %+v, %v", p, err)

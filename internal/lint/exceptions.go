@@ -38,6 +38,8 @@ var Exceptions = []Exception{
 	{"background", "engine/remotelog/snapshot.go:snapshot.Close", "Close has no ctx by contract; closeGrace bounds it"},
 	{"background", "enginetest", "the suite is test support: patience bounds each case, and the check after it has none to inherit"},
 	{"background", "internal/testengines/finish.go:finish", "it runs in a Cleanup, when the test's own context has ended"},
+	{"background", "event/projection/projectionprom/projectionprom.go:Collector.Collect", "Prometheus gives a collector no ctx; Options.Timeout bounds it"},
+	{"background", "event/projection/share.go:Engine.closeKeeper", "leases are given up when the ctx of the engine has ended; closing bounds it"},
 	{"background", "server/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
 	{"background", "wire/kafka/kafkaserver/metrics.go:metrics.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
 	{"background", "server/server.go:Open", "what the server runs outlives the call of Open; Stop cancels it"},
