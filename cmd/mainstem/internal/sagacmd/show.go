@@ -17,9 +17,9 @@ func (m commands) newShow(store *string) *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one saga with its history",
 		Long: `Show where a saga stands, its state and its compensations, and then its history: a line
-for each step, with the number of the step, the time, what it was, the status after it, and
-what it was about. With --json the first line is the saga and each other one a step. A saga
-that is not there is not found (exit status 3).`,
+for each step, with its number, the time, what it was, the status after it, and what it
+was about. With --json the first line is the saga and each other one a step. A saga that
+is not there is not found (exit status 3).`,
 		Example: `  mainstem saga show fulfilment-42 --store shop
   mainstem saga show fulfilment-42 --store shop --json`,
 		Args: cli.Args(1, 1),
