@@ -390,9 +390,9 @@ func TestBacklog(t *testing.T) {
 		for i := range 20 {
 			s.append(fmt.Sprint(i), placed{"book"})
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		s.stop(e)
-		time.Sleep(25 * time.Hour) // the bus forgets a command after 24
+		pass(25 * time.Hour) // the bus forgets a command after 24
 		open.Store(true)
 		e = run()
 		defer s.stop(e)

@@ -37,7 +37,7 @@ type Options struct {
 	RestartAfter time.Duration
 	// Keeper, if set, lets one engine at a time carry out the commands and timeouts of a type:
 	// the one that has the lease saga/STORE/TYPE. Without it all engines try, and the log decides which of them
-	// succeeds: each takes effect once either way, but handlers are called in vain less often with it.
+	// succeeds: each takes effect once either way, but with it fewer calls of handlers are for nothing.
 	Keeper *lease.Keeper
 }
 

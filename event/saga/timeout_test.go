@@ -28,22 +28,25 @@ func inBubble(t *testing.T, test func(t *testing.T, s *shop)) {
 	})
 }
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 // A timeout comes when it is due, not before, and once.
 func TestTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shop) {
 		e := s.start(nil, nil)
 		s.append("1", placed{unpaid})
-		time.Sleep(patience - time.Millisecond)
+		pass(patience - time.Millisecond)
 		synctest.Wait()
 		if i := s.get("1"); i.Status != saga.Started || len(i.Timeouts) != 1 || s.did("1") != "Charge=1" {
 			t.Errorf("before it is due the saga is %+v, and %s took effect", i, s.did("1"))
 		}
-		time.Sleep(2 * time.Millisecond)
+		pass(2 * time.Millisecond)
 		synctest.Wait()
 		if i := s.get("1"); i.Status != saga.Compensated || i.Error != "not paid in time" || s.did("1") != "Cancel=1 Charge=1" {
 			t.Errorf("when it is due the saga is %+v, and %s took effect", i, s.did("1"))
 		}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		synctest.Wait()
 		if got := s.steps("1"); got != "Started TimedOut Compensated" || e.Stats()[0].Timeouts != 1 {
 			t.Errorf("the history is %s, and %d timeouts came", got, e.Stats()[0].Timeouts)
@@ -61,7 +64,7 @@ func TestOverdueTimeout(t *testing.T) {
 		synctest.Wait()
 		s.stop(e)
 		s.append("2", charged{995})
-		time.Sleep(10 * patience)
+		pass(10 * patience)
 		began := time.Now()
 		s.start(nil, nil)
 		s.until("1", saga.Compensated)
@@ -113,9 +116,9 @@ func TestTimeoutsOfOneSaga(t *testing.T) {
 		s.must(e.Start(t.Context()))
 		defer s.stop(e)
 		s.append("1", placed{"book"})
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		s.append("x", poked{"1"})
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		synctest.Wait()
 		if got := strings.Join(came, " "); got != "2m30s" {
 			t.Errorf("the replaced timeout came after %s", got)
@@ -125,7 +128,7 @@ func TestTimeoutsOfOneSaga(t *testing.T) {
 			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
 		}
 		s.must(e.Retry(t.Context(), i.ID)) // the timeout again, at once
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if i, err := s.records.Get(t.Context(), i.ID); err != nil || i.Status != saga.Failed || tries != 6 {
 			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
