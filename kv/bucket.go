@@ -18,6 +18,7 @@ type Bucket[T any] struct {
 	log             mainstem.Log
 	database, table string
 	space           string
+	catalog         catalog // of the table's indexes, of which there must be none
 	codec           codec.Codec
 	raw             bool // values are stored as they are
 	bytes           bool // so, and T is a byte slice
@@ -49,7 +50,7 @@ func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) 
 		}
 	}
 	return &Bucket[T]{
-		log: log, database: database, table: table, space: spaceName(database, table),
+		log: log, database: database, table: table, space: spaceName(database, table), catalog: newCatalog(log, database, table),
 		codec: c, raw: c == codec.Raw, bytes: c == codec.Raw && isBytes[T](), policy: o.policy(c), ttl: o.TTL, durability: o.Durability,
 	}, nil
 }
@@ -103,8 +104,19 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision Revisi
 
 // Alter gives the table the policy of the options that the bucket was opened
 // with, and creates it if it does not exist. What cannot change is Invalid: see
-// [mainstem.Policy.CanAlter].
+// [mainstem.Policy.CanAlter]; so are a MaxAge other than that of the table's indexes, and a MaxBytes with one.
 func (b *Bucket[T]) Alter(ctx context.Context) error {
+	d, version, err := b.catalog.read(ctx, b.log)
+	if err != nil {
+		return err
+	}
+	if version > 0 && (d.MaxAge != b.policy.MaxAge || b.policy.MaxBytes > 0) {
+		return mainstem.Refusef(mainstem.KindInvalid, "kv alter", "table %s has indexes, whose entries are kept for as long as its values: MaxAge stays %v, and MaxBytes 0; drop the indexes first", b.Name(), d.MaxAge)
+	}
+	return b.alter(ctx)
+}
+
+func (b *Bucket[T]) alter(ctx context.Context) error {
 	err := b.log.AlterSpace(ctx, b.space, b.policy)
 	if !errors.Is(err, mainstem.ErrNotFound) {
 		return err
@@ -116,6 +128,8 @@ func (b *Bucket[T]) Alter(ctx context.Context) error {
 	return err
 }
 
-// Drop removes the table with all it holds, and nothing else. A table that does
+// Drop removes the table with all it holds, its indexes first, and nothing else. A table that does
 // not exist is NotFound. The next write creates it anew, empty.
-func (b *Bucket[T]) Drop(ctx context.Context) error { return b.log.DropSpace(ctx, b.space) }
+func (b *Bucket[T]) Drop(ctx context.Context) error {
+	return dropTable(ctx, b.log, b.database, b.table)
+}

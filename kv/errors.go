@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -29,4 +30,57 @@ func (b *Bucket[T]) decodeError(op string, r *mainstem.Record, err error) error 
 	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: op, Space: b.space, Key: append([]byte(nil), r.Key...),
 		Err:  fmt.Errorf("revision %d: %w", r.Version, err),
 		Hint: "the value was written with another codec or type; read the table as []byte with codec.Raw to see it"}
+}
+
+// IndexedError says that a plain [Bucket] cannot write to a table that has indexes: they would not be kept.
+// Nothing was written. It is Invalid. As the error of a batch's commit it is also the Conflict that the
+// commit found, but trying again does not help.
+type IndexedError struct {
+	Table   string   // "database/table"
+	Indexes []string // their names; nil if they could not be read
+
+	conflict *mainstem.Error // of a batch; nil for a write at once
+}
+
+// Error names the table and its indexes.
+func (e *IndexedError) Error() string {
+	return fmt.Sprintf("table %s has indexes (%s), which this write would not keep; open it with kv.OpenIndexed", e.Table, strings.Join(e.Indexes, ", "))
+}
+
+// Unwrap makes it an error of kind Invalid, and of kind Conflict if it is that of a batch.
+func (e *IndexedError) Unwrap() []error {
+	out := []error{&mainstem.Error{Kind: mainstem.KindInvalid, Op: "kv", Outcome: mainstem.NotWritten}}
+	if e.conflict != nil {
+		out = append(out, e.conflict)
+	}
+	return out
+}
+
+// atOnce returns err as that of a write that commits by itself: there, a Conflict would only mean
+// that the caller's condition did not hold.
+func atOnce(err error) error {
+	var e *IndexedError
+	if errors.As(err, &e) {
+		return &IndexedError{Table: e.Table, Indexes: e.Indexes}
+	}
+	return err
+}
+
+// UniqueError says that a write would give two keys the same value in a unique index. Nothing was written. It is Exists.
+type UniqueError struct {
+	Table  string // "database/table"
+	Index  string
+	Value  []Part
+	Key    string // that was to get the value
+	HeldBy string // the key that has it
+}
+
+// Error names index, value and holder.
+func (e *UniqueError) Error() string {
+	return fmt.Sprintf("table %s: key %.64q: the unique index %s has %v already, for key %.64q", e.Table, e.Key, e.Index, e.Value, e.HeldBy)
+}
+
+// Unwrap makes it an error of kind Exists.
+func (e *UniqueError) Unwrap() error {
+	return &mainstem.Error{Kind: mainstem.KindExists, Op: "kv", Outcome: mainstem.NotWritten}
 }

@@ -453,3 +453,12 @@ func modelLog(t testing.TB) mainstem.Log {
 	t.Cleanup(func() { check(t, log.Close()) })
 	return log
 }
+
+func memory(t testing.TB) (mainstem.Log, error) {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(nil)
+	if err == nil {
+		t.Cleanup(func() { check(t, log.Close()) })
+	}
+	return log, err
+}

@@ -86,6 +86,9 @@ func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...PutOpt
 // hintImport tells the caller of PutMany what to do about a batch that is too large.
 func hintImport(err error) error {
 	var e *mainstem.Error
+	if x := (*IndexedError)(nil); errors.As(err, &x) {
+		return err
+	}
 	if errors.As(err, &e) && e.Kind == mainstem.KindInvalid && e.Hint == "" {
 		c := *e
 		c.Hint = "PutMany commits all pairs in one batch; Import commits them in chunks"
@@ -107,11 +110,7 @@ type ImportOptions struct {
 	Write      []PutOption // of every pair
 }
 
-// Import writes the pairs of a sequence of any length, chunk by chunk: each
-// chunk is atomic, the whole is not. It returns how many pairs, from the first,
-// are committed. On an error those stay, and the rest of the chunk is as the
-// error's outcome says.
-func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *ImportOptions) (int64, error) {
+func (o *ImportOptions) withDefaults() ImportOptions {
 	c := ImportOptions{ChunkPairs: DefaultChunkPairs, ChunkBytes: DefaultChunkBytes}
 	if o != nil {
 		c.Write = o.Write
@@ -122,6 +121,15 @@ func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *Impo
 			c.ChunkBytes = o.ChunkBytes
 		}
 	}
+	return c
+}
+
+// Import writes the pairs of a sequence of any length, chunk by chunk: each
+// chunk is atomic, the whole is not. It returns how many pairs, from the first,
+// are committed. On an error those stay, and the rest of the chunk is as the
+// error's outcome says.
+func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *ImportOptions) (int64, error) {
+	c := o.withDefaults()
 	in := importer[T]{Bucket: b, ctx: ctx, o: c, each: collect(b.valueIf(Condition{}), c.Write)}
 	for p := range pairs {
 		if err := in.add(p); err != nil {

@@ -29,12 +29,25 @@ func (b *Bucket[T]) Modify(ctx context.Context, key string, change func(old T, f
 	if err != nil {
 		return Entry[T]{}, err
 	}
-	s := collect(b.valueIf(Condition{}), opts)
+	b.complete(ctx, &e, collect(b.valueIf(Condition{}), opts))
+	return e, nil
+}
+
+// complete gives e, which was written with s, Expires and Metadata.
+func (b *Bucket[T]) complete(ctx context.Context, e *Entry[T], s settings) {
 	if s.ttl > 0 {
-		e.Expires = b.expiry(ctx, &e, s.ttl)
+		e.Expires = b.expiry(ctx, e, s.ttl)
 	}
 	e.Metadata = metadataOf(s.headers)
-	return e, nil
+}
+
+// written returns the entry of a key that a commit of one value gave it.
+func written[T any](r mainstem.Receipt, key string, value T, found bool) Entry[T] {
+	e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.First, Op: OpCreate, Modified: r.Time}
+	if found {
+		e.Op = OpUpdate
+	}
+	return e
 }
 
 // modify is Modify that leaves out Expires and Metadata of the entry.
@@ -47,11 +60,7 @@ func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, f
 		o := collect(b.valueIf(IfRevision(old.Revision)), opts)
 		r, err := b.putNow(ctx, "update", key, value, o)
 		if err == nil {
-			e := Entry[T]{Key: key, Value: value, Revision: revisionOf(r), Position: r.Last, Op: OpCreate, Modified: r.Time}
-			if old.Live() {
-				e.Op = OpUpdate
-			}
-			return e, nil
+			return written(r, key, value, old.Live()), nil
 		}
 		if !errors.Is(err, mainstem.ErrConflict) {
 			return Entry[T]{}, err

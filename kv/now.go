@@ -34,7 +34,11 @@ func (s *scratch) release() {
 // commit commits the batch of s alone.
 func (b *Bucket[T]) commit(ctx context.Context, s *scratch) (mainstem.Receipt, error) {
 	s.batch.Durability = b.durability
-	return b.log.Commit(ctx, &s.batch)
+	r, err := b.log.Commit(ctx, &s.batch)
+	if err != nil {
+		err = atOnce(err)
+	}
+	return r, err
 }
 
 // Put writes value to key and returns its revision. When it returns, the
@@ -49,13 +53,18 @@ func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...PutOpt
 // Otherwise it is Exists; the error's Got is the revision that is there.
 func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...ValueOption) (Revision, error) {
 	r, err := b.putNow(ctx, "create", key, value, collect(b.valueIf(IfAbsent()), opts))
+	return revisionOf(r), b.existsError(key, err)
+}
+
+// existsError returns err, or Exists for the Conflict of a Create.
+func (b *Bucket[T]) existsError(key string, err error) error {
 	var e *mainstem.Error
-	if errors.As(err, &e) && e.Kind == mainstem.KindConflict {
-		return 0, &mainstem.Error{Kind: mainstem.KindExists, Op: "create", Space: b.space, Key: []byte(key),
-			Outcome: e.Outcome, Want: e.Want, Got: e.Got, GotLive: e.GotLive,
-			Err: fmt.Errorf("the key has a value at revision %d", e.Got)}
+	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
+		return err
 	}
-	return revisionOf(r), err
+	return &mainstem.Error{Kind: mainstem.KindExists, Op: "create", Space: b.space, Key: []byte(key),
+		Outcome: e.Outcome, Want: e.Want, Got: e.Got, GotLive: e.GotLive,
+		Err: fmt.Errorf("the key has a value at revision %d", e.Got)}
 }
 
 // Update writes value to key if the key has a value and its revision is

@@ -55,7 +55,9 @@ type Part struct {
 func Null() Part { return Part{} }
 
 // Text returns a text part.
-func Text(s string) Part { return Part{code: string(appendText(make([]byte, 0, len(s)+2), tagText, s))} }
+func Text(s string) Part {
+	return Part{code: string(appendText(make([]byte, 0, len(s)+2), tagText, s))}
+}
 
 // TextPrefix returns a part that stands for all texts that begin with s. It can be the last of a
 // [IndexQuery.Prefix], and nothing else.

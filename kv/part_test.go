@@ -133,7 +133,7 @@ var (
 	})
 )
 
-func partsOf(list []plain) (parts []Part) {
+func partList(list []plain) (parts []Part) {
 	for _, p := range list {
 		parts = append(parts, p.part)
 	}
@@ -153,13 +153,13 @@ func TestEntriesAreOrderedAsTheirValues(t *testing.T) {
 		if want == 0 {
 			want = strings.Compare(ka, kb)
 		}
-		ea, eb := entryKey(partsOf(a), ka, false), entryKey(partsOf(b), kb, false)
+		ea, eb := entryKey(partList(a), ka, false), entryKey(partList(b), kb, false)
 		if got := bytes.Compare(ea, eb); got != want {
-			t.Fatalf("%v %q and %v %q compare as %d, want %d:\n%x\n%x", partsOf(a), ka, partsOf(b), kb, got, want, ea, eb)
+			t.Fatalf("%v %q and %v %q compare as %d, want %d:\n%x\n%x", partList(a), ka, partList(b), kb, got, want, ea, eb)
 		}
 		parts, key, err := decodeEntry(ea)
-		if err != nil || key != ka || !slices.Equal(parts, partsOf(a)) {
-			t.Fatalf("%v %q was read as %v %q, %v", partsOf(a), ka, parts, key, err)
+		if err != nil || key != ka || !slices.Equal(parts, partList(a)) {
+			t.Fatalf("%v %q was read as %v %q, %v", partList(a), ka, parts, key, err)
 		}
 	})
 }

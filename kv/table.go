@@ -61,10 +61,18 @@ func Databases(ctx context.Context, log mainstem.Log) ([]string, error) {
 	return names, nil
 }
 
-// DropTable removes one table with all it holds, and nothing else. One that does
+// DropTable removes one table with all it holds, its indexes first, and nothing else. One that does
 // not exist is NotFound.
 func DropTable(ctx context.Context, log mainstem.Log, database, table string) error {
 	if err := validateNames(database, table); err != nil {
+		return err
+	}
+	return dropTable(ctx, log, database, table)
+}
+
+func dropTable(ctx context.Context, log mainstem.Log, database, table string) error {
+	c := newCatalog(log, database, table)
+	if err := c.dropAll(ctx); err != nil {
 		return err
 	}
 	return log.DropSpace(ctx, spaceName(database, table))
@@ -77,18 +85,18 @@ func DropDatabase(ctx context.Context, log mainstem.Log, database string) error 
 	if database == "" {
 		return validateName("database", database)
 	}
-	var spaces []string
+	var tables []string
 	for t, err := range Tables(ctx, log, database) {
 		if err != nil {
 			return err
 		}
-		spaces = append(spaces, t.Space.Name)
+		tables = append(tables, t.Name)
 	}
-	if len(spaces) == 0 {
+	if len(tables) == 0 {
 		return mainstem.Errorf(mainstem.KindNotFound, "drop database", "the database %q has no tables", database)
 	}
-	for _, s := range spaces {
-		if err := log.DropSpace(ctx, s); err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+	for _, table := range tables {
+		if err := dropTable(ctx, log, database, table); err != nil && !errors.Is(err, mainstem.ErrNotFound) {
 			return fmt.Errorf("drop database %s: %w", database, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/mainstemdev/mainstem"
@@ -78,6 +79,7 @@ func (b *Bucket[T]) put(batch *mainstem.Batch, buf []byte, op, key string, value
 	if err != nil {
 		return buf, b.encodeError(op, key, err)
 	}
+	b.guard(batch)
 	batch.Ensure(b.space, b.policy)
 	s.addCondition(batch, b.space, k)
 	batch.Add(mainstem.Write{Op: mainstem.OpPut, Space: b.space, Key: k, Value: val, Headers: s.headers, TTL: s.ttl})
@@ -119,6 +121,7 @@ func (b *Bucket[T]) end(batch *mainstem.Batch, op mainstem.Op, key string, opts 
 		return err
 	}
 	k := []byte(key)
+	b.guard(batch)
 	s.addCondition(batch, b.space, k)
 	batch.Add(mainstem.Write{Op: op, Space: b.space, Key: k, Headers: s.headers})
 	return nil
@@ -133,4 +136,26 @@ func (b *Bucket[T]) check(op, key string, s *settings) error {
 		return b.encodeError(op, key, s.err)
 	}
 	return nil
+}
+
+// guard makes batch depend on the table having no index, which this write would not keep. It costs
+// nearly nothing: without an index there is not even the space that the condition is about. A look at the
+// declaration when the bucket is opened would not do, since an index may be declared later.
+func (b *Bucket[T]) guard(batch *mainstem.Batch) {
+	b.catalog.addCondition(batch, 0)
+	batch.ExplainWith(b)
+}
+
+// ExplainConflict implements [mainstem.Explainer]: it returns an [*IndexedError] if the table has an index.
+func (b *Bucket[T]) ExplainConflict(ctx context.Context, _ *mainstem.Batch, conflict *mainstem.Error) error {
+	if conflict.Space != b.catalog.space || string(conflict.Key) != keyDeclared || conflict.Want.Test != mainstem.TestAbsent {
+		return nil
+	}
+	e := &IndexedError{Table: b.Name(), conflict: conflict}
+	if d, _, err := b.catalog.read(ctx, b.log); err == nil {
+		for i := range d.Indexes {
+			e.Indexes = append(e.Indexes, d.Indexes[i].Name)
+		}
+	}
+	return e
 }

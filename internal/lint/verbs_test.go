@@ -28,6 +28,15 @@ var oneForm = map[string]string{
 	"kv.DropTable":                ofSpaces,
 	"kv.DropDatabase":             ofSpaces,
 	"kv.Bucket.Import":            manyCommits,
+	"kv.Bucket.ExplainConflict":   explains,
+	"kv.Indexed.ExpectTo":         aCondition,
+	"kv.Indexed.Alter":            ofSpaces,
+	"kv.Indexed.Drop":             ofSpaces,
+	"kv.Indexed.Import":           manyCommits,
+	"kv.Indexed.Build":            manyCommits,
+	"kv.Indexed.Rebuild":          manyCommits,
+	"kv.Indexed.ExplainConflict":  explains,
+	"kv.DropIndex":                ofSpaces,
 	"event.Store.ExpectTo":        aCondition,
 	"event.Store.FailIf":          aCondition,
 	"event.Store.Commit":          "it commits a batch of the caller, as Log.Commit does",
@@ -37,7 +46,7 @@ var oneForm = map[string]string{
 	"event.Store.Result":          "it reads a batch that was committed, and adds nothing to it",
 	"event.Store.RetryParked":     ownCommits,
 	"event.Store.SubscribeBatch":  ownCommits,
-	"event.Store.ExplainConflict": "a method of mainstem.Explainer; it reads a batch that was refused",
+	"event.Store.ExplainConflict": explains,
 	"topic.Open":                  "it starts the upkeep, which commits by itself",
 	"topic.Catalog.Create":        ofCatalog,
 	"topic.Catalog.Ensure":        ofCatalog,
@@ -65,6 +74,7 @@ const (
 	ofSpaces    = "spaces are altered and dropped by calls of the log, not by batches"
 	manyCommits = "it commits as often as the size of the work demands, so it fits into no batch"
 	ownCommits  = "it calls a handler for each event, and commits what the handler wrote with the checkpoint"
+	explains    = "a method of mainstem.Explainer; it reads a batch that was refused"
 	ofCatalog   = "the catalog checks names and renews its handles around the commit"
 	ofSQL       = "a statement is SQL and may be any number of writes of any kind"
 )

@@ -1,0 +1,309 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// A write of an indexed table goes in four steps:
+//
+//  1. Read what the key holds: from the batch, if that writes the key already, else from the log, with the
+//     condition that it is still so at the commit.
+//  2. Write the value.
+//  3. For each index, compute the parts of the old value and of the new one. Forget the old entry, put the new one.
+//  4. If the index is unique, the entry is at its parts alone. So of two writers that want the same parts one has the
+//     condition that there is no entry fail.
+//
+// Since the commit depends on the declaration too (see catalog.go), and every write keeps what is
+// declared, the entries are those of the values at every place in the order of the log.
+//
+// Invariant: an entry does not end before its value. Both expire at the same moment, since they have one time to live
+// and one commit; where a value may expire, or the table has a MaxAge, each write of the value writes the entry anew. An entry
+// that is left over, by a raw write or by MaxBytes, is found by comparing it with its value, and may be taken over.
+
+// headerLate stands with an entry that may stay longer than its value.
+const headerLate = reservedHeader + "late"
+
+// prior is what a key holds before a write.
+type prior[T any] struct {
+	live    bool
+	inBatch bool // the batch itself wrote it
+	expires bool
+	rev     Revision
+	value   T
+	stored  []byte
+}
+
+// view finds the last write of a batch to a key.
+type view struct {
+	batch *mainstem.Batch
+	index map[string]int // of the writes before upto, if many are made; else nil
+	upto  int
+}
+
+func (v *view) last(space string, key []byte) *mainstem.Write {
+	writes := v.batch.Writes()
+	if v.index == nil {
+		for i := len(writes) - 1; i >= 0; i-- {
+			if writes[i].Space == space && string(writes[i].Key) == string(key) {
+				return &writes[i]
+			}
+		}
+		return nil
+	}
+	for ; v.upto < len(writes); v.upto++ {
+		v.index[writes[v.upto].Space+"\x00"+string(writes[v.upto].Key)] = v.upto
+	}
+	if i, ok := v.index[space+"\x00"+string(key)]; ok {
+		return &writes[i]
+	}
+	return nil
+}
+
+// prior returns what key holds, by the batch or else by the log; with the value itself if decode is set.
+func (x *Indexed[T]) prior(ctx context.Context, v *view, op, key string, decode bool) (p prior[T], err error) {
+	k := []byte(key)
+	if w := v.last(x.plain.space, k); w != nil {
+		p.inBatch = true
+		if p.live = w.Op == mainstem.OpPut; p.live {
+			p.stored, p.expires = w.Value, w.TTL > 0
+			if decode {
+				p.value, err = x.plain.value(w.Value, lent)
+			}
+		}
+		return p, err
+	}
+	r, err := x.plain.log.Get(ctx, x.plain.space, k)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return p, nil
+	}
+	if err != nil {
+		return p, notWritten(err)
+	}
+	p = prior[T]{live: true, rev: r.Version, expires: !r.Expires.IsZero(), stored: r.Value}
+	if !decode {
+		return p, nil
+	}
+	if p.value, err = x.plain.value(r.Value, lent); err != nil {
+		err = notWritten(x.plain.decodeError(op, &r, err))
+	}
+	return p, err
+}
+
+// addCondition makes batch depend on p being so at the commit.
+func (p *prior[T]) addCondition(batch *mainstem.Batch, space string, key []byte) {
+	switch {
+	case p.inBatch:
+	case p.live:
+		s := settings{condition: IfRevision(p.rev)}
+		s.addCondition(batch, space, key)
+	default:
+		batch.IfAbsent(space, key)
+	}
+}
+
+// put adds the write of value to key to the batch of v, with the entries of all indexes.
+func (x *Indexed[T]) put(ctx context.Context, v *view, op, key string, value T, s settings) error {
+	b := x.plain
+	if err := b.check(op, key, &s); err != nil {
+		return err
+	}
+	d, err := x.writable(ctx)
+	if err != nil {
+		return err
+	}
+	old := prior[T]{inBatch: true} // without an index, what is there does not matter
+	if len(d.keep) > 0 {
+		if old, err = x.prior(ctx, v, op, key, d.typed); err != nil {
+			return err
+		}
+	}
+	return x.replace(ctx, v, d, &old, op, key, value, s)
+}
+
+// replace is put, where old was read.
+func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *prior[T], op, key string, value T, s settings) error {
+	b := x.plain
+	_, k, stored, err := b.encode(nil, key, value)
+	if err != nil {
+		return b.encodeError(op, key, err)
+	}
+	x.begin(v.batch, d)
+	v.batch.Ensure(b.space, b.policy)
+	s.addCondition(v.batch, b.space, k)
+	old.addCondition(v.batch, b.space, k)
+	v.batch.Add(mainstem.Write{Op: mainstem.OpPut, Space: b.space, Key: k, Value: stored, Headers: s.headers, TTL: s.ttl})
+	for i := range d.keep {
+		keep := &d.keep[i]
+		e := entryChange{key: key, ttl: s.ttl, again: s.ttl > 0 || old.expires || d.MaxAge > 0, fresh: keep.of(&value, stored)}
+		if old.live {
+			e.old = keep.of(&old.value, old.stored)
+		}
+		if err := x.keepEntry(ctx, v, d, keep, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end adds the deletion of key to the batch of v, with the entries of all indexes.
+func (x *Indexed[T]) end(ctx context.Context, v *view, op mainstem.Op, key string, opts []DeleteOption) error {
+	b := x.plain
+	s := collect(settings{}, opts)
+	if err := b.check(op.String(), key, &s); err != nil {
+		return err
+	}
+	d, err := x.writable(ctx)
+	if err != nil {
+		return err
+	}
+	old := prior[T]{inBatch: true}
+	if len(d.keep) > 0 {
+		if old, err = x.prior(ctx, v, op.String(), key, d.typed); err != nil {
+			return err
+		}
+	}
+	k := []byte(key)
+	x.begin(v.batch, d)
+	v.batch.Ensure(b.space, b.policy)
+	s.addCondition(v.batch, b.space, k)
+	old.addCondition(v.batch, b.space, k)
+	v.batch.Add(mainstem.Write{Op: op, Space: b.space, Key: k, Headers: s.headers})
+	for i := range d.keep {
+		if !old.live {
+			break
+		}
+		keep := &d.keep[i]
+		if err := x.keepEntry(ctx, v, d, keep, entryChange{key: key, old: keep.of(&old.value, old.stored)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin makes batch depend on the declaration.
+func (x *Indexed[T]) begin(batch *mainstem.Batch, d *declared[T]) {
+	x.plain.catalog.addCondition(batch, d.version)
+	batch.ExplainWith(x)
+}
+
+// entryChange is what a write does to the entry of its key in an index.
+type entryChange struct {
+	key        string
+	old, fresh []Part // nil: no entry
+	ttl        time.Duration
+	again      bool // the entry is to be written also if it stays
+	late       bool // the entry may stay longer than its value
+}
+
+// keepEntry adds the change of one index to the batch of v.
+func (x *Indexed[T]) keepEntry(ctx context.Context, v *view, d *declared[T], keep *keeper[T], c entryChange) error {
+	same := len(c.old) > 0 && slices.Equal(c.old, c.fresh)
+	if same && !c.again {
+		return nil
+	}
+	if len(c.old) > 0 && !same {
+		if err := x.forget(ctx, v, d, keep, c); err != nil {
+			return err
+		}
+	}
+	if len(c.fresh) == 0 {
+		return nil
+	}
+	entry := entryKey(c.fresh, c.key, keep.Unique)
+	if len(entry) > mainstem.MaxKey {
+		return mainstem.Refusef(mainstem.KindInvalid, "kv", "index %s: the parts of key %.64q take, with the key, %d bytes: the limit is %d", keep.Name, c.key, len(entry), mainstem.MaxKey)
+	}
+	w := mainstem.Write{Op: mainstem.OpPut, Space: keep.space, Key: entry, TTL: c.ttl}
+	if c.late {
+		w.Headers = mainstem.Headers{{Name: headerLate}}
+	}
+	if keep.Unique {
+		if err := x.claim(ctx, v, keep, c, entry); err != nil {
+			return err
+		}
+		w.Value = []byte(c.key)
+	}
+	v.batch.Ensure(keep.space, entryPolicy(d.MaxAge))
+	v.batch.Add(w)
+	return nil
+}
+
+// forget removes the entry of the old value. That of a unique index may be another key's, as long as the index is being
+// built: two values from before that are equal.
+func (x *Indexed[T]) forget(ctx context.Context, v *view, d *declared[T], keep *keeper[T], c entryChange) error {
+	entry := entryKey(c.old, c.key, keep.Unique)
+	if keep.Unique {
+		h, err := x.holder(ctx, v, keep, entry)
+		if err != nil {
+			return err
+		}
+		if h.key != c.key {
+			return nil
+		}
+		h.addCondition(v.batch, keep.space, entry)
+	}
+	v.batch.Ensure(keep.space, entryPolicy(d.MaxAge))
+	v.batch.Add(mainstem.Write{Op: mainstem.OpForget, Space: keep.space, Key: entry})
+	return nil
+}
+
+// holder is the key that has an entry of a unique index.
+type holder struct {
+	key     string // "" if there is no entry
+	inBatch bool
+	version Revision
+}
+
+func (h *holder) addCondition(b *mainstem.Batch, space string, entry []byte) {
+	switch {
+	case h.inBatch:
+	case h.key == "":
+		b.IfAbsent(space, entry)
+	default:
+		b.IfVersion(space, entry, h.version)
+	}
+}
+
+func (x *Indexed[T]) holder(ctx context.Context, v *view, keep *keeper[T], entry []byte) (h holder, err error) {
+	if w := v.last(keep.space, entry); w != nil {
+		h.inBatch = true
+		if w.Op == mainstem.OpPut {
+			h.key = string(w.Value)
+		}
+		return h, nil
+	}
+	r, err := x.plain.log.Get(ctx, keep.space, entry)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return h, notWritten(err)
+	}
+	return holder{key: string(r.Value), version: r.Version}, nil
+}
+
+// claim makes sure that the key may have entry of a unique index, now and at the commit. An entry whose holder has another
+// value, or none, is left over, and is taken on condition that this stays so.
+func (x *Indexed[T]) claim(ctx context.Context, v *view, keep *keeper[T], c entryChange, entry []byte) error {
+	h, err := x.holder(ctx, v, keep, entry)
+	if err != nil {
+		return err
+	}
+	if h.key != "" && h.key != c.key {
+		p, err := x.prior(ctx, v, "put", h.key, keep.typed)
+		if err != nil {
+			return err
+		}
+		if p.live && slices.Equal(keep.of(&p.value, p.stored), c.fresh) {
+			return &UniqueError{Table: x.Name(), Index: keep.Name, Value: c.fresh, Key: c.key, HeldBy: h.key}
+		}
+		p.addCondition(v.batch, x.plain.space, []byte(h.key))
+	}
+	h.addCondition(v.batch, keep.space, entry)
+	return nil
+}
