@@ -454,6 +454,17 @@ func TestIndexesOfAField(t *testing.T) {
 	})
 }
 
+// An entry is that of the value as it is read, which is not always the one that was written.
+func TestEntriesAreThoseOfValuesAsTheyAreRead(t *testing.T) {
+	log := must[mainstem.Log](t)(memory(t))
+	x := openIndexed(t, log, "t", nil, kv.Index[member]{Name: "city", Of: byCity.Of})
+	set(t, x, "1", member{City: "\xff"})
+	if got := found(t, x, "city", &kv.IndexQuery{Prefix: []kv.Part{kv.Text("\ufffd")}}); got != "1" {
+		t.Errorf("by the city as it is read: %q", got)
+	}
+	consistent(t, x)
+}
+
 func TestDroppingATableDropsItsIndexes(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		ctx, x := t.Context(), members(t, log)

@@ -83,7 +83,7 @@ func (i *IndexReader[T]) direct(ctx context.Context, r mainstem.Range) (found En
 // and ends the loop.
 func (i *IndexReader[T]) List(ctx context.Context, q *IndexQuery) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		err := i.each(ctx, q, func(e Entry[T], _ []byte) bool { return yield(e, nil) })
+		err := i.each(ctx, []*IndexQuery{q}, func(e Entry[T], _ []byte) bool { return yield(e, nil) })
 		if err != nil {
 			yield(Entry[T]{}, err)
 		}
@@ -103,7 +103,7 @@ func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Ent
 	limit := one.Limit
 	one.Limit++ // the one too many tells whether there are more
 	more, last := false, ""
-	err = i.each(ctx, &one, func(e Entry[T], entry []byte) bool {
+	err = i.each(ctx, []*IndexQuery{&one}, func(e Entry[T], entry []byte) bool {
 		if more = len(entries) == limit; more {
 			return false
 		}
@@ -130,31 +130,53 @@ func (i *IndexReader[T]) Count(ctx context.Context, q *IndexQuery) (n int64, err
 	return n, err
 }
 
-// each calls do for the entries that q selects, with their keys in the index, until it returns false.
-func (i *IndexReader[T]) each(ctx context.Context, q *IndexQuery, do func(Entry[T], []byte) bool) error {
-	r, err := q.scan()
-	if err != nil {
-		return err
+// ListAll yields the entries that the queries select, those of one after those of the other, as [IndexReader.List] does: all of
+// them of one moment where the log offers snapshots. An entry that several select comes several times.
+func (i *IndexReader[T]) ListAll(ctx context.Context, queries ...*IndexQuery) iter.Seq2[Entry[T], error] {
+	return func(yield func(Entry[T], error) bool) {
+		err := i.each(ctx, queries, func(e Entry[T], _ []byte) bool { return yield(e, nil) })
+		if err != nil {
+			yield(Entry[T]{}, err)
+		}
 	}
-	left := 0
-	if q != nil {
-		left = q.Limit
+}
+
+// each calls do for the entries that the queries select, with their keys in the index, until it returns false.
+func (i *IndexReader[T]) each(ctx context.Context, queries []*IndexQuery, do func(Entry[T], []byte) bool) error {
+	ranges, left := make([]mainstem.Range, len(queries)), make([]int, len(queries))
+	for n, q := range queries {
+		var err error
+		if ranges[n], err = q.scan(); err != nil {
+			return err
+		}
+		if q != nil {
+			left[n] = q.Limit
+		}
 	}
 	return i.x.read(ctx, i.name, func(l *lookup[T]) error {
-		// A read that is tried again goes on behind what was yielded.
-		return l.walk(ctx, &r, func(e Entry[T], entry []byte) bool {
-			left--
-			return do(e, entry) && left != 0
-		})
+		// A read that is tried again goes on behind what was yielded: here are the ranges that are left.
+		for goOn := true; goOn && len(ranges) > 0; {
+			err := l.walk(ctx, &ranges[0], func(e Entry[T], entry []byte) bool {
+				left[0]--
+				goOn = do(e, entry)
+				return goOn && left[0] != 0
+			})
+			if err != nil {
+				return err
+			}
+			ranges, left = ranges[1:], left[1:]
+		}
+		return nil
 	})
 }
 
 // lookup is one reading of an index.
 type lookup[T any] struct {
-	x     *Indexed[T]
-	from  mainstem.Reader
-	keep  *keeper[T]
-	check func() error // whether the index is still what it was
+	x      *Indexed[T]
+	from   mainstem.Reader
+	keep   *keeper[T]
+	direct bool         // from is the log and no snapshot
+	check  func() error // whether the index is still what it was
 }
 
 // errChanged says that the declaration changed while an index was read without a snapshot.
@@ -171,7 +193,7 @@ func (x *Indexed[T]) read(ctx context.Context, index string, do func(*lookup[T])
 			if err != nil {
 				return ignoreNothing(err)
 			}
-			l.check = func() error { return nil }
+			l.direct, l.check = false, func() error { return nil }
 			return do(l)
 		}
 		if !errors.Is(err, mainstem.ErrUnsupported) {
@@ -215,7 +237,7 @@ func (x *Indexed[T]) lookup(ctx context.Context, r mainstem.Reader, index string
 		return nil, mainstem.Errorf(mainstem.KindUnavailable, "kv", "index %s of table %s is being built: %d of about %d keys are done", index, x.Name(), p.Done, max(p.Done, p.Total)).
 			WithHint("if nothing builds it, do: Indexed.Build, or mainstem kv index add")
 	}
-	l := &lookup[T]{x: x, from: r, keep: k}
+	l := &lookup[T]{x: x, from: r, keep: k, direct: true}
 	l.check = func() error {
 		_, version, err := x.plain.catalog.stored(ctx, r)
 		if err == nil && version != d.version {
@@ -262,11 +284,7 @@ const lookupChunk = 256
 // walk calls do for the values of the entries in r, until it returns false. It moves r behind what it has passed.
 func (l *lookup[T]) walk(ctx context.Context, r *mainstem.Range, do func(Entry[T], []byte) bool) error {
 	for size := 16; ; size = min(2*size, lookupChunk) {
-		entries, err := l.some(ctx, *r, size)
-		if err != nil {
-			return err
-		}
-		values, err := l.values(ctx, entries)
+		entries, values, err := l.chunk(ctx, *r, size)
 		if err != nil {
 			return err
 		}
@@ -287,6 +305,27 @@ func (l *lookup[T]) walk(ctx context.Context, r *mainstem.Range, do func(Entry[T
 			return nil
 		}
 	}
+}
+
+// readAgain is how often a chunk is read again without a snapshot.
+const readAgain = 8
+
+// chunk returns the first entries in r, with their values. Without a snapshot a value may change after its entry was read,
+// and then have another entry, which may have been passed: so the chunk is read again. It then is of the moment of the
+// last reading of entries. What differs again and again is an entry that is left over.
+func (l *lookup[T]) chunk(ctx context.Context, r mainstem.Range, size int) (entries []mainstem.Record, values []Entry[T], err error) {
+	for range readAgain {
+		if entries, err = l.some(ctx, r, size); err != nil {
+			return nil, nil, err
+		}
+		if values, err = l.values(ctx, entries); err != nil {
+			return nil, nil, err
+		}
+		if !l.direct || !slices.ContainsFunc(values, func(e Entry[T]) bool { return !e.Live() }) {
+			break
+		}
+	}
+	return entries, values, nil
 }
 
 // first sets found to the first value in r, if there is one.

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -131,6 +132,13 @@ func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *
 	_, k, stored, err := b.encode(nil, key, value)
 	if err != nil {
 		return b.encodeError(op, key, err)
+	}
+	if d.typed && !b.raw {
+		// The entry is that of the value as it will be read: a codec may leave out fields, and JSON changes
+		// bytes that are not UTF-8.
+		if value, err = b.decode(stored); err != nil {
+			return b.encodeError(op, key, fmt.Errorf("the value cannot be read as it is written: %w", err))
+		}
 	}
 	x.begin(v.batch, d)
 	v.batch.Ensure(b.space, b.policy)

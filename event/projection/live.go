@@ -178,8 +178,7 @@ func (l *follower) handle(ctx context.Context, r event.Recorded) (err error) {
 	if err := l.u.p.apply(ctx, tx, l.u.e.types, r); err != nil {
 		return err
 	}
-	tx.flush()
-	if tx.batch.Len() > 0 || tx.batch.Err() != nil {
+	if err := tx.flush(ctx); err != nil || tx.batch.Len() > 0 || tx.batch.Err() != nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "projection", "%s is live, and has written through its Tx: register it with Register", l.u.p.name)
 	}
 	l.u.note([]event.Recorded{r}, time.Since(began))

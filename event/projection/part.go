@@ -182,7 +182,9 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 			return err
 		}
 	}
-	tx.flush()
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
 	p.u.note(evs, time.Since(began))
 	return b.Err()
 }

@@ -42,7 +42,7 @@ type rowKey struct{ space, key string }
 
 // row is a row of a table that was touched.
 type row interface {
-	flush(b *mainstem.Batch)
+	flush(ctx context.Context, b *mainstem.Batch) error
 }
 
 // typedRow is a row of a table of T.
@@ -144,22 +144,25 @@ func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key st
 	return nil
 }
 
-// flush writes what became of the rows into the batch.
-func (tx *Tx) flush() {
+// flush writes what became of the rows into the batch. A table with indexes reads for that what a row was.
+func (tx *Tx) flush(ctx context.Context) error {
 	for _, r := range tx.order {
-		r.flush(tx.batch)
+		if err := r.flush(ctx, tx.batch); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (r *typedRow[T]) flush(b *mainstem.Batch) {
+func (r *typedRow[T]) flush(ctx context.Context, b *mainstem.Batch) error {
 	if r.read {
 		r.table.Bucket().ExpectTo(b, r.key, r.was)
 	}
 	switch {
 	case !r.changed:
+		return nil
 	case r.live:
-		r.table.UpsertTo(b, r.value)
-	default:
-		r.table.DeleteTo(b, r.key)
+		return r.table.UpsertTo(ctx, b, r.value)
 	}
+	return r.table.DeleteTo(ctx, b, r.key)
 }

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ type found[T any] struct {
 	order    []value // the fields that it is sorted by
 }
 
-// Find returns the entries that q selects, of one moment. Without an index it reads the whole
+// Find returns the entries that q selects, of one moment (by an index on an engine without snapshots, of one moment for
+// each few hundred entries). It uses an index where one fits; see [Options.Indexes]. Without one it reads the whole
 // table, or as much as it takes to reach the limit if it is in the order of the keys; see
-// [Table.Explain]. With OrderBy it holds all entries that are selected in memory.
+// [Table.Explain]. Where it has to sort, it holds all entries that are selected in memory.
 func (t *Table[T]) Find(ctx context.Context, q *Query) ([]T, error) {
 	entries, err := t.find(ctx, q)
 	if err != nil {
@@ -55,8 +57,14 @@ func (t *Table[T]) Count(ctx context.Context, q *Query) (int, error) {
 		return 0, err
 	}
 	n := 0
-	err = t.each(ctx, c, "", func(found[T]) bool { n++; return true })
-	return n, err
+	add := func(found[T]) bool { n++; return true }
+	if p := t.plan(&Query{groups: q.groups}, &cursor{}); p != nil {
+		if err := t.eachOf(ctx, p, c, add); !unusable(err) {
+			return n, err
+		}
+		n = 0
+	}
+	return n, t.each(ctx, c, "", add)
 }
 
 // Page is Find that also returns a cursor for [Query.After], "" after the last page. Walking a table
@@ -76,13 +84,15 @@ func (t *Table[T]) Page(ctx context.Context, q *Query) (page []T, next string, e
 	return page, next, nil
 }
 
-// Explain says how a query is answered, or what is wrong with it.
+// Explain says how a query is answered, or what is wrong with it: by which index, or by reading all. An index that is
+// still being built is not used.
 func (t *Table[T]) Explain(q *Query) (string, error) {
-	if err := q.check(); err != nil {
+	c, after, err := t.prepare(q)
+	if err != nil {
 		return "", err
 	}
-	if _, err := compile(t.typ, q); err != nil {
-		return "", err
+	if p := t.plan(q, after); p != nil {
+		return t.explainPlan(q, c, p), nil
 	}
 	how := "reads all entries of table " + t.bucket.Name()
 	switch {
@@ -96,48 +106,117 @@ func (t *Table[T]) Explain(q *Query) (string, error) {
 			how += ", until the limit is reached"
 		}
 	}
+	if len(t.indexes) > 0 {
+		return how + ": no index fits", nil
+	}
 	return how + ": the table has no index", nil
 }
 
-func (t *Table[T]) find(ctx context.Context, q *Query) ([]found[T], error) {
+func (t *Table[T]) explainPlan(q *Query, c *compiled, p *plan) string {
+	how := p.String() + " of table " + t.bucket.Name()
+	switch {
+	case !p.ordered && (len(c.orders) > 0 || q.limit > 0):
+		return how + ", and sorts those that are selected in memory"
+	case p.ordered && q.limit > 0:
+		return how + " in order, until the limit is reached"
+	}
+	return how
+}
+
+// prepare compiles q, and reads its cursor.
+func (t *Table[T]) prepare(q *Query) (*compiled, *cursor, error) {
 	if err := q.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := compile(t.typ, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	after, err := readCursor(q.after, len(c.orders))
+	return c, after, err
+}
+
+func (t *Table[T]) find(ctx context.Context, q *Query) ([]found[T], error) {
+	c, after, err := t.prepare(q)
 	if err != nil {
 		return nil, err
 	}
+	s := &selection[T]{q: q, c: c, after: after}
+	if p := t.plan(q, after); p != nil {
+		s.ordered = p.ordered
+		err := t.eachOf(ctx, p, c, s.add)
+		if err == nil {
+			return s.result(), nil
+		}
+		if !unusable(err) {
+			return nil, err
+		}
+		s = &selection[T]{q: q, c: c, after: after}
+	}
 	begin := ""
-	if len(c.orders) == 0 {
+	if s.ordered = len(c.orders) == 0; s.ordered {
 		begin = string(after.Key)
 	}
-	skip := q.offset
-	var out []found[T]
-	err = t.each(ctx, c, begin, func(e found[T]) bool {
-		if len(c.orders) > 0 {
-			if q.after == "" || c.compare(after.values(), e.order, string(after.Key), e.key) < 0 {
-				out = append(out, e)
-			}
-			return true
-		}
-		if skip--; skip < 0 {
-			out = append(out, e)
-		}
-		return q.limit == 0 || len(out) < q.limit
-	})
-	if err != nil || len(c.orders) == 0 {
-		return out, err
+	if err := t.each(ctx, c, begin, s.add); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(out, func(a, b found[T]) int { return c.compare(a.order, b.order, a.key, b.key) })
-	out = out[min(q.offset, len(out)):]
-	if q.limit > 0 {
-		out = out[:min(q.limit, len(out))]
+	return s.result(), nil
+}
+
+// unusable reports whether err says that an index cannot be read: it is not built, or not by this definition.
+func unusable(err error) bool {
+	return errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrNotFound)
+}
+
+// selection is what a query has found so far.
+type selection[T any] struct {
+	q       *Query
+	c       *compiled
+	after   *cursor
+	ordered bool // entries come in the order of the query, those that are equal in it in any order
+	out     []found[T]
+	run     int // where in out the entries begin that are equal to the last
+}
+
+// add takes an entry, and reports whether more are needed. In order, those that are equal are sorted when the next one comes:
+// so it may end when a run is over and there are enough.
+func (s *selection[T]) add(e found[T]) bool {
+	if s.q.after != "" && s.c.compare(s.after.values(), e.order, string(s.after.Key), e.key) >= 0 {
+		return true
 	}
-	return out, nil
+	if s.ordered && s.q.limit > 0 {
+		if n := len(s.out); n > 0 && (len(s.c.orders) == 0 || s.c.compare(s.out[n-1].order, e.order, "", "") != 0) {
+			s.run = n
+		}
+		if s.run >= s.q.offset+s.q.limit {
+			return false
+		}
+	}
+	s.out = append(s.out, e)
+	return !(s.ordered && len(s.c.orders) == 0 && s.q.limit > 0 && len(s.out) >= s.q.offset+s.q.limit)
+}
+
+// result returns what the query selects.
+func (s *selection[T]) result() []found[T] {
+	slices.SortFunc(s.out, func(a, b found[T]) int { return s.c.compare(a.order, b.order, a.key, b.key) })
+	out := s.out[min(s.q.offset, len(s.out)):]
+	if s.q.limit > 0 {
+		out = out[:min(s.q.limit, len(out))]
+	}
+	return out
+}
+
+// eachOf calls do for the entries in the ranges of a plan that c selects, until it returns false.
+func (t *Table[T]) eachOf(ctx context.Context, p *plan, c *compiled, do func(found[T]) bool) error {
+	for e, err := range t.indexed.By(p.index.name).ListAll(ctx, p.ranges...) {
+		if err != nil {
+			return err
+		}
+		if f, ok := selects(c, &e); ok && !do(f) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // each calls do for the entries that c selects, in the order of their keys after begin, until it
@@ -147,19 +226,24 @@ func (t *Table[T]) each(ctx context.Context, c *compiled, begin string, do func(
 		if err != nil {
 			return err
 		}
-		v := deref(reflect.ValueOf(&e.Value))
-		if !v.IsValid() || !c.matches(v) {
-			continue
-		}
-		f := found[T]{key: e.Key, revision: e.Revision, value: e.Value}
-		for _, o := range c.orders {
-			f.order = append(f.order, o.value(v))
-		}
-		if !do(f) {
+		if f, ok := selects(c, &e); ok && !do(f) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// selects returns e with the fields that it is sorted by, if c selects it.
+func selects[T any](c *compiled, e *kv.Entry[T]) (f found[T], ok bool) {
+	v := deref(reflect.ValueOf(&e.Value))
+	if !v.IsValid() || !c.matches(v) {
+		return f, false
+	}
+	f = found[T]{key: e.Key, revision: e.Revision, value: e.Value}
+	for _, o := range c.orders {
+		f.order = append(f.order, o.value(v))
+	}
+	return f, true
 }
 
 // compare orders entries by the fields of the query, then by key.

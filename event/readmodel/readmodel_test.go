@@ -83,22 +83,29 @@ func TestEntries(t *testing.T) {
 			t.Errorf("got many: %v, %v", got, err)
 		}
 		batch := mainstem.NewBatch()
-		table.InsertTo(batch, row{ID: "c"})
-		table.UpdateTo(batch, row{ID: "a", Count: 8})
-		table.UpsertTo(batch, row{ID: "d"})
-		table.DeleteTo(batch, "b")
+		err := errors.Join(
+			table.InsertTo(ctx, batch, row{ID: "c"}),
+			table.UpdateTo(ctx, batch, row{ID: "a", Count: 8}),
+			table.UpsertTo(ctx, batch, row{ID: "d"}),
+			table.DeleteTo(ctx, batch, "b"),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := log.Commit(ctx, batch); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := table.Find(ctx, readmodel.All()); err != nil || ids(got) != "a c d" || got[0].Count != 8 {
 			t.Errorf("after the batch: %+v, %v", got, err)
 		}
-		for what, write := range map[string]func(b *mainstem.Batch){
-			"insert": func(b *mainstem.Batch) { table.InsertTo(b, row{ID: "a"}) },
-			"update": func(b *mainstem.Batch) { table.UpdateTo(b, row{ID: "x"}) },
+		for what, write := range map[string]func(b *mainstem.Batch) error{
+			"insert": func(b *mainstem.Batch) error { return table.InsertTo(ctx, b, row{ID: "a"}) },
+			"update": func(b *mainstem.Batch) error { return table.UpdateTo(ctx, b, row{ID: "x"}) },
 		} {
 			batch := mainstem.NewBatch()
-			write(batch)
+			if err := write(batch); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := log.Commit(ctx, batch); !errors.Is(err, mainstem.ErrConflict) {
 				t.Errorf("%s into a batch: %v", what, err)
 			}
@@ -220,7 +227,7 @@ func TestExplain(t *testing.T) {
 	for q, want := range map[*readmodel.Query]string{
 		readmodel.All():                             "reads all entries of table test/rows: the table has no index",
 		readmodel.All().Limit(1):                    "reads all entries of table test/rows, until the limit is reached: the table has no index",
-		readmodel.All().After("eyJrIjoiYSJ9"):       "reads the entries of table test/rows from the cursor on: the table has no index",
+		readmodel.All().After("eyJrIjoiWVE9PSJ9"):   "reads the entries of table test/rows from the cursor on: the table has no index",
 		readmodel.All().OrderBy("Name", 0).Limit(1): "reads all entries of table test/rows, and sorts those that are selected in memory: the table has no index",
 		readmodel.Where("Name", readmodel.Eq, "x").And("Count", readmodel.Gt, 1): "reads all entries of table test/rows: the table has no index",
 	} {
@@ -240,7 +247,9 @@ func TestPages(t *testing.T) {
 		if i%7 != 0 {
 			r.Price = ptr([]float64{1, math.MaxFloat64, -1}[i%3])
 		}
-		table.UpsertTo(b, r)
+		if err := table.UpsertTo(t.Context(), b, r); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := log.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -296,7 +305,9 @@ func TestDeleteManyBesideChanges(t *testing.T) {
 	direct := newTable(t, under)
 	b := mainstem.NewBatch()
 	for i := range 1500 {
-		direct.UpsertTo(b, row{ID: fmt.Sprintf("%04d", i)})
+		if err := direct.UpsertTo(t.Context(), b, row{ID: fmt.Sprintf("%04d", i)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := under.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
