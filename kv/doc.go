@@ -31,6 +31,8 @@
 //	-                             ExpectTo(batch, key, IfRevision(r))
 //	Import(ctx, pairs)            -, it commits many batches
 //
+// Writes of an [Indexed] table read first, so all of their forms for a batch take a context and return an error.
+//
 // A write takes the options that make sense for it, and the compiler refuses others:
 // [PutOption], [ValueOption], [DeleteOption].
 //
@@ -64,6 +66,15 @@
 //	list.go, history.go, entry.go    queries, the revisions of a key, entries
 //	watch.go, ends.go                watches: the phases, and whether a key was new
 //	table.go                         listing and dropping tables and databases
+//	at.go                            a table as it was
+//
+// Indexes are spaces of their own; indexed_write.go says how they are kept, and catalog.go how programs agree on them.
+//
+//	part.go, index.go, catalog.go    parts and their bytes, declarations of a program, those of the log
+//	indexed.go                       the handle with indexes, and what it knows of the declaration
+//	indexed_write.go, indexed_now.go writes that keep the indexes, into a batch and at once
+//	indexed_read.go                  reading by an index
+//	build.go, index_check.go         building an index beside writers, comparing it with the values
 //
 // # Concurrency and ownership
 //
@@ -73,7 +84,7 @@
 //
 // # Errors
 //
-// All are [*mainstem.Error]: Invalid for keys, names, options and values that
+// All are, or unwrap to, a [*mainstem.Error]: Invalid for keys, names, options and values that
 // cannot be encoded, NotFound, Conflict, Exists from Create, Corrupt for a stored
 // value that the codec cannot read, and whatever the log reports.
 //

@@ -66,6 +66,12 @@ func OpenIndexed[T any](log mainstem.Log, name string, o *Options, indexes ...In
 // Name returns "database/table".
 func (x *Indexed[T]) Name() string { return x.plain.Name() }
 
+// Database returns the name of the database.
+func (x *Indexed[T]) Database() string { return x.plain.database }
+
+// Table returns the name of the table within its database.
+func (x *Indexed[T]) Table() string { return x.plain.table }
+
 // Space returns the name of the space that holds the values: for feeds.
 func (x *Indexed[T]) Space() string { return x.plain.space }
 

@@ -161,7 +161,7 @@ func PrintPage[T any](m *Main, seq iter.Seq2[T, error], limit int, show func(*T)
 			return err
 		}
 		if n++; limit > 0 && n > limit {
-			return m.printCursor(last)
+			return m.PrintCursor(last)
 		}
 		if last, err = show(&e); err != nil {
 			return err
@@ -178,8 +178,8 @@ func OneMore(limit int) int {
 	return limit
 }
 
-// printCursor says where the next page begins.
-func (m *Main) printCursor(cursor string) error {
+// PrintCursor says where the next page begins.
+func (m *Main) PrintCursor(cursor string) error {
 	if m.Flags.JSON {
 		return m.Object(new(Fields).Text("cursor", cursor))
 	}

@@ -14,6 +14,7 @@ import (
 func (m commands) newLoad(store *string) *cobra.Command {
 	var o event.LoadOptions
 	var from, to uint64
+	var until cli.Point
 	cmd := &cobra.Command{
 		Use:   "load STREAM",
 		Short: "Show the events of one stream",
@@ -22,12 +23,14 @@ by tabs. A stream that was never written or was deleted is not found (exit statu
 3), unless --follow waits for it.`,
 		Example: `  mainstem event load order-42
   mainstem event load order-42 --backward --limit 1 --json
-  mainstem event load order-42 --from 8 --follow`,
+  mainstem event load order-42 --from 8 --follow
+  mainstem event load order-42 --until 2026-01-02T15:04:05Z`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			o.From, o.To = mainstem.Version(from), mainstem.Version(to)
 			return m.withStore(cmd, cli.Reading, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
-				n, err := m.printEvents(s, s.Events(ctx, a[0], &o), o.Follow)
+				limit := untilLimit(&until, &o.Limit)
+				n, err := m.printEvents(s, eventsUntil(s.Events(ctx, a[0], &o), &until, limit, o.Backward), o.Follow)
 				if err != nil {
 					return cli.UnlessInterrupted(ctx, err)
 				}
@@ -45,12 +48,14 @@ by tabs. A stream that was never written or was deleted is not found (exit statu
 	f.IntVar(&o.Limit, "limit", 0, "at most this `number` of events (default all)")
 	f.BoolVar(&o.Backward, "backward", false, "newest first")
 	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
+	addUntil(cmd, &until)
 	return cmd
 }
 
 func (m commands) newFeed(store *string) *cobra.Command {
 	var o event.FeedOptions
 	var after uint64
+	var until cli.Point
 	cmd := &cobra.Command{
 		Use:   "feed",
 		Short: "Show the events of all streams in the order of the log",
@@ -59,12 +64,14 @@ committed: position, stream, version, type and data, separated by tabs. Position
 the cursor: --after goes on behind it, and misses nothing.`,
 		Example: `  mainstem event feed --store commits --limit 10
   mainstem event feed --category order --type OrderPlaced --type OrderPaid
-  mainstem event feed --after 1234 --follow --json`,
+  mainstem event feed --after 1234 --follow --json
+  mainstem event feed --after 1234 --until 5678`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.After = mainstem.Position(after)
 			return m.withStore(cmd, cli.Reading, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
-				_, err := m.printEvents(s, s.Feed(ctx, &o), o.Follow)
+				limit := untilLimit(&until, &o.Limit)
+				_, err := m.printEvents(s, eventsUntil(s.Feed(ctx, &o), &until, limit, false), o.Follow)
 				return cli.UnlessInterrupted(ctx, err)
 			})
 		},
@@ -78,7 +85,43 @@ the cursor: --after goes on behind it, and misses nothing.`,
 	f.BoolVar(&o.Deletions, "deletions", false, "also show where streams were deleted")
 	f.IntVar(&o.Limit, "limit", 0, "at most this `number` of events (default all)")
 	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
+	addUntil(cmd, &until)
 	return cmd
+}
+
+func addUntil(cmd *cobra.Command, until *cli.Point) {
+	cmd.Flags().Var(until, "until", "only events up to this "+cli.PointUsage)
+	cmd.MarkFlagsMutuallyExclusive("until", "follow")
+}
+
+// untilLimit takes over the limit of a read whose newest events may be left out.
+func untilLimit(until *cli.Point, limit *int) int {
+	n := *limit
+	if until.IsSet() {
+		*limit = 0
+	}
+	return n
+}
+
+// eventsUntil yields the events of seq that were there at until, at most limit.
+func eventsUntil(seq iter.Seq2[event.Recorded, error], until *cli.Point, limit int, backward bool) iter.Seq2[event.Recorded, error] {
+	if !until.IsSet() {
+		return seq
+	}
+	return func(yield func(event.Recorded, error) bool) {
+		n := 0
+		for e, err := range seq {
+			if err == nil && !until.Has(e.Position, e.Time) {
+				if backward {
+					continue
+				}
+				return // nor was any that follows
+			}
+			if n++; !yield(e, err) || err != nil || n == limit {
+				return
+			}
+		}
+	}
 }
 
 // printEvents writes a sequence of events and returns how many there were. To

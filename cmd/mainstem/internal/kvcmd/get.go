@@ -14,6 +14,7 @@ import (
 func (m commands) newGet() *cobra.Command {
 	var raw, info bool
 	var revision uint64
+	var at cli.Point
 	cmd := &cobra.Command{
 		Use:   "get BUCKET KEY...",
 		Short: "Show the value of a key, or of several",
@@ -21,21 +22,25 @@ func (m commands) newGet() *cobra.Command {
 
 Of several keys it shows key, revision and value as they are at one moment, in the
 order given, as list does. Those without a value are left out; the exit status then
-is 3, and the error names the first.`,
+is 3, and the error names the first.
+
+--at shows the value that the key had at a position of the log or a time, if the
+bucket still keeps it: see --history of mainstem kv put.`,
 		Example: `  mainstem kv get users 42
   mainstem kv get users 42 43 44
   mainstem kv get images logo --raw > logo.png
-  mainstem kv get users 42 --revision 3 --info`,
+  mainstem kv get users 42 --revision 3 --info
+  mainstem kv get users 42 --at 2026-01-02T15:04:05Z`,
 		Args: cli.Args(2, -1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if len(a) > 2 && (raw || info || revision != 0) {
-				return cli.WrongUsage(cmd, fmt.Errorf("--raw, --info and --revision are for one key, %d are given", len(a)-1))
+			if len(a) > 2 && (raw || info || revision != 0 || at.IsSet()) {
+				return cli.WrongUsage(cmd, fmt.Errorf("--raw, --info, --revision and --at are for one key, %d are given", len(a)-1))
 			}
 			return m.withBucket(cmd, cli.Reading, a[0], nil, func(ctx context.Context, _ mainstem.Log, b *bucket) error {
 				if len(a) > 2 {
 					return m.getMany(ctx, b, a[1:])
 				}
-				e, err := getEntry(ctx, b, a[1], kv.Revision(revision))
+				e, err := getEntry(ctx, b, a[1], kv.Revision(revision), &at)
 				switch {
 				case err != nil:
 					return err
@@ -54,7 +59,9 @@ is 3, and the error names the first.`,
 	cmd.Flags().BoolVar(&raw, "raw", false, "write the bytes of the value and nothing else, not even a line end")
 	cmd.Flags().BoolVar(&info, "info", false, "show revision, times and metadata instead of the value")
 	cmd.Flags().Uint64Var(&revision, "revision", 0, "this `revision` instead of the newest, if it is still kept")
+	cmd.Flags().Var(&at, "at", "the value at this "+cli.PointUsage+", if it is still kept")
 	cmd.MarkFlagsMutuallyExclusive("raw", "info")
+	cmd.MarkFlagsMutuallyExclusive("revision", "at")
 	return cmd
 }
 
@@ -85,7 +92,10 @@ func noValue(b *bucket, key string) error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "kv get", Space: b.Space(), Key: []byte(key)}
 }
 
-func getEntry(ctx context.Context, b *bucket, key string, revision kv.Revision) (entry, error) {
+func getEntry(ctx context.Context, b *bucket, key string, revision kv.Revision, at *cli.Point) (entry, error) {
+	if at.IsSet() {
+		return b.At(pointOf(at)).Get(ctx, key)
+	}
 	if revision == 0 {
 		return b.Get(ctx, key)
 	}
@@ -94,6 +104,13 @@ func getEntry(ctx context.Context, b *bucket, key string, revision kv.Revision) 
 		err = noValue(b, key)
 	}
 	return e, err
+}
+
+func pointOf(p *cli.Point) kv.Point {
+	if p.Time.IsZero() {
+		return kv.AtPosition(p.Position)
+	}
+	return kv.AtTime(p.Time)
 }
 
 func (m commands) printInfo(e *entry) error {

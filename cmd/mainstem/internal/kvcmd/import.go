@@ -85,12 +85,15 @@ func (t *bucketRows) Prepare(row rows.Row) (bucketRow, int, error) {
 }
 
 func (t *bucketRows) Commit(ctx context.Context, id string, items []bucketRow) (int, error) {
-	b := mainstem.NewBatch()
-	b.ID = id
+	pairs := make([]kv.Pair[[]byte], len(items))
 	for i := range items {
-		t.bucket.PutTo(b, items[i].key, items[i].value, kv.TTL(t.ttl))
+		pairs[i] = kv.Pair[[]byte]{Key: items[i].key, Value: items[i].value}
 	}
-	if _, err := t.log.Commit(ctx, b); err != nil {
+	_, err := commit(ctx, t.log, true, func(b *mainstem.Batch) error {
+		b.ID = id
+		return t.bucket.PutManyTo(ctx, b, pairs, kv.TTL(t.ttl))
+	})
+	if err != nil {
 		return 0, err
 	}
 	return len(items), nil

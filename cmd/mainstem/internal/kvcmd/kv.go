@@ -30,12 +30,12 @@ A BUCKET is DATABASE/TABLE, or TABLE alone in the database "default". Writing
 creates it; reading never does.`,
 		RunE: cli.Group,
 	}
-	c.AddCommand(m.newPut(), m.newGet(), m.newList(), m.newDelete(), m.newWatch(), m.newHistory(), m.newImport())
+	c.AddCommand(m.newPut(), m.newGet(), m.newList(), m.newDelete(), m.newWatch(), m.newHistory(), m.newImport(), m.newIndex())
 	return c
 }
 
-// bucket shows values as bytes: whatever codec a program uses, as stored.
-type bucket = kv.Bucket[[]byte]
+// bucket shows values as bytes: whatever codec a program uses, as stored. It keeps the indexes that were declared here.
+type bucket = kv.Indexed[[]byte]
 
 // entry is one revision of a key of a bucket.
 type entry = kv.Entry[[]byte]
@@ -43,7 +43,7 @@ type entry = kv.Entry[[]byte]
 // withBucket opens the bucket called name in the log of the command line.
 func (m commands) withBucket(cmd *cobra.Command, a cli.Access, name string, o *kv.Options, do func(context.Context, mainstem.Log, *bucket) error) error {
 	return m.WithLog(cmd, a, func(ctx context.Context, log mainstem.Log) error {
-		b, err := kv.Open[[]byte](log, name, o)
+		b, err := kv.OpenIndexed[[]byte](log, name, o)
 		if err != nil {
 			return err
 		}

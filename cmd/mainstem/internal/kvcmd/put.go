@@ -2,6 +2,7 @@ package kvcmd
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -33,13 +34,14 @@ input. A condition that does not hold is a conflict (exit status 4).`,
 				return err
 			}
 			opts := []kv.PutOption{kv.TTL(table.ttl), kv.Metadata(metadata)}
-			if c, asked := condition.condition(cmd); asked {
+			c, asked := condition.condition(cmd)
+			if asked {
 				opts = append(opts, c)
 			}
 			return m.withBucket(cmd, cli.Writing, a[0], table.options(), func(ctx context.Context, log mainstem.Log, b *bucket) error {
-				batch := mainstem.NewBatch()
-				b.PutTo(batch, a[1], value, opts...)
-				return m.commitOne(ctx, log, b, batch, a[1])
+				return m.commitOne(ctx, log, b, a[1], asked, func(batch *mainstem.Batch) error {
+					return b.PutTo(ctx, batch, a[1], value, opts...)
+				})
 			})
 		},
 	}
@@ -52,9 +54,13 @@ input. A condition that does not hold is a conflict (exit status 4).`,
 	return cmd
 }
 
-// commitOne commits the batch of one write to key and shows what it became.
-func (m commands) commitOne(ctx context.Context, log mainstem.Log, b *bucket, batch *mainstem.Batch, key string) error {
-	r, err := log.Commit(ctx, batch)
+// tries is how often a write is tried that depends on what it read, where others write the same key.
+const tries = 20
+
+// commitOne commits a batch whose first write is that of key, and shows what it became. Without a condition of the
+// user it is made anew if what it read, to keep an index, has changed.
+func (m commands) commitOne(ctx context.Context, log mainstem.Log, b *bucket, key string, condition bool, fill func(*mainstem.Batch) error) error {
+	r, err := commit(ctx, log, !condition, fill)
 	if err != nil {
 		return err
 	}
@@ -63,6 +69,20 @@ func (m commands) commitOne(ctx context.Context, log mainstem.Log, b *bucket, ba
 			Add("revision", r.Versions[0]).Add("position", r.Last).Time("time", r.Time))
 	}
 	return m.Line("revision", cli.Number(r.Versions[0]))
+}
+
+// commit commits what fill puts into a batch, if again is set also after a Conflict.
+func commit(ctx context.Context, log mainstem.Log, again bool, fill func(*mainstem.Batch) error) (r mainstem.Receipt, err error) {
+	for range tries {
+		batch := mainstem.NewBatch()
+		if err = fill(batch); err != nil {
+			return r, err
+		}
+		if r, err = log.Commit(ctx, batch); err == nil || !again || !errors.Is(err, mainstem.ErrConflict) {
+			return r, err
+		}
+	}
+	return r, err
 }
 
 func (m commands) newDelete() *cobra.Command {
