@@ -169,3 +169,49 @@ func BenchmarkIncrement(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPutIndexed compares writes of a key that is there already with those of a plain bucket: every write gives the
+// value other parts in each index.
+func BenchmarkPutIndexed(b *testing.B) {
+	for _, n := range []int{0, 1, 3} {
+		b.Run(fmt.Sprintf("indexes=%d", n), func(b *testing.B) {
+			ctx, log := b.Context(), benchLog(b)
+			var indexes []kv.Index[member]
+			for i := range n {
+				indexes = append(indexes, kv.Index[member]{Name: fmt.Sprint("i", i), Unique: i == 2, Of: func(m member) []kv.Part {
+					return []kv.Part{kv.Text(m.Email), kv.Int(int64(m.Age + i))}
+				}})
+			}
+			plain := open[member](b, log, "plain", nil)
+			x := must[*kv.Indexed[member]](b)(kv.OpenIndexed(log, "indexed", nil, indexes...))
+			key := func(i int) string { return fmt.Sprintf("key-%04d", i%1000) }
+			versus(b, 64, func(i int) {
+				if _, err := x.Put(ctx, key(i), member{"ada@example.org", "Paris", i}); err != nil {
+					b.Fatal(err)
+				}
+			}, func(i int) {
+				if _, err := plain.Put(ctx, key(i), member{"ada@example.org", "Paris", i}); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkGetBy compares reading by a unique index with reading by key.
+func BenchmarkGetBy(b *testing.B) {
+	ctx, log := b.Context(), benchLog(b)
+	x := must[*kv.Indexed[member]](b)(kv.OpenIndexed(log, "indexed", nil, byEmail))
+	for i := range 1000 {
+		set(b, x, fmt.Sprint(i), member{Email: fmt.Sprint("m", i)})
+	}
+	versus(b, 64, func(i int) {
+		if _, err := x.By("email").Get(ctx, kv.Text(fmt.Sprint("m", i%1000))); err != nil {
+			b.Fatal(err)
+		}
+	}, func(i int) {
+		if _, err := x.Get(ctx, fmt.Sprint(i%1000)); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
