@@ -165,7 +165,7 @@ var Layers = []Layer{
 	{
 		Name:    "the embedded engine",
 		Dirs:    []string{"engine/pebblelog"},
-		May:     []string{".", "internal/backoff", "internal/format", "internal/inuse", "internal/invariants", "internal/journal", "internal/readfile", "internal/uuid", "internal/wake", "internal/wallclock"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/inuse", "internal/invariants", "internal/journal", "internal/readfile", "internal/store", "internal/uuid", "internal/wake", "internal/wallclock"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2", "golang.org/x/sys"},
 		Because: "an engine carries any view, so it knows none, and no other engine",
 	},
@@ -348,6 +348,12 @@ var Layers = []Layer{
 		May:     []string{".", "internal/format", "internal/wake"},
 		Libs:    []string{"github.com/cockroachdb/pebble/v2/vfs"},
 		Because: "engines order with it what it does not interpret; of Pebble it takes only the file system, which tests replace",
+	},
+	{
+		Name:    "the hot tier",
+		Dirs:    []string{"internal/store"},
+		May:     []string{"internal/format", "internal/invariants"},
+		Because: "what is read from memory is apart from what orders it and from the sorted files behind it",
 	},
 	{
 		Name:    "hiding credentials",

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"bytes"
+	"hash/maphash"
+	"unsafe"
+)
+
+// index finds the entry of a key: a hash table with open addressing. Keys stand in the arena,
+// so neither a key nor a record is an object for the garbage collector; only a key with
+// several records has one of its own.
+type index struct {
+	slots   []uint32 // by hash: the number of an entry and 1; 0 is free. A power of two
+	entries []entry
+	lists   [][]ref // records of the keys that have several, oldest first
+	inLists int     // refs that the lists have room for
+}
+
+// entry is what the table has of one key.
+//
+// Invariant: newest is 0, and the table has nothing of the key, or newest is its newest
+// value, and the last of its list if it has one.
+type entry struct {
+	hash   uint32
+	list   uint32 // number of its list and 1; 0: it has at most one record
+	key    ref
+	newest ref
+}
+
+const firstSlots = 16
+
+var seed = maphash.MakeSeed()
+
+func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
+
+// find returns the number of the entry of key, -1 if there is none.
+func (x *index) find(chunks [][]byte, hash uint32, key []byte) int {
+	if len(x.slots) == 0 {
+		return -1
+	}
+	mask := uint32(len(x.slots) - 1)
+	for i := hash & mask; x.slots[i] != 0; i = (i + 1) & mask {
+		n := int(x.slots[i] - 1)
+		if e := &x.entries[n]; e.hash == hash && bytes.Equal(e.key.in(chunks), key) {
+			return n
+		}
+	}
+	return -1
+}
+
+// insert makes an entry for the key at r, which has none, and returns its number.
+func (x *index) insert(hash uint32, r ref) int {
+	if (len(x.entries)+1)*4 > len(x.slots)*3 {
+		x.grow()
+	}
+	x.entries = append(x.entries, entry{hash: hash, key: r})
+	x.place(uint32(len(x.entries)))
+	return len(x.entries) - 1
+}
+
+func (x *index) grow() {
+	x.slots = make([]uint32, max(2*len(x.slots), firstSlots))
+	for i := range x.entries {
+		x.place(uint32(i + 1))
+	}
+}
+
+// place puts the number of an entry into its slot.
+func (x *index) place(number uint32) {
+	mask := uint32(len(x.slots) - 1)
+	i := x.entries[number-1].hash & mask
+	for x.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	x.slots[i] = number
+}
+
+// extend makes r the newest record of e. Lists are only appended to: readers hold parts.
+func (x *index) extend(e *entry, r ref) {
+	switch {
+	case e.newest == 0:
+	case e.list == 0:
+		x.lists = append(x.lists, append(make([]ref, 0, 4), e.newest, r))
+		x.inLists += 4
+		e.list = uint32(len(x.lists))
+	default:
+		list := &x.lists[e.list-1]
+		before := cap(*list)
+		*list = append(*list, r)
+		x.inLists += cap(*list) - before
+	}
+	e.newest = r
+}
+
+// forget makes e an entry without anything.
+func (x *index) forget(e *entry) {
+	if e.list != 0 {
+		x.lists[e.list-1] = nil
+	}
+	e.newest, e.list = 0, 0
+}
+
+// memory returns about how many bytes the index takes.
+func (x *index) memory() int {
+	const list = int(unsafe.Sizeof([]ref{}))
+	return cap(x.slots)*4 + cap(x.entries)*int(unsafe.Sizeof(entry{})) + cap(x.lists)*list + x.inLists*8
+}
