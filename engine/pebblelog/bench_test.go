@@ -146,7 +146,7 @@ func eachPlace(b *testing.B, space string, p mainstem.Policy, keys, perKey int, 
 		b.Run(place, func(b *testing.B) {
 			l := openBench(b, &pebblelog.Options{Durability: mainstem.OS})
 			fill(b, l, space, p, keys, perKey)
-			if place == "files" {
+			if l.DrainRaw(); place == "files" {
 				l.FlushRaw()
 			}
 			f(b, l)

@@ -220,6 +220,17 @@ func (l *Log) commitRun(group []*waiter) int {
 		fail(run, err)
 		return n
 	}
+	prepare := l.keepPace
+	if indexed {
+		prepare = l.drainHot // it reads from Pebble
+	}
+	if err := prepare(); err != nil {
+		if werr := l.writable("commit"); werr != nil {
+			err = werr
+		}
+		fail(run, err)
+		return n
+	}
 	t := &l.tx
 	t.begin(indexed, givenTime(run[0].batch), run[0].batch != nil || run[0].clock)
 	for _, w := range run {

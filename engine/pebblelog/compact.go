@@ -89,6 +89,7 @@ func (l *Log) eraseJournal(ctx context.Context) error {
 	var err error
 	if cerr := l.between(ctx, "compact", func() {
 		var n uint64
+		l.hot.Reset()
 		if err = l.db.Flush(); err == nil {
 			n, err = l.storedFrame()
 		}

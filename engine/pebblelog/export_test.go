@@ -107,7 +107,21 @@ func (l *Log) rawIterate(lower, upper []byte) {
 func (l *Log) Syncs() int64 { return l.journal.Stats().Syncs }
 
 // FlushRaw writes everything in memory to sorted files.
-func (l *Log) FlushRaw() { must(l.db.Flush()) }
+func (l *Log) FlushRaw() {
+	l.DrainRaw()
+	must(l.between(context.Background(), "flush", l.hot.Reset))
+	must(l.db.Flush())
+}
+
+// DrainRaw hands everything in the hot tier to Pebble's table in memory; it stays readable
+// in the hot tier.
+func (l *Log) DrainRaw() { must(l.drainHot()) }
+
+// WithHotBytes returns o with a hot tier of another size.
+func WithHotBytes(o Options, n int) *Options {
+	o.hotBytes = n
+	return &o
+}
 
 // FlushNow is the first step of a round of the reclaimer.
 func (l *Log) FlushNow(ctx context.Context) error { return l.flushNow(ctx) }

@@ -48,7 +48,7 @@ func onCommitPath() bool {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		for _, recovers := range []string{"show", "openPebble", "replay"} {
+		for _, recovers := range []string{"showCold", "writeCold", "openPebble", "replay"} {
 			if strings.HasSuffix(f.Function, "pebblelog.(*Log)."+recovers) {
 				return true
 			}

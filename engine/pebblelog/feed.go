@@ -98,7 +98,15 @@ func (c *feedCursor) catchUp(ctx context.Context) error {
 		return nil
 	}
 	spaces := c.spacesAfter()
+	if len(spaces) == 1 && c.snap == nil {
+		if done, err := c.hot(ctx, spaces[0], head); done || err != nil {
+			return err
+		}
+	}
 	if len(spaces) > 0 {
+		if err := c.drain(spaces); err != nil {
+			return err
+		}
 		it, err := c.db.NewIter(nil)
 		if err != nil {
 			return err
@@ -174,28 +182,76 @@ func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, a
 		if err != nil {
 			return err
 		}
-		for len(block) > 0 {
-			key, body, rest, err := format.NextFeedEntry(block)
-			if err != nil {
-				return err
-			}
-			block = rest
-			pos, err := format.PeekPosition(body)
-			if err != nil {
-				return err
-			}
-			if pos <= after || !bytes.HasPrefix(key, c.filter.KeyPrefix) {
-				continue
-			}
-			if pos > head {
-				return nil
-			}
-			if more, err := f(pos, key, body); !more || err != nil {
-				return err
-			}
+		if more, err := c.entriesOf(block, after, head, f); !more || err != nil {
+			return err
 		}
 	}
 	return it.Error()
+}
+
+// entriesOf calls f for the entries of block with after < position <= head. It returns false
+// if f did, or if the head is reached.
+func (c *feedCursor) entriesOf(block []byte, after, head uint64, f func(pos uint64, key, body []byte) (bool, error)) (bool, error) {
+	for len(block) > 0 {
+		key, body, rest, err := format.NextFeedEntry(block)
+		if err != nil {
+			return false, err
+		}
+		block = rest
+		pos, err := format.PeekPosition(body)
+		if err != nil {
+			return false, err
+		}
+		if pos <= after || !bytes.HasPrefix(key, c.filter.KeyPrefix) {
+			continue
+		}
+		if pos > head {
+			return false, nil
+		}
+		if more, err := f(pos, key, body); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// hot yields the feed of one space from the hot tier; done is false if it has not all of it.
+func (c *feedCursor) hot(ctx context.Context, s *space, head uint64) (done bool, err error) {
+	blocks, ok := c.l.hot.Blocks(s.id, c.after)
+	if !ok {
+		return false, nil
+	}
+	r := read{view: c.view, op: "feed", s: s, maxAge: c.maxAge(s)}
+	after := c.after
+	for i := range blocks.Len() {
+		if err := r.step(ctx); err != nil {
+			return true, err
+		}
+		more, err := c.entriesOf(blocks.At(i), after, head, func(pos uint64, key, body []byte) (bool, error) {
+			return c.emit(&r, key, body)
+		})
+		if err != nil || c.over {
+			return true, err
+		}
+		if !more {
+			break
+		}
+	}
+	c.after = head
+	return true, nil
+}
+
+// drain has Pebble get what it lacks of spaces.
+func (c *feedCursor) drain(spaces []*space) error {
+	for _, s := range spaces {
+		if c.snap != nil {
+			return nil
+		}
+		if err := c.l.drainSpace(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emit yields one entry; it returns false when the feed is over.
@@ -228,6 +284,11 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 
 // fetch fills in a value that stands with its record. The record may be gone by now.
 func (c *feedCursor) fetch(r *read, key []byte, b *format.Body) (bool, error) {
+	if !slots(r.s.policy.Load()) {
+		if found, err := c.fetchHot(r, key, b); found || err != nil {
+			return found, err
+		}
+	}
 	var stack [128]byte
 	var k []byte
 	if slots(r.s.policy.Load()) {
@@ -241,6 +302,22 @@ func (c *feedCursor) fetch(r *read, key []byte, b *format.Body) (bool, error) {
 	}
 	k = format.AppendVersion(format.AppendPrefix(stack[:0], format.TagOlder, r.s.id, key), b.Version)
 	return c.fetchAt(k, b)
+}
+
+// fetchHot is fetch from the hot tier.
+func (c *feedCursor) fetchHot(r *read, key []byte, b *format.Body) (bool, error) {
+	var stack [128]byte
+	records := r.hotRecords(format.AppendPrefix(stack[:0], format.TagVersion, r.s.id, key))
+	i, err := searchVersion(&records, b.Version)
+	if err != nil || i == records.Len() {
+		return false, err
+	}
+	full, err := format.DecodeBody(records.At(i))
+	if err != nil || full.Version != b.Version || full.Position != b.Position {
+		return false, err
+	}
+	*b = full
+	return true, nil
 }
 
 func (c *feedCursor) fetchAt(k []byte, b *format.Body) (bool, error) {

@@ -55,6 +55,9 @@ type many struct {
 }
 
 func (m *many) run(ctx context.Context, keys [][]byte) error {
+	if err := m.drain(); err != nil {
+		return err
+	}
 	it, err := m.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return err

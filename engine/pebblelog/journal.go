@@ -10,7 +10,6 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/journal"
-	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // A group is a frame of the journal before it is anything else. Its effects are its Pebble
@@ -19,10 +18,11 @@ import (
 //
 // Invariants:
 //
-//   - A group reaches Pebble, and so readers, only when its frame is as durable as was
-//     asked for, and after the group before it.
-//   - The key 'n' holds the number of the newest frame whose effects are there. It is part
-//     of the effects, so whatever Pebble holds says itself which frames it is made of.
+//   - A group reaches readers, and Pebble, only when its frame is as durable as was asked
+//     for, and after the group before it.
+//   - Pebble gets groups in their order, one or many in one batch (hot.go). The key 'n' holds
+//     the number of the newest frame whose effects are there. It is part of the effects, so
+//     whatever Pebble holds says itself which frames it is made of.
 //   - A table in memory becomes a sorted file only after the journal was synced up to its
 //     end. So sorted files never hold what the journal may lose.
 //   - A segment of the journal goes when all its frames are in sorted files on the disk.
@@ -174,7 +174,7 @@ func (l *Log) storedFrame() (uint64, error) {
 	return n, err
 }
 
-// write makes the tx as durable as run asks, and then hands it to Pebble.
+// write makes the tx as durable as run asks, and then readable.
 func (l *Log) write(t *tx, run []*waiter) error {
 	if err := l.checkSpace(t.pb.Len(), removesAll(run)); err != nil {
 		return err
@@ -270,10 +270,23 @@ func journalError(op string, err error) error {
 	return &c
 }
 
-// show hands the tx to Pebble. Readers may see it from the first moment on: they wait
-// until the rest of what it changes is published, too.
-func (l *Log) show(t *tx) (err error) {
+// show makes the tx readable. Readers may see it from the first moment on: they wait until
+// the rest of what it changes is published, too.
+func (l *Log) show(t *tx) error {
+	if !t.coldOnly() {
+		return l.showHot(t)
+	}
+	if err := l.drainHot(); err != nil {
+		return err
+	}
+	return l.showCold(t)
+}
+
+// showCold hands the tx to Pebble, which has all groups before it.
+func (l *Log) showCold(t *tx) (err error) {
 	l.commitGate.start()
+	l.edits.Add(1)
+	defer l.edits.Add(1)
 	defer func() {
 		// Pebble reports a failed manifest through Logger.Fatalf, which panics with
 		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
@@ -286,6 +299,9 @@ func (l *Log) show(t *tx) (err error) {
 			l.commitGate.end()
 		}
 	}()
+	if err := l.hot.Invalidate(t.pb.Repr()); err != nil {
+		return l.fail(err)
+	}
 	if err := t.pb.Commit(pebble.NoSync); err != nil {
 		return l.fail(err)
 	}
@@ -295,39 +311,11 @@ func (l *Log) show(t *tx) (err error) {
 	return nil
 }
 
-// trimmer frees the segments of the journal whose frames are in sorted files.
-type trimmer struct {
-	l    *Log
-	wake chan struct{} // capacity 1
-	quit chan struct{}
-	done chan struct{}
-}
-
-func newTrimmer(l *Log) *trimmer {
-	return &trimmer{l: l, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
-}
-
-// flushed says that a table in memory has become a sorted file. It does not block.
-func (t *trimmer) flushed() { wake.Signal(t.wake) }
-
-// run frees segments until stop is called.
-func (t *trimmer) run() {
-	defer close(t.done)
-	for {
-		select {
-		case <-t.quit:
-			return
-		case <-t.wake:
-			if err := t.l.trimJournal(); err != nil && t.l.failure.Load() == nil {
-				t.l.opts.Logger.Warn("segments of the journal that are not needed could not be freed; it will be tried again", "error", err)
-			}
-		}
+// trimQuietly is trimJournal in the background.
+func (l *Log) trimQuietly() {
+	if err := l.trimJournal(); err != nil && l.failure.Load() == nil {
+		l.opts.Logger.Warn("segments of the journal that are not needed could not be freed; it will be tried again", "error", err)
 	}
-}
-
-func (t *trimmer) stop() {
-	close(t.quit)
-	<-t.done
 }
 
 // trimJournal frees the segments that are not needed.

@@ -18,6 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/journal"
+	"github.com/mainstemdev/mainstem/internal/store"
 	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
@@ -52,13 +53,16 @@ type Log struct {
 	spaces     atomic.Pointer[registry]
 	position   atomic.Uint64 // of the newest record that is durable and published
 	commitGate commitGate
+	hot        *store.Hot
+	edits      atomic.Uint64                     // odd while a group is shown that is not in the hot tier; see hot.go
 	followers  wake.Set[string, chan<- struct{}] // by space; a signal means: look again
 	done       chan struct{}                     // closed when no follower waits any more
 	sweeper    *sweeper
 	sweeping   chan struct{} // capacity 1: holds an element during a sweep
 	reclaimer  *reclaimer
 	backups    atomic.Int32 // under way: their links keep files that are no longer part of the log
-	trimmer    *trimmer
+	trimmer    *worker      // frees segments of the journal when a table in memory has become a sorted file
+	drainer    *worker      // hands groups to Pebble when enough of them have gathered
 	metrics    metrics
 	hasIDs     atomic.Bool // batch IDs may have to be forgotten some day
 
@@ -123,6 +127,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 		return nil, err
 	}
 	go l.trimmer.run()
+	go l.drainer.run()
 	if opts.ReadOnly {
 		l.sweeper = &sweeper{l: l, wake: make(chan struct{}, 1)} // it does not run
 		return l, nil
@@ -139,7 +144,8 @@ func newLog(d *directory, opts Options) *Log {
 	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
 	l.reclaimer = newReclaimer(l)
-	l.trimmer = newTrimmer(l)
+	l.hot = store.NewHot(opts.hotBytes)
+	l.trimmer, l.drainer = newWorker(l.trimQuietly), newWorker(l.drainQuietly)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func(err error) { _ = l.fail(err) })
 	l.fs.stalled = l.reclaimer.interrupt
@@ -278,7 +284,7 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		FlushEnd: func(info pebble.FlushInfo) {
 			if info.Err == nil {
 				l.fs.flushSucceeded()
-				l.trimmer.flushed()
+				l.trimmer.poke()
 			}
 		},
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
@@ -342,6 +348,7 @@ func (l *Log) close() error {
 	close(l.done)
 	l.snapshots.closeAll()
 	l.readers.close()
+	l.drainer.stop()
 	l.fs.close()
 	l.trimmer.stop()
 	err := l.closeFiles()
@@ -356,7 +363,10 @@ func (l *Log) close() error {
 func (l *Log) closeFiles() error {
 	var err error
 	if l.failure.Load() == nil && !l.opts.ReadOnly {
-		if err = l.db.Flush(); err == nil {
+		if err = l.drainHot(); err == nil {
+			err = l.db.Flush()
+		}
+		if err == nil {
 			l.shrinkJournal()
 		}
 	}

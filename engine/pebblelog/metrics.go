@@ -60,6 +60,8 @@ type Stats struct {
 	Followers    int
 	DiskBytes    uint64 // size of all files
 	MemTable     uint64 // bytes in memory not yet in sorted files
+	HotBytes     uint64 // memory of the hot tier
+	HotPending   uint64 // bytes of groups there that Pebble does not have yet: part of MemTable
 	CacheBytes   int64
 	Compactions  int64
 	ReadOnly     bool // commits are refused after a failed write
@@ -90,7 +92,9 @@ func (l *Log) Stats() Stats {
 		return s
 	}
 	p := l.db.Metrics()
-	s.DiskBytes, s.MemTable = p.DiskSpaceUsage()+l.journalBytes(), p.MemTable.Size
+	hot := l.hot.Stats()
+	s.DiskBytes, s.MemTable = p.DiskSpaceUsage()+l.journalBytes(), p.MemTable.Size+uint64(hot.Pending)
+	s.HotBytes, s.HotPending = uint64(hot.Bytes), uint64(hot.Pending)
 	s.CacheBytes, s.CacheHits, s.CacheMisses = p.BlockCache.Size, p.BlockCache.Hits, p.BlockCache.Misses
 	s.Compactions, s.ReadAmplif, s.PendingBytes = p.Compact.Count, p.ReadAmp(), p.Compact.EstimatedDebt
 	for i := range p.Levels {

@@ -23,7 +23,8 @@ type Options struct {
 	// take; what they leave of theirs holds blocks too. Default 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is how much is collected in memory before it is written out as a
-	// sorted file; up to twice as much is held, and kept in the journal. Default 32 MiB.
+	// sorted file; up to twice as much is held, and kept in the journal. As much again
+	// keeps what was written lately ready for readers. Default 32 MiB.
 	MemTableBytes int
 	// KeyStateCache is how many keys' newest versions the committer remembers. Default 65,536.
 	KeyStateCache int
@@ -60,6 +61,7 @@ type Options struct {
 	ReadOnly bool
 
 	inMemory bool // there is no journal: nothing outlives the process
+	hotBytes int  // of the hot tier; 0: MemTableBytes. Tests make it small
 }
 
 // The defaults.
@@ -84,6 +86,7 @@ func (o *Options) withDefaults() Options {
 	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
 	setDefault(&c.CacheBytes, DefaultCacheBytes)
 	setDefault(&c.MemTableBytes, DefaultMemTableBytes)
+	setDefault(&c.hotBytes, c.MemTableBytes)
 	setDefault(&c.KeyStateCache, DefaultKeyStateCache)
 	setDefault(&c.MinFree, DefaultMinFree)
 	setDefault(&c.SweepEvery, DefaultSweepEvery)

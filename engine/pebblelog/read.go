@@ -169,7 +169,14 @@ func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) 
 // getSlot returns the record in the slot of key, or one of version 0.
 func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var stack [128]byte
-	val, closer, err := r.db.Get(format.AppendSlotKey(stack[:0], r.s.id, key))
+	k := format.AppendSlotKey(stack[:0], r.s.id, key)
+	if b, ok, err := r.hotBody(k); ok {
+		if err != nil {
+			return mainstem.Record{}, err
+		}
+		return r.own(ctx, key, &b)
+	}
+	val, closer, err := r.db.Get(k)
 	if err == pebble.ErrNotFound {
 		return mainstem.Record{}, r.awaitPublished(ctx, r.op)
 	}
@@ -206,6 +213,12 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var s1, s2 [128]byte
 	prefix := format.AppendPrefix(s1[:0], format.TagVersion, r.s.id, key)
+	if b, ok, err := r.hotBody(prefix); ok {
+		if err != nil {
+			return mainstem.Record{}, err
+		}
+		return r.own(ctx, key, &b)
+	}
 	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(s2[:0], prefix)})
 	if err != nil {
 		return mainstem.Record{}, err
@@ -319,6 +332,15 @@ func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 
 // versions yields the selected records of key. It returns false if yield did.
 func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) (bool, error) {
+	w := walk{read: r, key: key, sel: sel, yield: yield, left: sel.Limit}
+	w.lender.Record.Space = r.s.name
+	if !r.slots {
+		err := w.stream(ctx)
+		return !w.stopped, err
+	}
+	if err := r.drain(); err != nil {
+		return false, err
+	}
 	it, err := r.db.NewIter(nil)
 	if err != nil {
 		return false, err
@@ -327,13 +349,9 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 	if err := r.awaitPublished(ctx, r.op); err != nil {
 		return false, err
 	}
-	w := walk{read: r, it: it, key: key, sel: sel, yield: yield, left: sel.Limit}
-	w.lender.Record.Space = r.s.name
-	if !r.slots {
-		err := w.versioned(ctx, format.TagVersion)
-		return !w.stopped, err
-	}
-	parts := []func() error{func() error { return w.versioned(ctx, format.TagOlder) }, w.slot}
+	w.it = it
+	prefix := format.AppendPrefix(nil, format.TagOlder, r.s.id, key)
+	parts := []func() error{func() error { return w.versioned(ctx, prefix, format.AppendPrefixEnd(nil, prefix)) }, w.slot}
 	if sel.Reverse {
 		parts[0], parts[1] = parts[1], parts[0]
 	}
@@ -399,10 +417,9 @@ func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
 	return yield(c, nil)
 }
 
-func (w *walk) versioned(ctx context.Context, tag byte) error {
-	var s1, s2, s3 [128]byte
-	prefix := format.AppendPrefix(s1[:0], tag, w.s.id, w.key)
-	end := format.AppendPrefixEnd(s2[:0], prefix)
+// versioned emits what Pebble has of prefix below end.
+func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
+	var s3 [128]byte
 	w.it.SetBounds(prefix, end)
 	ok := false
 	switch {

@@ -55,6 +55,9 @@ func (s *scan) run(ctx context.Context) error {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil
 	}
+	if err := s.drain(); err != nil {
+		return err
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err

@@ -325,6 +325,9 @@ func (l *Log) overLimits(s *space) bool {
 	if p.NoFeed {
 		return true
 	}
+	if l.drainSpace(s) != nil {
+		return true
+	}
 	keyState := format.AppendHead(nil, format.TagFeed, s.id)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendSuccessor(nil, keyState)})
 	if err != nil {
@@ -492,6 +495,9 @@ func (l *Log) oldIDs() (old [][]byte, err error) {
 		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
 	}
 	defer l.readers.end()
+	if err := l.drainHot(); err != nil {
+		return nil, err
+	}
 	m := l.moment()
 	until := m.Due() - int64(l.opts.BatchIDAge)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagIDOrder}, UpperBound: []byte{format.TagIDOrder + 1}})

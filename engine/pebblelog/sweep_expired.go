@@ -95,6 +95,9 @@ func (l *Log) dueEntries(from []byte, until int64) (due []format.Expiry, next in
 		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}
 	}
 	defer l.readers.end()
+	if err := l.drainHot(); err != nil {
+		return nil, 0, err
+	}
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{format.TagExpiry + 1}})
 	if err != nil {
 		return nil, 0, err

@@ -175,9 +175,12 @@ func (t *tx) drop(ts *stagedSpace) error {
 func (t *tx) set(k, v []byte) { _ = t.pb.Set(k, v, nil) }
 func (t *tx) del(k []byte)    { _ = t.pb.Delete(k, nil) }
 
-// read returns a copy of the value of k as the tx sees it, nil if there is none.
+// read returns the value of k as the tx sees it, nil if there is none.
 // Only an indexed tx sees its own writes.
 func (t *tx) read(k []byte) ([]byte, error) {
+	if v, ok := t.hot(k); ok {
+		return v, nil
+	}
 	r := pebble.Reader(t.l.db)
 	if t.indexed {
 		r = t.pb
@@ -191,6 +194,15 @@ func (t *tx) read(k []byte) ([]byte, error) {
 	}
 	v = append([]byte{}, v...)
 	return v, closer.Close()
+}
+
+// hot returns what the hot tier has of a slot, of a receipt, or of the newest record under a
+// prefix. An indexed tx reads its own writes, and all before them from Pebble.
+func (t *tx) hot(k []byte) (value []byte, ok bool) {
+	if t.indexed {
+		return nil, false
+	}
+	return t.l.hot.Get(k)
 }
 
 func (t *tx) iter(o *pebble.IterOptions) (*pebble.Iterator, error) {
@@ -231,6 +243,9 @@ func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
 }
 
 func (t *tx) loadSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
+	if v, ok := t.hot(hk); ok {
+		return t.keyStateOf(v, len(key))
+	}
 	it, err := t.iter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return keyState{}, err
@@ -292,6 +307,9 @@ func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 }
 
 func (t *tx) loadStreamState(prefix, key []byte) (keyState, error) {
+	if v, ok := t.hot(prefix); ok {
+		return t.keyStateOf(v, len(key))
+	}
 	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2, UseL6Filters: true})
 	if err != nil {

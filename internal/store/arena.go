@@ -13,7 +13,7 @@ const (
 )
 
 // MaxGroup is the size, in bytes of effects, of the largest group that the hot tier takes.
-const MaxGroup = 256 << 10
+const MaxGroup = 512 << 10
 
 func refTo(chunk, offset, length int) ref {
 	return ref(chunk)<<(offsetBits+lengthBits) | ref(offset)<<lengthBits | ref(length)

@@ -1,0 +1,160 @@
+package pebblelog_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/enginetest"
+)
+
+// tiny is a hot tier of a few groups: what a test writes lies in both tiers, and moves.
+const tiny = 4 << 10
+
+// TestProgramsWithTinyHotTier runs random programs beside the model where most records have
+// left the hot tier, some are in both tiers, and some groups are too large for it.
+func TestProgramsWithTinyHotTier(t *testing.T) {
+	clock := enginetest.NewClock()
+	f := enginetest.All()
+	f.Clock, f.Limits, f.Programs = clock, small, 20
+	o := pebblelog.WithHotBytes(pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, KeyStateCache: 4}, tiny)
+	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log { return must(t)(pebblelog.Open(dir, o)) })
+	f.Reopen = reopen
+	f.Restore = func(t *testing.T, backup io.Reader) mainstem.Log { return restore(o)(t, backup) }
+	enginetest.RunPrograms(t, f, open)
+}
+
+// TestReadAcrossTiers reads streams of which the beginning is in sorted files or on its way
+// there, and the end in memory.
+func TestReadAcrossTiers(t *testing.T) {
+	ctx := t.Context()
+	l, err := pebblelog.OpenMemory(pebblelog.WithHotBytes(pebblelog.Options{}, tiny))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const streams, events = 3, 120
+	for v := 1; v <= events; v++ {
+		b := mainstem.NewBatch()
+		for s := range streams {
+			b.Ensure("s", mainstem.Policy{})
+			b.Put("s", fmt.Appendf(nil, "stream-%d", s), fmt.Appendf(nil, "%d of %d", v, s))
+		}
+		if _, err := l.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		if v%10 != 0 {
+			continue
+		}
+		for _, sel := range []mainstem.Versions{
+			{}, {Reverse: true}, {From: 3, To: 7}, {From: mainstem.Version(v - 2)}, {To: mainstem.Version(v - 2), Reverse: true},
+			{Limit: 5}, {Limit: 5, Reverse: true}, {From: 2, To: mainstem.Version(v - 1), Reverse: true}, {From: mainstem.Version(v + 1)},
+		} {
+			got, want := read(t, l, "stream-1", sel), selected(v, sel)
+			if !slices.Equal(got, want) {
+				t.Fatalf("of %d versions, %+v: %v, want %v", v, sel, got, want)
+			}
+		}
+		for _, after := range []int{0, 1, streams*v - 40, streams*v - 5} {
+			position := max(after, 0)
+			for r, err := range l.Feed(ctx, mainstem.Filter{Spaces: []string{"s"}, After: mainstem.Position(position)}) {
+				position++
+				want := fmt.Sprintf("%d of %d", (position-1)/streams+1, (position-1)%streams)
+				if err != nil || r.Position != mainstem.Position(position) || string(r.Value) != want {
+					t.Fatalf("after %d: position %d: %q at %d, want %q: %v", after, position, r.Value, r.Position, want, err)
+				}
+			}
+			if position != streams*v {
+				t.Fatalf("the feed after %d ends at %d, want %d", after, position, streams*v)
+			}
+		}
+	}
+	if s := l.Stats(); s.HotBytes == 0 || s.HotBytes > 16*tiny {
+		t.Errorf("a hot tier of %d bytes takes %d", tiny, s.HotBytes)
+	}
+}
+
+func read(t *testing.T, l mainstem.Log, key string, sel mainstem.Versions) (versions []mainstem.Version) {
+	t.Helper()
+	for r, err := range l.Read(t.Context(), "s", []byte(key), sel) {
+		if want := fmt.Sprintf("%d of 1", r.Version); err != nil || string(r.Value) != want {
+			t.Fatalf("%q, want %q: %v", r.Value, want, err)
+		}
+		versions = append(versions, r.Version)
+	}
+	return versions
+}
+
+// selected returns which of n versions sel selects.
+func selected(n int, sel mainstem.Versions) (versions []mainstem.Version) {
+	for v := mainstem.Version(1); v <= mainstem.Version(n); v++ {
+		if v >= sel.From && (sel.To == 0 || v <= sel.To) {
+			versions = append(versions, v)
+		}
+	}
+	if sel.Reverse {
+		slices.Reverse(versions)
+	}
+	if sel.Limit > 0 {
+		versions = versions[:min(sel.Limit, len(versions))]
+	}
+	return versions
+}
+
+// TestEditsReachTheHotTier edits records that are in memory: no reader sees them as they were.
+func TestEditsReachTheHotTier(t *testing.T) {
+	ctx := t.Context()
+	l, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	commit := func(add func(b *mainstem.Batch)) {
+		t.Helper()
+		b := mainstem.NewBatch()
+		add(b)
+		if _, err := l.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := []byte("key")
+	for range 5 {
+		commit(func(b *mainstem.Batch) {
+			b.Ensure("all", mainstem.Policy{})
+			b.Ensure("one", mainstem.Policy{History: 1})
+			b.Put("all", key, []byte("as it was"))
+			b.Put("one", key, []byte("as it was"))
+		})
+	}
+	commit(func(b *mainstem.Batch) { b.Rewrite("all", key, 4, []byte("rewritten"), nil) })
+	commit(func(b *mainstem.Batch) { b.Truncate("all", key, 3) })
+	commit(func(b *mainstem.Batch) { b.Add(mainstem.Write{Op: mainstem.OpForget, Space: "one", Key: key}) })
+	commit(func(b *mainstem.Batch) { b.Put("all", key, []byte("later")) })
+	var got []string
+	for r, err := range l.Read(ctx, "all", key, mainstem.Versions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d %s", r.Version, r.Value))
+	}
+	if want := []string{"3 as it was", "4 rewritten", "5 as it was", "6 later"}; !slices.Equal(got, want) {
+		t.Errorf("records: %q, want %q", got, want)
+	}
+	got = nil
+	for r, err := range l.Feed(ctx, mainstem.Filter{Spaces: []string{"all"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d %s", r.Version, r.Value))
+	}
+	if want := []string{"3 as it was", "4 rewritten", "5 as it was", "6 later"}; !slices.Equal(got, want) {
+		t.Errorf("feed: %q, want %q", got, want)
+	}
+	if r, err := l.Get(ctx, "one", key); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Errorf("a key that was forgotten: %q, %v", r.Value, err)
+	}
+}
