@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -332,7 +333,9 @@ func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 
 // versions yields the selected records of key. It returns false if yield did.
 func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) (bool, error) {
-	w := walk{read: r, key: key, sel: sel, yield: yield, left: sel.Limit}
+	w := walks.Get().(*walk)
+	defer w.release()
+	w.read, w.key, w.sel, w.yield, w.left = r, key, sel, yield, sel.Limit
 	w.lender.Record.Space = r.s.name
 	if !r.slots {
 		err := w.stream(ctx)
@@ -350,8 +353,9 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 		return false, err
 	}
 	w.it = it
-	prefix := format.AppendPrefix(nil, format.TagOlder, r.s.id, key)
-	parts := []func() error{func() error { return w.versioned(ctx, prefix, format.AppendPrefixEnd(nil, prefix)) }, w.slot}
+	w.prefix = format.AppendPrefix(w.prefix, format.TagOlder, r.s.id, key)
+	w.end = format.AppendPrefixEnd(w.end, w.prefix)
+	parts := []func() error{func() error { return w.versioned(ctx, w.prefix, w.end) }, w.slot}
 	if sel.Reverse {
 		parts[0], parts[1] = parts[1], parts[0]
 	}
@@ -376,6 +380,18 @@ type walk struct {
 
 	body   format.Body
 	lender format.Lender
+
+	prefix, end, seek []byte // scratch
+}
+
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
+// release gives w back. What it has lent is not used any more.
+func (w *walk) release() {
+	lender := w.lender
+	lender.Reset()
+	*w = walk{lender: lender, prefix: w.prefix[:0], end: w.end[:0], seek: w.seek[:0]}
+	walks.Put(w)
 }
 
 // emit yields w.body if it is selected; it returns false when the walk is over.
@@ -419,18 +435,17 @@ func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
 
 // versioned emits what Pebble has of prefix below end.
 func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
-	var s3 [128]byte
 	w.it.SetBounds(prefix, end)
 	ok := false
 	switch {
 	case !w.sel.Reverse && w.sel.From <= 1:
 		ok = w.it.First()
 	case !w.sel.Reverse:
-		ok = w.it.SeekGE(format.AppendVersion(append(s3[:0], prefix...), uint64(w.sel.From)))
+		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.From))
 	case w.sel.To == 0:
 		ok = w.it.Last()
 	default: // the record that holds To may end above it; emit sorts out the one behind
-		ok = w.it.SeekGE(format.AppendVersion(append(s3[:0], prefix...), uint64(w.sel.To)))
+		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.To))
 		if !ok {
 			if err := w.it.Error(); err != nil {
 				return err // the next move would forget it
@@ -462,6 +477,11 @@ func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
 		}
 	}
 	return w.it.Error()
+}
+
+func (w *walk) seekKey(prefix []byte, v mainstem.Version) []byte {
+	w.seek = format.AppendVersion(append(w.seek[:0], prefix...), uint64(v))
+	return w.seek
 }
 
 // passed reports whether the walk has left the selection for good.

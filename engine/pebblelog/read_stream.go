@@ -4,6 +4,7 @@ import (
 	"context"
 	"sort"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/store"
 )
@@ -32,9 +33,13 @@ func (v view) hotRecords(prefix []byte) store.Records {
 // stream emits the records of a key in a space that keeps all history: the hot tier has the
 // newest ones, and Pebble those before them, and maybe some of the others again.
 func (w *walk) stream(ctx context.Context) error {
-	var s1, s2 [128]byte
-	prefix := format.AppendPrefix(s1[:0], format.TagVersion, w.s.id, w.key)
-	records, end, err := w.openStream(ctx, prefix, s2[:0])
+	w.prefix = format.AppendPrefix(w.prefix, format.TagVersion, w.s.id, w.key)
+	if w.sel == (mainstem.Versions{Reverse: true, Limit: 1}) {
+		if found, err := w.tip(ctx); found || err != nil {
+			return err
+		}
+	}
+	records, err := w.openStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +55,7 @@ func (w *walk) stream(ctx context.Context) error {
 		}
 	}
 	if w.it != nil && !w.stopped && !w.full {
-		if err := w.versioned(ctx, prefix, end); err != nil {
+		if err := w.versioned(ctx, w.prefix, w.end); err != nil {
 			return err
 		}
 	}
@@ -60,42 +65,61 @@ func (w *walk) stream(ctx context.Context) error {
 	return w.hotPart(ctx, &records)
 }
 
-// openStream returns what the hot tier has under prefix, and opens w.it for the records
-// before, which lie below end, unless there are none. A group that edits a stream is wholly
-// in both or in none.
-func (w *walk) openStream(ctx context.Context, prefix, scratch []byte) (r store.Records, end []byte, err error) {
+// tip emits the newest record of a key. It is not found if it must be looked for in Pebble,
+// or if it is not visible.
+func (w *walk) tip(ctx context.Context) (found bool, err error) {
+	b, found, err := w.hotBody(w.prefix)
+	if !found || err != nil || !w.visible(&b) {
+		return false, err
+	}
+	if err := w.awaitPublished(ctx, w.op); err != nil {
+		return false, err
+	}
+	w.body = b
+	_, err = w.emit()
+	return true, err
+}
+
+// openStream returns what the hot tier has under w.prefix, and opens w.it for the records
+// before, which lie below w.end, unless there are none. A group that edits a stream is
+// wholly in both or in none.
+func (w *walk) openStream(ctx context.Context) (r store.Records, err error) {
 	for {
 		edits := w.l.edits.Load()
-		r = w.hotRecords(prefix)
-		first := uint64(1)
-		if r.Len() == 0 {
-			end = format.AppendPrefixEnd(scratch, prefix)
-		} else {
-			if err := w.body.Decode(r.At(0)); err != nil {
-				return r, nil, err
-			}
-			if first = w.body.Version - uint64(w.body.Count) + 1; first == 1 {
-				return r, nil, nil // versions are never given twice: there is nothing before
-			}
-			end = format.AppendVersion(append(scratch, prefix...), first)
-			if !w.sel.Reverse && uint64(w.sel.From) >= first {
-				return r, end, nil
-			}
+		r = w.hotRecords(w.prefix)
+		if cold, err := w.boundCold(&r); !cold || err != nil {
+			return r, err
 		}
 		if w.it, err = w.db.NewIter(nil); err != nil {
-			return r, nil, err
+			return r, err
 		}
 		if r.Len() == 0 || edits%2 == 0 && w.l.edits.Load() == edits {
-			return r, end, nil
+			return r, nil
 		}
 		if err := w.it.Close(); err != nil {
-			return r, nil, err
+			return r, err
 		}
 		w.it = nil
 		if err := w.awaitPublished(ctx, w.op); err != nil { // the edit may wait for Pebble
-			return r, nil, err
+			return r, err
 		}
 	}
+}
+
+// boundCold sets w.end to where the records begin that the hot tier has, and reports whether
+// those before are asked for.
+func (w *walk) boundCold(r *store.Records) (cold bool, err error) {
+	if r.Len() == 0 {
+		w.end = format.AppendPrefixEnd(w.end[:0], w.prefix)
+		return true, nil
+	}
+	if err := w.body.Decode(r.At(0)); err != nil {
+		return false, err
+	}
+	first := w.body.Version - uint64(w.body.Count) + 1
+	w.end = format.AppendVersion(append(w.end[:0], w.prefix...), first)
+	// Versions are never given twice: there is nothing before the first.
+	return first > 1 && uint64(w.sel.From) < first, nil
 }
 
 // hotPart emits the records of the hot tier.

@@ -250,6 +250,13 @@ type Lender struct {
 	expires int64            // what Record.Expires stands for
 }
 
+// Reset makes l as new, but for memory that it uses again.
+func (l *Lender) Reset() {
+	headers := l.headers[:cap(l.headers)]
+	clear(headers)
+	*l = Lender{headers: headers[:0]}
+}
+
 // Fill makes l.Record the record of key with body b. Its slices alias those of b and key.
 func (l *Lender) Fill(key []byte, b *Body) {
 	r := &l.Record
