@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -135,4 +137,41 @@ func BenchmarkBesideMap(b *testing.B) {
 			b.beside(500, func(int) { _, err := b.s.LastPosition(context.Background()); b.must(err) }, func(int) { _ = m.last() })
 		})
 	})
+}
+
+// BenchmarkDisk reports how many bytes of a directory that was closed an event takes.
+func BenchmarkDisk(b *testing.B) {
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprintf("append-%d", n), func(b *testing.B) {
+			dir := b.TempDir()
+			log, err := pebblelog.Open(dir, &pebblelog.Options{Durability: mainstem.OS})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, evs := open(b, log, nil), batchOf(n)
+			for i := range b.N {
+				if _, err := s.Append(b.Context(), "bench-"+strconv.Itoa(i), event.AnyVersion, evs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := log.Close(); err != nil {
+				b.Fatal(err)
+			}
+			size := int64(0)
+			err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				info, err := d.Info()
+				if err == nil {
+					size += info.Size()
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(size)/float64(b.N*n), "B/event")
+		})
+	}
 }

@@ -20,11 +20,17 @@ type Change struct {
 
 // piece is a number of groups on their way to the cold tier, as one set of changes.
 type piece struct {
-	changes []Change
-	skipped int
-	at      map[string]int // place in changes, by key, of keys that may be written again
-	streams map[uint32]int // spaces that keep all history: place of their last feed block, -1: none
+	records []Change // of keys of records, which are never written twice, as their groups have them
+	runs    []run    // of records whose keys ascend: those of one commit to one stream do
+	others  []Change
+	skipped int            // of others: they have no key
+	at      map[string]int // place in others, by key
+	streams map[uint32]int // spaces that keep all history: place of their last feed block in others, -1: none
+	sorted  []Change
 }
+
+// run is a part of the records of a piece.
+type run struct{ from, to int }
 
 // build makes the changes of groups, sorted by key, each key once.
 func (p *piece) build(groups [][]byte) ([]Change, error) {
@@ -41,16 +47,44 @@ func (p *piece) build(groups [][]byte) ([]Change, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(p.changes, func(a, b Change) int { return bytes.Compare(a.Key, b.Key) })
-	return p.changes[p.skipped:], nil // those that are skipped have no key
+	slices.SortFunc(p.others, byKey)
+	others := p.others[p.skipped:]
+	n, _ := slices.BinarySearchFunc(others, byte(format.TagVersion), func(c Change, tag byte) int { return int(c.Key[0]) - int(tag) })
+	p.sorted = append(p.sorted, others[:n]...)
+	p.sortRecords()
+	p.sorted = append(p.sorted, others[n:]...)
+	return p.sorted, nil
 }
 
+func byKey(a, b Change) int { return bytes.Compare(a.Key, b.Key) }
+
+// sortRecords appends the records to p.sorted. Runs usually do not overlap: then only they
+// have to be sorted.
+func (p *piece) sortRecords() {
+	slices.SortFunc(p.runs, func(a, b run) int { return byKey(p.records[a.from], p.records[b.from]) })
+	start := len(p.sorted)
+	overlap := false
+	for _, r := range p.runs {
+		if n := len(p.sorted); n > start {
+			overlap = overlap || byKey(p.sorted[n-1], p.records[r.from]) > 0
+		}
+		p.sorted = append(p.sorted, p.records[r.from:r.to]...)
+	}
+	if overlap {
+		slices.SortFunc(p.sorted[start:], byKey)
+	}
+}
+
+// reset empties p. It must not keep the arenas of tables that are gone.
 func (p *piece) reset() {
 	if p.at == nil {
 		p.at, p.streams = map[string]int{}, map[uint32]int{}
 	}
-	clear(p.changes) // or it would keep the arenas of tables that are gone
-	p.changes, p.skipped = p.changes[:0], 0
+	for _, changes := range []*[]Change{&p.records, &p.others, &p.sorted} {
+		clear(*changes)
+		*changes = (*changes)[:0]
+	}
+	p.runs, p.skipped = p.runs[:0], 0
 	clear(p.at)
 	clear(p.streams)
 }
@@ -58,12 +92,12 @@ func (p *piece) reset() {
 func (p *piece) add(c *format.Change) {
 	made := Change{Key: c.Key, Value: c.Operand, Delete: c.Kind == format.ChangeDelete}
 	switch c.Key[0] {
-	case format.TagVersion: // never written twice
+	case format.TagVersion:
 		id, _ := format.KeySpace(c.Key)
 		if _, ok := p.streams[id]; !ok {
 			p.streams[id] = -1
 		}
-		p.changes = append(p.changes, made)
+		p.record(made)
 		return
 	case format.TagFeed:
 		id, _ := format.KeySpace(c.Key)
@@ -75,27 +109,38 @@ func (p *piece) add(c *format.Change) {
 	i, again := p.at[string(c.Key)]
 	switch {
 	case !again:
-		p.at[string(c.Key)] = len(p.changes)
-		p.changes = append(p.changes, made)
-	case c.Key[0] == format.TagFeed && made.Delete && !p.changes[i].Delete: // superseded before it was cold
-		p.changes[i] = Change{}
+		p.at[string(c.Key)] = len(p.others)
+		p.others = append(p.others, made)
+	case c.Key[0] == format.TagFeed && made.Delete && !p.others[i].Delete: // superseded before it was cold
+		p.others[i] = Change{}
 		p.skipped++
 		delete(p.at, string(c.Key))
 	default:
-		p.changes[i] = made
+		p.others[i] = made
 	}
+}
+
+// record adds a change of a record, to the run of the one before if it comes behind it.
+func (p *piece) record(made Change) {
+	n := len(p.records)
+	p.records = append(p.records, made)
+	if n > 0 && byKey(p.records[n-1], made) < 0 {
+		p.runs[len(p.runs)-1].to++
+		return
+	}
+	p.runs = append(p.runs, run{n, n + 1})
 }
 
 // feed adds a block of a space that keeps all history to the one before if it can.
 func (p *piece) feed(id uint32, last int, made Change) {
 	if last >= 0 {
-		if before := &p.changes[last]; len(before.Value)+len(made.Value) <= feedBlockMax {
+		if before := &p.others[last]; len(before.Value)+len(made.Value) <= feedBlockMax {
 			before.Value = append(before.Value, made.Value...) // the first time it is copied: it had no capacity
 			return
 		}
 	}
-	p.streams[id] = len(p.changes)
-	p.changes = append(p.changes, made)
+	p.streams[id] = len(p.others)
+	p.others = append(p.others, made)
 }
 
 // Drain hands what is pending to write, in pieces of at least one group and of about
