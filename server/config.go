@@ -33,7 +33,7 @@ type Config struct {
 	MaxBatchBytes  int                 `name:"max-batch-bytes" unit:"size" help:"most bytes in one batch" default:"64MiB"`
 	MaxBatchWrites int                 `name:"max-batch-writes" help:"most writes in one batch" default:"100000"`
 	CacheBytes     int64               `name:"cache" unit:"size" help:"memory for uncompressed blocks of the log" default:"64MiB"`
-	MemTable       int64               `name:"memtable" unit:"size" help:"memory in which writes are collected before they become a sorted file; twice as much may be held" default:"32MiB"`
+	MemTable       int64               `name:"memtable" unit:"size" help:"memory in which writes are collected before they become a sorted file; three times as much may be held" default:"32MiB"`
 	MinFree        int64               `name:"min-free" unit:"size" help:"free disk space below which writes are refused" default:"64MiB"`
 	BatchIDAge     time.Duration       `name:"batch-id-age" help:"how long the IDs of batches are remembered" default:"24h" least:"1s"`
 	SweepEvery     time.Duration       `name:"sweep-every" help:"how often age and size limits are enforced on disk" default:"10s" least:"10ms"`

@@ -24,12 +24,16 @@
 // Batches wait in a queue. The goroutine that leads it takes all of them as one group, tests
 // their conditions, gives their records versions and positions, and adds keys to one Pebble
 // batch (commit.go, tx.go, put.go, edit.go). That batch is written to the journal as one
-// frame, and synced if anybody asked for it; then it is handed to Pebble, and positions are
-// published, followers woken, receipts returned (journal.go, which has the invariants). When
-// Pebble has written a table in memory to a sorted file, the frames it was made of are
-// freed; what is left of them after a crash is replayed by the next Open.
+// frame, and synced if anybody asked for it; then it becomes readable, and positions are
+// published, followers woken, receipts returned (journal.go, which has the invariants).
 //
-// Reads go to Pebble (read.go, scan.go, feed.go). The sweeper removes what has expired or
+// A group that only appends becomes readable in memory, in the hot tier of package
+// internal/store; many of them go to Pebble together, in the background (hot.go). Others go
+// to Pebble at once. When Pebble has written a table in memory to a sorted file, the frames
+// it was made of are freed; what is left of them after a crash is replayed by the next Open.
+//
+// Gets, reads of streams, and feeds of one space that keeps all history look into the hot
+// tier first (read.go, read_stream.go, feed.go). Other reads go to Pebble (scan.go). The sweeper removes what has expired or
 // exceeds limits (sweep.go), the reclaimer gives its disk space back (reclaim.go). The layer
 // below Pebble stops the log after a failed write (guard.go). Package internal/format has
 // every key and value; docs/format.md draws them.
@@ -44,7 +48,7 @@
 // # Limits
 //
 // See [Options] and [mainstem.Limits]. Memory does not grow with the number of
-// keys: it is bounded by CacheBytes, twice MemTableBytes and KeyStateCache, plus
+// keys: it is bounded by CacheBytes, three times MemTableBytes and KeyStateCache, plus
 // about 1 KiB for each space and each follower. Logs that were written before there was
 // a journal are opened with [Options.Upgrade] only.
 //
