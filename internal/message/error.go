@@ -68,6 +68,36 @@ func encodeDetail(e *mainstem.Error) *pb.ErrorDetail {
 	return out
 }
 
+// AppendError appends what a session says of err: the code, one byte, and the detail that
+// EncodeError makes, which has the outcome if err has no [mainstem.Error].
+func AppendError(dst []byte, err error, outcome mainstem.Outcome) []byte {
+	var c *connect.Error
+	if !errors.As(err, &c) {
+		c = EncodeError(err, outcome)
+	}
+	dst = append(dst, byte(c.Code()))
+	for _, d := range c.Details() {
+		if d.Type() == detailName {
+			return append(dst, d.Bytes()...)
+		}
+	}
+	e := &mainstem.Error{Kind: mainstem.KindInternal, Outcome: outcome, Err: c}
+	dst, _ = proto.MarshalOptions{}.MarshalAppend(dst, encodeDetail(e)) // its texts are UTF-8: it cannot fail
+	return dst
+}
+
+// ParseError returns the error in what AppendError has written.
+func ParseError(b []byte) (*mainstem.Error, error) {
+	if len(b) == 0 {
+		return nil, errors.New("the error is empty")
+	}
+	m := new(pb.ErrorDetail)
+	if err := proto.Unmarshal(b[1:], m); err != nil {
+		return nil, err
+	}
+	return decodeDetail(m, connect.Code(b[0])), nil
+}
+
 // text returns s as what a message can hold.
 func text(s string) string {
 	if len(s) > maxErrorText {
