@@ -172,7 +172,7 @@ var Layers = []Layer{
 	{
 		Name:    "the remote engine",
 		Dirs:    []string{"engine/remotelog"},
-		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/message", "internal/redact", "wire/rpc/mainstem"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/message", "internal/redact", "internal/session", "wire/rpc/mainstem"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
 	},
@@ -205,6 +205,11 @@ var Layers = []Layer{
 		Because: "an engine of somebody else links the suite, which must not bring an engine of ours along; the rules by which records expire are those of all engines",
 	},
 	{
+		Name:    "the connection between the remote engine and its server",
+		Dirs:    []string{"internal/session"},
+		Because: "both sides use the one machine of frames and credit, which knows neither logs nor messages",
+	},
+	{
 		Name:    "the messages between the remote engine and its server",
 		Dirs:    []string{"internal/message"},
 		May:     []string{".", "wire/rpc/mainstem"},
@@ -214,7 +219,7 @@ var Layers = []Layer{
 	{
 		Name:    "a protocol server",
 		Dirs:    []string{"wire"},
-		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/message", "internal/wake"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/budget", "internal/format", "internal/invariants", "internal/message", "internal/session", "internal/wake"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for package server to choose",
 	},
