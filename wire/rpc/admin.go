@@ -30,13 +30,17 @@ func (s *service) CloseSnapshot(_ context.Context, in *pb.CloseSnapshotRequest) 
 	return new(pb.CloseSnapshotResponse), nil
 }
 
-func (s *service) Backup(ctx context.Context, _ *pb.BackupRequest, out *connect.ServerStream[pb.BackupResponse]) error {
+func (s *service) Backup(ctx context.Context, in *pb.BackupRequest, out *connect.ServerStream[pb.BackupResponse]) error {
+	return s.backup(ctx, in, out.Send)
+}
+
+func (s *service) backup(ctx context.Context, _ *pb.BackupRequest, send func(*pb.BackupResponse) error) error {
 	return s.stream(ctx, "backup", func(ctx context.Context) error {
 		from, ok := s.log.(mainstem.Backuper)
 		if !ok {
 			return unsupported("backup")
 		}
-		w := bufio.NewWriterSize(chunks{out}, backupChunk)
+		w := bufio.NewWriterSize(chunks{send}, backupChunk)
 		if err := from.Backup(ctx, w); err != nil {
 			return err
 		}
@@ -46,20 +50,24 @@ func (s *service) Backup(ctx context.Context, _ *pb.BackupRequest, out *connect.
 
 // chunks writes to a stream, one message for each write.
 type chunks struct {
-	out *connect.ServerStream[pb.BackupResponse]
+	send func(*pb.BackupResponse) error
 }
 
 func (c chunks) Write(p []byte) (int, error) {
 	for n := 0; n < len(p); n += backupChunk {
 		m := pb.BackupResponse{Data: p[n:min(n+backupChunk, len(p))]}
-		if err := c.out.Send(&m); err != nil {
+		if err := c.send(&m); err != nil {
 			return n, err
 		}
 	}
 	return len(p), nil
 }
 
-func (s *service) Check(ctx context.Context, _ *pb.CheckRequest, out *connect.ServerStream[pb.CheckResponse]) error {
+func (s *service) Check(ctx context.Context, in *pb.CheckRequest, out *connect.ServerStream[pb.CheckResponse]) error {
+	return s.check(ctx, in, out.Send)
+}
+
+func (s *service) check(ctx context.Context, _ *pb.CheckRequest, send func(*pb.CheckResponse) error) error {
 	return s.stream(ctx, "check", func(ctx context.Context) error {
 		checker, ok := s.log.(mainstem.Checker)
 		if !ok {
@@ -75,7 +83,7 @@ func (s *service) Check(ctx context.Context, _ *pb.CheckRequest, out *connect.Se
 			if lost != nil {
 				return
 			}
-			if lost = out.Send(&pb.CheckResponse{Problem: message.EncodeProblem(p)}); lost != nil {
+			if lost = send(&pb.CheckResponse{Problem: message.EncodeProblem(p)}); lost != nil {
 				cancel(lost)
 			}
 		})
@@ -85,7 +93,7 @@ func (s *service) Check(ctx context.Context, _ *pb.CheckRequest, out *connect.Se
 		if err != nil {
 			return err
 		}
-		return out.Send(&pb.CheckResponse{Stats: message.EncodeCheckStats(stats)})
+		return send(&pb.CheckResponse{Stats: message.EncodeCheckStats(stats)})
 	})
 }
 

@@ -54,6 +54,10 @@ func newExchange(h *Handler, w http.ResponseWriter, r *http.Request) *exchange {
 	}
 }
 
+func (x *exchange) setSending(h *budget.Hold) { x.sending = h }
+
+func (x *exchange) setOwn(h *budget.Hold) { x.own = h }
+
 // Unwrap is for [http.ResponseController].
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 

@@ -34,11 +34,15 @@ type Handler struct {
 	o         Options
 	inner     http.Handler
 	errors    *connect.ErrorWriter
-	tokenHash *[sha256.Size]byte // nil: no token is needed
+	service   *service
+	tokenHash atomic.Pointer[[sha256.Size]byte] // nil: no token is needed
 
-	memory    memory
-	streams   atomic.Int64 // streams being served
-	snapshots *snapshots
+	memory     memory
+	streams    atomic.Int64 // streams being served
+	snapshots  *snapshots
+	sessions   sessionCounters
+	space      atomic.Pointer[string] // the last that a session read from
+	lastCommit atomic.Int64           // nanoseconds that the last commit of a session took
 
 	stopping context.Context // done when Close was called
 	stop     context.CancelFunc
@@ -46,7 +50,8 @@ type Handler struct {
 		sync.Mutex
 		closed    bool
 		exchanges map[*exchange]struct{} // being served
-		idle      chan struct{}          // closed when closed and no exchange is left; nil before Close
+		sessions  map[*session]struct{}  // that have not ended
+		idle      chan struct{}          // closed when closed and nothing of both is left; nil before Close
 	}
 }
 
@@ -59,12 +64,11 @@ func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
 	h.memory = newMemory(&h.o)
 	h.mu.exchanges = map[*exchange]struct{}{}
 	h.snapshots = newSnapshots(log, h.o.MaxSnapshots, h.o.SnapshotLease)
-	if h.o.Token != "" {
-		sum := sha256.Sum256([]byte(h.o.Token))
-		h.tokenHash = &sum
-	}
+	h.mu.sessions = map[*session]struct{}{}
+	h.tokenHash.Store(hashOf(h.o.Token))
+	h.service = &service{log: log, h: h}
 	options := h.connectOptions()
-	path, h.inner = mainstemv1connect.NewLogServiceHandler(&service{log: log, h: h}, options...)
+	path, h.inner = mainstemv1connect.NewLogServiceHandler(h.service, options...)
 	h.errors = connect.NewErrorWriter(options...)
 	return path, h
 }
@@ -109,9 +113,19 @@ func outcomeOf(procedure string) mainstem.Outcome {
 // ServeHTTP serves one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	session := strings.HasSuffix(r.URL.Path, SessionPath)
 	if !h.authorized(r) {
+		if session {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
+			return
+		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		h.refuse(w, r, connect.CodeUnauthenticated, mainstem.Errorf(mainstem.KindDenied, "rpc", "the bearer token is missing or wrong"))
+		return
+	}
+	if session {
+		h.serveSession(w, r)
 		return
 	}
 	x := newExchange(h, w, r)
@@ -127,12 +141,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // authorized compares in constant time, and hashes so that not even the length of
 // the token shows.
 func (h *Handler) authorized(r *http.Request) bool {
-	if h.tokenHash == nil {
+	want := h.tokenHash.Load()
+	if want == nil {
 		return true
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := tokenSum(r)
+	return subtle.ConstantTimeCompare(sum[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// tokenSum returns the hash of the token that a request carries.
+func tokenSum(r *http.Request) [sha256.Size]byte {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return sha256.Sum256([]byte(token))
+}
+
+// hashOf returns the hash of a token, nil for none.
+func hashOf(token string) *[sha256.Size]byte {
+	if token == "" {
+		return nil
+	}
 	sum := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(sum[:], h.tokenHash[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	return &sum
 }
 
 // refuse answers a call that does not reach the log, in the protocol of the client.
@@ -163,7 +193,11 @@ func (h *Handler) end(x *exchange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.mu.exchanges, x)
-	if h.mu.closed && len(h.mu.exchanges) == 0 {
+	h.idleLocked()
+}
+
+func (h *Handler) idleLocked() {
+	if h.mu.closed && len(h.mu.exchanges)+len(h.mu.sessions) == 0 {
 		close(h.mu.idle)
 	}
 }
@@ -177,8 +211,9 @@ func (h *Handler) Close() error {
 	if !h.mu.closed {
 		h.mu.closed = true
 		h.mu.idle = make(chan struct{})
-		if len(h.mu.exchanges) == 0 {
-			close(h.mu.idle)
+		h.idleLocked()
+		for s := range h.mu.sessions {
+			s.drain(errStopping)
 		}
 	}
 	idle := h.mu.idle
@@ -200,5 +235,8 @@ func (h *Handler) cutAll() {
 	defer h.mu.Unlock()
 	for x := range h.mu.exchanges {
 		x.cut()
+	}
+	for s := range h.mu.sessions {
+		s.cut(errStopping)
 	}
 }

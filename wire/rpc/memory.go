@@ -25,6 +25,7 @@ const (
 // memory are the budgets of a handler, in the order in which one call may wait for them:
 // who holds bytes of one waits for those after it only.
 type memory struct {
+	sessions *budget.Budget // sessionMemory for each session
 	requests *budget.Budget // bytes of requests that are being read or served
 	streams  *budget.Budget // streamMemory for each stream
 	waiting  *budget.Budget // records of sequences that wait for answers and cannot be left; nobody waits for it
@@ -45,6 +46,12 @@ type reader struct {
 func (r *reader) enter(ctx context.Context) {
 	if r.placed || r.places == nil {
 		return
+	}
+	select {
+	case r.places <- struct{}{}:
+		r.placed = true
+		return
+	default:
 	}
 	select {
 	case r.places <- struct{}{}:
@@ -72,9 +79,10 @@ func readersFor(o *Options) int64 {
 func newMemory(o *Options) memory {
 	of := o.Memory
 	if of == nil {
-		of = budget.New("rpc", requestCopies*o.MaxPending+o.MaxAnswers+int64(o.MaxStreams)*streamMemory)
+		of = budget.New("rpc", requestCopies*o.MaxPending+o.MaxAnswers+int64(o.MaxStreams)*streamMemory+int64(o.MaxSessions)*sessionMemory)
 	}
 	return memory{
+		sessions: of.Child("rpc sessions", int64(o.MaxSessions)*sessionMemory),
 		requests: of.Child("rpc requests", requestCopies*o.MaxPending),
 		streams:  of.Child("rpc streams", int64(o.MaxStreams)*streamMemory),
 		waiting:  of.Child("rpc scans that wait", o.MaxAnswers/8),

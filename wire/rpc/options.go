@@ -17,6 +17,7 @@ const (
 	DefaultMaxAnswers    = 512 << 20        // bytes of large records on their way to clients
 	DefaultMaxStreams    = 1024             // streams at one time
 	DefaultMaxSnapshots  = 64               // snapshots held at one time
+	DefaultMaxSessions   = 1024             // sessions at one time
 	DefaultSnapshotLease = time.Minute      // how long an unused snapshot is held
 	DefaultBodyTimeout   = time.Minute      // for a request to arrive
 	DefaultStallTimeout  = 10 * time.Minute // for a client to take the next piece of a response
@@ -58,8 +59,15 @@ type Options struct {
 	// Unavailable. 0 means [DefaultMaxSnapshots].
 	MaxSnapshots int
 
-	// Memory is what MaxPending, MaxAnswers and the memory of streams, 256 KiB each, are
-	// taken from, so that a process that serves several protocols has one limit. Nil means
+	// MaxSessions bounds the sessions at one time; what comes on top gets the HTTP status 503.
+	// 0 means [DefaultMaxSessions].
+	MaxSessions int
+	// KeepAlive is after how long without a frame a session's client is asked for a sign of
+	// life; after as long again the session ends. 0 means 15 seconds.
+	KeepAlive time.Duration
+
+	// Memory is what MaxPending, MaxAnswers and the memory of streams, 256 KiB each, and of
+	// sessions, 512 KiB each, are taken from, so that a process that serves several protocols has one limit. Nil means
 	// one of the handler's own that is as large as all of them.
 	Memory *budget.Budget
 
@@ -98,6 +106,7 @@ func (o *Options) withDefaults() Options {
 	orDefault(&c.MaxPending, DefaultMaxPending)
 	orDefault(&c.MaxAnswers, DefaultMaxAnswers)
 	orDefault(&c.MaxStreams, DefaultMaxStreams)
+	orDefault(&c.MaxSessions, DefaultMaxSessions)
 	orDefault(&c.MaxSnapshots, DefaultMaxSnapshots)
 	orDefault(&c.SnapshotLease, DefaultSnapshotLease)
 	c.Limits = c.Limits.WithDefaults()

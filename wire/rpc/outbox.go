@@ -41,7 +41,7 @@ type outbox struct {
 	send   func(*pb.Records) error
 	linger time.Duration
 	failed context.CancelCauseFunc // called when send has failed
-	at     *exchange               // that send writes to; nil: unknown
+	at     receiver                // that send writes to; nil: unknown
 	wake   chan struct{}           // to the sender: there is a first record, or a full message, or the end
 	taken  chan struct{}           // to the sequence: the message was taken, or sending failed
 
@@ -75,6 +75,15 @@ func (p *envelope) reset() {
 	}
 }
 
+// receiver is what a stream writes to: the exchange of a request, or a call of a session.
+type receiver interface {
+	// setSending sets the hold of what is being sent, nil when it has been. Only the goroutine
+	// that sends calls it.
+	setSending(*budget.Hold)
+	// setOwn sets the hold for what the same stream sends next.
+	setOwn(*budget.Hold)
+}
+
 // pump sends the records of a sequence until it ends, and returns its error, or that of
 // send. When sending fails, the context of the sequence ends, so that it does not go on
 // waiting for records that cannot be sent.
@@ -85,8 +94,8 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 		send: send, linger: wait, failed: cancel, memory: m, next: m.answers.Hold(), turn: reader{places: m.readers},
 		wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	if o.at, _ = ctx.Value(exchangeKey{}).(*exchange); o.at != nil {
-		o.at.own = &o.next
+	if o.at, _ = ctx.Value(exchangeKey{}).(receiver); o.at != nil {
+		o.at.setOwn(&o.next)
 	}
 	o.spare.Records, o.mu.filling.Records = pool.Get().(*message.Records), pool.Get().(*message.Records)
 	go o.run()
@@ -254,11 +263,11 @@ func (o *outbox) run() {
 		m, ended := o.take()
 		if m.Len() > 0 {
 			if o.at != nil {
-				o.at.sending = m.hold
+				o.at.setSending(m.hold)
 			}
 			err := o.send(m.Message())
 			if o.at != nil {
-				o.at.sending = nil
+				o.at.setSending(nil)
 			}
 			if err != nil {
 				m.reset()

@@ -22,6 +22,7 @@ type service struct {
 type (
 	records      = iter.Seq2[mainstem.Record, error]
 	recordStream = connect.ServerStream[pb.Records]
+	sendRecords  = func(*pb.Records) error
 )
 
 // reader returns what a request reads from: the log, or the snapshot it names.
@@ -59,13 +60,17 @@ func (s *service) Head(ctx context.Context, in *pb.HeadRequest) (*pb.HeadRespons
 }
 
 func (s *service) GetMany(ctx context.Context, in *pb.GetManyRequest, out *recordStream) error {
+	return s.getMany(ctx, in, out.Send)
+}
+
+func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendRecords) error {
 	return s.stream(ctx, "get many", func(ctx context.Context) error {
 		r, release, err := s.reader("get many", in.Snapshot)
 		if err != nil {
 			return err
 		}
 		defer release()
-		return pump(ctx, &s.h.memory, linger, out.Send, source{
+		return pump(ctx, &s.h.memory, linger, send, source{
 			open: func(ctx context.Context, _ bool) records { return found(r.GetMany(ctx, in.Space, in.Keys)) },
 		})
 	})
@@ -83,6 +88,10 @@ func found(all records) records {
 }
 
 func (s *service) Scan(ctx context.Context, in *pb.ScanRequest, out *recordStream) error {
+	return s.scan(ctx, in, out.Send)
+}
+
+func (s *service) scan(ctx context.Context, in *pb.ScanRequest, send sendRecords) error {
 	return s.stream(ctx, "scan", func(ctx context.Context) error {
 		rng, err := message.DecodeRange(in)
 		if err != nil {
@@ -93,13 +102,17 @@ func (s *service) Scan(ctx context.Context, in *pb.ScanRequest, out *recordStrea
 			return err
 		}
 		defer release()
-		return pump(ctx, &s.h.memory, linger, out.Send, source{
+		return pump(ctx, &s.h.memory, linger, send, source{
 			open: func(ctx context.Context, _ bool) records { return r.Scan(ctx, in.Space, rng) },
 		})
 	})
 }
 
 func (s *service) Read(ctx context.Context, in *pb.ReadRequest, out *recordStream) error {
+	return s.read(ctx, in, out.Send)
+}
+
+func (s *service) read(ctx context.Context, in *pb.ReadRequest, send sendRecords) error {
 	return s.stream(ctx, "read", func(ctx context.Context) error {
 		v, err := message.DecodeVersions(in)
 		if err == nil {
@@ -114,15 +127,19 @@ func (s *service) Read(ctx context.Context, in *pb.ReadRequest, out *recordStrea
 		}
 		defer release()
 		if v.Follow && len(in.Snapshot) == 0 {
-			if err := s.announce(ctx, in.Space, out); err != nil {
+			if err := s.announce(ctx, in.Space, send); err != nil {
 				return err
 			}
 		}
-		return pump(ctx, &s.h.memory, lingerOf(v.Follow), out.Send, s.versions(r, in, v))
+		return pump(ctx, &s.h.memory, lingerOf(v.Follow), send, s.versions(r, in, v))
 	})
 }
 
 func (s *service) Feed(ctx context.Context, in *pb.FeedRequest, out *recordStream) error {
+	return s.feed(ctx, in, out.Send)
+}
+
+func (s *service) feed(ctx context.Context, in *pb.FeedRequest, send sendRecords) error {
 	return s.stream(ctx, "feed", func(ctx context.Context) error {
 		f, err := message.DecodeFilter(in)
 		if err == nil {
@@ -137,17 +154,17 @@ func (s *service) Feed(ctx context.Context, in *pb.FeedRequest, out *recordStrea
 		}
 		defer release()
 		if f.Follow && len(in.Snapshot) == 0 {
-			if err := s.announce(ctx, "", out); err != nil {
+			if err := s.announce(ctx, "", send); err != nil {
 				return err
 			}
 		}
-		return pump(ctx, &s.h.memory, lingerOf(f.Follow), out.Send, feed(r, f))
+		return pump(ctx, &s.h.memory, lingerOf(f.Follow), send, feed(r, f))
 	})
 }
 
 // announce tells a follower at once that it is being served, and what it needs to
 // see later whether it resumes on the same log and the same space.
-func (s *service) announce(ctx context.Context, space string, out *recordStream) error {
+func (s *service) announce(ctx context.Context, space string, send sendRecords) error {
 	head, err := s.log.Head(ctx)
 	if err != nil {
 		return err
@@ -160,7 +177,7 @@ func (s *service) announce(ctx context.Context, space string, out *recordStream)
 		}
 		following.SpaceCreated = timestamppb.New(info.Created)
 	}
-	return out.Send(&pb.Records{Following: following})
+	return send(&pb.Records{Following: following})
 }
 
 func lingerOf(follow bool) time.Duration {

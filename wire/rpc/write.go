@@ -77,6 +77,10 @@ func (s *service) Space(ctx context.Context, in *pb.SpaceRequest) (*pb.SpaceResp
 }
 
 func (s *service) Spaces(ctx context.Context, in *pb.SpacesRequest, out *connect.ServerStream[pb.SpacesResponse]) error {
+	return s.spaces(ctx, in, out.Send)
+}
+
+func (s *service) spaces(ctx context.Context, in *pb.SpacesRequest, send func(*pb.SpacesResponse) error) error {
 	return s.stream(ctx, "spaces", func(ctx context.Context) error {
 		m := new(pb.SpacesResponse)
 		for info, err := range s.log.Spaces(ctx, in.Prefix) {
@@ -90,7 +94,7 @@ func (s *service) Spaces(ctx context.Context, in *pb.SpacesRequest, out *connect
 			if m.Spaces = append(m.Spaces, space); len(m.Spaces) < spacesPerMessage {
 				continue
 			}
-			if err := out.Send(m); err != nil {
+			if err := send(m); err != nil {
 				return err
 			}
 			m.Spaces = m.Spaces[:0]
@@ -98,6 +102,6 @@ func (s *service) Spaces(ctx context.Context, in *pb.SpacesRequest, out *connect
 		if len(m.Spaces) == 0 {
 			return nil
 		}
-		return out.Send(m)
+		return send(m)
 	})
 }

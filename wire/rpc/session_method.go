@@ -1,0 +1,185 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
+)
+
+// sessionMethod is how a session serves a method.
+type sessionMethod struct {
+	serve func(*sessionCall) error // it answers, or returns an error for the client
+	quick bool                     // the reader may serve it
+}
+
+// sessionMethods are those of the protocol file, by their numbers.
+var sessionMethods = [...]sessionMethod{
+	wire.Commit:        {serve: serveCommit, quick: true},
+	wire.Get:           {serve: serveGet, quick: true},
+	wire.GetMany:       {serve: streaming((*service).getMany)},
+	wire.Scan:          {serve: streaming((*service).scan)},
+	wire.Read:          {serve: streaming((*service).read)},
+	wire.Feed:          {serve: streaming((*service).feed)},
+	wire.Head:          {serve: unary((*service).Head), quick: true},
+	wire.CreateSpace:   {serve: unary((*service).CreateSpace)},
+	wire.AlterSpace:    {serve: unary((*service).AlterSpace)},
+	wire.DropSpace:     {serve: unary((*service).DropSpace)},
+	wire.Space:         {serve: unary((*service).Space)},
+	wire.Spaces:        {serve: streaming((*service).spaces)},
+	wire.Snapshot:      {serve: unary((*service).Snapshot)},
+	wire.CloseSnapshot: {serve: unary((*service).CloseSnapshot)},
+	wire.Backup:        {serve: streaming((*service).backup)},
+	wire.Check:         {serve: streaming((*service).check)},
+	wire.Clock:         {serve: unary((*service).Clock)},
+	wire.Info:          {serve: unary((*service).Info)},
+}
+
+// methodOf returns the zero method for a number that is not known.
+func methodOf(m wire.Method) *sessionMethod {
+	if int(m) >= len(sessionMethods) {
+		m = 0
+	}
+	return &sessionMethods[m]
+}
+
+// writes reports whether an error of the call has an outcome.
+func (c *sessionCall) writes() bool {
+	switch c.method {
+	case wire.Commit, wire.CreateSpace, wire.AlterSpace, wire.DropSpace:
+		return true
+	}
+	return false
+}
+
+// messageOf is a pointer to a message.
+type messageOf[T any] interface {
+	*T
+	proto.Message
+}
+
+// unary serves a method with one answer.
+func unary[Req, Res any, In messageOf[Req], Out messageOf[Res]](f func(*service, context.Context, In) (Out, error)) func(*sessionCall) error {
+	return func(c *sessionCall) error {
+		in := In(new(Req))
+		if err := c.decode(in); err != nil {
+			return err
+		}
+		out, err := f(c.s.h.service, c, in)
+		if err != nil {
+			return err
+		}
+		return c.reply(out)
+	}
+}
+
+// streaming serves a method with a stream of answers.
+func streaming[Req, Res any, In messageOf[Req], Out messageOf[Res]](f func(*service, context.Context, In, func(Out) error) error) func(*sessionCall) error {
+	return func(c *sessionCall) error {
+		in := In(new(Req))
+		if err := c.decode(in); err != nil {
+			return err
+		}
+		if err := f(c.s.h.service, c, in, func(m Out) error { return c.send(m) }); err != nil {
+			return err
+		}
+		c.post(wire.AppendFrame(nil, wire.TypeData, wire.End, c.number))
+		return nil
+	}
+}
+
+// decode decodes the request.
+func (c *sessionCall) decode(in proto.Message) error {
+	if err := (binaryCodec{c.s.h.o.MaxParts}).Unmarshal(c.request, in); err != nil {
+		return c.malformed(err)
+	}
+	return nil
+}
+
+func (c *sessionCall) malformed(err error) error {
+	e := mainstem.Errorf(mainstem.KindInvalid, "rpc", "the request cannot be read: %w", err)
+	if c.writes() {
+		e.Outcome = mainstem.NotWritten
+	}
+	return e
+}
+
+var commitUnary = unary((*service).Commit)
+
+// serveCommit measures how long commits take, so that the reader knows whether it can serve
+// the next.
+func serveCommit(c *sessionCall) error {
+	began := time.Now()
+	err := commitUnary(c)
+	c.s.h.lastCommit.Store(int64(time.Since(began)))
+	return err
+}
+
+// serveGet is Get without messages of Protobuf.
+func serveGet(c *sessionCall) error {
+	in, err := message.ParseGetRequest(c.request)
+	if err != nil {
+		return c.malformed(err)
+	}
+	r, release, err := c.s.h.service.reader("get", in.Snapshot)
+	if err != nil {
+		return err
+	}
+	defer release()
+	record, err := c.get(r, c.s.h.spaceName(in.Space), in.Key)
+	if err != nil {
+		return err
+	}
+	p := buffers.Get().(*[]byte)
+	b := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
+	b = message.AppendGetResponse(b, &record)
+	err = c.replyFrame(b)
+	putBuffer(p, b)
+	return err
+}
+
+// spaceName returns the name of a space as a string, most often one that is there.
+func (h *Handler) spaceName(name []byte) string {
+	if last := h.space.Load(); last != nil && *last == string(name) {
+		return *last
+	}
+	s := string(name)
+	h.space.Store(&s)
+	return s
+}
+
+// get reads a record, and counts it until the call has ended if it is not small. If there
+// is no memory for it, it is read again when there is.
+func (c *sessionCall) get(from mainstem.Reader, space string, key []byte) (mainstem.Record, error) {
+	for {
+		turn := reader{places: c.s.h.memory.readers}
+		turn.enter(c)
+		r, err := from.Get(c, space, key)
+		turn.leave()
+		size := sizeOf(&r)
+		if err != nil || size <= smallAnswer {
+			return r, err
+		}
+		more := copies*size - c.answer.Size()
+		if more <= 0 || c.answer.Try(more) {
+			return r, nil
+		}
+		c.answer.Release()
+		if err := c.waitForAnswer(copies * size); err != nil {
+			return mainstem.Record{}, err
+		}
+	}
+}
+
+func (c *sessionCall) waitForAnswer(n int64) error {
+	ctx, stop := c.s.h.untilStopped(c)
+	defer stop()
+	if err := c.answer.Acquire(ctx, n); err != nil {
+		return exhausted(err)
+	}
+	return nil
+}

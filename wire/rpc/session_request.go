@@ -1,0 +1,312 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	wire "github.com/mainstemdev/mainstem/internal/session"
+)
+
+// watchEvery is how long a call may keep the reader: between once and twice this time.
+const watchEvery = 500 * time.Microsecond
+
+// quickCommit is how long the last commit of the log took at most if the reader serves the
+// next one itself.
+const quickCommit = 200 * time.Microsecond
+
+// arrival is a request on its way. It is under the lock of the session.
+type arrival struct {
+	parts wire.Parts
+	size  int64        // of the whole request
+	hold  *budget.Hold // the memory of the request; nil: the reader serves it
+	ready bool         // there is
+	cost  int64        // bytes that came before
+	late  *time.Timer  // for the rest of the request; nil: it came whole
+	over  bool         // the call was refused: what comes is dropped
+}
+
+// call begins a call. It returns false if another goroutine reads now.
+func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
+	head, piece, err := wire.ParseCall(h.Flags, p)
+	if err != nil {
+		return true, err
+	}
+	s.conn.Throttle()
+	s.h.sessions.calls.Add(1)
+	c := &sessionCall{s: s, number: h.Call, method: head.Method}
+	if us := head.Timeout; us > 0 {
+		c.deadline = time.Now().Add(time.Duration(min(us, 1<<40)) * time.Microsecond)
+	}
+	c.answer = s.h.memory.answers.Hold()
+	if s.quick(c, h.Flags, head) {
+		c.request = append(c.small[:0], piece...)
+		return s.serveInline(c), nil
+	}
+	return true, s.admit(c, h.Flags, head, piece)
+}
+
+// quick reports whether the reader should serve a call itself: a read that is quick unless
+// it waits for a disk, or a commit that nothing is beside of.
+func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
+	m := methodOf(c.method)
+	if f&wire.Last == 0 || head.Size > wire.SmallMessage || !m.quick || s.refusing.Load() {
+		return false
+	}
+	if c.method != wire.Commit {
+		return true
+	}
+	return s.active.Load() == 0 && !s.in.Buffered() && s.h.lastCommit.Load() < int64(quickCommit)
+}
+
+// serveInline serves a call in the reader. It returns false if another goroutine has become
+// the reader meanwhile.
+func (s *session) serveInline(c *sessionCall) (reads bool) {
+	s.turns++
+	turn := s.turns
+	c.inline = true
+	s.serving = c
+	s.turn.Store(turn)
+	if !s.watched.Load() && s.watched.CompareAndSwap(false, true) {
+		s.timer.Reset(watchEvery)
+	}
+	c.serve()
+	if s.turn.CompareAndSwap(turn, 0) {
+		return true
+	}
+	s.conn.Flush()
+	s.remove(c)
+	return false
+}
+
+// watch becomes the reader if that has been serving one call since watch ran last.
+func (s *session) watch() {
+	turn := s.turn.Load()
+	if turn != 0 && turn == s.seen && s.turn.CompareAndSwap(turn, 0) {
+		s.watched.Store(false)
+		s.add(s.serving)
+		s.conn.Flush()
+		s.read()
+		return
+	}
+	s.seen = turn
+	if turn != 0 {
+		s.timer.Reset(watchEvery)
+		return
+	}
+	s.watched.Store(false)
+	if s.turn.Load() != 0 && s.watched.CompareAndSwap(false, true) { // it began just now
+		s.timer.Reset(watchEvery)
+	}
+}
+
+// add makes c a call with a goroutine of its own.
+func (s *session) add(c *sessionCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addLocked(c)
+}
+
+func (s *session) addLocked(c *sessionCall) {
+	s.mu.calls[c.number] = c
+	s.mu.users++
+	s.active.Add(1)
+	if cause := s.mu.draining; cause != nil && s.conn.Err() != nil {
+		c.cancel(errGone)
+	}
+}
+
+// remove ends what add began.
+func (s *session) remove(c *sessionCall) {
+	s.mu.Lock()
+	delete(s.mu.calls, c.number)
+	s.mu.Unlock()
+	s.active.Add(-1)
+	s.release()
+}
+
+// admit takes a call that gets a goroutine of its own when its request is there.
+func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := &c.arriving
+	hold := s.h.memory.requests.Hold()
+	a.size, a.hold = int64(head.Size), &hold
+	whole, cost, err := a.parts.AddCall(f, head, piece)
+	if err != nil {
+		return err
+	}
+	if s.mu.left -= int64(cost); s.mu.left < 0 {
+		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
+	}
+	a.cost = int64(cost)
+	if s.mu.calls[c.number] != nil {
+		return wire.Violation("call %d begins twice", c.number)
+	}
+	if e := s.refusalLocked(c); e != nil {
+		s.creditLocked(a.cost)
+		c.inline = true // s.mu is held: the reader sends it
+		c.refuse(e)
+		return nil
+	}
+	s.addLocked(c)
+	if !whole && s.h.o.BodyTimeout > 0 {
+		a.late = time.AfterFunc(s.h.o.BodyTimeout, func() { s.late(c) })
+	}
+	if a.hold.Try(requestCopies * a.size) {
+		s.readyLocked(c)
+		return nil
+	}
+	if whole {
+		s.mu.waiting++
+	}
+	go s.await(c)
+	return nil
+}
+
+// refusalLocked returns why a call is not taken, nil if it is.
+func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
+	o, m := &s.h.o, methodOf(c.method)
+	limit := int64(o.MaxRequest)
+	if c.method == wire.Commit {
+		limit = int64(o.MaxCommit)
+	}
+	switch {
+	case m.serve == nil:
+		return mainstem.Errorf(mainstem.KindUnsupported, "rpc", "method %d is not one that this server knows", c.method)
+	case c.arriving.size > limit:
+		return mainstem.Errorf(mainstem.KindInvalid, "rpc", "the request has %d bytes: the limit is %d", c.arriving.size, limit).
+			WithHint("split the batch, or raise the server's limit")
+	case s.mu.draining != nil:
+		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", s.mu.draining)
+	case len(s.mu.calls) >= maxCalls:
+		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d calls of this session are being served: that is the limit", maxCalls)
+	case s.mu.waiting >= maxWaiting:
+		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d requests of this session wait for memory: that is the limit", maxWaiting)
+	}
+	return nil
+}
+
+// await waits for the memory of a request, as long as it may take to arrive.
+func (s *session) await(c *sessionCall) {
+	ctx, stop := s.h.untilStopped(c)
+	defer stop()
+	if d := s.h.o.BodyTimeout; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("waited %v", d))
+		defer cancel()
+	}
+	hold := s.h.memory.requests.Hold()
+	err := hold.Acquire(ctx, requestCopies*c.arriving.size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.arriving.parts.Open() {
+		s.mu.waiting--
+	}
+	if c.arriving.over {
+		hold.Release()
+		return
+	}
+	if err != nil {
+		s.dropLocked(c, mainstem.Refusef(mainstem.KindUnavailable, "rpc", "%w", err).WithHint("try again later"))
+		return
+	}
+	c.arriving.hold = hold.Move()
+	s.readyLocked(c)
+}
+
+// readyLocked notes that a request has its memory, so that all of it may come.
+func (s *session) readyLocked(c *sessionCall) {
+	a := &c.arriving
+	a.ready = true
+	s.creditLocked(a.cost)
+	if !a.parts.Open() {
+		s.startLocked(c)
+		return
+	}
+	if more := a.size - callWindow; more > 0 {
+		s.conn.Post(wire.AppendCredit(nil, c.number, int(more)))
+	}
+}
+
+// creditLocked gives the client credit for n more bytes, now and then.
+func (s *session) creditLocked(n int64) {
+	s.mu.left += n
+	if s.mu.back += n; s.mu.back >= sessionWindow/4 {
+		s.conn.Post(wire.AppendCredit(nil, 0, int(s.mu.back)))
+		s.mu.back = 0
+	}
+}
+
+// piece takes a piece of a request.
+func (s *session) piece(h wire.Header, p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.mu.calls[h.Call]
+	if c == nil || c.arriving.over { // it was refused, or has been answered
+		s.mu.left -= int64(len(p))
+		s.creditLocked(int64(len(p)))
+		return nil
+	}
+	a := &c.arriving
+	if !a.parts.Open() {
+		return wire.Violation("call %d goes on after its request", h.Call)
+	}
+	whole, cost, err := a.parts.Add(h.Flags, p)
+	if err != nil {
+		return err
+	}
+	if s.mu.left -= int64(cost); s.mu.left < 0 {
+		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
+	}
+	if a.ready {
+		s.creditLocked(int64(cost))
+	} else if a.cost += int64(cost); a.cost > callWindow {
+		return wire.Violation("call %d has %d bytes without credit", h.Call, a.cost)
+	}
+	if whole && a.ready {
+		s.startLocked(c)
+	} else if whole {
+		s.mu.waiting++
+	}
+	return nil
+}
+
+// startLocked serves a call whose request is there.
+func (s *session) startLocked(c *sessionCall) {
+	if c.arriving.late != nil {
+		c.arriving.late.Stop()
+	}
+	c.request, c.arriving.parts.Body = c.arriving.parts.Body, nil
+	go func() {
+		c.serve()
+		s.remove(c)
+	}()
+}
+
+// late refuses a call whose request did not arrive in time.
+func (s *session) late(c *sessionCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.arriving.parts.Open() && !c.arriving.over {
+		s.dropLocked(c, mainstem.Refusef(mainstem.KindUnavailable, "rpc", "the request did not arrive within %v", s.h.o.BodyTimeout))
+	}
+}
+
+// dropLocked ends a call whose request is not going to be served.
+func (s *session) dropLocked(c *sessionCall, e *mainstem.Error) {
+	a := &c.arriving
+	a.over = true
+	if !a.ready {
+		s.creditLocked(a.cost)
+	}
+	a.hold.Release()
+	a.parts.Body = nil
+	go func() { // s.mu is held
+		c.refuse(e)
+		c.endContext(context.Canceled, nil)
+		s.remove(c)
+	}()
+}
