@@ -25,6 +25,7 @@ func serve(t *testing.T, o *rpc.Options) string {
 	path, handler := rpc.NewHandler(log, o)
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
+	mux.Handle(rpc.SessionPath, handler)
 	server := httptest.NewUnstartedServer(mux)
 	rpc.ConfigureServer(server.Config)
 	server.Start()

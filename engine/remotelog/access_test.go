@@ -39,7 +39,7 @@ func serveTLS(t *testing.T, log mainstem.Log, token string) (url string, trust *
 
 func TestTLSWithToken(t *testing.T) {
 	url, trust, http2 := serveTLS(t, model.New(nil), "secret")
-	log := open(t, url, &remotelog.Options{TLS: trust, Token: "secret"})
+	log := open(t, url, &remotelog.Options{TLS: trust, Token: "secret", Transport: remotelog.RPC})
 	if _, err := log.Commit(t.Context(), put("", "k", "v")); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWrongTokenIsDenied(t *testing.T) {
 	behind := model.New(nil)
 	s := serve(t, behind, &rpc.Options{Token: "secret"})
 	for name, o := range map[string]remotelog.Options{
-		"none": {}, "wrong": {Token: "Secret"}, "longer": {Token: "secrets"},
+		"none": {}, "none rpc": {Transport: remotelog.RPC}, "wrong": {Token: "Secret"}, "longer": {Token: "secrets"},
 		"wrong grpc": {Token: "x", Protocol: remotelog.GRPC}, "wrong grpc-web": {Token: "x", Protocol: remotelog.GRPCWeb},
 	} {
 		log := open(t, s.URL, &o)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
@@ -20,30 +19,33 @@ type Info struct {
 	Snapshots, Backup, Check bool // what the engine offers beyond the contract
 
 	Limits mainstem.Limits
+
+	// Transport is how this Log reaches the server: [Sessions] or [RPC].
+	Transport Transport
 }
 
 // Info asks the server what it is: also a way to see whether it is there.
 func (l *Log) Info(ctx context.Context) (Info, error) {
-	out, err := ask(ctx, l, call{op: "info"}, l.client.Info, &pb.InfoRequest{}, ifLost)
+	out, err := ask(ctx, l, call{op: "info"}, infoMethod, &pb.InfoRequest{}, ifLost)
 	if err != nil {
 		return Info{}, err
 	}
 	return Info{
 		Version: out.Version, Engine: out.Engine,
 		Snapshots: out.Snapshots, Backup: out.Backup, Check: out.Check,
-		Limits: message.DecodeLimits(out.Limits),
+		Limits: message.DecodeLimits(out.Limits), Transport: l.transportNow(),
 	}, nil
 }
 
 // Clock implements [mainstem.ClockKeeper]: it describes the server's clock.
 func (l *Log) Clock(ctx context.Context) (mainstem.ClockState, error) {
-	out, err := ask(ctx, l, call{op: "clock"}, l.client.Clock, &pb.ClockRequest{}, ifLost)
+	out, err := ask(ctx, l, call{op: "clock"}, clockMethod, &pb.ClockRequest{}, ifLost)
 	return message.DecodeClock(out), err
 }
 
 // AcceptClock implements [mainstem.ClockKeeper]: the server's log accepts its clock as right.
 func (l *Log) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
-	out, err := ask(ctx, l, call{op: "accept clock"}, l.client.Clock, &pb.ClockRequest{Accept: true}, never)
+	out, err := ask(ctx, l, call{op: "accept clock"}, clockMethod, &pb.ClockRequest{Accept: true}, never)
 	return message.DecodeClock(out), err
 }
 
@@ -51,10 +53,7 @@ func (l *Log) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
 // Restore reads. If it fails, what was written to w is not a backup.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	c := call{op: "backup"}
-	open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.BackupResponse], error) {
-		return l.client.Backup(ctx, &pb.BackupRequest{})
-	}
-	return receive(ctx, l, c, open, func(m *pb.BackupResponse) error {
+	return receive(ctx, l, c, backupMethod, &pb.BackupRequest{}, func(m *pb.BackupResponse) error {
 		if _, err := w.Write(m.Data); err != nil {
 			return c.fail(mainstem.KindUnavailable, mainstem.NoOutcome, fmt.Errorf("write the copy: %w", err))
 		}
@@ -65,11 +64,8 @@ func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 // Check lets the server verify its log and calls report for each inconsistency.
 func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
 	c := call{op: "check"}
-	open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.CheckResponse], error) {
-		return l.client.Check(ctx, &pb.CheckRequest{})
-	}
 	var stats *pb.CheckStats
-	err := receive(ctx, l, c, open, func(m *pb.CheckResponse) error {
+	err := receive(ctx, l, c, checkMethod, &pb.CheckRequest{}, func(m *pb.CheckResponse) error {
 		if m.Problem != nil {
 			report(message.DecodeProblem(m.Problem))
 		}

@@ -25,7 +25,8 @@ func TestInfo(t *testing.T) {
 	}
 	want := remotelog.Info{
 		Version: "v1.2.3", Engine: "model", Snapshots: true, Check: true,
-		Limits: mainstem.Limits{MaxValue: 7}.WithDefaults(),
+		Limits:    mainstem.Limits{MaxValue: 7}.WithDefaults(),
+		Transport: remotelog.Sessions,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

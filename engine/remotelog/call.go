@@ -2,43 +2,118 @@ package remotelog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/mainstemdev/mainstem"
+	wire "github.com/mainstemdev/mainstem/internal/session"
+	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
-// rpc is a method of the RPC client with one answer.
-type rpc[Req, Res any] func(context.Context, *Req) (*Res, error)
+// method is one method with one answer: its number in a session, and the method of the RPC
+// client.
+type method[Req, Res any] struct {
+	number wire.Method
+	rpc    func(mainstemv1connect.LogServiceClient, context.Context, *Req) (*Res, error)
+}
+
+// messageOf is a pointer to a message.
+type messageOf[T any] interface {
+	*T
+	proto.Message
+}
 
 // ask makes a call with one answer. When again says of an error that trying once more
 // is safe, it does so, up to the Log's retries.
-func ask[Req, Res any](ctx context.Context, l *Log, c call, f rpc[Req, Res], in *Req, again func(*try, *mainstem.Error) bool) (*Res, error) {
+func ask[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Context, l *Log, c call, m method[Req, Res], in In, again func(*try, *mainstem.Error) bool) (Out, error) {
+	var out Out
+	err := l.tries(ctx, c, again, func(ctx context.Context, t *try) *mainstem.Error {
+		p := newRequest()
+		defer putRequest(p)
+		b, err := proto.MarshalOptions{}.MarshalAppend(*p, in)
+		if err != nil {
+			return c.fail(mainstem.KindInvalid, mainstem.NotWritten, err)
+		}
+		*p = b
+		body, there, e := l.askSession(ctx, c, m.number, b, t)
+		if e == nil && !there {
+			out, e = askRPC[Req, Res, In, Out](ctx, l, c, m, in, t)
+		}
+		if e != nil || !there {
+			return e
+		}
+		out = Out(new(Res))
+		if err := proto.Unmarshal(body, out); err != nil {
+			return c.fail(mainstem.KindInternal, mainstem.Unknown, fmt.Errorf("the answer cannot be read: %w", err))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// askSession makes a call with one answer, whose request is behind what newRequest begins
+// with. It returns false if the call should be made by RPC.
+func (l *Log) askSession(ctx context.Context, c call, m wire.Method, request []byte, t *try) (body []byte, there bool, _ *mainstem.Error) {
+	for {
+		s, e := l.session(ctx, c)
+		if e != nil || s == nil {
+			return nil, false, e
+		}
+		body, err := s.one(ctx, l.killed, m, request, &t.connected)
+		switch {
+		case errors.Is(err, errNotBegun):
+			continue // it ended a moment ago: there will be another
+		case err != nil:
+			return nil, false, c.failed(ctx, t, err)
+		}
+		return body, true, nil
+	}
+}
+
+func askRPC[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Context, l *Log, c call, m method[Req, Res], in In, t *try) (Out, *mainstem.Error) {
+	ctx, release := until(ctx, l.killed)
+	defer release()
+	out, err := m.rpc(l.client, t.watch(ctx), in)
+	if err != nil {
+		return nil, c.explain(ctx, t, err)
+	}
+	return out, nil
+}
+
+// tries calls attempt until it succeeds, or again does not allow another try.
+func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Error) bool, attempt func(context.Context, *try) *mainstem.Error) error {
 	if ctx.Err() != nil {
-		return nil, c.ended(ctx, mainstem.NotWritten)
+		return c.ended(ctx, mainstem.NotWritten)
 	}
+	if !l.begin() {
+		return c.closed(mainstem.NotWritten)
+	}
+	defer l.end()
 	c.began = time.Now()
-	ctx, end, ok := l.begin(ctx)
-	if !ok {
-		return nil, c.closed(mainstem.NotWritten)
-	}
-	defer end()
 	var worst mainstem.Outcome
 	for n := 0; ; n++ {
 		t := new(try)
-		out, err := f(t.watch(ctx), in)
-		if err == nil {
-			return out, nil
+		e := attempt(ctx, t)
+		if e == nil {
+			return nil
 		}
-		e := c.explain(ctx, t, err)
 		worst = max(worst, e.Outcome) // Unknown is the largest
 		if n < l.o.Retries && again(t, e) {
-			retryPolicy.Wait(ctx, n+1)
-			if ctx.Err() == nil {
+			wait, release := until(ctx, l.killed)
+			retryPolicy.Wait(wait, n+1)
+			over := wait.Err() != nil
+			release()
+			if !over {
 				continue
 			}
 		}
-		return nil, afterTries(e, n+1, worst)
+		return afterTries(e, n+1, worst)
 	}
 }
 
@@ -53,6 +128,27 @@ func afterTries(e *mainstem.Error, n int, worst mainstem.Outcome) error {
 		e.Err = fmt.Errorf("%w (try %d)", e.Err, n)
 	}
 	return e
+}
+
+// failed turns the error of a session's call into an error of the contract.
+func (c call) failed(ctx context.Context, t *try, err error) *mainstem.Error {
+	var said *mainstem.Error
+	if errors.As(err, &said) {
+		return said // the server's word
+	}
+	outcome := mainstem.NotWritten
+	if t.connected.Load() {
+		outcome = mainstem.Unknown
+	}
+	switch {
+	case errors.Is(err, errClosed):
+		return c.closed(outcome)
+	case ctx.Err() != nil:
+		return c.ended(ctx, outcome)
+	case errors.Is(err, wire.ErrProtocol):
+		return c.fail(mainstem.KindInternal, outcome, err)
+	}
+	return c.fail(mainstem.KindUnavailable, outcome, fmt.Errorf("%w: %w", errNoAnswer, err))
 }
 
 // never is for calls that must not be made twice.

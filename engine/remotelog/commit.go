@@ -29,7 +29,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 		again = ifUnavailable
 	}
 	c := call{op: "commit", writes: true}
-	out, err := ask(ctx, l, c, l.client.Commit, in, again)
+	out, err := ask(ctx, l, c, commitMethod, in, again)
 	if err != nil {
 		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}

@@ -95,6 +95,7 @@ func TestConformanceOverModel(t *testing.T) {
 // The same promises over every other protocol.
 func TestConformanceProtocols(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
+		"connect":            {Transport: remotelog.RPC},
 		"connect JSON HTTP1": {HTTP1: true, JSON: true},
 		"grpc gzip":          {Protocol: remotelog.GRPC, Compression: true},
 		"grpc-web HTTP1":     {Protocol: remotelog.GRPCWeb, HTTP1: true},

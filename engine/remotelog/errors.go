@@ -44,6 +44,9 @@ func (t *try) watch(ctx context.Context) context.Context {
 
 // explain turns the error of an attempt into an error of the contract.
 func (c call) explain(ctx context.Context, t *try, err error) *mainstem.Error {
+	if f := (sessionFailure{}); errors.As(err, &f) {
+		return c.failed(ctx, t, f.error)
+	}
 	if e := message.DecodeError(err); e != nil {
 		return e // the server's word
 	}

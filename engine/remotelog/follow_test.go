@@ -19,7 +19,7 @@ import (
 // again in the middle of messages.
 func TestFollowersResumeWithoutHolesOrDuplicates(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
-		"connect": nil, "grpc": {Protocol: remotelog.GRPC}, "grpc-web http1": {Protocol: remotelog.GRPCWeb, HTTP1: true}, "connect http1": {HTTP1: true},
+		"sessions": nil, "connect": {Transport: remotelog.RPC}, "grpc": {Protocol: remotelog.GRPC}, "grpc-web http1": {Protocol: remotelog.GRPCWeb, HTTP1: true}, "connect http1": {HTTP1: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			behind := model.New(nil)
@@ -98,6 +98,7 @@ func (s *restartable) start(log mainstem.Log) {
 	mux := http.NewServeMux()
 	path, h := rpc.NewHandler(log, nil)
 	mux.Handle(path, h)
+	mux.Handle(rpc.SessionPath, h)
 	s.server, s.handler, s.done = &http.Server{Handler: mux}, h, make(chan struct{})
 	rpc.ConfigureServer(s.server)
 	go func(server *http.Server, done chan struct{}) {
@@ -223,7 +224,7 @@ func TestFollowerWithoutServerFailsAtOnce(t *testing.T) {
 }
 
 func TestCloseEndsFollowersWithClosed(t *testing.T) {
-	for name, o := range map[string]*remotelog.Options{"http2": nil, "http1": {HTTP1: true}} {
+	for name, o := range map[string]*remotelog.Options{"sessions": nil, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true}} {
 		t.Run(name, func(t *testing.T) {
 			behind := logWith(t, 1)
 			log := open(t, serve(t, behind, nil).URL, o)

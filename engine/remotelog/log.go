@@ -32,6 +32,7 @@ type Log struct {
 	o                Options
 	client           mainstemv1connect.LogServiceClient
 	closeConnections func()
+	sessions         sessions
 	grace            time.Duration // closeGrace, less in tests
 	batches          sync.Pool     // of *message.Batch
 
@@ -39,7 +40,7 @@ type Log struct {
 	startClose  context.CancelFunc
 	killed      context.Context // ends all calls; done when Close has waited long enough
 	kill        context.CancelFunc
-	background  sync.WaitGroup // goroutines of snapshots
+	background  sync.WaitGroup // goroutines of snapshots and of the session
 	closeOnce   sync.Once
 	mu          sync.Mutex
 	closed      bool          // under mu
@@ -70,6 +71,7 @@ func Open(url string, o *Options) (*Log, error) {
 	l.batches.New = func() any { return new(message.Batch) }
 	l.closing, l.startClose = context.WithCancel(context.Background())
 	l.killed, l.kill = context.WithCancel(context.Background())
+	l.sessions.init(u, &l.o)
 	doer, closeConnections := newDoer(&l.o)
 	l.closeConnections = closeConnections
 	l.client = mainstemv1connect.NewLogServiceClient(doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
@@ -116,23 +118,24 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// begin starts a call with one answer; the caller calls end when it has it.
-func (l *Log) begin(ctx context.Context) (_ context.Context, end func(), ok bool) {
+// begin starts a call with one answer; the caller calls end when it has it. It returns
+// false if the Log is closed.
+func (l *Log) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, nil, false
+		return false
 	}
 	l.running++
-	ctx, release := until(ctx, l.killed)
-	return ctx, func() {
-		release()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.running--; l.closed && l.running == 0 {
-			close(l.lastRunning)
-		}
-	}, true
+	return true
+}
+
+func (l *Log) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running--; l.closed && l.running == 0 {
+		close(l.lastRunning)
+	}
 }
 
 // until returns a context that ends with ctx, or with errClosed when end does.

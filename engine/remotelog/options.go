@@ -35,6 +35,29 @@ func (p Protocol) String() string {
 	return "unknown protocol"
 }
 
+// Transport is how a Log reaches its server.
+type Transport uint8
+
+// The transports.
+const (
+	// Auto uses sessions. Where the server or a proxy refuses them it uses RPC, and asks
+	// again after a minute. It uses RPC at once if one of Protocol, JSON, Compression, HTTP1
+	// and HTTPClient is set, which sessions do not have.
+	Auto     Transport = iota
+	Sessions           // one connection that carries all calls; it fails where that is refused
+	RPC                // Connect, gRPC or gRPC-Web: see [Options.Protocol]
+)
+
+var transportNames = [...]string{"auto", "sessions", "rpc"}
+
+// String returns "auto", "sessions" or "rpc".
+func (t Transport) String() string {
+	if int(t) < len(transportNames) {
+		return transportNames[t]
+	}
+	return "unknown transport"
+}
+
 // Options configures [Open]. Nil and zero fields mean the defaults.
 type Options struct {
 	// Token is presented to the server as a bearer token.
@@ -43,6 +66,9 @@ type Options struct {
 	Insecure bool
 	// TLS configures https:// URLs; nil trusts the system's authorities.
 	TLS *tls.Config
+
+	// Transport is how the server is reached; the default is [Auto].
+	Transport Transport
 
 	// HTTP1 speaks HTTP/1.1 instead of HTTP/2: one connection for each running call.
 	HTTP1 bool
@@ -83,11 +109,22 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
+// onlyRPC reports whether an option is set that only RPC has.
+func (o *Options) onlyRPC() bool {
+	return o.Protocol != Connect || o.JSON || o.Compression || o.HTTP1 || o.HTTPClient != nil
+}
+
 // validate reports everything that is wrong with o for a server at u.
 func (o *Options) validate(u *url.URL) error {
 	var problems []error
 	if o.Protocol > GRPCWeb {
 		problems = append(problems, fmt.Errorf("protocol %d is not one that this version knows", o.Protocol))
+	}
+	if o.Transport > RPC {
+		problems = append(problems, fmt.Errorf("transport %d is not one that this version knows", o.Transport))
+	}
+	if o.Transport == Sessions && o.onlyRPC() {
+		problems = append(problems, errors.New("sessions have no Protocol, JSON, Compression, HTTP1 or HTTPClient: use Auto or RPC with these"))
 	}
 	if o.Protocol == GRPC && o.HTTP1 {
 		problems = append(problems, errors.New("gRPC needs HTTP/2: use GRPCWeb or Connect with HTTP1"))

@@ -58,7 +58,8 @@ func closedPort(t *testing.T) string {
 
 func TestCommitWithoutServerIsNotWritten(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
-		"http2": nil, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC}, "no retries": {Retries: -1},
+		"auto": nil, "sessions": {Transport: remotelog.Sessions}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true},
+		"grpc": {Protocol: remotelog.GRPC}, "no retries": {Retries: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := open(t, "http://"+closedPort(t), o)
@@ -83,11 +84,14 @@ func TestCommitToAnotherKindOfServerIsNotWritten(t *testing.T) {
 }
 
 func TestLostAnswerLeavesOutcomeUnknown(t *testing.T) {
-	for name, o := range map[string]*remotelog.Options{"http2": nil, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC}} {
+	for name, o := range map[string]*remotelog.Options{
+		"sessions": {Transport: remotelog.Sessions}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC},
+	} {
 		t.Run(name, func(t *testing.T) {
 			behind := model.New(nil)
 			p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
 			log := open(t, p.url(), o)
+			head(t, log) // connects
 			p.dropAnswers.Store(true)
 			failed := make(chan error)
 			go func() {
@@ -112,6 +116,7 @@ func TestLostAnswerOfBatchWithIDIsFoundAgain(t *testing.T) {
 	behind := model.New(nil)
 	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
 	log := open(t, p.url(), nil)
+	head(t, log) // connects
 	p.dropAnswers.Store(true)
 	type result struct {
 		r   mainstem.Receipt
@@ -139,6 +144,7 @@ func TestOutcomeIsThatOfAllTries(t *testing.T) {
 	behind := model.New(nil)
 	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
 	log := open(t, p.url(), nil)
+	head(t, log) // connects
 	p.dropAnswers.Store(true)
 	failed := make(chan error)
 	go func() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
@@ -55,12 +56,35 @@ func (r reader) Get(ctx context.Context, space string, key []byte) (mainstem.Rec
 	if err := r.check(c, false); err != nil {
 		return mainstem.Record{}, err
 	}
-	in := &pb.GetRequest{Space: space, Key: key, Snapshot: r.id()}
-	out, err := ask(ctx, r.l, c, r.l.client.Get, in, ifLost)
-	if err != nil {
-		return mainstem.Record{}, err
+	var record mainstem.Record
+	err := r.l.tries(ctx, c, ifLost, func(ctx context.Context, t *try) (e *mainstem.Error) {
+		record, e = r.get(ctx, c, t)
+		return e
+	})
+	return record, err
+}
+
+// get makes one attempt. In a session it needs no messages of Protobuf.
+func (r reader) get(ctx context.Context, c call, t *try) (mainstem.Record, *mainstem.Error) {
+	p := newRequest()
+	defer putRequest(p)
+	*p = message.AppendGetRequest(*p, c.space, c.key, r.id())
+	body, there, e := r.l.askSession(ctx, c, wire.Get, *p, t)
+	if e != nil {
+		return mainstem.Record{}, e
 	}
-	record, err := message.DecodeRecord(out.Record, nil)
+	var record mainstem.Record
+	var err error
+	if there {
+		record, err = message.ParseGetResponse(body, c.space)
+	} else {
+		in := &pb.GetRequest{Space: c.space, Key: c.key, Snapshot: r.id()}
+		out, e := askRPC[pb.GetRequest, pb.GetResponse](ctx, r.l, c, getMethod, in, t)
+		if e != nil {
+			return mainstem.Record{}, e
+		}
+		record, err = message.DecodeRecord(out.Record, nil)
+	}
 	if err != nil {
 		return mainstem.Record{}, c.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
 	}
@@ -73,7 +97,7 @@ func (r reader) Head(ctx context.Context) (mainstem.Position, error) {
 	if err := r.check(c, false); err != nil {
 		return 0, err
 	}
-	out, err := ask(ctx, r.l, c, r.l.client.Head, &pb.HeadRequest{Snapshot: r.id()}, ifLost)
+	out, err := ask(ctx, r.l, c, headMethod, &pb.HeadRequest{Snapshot: r.id()}, ifLost)
 	if err != nil {
 		return 0, err
 	}
@@ -92,8 +116,8 @@ func (r reader) GetMany(ctx context.Context, space string, keys [][]byte) iter.S
 		if len(keys) == 0 {
 			return
 		}
-		s.open = func(ctx context.Context) (*recordStream, error) {
-			return r.l.client.GetMany(ctx, &pb.GetManyRequest{Space: space, Keys: keys, Snapshot: r.id()})
+		s.open = func(ctx context.Context, t *try) (*recordStream, error) {
+			return openStream(ctx, r.l, s.call, t, getManyMethod, &pb.GetManyRequest{Space: space, Keys: keys, Snapshot: r.id()})
 		}
 		m := many{space: space, keys: keys, yield: yield}
 		s.run(ctx, r.l, m.lend)
@@ -152,8 +176,8 @@ func (r reader) Scan(ctx context.Context, space string, rng mainstem.Range) iter
 			yield(mainstem.Record{}, err)
 			return
 		}
-		s.open = func(ctx context.Context) (*recordStream, error) {
-			return r.l.client.Scan(ctx, message.EncodeRange(space, rng, r.id()))
+		s.open = func(ctx context.Context, t *try) (*recordStream, error) {
+			return openStream(ctx, r.l, s.call, t, scanMethod, message.EncodeRange(space, rng, r.id()))
 		}
 		s.run(ctx, r.l, yield)
 	}
@@ -169,8 +193,8 @@ func (r reader) Read(ctx context.Context, space string, key []byte, v mainstem.V
 			yield(mainstem.Record{}, err)
 			return
 		}
-		s.open = func(ctx context.Context) (*recordStream, error) {
-			return r.l.client.Read(ctx, message.EncodeVersions(space, key, v, r.id()))
+		s.open = func(ctx context.Context, t *try) (*recordStream, error) {
+			return openStream(ctx, r.l, s.call, t, readMethod, message.EncodeVersions(space, key, v, r.id()))
 		}
 		if v.Follow {
 			s.took, s.verify = followVersions(s.call, &v)
@@ -189,8 +213,8 @@ func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.
 			yield(mainstem.Record{}, err)
 			return
 		}
-		s.open = func(ctx context.Context) (*recordStream, error) {
-			return r.l.client.Feed(ctx, message.EncodeFilter(f, r.id()))
+		s.open = func(ctx context.Context, t *try) (*recordStream, error) {
+			return openStream(ctx, r.l, s.call, t, feedMethod, message.EncodeFilter(f, r.id()))
 		}
 		if f.Follow {
 			s.took, s.verify = followFeed(s.call, &f)

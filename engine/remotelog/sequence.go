@@ -4,13 +4,11 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-type recordStream = connect.ServerStreamForClient[pb.Records]
+type recordStream = stream[pb.Records]
 
 // sequence yields the records of a stream, and of further streams that go on where
 // the one before was lost.
@@ -18,7 +16,7 @@ type sequence struct {
 	call
 	follow bool
 	// open starts a stream of what has not been yielded yet.
-	open func(context.Context) (*recordStream, error)
+	open func(context.Context, *try) (*recordStream, error)
 	// took notes that the loop body has returned from a record, and reports whether
 	// there can be more. Nil: there can be.
 	took func(mainstem.Version, mainstem.Position) (more bool)
@@ -87,57 +85,37 @@ func endsCalls(err *mainstem.Error) bool {
 func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record, error) bool) (accepted, gave bool, _ *mainstem.Error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.open(t.watch(ctx))
+	stream, err := s.open(ctx, t)
 	if err != nil {
 		return false, false, s.explain(ctx, t, err)
 	}
 	defer func() {
 		cancel() // first, or closing could wait for what is still to come
-		_ = stream.Close()
+		stream.close()
 	}()
 	var scratch mainstem.Headers
-	for stream.Receive() {
-		m := stream.Msg()
-		if m.Following != nil && s.verify != nil {
-			if err := s.verify(m.Following); err != nil {
+	for stream.receive() {
+		more := true
+		following, err := lend(stream, &scratch, func(r mainstem.Record) bool {
+			gave = true
+			more = yield(r, nil) && (s.took == nil || s.took(r.Version, r.Position))
+			return more
+		})
+		if err != nil {
+			return accepted, gave, s.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
+		}
+		if following != nil && s.verify != nil {
+			if err := s.verify(following); err != nil {
 				return accepted, gave, err
 			}
 			accepted = true
 		}
-		more, err := s.lend(m.Records, &scratch, yield)
-		if err != nil || !more {
-			return accepted, gave, err
+		if !more {
+			return accepted, gave, nil
 		}
-		gave = gave || len(m.Records) > 0
 	}
-	if err := stream.Err(); err != nil {
+	if err := stream.err(); err != nil {
 		return accepted, gave, s.explain(ctx, t, err)
 	}
 	return accepted, gave, nil
-}
-
-// lend yields the records of one message and reports whether there can be more. The
-// memory of scratch is used for the headers of each in turn.
-func (s *sequence) lend(records []*pb.Record, scratch *mainstem.Headers, yield func(mainstem.Record, error) bool) (more bool, _ *mainstem.Error) {
-	space := ""
-	for _, in := range records {
-		record, err := message.DecodeRecord(in, *scratch)
-		if err != nil {
-			return false, s.fail(mainstem.KindInternal, mainstem.NoOutcome, err)
-		}
-		if record.Headers != nil {
-			*scratch = record.Headers
-		}
-		if record.Space == "" {
-			record.Space = space
-		}
-		space = record.Space
-		if !yield(record, nil) {
-			return false, nil
-		}
-		if s.took != nil && !s.took(record.Version, record.Position) {
-			return false, nil
-		}
-	}
-	return true, nil
 }

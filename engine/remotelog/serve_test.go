@@ -25,6 +25,7 @@ func serve(t testing.TB, log mainstem.Log, o *rpc.Options) *server {
 	path, h := rpc.NewHandler(log, o)
 	mux := http.NewServeMux()
 	mux.Handle(path, h)
+	mux.Handle(rpc.SessionPath, h)
 	s := &server{httptest.NewUnstartedServer(mux), h}
 	rpc.ConfigureServer(s.Config)
 	s.Start()

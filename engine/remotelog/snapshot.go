@@ -24,7 +24,7 @@ type snapshot struct {
 // Snapshot returns a view of the log as it is now, held by the server until it is
 // closed or this process is gone.
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
-	out, err := ask(ctx, l, call{op: "snapshot"}, l.client.Snapshot, &pb.SnapshotRequest{}, ifLost)
+	out, err := ask(ctx, l, call{op: "snapshot"}, snapshotMethod, &pb.SnapshotRequest{}, ifLost)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *snapshot) renew(ctx context.Context, lease time.Duration) {
 			return
 		case <-tick.C:
 			// An error now is one of the next read, which says so.
-			_, _ = s.l.client.Head(ctx, &pb.HeadRequest{Snapshot: s.id})
+			_, _ = ask(ctx, s.l, call{op: "renew snapshot"}, headMethod, &pb.HeadRequest{Snapshot: s.id}, never)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (s *snapshot) Close() error {
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	_, err := ask(ctx, s.l, call{op: "close snapshot"}, s.l.client.CloseSnapshot, &pb.CloseSnapshotRequest{Id: s.id}, ifLost)
+	_, err := ask(ctx, s.l, call{op: "close snapshot"}, closeSnapshotMethod, &pb.CloseSnapshotRequest{Id: s.id}, ifLost)
 	if mainstem.KindOf(err) == mainstem.KindClosed {
 		return nil // the Log was closed before: the lease ends by itself
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
@@ -22,7 +21,7 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 		return err
 	}
 	c := call{op: "create space", space: name, writes: true}
-	_, err = ask(ctx, l, c, l.client.CreateSpace, &pb.CreateSpaceRequest{Name: name, Policy: policy}, never)
+	_, err = ask(ctx, l, c, createSpaceMethod, &pb.CreateSpaceRequest{Name: name, Policy: policy}, never)
 	return err
 }
 
@@ -36,7 +35,7 @@ func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) er
 	if err != nil {
 		return err
 	}
-	_, err = ask(ctx, l, c, l.client.AlterSpace, &pb.AlterSpaceRequest{Name: name, Policy: policy}, never)
+	_, err = ask(ctx, l, c, alterSpaceMethod, &pb.AlterSpaceRequest{Name: name, Policy: policy}, never)
 	return err
 }
 
@@ -46,7 +45,7 @@ func (l *Log) DropSpace(ctx context.Context, name string) error {
 	if err := c.reachable(); err != nil {
 		return err
 	}
-	_, err := ask(ctx, l, c, l.client.DropSpace, &pb.DropSpaceRequest{Name: name}, never)
+	_, err := ask(ctx, l, c, dropSpaceMethod, &pb.DropSpaceRequest{Name: name}, never)
 	return err
 }
 
@@ -56,7 +55,7 @@ func (l *Log) Space(ctx context.Context, name string) (mainstem.SpaceInfo, error
 	if err := c.reachable(); err != nil {
 		return mainstem.SpaceInfo{}, err
 	}
-	out, err := ask(ctx, l, c, l.client.Space, &pb.SpaceRequest{Name: name}, ifLost)
+	out, err := ask(ctx, l, c, spaceMethod, &pb.SpaceRequest{Name: name}, ifLost)
 	if err != nil {
 		return mainstem.SpaceInfo{}, err
 	}
@@ -72,11 +71,8 @@ func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.Spac
 	return func(yield func(mainstem.SpaceInfo, error) bool) {
 		c := call{op: "spaces"}
 		in := &pb.SpacesRequest{Prefix: validPart(prefix)}
-		open := func(ctx context.Context) (*connect.ServerStreamForClient[pb.SpacesResponse], error) {
-			return l.client.Spaces(ctx, in)
-		}
 		more := true
-		err := receive(ctx, l, c, open, func(m *pb.SpacesResponse) error {
+		err := receive(ctx, l, c, spacesMethod, in, func(m *pb.SpacesResponse) error {
 			for _, s := range m.Spaces {
 				info, err := message.DecodeSpaceInfo(s)
 				if err != nil {

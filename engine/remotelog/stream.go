@@ -3,18 +3,142 @@ package remotelog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
+	"google.golang.org/protobuf/proto"
 )
 
 // errEnough ends [receive] early, without an error.
 var errEnough = errors.New("enough")
 
+// streamMethod is one method with a stream of answers: its number in a session, and the
+// method of the RPC client.
+type streamMethod[Req, M any] struct {
+	number wire.Method
+	rpc    func(mainstemv1connect.LogServiceClient, context.Context, *Req) (*connect.ServerStreamForClient[M], error)
+}
+
+// stream are the answers to one call, of a session or of RPC.
+type stream[M any] struct {
+	session *sessionStream // nil: RPC
+	rpc     *connect.ServerStreamForClient[M]
+	body    []byte // of a session: the message that was received last
+}
+
+// sessionFailure is an error of a session's call, and not of RPC.
+type sessionFailure struct{ error }
+
+func (f sessionFailure) Unwrap() error { return f.error }
+
+// openStream starts a call with a stream of answers.
+func openStream[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call, t *try, m streamMethod[Req, M], in In) (*stream[M], error) {
+	for {
+		s, e := l.session(ctx, c)
+		if e != nil {
+			return nil, sessionFailure{e}
+		}
+		if s == nil {
+			out, err := m.rpc(l.client, t.watch(ctx), in)
+			return &stream[M]{rpc: out}, err
+		}
+		p := newRequest()
+		b, err := proto.MarshalOptions{}.MarshalAppend(*p, in)
+		if err != nil {
+			putRequest(p)
+			return nil, sessionFailure{c.fail(mainstem.KindInvalid, mainstem.NotWritten, err)}
+		}
+		*p = b
+		out, err := s.open(ctx, m.number, b, &t.connected)
+		putRequest(p)
+		switch {
+		case errors.Is(err, errNotBegun):
+			continue
+		case err != nil:
+			return nil, sessionFailure{err}
+		}
+		return &stream[M]{session: out}, nil
+	}
+}
+
+// receive waits for the next message; false is the end, of which err says why.
+func (s *stream[M]) receive() (there bool) {
+	if s.session == nil {
+		return s.rpc.Receive()
+	}
+	s.body, there = s.session.receive()
+	return there
+}
+
+// message decodes the message that was received last into m, or returns it.
+func (s *stream[M]) message() (*M, error) {
+	if s.session == nil {
+		return s.rpc.Msg(), nil
+	}
+	m := new(M)
+	if err := proto.Unmarshal(s.body, any(m).(proto.Message)); err != nil {
+		return nil, sessionFailure{fmt.Errorf("%w: a message cannot be read: %w", wire.ErrProtocol, err)}
+	}
+	return m, nil
+}
+
+func (s *stream[M]) err() error {
+	if s.session == nil {
+		return s.rpc.Err()
+	}
+	if s.session.err != nil {
+		return sessionFailure{s.session.err}
+	}
+	return nil
+}
+
+func (s *stream[M]) close() {
+	if s.session == nil {
+		_ = s.rpc.Close()
+		return
+	}
+	s.session.close()
+}
+
+// lend calls each with the records of the message of a stream that was received last, until
+// that returns false. The memory of scratch is used for the headers of each in turn.
+func lend(s *stream[pb.Records], scratch *mainstem.Headers, each func(mainstem.Record) bool) (*pb.Following, error) {
+	keep := func(r mainstem.Record) bool {
+		if r.Headers != nil {
+			*scratch = r.Headers
+		}
+		return each(r)
+	}
+	if s.session != nil {
+		following, _, err := message.ParseRecords(s.body, "", *scratch, keep)
+		return following, err
+	}
+	m, space := s.rpc.Msg(), ""
+	for _, in := range m.Records {
+		record, err := message.DecodeRecord(in, *scratch)
+		if err != nil {
+			return nil, err
+		}
+		if record.Space == "" {
+			record.Space = space
+		}
+		space = record.Space
+		if !keep(record) {
+			break
+		}
+	}
+	return m.Following, nil
+}
+
 // receive calls each with every message of one stream, until it returns an error or
 // the stream ends.
-func receive[M any](ctx context.Context, l *Log, c call, open func(context.Context) (*connect.ServerStreamForClient[M], error), each func(*M) error) error {
+func receive[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call, method streamMethod[Req, M], in In, each func(*M) error) error {
 	ctx, release := until(ctx, l.closing)
 	defer release()
 	if ctx.Err() != nil {
@@ -22,22 +146,26 @@ func receive[M any](ctx context.Context, l *Log, c call, open func(context.Conte
 	}
 	c.began = time.Now()
 	t := new(try)
-	stream, err := open(t.watch(ctx))
+	s, err := openStream(ctx, l, c, t, method, in)
 	if err != nil {
 		return c.explain(ctx, t, err)
 	}
 	defer func() {
 		release() // first, or closing could wait for what is still to come
-		_ = stream.Close()
+		s.close()
 	}()
-	for stream.Receive() {
-		if err := each(stream.Msg()); errors.Is(err, errEnough) {
+	for s.receive() {
+		m, err := s.message()
+		if err != nil {
+			return c.explain(ctx, t, err)
+		}
+		if err := each(m); errors.Is(err, errEnough) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
-	if err := stream.Err(); err != nil {
+	if err := s.err(); err != nil {
 		if l.closing.Err() != nil {
 			return c.closed(mainstem.NoOutcome) // and not that of the connection it closed
 		}

@@ -56,6 +56,7 @@ func remote(t testing.TB) mainstem.Log {
 	path, handler := rpc.NewHandler(served, nil)
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
+	mux.Handle(rpc.SessionPath, handler)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetHTTP1(true)

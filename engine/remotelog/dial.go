@@ -1,0 +1,210 @@
+package remotelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	wire "github.com/mainstemdev/mainstem/internal/session"
+)
+
+// How long a Log that may choose uses RPC after a session was refused.
+const (
+	refusedFor = time.Minute // by a server or proxy that said so
+	brokenFor  = time.Second // by a connection that broke meanwhile
+)
+
+// sessions keeps the session of a Log, and dials a new one when that is lost.
+type sessions struct {
+	url       string
+	transport *http.Transport // for upgrades only; nil: there are no sessions
+	token     atomic.Pointer[string]
+	may       bool // RPC may be used instead
+
+	mu struct {
+		sync.Mutex
+		current *session  // nil: none yet; it may have ended
+		dial    *dial     // under way; nil: none
+		until   time.Time // RPC is used until then
+	}
+}
+
+// dial is one attempt to get a session, which all calls wait for that come meanwhile.
+type dial struct {
+	done    chan struct{} // closed when the rest is set
+	session *session
+	err     *mainstem.Error // nil, with session nil: use RPC
+}
+
+// init sets up the sessions to the server at u.
+func (s *sessions) init(u *url.URL, o *Options) {
+	s.url, s.may = strings.TrimRight(u.String(), "/")+wire.Path, o.Transport == Auto
+	s.token.Store(&o.Token)
+	if o.Transport == RPC || o.Transport == Auto && o.onlyRPC() {
+		return
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	s.transport = &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(),
+		TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true, DisableCompression: true, Protocols: new(http.Protocols),
+	}
+	s.transport.Protocols.SetHTTP1(true) // HTTP/2 has no upgrades
+}
+
+// transportNow returns how calls are made now.
+func (l *Log) transportNow() Transport {
+	s := &l.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cur := s.mu.current; cur != nil && cur.usable() {
+		return Sessions
+	}
+	return RPC
+}
+
+// session returns a session, or nil if the call should be made by RPC. Without a session,
+// nothing has been sent.
+func (l *Log) session(ctx context.Context, c call) (*session, *mainstem.Error) {
+	s := &l.sessions
+	if s.transport == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	if cur := s.mu.current; cur != nil && cur.usable() {
+		s.mu.Unlock()
+		return cur, nil
+	}
+	if s.may && time.Now().Before(s.mu.until) {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	d := s.mu.dial
+	if d == nil {
+		d = &dial{done: make(chan struct{})}
+		if !l.inBackground(func() { l.dial(d) }) {
+			s.mu.Unlock()
+			return nil, c.closed(mainstem.NotWritten)
+		}
+		s.mu.dial = d
+	}
+	s.mu.Unlock()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return nil, c.ended(ctx, mainstem.NotWritten)
+	case <-l.closing.Done():
+		return nil, c.closed(mainstem.NotWritten)
+	}
+	if d.err != nil {
+		e := c.fail(d.err.Kind, mainstem.NotWritten, d.err.Err)
+		e.Hint = d.err.Hint
+		return nil, e
+	}
+	return d.session, nil
+}
+
+// inBackground runs f in a goroutine that Close waits for; not if the Log is closed.
+func (l *Log) inBackground(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.background.Go(f)
+	return true
+}
+
+// dial makes one attempt, and then reads from the session until that ends.
+func (l *Log) dial(d *dial) {
+	s := &l.sessions
+	established, in, rpcFor, err := s.upgrade(l.closing)
+	s.mu.Lock()
+	s.mu.dial = nil
+	d.session, d.err = established, err
+	if established != nil {
+		s.mu.current = established
+	}
+	if rpcFor > 0 {
+		s.mu.until = time.Now().Add(rpcFor)
+	}
+	close(d.done)
+	s.mu.Unlock()
+	if established == nil {
+		return
+	}
+	defer context.AfterFunc(l.killed, func() { established.conn.Close(errClosed) })()
+	established.read(in)
+}
+
+// upgrade asks the server for a session. Without one and without an error RPC is to be used
+// for a while.
+func (s *sessions) upgrade(ctx context.Context) (_ *session, _ *wire.Reader, rpcFor time.Duration, _ *mainstem.Error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var conn net.Conn
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	if err != nil {
+		return nil, nil, 0, unavailable(err)
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", wire.Protocol)
+	if token := *s.token.Load(); token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		if conn != nil && s.may {
+			return nil, nil, brokenFor, nil // RPC finds out more
+		}
+		e := unavailable(err)
+		e.Hint = "is a Mainstem server running there?"
+		return nil, nil, 0, e
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		_ = response.Body.Close() // nothing of it is needed
+		rpcFor, e := s.refused(response)
+		return nil, nil, rpcFor, e
+	}
+	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // it fails when the connection does
+	c := wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, nil)
+	defer context.AfterFunc(ctx, func() { c.Close(errClosed) })()
+	established, in, err := newSession(c)
+	if err != nil {
+		c.Close(err)
+		c.Wait()
+		if s.may {
+			return nil, nil, brokenFor, nil
+		}
+		return nil, nil, 0, unavailable(err)
+	}
+	return established, in, 0, nil
+}
+
+// refused says what to do after an answer that is no upgrade.
+func (s *sessions) refused(r *http.Response) (rpcFor time.Duration, _ *mainstem.Error) {
+	said := fmt.Errorf("the server refused a session: %s", r.Status)
+	switch r.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return 0, &mainstem.Error{Kind: mainstem.KindDenied, Err: errors.New("the bearer token is missing or wrong")}
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusTooManyRequests:
+		return 0, unavailable(said)
+	}
+	if s.may {
+		return refusedFor, nil
+	}
+	return 0, &mainstem.Error{Kind: mainstem.KindUnsupported, Err: said, Hint: "does the URL lead to a Mainstem server of this version? A proxy may refuse upgrades: use RPC"}
+}
+
+func unavailable(err error) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Err: err}
+}
