@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,7 +90,8 @@ type Host struct {
 	Metrics prometheus.Registerer
 	// TLS is the configuration of listeners, nil if the server has no certificate.
 	TLS *tls.Config
-	// Token is what requests of HTTP must carry, "" if the server has none.
+	// Token is what requests of HTTP must carry, "" if the server has none. The token file may
+	// change while the server runs: [Host.CarriesToken] knows.
 	Token string
 	// BodyTimeout is how long a request of HTTP may take to arrive.
 	BodyTimeout time.Duration
@@ -101,6 +103,7 @@ type Host struct {
 	Failed func(error)
 
 	insecure bool // HTTP listeners answer to any name
+	tokenNow *atomic.Pointer[string]
 }
 
 // SecondsBuckets are the bounds of the server's histograms of durations, 10 µs to 10 s.
@@ -133,7 +136,7 @@ func (n *Server) newHost() *Host {
 	h := &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory,
 		TLS: n.tls, Token: n.token, BodyTimeout: cmp.Or(n.config.BodyTimeout, rpc.DefaultBodyTimeout),
-		Logger: n.logger, Failed: n.fail, insecure: n.config.Insecure,
+		Logger: n.logger, Failed: n.fail, insecure: n.config.Insecure, tokenNow: &n.tokenNow,
 	}
 	h.Handle = func(pattern string, next http.Handler) { n.mux.Handle(pattern, h.authorized(next)) }
 	return h

@@ -53,6 +53,7 @@
 //	openlog.go, memory.go                    opening the target; how much memory there is
 //	http.go, listener.go, origin.go          routes, listeners with TLS and tokens, browsers
 //	health.go, metrics.go, measure.go        /healthz and /readyz, /metrics, timing the log
+//	session.go                               metrics of sessions; a token file that changes
 //	contents.go, version.go                  metrics of what the log holds; the build
 //
 // # Concurrency and ownership

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,14 +29,32 @@ func (n *Server) startHTTP(ctx context.Context) error {
 		MaxRequest: c.MaxRequest, MaxPending: c.MaxPending, MaxAnswers: c.MaxAnswers, Memory: n.memory, MaxStreams: c.MaxStreams, MaxSnapshots: c.MaxSnapshots,
 		SnapshotLease: c.SnapshotLease, BodyTimeout: c.BodyTimeout, StallTimeout: c.StallTimeout,
 	})
+	n.rpc = handler
+	n.sessionMetrics = sessionMetrics{handler}
+	if err := n.metrics.registry.Register(n.sessionMetrics); err != nil {
+		return errors.Join(err, handler.Close(), l.Close())
+	}
 	n.routes(path, handler)
+	if n.config.TokenFile != "" {
+		var watch context.Context
+		watch, n.stopWatch = context.WithCancel(n.stopping)
+		n.watching.Go(func() { n.watchToken(watch) })
+	}
 	n.http = n.host.Serve(l, HTTPServer{Name: "http listener", Address: c.Listen, Authenticated: n.token != "", Handler: n.mux, End: handler.Close})
 	return nil
 }
 
 // stopHTTP ends followers, stops listening, lets other requests end until ctx
 // does, and cuts the rest.
-func (n *Server) stopHTTP(ctx context.Context) error { return n.http.Stop(ctx) }
+func (n *Server) stopHTTP(ctx context.Context) error {
+	if n.stopWatch != nil {
+		n.stopWatch()
+		n.watching.Wait()
+	}
+	err := n.http.Stop(ctx)
+	n.metrics.registry.Unregister(n.sessionMetrics)
+	return err
+}
 
 // routes adds what the server itself answers. Health is open to everybody; the rest needs the
 // token, which the RPC handler asks for itself, in the protocol of its client.
@@ -44,6 +63,7 @@ func (n *Server) routes(path string, log http.Handler) {
 	n.mux.HandleFunc("GET /readyz", n.ready)
 	n.host.Handle("GET /metrics", promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{}))
 	n.mux.Handle(path, n.counted(path, log))
+	n.mux.Handle(rpc.SessionPath, log)
 }
 
 // procedures are the methods of the RPC service.

@@ -124,6 +124,10 @@ func (h *Host) CarriesToken(r *http.Request) bool {
 		return false
 	}
 	// Of equal lengths: the comparison takes the same time for all.
-	want, got := sha256.Sum256([]byte(h.Token)), sha256.Sum256([]byte(given))
+	token := h.Token
+	if h.tokenNow != nil {
+		token = *h.tokenNow.Load()
+	}
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
 // Server is one running server: an engine, what runs in the background on it, and
@@ -43,6 +45,12 @@ type Server struct {
 	host    *Host
 	http    *HTTPListener
 	address net.Addr
+
+	rpc            *rpc.Handler
+	sessionMetrics sessionMetrics
+	tokenNow       atomic.Pointer[string] // what requests must carry; the token file may change
+	stopWatch      context.CancelFunc     // of the token file; nil: there is none
+	watching       sync.WaitGroup
 }
 
 // part is something that starts after those before it and stops before them.
@@ -67,6 +75,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	if n.token, err = c.token(); err != nil {
 		return nil, err
 	}
+	n.tokenNow.Store(&n.token)
 	if n.tls, err = LoadTLS(c.TLSCert, c.TLSKey); err != nil {
 		return nil, err
 	}

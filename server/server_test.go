@@ -73,7 +73,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		`mainstem_reads_total{method="get"} 1`, `mainstem_read_errors_total{kind="not found",method="get"} 1`,
 		"mainstem_commit_seconds_count 1", "mainstem_batch_writes_sum 1", "mainstem_spaces 1", "mainstem_keys 1",
 		"mainstem_head_position 1", "mainstem_read_only 0", "mainstem_disk_bytes", "mainstem_followers 0",
-		`mainstem_rpc_requests_total{procedure="Commit",status="200"} 1`, "go_goroutines", "process_resident_memory_bytes",
+		`mainstem_session_calls_total{procedure="Commit"} 1`, "go_goroutines", "process_resident_memory_bytes",
 	)
 	servertest.Get(t, nil, n.URL()+"/mainstem.v1.LogService/SomebodysText")
 	if strings.Contains(servertest.Metrics(t, n.URL()), "SomebodysText") {

@@ -21,6 +21,7 @@ func serveTLS(t *testing.T, log mainstem.Log, token string) (url string, trust *
 	path, h := rpc.NewHandler(log, &rpc.Options{Token: token})
 	mux := http.NewServeMux()
 	mux.Handle(path, h)
+	mux.Handle(rpc.SessionPath, h)
 	var overHTTP2 atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && r.TLS != nil {

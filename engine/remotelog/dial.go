@@ -60,6 +60,18 @@ func (s *sessions) init(u *url.URL, o *Options) {
 	s.transport.Protocols.SetHTTP1(true) // HTTP/2 has no upgrades
 }
 
+// SetToken changes the token that is presented from now on; see [Options.Token]. It is also
+// presented in the session that is open, which then goes on when the server's token changes.
+func (l *Log) SetToken(token string) {
+	s := &l.sessions
+	s.token.Store(&token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.current != nil {
+		s.mu.current.conn.Post(wire.AppendFrame(nil, wire.TypeToken, 0, 0, []byte(token)))
+	}
+}
+
 // transportNow returns how calls are made now.
 func (l *Log) transportNow() Transport {
 	s := &l.sessions

@@ -72,7 +72,7 @@ func Open(url string, o *Options) (*Log, error) {
 	l.closing, l.startClose = context.WithCancel(context.Background())
 	l.killed, l.kill = context.WithCancel(context.Background())
 	l.sessions.init(u, &l.o)
-	doer, closeConnections := newDoer(&l.o)
+	doer, closeConnections := newDoer(&l.o, &l.sessions.token)
 	l.closeConnections = closeConnections
 	l.client = mainstemv1connect.NewLogServiceClient(doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
 	return l, nil

@@ -35,7 +35,8 @@ type session struct {
 		sync.Mutex
 		last  uint64 // number of the newest call
 		calls map[uint64]*sessionCall
-		back  int64 // bytes taken since the server was given credit
+		held  int64 // bytes of answers for which there was no credit
+		back  int64 // of these, bytes taken
 		err   error // why no call can begin; nil: they can
 	}
 }
@@ -55,7 +56,7 @@ type sessionCall struct {
 	partial int64    // bytes of the message that is coming, for which there is no credit yet
 	queue   []answer // messages of a stream
 	held    int64    // bytes of answers for which there was no credit
-	back    int64    // bytes taken since the server was given credit for the call
+	back    int64    // of these, bytes taken
 	gone    bool     // the caller does not wait any more
 	ended   bool     // nothing follows
 	body    []byte   // the one answer
@@ -180,6 +181,7 @@ func (s *session) data(h wire.Header, p []byte) error {
 	if err != nil {
 		return err
 	}
+	s.holdLocked(int64(cost))
 	c.partial += int64(cost)
 	if c.held += int64(cost); c.gone {
 		s.creditLocked(nil, c.partial)
@@ -205,17 +207,34 @@ func (s *session) data(h wire.Header, p []byte) error {
 	return nil
 }
 
-// creditLocked notes that n bytes were taken, of a call unless that is nil, and now and
-// then gives credit for them. The frames are only queued.
+// holdLocked notes that n bytes came. When they become many, every call gives the credit
+// that it has kept back: the server sends for a call without the session's credit, but only
+// if nothing of it is outstanding.
+func (s *session) holdLocked(n int64) {
+	was := s.tightLocked()
+	if s.mu.held += n; !was && s.tightLocked() {
+		for _, c := range s.mu.calls {
+			s.creditLocked(c, 0)
+		}
+	}
+}
+
+// tightLocked reports whether receivers that are slow have much of the session's window.
+func (s *session) tightLocked() bool { return s.mu.held > sessionWindow/2 }
+
+// creditLocked notes that n bytes were taken, of a call unless that is nil, and gives credit
+// for them: at once if the session's is scarce, else now and then. The frames are only queued.
 func (s *session) creditLocked(c *sessionCall, n int64) {
-	if s.mu.back += n; s.mu.back >= sessionWindow/4 {
+	tight := s.tightLocked()
+	if s.mu.back += n; s.mu.back >= sessionWindow/4 || tight && s.mu.back > 0 {
 		s.conn.Queue(wire.AppendCredit(nil, 0, int(s.mu.back)))
+		s.mu.held -= s.mu.back
 		s.mu.back = 0
 	}
-	if c == nil || c.ended {
+	if c == nil || c.ended || c.gone {
 		return
 	}
-	if c.back += n; c.back >= callWindow/4 {
+	if c.back += n; c.back >= callWindow/4 || tight && c.back > 0 {
 		s.conn.Queue(wire.AppendCredit(nil, c.number, int(c.back)))
 		c.held -= c.back
 		c.back = 0

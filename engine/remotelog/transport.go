@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,25 +23,22 @@ const (
 // doer makes HTTP requests. It adds the token, and with a transport of its own it
 // leaves out what [http.Client] does on top: redirects, cookies, timeouts.
 type doer struct {
-	do            func(*http.Request) (*http.Response, error)
-	authorization string
+	do    func(*http.Request) (*http.Response, error)
+	token *atomic.Pointer[string]
 }
 
 // Do makes one request. The request is the RPC client's and not used by others, so
 // its header may be changed.
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
-	if d.authorization != "" {
-		r.Header.Set("Authorization", d.authorization)
+	if token := *d.token.Load(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return d.do(r)
 }
 
-// newDoer returns a doer for o, and what closes its connections.
-func newDoer(o *Options) (d *doer, close func()) {
-	d = new(doer)
-	if o.Token != "" {
-		d.authorization = "Bearer " + o.Token
-	}
+// newDoer returns a doer for o that presents a token, and what closes its connections.
+func newDoer(o *Options, token *atomic.Pointer[string]) (d *doer, close func()) {
+	d = &doer{token: token}
 	if o.HTTPClient != nil {
 		d.do = o.HTTPClient.Do
 		return d, func() {}

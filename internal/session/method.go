@@ -21,10 +21,10 @@ const (
 	Check
 	Clock
 	Info
-	methods // how many there are, and one more
+	Methods // beyond all of them
 )
 
-var methodNames = [methods]string{
+var methodNames = [Methods]string{
 	"", "Commit", "Get", "GetMany", "Scan", "Read", "Feed", "Head", "CreateSpace", "AlterSpace", "DropSpace",
 	"Space", "Spaces", "Snapshot", "CloseSnapshot", "Backup", "Check", "Clock", "Info",
 }

@@ -22,10 +22,14 @@ func (c *Conn) NewReader(came []byte) *Reader {
 	return r
 }
 
-// Buffered reports whether the next frame is there.
+// Buffered reports whether the next frame is there, or what is an error anyway.
 func (r *Reader) Buffered() bool {
 	rest := r.buf[r.from:r.to]
-	return len(rest) >= HeaderSize && len(rest) >= HeaderSize+int(rest[0])<<8+int(rest[1])
+	if len(rest) < HeaderSize {
+		return false
+	}
+	size := int(rest[0])<<8 + int(rest[1])
+	return size > MaxPayload || len(rest) >= HeaderSize+size
 }
 
 // Next returns the next frame that is not only for the connection itself. What was queued

@@ -27,7 +27,7 @@ const (
 // meaning is given to that, mean the defaults.
 type Options struct {
 	// Token is what a client must present as "Authorization: Bearer <token>". Empty
-	// means that everyone who can connect may do everything.
+	// means that everyone who can connect may do everything. [Handler.SetToken] changes it.
 	Token string
 
 	// Limits are those of the log: they size what a Commit request may hold, and

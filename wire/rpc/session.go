@@ -76,6 +76,7 @@ type session struct {
 		sync.Mutex
 		calls    map[uint64]*sessionCall
 		token    [sha256.Size]byte // of the client, if there is one
+		next     [sha256.Size]byte // that it has presented since; zero: none
 		left     int64             // bytes of requests that may still come; ≥ 0
 		back     int64             // bytes taken since the client was given credit
 		waiting  int               // small requests that wait for memory
@@ -191,8 +192,10 @@ func (s *session) take(h wire.Header, p []byte) (reads bool, err error) {
 	case wire.TypeData:
 		return true, s.piece(h, p)
 	case wire.TypeCancel:
-		if c := s.find(h.Call); c != nil {
-			c.cancel(context.Canceled)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c := s.mu.calls[h.Call]; c != nil {
+			s.cancelLocked(c, context.Canceled)
 		}
 		return true, nil
 	case wire.TypeCredit:
@@ -231,7 +234,15 @@ func (s *session) cut(cause error) {
 	defer s.mu.Unlock()
 	s.mu.draining = cause
 	for _, c := range s.mu.calls {
-		c.cancel(errGone)
+		s.cancelLocked(c, errGone)
+	}
+}
+
+// cancelLocked ends a call, also one whose request is still coming, which has no goroutine.
+func (s *session) cancelLocked(c *sessionCall, cause error) {
+	c.cancel(cause)
+	if a := &c.arriving; a.ready && a.parts.Open() && !a.over {
+		s.dropLocked(c, canceled(cause))
 	}
 }
 
@@ -261,20 +272,18 @@ func (s *session) drain(cause error) {
 	s.conn.Post(wire.AppendFrame(nil, wire.TypeGoAway, 0, 0, []byte(cause.Error())))
 }
 
-// renew takes a new token of the client. A wrong one ends the session as an old one does.
+// renew notes another token of the client, which may not be valid yet.
 func (s *session) renew(token []byte) {
-	sum := sha256.Sum256(token)
 	s.mu.Lock()
-	s.mu.token = sum
-	s.mu.Unlock()
-	s.h.checkSession(s)
+	defer s.mu.Unlock()
+	s.mu.next = sha256.Sum256(token)
 }
 
-// holds reports whether the client's token is the one with that sum.
+// holds reports whether the client has presented the token with that sum.
 func (s *session) holds(sum *[sha256.Size]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return subtle.ConstantTimeCompare(s.mu.token[:], sum[:]) == 1
+	return subtle.ConstantTimeCompare(s.mu.token[:], sum[:])|subtle.ConstantTimeCompare(s.mu.next[:], sum[:]) == 1
 }
 
 // The sessions of a handler.
@@ -303,9 +312,9 @@ func (h *Handler) endSession(s *session) {
 	h.idleLocked()
 }
 
-// SetToken changes the token that clients must present, as [Options.Token] does. Sessions of
-// another token end: at once for new calls, after half a second for those that are running,
-// unless the client renews the session's token meanwhile.
+// SetToken changes the token that clients must present; see [Options.Token]. Sessions whose
+// clients have not presented it end: at once for new calls, after half a second for those
+// that are running.
 func (h *Handler) SetToken(token string) {
 	h.tokenHash.Store(hashOf(token))
 	h.mu.Lock()
@@ -331,9 +340,10 @@ func (h *Handler) checkSession(s *session) {
 type SessionStats struct {
 	Open     int    // now
 	Opened   uint64 // since the handler was made
-	Calls    uint64 // that began
 	BytesIn  uint64 // read from clients
 	BytesOut uint64 // written to clients
+
+	Calls map[string]uint64 // that began, by the method of the protocol file, "unknown" for others
 }
 
 // SessionStats returns the statistics of sessions.
@@ -341,8 +351,14 @@ func (h *Handler) SessionStats() SessionStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st := SessionStats{
-		Open: len(h.mu.sessions), Opened: h.sessions.opened.Load(), Calls: h.sessions.calls.Load(),
+		Open: len(h.mu.sessions), Opened: h.sessions.opened.Load(),
 		BytesIn: h.sessions.in.Load(), BytesOut: h.sessions.out.Load(),
+	}
+	st.Calls = map[string]uint64{}
+	for m := range h.sessions.calls {
+		if n := h.sessions.calls[m].Load(); n > 0 {
+			st.Calls[wire.Method(m).String()] += n //nolint:gosec // an index
+		}
 	}
 	for s := range h.mu.sessions {
 		in, out := s.conn.Bytes()
@@ -353,4 +369,14 @@ func (h *Handler) SessionStats() SessionStats {
 }
 
 // sessionCounters are those of sessions that have ended, and of calls.
-type sessionCounters struct{ opened, calls, in, out atomic.Uint64 }
+type sessionCounters struct {
+	opened, in, out atomic.Uint64
+	calls           [wire.Methods]atomic.Uint64 // by method; 0: methods that are not known
+}
+
+func (c *sessionCounters) counter(m wire.Method) *atomic.Uint64 {
+	if int(m) >= len(c.calls) {
+		m = 0
+	}
+	return &c.calls[m]
+}

@@ -113,7 +113,11 @@ func (c *sessionCall) Value(key any) any {
 
 // cancel ends the call's context: the client wanted this, or is gone.
 func (c *sessionCall) cancel(cause error) {
-	c.endContext(context.Canceled, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "rpc", Outcome: mainstem.Unknown, Err: cause})
+	c.endContext(context.Canceled, canceled(cause))
+}
+
+func canceled(cause error) *mainstem.Error {
+	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "rpc", Outcome: mainstem.Unknown, Err: cause}
 }
 
 // abort ends the call's context, and has the client told that the call is Unavailable.

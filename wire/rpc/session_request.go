@@ -35,7 +35,7 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 		return true, err
 	}
 	s.conn.Throttle()
-	s.h.sessions.calls.Add(1)
+	s.h.sessions.counter(head.Method).Add(1)
 	c := &sessionCall{s: s, number: h.Call, method: head.Method}
 	if us := head.Timeout; us > 0 {
 		c.deadline = time.Now().Add(time.Duration(min(us, 1<<40)) * time.Microsecond)
@@ -52,7 +52,7 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 // it waits for a disk, or a commit that nothing is beside of.
 func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 	m := methodOf(c.method)
-	if f&wire.Last == 0 || head.Size > wire.SmallMessage || !m.quick || s.refusing.Load() {
+	if f&wire.Last == 0 || int64(head.Size) > min(wire.SmallMessage, s.h.maxRequest(c.method)) || !m.quick || s.refusing.Load() {
 		return false
 	}
 	if c.method != wire.Commit {
@@ -168,13 +168,9 @@ func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []by
 
 // refusalLocked returns why a call is not taken, nil if it is.
 func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
-	o, m := &s.h.o, methodOf(c.method)
-	limit := int64(o.MaxRequest)
-	if c.method == wire.Commit {
-		limit = int64(o.MaxCommit)
-	}
+	limit := s.h.maxRequest(c.method)
 	switch {
-	case m.serve == nil:
+	case methodOf(c.method).serve == nil:
 		return mainstem.Errorf(mainstem.KindUnsupported, "rpc", "method %d is not one that this server knows", c.method)
 	case c.arriving.size > limit:
 		return mainstem.Errorf(mainstem.KindInvalid, "rpc", "the request has %d bytes: the limit is %d", c.arriving.size, limit).
@@ -187,6 +183,14 @@ func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d requests of this session wait for memory: that is the limit", maxWaiting)
 	}
 	return nil
+}
+
+// maxRequest returns the bytes that a request of a method may have.
+func (h *Handler) maxRequest(m wire.Method) int64 {
+	if m == wire.Commit {
+		return int64(h.o.MaxCommit)
+	}
+	return int64(h.o.MaxRequest)
 }
 
 // await waits for the memory of a request, as long as it may take to arrive.
@@ -299,6 +303,9 @@ func (s *session) late(c *sessionCall) {
 func (s *session) dropLocked(c *sessionCall, e *mainstem.Error) {
 	a := &c.arriving
 	a.over = true
+	if a.late != nil {
+		a.late.Stop()
+	}
 	if !a.ready {
 		s.creditLocked(a.cost)
 	}
