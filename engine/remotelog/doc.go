@@ -1,5 +1,5 @@
 // Package remotelog is a [mainstem.Log] that lives in another process: a client of a
-// running Mainstem over HTTP.
+// running Mainstem.
 //
 //	log, err := remotelog.Open("http://127.0.0.1:8080", nil)
 //	defer log.Close()
@@ -7,9 +7,11 @@
 //
 // # Words
 //
-// A [Log] is a client of one server; [Open] makes it without connecting. By default it
-// speaks Connect RPC in Protobuf over HTTP/2, without TLS for http://, with TLS for
-// https://. [Options] gives it a token, other protocols, or an HTTP client of your own.
+// A [Log] is a client of one server; [Open] makes it without connecting, without TLS for
+// http://, with TLS for https://. By default it has a session: one connection that carries all
+// calls at a time (docs/sessions.md). Where a server or a proxy refuses that, it speaks Connect
+// RPC in Protobuf over HTTP/2. [Options] chooses the [Transport], and gives it a token, other
+// protocols of RPC, or an HTTP client of your own. [Log.Info] says what is used.
 //
 // # Guarantees
 //
@@ -46,6 +48,9 @@
 // All methods may be called from many goroutines; they share few connections. The
 // bytes of records are not used again by the client, whatever the contract allows.
 //
+// A loop body that stands still holds up its own stream. What the server has sent of it and
+// nobody has taken is at most 256 KiB, and 32 MiB for a session.
+//
 // # Limits
 //
 // Names, keys and headers are checked before anything is sent; the limits on values
@@ -54,7 +59,7 @@
 //
 // # Testing
 //
-// The package passes the conformance suite of package enginetest over each protocol,
+// The package passes the conformance suite of package enginetest over sessions and each protocol,
 // and tests with a proxy that cuts connections say what becomes of commits and
 // followers.
 //

@@ -1,7 +1,7 @@
-// Package rpc serves a log over HTTP with Connect RPC: the whole contract of package
-// mainstem, for Go programs through package remotelog and for everything else
-// through JSON, gRPC or gRPC-Web. The service is described in
-// mainstem/v1/log.proto.
+// Package rpc serves a log over HTTP: the whole contract of package mainstem, for Go
+// programs through package remotelog, by sessions, and for everything else through Connect,
+// JSON, gRPC or gRPC-Web. The service is described in mainstem/v1/log.proto, sessions in
+// docs/sessions.md.
 //
 // # Words
 //
@@ -11,6 +11,7 @@
 //	path, handler := rpc.NewHandler(log, nil)
 //	mux := http.NewServeMux()
 //	mux.Handle(path, handler)
+//	mux.Handle(rpc.SessionPath, handler)
 //	server := &http.Server{Addr: "127.0.0.1:8080", Handler: mux}
 //	rpc.ConfigureServer(server)
 //	err := server.ListenAndServe()
@@ -50,11 +51,16 @@
 // decoded by package message, and answered by a method of service. A stream has two
 // goroutines: one reads the log's sequence, the other sends (outbox.go, with the reasons).
 //
+// A session has one goroutine that reads, and serves quick calls itself; session.go has the
+// reasons, and how it hands the reading over.
+//
 //	handler.go, server.go, options.go   NewHandler, limits, authorization, ConfigureServer
 //	write.go, read.go, admin.go         the calls: writes and spaces, reads, backups and checks
 //	outbox.go, exchange.go              sending streams; one HTTP exchange and its deadlines
 //	snapshot.go, source.go              snapshots held for clients; a log or a snapshot to read from
 //	codec.go, memory.go                 the encodings, and the memory of requests
+//	session.go, session_request.go      sessions, who reads; requests until they are served
+//	session_call.go, session_method.go  one call and its answers; the methods
 //
 // # Concurrency and ownership
 //
@@ -75,7 +81,7 @@
 //
 // # Testing
 //
-// Package remotelog runs the conformance suite through this package over every
+// Package remotelog runs the conformance suite through this package over sessions and every
 // protocol. Here are tests with raw and malformed requests and of every limit, and
 // fuzz targets of the codecs; package message has those of the decoders.
 package rpc

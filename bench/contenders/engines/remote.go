@@ -52,6 +52,7 @@ func startRemote(d mainstem.Durability) func(context.Context, string) (string, f
 		path, handler := rpc.NewHandler(log, nil)
 		mux := http.NewServeMux()
 		mux.Handle(path, handler)
+		mux.Handle(rpc.SessionPath, handler)
 		server := &http.Server{Handler: mux}
 		rpc.ConfigureServer(server)
 		ended := make(chan error, 1)
