@@ -95,10 +95,17 @@ type Host struct {
 	Token string
 	// BodyTimeout is how long a request of HTTP may take to arrive.
 	BodyTimeout time.Duration
-	Logger      *slog.Logger
+	// Limits are those of one batch.
+	Limits mainstem.Limits
+	Logger *slog.Logger
 	// Handle adds a pattern of [http.ServeMux] to what the HTTP listener answers to those who
 	// have the token of the server. It is for Start only.
 	Handle func(pattern string, h http.Handler)
+	// Mount gives every request of the HTTP listener whose escaped path begins with prefix to h,
+	// as it came: no path is cleaned and nothing is redirected. h asks for the token itself, in
+	// the protocol of its clients (see [Host.CarriesToken]). end ends the requests that do not
+	// end by themselves, when the listener stops; nil: there are none. It is for Start only.
+	Mount func(prefix string, h http.Handler, end func() error)
 	// Failed reports that a component ended by itself: the server then ends, too.
 	Failed func(error)
 
@@ -136,7 +143,11 @@ func (n *Server) newHost() *Host {
 	h := &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory,
 		TLS: n.tls, Token: n.token, BodyTimeout: cmp.Or(n.config.BodyTimeout, rpc.DefaultBodyTimeout),
+		Limits: n.config.limits().WithDefaults(),
 		Logger: n.logger, Failed: n.fail, insecure: n.config.Insecure, tokenNow: &n.tokenNow,
+	}
+	h.Mount = func(prefix string, next http.Handler, end func() error) {
+		n.mounts = append(n.mounts, mount{prefix, next, end})
 	}
 	h.Handle = func(pattern string, next http.Handler) { n.mux.Handle(pattern, h.authorized(next)) }
 	return h

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -40,8 +41,46 @@ func (n *Server) startHTTP(ctx context.Context) error {
 		watch, n.stopWatch = context.WithCancel(n.stopping)
 		n.watching.Go(func() { n.watchToken(watch) })
 	}
-	n.http = n.host.Serve(l, HTTPServer{Name: "http listener", Address: c.Listen, Authenticated: n.token != "", Handler: n.mux, End: handler.Close})
+	n.http = n.host.Serve(l, HTTPServer{Name: "http listener", Address: c.Listen, Authenticated: n.token != "", Handler: n.mounted(), End: func() error { return n.endRequests(handler) }})
 	return nil
+}
+
+// mount is a handler that a component has for all paths below a prefix; see [Host.Mount].
+type mount struct {
+	prefix  string
+	handler http.Handler
+	end     func() error
+}
+
+// mounted returns the mounts, and for all other paths the mux.
+func (n *Server) mounted() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.EscapedPath()
+		for _, m := range n.mounts {
+			if strings.HasPrefix(path, m.prefix) {
+				m.handler.ServeHTTP(w, r)
+				return
+			}
+		}
+		n.mux.ServeHTTP(w, r)
+	})
+}
+
+// endRequests ends the requests that do not end by themselves, of all handlers at once.
+func (n *Server) endRequests(log *rpc.Handler) error {
+	ends := []func() error{log.Close}
+	for _, m := range n.mounts {
+		if m.end != nil {
+			ends = append(ends, m.end)
+		}
+	}
+	errs := make([]error, len(ends))
+	var all sync.WaitGroup
+	for i, end := range ends {
+		all.Go(func() { errs[i] = end() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // stopHTTP ends followers, stops listening, lets other requests end until ctx

@@ -41,6 +41,7 @@ type Server struct {
 		stopped bool
 	}
 	mux     *http.ServeMux // of the HTTP listener; set by Start, as the rest
+	mounts  []mount        // of the HTTP listener, before mux
 	topics  *topic.Catalog // its upkeep
 	host    *Host
 	http    *HTTPListener
@@ -127,7 +128,7 @@ func (n *Server) Start(ctx context.Context) error {
 	if n.mu.stopped {
 		return mainstem.Errorf(mainstem.KindClosed, "start", "the server was stopped")
 	}
-	n.mux = http.NewServeMux()
+	n.mux, n.mounts = http.NewServeMux(), nil
 	for n.mu.running < len(n.parts) {
 		p := n.parts[n.mu.running]
 		if err := p.start(ctx); err != nil {
