@@ -25,6 +25,7 @@ var closures = []struct {
 	{"./event/saga", []string{"*"}},
 	{"./actor", []string{"github.com/nats-io", "github.com/cockroachdb/pebble"}},
 	{"./wire/kafka", []string{"modernc.org/sqlite", "github.com/alecthomas/participle", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/event", "github.com/fxamacker/cbor", "github.com/vmihailenco/msgpack", "github.com/nats-io", "github.com/cockroachdb/pebble"}},
+	{"./wire/http", []string{"modernc.org/sqlite", "github.com/alecthomas/participle", "github.com/mainstemdev/mainstem/alert", "github.com/nats-io", "github.com/cockroachdb/pebble", "github.com/prometheus", "google.golang.org", "connectrpc.com"}},
 	{"./server", []string{"modernc.org/sqlite", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/actor", "github.com/mainstemdev/mainstem/wire/kafka", "github.com/mainstemdev/mainstem/event", "github.com/twmb/franz-go/pkg/kgo"}},
 	{"./engine/natslog", []string{"github.com/nats-io/nats-server", "github.com/cockroachdb/pebble"}},
 	{"./engine/pglog", []string{"github.com/nats-io", "github.com/cockroachdb/pebble"}},

@@ -224,6 +224,19 @@ var Layers = []Layer{
 		Because: "a server speaks a protocol over the contract and the views; which engine is below is for package server to choose",
 	},
 	{
+		Name:    "the views over HTTP",
+		Dirs:    []string{"wire/http"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/backoff", "internal/budget"},
+		Because: "it shows all views of a log as JSON, so it knows them and nothing below; alert tables come through an interface, so that it links no SQLite",
+	},
+	{
+		Name:    "the views of a server",
+		Dirs:    []string{"wire/http/viewserver"},
+		May:     []string{".", "server", "wire/http"},
+		Libs:    []string{"github.com/prometheus/client_golang"},
+		Because: "a component knows its protocol and what a server gives it; package server knows no protocol",
+	},
+	{
 		Name:    "the log as topics",
 		Dirs:    []string{"internal/feedtopic"},
 		May:     []string{".", "topic", "internal/follow", "internal/wake"},
@@ -337,7 +350,7 @@ var Layers = []Layer{
 	{
 		Name:    "mainstem serve",
 		Dirs:    []string{"cmd/mainstem/internal/servecmd"},
-		May:     []string{"actor/cluster/clusterserver", "alert/alertserver", "server", "wire/kafka/kafkaserver", "cmd/mainstem/internal/cli", "internal/scavenge"},
+		May:     []string{"actor/cluster/clusterserver", "alert/alertserver", "server", "wire/http", "wire/kafka/kafkaserver", "cmd/mainstem/internal/cli", "internal/scavenge"},
 		Libs:    []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		Because: "it chooses the components of the server",
 	},

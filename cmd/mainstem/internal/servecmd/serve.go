@@ -21,6 +21,8 @@ import (
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/internal/scavenge"
 	"github.com/mainstemdev/mainstem/server"
+	viewhttp "github.com/mainstemdev/mainstem/wire/http"
+	"github.com/mainstemdev/mainstem/wire/http/viewserver"
 	"github.com/mainstemdev/mainstem/wire/kafka/kafkaserver"
 )
 
@@ -37,8 +39,9 @@ func New(program *cli.Main) *cobra.Command {
 		Short: "Run the server",
 		Long: `Run the server: a log in a directory, served over HTTP and to Kafka clients. Clients
 of HTTP are the other commands (--log http://127.0.0.1:8080), Go programs, and anything
-that speaks Connect or gRPC. /healthz, /readyz and /metrics (Prometheus) are on the same
-address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
+that speaks Connect or gRPC. Tables, events, topics and commits over all of them are there as
+JSON below /v1/, for programs in every language: /v1/openapi.yaml describes them. /healthz,
+/readyz and /metrics (Prometheus) are on the same address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
 and the event stores as topics event.STORE that can be read. Of several servers on one
 log, in NATS or PostgreSQL, one serves Kafka: give the others --kafka ''.
 
@@ -104,7 +107,14 @@ func (f *settingFlag) Type() string { return f.Setting.Type }
 func Components() []server.Component {
 	k := kafkaserver.New()
 	k.Config.Listen = kafkaserver.DefaultListen
-	return slices.Concat([]server.Component{k}, alertserver.New().Components(), []server.Component{clusterserver.New()})
+	alerts, views := alertserver.New(), viewserver.New()
+	views.Alerts = func() viewhttp.Alerts {
+		if tables := alerts.Tables(); tables != nil {
+			return tables
+		}
+		return nil
+	}
+	return slices.Concat([]server.Component{k}, alerts.Components(), []server.Component{clusterserver.New(), views})
 }
 
 // readConfig puts together file, environment and flags, each over the one before.
