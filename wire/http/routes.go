@@ -1,6 +1,9 @@
 package viewhttp
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // routes are all routes. Of two that match a path the first has it.
 var routes []route
@@ -8,7 +11,7 @@ var routes []route
 // The table is made before anything is served; handlers refer to it, so it cannot be the
 // initial value of the variable.
 func init() {
-	routes = append(routes, kvRoutes()...)
+	routes = slices.Concat(kvRoutes(), eventRoutes())
 }
 
 // Parameters that several operations have.
