@@ -263,7 +263,7 @@ func (c *call) unlessMade(who identity, err error) error {
 	if who.id == "" {
 		return err
 	}
-	if _, rerr := c.recall(who, 0, 0); rerr != nil {
+	if _, rerr := c.recall(who); rerr != nil {
 		return err
 	}
 	c.w.Header().Set(headerDuplicate, "true")

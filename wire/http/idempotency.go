@@ -103,7 +103,7 @@ func (c *call) commit(b *mainstem.Batch, who identity, memo json.RawMessage) (ma
 		return mainstem.Receipt{}, nil, err
 	}
 	if r.Duplicate {
-		if memo, err = c.recall(who, len(b.Writes()), len(r.Versions)); err != nil {
+		if memo, err = c.recall(who); err != nil {
 			return mainstem.Receipt{}, nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (c *call) commit(b *mainstem.Batch, who identity, memo json.RawMessage) (ma
 }
 
 // recall returns the memo of the first request with an identity, or why this one is another.
-func (c *call) recall(who identity, writes, versions int) (json.RawMessage, error) {
+func (c *call) recall(who identity) (json.RawMessage, error) {
 	rec, err := c.h.log.Get(c.ctx, idempotencySpace, []byte(who.id))
 	if errors.Is(err, mainstem.ErrNotFound) {
 		return nil, refuse(http.StatusUnprocessableEntity, mainstem.KindExists, "the %s was used before, and for which request is not remembered any more: use another key", headerKey)
@@ -124,7 +124,7 @@ func (c *call) recall(who identity, writes, versions int) (json.RawMessage, erro
 	if err := json.Unmarshal(rec.Value, &first); err != nil {
 		return nil, mainstem.Errorf(mainstem.KindCorrupt, "http", "an idempotency record: %w", err).At(idempotencySpace, rec.Key)
 	}
-	if !bytes.Equal(first.Request, who.request) || writes != versions {
+	if !bytes.Equal(first.Request, who.request) {
 		return nil, refuse(http.StatusUnprocessableEntity, mainstem.KindExists, "the %s was used before, for another request: use another key", headerKey)
 	}
 	return first.Memo, nil
@@ -132,7 +132,7 @@ func (c *call) recall(who identity, writes, versions int) (json.RawMessage, erro
 
 // positionsOf returns the positions of the writes of a batch, 0 for those that wrote nothing. On
 // an engine that leaves gaps between the positions of one batch, all have that of the last.
-func positionsOf(b *mainstem.Batch, r mainstem.Receipt) []mainstem.Position {
+func positionsOf(r mainstem.Receipt) []mainstem.Position {
 	out := make([]mainstem.Position, len(r.Versions))
 	n := mainstem.Position(0)
 	for i, v := range r.Versions {

@@ -232,12 +232,12 @@ type written struct {
 }
 
 // answerWritten answers with what a batch wrote by its first write.
-func (c *call) answerWritten(b *mainstem.Batch, r mainstem.Receipt, value *counter) error {
+func (c *call) answerWritten(r mainstem.Receipt, value *counter) error {
 	c.setNumber(headerRevision, uint64(r.Versions[0]))
 	if r.Versions[0] > 0 && value == nil {
 		c.setETag(r.Versions[0])
 	}
-	return c.answer(http.StatusOK, written{uint64(r.Versions[0]), position(positionsOf(b, r)[0]), value, r.Duplicate})
+	return c.answer(http.StatusOK, written{uint64(r.Versions[0]), position(positionsOf(r)[0]), value, r.Duplicate})
 }
 
 func putKey(c *call) error {
@@ -280,7 +280,7 @@ func putKey(c *call) error {
 	if err != nil {
 		return preconditionFailed(err)
 	}
-	return c.answerWritten(b, r, nil)
+	return c.answerWritten(r, nil)
 }
 
 func deleteKey(c *call) error {
@@ -322,7 +322,7 @@ func deleteKey(c *call) error {
 		}
 	}
 	c.setNumber(headerRevision, uint64(r.Versions[0]))
-	return c.answer(http.StatusOK, written{uint64(r.Versions[0]), position(positionsOf(b, r)[0]), nil, r.Duplicate})
+	return c.answer(http.StatusOK, written{uint64(r.Versions[0]), position(positionsOf(r)[0]), nil, r.Duplicate})
 }
 
 // contention is the pause that lets other writers of a counter have their turn.
@@ -375,7 +375,7 @@ func postKey(c *call) error {
 		if err := json.Unmarshal(memo, &v); err != nil {
 			return mainstem.Errorf(mainstem.KindCorrupt, "http", "a remembered counter: %w", err)
 		}
-		return c.answerWritten(b, r, &v)
+		return c.answerWritten(r, &v)
 	}
 }
 
