@@ -82,6 +82,9 @@ func (c client) do(status int, method, path, body string, headers ...string) ans
 	if a.status >= 400 && method != http.MethodHead && a.header.Get("Content-Type") != "application/problem+json" {
 		c.t.Errorf("%s %s: an error of type %q: %s", method, path, a.header.Get("Content-Type"), a.body)
 	}
+	if !c.documented(method, path, a.status) {
+		c.t.Errorf("%s %s: the status %d is not in /v1/openapi.yaml", method, path, a.status)
+	}
 	return a
 }
 

@@ -11,7 +11,7 @@ var routes []route
 // The table is made before anything is served; handlers refer to it, so it cannot be the
 // initial value of the variable.
 func init() {
-	routes = slices.Concat(kvRoutes(), eventRoutes(), topicRoutes(), commitRoutes())
+	routes = slices.Concat(kvRoutes(), eventRoutes(), topicRoutes(), commitRoutes(), openAPIRoutes())
 }
 
 // Parameters that several operations have.
