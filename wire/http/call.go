@@ -116,6 +116,13 @@ func (c *call) readQuery() error {
 	return nil
 }
 
+// untilStopped returns the context of the call, which also ends when the handler is closed.
+func (c *call) untilStopped() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	stop := context.AfterFunc(c.h.stopping, func() { cancel(errStopping) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
 // accepts reports whether the client asks for a media type by name.
 func (c *call) accepts(media string) bool {
 	for _, header := range c.r.Header.Values("Accept") {

@@ -47,9 +47,10 @@
 //	problem.go, status.go                   errors as problems, kinds as statuses
 //	value.go, number.go                     values and numbers in JSON
 //	idempotency.go, wait.go                 Idempotency-Key and Mainstem-Wait-For
-//	stream.go, sse.go                       answers that go on
+//	page.go, stream.go, resume.go           lists, answers that go on, and whether they can
 //	kv*.go, event*.go, topic*.go            the views
-//	commit*.go                              commits over all views
+//	claim*.go, subscription.go              subscriptions: the state, its commits, the requests
+//	commit.go, plan.go                      commits over all views, and what they did
 //	openapi.go                              the description of all of it
 //
 // # Testing

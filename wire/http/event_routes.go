@@ -42,6 +42,49 @@ func eventRoutes() []route {
 		{"/v1/events/{store}/streams/{stream}", streamOperations()},
 		{"/v1/events/{store}/streams/{stream}/settings", settingsOperations()},
 		{"/v1/events/{store}/streams/{stream}/snapshot", snapshotOperations()},
+		{"/v1/events/{store}/subscriptions", []operation{{
+			method: http.MethodGet, id: "listSubscriptions", summary: "List the subscriptions of a store", serve: getSubscriptions,
+			answers: []reply{ok("subscriptions", "their names")},
+		}}},
+		{"/v1/events/{store}/subscriptions/{subscription}", subscriptionOperations()},
+		claimRoute("claim", operation{id: "claim", summary: "Take events to handle", serve: postClaim, body: "claim", answers: []reply{ok("claimed", "the events, each with the token that confirms it; none if there are none within wait")}}),
+		claimRoute("ack", operation{id: "ack", summary: "Confirm events", serve: postAck, body: "ack", answers: []reply{done("they are done")}}),
+		claimRoute("nack", operation{id: "nack", summary: "Give events back", serve: postNack, body: "nack", answers: []reply{done("the action is done")}}),
+		claimRoute("retry-parked", operation{id: "retryParked", summary: "Hand out parked events again", serve: postRetryParked, answers: []reply{ok("retried", "how many, and whether there are more than the buffer takes")}}),
+		claimRoute("reset", operation{
+			id: "reset", summary: "Begin after a position", serve: postReset, parameters: []parameter{{inQuery, "position", "integer", false, "only events after it; 0 if it is not there"}},
+			answers: []reply{ok("subscription", "as it is now")},
+		}),
+		{"/v1/events/{store}/subscriptions/{subscription}/parked", []operation{{
+			method: http.MethodGet, id: "getParked", summary: "List parked events", serve: getParked, parameters: []parameter{ofLimit},
+			answers: []reply{ok("parked", "the oldest of them"), failed(http.StatusNotFound, "there is no such subscription")},
+		}}},
+	}
+}
+
+// claimRoute is a sub-path of a subscription that takes POST.
+func claimRoute(verb string, o operation) route {
+	o.method = http.MethodPost
+	o.answers = append(o.answers,
+		failed(http.StatusNotFound, "there is no such subscription"),
+		failed(http.StatusConflict, "a token is of an older attempt, or the subscription was stopped; nothing was changed"))
+	return route{"/v1/events/{store}/subscriptions/{subscription}/" + verb, []operation{o}}
+}
+
+func subscriptionOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, id: "getSubscription", summary: "Describe a subscription", serve: getSubscription,
+			answers: []reply{ok("subscription", "how far it is, and how it is set"), failed(http.StatusNotFound, "there is no such subscription")},
+		},
+		{
+			method: http.MethodPut, id: "putSubscription", summary: "Make or change a subscription", serve: putSubscription, body: "subscriptionSpec",
+			answers: []reply{ok("subscription", "as it is now")},
+		},
+		{
+			method: http.MethodDelete, id: "deleteSubscription", summary: "Delete a subscription with what it has parked", serve: deleteSubscription,
+			answers: []reply{done("it is gone"), failed(http.StatusNotFound, "there is no such subscription")},
+		},
 	}
 }
 
