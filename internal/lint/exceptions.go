@@ -28,6 +28,8 @@ var Exceptions = []Exception{
 	{"panic", "topic/layout.go:meta.encode", "strings, numbers and a time of this century always encode"},
 	{"panic", "topic/recordbatch/codec.go", "encoders are made with constant options; the first test of a codec would panic"},
 	{"panic", "alert/coordinator/handler.go:Coordinator.guard", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
+	{"panic", "wire/http/call.go:call.fail", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
+	{"panic", "wire/http/handler.go:call.recovered", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 	{"panic", "alert/omnibus/handler.go:exchange.abort", "net/http breaks a connection off only for a panic with ErrAbortHandler"},
 
 	{"background", "alert/coordinator/coordinator.go:Open", "what watches the servers outlives the call of Open; Close cancels it"},
@@ -51,6 +53,7 @@ var Exceptions = []Exception{
 	{"background", "wire/kafka/conn.go:newConn", "a connection has no caller; the server's Shutdown and the client end it"},
 	{"background", "wire/kafka/server.go:Open", "the server outlives the call of Open; Shutdown cancels it"},
 	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},
+	{"background", "wire/http/handler.go:New", "followers end when the handler closes; each request's own ctx is above it"},
 	{"background", "wire/rpc/handler.go:NewHandler", "followers end when the handler closes; each call's own ctx is below it"},
 
 	{"unwanted-import", "bench/contenders/codec/stream.go", "gob is one of the codecs that are measured; nothing is kept"},
@@ -61,6 +64,7 @@ var Exceptions = []Exception{
 	{"skip", "actor/cluster/clustertest/namespace_linux_test.go:needed", "network namespaces need root on Linux; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "bench/suite/bench.go:BenchScale", "a benchmark that takes minutes, and was asked to be short"},
 	{"skip", "bench/suite/bench.go:benchEntry", "a contender that cannot run here is a skipped benchmark with its reason; the tests of contenders fail instead"},
+	{"skip", "cmd/mainstem/clients_program_test.go:interpreter", "clients in other languages need their interpreter; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "interop/java/main_test.go:needed", "Java clients need a JDK and Maven; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
 }

@@ -11,6 +11,8 @@
 //	h := viewhttp.New(log, topics, nil)
 //	http.Handle("/v1/", h)
 //
+// Its clients need nothing of Go:
+//
 //	curl -X PUT  http://127.0.0.1:8080/v1/kv/app/users/42 -d '{"name":"Ada"}'
 //	curl -X POST http://127.0.0.1:8080/v1/commit -d '{"do":[{"kv.put":{…}},{"event.append":{…}}]}'
 //
@@ -57,4 +59,7 @@
 //
 // The tests send requests to a real server, and compare every status with those that
 // /v1/openapi.yaml says. The commands of docs/http.md are run with curl.
+//
+//snippet:var topics *topic.Catalog
+//snippet:import viewhttp "github.com/mainstemdev/mainstem/wire/http"
 package viewhttp

@@ -1,0 +1,135 @@
+/** A counter or position: a text of digits, because it may be above 2^53. */
+export type Digits = string;
+/** What an append expects of its stream. */
+export type Expected = "any" | "none" | "exists" | number;
+
+/** Bytes in JSON: one of these. */
+export interface Value {
+  json?: unknown;
+  text?: string;
+  base64?: string;
+}
+export interface NewEvent {
+  id?: string;
+  type: string;
+  data?: unknown;
+  text?: string;
+  data64?: string;
+  contentType?: string;
+  metadata?: { correlationId?: string; causationId?: string; userId?: string; tenantId?: string; custom?: Record<string, string> };
+}
+export interface Event extends NewEvent {
+  id: string;
+  stream: string;
+  version: number;
+  position: Digits;
+  time: string;
+}
+export interface NewRecord extends Value {
+  key?: string;
+  key64?: string;
+  partition?: number;
+  time?: string;
+  headers?: ({ name: string } & Value)[];
+}
+export interface TopicRecord extends NewRecord {
+  offset: Digits;
+  partition: number;
+}
+export interface Entry {
+  key: string;
+  value: Uint8Array;
+  revision: number;
+  position: Digits;
+}
+export interface Claimed {
+  token: string;
+  attempt: number;
+  event: Event;
+}
+/** One thing that a commit does. It has one of these. */
+export interface Action {
+  "kv.put"?: { table: string; key?: string; key64?: string; ttl?: string; metadata?: Record<string, string>; ifRevision?: number; ifAbsent?: boolean; ifExists?: boolean } & Value;
+  "kv.delete"?: { table: string; key?: string; key64?: string; purge?: boolean; ifRevision?: number; ifExists?: boolean };
+  "kv.increment"?: { table: string; key?: string; key64?: string; by: number | Digits; ttl?: string };
+  "event.append"?: { store: string; stream: string; expected?: Expected; events: NewEvent[] };
+  "topic.publish"?: { topic: string; records: NewRecord[] };
+  "topic.offset"?: { topic: string; group: string; partition: number; offset: number | Digits };
+  "alert.insert"?: { table: string; values: Record<string, string | number | boolean> };
+}
+/** What must hold, or nothing of a commit is written. It has one of these. */
+export interface Condition {
+  kv?: { table: string; key?: string; key64?: string; revision?: number; absent?: boolean; exists?: boolean };
+  event?: { store: string; stream: string; expected: Expected };
+}
+export interface Result {
+  revision?: number;
+  position?: Digits;
+  value?: Digits;
+  first?: number;
+  last?: number;
+  firstPosition?: Digits;
+  lastPosition?: Digits;
+  batches?: { partition: number; base: Digits; next: Digits }[];
+}
+export interface Committed {
+  first: Digits;
+  last: Digits;
+  time: string;
+  duplicate: boolean;
+  results: Result[];
+}
+
+/** An error of the server (RFC 9457), or that none answered: then status is 0. */
+export class MainstemError extends Error {
+  readonly status: number;
+  readonly kind: string;
+  /** Of a write: "not_written" is certain. */
+  readonly outcome: string;
+  readonly problem: Record<string, unknown>;
+}
+
+/** The views of one server. */
+export class Mainstem {
+  constructor(url: string, options?: { token?: string; /** for one request, in ms */ timeout?: number; /** how long requests are sent again, in ms */ patience?: number });
+  table(name: string): Table;
+  events(store: string): Store;
+  topic(name: string): Topic;
+  /** One commit over all views: all of it or nothing. With an id it is made once, however often it is sent. */
+  commit(commit: { id?: string; if?: Condition[]; do?: Action[] }): Promise<Committed>;
+  request(method: string, path: string, options?: { query?: Record<string, unknown>; headers?: Record<string, string>; body?: string | Uint8Array; key?: string }): Promise<Response>;
+  /** Server-sent events, until the connection ends. */
+  follow(path: string, options?: { query?: Record<string, unknown>; lastId?: string }): AsyncGenerator<{ id: string; type: string; data: any }>;
+}
+
+/** A table of keys and values, "database/table". */
+export interface Table {
+  get(key: string): Promise<Entry | undefined>;
+  put(key: string, value: string | Uint8Array, options?: { ttl?: string; ifRevision?: number; ifAbsent?: boolean; idempotencyKey?: string }): Promise<number>;
+  delete(key: string, options?: { purge?: boolean }): Promise<number>;
+  increment(key: string, by?: number | bigint, options?: { idempotencyKey?: string }): Promise<bigint>;
+  list(prefix?: string): AsyncGenerator<Entry>;
+}
+
+/** An event store. */
+export interface Store {
+  append(stream: string, events: NewEvent[], options?: { expected?: Expected; idempotencyKey?: string }): Promise<{ first: number; last: number; firstPosition: Digits; lastPosition: Digits; duplicate: boolean }>;
+  load(stream: string, from?: number): AsyncGenerator<Event>;
+  follow(options?: { after?: Digits; category?: string }): AsyncGenerator<Event>;
+  subscription(name: string): Subscription;
+}
+
+/** Events that are handed to consumers, which confirm each. */
+export interface Subscription {
+  put(spec: { select?: { category?: string; types?: string[]; streams?: string[] }; from?: Digits; strategy?: "round_robin" | "pinned" | "single"; messageTimeout?: string; maxRetry?: number; buffer?: number }): Promise<Record<string, unknown>>;
+  claim(consumer: string, options?: { max?: number; wait?: string }): Promise<Claimed[]>;
+  ack(...claimed: Claimed[]): Promise<void>;
+  nack(claimed: Claimed[], action?: "retry" | "park" | "skip" | "stop", reason?: string): Promise<void>;
+}
+
+/** A topic, as clients of Kafka see it. */
+export interface Topic {
+  create(spec?: { partitions?: number; config?: Record<string, string> }): Promise<Record<string, unknown>>;
+  publish(records: NewRecord[], options?: { idempotencyKey?: string }): Promise<{ partition: number; base: Digits; next: Digits }[]>;
+  read(partition?: number, offset?: number | Digits): AsyncGenerator<TopicRecord>;
+}
