@@ -66,6 +66,12 @@ func (s *Store) checkStreamAnd(op, stream string, expected Expected) error {
 // append adds conditions and writes to b, all their memory from enc, and reports
 // whether every event came with its ID.
 func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
+	s.withoutInline(b)
+	return s.appendIf(b, enc, stream, expected, events)
+}
+
+// appendIf is append without the condition about inline projections.
+func (s *Store) appendIf(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
 	x, extra := s.expectIndex(b), len(stream)
 	if x != nil {
 		if err := x.checkIndexed("append", events); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,28 @@ func BenchmarkAppend(b *testing.B) {
 			b.turns(1,
 				func(i int) { b.write("bench-"+strconv.Itoa(i), event.AnyVersion, evs) },
 				func(i int) { w.commit("bench-" + strconv.Itoa(i)) })
+		})
+	})
+	b.Run("InlineCondition", func(b *testing.B) { // what the condition that a store has no inline projections costs
+		onEach(b, false, func(b *bench) {
+			evs := []event.Event{small}
+			commit := func(log mainstem.Log, i int, inline bool) {
+				batch := mainstem.NewBatch()
+				b.s.AppendTo(batch, "bench-"+strconv.Itoa(i), event.AnyVersion, evs)
+				without := mainstem.NewBatch()
+				without.Ensure(b.s.Space(), mainstem.Policy{})
+				for _, c := range batch.Conditions() {
+					if inline || !strings.HasPrefix(c.Space, "event.inline/") {
+						without.If(c)
+					}
+				}
+				for _, w := range batch.Writes() {
+					without.Add(w)
+				}
+				_, err := log.Commit(context.Background(), without)
+				b.must(err)
+			}
+			b.turns(1, func(i int) { commit(b.log, i, true) }, func(i int) { commit(b.bare, i, false) })
 		})
 	})
 	b.Run("WithIDs", func(b *testing.B) { // what idempotence costs

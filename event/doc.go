@@ -87,6 +87,7 @@
 //	seal.go, settings.go, now.go             archive, delete and tombstone; limits of streams
 //	subscribe.go, run.go, advance.go         subscriptions: options, the loop, the checkpoint's commit
 //	checkpoint.go, parked.go                 stored checkpoints and parked events
+//	inline.go                                what package projection writes in the commits of events
 //	state.go, snapshot.go                    state that is folded from a stream, and its snapshots
 //	tags.go, query.go, indexscan.go          tags, queries, and events by their positions
 //	condition.go, decide.go                  conditions on queries, and decisions

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
 var (
@@ -82,14 +83,16 @@ func (e *SealedError) Unwrap() error { return e.cause }
 // error that the writes at once return, such as [Store.Append]: NotFound for a stream that
 // [StreamExists] did not find, and otherwise what Commit itself returns on every engine
 // (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], a [*ConditionError], a
-// [*StaleIndexError], or the error as it is.
+// [*StaleIndexError], an [*InlineError], or the error as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
 		return err
 	}
 	var sealed *SealedError
-	if errors.As(err, &sealed) {
+	var inline *InlineError
+	var changed *inlineset.ChangedError
+	if errors.As(err, &sealed) || errors.As(err, &inline) || errors.As(err, &changed) {
 		return err
 	}
 	var condition *ConditionError
@@ -116,7 +119,7 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 }
 
 // ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError], a
-// [*SealedError] or a [*StaleIndexError]. A condition on a position is not one of the store's
+// [*SealedError], a [*StaleIndexError] or an [*InlineError]. A condition on a position is not one of the store's
 // own, but of [Store.FailIf]: nil.
 func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	if e.Want.Test == mainstem.TestNotAfter {
@@ -128,6 +131,11 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 		// Best effort: if the index cannot be read, the next batch fails in the same way.
 		_, _ = s.readIndex(ctx)
 		return &StaleIndexError{Store: s.name, cause: e}
+	case s.spaces.inline:
+		if inlineset.IsRefusal(e) {
+			return nil
+		}
+		return s.explainInline(ctx, e)
 	case s.spaces.seals:
 		seal, _, _ := s.seal(ctx, stream) // best effort: the seal may be gone by now
 		return &SealedError{Store: s.name, Stream: stream, Seal: seal, cause: e}

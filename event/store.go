@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
 // The prefixes of the spaces that a store uses; the store's name follows.
@@ -35,6 +36,10 @@ type Options struct {
 	Durability mainstem.Durability
 	// NewID makes the IDs of events that have none. Default [NewID].
 	NewID func() ID
+	// WithoutInline lets this program append to a store with inline projections without
+	// them. Each such append notes that they are stale, which their Status says, until they are
+	// rebuilt: for repairs, when the program that has them is not at hand.
+	WithoutInline bool
 	// Tagger returns tags that an event gets when it is appended, besides its own. It must
 	// not change the event, and return the same for an event that is appended again.
 	Tagger func(Event) []string
@@ -71,7 +76,7 @@ type Store struct {
 	log    mainstem.Log
 	name   string
 	opts   Options
-	spaces struct{ events, seals, settings, snapshots, checkpoints, parked, tags string }
+	spaces struct{ events, seals, settings, snapshots, checkpoints, parked, tags, inline string }
 
 	index atomic.Pointer[index] // as this handle read it last; nil: not yet
 
@@ -115,6 +120,7 @@ func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 	s.spaces.checkpoints = checkpointsPrefix + name
 	s.spaces.parked = parkedPrefix + name
 	s.spaces.tags = tagsPrefix + name
+	s.spaces.inline = inlineset.Space(name)
 	s.writers.New = func() any { return new(writer) }
 	s.collectors.New = func() any { return new(collector) }
 	s.decoders.New = func() any { return new(decoder) }
@@ -136,7 +142,7 @@ func (s *Store) Space() string { return s.spaces.events }
 // failed is finished by another. Dropping what does not exist is allowed.
 func (s *Store) Drop(ctx context.Context) error {
 	for _, space := range []string{
-		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.tags, s.spaces.events,
+		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.tags, s.spaces.inline, s.spaces.events,
 	} {
 		if err := s.log.DropSpace(ctx, space); err != nil && !isNotFound(err) {
 			return err

@@ -73,7 +73,8 @@ func (d *decision[T]) onLoaded(c *cache[T]) (event.Appended, error) {
 // another version, and takes events. A conflict that the caller's function returned is none.
 func isConflict(err error) bool {
 	var sealed *event.SealedError
-	return errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &sealed)
+	var inline *event.InlineError
+	return errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &sealed) && !errors.As(err, &inline)
 }
 
 // decisionError is an error of the caller's function: it ends the call, whatever its kind. It

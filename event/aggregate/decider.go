@@ -130,7 +130,7 @@ func (r *Deciders[S, C, E]) HandleTo(ctx context.Context, b *mainstem.Batch, id 
 		return nil
 	}
 	c.metadata = event.MetadataFrom(ctx)
-	_, err = r.addTo(b, c)
+	_, err = r.addTo(ctx, b, c)
 	return err
 }
 

@@ -37,7 +37,8 @@
 // A [Repository] keeps aggregates in the streams "category-id" of an [event.Store]; the Go types
 // of their events are registered with an [event.Types], which also brings old events up to date.
 // [Repository.Update] is load, decide, save; after a conflict with another writer it decides anew.
-// [Repository.SaveTo] and [Repository.UpdateTo] write into a batch, beside whatever else is to become true with it.
+// [Repository.SaveTo] and [Repository.UpdateTo] write into a batch, beside whatever else is to become true with it;
+// with [Options.Inline], inline projections of package projection are in the commit of every save.
 //
 // # Guarantees
 //

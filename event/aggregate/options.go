@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,6 +37,20 @@ type Options struct {
 	Cache int
 	// Durability of what is saved. Default: the log's.
 	Durability mainstem.Durability
+	// Inline appends in place of the store, which must be its own: a store with inline projections,
+	// which are then in the commit of every save. Default: the store appends, and refuses to if it has any.
+	Inline Inline
+}
+
+// Inline is a store whose appends include projections: an InlineStore of package projection.
+type Inline interface {
+	// Store returns the store that the events are in.
+	Store() *event.Store
+	// AppendTo adds events, and what projections write about them, to b.
+	AppendTo(ctx context.Context, b *mainstem.Batch, stream string, expected event.Expected, events []event.Event) error
+	// Again reports, after a pause, whether an append to stream that failed with err may succeed when it is built
+	// anew, though nothing has changed in the stream. The first try is 1.
+	Again(ctx context.Context, stream string, err error, try int) bool
 }
 
 // Validate reports every field out of range.
@@ -102,6 +117,9 @@ func openStreams(store *event.Store, types *event.Types, category string, opts *
 	}
 	if err := opts.Validate(); err != nil {
 		return streams{}, err
+	}
+	if opts != nil && opts.Inline != nil && (opts.Inline.Store().Log() != store.Log() || opts.Inline.Store().Name() != store.Name()) {
+		return streams{}, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %q: Options.Inline is of the store %s, and the repository of %s, or of another log", category, opts.Inline.Store().Name(), store.Name())
 	}
 	s := streams{store: store, types: types, category: category}
 	if opts != nil {

@@ -97,15 +97,19 @@ func (r *Repository[A]) found(a A, events bool, err error) (A, error) {
 
 // SaveTo appends the uncommitted events of a as part of b, on condition that the stream is
 // at the version of a, and a snapshot if one is due. Without uncommitted events it adds nothing. After the
-// commit, end it with [Root.Clear]. Events that cannot be encoded fail the batch.
-func (r *Repository[A]) SaveTo(b *mainstem.Batch, a A) {
+// commit, end it with [Root.Clear]. It reads what the projections of [Options.Inline] read, else nothing. An error, also that
+// of events that cannot be encoded, is returned, and by Commit, too.
+func (r *Repository[A]) SaveTo(ctx context.Context, b *mainstem.Batch, a A) error {
 	c := r.change(a)
 	if len(c.events) == 0 {
-		return
+		return nil
 	}
-	if _, err := r.addTo(b, c); err != nil {
+	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
+	_, err := r.addTo(ctx, b, c)
+	if err != nil {
 		b.Fail(err)
 	}
+	return err
 }
 
 // Save appends the uncommitted events of a and returns what became of them when they are as
@@ -189,7 +193,7 @@ func (r *Repository[A]) updateTo(ctx context.Context, b *mainstem.Batch, id stri
 		return c.at.version, nil
 	}
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
-	if _, err := r.addTo(b, c); err != nil {
+	if _, err := r.addTo(ctx, b, c); err != nil {
 		return 0, err
 	}
 	return c.at.version + mainstem.Version(len(c.events)), nil

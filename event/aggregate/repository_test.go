@@ -193,8 +193,9 @@ func TestIntoABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := mainstem.NewBatch()
-	r.SaveTo(b, r.New("3")) // adds nothing
-	r.SaveTo(b, a)
+	if err := errors.Join(r.SaveTo(t.Context(), b, r.New("3")), r.SaveTo(t.Context(), b, a)); err != nil { // the first adds nothing
+		t.Fatal(err)
+	}
 	b.Ensure("other", mainstem.Policy{})
 	b.Put("other", []byte("k"), []byte("v"))
 	receipt, err := f.log.Commit(t.Context(), b)
@@ -256,7 +257,9 @@ func TestIntoABatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unregistered.SaveTo(bad, wrong)
+	if err := unregistered.SaveTo(t.Context(), bad, wrong); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("save events of types that are not registered: %v", err)
+	}
 	if _, err := f.log.Commit(t.Context(), bad); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("events of types that are not registered: %v", err)
 	}

@@ -19,7 +19,7 @@ type change struct {
 
 // addTo writes c into b: the events on condition of the version that was loaded, and a snapshot if one is due.
 // Every event has an ID.
-func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version, err error) {
+func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snapshot mainstem.Version, err error) {
 	stream, err := s.check(c.id)
 	if err != nil {
 		return 0, err
@@ -35,7 +35,11 @@ func (s *streams) addTo(b *mainstem.Batch, c *change) (snapshot mainstem.Version
 		events[i].ID = event.NewID()
 		events[i].Metadata = events[i].Metadata.Or(c.metadata)
 	}
-	s.store.AppendTo(b, stream, event.AtVersion(c.at.version), events)
+	if s.opts.Inline == nil {
+		s.store.AppendTo(b, stream, event.AtVersion(c.at.version), events)
+	} else if err := s.opts.Inline.AppendTo(ctx, b, stream, event.AtVersion(c.at.version), events); err != nil {
+		return 0, err
+	}
 	last := c.at.version + mainstem.Version(len(events))
 	if every := mainstem.Version(s.opts.SnapshotEvery); every == 0 || last-c.at.snapshot < every {
 		return c.at.snapshot, nil
@@ -59,13 +63,23 @@ func (s *streams) appends(b *mainstem.Batch, stream string) bool {
 	return false
 }
 
-// commit writes c in a batch of its own. If the outcome of a commit is unknown, it commits the same
-// batch again, by its ID, until it is known or ctx ends.
+// commit writes c in a batch of its own, again if inline projections read what others have changed.
 func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, error) {
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
+	for try := 1; ; try++ {
+		done, now, err := s.commitOnce(ctx, c)
+		if err == nil || s.opts.Inline == nil || !s.opts.Inline.Again(ctx, s.stream(c.id), err, try) {
+			return done, now, err
+		}
+	}
+}
+
+// commitOnce writes c in a batch. If the outcome of the commit is unknown, it commits the same
+// batch again, by its ID, until it is known or ctx ends.
+func (s *streams) commitOnce(ctx context.Context, c *change) (event.Appended, at, error) {
 	b := mainstem.NewBatch()
 	b.ID, b.Durability = "aggregate/"+event.NewID().String(), s.opts.Durability
-	snapshot, err := s.addTo(b, c)
+	snapshot, err := s.addTo(ctx, b, c)
 	if err != nil {
 		return event.Appended{}, at{}, err
 	}

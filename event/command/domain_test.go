@@ -12,6 +12,8 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -94,7 +96,14 @@ type shop struct {
 	store  *event.Store
 	orders *aggregate.Repository[*Order]
 	stock  *kv.Bucket[int]
+	items  *readmodel.Table[item] // of the inline projection; nil without
 	bus    *command.Bus
+}
+
+// item is a row of the inline projection: how often something was ordered.
+type item struct {
+	Name   string
+	Orders int
 }
 
 // newShop handles Place and Pay on a log in memory.
@@ -105,13 +114,23 @@ func newShop(t testing.TB, middleware ...command.Middleware) *shop {
 
 func shopOn(t testing.TB, log *logUnderTest, middleware ...command.Middleware) *shop {
 	t.Helper()
+	return shopWith(t, log, false, middleware...)
+}
+
+// shopWith is shopOn with an inline projection of the events, if that is wanted.
+func shopWith(t testing.TB, log *logUnderTest, inline bool, middleware ...command.Middleware) *shop {
+	t.Helper()
 	s := &shop{t: t, log: log}
 	types := event.NewTypes(nil)
 	err := errors.Join(event.Register[Placed](types, "Placed"), event.Register[Paid](types, "Paid"))
 	var errs [4]error
 	s.store, errs[0] = event.Open(log, "shop", nil)
 	s.stock, errs[1] = kv.Open[int](log, "stock", nil)
-	s.orders, errs[2] = aggregate.Open(s.store, types, "order", func(string) *Order { return new(Order) }, nil)
+	var o aggregate.Options
+	if inline {
+		o.Inline = s.openInline(types)
+	}
+	s.orders, errs[2] = aggregate.Open(s.store, types, "order", func(string) *Order { return new(Order) }, &o)
 	s.bus, errs[3] = command.Open(log, "shop", nil, middleware...)
 	if err := errors.Join(err, errors.Join(errs[:]...)); err != nil {
 		t.Fatal(err)
@@ -124,6 +143,38 @@ func shopOn(t testing.TB, log *logUnderTest, middleware ...command.Middleware) *
 		t.Fatal(err)
 	}
 	return s
+}
+
+// openInline returns the store with a projection that counts the orders of each item.
+func (s *shop) openInline(types *event.Types) *projection.InlineStore {
+	s.t.Helper()
+	var err error
+	if s.items, err = readmodel.Open(s.log, "shop/items", &readmodel.Options[item]{Key: func(i item) string { return i.Name }}); err != nil {
+		s.t.Fatal(err)
+	}
+	p, err := projection.New("items", 1, event.Filter{Category: "order"}, projection.On(func(ctx context.Context, tx *projection.Tx, ev Placed, _ event.Recorded) error {
+		return projection.Modify(ctx, tx, s.items, ev.Item, func(old item, _ bool) (item, error) {
+			return item{ev.Item, old.Orders + 1}, nil
+		})
+	}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	inline, err := projection.OpenInline(s.t.Context(), s.store, types, nil, p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return inline
+}
+
+// ordered returns how many orders of an item its row counts.
+func (s *shop) ordered(name string) int {
+	s.t.Helper()
+	row, err := s.items.Get(s.t.Context(), name)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		s.t.Fatal(err)
+	}
+	return row.Orders
 }
 
 func (s *shop) place(ctx context.Context, o *Order, cmd place) error {

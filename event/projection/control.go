@@ -29,6 +29,7 @@ type control struct {
 	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, but for tables that are being built
 	Rebuilding bool   `json:"rebuilding,omitempty"` // nothing is handled, and what is there is being removed
 	Restarts   uint64 `json:"restarts,omitempty"`   // how often a restart was asked for
+	Inline     bool   `json:"inline,omitempty"`     // the appends handle it: no engine does
 
 	Partitions int               `json:"partitions,omitempty"` // 0: one
 	Epoch      uint64            `json:"epoch,omitempty"`      // grows whenever the checkpoints are replaced
@@ -124,6 +125,9 @@ func (c controls) change(ctx context.Context, name string, f func(*control) erro
 		if !found {
 			return old, unknown(name)
 		}
+		if old.Inline {
+			return old, errInline(name)
+		}
 		err := f(&old)
 		return old, err
 	})
@@ -136,6 +140,9 @@ func (c controls) changeWith(ctx context.Context, log mainstem.Log, name string,
 		ctl, is, found, err := c.get(ctx, name)
 		if err == nil && !found {
 			err = unknown(name)
+		}
+		if err == nil && ctl.Inline {
+			err = errInline(name)
 		}
 		if err != nil {
 			return ctl, err
@@ -152,6 +159,11 @@ func (c controls) changeWith(ctx context.Context, log mainstem.Log, name string,
 			return ctl, mainstem.Ended(ctx, "projection "+name, time.Time{}, "others that change its control row")
 		}
 	}
+}
+
+// errInline is the error of what an engine cannot do with an inline projection.
+func errInline(name string) error {
+	return mainstem.Refusef(mainstem.KindUnavailable, "projection", "%s is an inline projection, which the appends handle: see InlineStore", name)
 }
 
 // VersionError says that what a projection has written is of handlers of another version. It is

@@ -17,7 +17,8 @@
 // # Nouns
 //
 // A [Projection] has a name, a version and handlers, made with [On]. An [Engine] runs projections of
-// one store, each as a subscription with the projection's name. A [Tx] is what one commit reads and writes.
+// one store, each as a subscription with the projection's name. An [InlineStore] appends events together with
+// what its projections write. A [Tx] is what one commit reads and writes.
 //
 // # Partitions
 //
@@ -48,9 +49,14 @@
 // A live projection, of [Engine.RegisterLive], has no checkpoint and no such guarantees: it handles what
 // comes while it runs.
 //
-// # What is missing
+// # Inline projections
 //
-// Projections inside of the commit of their events.
+//	inline, err := projection.OpenInline(ctx, store, types, nil, p.WithClear(totals.Clear))
+//	done, err := inline.Append(ctx, "order-42", event.NoStream, events)
+//
+// The rows are in the commit of the events, on condition that what the handlers read has not changed; an
+// error of a handler fails the append. The store names its inline projections, and refuses appends by programs that have not
+// the same ones. inlinebuild.go says how a projection of a store with events is switched on.
 //
 // # Limits
 //
@@ -71,6 +77,7 @@
 //	old.go         tables that are read no more
 //	faults.go      faults in the log, and skipping
 //	live.go        live projections
+//	inline*.go     inline projections: the store, its claim, switching on, status
 //	status.go      how they stand
 //
 // # Concurrency
@@ -85,4 +92,7 @@
 //snippet:var store *event.Store
 //snippet:var types *event.Types
 //snippet:var ctx context.Context
+//snippet:var events []event.Event
+//snippet:var p *projection.Projection
+//snippet:var totals *readmodel.Table[Total]
 package projection

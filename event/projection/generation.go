@@ -34,6 +34,10 @@ func (g *generation) begin() {
 		g.beginLive()
 		return
 	}
+	if ctl.Inline {
+		u.set(Faulted, errInline(u.p.name))
+		return
+	}
 	ours, builds := ctl.Version == u.p.version, ctl.Next > 0 && ctl.NextVersion == u.p.version
 	switch {
 	case ctl.Rebuilding, ctl.Next > 0:

@@ -116,14 +116,17 @@ func (p *Projection) apply(ctx context.Context, tx *Tx, types *event.Types, r ev
 	if r.Type == event.TypeDeleted {
 		return nil
 	}
-	return types.Each(r, func(v any, r event.Recorded) error {
-		do := p.handlers[reflect.TypeOf(v)]
-		if do == nil {
-			return nil
-		}
-		if err := do(ctx, tx, v, r); err != nil {
-			return fmt.Errorf("projection %s: %s: %w", p.name, r.Type, err)
-		}
+	return types.Each(r, func(v any, r event.Recorded) error { return p.applyValue(ctx, tx, v, r) })
+}
+
+// applyValue lets the handler of its Go type see what an event decodes to.
+func (p *Projection) applyValue(ctx context.Context, tx *Tx, v any, r event.Recorded) error {
+	do := p.handlers[reflect.TypeOf(v)]
+	if do == nil {
 		return nil
-	})
+	}
+	if err := do(ctx, tx, v, r); err != nil {
+		return fmt.Errorf("projection %s: %s: %w", p.name, r.Type, err)
+	}
+	return nil
 }

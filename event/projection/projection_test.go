@@ -58,7 +58,11 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	log := testengines.Memory(t)
+	return newFixtureOn(t, testengines.Memory(t))
+}
+
+func newFixtureOn(t testing.TB, log mainstem.Log) *fixture {
+	t.Helper()
 	f := &fixture{t: t, log: log, types: event.NewTypes(nil), want: make(map[string]total)}
 	err := errors.Join(event.Register[paid](f.types, "Paid"), event.Register[noise](f.types, "Noise"))
 	if err != nil {

@@ -56,6 +56,8 @@ type Status struct {
 	Busy       time.Duration     // how long the handlers of this engine took for all
 	PerEvent   time.Duration     // and for one, on average
 	Building   int               // version of the tables that are being built; 0: none are
+	Inline     bool              // the appends handle it; see InlineStore
+	Stale      bool              // it is inline, and lacks events that were appended without it; see event.Options.WithoutInline
 }
 
 // PartitionStatus is how one partition of a projection stands, wherever it runs.

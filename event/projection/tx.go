@@ -16,11 +16,12 @@ import (
 // between projections that change one row. It belongs to the call of the handler.
 type Tx struct {
 	batch    *mainstem.Batch
-	rows     map[rowKey]row
-	order    []row       // in which they were touched first
-	version  int         // of the tables
-	building bool        // it is not the version that is read
-	tables   []Versioned // the projection's own
+	shared   bool           // the batch held writes before; they are seen too
+	rows     []row          // in the order in which they were touched first
+	byKey    map[rowKey]row // the same, if there are many; else nil
+	version  int            // of the tables
+	building bool           // it is not the version that is read
+	tables   []Versioned    // the projection's own
 }
 
 // tableOf returns the version of a model that tx writes.
@@ -42,7 +43,10 @@ type rowKey struct{ space, key string }
 
 // row is a row of a table that was touched.
 type row interface {
-	flush(ctx context.Context, b *mainstem.Batch) error
+	is(space, key string) bool
+	index(rows map[rowKey]row)
+	expect(b *mainstem.Batch) // adds the condition that what was read is still that
+	write(ctx context.Context, b *mainstem.Batch) error
 }
 
 // typedRow is a row of a table of T.
@@ -52,24 +56,56 @@ type typedRow[T any] struct {
 	value   T
 	live    bool
 	changed bool
+	pending bool         // value and live are those of a write that the batch held before
 	read    bool         // it was read, as of
 	was     kv.Condition // this
 }
 
-func newTx(b *mainstem.Batch) *Tx { return &Tx{batch: b, rows: make(map[rowKey]row)} }
+func newTx(b *mainstem.Batch) *Tx { return &Tx{batch: b} }
+
+// newTxOn returns a Tx that sees what the batch holds already.
+func newTxOn(b *mainstem.Batch) *Tx { return &Tx{batch: b, shared: b.Len() > 0} }
 
 // Batch returns the batch of the commit, for writes of other kinds: they are not seen by
 // reading through tx, and precede what is written through it.
 func (tx *Tx) Batch() *mainstem.Batch { return tx.batch }
 
+// searched is how many rows are searched one by one; more are found by a map.
+const searched = 8
+
+// find returns the row if it was touched, else nil.
+func (tx *Tx) find(space, key string) row {
+	if tx.byKey != nil {
+		return tx.byKey[rowKey{space, key}]
+	}
+	for _, r := range tx.rows {
+		if r.is(space, key) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) add(space, key string, r row) {
+	tx.rows = append(tx.rows, r)
+	switch {
+	case tx.byKey != nil:
+		tx.byKey[rowKey{space, key}] = r
+	case len(tx.rows) > searched:
+		tx.byKey = make(map[rowKey]row)
+		for _, r := range tx.rows {
+			r.index(tx.byKey)
+		}
+	}
+}
+
 func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
-	id := rowKey{table.Bucket().Space(), key}
-	if r, ok := tx.rows[id].(*typedRow[T]); ok {
+	space := table.Bucket().Space()
+	if r, ok := tx.find(space, key).(*typedRow[T]); ok {
 		return r
 	}
 	r := &typedRow[T]{table: table, key: key}
-	tx.rows[id] = r
-	tx.order = append(tx.order, r)
+	tx.add(space, key, r)
 	return r
 }
 
@@ -81,25 +117,40 @@ func Get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key strin
 		return none, err
 	}
 	r := rowOf(tx, table, key)
-	if !r.read && !r.changed {
-		e, err := table.Bucket().Get(ctx, key)
-		switch {
-		case err == nil:
-			r.value, r.live, r.was = e.Value, true, kv.IfRevision(e.Revision)
-		case errors.Is(err, mainstem.ErrNotFound):
-			r.was = kv.IfAbsent()
-		default:
-			delete(tx.rows, rowKey{table.Bucket().Space(), key})
-			tx.order = tx.order[:len(tx.order)-1]
-			return r.value, err
+	if !r.read && !r.changed && !r.pending {
+		if err := r.load(ctx, tx); err != nil {
+			var none T
+			return none, err
 		}
-		r.read = true
 	}
 	if !r.live {
 		var none T
 		return none, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: table.Bucket().Space(), Key: []byte(key)}
 	}
 	return r.value, nil
+}
+
+// load reads the row: from the batch if that writes it already, else from the table. After an error
+// it counts as not read.
+func (r *typedRow[T]) load(ctx context.Context, tx *Tx) (err error) {
+	bucket := r.table.Bucket()
+	if tx.shared {
+		if r.value, r.live, r.pending, err = bucket.Pending(tx.batch, r.key); r.pending || err != nil {
+			r.pending = err == nil
+			return err
+		}
+	}
+	e, err := bucket.Get(ctx, r.key)
+	switch {
+	case err == nil:
+		r.value, r.live, r.was = e.Value, true, kv.IfRevision(e.Revision)
+	case errors.Is(err, mainstem.ErrNotFound):
+		r.was = kv.IfAbsent()
+	default:
+		return err
+	}
+	r.read = true
+	return nil
 }
 
 // Put adds a row to a model, or replaces the one with its key.
@@ -144,20 +195,37 @@ func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key st
 	return nil
 }
 
+// expect makes b depend on what was read.
+func (tx *Tx) expect(b *mainstem.Batch) {
+	for _, r := range tx.rows {
+		r.expect(b)
+	}
+}
+
 // flush writes what became of the rows into the batch. A table with indexes reads for that what a row was.
 func (tx *Tx) flush(ctx context.Context) error {
-	for _, r := range tx.order {
-		if err := r.flush(ctx, tx.batch); err != nil {
+	for _, r := range tx.rows {
+		r.expect(tx.batch)
+		if err := r.write(ctx, tx.batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *typedRow[T]) flush(ctx context.Context, b *mainstem.Batch) error {
+func (r *typedRow[T]) is(space, key string) bool {
+	return key == r.key && space == r.table.Bucket().Space()
+}
+
+func (r *typedRow[T]) index(rows map[rowKey]row) { rows[rowKey{r.table.Bucket().Space(), r.key}] = r }
+
+func (r *typedRow[T]) expect(b *mainstem.Batch) {
 	if r.read {
 		r.table.Bucket().ExpectTo(b, r.key, r.was)
 	}
+}
+
+func (r *typedRow[T]) write(ctx context.Context, b *mainstem.Batch) error {
 	switch {
 	case !r.changed:
 		return nil

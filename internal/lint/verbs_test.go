@@ -37,6 +37,7 @@ var oneForm = map[string]string{
 	"kv.Indexed.Rebuild":          manyCommits,
 	"kv.Indexed.ExplainConflict":  explains,
 	"kv.DropIndex":                ofSpaces,
+	"kv.Bucket.Pending":           "it reads a batch, and adds nothing to it",
 	"event.Store.ExpectTo":        aCondition,
 	"event.Store.FailIf":          aCondition,
 	"event.Store.Commit":          "it commits a batch of the caller, as Log.Commit does",

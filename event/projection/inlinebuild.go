@@ -1,0 +1,431 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/internal/inlineset"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// How a projection becomes part of the appends, so that every event is handled once:
+//
+//  1. A subscription handles the events that are there, from the checkpoint of the projection, while others
+//     append without it. Its commits depend on the control row, so those of an engine, or of another
+//     process that does the same, and its own exclude each other.
+//  2. When it has caught up, the set of the store gets the projection as Holding. Every append depends on the
+//     revision of the set, so from this commit on none succeeds that does not know of it.
+//  3. The subscription handles what was appended before that commit. Nothing comes after.
+//  4. One commit makes the projection On, and its control row inline, which ends every subscription of it. Appends
+//     call it from then on.
+//
+// A crash leaves the projection in one of these states, and the next process that opens the store, or that appends with the
+// projection and finds it Holding, goes on. All steps may be done by several processes at a time: each commit depends on
+// the revisions that it was decided on.
+
+// bring makes p part of the appends, unless it is.
+func (s *InlineStore) bring(ctx context.Context, p *Projection) error {
+	pause := backoff.Policy{First: afterInlineConflict.First, Max: afterInlineConflict.Max, Jitter: 1}
+	for try := 1; ; try++ {
+		done, err := s.step(ctx, p)
+		if done || err != nil && !errors.Is(err, errChanged) {
+			return err
+		}
+		if !pause.Wait(ctx, try) {
+			return mainstem.Errorf(mainstem.KindCanceled, "open inline projections", "%w", context.Cause(ctx)).WithOutcome(mainstem.NotWritten)
+		}
+	}
+}
+
+// errChanged says that another process has changed what a step was decided on.
+var errChanged = errors.New("the state of the projection has changed meanwhile")
+
+// inlineAt is how a projection stands, and what a commit that changes that depends on.
+type inlineAt struct {
+	set   inlineset.Set
+	entry inlineset.Entry // zero if it is not in the set
+	ctl   control
+	is    kv.Condition // of ctl
+	found bool         // there is a control row
+}
+
+// read returns how the projection called name stands.
+func (s *InlineStore) read(ctx context.Context, name string) (at inlineAt, err error) {
+	if at.ctl, at.is, at.found, err = s.controls.get(ctx, name); err != nil {
+		return at, err
+	}
+	// The set is read last: what a commit changes depends on both.
+	at.set, err = inlineset.Read(ctx, s.store.Log(), s.store.Name())
+	at.entry = at.set.Find(name)
+	return at, err
+}
+
+// change commits another control row and set, on condition that both are as in at.
+func (s *InlineStore) change(ctx context.Context, at inlineAt, name string, ctl control, entries []inlineset.Entry, more func(b *mainstem.Batch)) (mainstem.Receipt, error) {
+	b := mainstem.NewBatch()
+	s.controls.table.PutTo(b, name, ctl, at.is)
+	if slices.Equal(entries, at.set.Entries) {
+		inlineset.ExpectTo(b, inlineset.Space(s.store.Name()), at.set.Revision)
+	} else {
+		inlineset.ReplaceTo(b, s.store.Name(), at.set, entries)
+	}
+	if more != nil {
+		more(b)
+	}
+	r, err := s.store.Log().Commit(ctx, b)
+	if errors.Is(err, mainstem.ErrConflict) {
+		err = errChanged
+	}
+	return r, err
+}
+
+// step does the next step for p; done says that there is none left. errChanged means that it is to be decided anew.
+func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err error) {
+	at, err := s.read(ctx, p.name)
+	if err != nil {
+		return false, err
+	}
+	e := at.entry
+	switch {
+	case e.State == inlineset.On && e.Version == p.version:
+		return s.unlessStale(ctx, p, &at)
+	case e.State == "" && at.ctl.Inline && !at.ctl.Rebuilding: // the store was dropped, and begins anew
+		at.ctl.Inline, at.ctl.Version = false, p.version
+		_, err = s.change(ctx, at, p.name, at.ctl, at.set.Entries, nil)
+		return false, err
+	case e.State == inlineset.Removing: // by a process that has not finished
+		return false, s.remove(ctx, p.name)
+	case at.ctl.Rebuilding && (e.Version == p.version || e.State == "" && at.ctl.Version == p.version):
+		return false, s.clear(ctx, p, &at) // a rebuild that was not finished
+	case e.State != "" && e.Version != p.version, at.found && at.ctl.Version != p.version:
+		return s.otherVersion(ctx, p, &at)
+	case at.ctl.partitions() > 1 || at.ctl.Resize > 0 || at.ctl.Frozen || at.ctl.Aligning || at.ctl.Next > 0 || at.ctl.Rebuilding:
+		return false, mainstem.Refusef(mainstem.KindUnavailable, "open inline projections",
+			"%s has partitions, or is being rebuilt, in an engine: let it finish, with one partition, first", p.name)
+	case at.ctl.Paused:
+		return false, mainstem.Refusef(mainstem.KindUnavailable, "open inline projections", "%s is paused: resume it first", p.name)
+	case !at.found:
+		_, err = s.change(ctx, at, p.name, control{Version: p.version}, at.set.Entries, nil)
+		return false, err
+	}
+	return false, s.catchUp(ctx, p, at)
+}
+
+// unlessStale is the end of the steps, unless the projection lacks events and is to be rebuilt.
+func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inlineAt) (done bool, err error) {
+	bypassed, err := inlineset.Bypassed(ctx, s.store.Log(), s.store.Name())
+	switch {
+	case err != nil:
+		return false, err
+	case bypassed <= at.entry.Since:
+		return true, nil
+	case s.opts.Rebuild && p.clear != nil:
+		return false, s.clear(ctx, p, at)
+	}
+	s.opts.Logger.Warn("an inline projection lacks events that were appended without it: rebuild it", "store", s.store.Name(), "projection", p.name)
+	return true, nil
+}
+
+// otherVersion begins a rebuild, if that is asked for and the rows are of an older version.
+func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlineAt) (done bool, err error) {
+	have := max(at.entry.Version, at.ctl.Version)
+	if s.opts.Rebuild && have < p.version {
+		return false, s.clear(ctx, p, at)
+	}
+	return false, &VersionError{Name: p.name, Have: have, Want: p.version}
+}
+
+// catchUp handles the events that are left, holds the appends, handles the rest and switches p on.
+func (s *InlineStore) catchUp(ctx context.Context, p *Projection, at inlineAt) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sub, err := s.subscribe(ctx, p, at, cancel)
+	if err != nil {
+		return changedOr(ctx, err)
+	}
+	defer func() { cancel(nil); <-sub.Done() }()
+	if err := s.approach(ctx, sub); err != nil {
+		return changedOr(ctx, err)
+	}
+	held, err := s.hold(ctx, p, at)
+	if err != nil {
+		return err
+	}
+	head, err := s.finish(ctx, sub)
+	if err = changedOr(ctx, err); err != nil {
+		if !errors.Is(err, errChanged) {
+			s.unhold(ctx, held, at.entry)
+		}
+		return err
+	}
+	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: head}
+	ctl := held.ctl
+	ctl.Version, ctl.Inline = p.version, true
+	_, err = s.change(ctx, held, p.name, ctl, held.set.With(on), func(b *mainstem.Batch) {
+		s.store.DeleteCheckpointTo(b, p.name) // the commits of the events are the checkpoint now
+	})
+	return err
+}
+
+// finish handles what was appended before appends were held, ends the subscription, and returns the position up to which
+// everything is handled.
+func (s *InlineStore) finish(ctx context.Context, sub *event.Subscription) (mainstem.Position, error) {
+	head, err := s.store.Log().Head(ctx)
+	if err == nil {
+		err = sub.WaitFor(ctx, head)
+	}
+	if err == nil {
+		err = sub.Close()
+	}
+	return head, err
+}
+
+// unhold lets appends go on without a projection that could not be switched on, as they did before. If it fails, they
+// wait until somebody switches it on or removes it.
+func (s *InlineStore) unhold(ctx context.Context, held inlineAt, before inlineset.Entry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unholdTimeout)
+	defer cancel()
+	entries := held.set.Without(held.entry.Name)
+	if before.State != "" {
+		held.entry.State = inlineset.Building
+		entries = held.set.With(held.entry)
+	}
+	b := mainstem.NewBatch()
+	inlineset.ReplaceTo(b, s.store.Name(), held.set, entries)
+	if _, err := s.store.Log().Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
+		s.opts.Logger.Error("appends wait for an inline projection that could not be switched on", "store", s.store.Name(), "projection", held.entry.Name, "error", err)
+	}
+}
+
+const unholdTimeout = 5 * time.Second
+
+// near is how many positions may be left to handle when appends are held.
+const near = 1000
+
+// approach waits until few events are left to handle, or until they turn out to come as fast as they are handled.
+func (s *InlineStore) approach(ctx context.Context, sub *event.Subscription) error {
+	at, before := mainstem.Position(0), mainstem.Position(math.MaxUint64)
+	for {
+		head, err := s.store.Log().Head(ctx)
+		if err != nil {
+			return err
+		}
+		left := max(head, at) - at
+		if before != math.MaxUint64 && (left <= near || left >= before) {
+			return nil
+		}
+		if err := sub.WaitFor(ctx, head); err != nil {
+			return err
+		}
+		at, before = head, left
+	}
+}
+
+// changedOr returns errChanged if err is the end of a subscription whose control row was changed.
+func changedOr(ctx context.Context, err error) error {
+	var poison *event.PoisonError
+	switch {
+	case err == nil:
+	case errors.Is(context.Cause(ctx), errChanged),
+		errors.Is(err, mainstem.ErrNotFound), // its checkpoint, removed by the process that has switched it on
+		errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &poison):
+		return errChanged
+	}
+	return err
+}
+
+// hold makes appends wait for p, unless they do, and returns how it stands then.
+func (s *InlineStore) hold(ctx context.Context, p *Projection, at inlineAt) (inlineAt, error) {
+	for {
+		now, err := s.read(ctx, p.name)
+		switch {
+		case err != nil:
+			return now, err
+		case now.ctl != at.ctl:
+			return now, errChanged
+		case now.entry.State == inlineset.Holding && now.entry.Version == p.version:
+			return now, nil
+		case now.entry.State != "" && (now.entry.State != inlineset.Building || now.entry.Version != p.version):
+			return now, errChanged
+		}
+		b := mainstem.NewBatch()
+		inlineset.ReplaceTo(b, s.store.Name(), now.set, now.set.With(inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.Holding}))
+		if _, err := s.store.Log().Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
+			return now, err
+		}
+	}
+}
+
+// subscribe handles the events that p lacks, as long as its control row is the one in at; changed
+// is called when it finds another.
+func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt, changed context.CancelCauseFunc) (*event.Subscription, error) {
+	opts := &event.SubscribeOptions{
+		Filter: p.filter, Conflicts: conflicts, Logger: s.opts.Logger, Durability: mainstem.OS,
+		Expect: func(b *mainstem.Batch) { s.controls.table.ExpectTo(b, p.name, at.is) },
+	}
+	var tried mainstem.Position // of the first event that the handler was last called with
+	return s.store.SubscribeBatch(ctx, p.name, opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+		if first := evs[0].Position; first > tried {
+			tried = first
+		} else if _, is, _, err := s.controls.get(ctx, p.name); err == nil && is != at.is {
+			changed(errChanged)
+			return errChanged
+		}
+		tx := newTx(b)
+		for _, r := range evs {
+			if err := p.apply(ctx, tx, s.types, r); err != nil {
+				return err
+			}
+		}
+		if err := tx.flush(ctx); err != nil {
+			return err
+		}
+		return s.progress(ctx, p, evs[len(evs)-1].Position)
+	})
+}
+
+func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem.Position) error {
+	if s.opts.Progress == nil {
+		return nil
+	}
+	total, err := s.store.LastPosition(ctx)
+	if err == nil {
+		s.opts.Progress(p.name, done, max(done, total))
+	}
+	return err
+}
+
+// Rebuild removes what a projection has written, with its Clear, and handles all events again, with the
+// handlers of this program; others must be of the same version, or fail when it is finished. Appends go on
+// meanwhile, without the projection; they wait at the end, while the last of their events are handled. Readers of its tables see
+// them empty, and grow. If it fails, or the process ends, appends go on, and the next Rebuild or [OpenInline] finishes it.
+func (s *InlineStore) Rebuild(ctx context.Context, name string) error {
+	p := s.projection(name)
+	if p == nil {
+		return mainstem.Refusef(mainstem.KindNotFound, "rebuild projection", "%q is not an inline projection of this program", name)
+	}
+	if err := s.clear(ctx, p, nil); err != nil && !errors.Is(err, errChanged) {
+		return err
+	}
+	return s.bring(ctx, p)
+}
+
+// clear takes p out of the appends, removes what it has written and moves its checkpoint back. One process does
+// that at a time; with decided, only if the projection still stands as that says when its turn comes.
+func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineAt) error {
+	if p.clear == nil {
+		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no Clear; see Projection.WithClear", p.name)
+	}
+	claim, err := claimRebuild(ctx, s.store, p.name)
+	if err != nil {
+		return err
+	}
+	defer claim.release()
+	began, err := s.begin(ctx, p, decided)
+	if err != nil {
+		return err
+	}
+	if err := p.clear(claim.ctx); err != nil {
+		return fmt.Errorf("remove what it has written: %w", err)
+	}
+	if claim.ctx.Err() != nil {
+		return fmt.Errorf("remove what it has written: %w", context.Cause(claim.ctx))
+	}
+	for {
+		at, err := s.read(ctx, p.name)
+		if err != nil {
+			return err
+		}
+		if at.ctl != began {
+			return errChanged
+		}
+		ctl := at.ctl
+		ctl.Rebuilding, ctl.Inline = false, false
+		_, err = s.change(ctx, at, p.name, ctl, at.set.Entries, func(b *mainstem.Batch) {
+			s.store.SetCheckpointTo(b, p.name, 0)
+		})
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+}
+
+// begin makes appends go on without p, and excludes all else that handles its events, by the control row
+// that it returns.
+func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineAt) (control, error) {
+	for {
+		at, err := s.read(ctx, p.name)
+		began := at.ctl
+		began.Version, began.Rebuilding, began.Inline = p.version, true, true // Inline: no engine removes the rows too
+		switch {
+		case err != nil:
+			return began, err
+		case decided != nil && (at.is != decided.is || at.entry != decided.entry):
+			return began, errChanged
+		case at.entry.State == inlineset.Removing:
+			return began, errChanged
+		}
+		entries := at.set.Entries
+		if at.entry.State != "" {
+			entries = at.set.With(inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.Building})
+		}
+		if _, err := s.change(ctx, at, p.name, began, entries, nil); !errors.Is(err, errChanged) {
+			return began, err
+		}
+	}
+}
+
+// RemoveInline takes a projection out of the appends of a store, for programs that do not have it any more: those that
+// have it fail with an [*event.InlineError] from then on. Its rows stay as they are. An [Engine] with the projection, or
+// [OpenInline], goes on from there. One that the store does not have is NotFound.
+func RemoveInline(ctx context.Context, store *event.Store, name string) error {
+	if store == nil {
+		return mainstem.Refusef(mainstem.KindInvalid, "remove inline projection", "the store is nil")
+	}
+	c, err := openControls(store.Log(), store.Name())
+	if err != nil {
+		return err
+	}
+	s := &InlineStore{store: store, controls: c}
+	for {
+		if err := s.remove(ctx, name); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+}
+
+func (s *InlineStore) remove(ctx context.Context, name string) error {
+	at, err := s.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	e := at.entry
+	switch e.State {
+	case "":
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "remove inline projection " + name, Space: inlineset.Space(s.store.Name()), Key: inlineset.Key, Outcome: mainstem.NotWritten}
+	case inlineset.Building, inlineset.Holding: // its checkpoint says how far it is
+		_, err = s.change(ctx, at, name, at.ctl, at.set.Without(name), nil)
+		return err
+	case inlineset.On: // no append may come between the position and the commit
+		e.State = inlineset.Removing
+		if _, err = s.change(ctx, at, name, at.ctl, at.set.With(e), nil); err != nil {
+			return err
+		}
+		return errChanged
+	}
+	head, err := s.store.Log().Head(ctx)
+	if err != nil {
+		return err
+	}
+	ctl := at.ctl
+	ctl.Inline = false
+	_, err = s.change(ctx, at, name, ctl, at.set.Without(name), func(b *mainstem.Batch) { s.store.SetCheckpointTo(b, name, head) })
+	return err
+}
