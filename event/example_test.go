@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/event"
 )
