@@ -174,15 +174,15 @@ func TestListsFromBeforeDeletionsWereForgotten(t *testing.T) {
 	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
 		ctx := t.Context()
 		b := open[string](t, log, "t", &kv.Options{History: 5})
-		forever := open[string](t, log, "forever", &kv.Options{History: 5, TombstoneAge: -1})
+		lasting := open[string](t, log, "lasting", &kv.Options{History: 5, TombstoneAge: -1})
 		aged := open[string](t, log, "aged", &kv.Options{MaxAge: time.Hour})
-		for _, b := range []*kv.Bucket[string]{b, forever, aged} {
+		for _, b := range []*kv.Bucket[string]{b, lasting, aged} {
 			put(t, b, "gone", "v")
 			put(t, b, "there", "v")
 		}
 		p, then := head(t, log), clock.Now()
 		clock.Advance(time.Second)
-		for _, b := range []*kv.Bucket[string]{b, forever} {
+		for _, b := range []*kv.Bucket[string]{b, lasting} {
 			check(t, b.Delete(ctx, "gone"))
 		}
 		for _, at := range []kv.Point{kv.AtPosition(p), kv.AtTime(then)} {
@@ -199,7 +199,7 @@ func TestListsFromBeforeDeletionsWereForgotten(t *testing.T) {
 					t.Errorf("at %s: %+v, %v", at, e, err)
 				}
 			}
-			if got := collect(t, forever.At(at).List(ctx, nil)); len(got) != 2 {
+			if got := collect(t, lasting.At(at).List(ctx, nil)); len(got) != 2 {
 				t.Errorf("with tombstones that stay, at %s: %v", at, got)
 			}
 			for _, err := range aged.At(at).List(ctx, nil) {
