@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"hash/maphash"
-	"unsafe"
 )
 
 // index finds the entry of a key: a hash table with open addressing. Keys stand in the arena,
@@ -28,6 +27,15 @@ type entry struct {
 }
 
 const firstSlots = 16
+
+// The memory of things, in bytes.
+const (
+	slotBytes  = 4
+	refBytes   = 8
+	entryBytes = 24
+	listBytes  = 24 // without its refs
+	blockBytes = 16
+)
 
 var seed = maphash.MakeSeed()
 
@@ -102,6 +110,5 @@ func (x *index) forget(e *entry) {
 
 // memory returns about how many bytes the index takes.
 func (x *index) memory() int {
-	const list = int(unsafe.Sizeof([]ref{}))
-	return cap(x.slots)*4 + cap(x.entries)*int(unsafe.Sizeof(entry{})) + cap(x.lists)*list + x.inLists*8
+	return cap(x.slots)*slotBytes + cap(x.entries)*entryBytes + cap(x.lists)*listBytes + x.inLists*refBytes
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"sort"
-	"unsafe"
 
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/invariants"
@@ -196,8 +195,7 @@ func (t *table) bytes() int {
 	if t == nil {
 		return 0
 	}
-	const each = int(unsafe.Sizeof(block{}))
-	return t.size + t.memory() + t.blocks*each
+	return t.size + t.memory() + t.blocks*blockBytes
 }
 
 // spaces says what the hot tier must know of spaces.
