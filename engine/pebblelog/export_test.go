@@ -117,6 +117,15 @@ func (l *Log) FlushRaw() {
 // in the hot tier.
 func (l *Log) DrainRaw() { must(l.drainHot()) }
 
+// BetweenTiers has f called by the next read of a stream when it has asked the hot tier, and
+// not yet Pebble.
+func (l *Log) BetweenTiers(f func()) {
+	l.betweenTiers = func() {
+		l.betweenTiers = nil
+		f()
+	}
+}
+
 // WithHotBytes returns o with a hot tier of another size.
 func WithHotBytes(o Options, n int) *Options {
 	o.hotBytes = n

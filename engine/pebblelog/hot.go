@@ -9,12 +9,19 @@ import (
 
 // Groups that only append go to the hot tier (internal/store) when they are in the journal;
 // Pebble, the cold tier, gets them later, many in one batch. All others go to Pebble at once,
-// when it has all before them. So what is in Pebble is always an end-to-end beginning of the
+// when it has all before them. So what is in Pebble is always the outcome of a beginning of the
 // journal, and its key 'n' says how long it is.
 //
 // A reader that finds what it looks for in the hot tier needs nothing else. One that does
 // not asks Pebble, which has all that the hot tier did not have when it was asked. A reader
 // of ranges of keys has pending groups of its space written to Pebble first.
+//
+// A reader of a stream may find its end in the hot tier and its beginning in Pebble. If a
+// group that goes to Pebble at once was shown between these two looks, by the counter edits,
+// it looks again: such a group may have changed both. See openStream.
+//
+// If Pebble itself is broken, pending groups stay where they are: what is asked of the hot
+// tier is answered, and readers of ranges of their spaces get Unavailable.
 
 // The shares of the hot tier, of which a half is the young table.
 const (

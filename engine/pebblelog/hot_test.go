@@ -158,3 +158,55 @@ func TestEditsReachTheHotTier(t *testing.T) {
 		t.Errorf("a key that was forgotten: %q, %v", r.Value, err)
 	}
 }
+
+// TestReadBesideEdits reads a stream whose end is in memory and whose beginning is in Pebble,
+// while a batch rewrites records in both: the read sees all of it or nothing.
+func TestReadBesideEdits(t *testing.T) {
+	ctx := t.Context()
+	l, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	key := []byte("stream")
+	commit := func(add func(b *mainstem.Batch)) (newest mainstem.Version) {
+		t.Helper()
+		b := mainstem.NewBatch()
+		add(b)
+		r, err := l.Commit(ctx, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Versions[len(r.Versions)-1]
+	}
+	put := func(b *mainstem.Batch) {
+		b.Ensure("s", mainstem.Policy{})
+		b.Put("s", key, []byte("old"))
+	}
+	commit(put)
+	for i := range 6 {
+		commit(func(b *mainstem.Batch) { b.Rewrite("s", key, 1, []byte("old"), nil) }) // all of it is in Pebble
+		newest := commit(put)                                                          // but for this
+		called := false
+		l.BetweenTiers(func() {
+			called = true
+			commit(func(b *mainstem.Batch) {
+				b.Rewrite("s", key, 1, fmt.Append(nil, i), nil)
+				b.Rewrite("s", key, newest, fmt.Append(nil, i), nil)
+			})
+		})
+		got := map[mainstem.Version]string{}
+		for r, err := range l.Read(ctx, "s", key, mainstem.Versions{Reverse: i%2 == 1}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[r.Version] = string(r.Value)
+		}
+		if !called || len(got) != int(newest) {
+			t.Fatalf("read %d records of %d, of both tiers: %v", len(got), newest, called)
+		}
+		if got[1] != got[newest] {
+			t.Errorf("the first record is %q, the newest %q, and one batch rewrote both", got[1], got[newest])
+		}
+	}
+}

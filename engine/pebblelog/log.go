@@ -54,17 +54,20 @@ type Log struct {
 	position   atomic.Uint64 // of the newest record that is durable and published
 	commitGate commitGate
 	hot        *store.Hot
-	edits      atomic.Uint64                     // odd while a group is shown that is not in the hot tier; see hot.go
-	followers  wake.Set[string, chan<- struct{}] // by space; a signal means: look again
-	done       chan struct{}                     // closed when no follower waits any more
-	sweeper    *sweeper
-	sweeping   chan struct{} // capacity 1: holds an element during a sweep
-	reclaimer  *reclaimer
-	backups    atomic.Int32 // under way: their links keep files that are no longer part of the log
-	trimmer    *worker      // frees segments of the journal when a table in memory has become a sorted file
-	drainer    *worker      // hands groups to Pebble when enough of them have gathered
-	metrics    metrics
-	hasIDs     atomic.Bool // batch IDs may have to be forgotten some day
+	edits      atomic.Uint64 // odd while a group is shown that is not in the hot tier; see hot.go
+
+	betweenTiers func() // nil but in tests: called when a read has asked the hot tier, and not yet Pebble
+
+	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
+	done      chan struct{}                     // closed when no follower waits any more
+	sweeper   *sweeper
+	sweeping  chan struct{} // capacity 1: holds an element during a sweep
+	reclaimer *reclaimer
+	backups   atomic.Int32 // under way: their links keep files that are no longer part of the log
+	trimmer   *worker      // frees segments of the journal when a table in memory has become a sorted file
+	drainer   *worker      // hands groups to Pebble when enough of them have gathered
+	metrics   metrics
+	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
 
 	broken  atomic.Bool                    // Pebble must not be touched any more
 	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more

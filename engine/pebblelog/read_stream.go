@@ -90,6 +90,9 @@ func (w *walk) openStream(ctx context.Context) (r store.Records, err error) {
 		if cold, err := w.boundCold(&r); !cold || err != nil {
 			return r, err
 		}
+		if w.l.betweenTiers != nil {
+			w.l.betweenTiers()
+		}
 		if w.it, err = w.db.NewIter(nil); err != nil {
 			return r, err
 		}
