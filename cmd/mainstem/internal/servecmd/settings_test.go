@@ -68,6 +68,7 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		"kafka-write-timeout": "7s", "kafka-idle-timeout": "8s", "kafka-offset-retention": "9h0m0s", "kafka-group-session": "12s", "kafka-group-heartbeat": "3s", "kafka-lease": "20s",
 		"omnibus": "127.0.0.1:9", "alert-server-name": "AGG1", "alert-automations": "false",
 		"omnibus-users": "u", "alert-syslog": "127.0.0.1:1514", "alert-syslog-ca": "ca", "alert-webhook": "127.0.0.1:9099", "alert-mapping": "m",
+		"views": "false", "views-max-streams": "14", "views-write-timeout": "15s",
 		"cluster": "a@127.0.0.1:9", "cluster-advertise": "h:2", "cluster-peers": "b=h:3", "cluster-certs": "certs", "cluster-secret-file": "s",
 		"token-file": "f", "insecure": "true", "max-value": "1024", "max-batch-bytes": "2048", "max-batch-writes": "7",
 		"cache": "8388608", "memtable": "4194304", "min-free": "1000", "batch-id-age": "1h0m0s", "sweep-every": "1s",
