@@ -61,10 +61,14 @@ type stream struct {
 
 	mu struct {
 		sync.Mutex
-		begun    bool      // the head was sent
-		finished bool      // the writer may not be touched any more
-		last     time.Time // of the last write
-		buf      bytes.Buffer
+		begun bool      // the head was sent
+		last  time.Time // of the last write
+		buf   bytes.Buffer
+	}
+	// cutting is not held while something is written, which cut is to end.
+	cutting struct {
+		sync.Mutex
+		over bool // the connection may have other requests: its deadlines are theirs
 	}
 }
 
@@ -121,8 +125,7 @@ func (s *stream) pump(from source) error {
 func (s *stream) finish(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.finished = true
-	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }() // the connection may have other requests
+	defer s.release()
 	switch {
 	case err == nil:
 		s.beginLocked()
@@ -231,9 +234,21 @@ func (s *stream) flushLocked(p []byte) error {
 }
 
 // cut ends the stream of a client that takes nothing of a large event while others wait for its
-// memory. It does not wait for the write, which it ends.
+// memory. The budget may call it late, when the answer has ended.
 func (s *stream) cut() {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(-time.Second)) // a writer without deadlines cannot be cut
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	if !s.cutting.over {
+		_ = s.rc.SetWriteDeadline(time.Now().Add(-time.Second)) // a writer without deadlines cannot be cut
+	}
+}
+
+// release leaves the connection to other requests.
+func (s *stream) release() {
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	s.cutting.over = true
+	_ = s.rc.SetWriteDeadline(time.Time{})
 }
 
 // heartbeat sends the head of an answer that has no event yet, and comments while there is none,
