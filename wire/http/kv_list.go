@@ -2,7 +2,6 @@ package viewhttp
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -377,6 +376,3 @@ func getDatabase(c *call) error {
 	}
 	return c.answer(http.StatusOK, map[string][]tableInfo{"tables": all})
 }
-
-// isNotFound reports whether err says that something is not there.
-func isNotFound(err error) bool { return errors.Is(err, mainstem.ErrNotFound) }
