@@ -112,6 +112,40 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 	return ended
 }
 
+// sendOne sends the records of a sequence if one message holds them, without the goroutine of
+// a pump. Otherwise it sends nothing and returns false: the sequence must be opened anew.
+func sendOne(ctx context.Context, m *memory, send sendRecords, from records) (done bool, err error) {
+	batch := pool.Get().(*message.Records)
+	defer func() {
+		batch.Reset()
+		pool.Put(batch)
+	}()
+	if whole, err := fill(ctx, m, batch, from); err != nil || !whole {
+		return err != nil, err
+	}
+	if batch.Len() == 0 {
+		return true, nil
+	}
+	return true, send(batch.Message())
+}
+
+// fill adds the records of a sequence, which must be small, to a message, until it is full.
+func fill(ctx context.Context, m *memory, into *message.Records, from records) (whole bool, err error) {
+	turn := reader{places: m.readers}
+	turn.enter(ctx)
+	defer turn.leave()
+	for r, err := range from {
+		if err != nil {
+			return false, err
+		}
+		if into.Full() || sizeOf(&r) >= message.FullBytes {
+			return false, nil
+		}
+		into.Add(r)
+	}
+	return true, nil
+}
+
 // drain adds the records of the sequence, which it opens as often as it has to leave it.
 func (o *outbox) drain(ctx context.Context, from source) error {
 	for follow := from.follows; ; {

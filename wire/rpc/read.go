@@ -70,9 +70,11 @@ func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendR
 			return err
 		}
 		defer release()
-		return pump(ctx, &s.h.memory, linger, send, source{
-			open: func(ctx context.Context, _ bool) records { return found(r.GetMany(ctx, in.Space, in.Keys)) },
-		})
+		open := func(ctx context.Context, _ bool) records { return found(r.GetMany(ctx, in.Space, in.Keys)) }
+		if done, err := sendOne(ctx, &s.h.memory, send, open(ctx, false)); done {
+			return err
+		}
+		return pump(ctx, &s.h.memory, linger, send, source{open: open})
 	})
 }
 
