@@ -91,7 +91,8 @@ type Options struct {
 	Version, Engine string
 	// Logger gets panics of calls; nil means slog.Default().
 	Logger *slog.Logger
-	// HandlerOptions go to the Connect handlers, for interceptors that count or trace.
+	// HandlerOptions go to the Connect handlers, for interceptors that count or trace. Calls of
+	// sessions do not pass them: see [Handler.SessionStats].
 	HandlerOptions []connect.HandlerOption
 }
 
