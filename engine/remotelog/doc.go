@@ -49,7 +49,7 @@
 // bytes of records are not used again by the client, whatever the contract allows.
 //
 // A loop body that stands still holds up its own stream. What the server has sent of it and
-// nobody has taken is at most 256 KiB, and 32 MiB for a session.
+// nobody has taken is at most 128 KiB, and 32 MiB for a session.
 //
 // # Limits
 //

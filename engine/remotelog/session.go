@@ -16,7 +16,7 @@ import (
 // How many bytes of answers a session takes that nobody has asked for yet. A call's window
 // is what a small answer may have to wait for behind a large one.
 const (
-	callWindow    = 256 << 10
+	callWindow    = 128 << 10
 	sessionWindow = 32 << 20
 )
 

@@ -202,7 +202,7 @@ func TestCallsWithinStreams(t *testing.T) {
 			return
 		}
 	}
-	nested(200) // each has a window of bytes that nobody takes: more than the session's credit
+	nested(300) // each has a window of bytes that nobody takes: more than the session's credit
 }
 
 // A server that stops gracefully leaves no commit behind whose outcome is not known.
