@@ -184,7 +184,7 @@ func (k *keyRead) probe(ctx context.Context, v mainstem.Version) (at mainstem.Ve
 //
 // Invariant: every record before next is before target.
 func (k *keyRead) skip(ctx context.Context, target mainstem.Position) error {
-	behind := k.next
+	var behind mainstem.Version
 	for step := mainstem.Version(skipOver); ; step *= 2 {
 		behind = k.ahead(k.next, step, k.end)
 		v, p, err := k.probe(ctx, behind)
