@@ -51,7 +51,7 @@
 //
 // # Inline projections
 //
-//	inline, err := projection.OpenInline(ctx, store, types, nil, p.WithClear(totals.Clear))
+//	inline, err := projection.OpenInline(ctx, store, types, nil, summary.WithClear(totals.Clear))
 //	done, err := inline.Append(ctx, "order-42", event.NoStream, events)
 //
 // The rows are in the commit of the events, on condition that what the handlers read has not changed; an
@@ -93,6 +93,6 @@
 //snippet:var types *event.Types
 //snippet:var ctx context.Context
 //snippet:var events []event.Event
-//snippet:var p *projection.Projection
+//snippet:var summary *projection.Projection
 //snippet:var totals *readmodel.Table[Total]
 package projection
