@@ -11,7 +11,10 @@
 //	encryption_test.go    fields under a key for each tenant, a key that is destroyed, old events encrypted in place
 //	export_test.go        everything that concerns one person
 //	filter_test.go        the feed by type, stream and category
+//	projections_test.go   a read model in the commits of the events, and a board that is told of what comes
 //	telemetry_test.go     metrics for Prometheus and traces for OpenTelemetry
+//
+// Sagas, with compensation and deadlines, are in examples/fulfilment; everything together is examples/shop.
 //
 // # Testing
 //
