@@ -101,28 +101,43 @@ func (o *Order) Cancel(reason string) error {
 	return aggregate.Raise(o, OrderCancelled{reason})
 }
 
-// The commands. The ID of the order is that of the aggregate.
+// ForOrder is what all commands have: the ID of the order is that of the aggregate.
+type ForOrder struct {
+	command.Base
+	Order string `json:"order"`
+}
+
+// AggregateID names the order.
+func (c ForOrder) AggregateID() string { return c.Order }
+
+// Validate wants the order.
+func (c ForOrder) Validate() error {
+	if c.Order == "" {
+		return command.Invalid("order", "there is none")
+	}
+	return nil
+}
+
+func (c *ForOrder) identify(id string) { c.Base = command.Base{CommandID: id} }
+
+// The commands.
 type (
 	PlaceOrder struct {
-		command.Base
-		Order    string `json:"order"`
+		ForOrder
 		Customer string `json:"customer"`
 		Item     string `json:"item"`
 		Count    int    `json:"count"`
 	}
 	PayOrder struct {
-		command.Base
-		Order string `json:"order"`
-		Cents int    `json:"cents"`
+		ForOrder
+		Cents int `json:"cents"`
 	}
 	ShipOrder struct {
-		command.Base
-		Order  string `json:"order"`
+		ForOrder
 		Parcel string `json:"parcel"`
 	}
 	CancelOrder struct {
-		command.Base
-		Order  string `json:"order"`
+		ForOrder
 		Reason string `json:"reason"`
 	}
 )
@@ -132,14 +147,9 @@ func (PayOrder) CommandType() string    { return "PayOrder" }
 func (ShipOrder) CommandType() string   { return "ShipOrder" }
 func (CancelOrder) CommandType() string { return "CancelOrder" }
 
-func (c PlaceOrder) AggregateID() string  { return c.Order }
-func (c PayOrder) AggregateID() string    { return c.Order }
-func (c ShipOrder) AggregateID() string   { return c.Order }
-func (c CancelOrder) AggregateID() string { return c.Order }
-
 // Validate finds what is wrong with the command by itself.
 func (c PlaceOrder) Validate() error {
-	var wrong []error
+	wrong := []error{c.ForOrder.Validate()}
 	if c.Customer == "" {
 		wrong = append(wrong, command.Invalid("customer", "there is none"))
 	}
@@ -147,20 +157,4 @@ func (c PlaceOrder) Validate() error {
 		wrong = append(wrong, command.Invalid("count", "%d: want 1 to 100", c.Count))
 	}
 	return errors.Join(wrong...)
-}
-
-// Validate wants the order.
-func (c PayOrder) Validate() error { return wantOrder(c.Order) }
-
-// Validate wants the order.
-func (c ShipOrder) Validate() error { return wantOrder(c.Order) }
-
-// Validate wants the order.
-func (c CancelOrder) Validate() error { return wantOrder(c.Order) }
-
-func wantOrder(id string) error {
-	if id == "" {
-		return command.Invalid("order", "there is none")
-	}
-	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/command"
@@ -17,7 +17,7 @@ const maxBody = 64 << 10
 // Handler serves the shop:
 //
 //	POST /commands/PlaceOrder  the command as JSON; header Idempotency-Key
-//	GET  /customers/ann/orders?since=POSITION
+//	GET  /customers/ann/orders
 func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /commands/{type}", s.dispatch)
@@ -25,42 +25,35 @@ func (s *Shop) Handler() http.Handler {
 	return mux
 }
 
-// decode returns the command of a request. Its ID is the Idempotency-Key.
-func decode(w http.ResponseWriter, r *http.Request) (command.Command, error) {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	base := command.Base{CommandID: r.Header.Get("Idempotency-Key")}
-	switch r.PathValue("type") {
-	case "PlaceOrder":
-		var c PlaceOrder
-		err := body.Decode(&c)
-		c.Base = base
-		return c, err
-	case "PayOrder":
-		var c PayOrder
-		err := body.Decode(&c)
-		c.Base = base
-		return c, err
-	case "ShipOrder":
-		var c ShipOrder
-		err := body.Decode(&c)
-		c.Base = base
-		return c, err
-	case "CancelOrder":
-		var c CancelOrder
-		err := body.Decode(&c)
-		c.Base = base
-		return c, err
-	}
-	return nil, &command.HandlerNotFoundError{Type: r.PathValue("type")}
+// decoders are the commands by type.
+var decoders = map[string]func(body io.Reader, id string) (command.Command, error){
+	"PlaceOrder": decode[PlaceOrder], "PayOrder": decode[PayOrder], "ShipOrder": decode[ShipOrder], "CancelOrder": decode[CancelOrder],
 }
 
-func (s *Shop) dispatch(w http.ResponseWriter, r *http.Request) {
-	cmd, err := decode(w, r)
-	var missing *command.HandlerNotFoundError
-	if err != nil && !errors.As(err, &missing) {
-		err = command.Invalid("body", "%v", err)
+// decode returns the command that body says, with an ID.
+func decode[C command.Command, P interface {
+	*C
+	identify(id string)
+}](body io.Reader, id string) (command.Command, error) {
+	var c C
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return nil, command.Invalid("body", "%v", err)
 	}
+	P(&c).identify(id)
+	return c, nil
+}
+
+// dispatch carries out the command of a request. Its ID is the Idempotency-Key.
+func (s *Shop) dispatch(w http.ResponseWriter, r *http.Request) {
+	typ := r.PathValue("type")
+	decode := decoders[typ]
+	if decode == nil {
+		reply(w, nil, &command.HandlerNotFoundError{Type: typ})
+		return
+	}
+	cmd, err := decode(http.MaxBytesReader(w, r.Body, maxBody), r.Header.Get("Idempotency-Key"))
 	var result command.Result
 	if err == nil {
 		result, err = s.bus.Dispatch(r.Context(), cmd)
@@ -69,14 +62,7 @@ func (s *Shop) dispatch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
-	since, err := strconv.ParseUint("0"+r.FormValue("since"), 10, 64)
-	if err != nil {
-		err = command.Invalid("since", "%q is not a position", r.FormValue("since"))
-	}
-	var orders []Summary
-	if err == nil {
-		orders, err = s.Open(r.Context(), r.PathValue("customer"), mainstem.Position(since))
-	}
+	orders, err := s.Open(r.Context(), r.PathValue("customer"))
 	reply(w, orders, err)
 }
 

@@ -1,10 +1,10 @@
 // Command shop is a small service: orders with stock, payment and shipping, commands over HTTP, a
-// read model for customers. An order, the stock that it takes, the record that keeps it from being
-// placed twice and its row in the audit trail are one commit.
+// read model for customers. An order, the stock that it takes, its row of the read model, the record that
+// keeps it from being placed twice and its row in the audit trail are one commit.
 //
 //	go run ./examples/shop -dir /tmp/shop
 //	curl -d '{"order":"1","customer":"ann","item":"tea","count":2}' -H 'Idempotency-Key: k1' localhost:8080/commands/PlaceOrder
-//	curl 'localhost:8080/customers/ann/orders?since=4'
+//	curl 'localhost:8080/customers/ann/orders'
 //
 // domain.go holds what a domain programmer writes, and its tests need no log.
 package main
@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "", "the directory of the log; none: it is in memory")
+	dir := flag.String("dir", "shop-data", "the directory of the log")
 	listen := flag.String("listen", "127.0.0.1:8080", "the address to serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -43,11 +43,7 @@ func main() {
 // run serves on l until ctx ends.
 func run(ctx context.Context, dir string, l net.Listener) (err error) {
 	defer l.Close()
-	open := func() (*pebblelog.Log, error) { return pebblelog.Open(dir, nil) }
-	if dir == "" {
-		open = func() (*pebblelog.Log, error) { return pebblelog.OpenMemory(nil) }
-	}
-	log, err := open()
+	log, err := pebblelog.Open(dir, nil)
 	if err != nil {
 		return err
 	}
@@ -56,18 +52,16 @@ func run(ctx context.Context, dir string, l net.Listener) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, shop.bus.Close()) }()
 	if err := shop.Restock(ctx, "tea", Article{Left: 100, Cents: 450}); err != nil {
 		return err
 	}
 	fmt.Println("serving http://" + l.Addr().String())
 	server := &http.Server{Handler: shop.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case <-ctx.Done():
-	case err = <-ended:
+	context.AfterFunc(ctx, func() { ended <- server.Shutdown(context.WithoutCancel(ctx)) })
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return errors.Join(err, server.Shutdown(grace), shop.Close(grace))
+	return <-ended // the requests under way have been answered
 }

@@ -37,15 +37,11 @@ type Shop struct {
 	stock  *kv.Bucket[Article]
 	orders *readmodel.Table[Summary]
 	bus    *command.Bus
-	engine *projection.Engine
 	store  *event.Store
 	types  *event.Types
 }
 
-// summaries is the name of the projection.
-const summaries = "summaries"
-
-// OpenShop starts the service. Close ends it.
+// OpenShop starts the service. Closing the bus ends it.
 func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop, error) {
 	types, err := eventTypes()
 	if err != nil {
@@ -67,18 +63,23 @@ func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	if err := s.handle(); err != nil {
+	summaries, err := s.summaries()
+	if err != nil {
 		return nil, err
 	}
-	return s, s.project(ctx, logger)
+	inline, err := projection.OpenInline(ctx, s.store, s.types, nil, summaries)
+	if err != nil {
+		return nil, err
+	}
+	orders, err := aggregate.Open(s.store, s.types, "order", newOrder, &aggregate.Options{SnapshotEvery: 100, Inline: inline})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.handle(orders)
 }
 
 // handle registers the handlers of the commands.
-func (s *Shop) handle() error {
-	orders, err := aggregate.Open(s.store, s.types, "order", newOrder, &aggregate.Options{SnapshotEvery: 100})
-	if err != nil {
-		return err
-	}
+func (s *Shop) handle(orders *aggregate.Repository[*Order]) error {
 	return errors.Join(
 		command.HandleAggregate(s.bus, orders, func(ctx context.Context, o *Order, c PlaceOrder) error {
 			a, err := s.take(ctx, c.Item, c.Count)
@@ -112,8 +113,9 @@ func (s *Shop) take(ctx context.Context, item string, count int) (a Article, err
 	return a, err
 }
 
-// project starts the projection that writes the summaries.
-func (s *Shop) project(ctx context.Context, logger *slog.Logger) error {
+// summaries returns the projection that keeps a row for each order. It is inline: the rows are in the
+// commits of the commands.
+func (s *Shop) summaries() (*projection.Projection, error) {
 	status := func(ctx context.Context, tx *projection.Tx, r event.Recorded, change func(*Summary)) error {
 		id := event.ParseStreamID(r.Stream).ID
 		return projection.Modify(ctx, tx, s.orders, id, func(o Summary, _ bool) (Summary, error) {
@@ -122,7 +124,7 @@ func (s *Shop) project(ctx context.Context, logger *slog.Logger) error {
 			return o, nil
 		})
 	}
-	p, err := projection.New(summaries, 1, event.Filter{Category: "order"},
+	p, err := projection.New("summaries", 1, event.Filter{Category: "order"},
 		projection.On(func(ctx context.Context, tx *projection.Tx, ev OrderPlaced, r event.Recorded) error {
 			return status(ctx, tx, r, func(o *Summary) {
 				o.Customer, o.Item, o.Cents, o.Status = ev.Customer, ev.Item, ev.Cents, "placed"
@@ -138,17 +140,9 @@ func (s *Shop) project(ctx context.Context, logger *slog.Logger) error {
 			return status(ctx, tx, r, func(o *Summary) { o.Status = "cancelled" })
 		}))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.engine, err = projection.Open(s.store, s.types, &projection.Options{Logger: logger}); err != nil {
-		return err
-	}
-	return errors.Join(s.engine.Register(p.WithClear(s.orders.Clear), nil), s.engine.Start(ctx))
-}
-
-// Close lets the commands under way end, and the projection finish its commit.
-func (s *Shop) Close(ctx context.Context) error {
-	return errors.Join(s.bus.Close(), s.engine.Stop(ctx))
+	return p.WithClear(s.orders.Clear), nil
 }
 
 // Restock sets how many pieces of an article there are, and what one costs.
@@ -157,12 +151,8 @@ func (s *Shop) Restock(ctx context.Context, item string, a Article) error {
 	return err
 }
 
-// Open returns the orders of a customer that are not shipped or cancelled, dearest first, with what
-// the commands up to a position have led to.
-func (s *Shop) Open(ctx context.Context, customer string, since mainstem.Position) ([]Summary, error) {
-	if err := s.engine.WaitFor(ctx, summaries, since); err != nil {
-		return nil, err
-	}
+// Open returns the orders of a customer that are not shipped or cancelled, dearest first.
+func (s *Shop) Open(ctx context.Context, customer string) ([]Summary, error) {
 	return s.orders.Find(ctx, readmodel.Where("Customer", readmodel.Eq, customer).
 		And("Status", readmodel.In, "placed", "paid").OrderBy("Cents", readmodel.Desc))
 }
