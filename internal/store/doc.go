@@ -38,9 +38,9 @@
 // which is dropped. So what is drained already is still read from memory for a while.
 //
 // A piece is smaller than its groups. Keys that several groups write, such as the totals of
-// a space, are there once. The feed blocks of many commits to a space that keeps all history
-// become one block of up to 64 KiB, and the feed entries of slots that were superseded while
+// a space, are there once, and the feed entries of slots that were superseded while
 // they were pending are left out. Its changes are sorted, which storage engines insert fast.
+// It leaves the cold tier as its groups, one by one, would: see piece.go.
 //
 // Groups that change or remove what was written, by ranges or record by record, are not for
 // the hot tier: the caller drains it, gives them to the cold tier, and [Hot.Invalidate]

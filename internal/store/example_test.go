@@ -31,6 +31,6 @@ func Example() {
 	// Output:
 	// version 1: event 1 <nil>
 	// version 2: event 2 <nil>
-	// 4 changes
+	// 5 changes
 	// false <nil>
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// feedBlockMax is the size, in bytes, up to which feed blocks are joined: a reader decodes
-// from the start of a block.
-const feedBlockMax = 64 << 10
-
 // Change is a change of one key of the cold tier. Value is nil and Delete true, or the key
 // gets the value.
 type Change struct {
@@ -19,13 +15,18 @@ type Change struct {
 }
 
 // piece is a number of groups on their way to the cold tier, as one set of changes.
+//
+// Invariant: applied to the state before its groups, it gives the state that applying these one
+// by one gives, key by key. A later group may be an edit that was computed from what the cold
+// tier held, such as a feed block without one entry; after a crash it is replayed over what the
+// groups themselves made. So feed blocks must not be joined, split or named anew here.
 type piece struct {
 	records []Change // of keys of records, which are never written twice, as their groups have them
 	runs    []run    // of records whose keys ascend: those of one commit to one stream do
 	others  []Change
-	skipped int            // of others: they have no key
-	at      map[string]int // place in others, by key
-	streams map[uint32]int // spaces that keep all history: place of their last feed block in others, -1: none
+	skipped int             // of others: they have no key
+	at      map[string]int  // place in others, by key
+	streams map[uint32]bool // spaces that keep all history: a feed block of theirs is written once
 	sorted  []Change
 }
 
@@ -78,7 +79,7 @@ func (p *piece) sortRecords() {
 // reset empties p. It must not keep the arenas of tables that are gone.
 func (p *piece) reset() {
 	if p.at == nil {
-		p.at, p.streams = map[string]int{}, map[uint32]int{}
+		p.at, p.streams = map[string]int{}, map[uint32]bool{}
 	}
 	for _, changes := range []*[]Change{&p.records, &p.others, &p.sorted} {
 		clear(*changes)
@@ -94,15 +95,12 @@ func (p *piece) add(c *format.Change) {
 	switch c.Key[0] {
 	case format.TagVersion:
 		id, _ := format.KeySpace(c.Key)
-		if _, ok := p.streams[id]; !ok {
-			p.streams[id] = -1
-		}
+		p.streams[id] = true
 		p.record(made)
 		return
 	case format.TagFeed:
-		id, _ := format.KeySpace(c.Key)
-		if last, ok := p.streams[id]; ok && !made.Delete {
-			p.feed(id, last, made)
+		if id, _ := format.KeySpace(c.Key); p.streams[id] && !made.Delete {
+			p.others = append(p.others, made)
 			return
 		}
 	}
@@ -129,18 +127,6 @@ func (p *piece) record(made Change) {
 		return
 	}
 	p.runs = append(p.runs, run{n, n + 1})
-}
-
-// feed adds a block of a space that keeps all history to the one before if it can.
-func (p *piece) feed(id uint32, last int, made Change) {
-	if last >= 0 {
-		if before := &p.others[last]; len(before.Value)+len(made.Value) <= feedBlockMax {
-			before.Value = append(before.Value, made.Value...) // the first time it is copied: it had no capacity
-			return
-		}
-	}
-	p.streams[id] = len(p.others)
-	p.others = append(p.others, made)
 }
 
 // Drain hands what is pending to write, in pieces of at least one group and of about
