@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -29,7 +30,7 @@ type unit struct {
 	leaving chan struct{} // closed when the engine stops
 	left    sync.Once
 
-	asked bool // for the partitions; used by run only
+	asked atomic.Bool // for the partitions: the control row has said so since this engine started
 
 	mu struct {
 		sync.Mutex
@@ -147,15 +148,18 @@ func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
 			}
 		}
 		u.describe(&next)
-		u.request(&next)
+		decided := u.request(&next)
 		if found && next == ctl {
+			u.asked.Store(decided)
 			return ctl, is, nil
 		}
 		u.e.controls.table.PutTo(b, u.p.name, next, is)
-		if _, err = u.e.store.Log().Commit(ctx, b); err != nil && mainstem.KindOf(err) != mainstem.KindConflict {
+		switch _, err = u.e.store.Log().Commit(ctx, b); {
+		case err == nil:
+			u.asked.Store(decided)
+		case mainstem.KindOf(err) != mainstem.KindConflict:
 			return ctl, is, err
-		}
-		if err != nil && !again.Wait(ctx, n) {
+		case !again.Wait(ctx, n):
 			return ctl, is, ctx.Err()
 		}
 	}
@@ -192,20 +196,22 @@ func (u *unit) describe(ctl *control) {
 }
 
 // request asks once for the number of partitions that the engine was given: the engine that starts last decides.
-// A change that is under way is waited for.
-func (u *unit) request(ctl *control) {
-	if u.asked || ctl.Frozen || ctl.Aligning {
-		return
-	}
-	u.asked = true
-	if u.partitions == 0 || u.partitions == ctl.then() {
-		return
+// It is false if a change that is under way has to be waited for.
+func (u *unit) request(ctl *control) (decided bool) {
+	switch {
+	case u.asked.Load():
+		return true
+	case ctl.Frozen || ctl.Aligning:
+		return false
+	case u.partitions == 0 || u.partitions == ctl.then():
+		return true
 	}
 	ctl.Resize = u.partitions
 	// Otherwise it is done together with what is under way.
 	ctl.Frozen = ctl.Next == 0 && !ctl.Rebuilding
 	u.e.opts.Logger.Info("a projection is to have another number of partitions",
 		"store", u.e.store.Name(), "projection", u.p.name, "from", ctl.partitions(), "to", u.partitions)
+	return true
 }
 
 func (u *unit) add(p *part) {
