@@ -43,7 +43,8 @@ func (x *Indexed[T]) Build(ctx context.Context) error {
 	}
 }
 
-// Rebuild drops the entries of one index and builds them anew. Until it returns, the index cannot be read.
+// Rebuild drops the entries of one index and builds them anew. Until it returns, the index cannot be read. Values of
+// a unique index stay unique meanwhile: writes keep its old entries too, which are dropped at the end.
 func (x *Indexed[T]) Rebuild(ctx context.Context, index string) error {
 	x.cached.Store(nil)
 	d, err := x.writable(ctx)
@@ -198,7 +199,25 @@ func (x *Indexed[T]) buildOne(ctx context.Context, v *view, d *declared[T], keep
 	p := prior[T]{live: true, rev: r.Version}
 	p.addCondition(v.batch, x.plain.space, r.Key)
 	c := entryChange{key: string(r.Key), fresh: parts, late: !r.Expires.IsZero() || d.MaxAge > 0}
-	return x.keepEntry(ctx, v, d, keep, c)
+	err = x.keepEntry(ctx, v, d, keep, c)
+	var unique *UniqueError
+	if errors.As(err, &unique) {
+		return x.stillSo(ctx, r, err)
+	}
+	return err
+}
+
+// stillSo returns err, which says that the value of r is another key's too, if that is so now: r was read
+// before the other key was. If its key has changed since, it is a Conflict.
+func (x *Indexed[T]) stillSo(ctx context.Context, r *mainstem.Record, err error) error {
+	now, gone := x.plain.log.Get(ctx, x.plain.space, r.Key)
+	switch {
+	case gone != nil && !errors.Is(gone, mainstem.ErrNotFound):
+		return gone
+	case gone != nil || now.Version != r.Version:
+		return mainstem.Refusef(mainstem.KindConflict, "build index", "key %.64q has changed meanwhile", r.Key)
+	}
+	return err
 }
 
 // finish makes the index ready, unless the declaration of it has changed.
@@ -210,6 +229,10 @@ func (x *Indexed[T]) finish(ctx context.Context, keep *keeper[T]) error {
 			return false, nil
 		}
 		i.State = IndexReady
+		if i.Guard != 0 {
+			c.dropTo(b, entrySpace(c.database, c.table, i.Name, i.Guard))
+			i.Guard = 0
+		}
 		b.Add(mainstem.Write{Op: mainstem.OpForget, Space: c.space, Key: []byte(prefixBuilt + keep.space)})
 		return true, nil
 	})

@@ -53,9 +53,12 @@ type IndexInfo struct {
 	Version    uint32     `json:"version,omitempty"` // of its definition
 	Generation uint64     `json:"generation"`        // of its entries: another each time that it is built
 	State      IndexState `json:"state"`
-	Done       int64      `json:"-"` // while it is built: keys that were read
-	Total      int64      `json:"-"` // while it is built: keys of the table when that began
-	Space      string     `json:"-"` // of its entries
+	// Guard is, while a unique index is built anew, the generation of the entries that it had before.
+	// Writes keep them too: of two keys with one value the new entries may not have either yet.
+	Guard uint64 `json:"guard,omitempty"`
+	Done  int64  `json:"-"` // while it is built: keys that were read
+	Total int64  `json:"-"` // while it is built: keys of the table when that began
+	Space string `json:"-"` // of its entries
 }
 
 // declaration is the value of "declared".
@@ -206,8 +209,10 @@ func (c *catalog) nextGeneration(ctx context.Context, b *mainstem.Batch) (uint64
 
 // renew gives the index a new generation, which is to be built, in d and b.
 func (c *catalog) renew(ctx context.Context, d *declaration, b *mainstem.Batch, index IndexInfo) error {
+	index.Guard = 0
 	if old := d.find(index.Name); old != nil {
-		c.retire(d, b, index.Name)
+		index.Guard = guardOf(old, &index)
+		c.retire(d, b, index.Name, index.Guard)
 	}
 	// Several indexes of one change take one generation: their names tell them apart.
 	n := uint64(0)
@@ -229,12 +234,33 @@ func (c *catalog) renew(ctx context.Context, d *declaration, b *mainstem.Batch, 
 	return nil
 }
 
-// retire takes the index out of d, and has its entries dropped.
-func (c *catalog) retire(d *declaration, b *mainstem.Batch, name string) {
+// guardOf returns the generation of old that keeps values unique while next is built, 0 for none: if
+// both are defined alike.
+func guardOf(old, next *IndexInfo) uint64 {
+	switch {
+	case !old.Unique || !next.Unique || old.Version != next.Version || old.Field != next.Field:
+		return 0
+	case old.State == IndexReady:
+		return old.Generation
+	}
+	return old.Guard
+}
+
+// retire takes the index out of d, and has its entries dropped, but for those of the generation keep.
+func (c *catalog) retire(d *declaration, b *mainstem.Batch, name string, keep uint64) {
 	old := d.find(name)
-	b.Put(c.space, []byte(prefixDrop+old.Space), nil)
+	for _, generation := range []uint64{old.Generation, old.Guard} {
+		if generation != 0 && generation != keep {
+			c.dropTo(b, entrySpace(c.database, c.table, name, generation))
+		}
+	}
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: c.space, Key: []byte(prefixBuilt + old.Space)})
 	d.Indexes = slices.DeleteFunc(d.Indexes, func(i IndexInfo) bool { return i.Name == name })
+}
+
+// dropTo notes that a space of entries is to be dropped.
+func (c *catalog) dropTo(b *mainstem.Batch, space string) {
+	b.Put(c.space, []byte(prefixDrop+space), nil)
 }
 
 // sweep drops the spaces of entries that no write keeps any more.
@@ -311,7 +337,7 @@ func DropIndex(ctx context.Context, log mainstem.Log, database, table, index str
 		if d.find(index) == nil {
 			return false, mainstem.Refusef(mainstem.KindNotFound, "drop index", "the table %s/%s has no index %.80q", database, table, index)
 		}
-		c.retire(d, b, index)
+		c.retire(d, b, index, 0)
 		return true, nil
 	})
 	if err != nil {
@@ -326,7 +352,7 @@ func (c *catalog) dropAll(ctx context.Context) error {
 	err := c.change(ctx, func(d *declaration, b *mainstem.Batch) (bool, error) {
 		any = len(d.Indexes) > 0
 		for len(d.Indexes) > 0 {
-			c.retire(d, b, d.Indexes[0].Name)
+			c.retire(d, b, d.Indexes[0].Name, 0)
 		}
 		return any, nil
 	})

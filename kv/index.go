@@ -85,6 +85,7 @@ type keeper[T any] struct {
 	// does not know them.
 	of    func(value *T, stored []byte) []Part
 	typed bool // of looks at value; else at stored only
+	guard bool // it is that of [IndexInfo.Guard]: kept, and not read
 }
 
 // partsOf returns an of for the index, or nil.

@@ -49,7 +49,7 @@ func (x *Indexed[T]) Check(ctx context.Context, report func(IndexProblem)) (done
 		return c.done, err
 	}
 	for i := range d.keep {
-		if d.keep[i].State == IndexReady {
+		if d.keep[i].State == IndexReady && !d.keep[i].guard {
 			if err := c.entries(ctx, &d.keep[i]); err != nil {
 				return c.done, err
 			}
@@ -102,7 +102,7 @@ func (c *checker[T]) value(ctx context.Context, r *mainstem.Record) error {
 		if err != nil {
 			return err
 		}
-		if keep.State != IndexReady || len(parts) == 0 {
+		if keep.State != IndexReady || keep.guard || len(parts) == 0 {
 			continue
 		}
 		e, err := c.from.Get(ctx, keep.space, entryKey(parts, string(r.Key), keep.Unique))

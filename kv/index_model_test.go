@@ -354,7 +354,7 @@ func TestPowerCutsKeepEntriesWithValues(t *testing.T) {
 		return &pebblelog.Options{FS: fs, MinFree: -1, MemTableBytes: 64 << 10}
 	}
 	disk := vfs.NewCrashableMem()
-	rng := rand.New(rand.NewPCG(3, 4))
+	rng, cutting := rand.New(rand.NewPCG(3, 4)), rand.New(rand.NewPCG(5, 6)) // cutting is used under mu
 	cuts, begun, values := 0, false, 0
 	var mu sync.Mutex
 	look := func(n int, _ string) {
@@ -364,7 +364,7 @@ func TestPowerCutsKeepEntriesWithValues(t *testing.T) {
 			return
 		}
 		cuts++
-		after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+		after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: cutting})
 		log, err := pebblelog.Open(dir, options(after))
 		if err != nil {
 			t.Errorf("cut %d: %v", n, err)

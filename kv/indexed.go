@@ -180,6 +180,13 @@ func (x *Indexed[T]) resolve(decl declaration, version Revision) *declared[T] {
 		d.typed = d.typed || k.typed
 		d.keep = append(d.keep, k)
 	}
+	for _, k := range d.keep { // behind all that can be read
+		if k.Guard != 0 {
+			k.guard, k.State = true, IndexReady
+			k.space = entrySpace(x.plain.database, x.plain.table, k.Name, k.Guard)
+			d.keep = append(d.keep, k)
+		}
+	}
 	for i := range x.indexes {
 		d.stale = d.stale || decl.find(x.indexes[i].Name) == nil
 	}

@@ -250,10 +250,10 @@ func (x *Indexed[T]) forget(ctx context.Context, v *view, d *declared[T], keep *
 		if err != nil {
 			return err
 		}
+		h.addCondition(v.batch, keep.space, entry) // also if it is not there: a build may write it meanwhile
 		if h.key != c.key {
 			return nil
 		}
-		h.addCondition(v.batch, keep.space, entry)
 	}
 	v.batch.Ensure(keep.space, entryPolicy(d.MaxAge))
 	v.batch.Add(mainstem.Write{Op: mainstem.OpForget, Space: keep.space, Key: entry})
