@@ -33,9 +33,15 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   kv put         bucket, key, revision, position, time
   kv delete      bucket, key, deleted
   kv list --count   bucket, keys
+  kv index list  bucket, index, state, unique, field, version, space, done, total
+  kv index drop  bucket, index, deleted
+  kv index check   for each problem index, key, problem; then ok, problems, values,
+    entries
   event load, feed
     store, stream, version, position, time, type, id, content_type, correlation_id,
-    causation_id, user_id, tenant_id, metadata, data
+    causation_id, user_id, tenant_id, metadata, tags, data
+  event query    as load
+  event query --plan   store, query, plan
   event append   store, stream, version, position, time, duplicate
   event streams  store, stream, version, position, updated, archived, deleted
   event streams --count   store, streams

@@ -69,10 +69,10 @@ func (m commands) newIndex(store *string) *cobra.Command {
 		Use:   "index",
 		Short: "Give a store an index by type and tag",
 		Long: `Give a store an index by type and tag, so that queries and feeds by type read only
-the events that they show, and appends may depend on queries. Each append then also writes a
-small record for the type and each tag of an event. The events that are there are
-entered too, while the store is used; interrupted, it is gone on with when it is
-called again.
+the events that they show, and appends may depend on queries. Each append then also
+writes a small record for the type and each tag of an event. The events that are
+there are entered too, while the store is used; interrupted, it is gone on with when
+it is called again.
 
 A store that has an index with other options is a conflict, unless --rebuild makes
 it anew.`,

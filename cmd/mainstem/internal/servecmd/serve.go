@@ -39,11 +39,12 @@ func New(program *cli.Main) *cobra.Command {
 		Short: "Run the server",
 		Long: `Run the server: a log in a directory, served over HTTP and to Kafka clients. Clients
 of HTTP are the other commands (--log http://127.0.0.1:8080), Go programs, and anything
-that speaks Connect or gRPC. Tables, events, topics and commits over all of them are there as
-JSON below /v1/, for programs in every language: /v1/openapi.yaml describes them. /healthz,
-/readyz and /metrics (Prometheus) are on the same address. Clients of Kafka in any language connect to 127.0.0.1:9092 and find the topics,
-and the event stores as topics event.STORE that can be read. Of several servers on one
-log, in NATS or PostgreSQL, one serves Kafka: give the others --kafka ''.
+that speaks Connect or gRPC. Tables, events, topics and commits over all of them are
+there as JSON below /v1/, for programs in every language: /v1/openapi.yaml describes
+them. /healthz, /readyz and /metrics (Prometheus) are on the same address. Clients of
+Kafka in any language connect to 127.0.0.1:9092 and find the topics, and the event
+stores as topics event.STORE that can be read. Of several servers on one log, in NATS
+or PostgreSQL, one serves Kafka: give the others --kafka ''.
 
 With --omnibus it keeps alert tables, runs their automations, and serves them to clients
 of IBM's OMNIbus over HTTP (/objectserver/restapi/) at that address; --omnibus-users
