@@ -55,8 +55,17 @@ func (l *Log) feedOn(ctx context.Context, f mainstem.Filter, w <-chan struct{}, 
 		}
 		leave := l.readers.enter()
 		records, through, more := l.feedChunk(f)
-		ok := l.lend(ctx, "feed", records, leaveOut, yield)
+		away := outage{follows: w != nil, yield: yield}
+		ok := l.lend(ctx, "feed", records, leaveOut, away.pass)
 		leave()
+		if away.err != nil { // it goes on behind what was yielded
+			if !l.pause(retryPause) || ctx.Err() != nil {
+				yield(mainstem.Record{}, away.err)
+				return
+			}
+			f.After, f.Limit = max(f.After, away.last), f.Limit-min(f.Limit, away.yielded)
+			continue
+		}
 		if !ok {
 			return
 		}
@@ -77,6 +86,27 @@ func (l *Log) feedOn(ctx context.Context, f mainstem.Filter, w <-chan struct{}, 
 			return
 		}
 	}
+}
+
+// outage takes the error of a follower that cannot read a message for want of servers: it waits for them, as
+// it waits for records. Everything else is passed on.
+type outage struct {
+	follows bool
+	yield   func(mainstem.Record, error) bool
+	yielded int
+	last    mainstem.Position // of the last record that was yielded
+	err     error
+}
+
+func (o *outage) pass(r mainstem.Record, err error) bool {
+	if o.follows && mainstem.KindOf(err) == mainstem.KindUnavailable {
+		o.err = err
+		return false
+	}
+	if err == nil {
+		o.yielded, o.last = o.yielded+1, r.Position
+	}
+	return o.yield(r, err)
 }
 
 // feedChunk returns the next records of a feed, the position through which it has
