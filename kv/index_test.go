@@ -236,7 +236,7 @@ func TestWritesOfABatchSeeThoseBefore(t *testing.T) {
 	})
 }
 
-// A batch that was overtaken fails with Conflict; a write at once begins anew.
+// A batch that another write came before fails with Conflict; a write at once begins anew.
 func TestConditionsOfIndexedWrites(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log) {
 		ctx, x := t.Context(), members(t, log)
