@@ -202,12 +202,16 @@ func notAfterBeforeTheBatch(e *env) {
 	})
 }
 
+// maxConflicts is how often a client may conflict before one of all clients has committed.
+// One of those that race has to win, so that a few are enough for an engine that is right.
+const maxConflicts = 1000
+
 func notAfterUnderContention(e *env) {
 	for _, s := range []string{"all", "three"} {
 		e.space(s, policies[s])
 		var done atomic.Int64
 		e.parallel(4, func(int) error {
-			for done.Load() < int64(busy()) {
+			for conflicts, seen := 0, int64(0); seen < int64(busy()); {
 				var p mainstem.Position
 				r, err := e.log.Get(e.ctx, s, []byte("k"))
 				if p = r.Position; err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -220,6 +224,11 @@ func notAfterUnderContention(e *env) {
 					done.Add(1)
 				} else if !errors.Is(err, mainstem.ErrConflict) {
 					return err
+				}
+				if conflicts++; done.Load() != seen {
+					conflicts, seen = 0, done.Load()
+				} else if conflicts == maxConflicts {
+					return fmt.Errorf("%d commits in a row conflicted while no other client committed: %w", conflicts, err)
 				}
 			}
 			return nil

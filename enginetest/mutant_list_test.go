@@ -527,7 +527,7 @@ var mutants = []struct {
 		return &mutant{Log: l, many: func(ctx context.Context, space string, keys [][]byte) sequence {
 			return func(yield func(mainstem.Record, error) bool) {
 				for r, err := range l.GetMany(ctx, space, keys) {
-					if err == nil && r.Version == 0 {
+					if err == nil && r.Version == 0 && len(keys) < 100 { // a scan of the model sorts all its keys
 						at := mainstem.Range{Start: r.Key, End: append(slices.Clone(r.Key), 0), Tombstones: true}
 						for ended := range l.Scan(ctx, space, at) {
 							r = ended
