@@ -157,6 +157,9 @@ func TestRemovalFreesDisk(t *testing.T) {
 			}
 		},
 	} {
+		if testing.Short() && name != "expire" {
+			continue // the same goroutines run
+		}
 		t.Run(name, func(t *testing.T) {
 			dir, c := t.TempDir(), new(crashtest.Clock)
 			l, err := pebblelog.Open(dir, &pebblelog.Options{
@@ -267,6 +270,9 @@ func TestRemovalOnFullDisk(t *testing.T) {
 			return err
 		},
 	} {
+		if testing.Short() && name != "drop" {
+			continue // the same goroutines run
+		}
 		t.Run(name, func(t *testing.T) {
 			disk := &smallDisk{FS: vfs.NewMem()}
 			disk.size.Store(1 << 40)
