@@ -5,20 +5,26 @@ import (
 	"net"
 )
 
-// readSize is the memory of a reader: room for two small frames of the largest kind.
-const readSize = MaxFrame + 16<<10
+// The memory of a reader: firstRead while little comes, as in a session that only waits,
+// and up to readSize, room for the largest frame and small ones, when reads fill it.
+const (
+	firstRead = 1 << 10
+	readSize  = MaxFrame + 16<<10
+)
 
 // Reader reads frames of a [Conn]. It belongs to one goroutine at a time.
 type Reader struct {
 	c        *Conn
 	buf      []byte
-	from, to int // buf[from:to] came and was not returned
+	from, to int  // buf[from:to] came and was not returned
+	filled   bool // the last read left no room: more may have been there
 }
 
 // NewReader returns a reader that begins with what came already.
 func (c *Conn) NewReader(came []byte) *Reader {
-	r := &Reader{c: c, buf: make([]byte, max(4<<10, len(came)))}
+	r := &Reader{c: c, buf: make([]byte, max(firstRead, len(came)))}
 	r.to = copy(r.buf, came)
+	r.filled = r.to == len(r.buf)
 	return r
 }
 
@@ -71,20 +77,14 @@ func (r *Reader) next() (Header, []byte, error) {
 	return h, p[:len(p):len(p)], nil
 }
 
-// fill reads more into the buffer, which grows to its full size when that is needed.
+// fill reads more into the buffer, which grows when the read before filled it.
 func (r *Reader) fill() error {
-	if r.from == r.to || r.from > 0 && len(r.buf)-r.to < SmallMessage {
-		r.from, r.to = 0, copy(r.buf, r.buf[r.from:r.to])
-	}
-	if r.to == len(r.buf) {
-		grown := make([]byte, readSize)
-		r.from, r.to = 0, copy(grown, r.buf[r.from:r.to])
-		r.buf = grown
-	}
+	r.makeRoom()
 	r.c.Flush()
 	n, err := r.c.net.Read(r.buf[r.to:])
 	if n > 0 {
 		r.to += n
+		r.filled = r.to == len(r.buf)
 		r.c.reads.Add(1)
 		r.c.inBytes.Add(uint64(n))
 		return nil
@@ -96,6 +96,17 @@ func (r *Reader) fill() error {
 		return cause // and not that of the connection it closed
 	}
 	return err
+}
+
+func (r *Reader) makeRoom() {
+	buf := r.buf
+	if r.filled && len(buf) < readSize {
+		buf = make([]byte, min(4*len(buf), readSize))
+	} else if r.from < r.to && (r.from == 0 || len(buf)-r.to >= SmallMessage) {
+		return
+	}
+	r.from, r.to = 0, copy(buf, r.buf[r.from:r.to])
+	r.buf = buf
 }
 
 // NetConn returns the connection below.
