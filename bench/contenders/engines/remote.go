@@ -22,14 +22,14 @@ var (
 
 func remote(s suite.Server, d suite.Durability) Engine {
 	return Engine{
-		Name: "mainstem-remote-" + string(d), Durability: d, Transport: suite.LoopbackHTTP, Server: true,
-		Note: "a log in a directory, served over HTTP/2 on loopback",
+		Name: "mainstem-remote-" + string(d), Durability: d, Transport: suite.LoopbackTCP, Server: true,
+		Note: "a log in a directory, served on loopback by sessions, frames of its own protocol",
 		Open: func(ctx context.Context, env *suite.Env, dir string) (mainstem.Log, error) {
 			address, stop, err := env.Serve(ctx, s, dir)
 			if err != nil {
 				return nil, err
 			}
-			log, err := remotelog.Open(address, nil)
+			log, err := remotelog.Open(address, &remotelog.Options{Transport: remotelog.Sessions}) // nothing slower without a word
 			if err != nil {
 				return nil, errors.Join(err, stop())
 			}

@@ -26,7 +26,7 @@ const module = "github.com/mainstemdev/mainstem"
 // mainstem is `mainstem serve` with its defaults, but for the durability.
 func mainstem(d suite.Durability) footprint.Factory {
 	return footprint.Factory{
-		Name: "mainstem-server-" + string(d), Durability: d, Transport: suite.LoopbackHTTP,
+		Name: "mainstem-server-" + string(d), Durability: d, Transport: suite.LoopbackTCP,
 		Note: "mainstem serve on a directory, with its HTTP and Kafka listeners; where compaction is waited for, with a memtable of 1 MiB",
 		Skip: func(*suite.Env) string {
 			if _, err := exec.LookPath("go"); err != nil {
@@ -110,7 +110,7 @@ func start(ctx context.Context, program string, d suite.Durability, o footprint.
 	}
 	if err == nil {
 		s.kafka = r.Kafka
-		s.log, err = remotelog.Open(r.URL, nil)
+		s.log, err = remotelog.Open(r.URL, &remotelog.Options{Transport: remotelog.Sessions})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("mainstem serve: %w\n%s", err, s.output.text()), context.Cause(ctx), s.Stop())
