@@ -87,11 +87,16 @@ func (sub *Subscription) isMoved(err error) bool {
 // commit commits b with the checkpoint at p. It tries again while the log is
 // unavailable. Fatal are errors that are not the fault of what the handler wrote.
 func (sub *Subscription) commit(b *mainstem.Batch, p mainstem.Position) error {
+	return sub.commitBy(sub.store.log.Commit, b, p)
+}
+
+// commitBy is commit by a function that does what the log's Commit does.
+func (sub *Subscription) commitBy(commit func(context.Context, *mainstem.Batch) (mainstem.Receipt, error), b *mainstem.Batch, p mainstem.Position) error {
 	b.ID, b.Durability = "", sub.opts.Durability
 	sub.addCheckpoint(b, p)
 	unsure := false // an attempt may have been written
 	for pauses := 1; ; pauses++ {
-		r, err := sub.store.log.Commit(sub.hard, b)
+		r, err := commit(sub.hard, b)
 		if err == nil {
 			sub.record = r.Versions[len(r.Versions)-1]
 			sub.moved(p)

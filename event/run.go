@@ -343,7 +343,11 @@ func (sub *Subscription) attemptOnce(evs []Recorded) error {
 		}
 		return err
 	}
-	return sub.commit(b, evs[len(evs)-1].Position)
+	p := evs[len(evs)-1].Position
+	if sub.opts.Commit != nil {
+		return sub.commitBy(sub.opts.Commit, b, p)
+	}
+	return sub.commit(b, p)
 }
 
 // protect turns a panic of f into an error.

@@ -90,6 +90,11 @@ type SubscribeOptions struct {
 	// where they do not hold. A conflict with them is tried as one of the handler's, or ends the
 	// subscription where no handler was called. It is called by one goroutine at a time.
 	Expect func(b *mainstem.Batch)
+	// Commit, if set, commits what the handler wrote, and the checkpoint with it, in place of the log's Commit: for handlers
+	// that write into another database too. Its errors mean what those of the log mean, and it is called again with
+	// the same batch where the log would be. Commits that only move or create the checkpoint, and those that park an
+	// event, are the log's. It is called by one goroutine at a time.
+	Commit func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error)
 
 	// Exclusive ends an instance that finds its checkpoint moved, with
 	// [ErrCheckpointMoved]. Without it, several instances of the subscription may run, in

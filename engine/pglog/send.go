@@ -198,3 +198,31 @@ func (l *Log) batchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (main
 	}
 	return res.receipt(b.Len())
 }
+
+// SameDatabase reports whether tx is of the database of the log, so that [Log.BatchInTx] commits to this log and to no
+// other.
+func (l *Log) SameDatabase(ctx context.Context, tx pgx.Tx) (bool, error) {
+	const op = "compare databases"
+	called, end, err := l.begin(ctx, op)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	var one, other database
+	err = one.read(called, l.reads)
+	if err == nil {
+		err = other.read(called, tx)
+	}
+	return err == nil && one == other, l.mapError(ctx, op, err)
+}
+
+// database tells one database from another: by the moment when its server was started, and its number there.
+type database struct {
+	started string
+	oid     int64
+}
+
+func (d *database) read(ctx context.Context, c rowQuerier) error {
+	return c.QueryRow(ctx, "SELECT extract(epoch FROM pg_postmaster_start_time())::text, (SELECT oid::bigint FROM pg_database WHERE datname = current_database())").
+		Scan(&d.started, &d.oid)
+}

@@ -78,6 +78,7 @@
 //	faults.go      faults in the log, and skipping
 //	live.go        live projections
 //	inline*.go     inline projections: the store, its claim, switching on, status
+//	target.go      databases beside the log
 //	status.go      how they stand
 //
 // # Concurrency

@@ -108,6 +108,11 @@ func (e *Engine) register(p *Projection, o *Async, live *Live) error {
 	case o.Partitions < 0 || o.Partitions > event.MaxPartitions:
 		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "%s: Partitions is %d: want 1 to %d, or 0 (as many as there are)",
 			p.name, o.Partitions, event.MaxPartitions)
+	case p.target != nil && live != nil:
+		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "%s: it has a target, which a live projection cannot write", p.name)
+	case p.target != nil && len(p.tables) > 0:
+		return mainstem.Refusef(mainstem.KindInvalid, "register projection",
+			"%s: it has a target, which is not built beside as its tables are: open them with readmodel.Open, without WithTables", p.name)
 	case p.filter.Partitions != 0 || p.filter.Partition != 0:
 		return mainstem.Refusef(mainstem.KindInvalid, "register projection", "%s: its filter selects a partition: use Async.Partitions", p.name)
 	}

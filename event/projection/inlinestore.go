@@ -109,6 +109,9 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 		if len(p.tables) > 0 {
 			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: %s has tables that are built beside, which an inline projection cannot: open them with readmodel.Open", store.Name(), p.name)
 		}
+		if p.target != nil {
+			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: %s has a target, which is not written by the commits of appends: register it with an Engine", store.Name(), p.name)
+		}
 		names[p.name] = true
 	}
 	c, err := openControls(store.Log(), store.Name())

@@ -18,7 +18,9 @@ type part struct {
 	u        *unit
 	name     string
 	opts     event.SubscribeOptions
-	lease    *lease.Lease // nil if there is only one part
+	lease    *lease.Lease                                                     // nil if there is only one part
+	output   Output                                                           // nil if the projection has no target
+	commit   func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) // of what was handled last, with the target
 	stopping chan struct{}
 	stopped  sync.Once
 
@@ -122,6 +124,15 @@ func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 			p.lease.Fence(b)
 		}
 	}
+	if err := p.open(ctx); err != nil {
+		return false, err
+	}
+	if p.output != nil {
+		if current, err := p.set.g.recheck(ctx); err != nil || !current {
+			return false, err
+		}
+		p.opts.Commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) { return p.commit(ctx, b) }
+	}
 	var tried mainstem.Position // of the first event that the handler was last called with
 	sub, err := p.u.e.store.SubscribeBatch(ctx, p.name, &p.opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 		if first := evs[0].Position; first > tried {
@@ -153,8 +164,12 @@ func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 	}
 }
 
-// recheck returns if the control row is still the one of the generation; otherwise when the part is to end.
+// recheck returns if the control row is still the one of the generation; otherwise when the part is to end. The target
+// is opened anew.
 func (p *part) recheck(ctx context.Context) error {
+	if err := p.open(ctx); err != nil {
+		return err
+	}
 	current, err := p.set.g.recheck(ctx)
 	switch {
 	case err != nil: // not the fault of the events: they are tried again without end
@@ -177,13 +192,22 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	began := time.Now()
 	tx := newTx(b)
 	tx.version, tx.building, tx.tables = p.set.tables, p.set.build > 0, p.u.p.tables
-	for _, r := range evs {
+	todo, err := p.begin(ctx, tx, evs)
+	if err != nil {
+		return err
+	}
+	for _, r := range todo {
 		if err := p.u.p.apply(ctx, tx, p.u.e.types, r); err != nil {
 			return err
 		}
 	}
 	if err := tx.flush(ctx); err != nil {
 		return err
+	}
+	if tx.target != nil {
+		if err := tx.target.Prepare(ctx, b); err != nil {
+			return err
+		}
 	}
 	p.u.note(evs, time.Since(began))
 	return b.Err()

@@ -18,6 +18,7 @@ type Projection struct {
 	handlers map[reflect.Type]func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
 	clear    func(ctx context.Context) error
 	tables   []Versioned
+	target   Target // nil: it writes the log only
 }
 
 // Versioned is a table of which another version can be built beside the one that is read: a [*readmodel.Alias].

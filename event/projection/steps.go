@@ -78,10 +78,15 @@ func (g *generation) greatest(ctx context.Context, build int) (missing []string,
 // align lets everything go on up to the greatest checkpoint. Since nothing has moved while the row said
 // Frozen, no partition is beyond it.
 func (g *generation) align(ctx context.Context) error {
+	handled, err := g.fence(ctx) // before the checkpoints are read: a target may be ahead of them
+	if err != nil {
+		return err
+	}
 	missing, upto, err := g.greatest(ctx, 0)
 	if err != nil {
 		return err
 	}
+	upto = max(upto, handled)
 	b := mainstem.NewBatch()
 	for _, name := range missing {
 		at, err := g.u.beginning(ctx)
@@ -208,6 +213,9 @@ func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	ctl, _, _, err := u.e.controls.get(ctx, u.p.name)
 	if err != nil || !ctl.Rebuilding {
 		return err
+	}
+	if err := u.reset(clearing); err != nil {
+		return fmt.Errorf("rebuild projection %s: its target: %w", u.p.name, err)
 	}
 	if err := u.p.clearAll(clearing, ctl.Build); err != nil {
 		return fmt.Errorf("rebuild projection %s: remove what it has written: %w", u.p.name, err)

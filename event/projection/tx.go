@@ -22,6 +22,7 @@ type Tx struct {
 	version  int            // of the tables
 	building bool           // it is not the version that is read
 	tables   []Versioned    // the projection's own
+	target   Transaction    // nil if the projection has no target
 }
 
 // tableOf returns the version of a model that tx writes.
