@@ -33,7 +33,7 @@ func (t *Table[T]) find(ctx context.Context, q *readmodel.Query) ([]row[T], *que
 
 // ask makes b the statement that answers q.
 func (t *Table[T]) ask(q *readmodel.Query, b *builder) (*question, error) {
-	b.add("SELECT ", t.sql.list, " FROM ", t.sql.table)
+	b.add("SELECT ", t.sql.list, " FROM ", t.sql.table, " t")
 	a, err := newQuestion(t.l, q, b)
 	if err != nil {
 		return nil, err

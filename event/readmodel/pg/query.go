@@ -246,7 +246,7 @@ func pattern(p string) string {
 	return p
 }
 
-// tail adds the conditions of the question to a statement.
+// selection adds the conditions of the question to a statement.
 func (a *question) selection() {
 	var groups []string
 	for _, g := range a.where {
@@ -257,7 +257,7 @@ func (a *question) selection() {
 	}
 }
 
-// page adds conditions, order and limits.
+// page adds conditions, order and limits. The statement calls the table t.
 func (a *question) page() error {
 	a.selection()
 	if a.parsed.After != nil {
@@ -272,11 +272,11 @@ func (a *question) page() error {
 		}
 		a.b.add("(", after, ")")
 	}
-	a.b.add(" ORDER BY ")
+	a.b.add(" ORDER BY ") // by columns of the table: without t they would be those of the list, some of which are cast to text
 	for i, c := range a.orders {
-		a.b.add(c.compared(), c.direction(a.parsed.Orders[i].Direction), ", ")
+		a.b.add("t.", c.compared(), c.direction(a.parsed.Orders[i].Direction), ", ")
 	}
-	a.b.add(a.l.key.compared())
+	a.b.add("t.", a.l.key.compared())
 	if a.parsed.Limit > 0 {
 		a.b.add(" LIMIT ", a.b.arg(int64(a.parsed.Limit), "bigint"))
 	}

@@ -157,7 +157,7 @@ func (t *Table[T]) DeleteMany(ctx context.Context, q *readmodel.Query) (int, err
 	b := &builder{}
 	key := quote(t.l.key.name)
 	// FOR UPDATE selects an entry anew that has changed meanwhile.
-	b.add("WITH selected AS MATERIALIZED (SELECT ", key, " FROM ", t.sql.table)
+	b.add("WITH selected AS MATERIALIZED (SELECT ", key, " FROM ", t.sql.table, " t")
 	a, err := newQuestion(t.l, q, b)
 	if err == nil {
 		err = a.page()
