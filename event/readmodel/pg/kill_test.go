@@ -2,16 +2,231 @@ package readmodelpg_test
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/internal/testpostgres"
+	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
-const workerVariable = "READMODELPG_WORKER"
+var long = flag.Duration("readmodelpg.kill", 0, "how long TestKilledProcesses kills processes, with each log; 0: a few times")
 
-func worker(string) int { return 1 }
+const (
+	killPartitions = 4
+	killProcesses  = 3
+	killTTL        = 2 * time.Second      // a busy machine must have time to renew
+	workerVariable = "READMODELPG_WORKER" // makes this binary a process of the test, with the URLs of a log and of a database
+)
+
+// openLog opens the log at a URL: a served one, or one in PostgreSQL.
+func openLog(ctx context.Context, url string) (mainstem.Log, error) {
+	if strings.HasPrefix(url, "postgres:") {
+		return pglog.Open(ctx, url, nil)
+	}
+	return remotelog.Open(url, nil)
+}
+
+// worker is the life of a process: it ends when it is killed, or its parent ends.
+func worker(urls string) int {
+	ctx := context.Background()
+	logURL, dbURL, _ := strings.Cut(urls, " ")
+	log, err := openLog(ctx, logURL)
+	if err == nil {
+		err = work(ctx, log, dbURL)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+func work(ctx context.Context, log mainstem.Log, url string) error {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, log, pool)
+	if err == nil {
+		_, err = l.engine(ctx, projection.Async{Partitions: killPartitions}, projection.Options{TTL: killTTL})
+	}
+	return err
+}
+
+// serve serves a log in memory to other processes.
+func serve(t *testing.T) (mainstem.Log, string) {
+	t.Helper()
+	log, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, handler := rpc.NewHandler(log, nil)
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(func() {
+		herr := handler.Close()
+		server.Close()
+		if err := errors.Join(herr, log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return log, server.URL
+}
+
+// committed reports whether a process was the last to commit for one of the partitions.
+func (l *ledger) committed(t *testing.T, pid int) bool {
+	for cp, err := range l.store.Checkpoints(t.Context()) {
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		if strings.Contains(cp.Owner, fmt.Sprintf(" pid %d #", pid)) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitCommit waits until a process has committed. It fails the test in any goroutine.
+func (l *ledger) awaitCommit(t *testing.T, pid int) {
+	for began := time.Now(); !l.committed(t, pid); pause(t.Context(), 10*time.Millisecond) {
+		if time.Since(began) > time.Minute || t.Context().Err() != nil {
+			t.Errorf("process %d has committed nothing", pid)
+			return
+		}
+	}
+}
 
 // pause waits, but not after ctx has ended.
 func pause(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	<-ctx.Done()
+}
+
+// live lets one process after another run, and kills each.
+func (l *ledger) live(t *testing.T, urls string, lives int, longest time.Duration, until context.Context) (killed int) {
+	for ; (*long == 0 && killed < lives || *long > 0) && until.Err() == nil; killed++ {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), workerVariable+"="+urls)
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Error(err)
+			return killed
+		}
+		if *long == 0 { // there are few lives: each is to be one with commits
+			l.awaitCommit(t, cmd.Process.Pid)
+		}
+		pause(until, longest/10+time.Duration(rand.Int64N(int64(longest))))
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it was killed
+		_ = in.Close()
+	}
+	return killed
+}
+
+// rebuild clears the tables and lets them grow again, from time to time.
+func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
+	e, err := projection.Open(l.store, l.types, &projection.Options{Logger: discard})
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	for pause(until, time.Second); until.Err() == nil; pause(until, time.Second) {
+		err := e.Rebuild(until, "ledger", &projection.RebuildOptions{InPlace: true})
+		switch {
+		case err == nil:
+			n++
+		case errors.Is(err, mainstem.ErrNotFound): // no process has begun yet
+		case until.Err() == nil:
+			t.Error(err)
+		}
+	}
+	return n
+}
+
+// Processes that share the partitions of a projection are killed at any moment, while events come, and the tables are
+// cleared and rebuilt: in the end they are what a replay of the events gives.
+func TestKilledProcesses(t *testing.T) {
+	t.Run("log elsewhere", func(t *testing.T) {
+		log, url := serve(t)
+		killed(t, log, url, testpostgres.FastDB(t))
+	})
+	t.Run("log in the database", func(t *testing.T) {
+		url := testpostgres.FastDB(t)
+		log, err := pglog.Open(t.Context(), url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := log.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		killed(t, log, url, url)
+	})
+}
+
+func killed(t *testing.T, log mainstem.Log, logURL, dbURL string) {
+	l := newLedger(t, log, connect(t, dbURL))
+	until, cancel := context.WithCancel(t.Context())
+	longest, lives := 300*time.Millisecond, 2
+	if *long > 0 {
+		until, cancel = context.WithTimeout(t.Context(), *long)
+		longest = 5 * time.Second
+	}
+	defer cancel()
+	var processes, others sync.WaitGroup
+	var kills, rebuilds atomic.Int64
+	for range killProcesses {
+		processes.Go(func() { kills.Add(int64(l.live(t, logURL+" "+dbURL, lives, longest, until))) })
+	}
+	others.Go(func() {
+		for until.Err() == nil {
+			l.pay(t, 5)
+			pause(until, 50*time.Millisecond)
+		}
+	})
+	others.Go(func() { rebuilds.Store(l.rebuild(t, until)) })
+	processes.Wait()
+	cancel()
+	others.Wait()
+	e, err := l.engine(t.Context(), projection.Async{}, projection.Options{TTL: killTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.check(t, e)
+	stop(t, e)
+	t.Logf("%d processes were killed, %d rebuilds", kills.Load(), rebuilds.Load())
 }

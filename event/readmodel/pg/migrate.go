@@ -70,13 +70,17 @@ func (m *migration) wrong(format string, args ...any) error {
 
 func (m *migration) name() string { return m.schema + "." + m.table }
 
-// change runs a statement that changes the schema, or says that it would be needed.
-func (m *migration) change(ctx context.Context, lacks, sql string) error {
+// change runs statements that change the schema, or says that they would be needed.
+func (m *migration) change(ctx context.Context, lacks string, statements ...string) error {
 	if m.db.opts.MustExist {
-		return mainstem.Refusef(mainstem.KindNotFound, op, "table %s: there is no %s", m.name(), lacks).WithHint("run: " + sql)
+		return mainstem.Refusef(mainstem.KindNotFound, op, "table %s: there is no %s", m.name(), lacks).WithHint("run: " + strings.Join(statements, "; "))
 	}
-	_, err := m.tx.Exec(ctx, sql)
-	return err
+	for _, sql := range statements {
+		if _, err := m.tx.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("make %s: %w", lacks, err)
+		}
+	}
+	return nil
 }
 
 // makeSchema makes a schema unless it is there: a user without that right can be given one.
@@ -177,15 +181,12 @@ func (m *migration) compare(c *column, p *present) error {
 
 // addColumn adds a column. Rows that are there get the zero value.
 func (m *migration) addColumn(ctx context.Context, c *column) error {
-	table := "ALTER TABLE " + quote(m.schema, m.table)
-	sql := table + " ADD COLUMN " + c.definition()
-	if !c.optional {
-		sql += " DEFAULT " + c.typ.zero() + ", ALTER COLUMN " + quote(c.name) + " DROP DEFAULT"
+	table, what := "ALTER TABLE "+quote(m.schema, m.table), fmt.Sprintf("column %q", c.name)
+	add := table + " ADD COLUMN " + c.definition()
+	if c.optional {
+		return m.change(ctx, what, add)
 	}
-	if err := m.change(ctx, fmt.Sprintf("column %q", c.name), sql); err != nil {
-		return fmt.Errorf("add column %q: %w", c.name, err)
-	}
-	return nil
+	return m.change(ctx, what, add+" DEFAULT "+c.typ.zero(), table+" ALTER COLUMN "+quote(c.name)+" DROP DEFAULT")
 }
 
 // checkKey returns an error unless the column of the key is the primary key, or unique.
