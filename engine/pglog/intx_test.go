@@ -117,3 +117,28 @@ func TestStaleTransactionIsRefused(t *testing.T) {
 		t.Errorf("a transaction that has ended: %v, want Invalid", err)
 	}
 }
+
+// A transaction of another database would commit to another log, or to none.
+func TestSameDatabase(t *testing.T) {
+	log, url := openNew(t, nil)
+	_, other := openNew(t, nil)
+	for _, u := range []string{url, other} {
+		tx := begin(t, connect(t, u), pgx.TxOptions{})
+		if same, err := log.SameDatabase(t.Context(), tx); same != (u == url) || err != nil {
+			t.Errorf("%s and %s are the same: %v, %v", u, url, same, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tx := begin(t, connect(t, url), pgx.TxOptions{})
+	if _, err := log.SameDatabase(t.Context(), tx); !errors.Is(err, mainstem.ErrClosed) {
+		t.Errorf("a closed log: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

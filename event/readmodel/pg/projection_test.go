@@ -27,18 +27,25 @@ func onEach(t *testing.T, body func(t *testing.T, log mainstem.Log, pool *pgxpoo
 		body(t, testengines.Memory(t), pool)
 	})
 	t.Run("log in the database", func(t *testing.T) {
-		url := testpostgres.FastDB(t)
-		log, err := pglog.Open(t.Context(), url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := log.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		body(t, log, connect(t, url))
+		log, pool := inDatabase(t)
+		body(t, log, pool)
 	})
+}
+
+// inDatabase returns a log in a database, and a pool for tables in the same.
+func inDatabase(t *testing.T) (mainstem.Log, *pgxpool.Pool) {
+	t.Helper()
+	url := testpostgres.FastDB(t)
+	log, err := pglog.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log, connect(t, url)
 }
 
 // faulty is a log that fails some commits of the projection.
