@@ -18,9 +18,9 @@ type part struct {
 	u        *unit
 	name     string
 	opts     event.SubscribeOptions
-	lease    *lease.Lease                                                     // nil if there is only one part
-	output   Output                                                           // nil if the projection has no target
-	commit   func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) // of what was handled last, with the target
+	lease    *lease.Lease // nil if there is only one part
+	output   Output       // nil if the projection has no target
+	handled  prepared     // what handle was called with last, if there is a target
 	stopping chan struct{}
 	stopped  sync.Once
 
@@ -131,7 +131,9 @@ func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 		if current, err := p.set.g.recheck(ctx); err != nil || !current {
 			return false, err
 		}
-		p.opts.Commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) { return p.commit(ctx, b) }
+		p.opts.Commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			return p.handled.transaction.Commit(ctx, b, p.handled.upto)
+		}
 	}
 	var tried mainstem.Position // of the first event that the handler was last called with
 	sub, err := p.u.e.store.SubscribeBatch(ctx, p.name, &p.opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {

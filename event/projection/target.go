@@ -58,6 +58,12 @@ func (p *Projection) WithTarget(t Target) *Projection {
 // writes the target gets at it by this.
 func (tx *Tx) Transaction() Transaction { return tx.target }
 
+// prepared is a transaction, and the position of the newest event in it.
+type prepared struct {
+	transaction Transaction
+	upto        mainstem.Position
+}
+
 // source returns what a target is told of the projection.
 func (u *unit) source(subscription string) Source {
 	return Source{Store: u.e.store, Projection: u.p.name, Subscription: subscription}
@@ -82,8 +88,7 @@ func (p *part) begin(ctx context.Context, tx *Tx, evs []event.Recorded) ([]event
 		return nil, err
 	}
 	tx.target = x
-	upto := evs[len(evs)-1].Position
-	p.commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) { return x.Commit(ctx, b, upto) }
+	p.handled = prepared{x, evs[len(evs)-1].Position}
 	for len(evs) > 0 && evs[0].Position <= x.Handled() {
 		evs = evs[1:]
 	}

@@ -22,6 +22,7 @@ var closures = []struct {
 	{"./event/eventtest", []string{"*"}},
 	{"./event/projection", []string{"*"}},
 	{"./event/readmodel", []string{"*"}},
+	{"./event/readmodel/pg", []string{"github.com/cockroachdb/pebble", "github.com/nats-io", "github.com/mainstemdev/mainstem/engine", "github.com/prometheus", "google.golang.org"}},
 	{"./event/saga", []string{"*"}},
 	{"./actor", []string{"github.com/nats-io", "github.com/cockroachdb/pebble"}},
 	{"./wire/kafka", []string{"modernc.org/sqlite", "github.com/alecthomas/participle", "github.com/mainstemdev/mainstem/alert", "github.com/mainstemdev/mainstem/event", "github.com/fxamacker/cbor", "github.com/vmihailenco/msgpack", "github.com/nats-io", "github.com/cockroachdb/pebble"}},

@@ -99,6 +99,13 @@ var Layers = []Layer{
 		Because: "it stands on the event store, on tables for what it remembers, and on leases for what processes share; a program of it links no library",
 	},
 	{
+		Name:    "read models in PostgreSQL",
+		Dirs:    []string{"event/readmodel/pg"},
+		May:     []string{".", "event/projection", "event/readmodel", "kv", "internal/uuid"},
+		Libs:    []string{"github.com/jackc/pgx/v5"},
+		Because: "it is a leaf: only a program that names it links its library; the engine on PostgreSQL comes to it as a log",
+	},
+	{
 		Name:    "sagas",
 		Dirs:    []string{"event/saga"},
 		May:     []string{".", "codec", "event", "event/command", "kv", "lease", "internal/backoff", "internal/outcome", "internal/wake"},

@@ -24,6 +24,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
@@ -32,7 +33,7 @@ var long = flag.Duration("readmodelpg.kill", 0, "how long TestKilledProcesses ki
 
 const (
 	killPartitions = 4
-	killProcesses  = 3
+	killProcesses  = 2
 	killTTL        = 2 * time.Second      // a busy machine must have time to renew
 	workerVariable = "READMODELPG_WORKER" // makes this binary a process of the test, with the URLs of a log and of a database
 )
@@ -163,7 +164,8 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 		t.Error(err)
 		return 0
 	}
-	for pause(until, time.Second); until.Err() == nil; pause(until, time.Second) {
+	const every = 200 * time.Millisecond
+	for pause(until, every); until.Err() == nil; pause(until, every) {
 		err := e.Rebuild(until, "ledger", &projection.RebuildOptions{InPlace: true})
 		switch {
 		case err == nil:
@@ -201,7 +203,10 @@ func TestKilledProcesses(t *testing.T) {
 func killed(t *testing.T, log mainstem.Log, logURL, dbURL string) {
 	l := newLedger(t, log, connect(t, dbURL))
 	until, cancel := context.WithCancel(t.Context())
-	longest, lives := 300*time.Millisecond, 2
+	longest, lives := 200*time.Millisecond, 1
+	if testengines.WithServers(t, "more kills") {
+		lives = 4
+	}
 	if *long > 0 {
 		until, cancel = context.WithTimeout(t.Context(), *long)
 		longest = 5 * time.Second

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -75,8 +74,3 @@ func value[V any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v 
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// contextOf returns a context that ends soon.
-func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 100*time.Millisecond)
-}

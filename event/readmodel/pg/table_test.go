@@ -1,6 +1,7 @@
 package readmodelpg_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	readmodelpg "github.com/mainstemdev/mainstem/event/readmodel/pg"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 type status string
@@ -366,10 +368,14 @@ func TestCanceled(t *testing.T) {
 	if err := table.In(tx).Insert(t.Context(), total{"a", 1, 1}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := contextOf(t)
-	defer cancel()
-	err = table.Insert(ctx, total{"a", 2, 1}) // waits for tx
-	if !errors.Is(err, mainstem.ErrCanceled) || !errors.Is(err, mainstem.ErrUnknownOutcome) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- table.Insert(ctx, total{"a", 2, 1}) }()
+	testkit.Eventually(t, "the insert waits for tx", func() bool {
+		return value[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, mainstem.ErrCanceled) || !errors.Is(err, mainstem.ErrUnknownOutcome) {
 		t.Errorf("%v, want Canceled and unknown", err)
 	}
 }
