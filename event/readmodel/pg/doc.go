@@ -84,7 +84,10 @@
 //
 //snippet:import "github.com/jackc/pgx/v5/pgxpool"
 //snippet:type OrderPlaced struct { Total int64 }
+//snippet:type Order struct { ID, Status string; Total int64 }
 //snippet:var pool *pgxpool.Pool
+//snippet:var db *readmodelpg.DB
+//snippet:var orders *readmodelpg.Table[Order]
 //snippet:var engine *projection.Engine
 //snippet:var ctx context.Context
 package readmodelpg

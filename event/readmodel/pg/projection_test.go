@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,9 +170,9 @@ func TestCheckpointFails(t *testing.T) {
 			l := newLedger(t, log, pool)
 			e := l.start(t, projection.Async{MaxBatch: 10})
 			l.check(t, e)
-			n := 0
+			var n atomic.Int64 // the test commits too
 			sometimes := func(b *mainstem.Batch) error {
-				if n++; movesCheckpoint(b) && n%3 == 0 {
+				if n.Add(1)%3 == 0 && movesCheckpoint(b) {
 					return failure
 				}
 				return nil

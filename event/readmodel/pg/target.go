@@ -105,7 +105,6 @@ type transaction struct {
 	out     *output
 	handled mainstem.Position
 	rows    map[rowKey]touched
-	changes *changes
 	applied bool // rows and position are committed, and the checkpoint may not be
 }
 
