@@ -13,8 +13,7 @@
 //	open, err := orders.Find(ctx, readmodel.Where("Status", readmodel.Eq, "pending").
 //		And("Total", readmodel.Ge, 100).OrderBy("Total", readmodel.Desc).Limit(10))
 //
-// A projection writes by [Get], [Put], [Delete] and [Modify]:
-//
+//	// A projection writes by Get, Put, Delete and Modify.
 //	p, err := projection.New("orders", 1, event.Filter{Category: "order"},
 //		projection.On(func(ctx context.Context, tx *projection.Tx, ev OrderPlaced, r event.Recorded) error {
 //			readmodelpg.Put(tx, orders, Order{ID: r.Stream, Status: "pending", Total: ev.Total})
@@ -84,10 +83,7 @@
 //
 //snippet:import "github.com/jackc/pgx/v5/pgxpool"
 //snippet:type OrderPlaced struct { Total int64 }
-//snippet:type Order struct { ID, Status string; Total int64 }
 //snippet:var pool *pgxpool.Pool
-//snippet:var db *readmodelpg.DB
-//snippet:var orders *readmodelpg.Table[Order]
 //snippet:var engine *projection.Engine
 //snippet:var ctx context.Context
 package readmodelpg
