@@ -25,6 +25,8 @@ type Main struct {
 
 	// Terminal says that a person watches Stderr: progress is shown there.
 	Terminal bool
+	// Person says that a person is at Stdin: questions are asked there, if Terminal is set too.
+	Person bool
 	// LocalServer is the URL that is tried when no log is named.
 	LocalServer string
 	// Components returns those of a server. Their settings may stand in the environment.
@@ -55,6 +57,7 @@ func New() *Main {
 	return &Main{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ(),
 		Terminal:    term.IsTerminal(int(os.Stderr.Fd())),
+		Person:      term.IsTerminal(int(os.Stdin.Fd())),
 		LocalServer: "http://" + server.DefaultListen,
 	}
 }

@@ -13,6 +13,7 @@
 // A command writes a line with [Main.Line], or with --json an object with [Main.Object], whose
 // [Fields] keep their order. Scripts depend on the names of fields: a test looks for each of
 // them in the text of mainstem help output. A person who watches sees a [Meter].
+// A command that destroys data has the flags of [Consent], and asks [Main.Confirm] first.
 //
 // # Errors
 //

@@ -110,6 +110,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   serve          when it is ready: event, url, log, pid; the addresses kafka, omnibus, syslog,
     webhook
   version        version, go, commit, time, modified
+  with --dry-run   what the command without it has, and dry_run; nothing was changed
   errors, on standard error
     error, kind, exit_status, space, key, outcome, hint, got_version
     kind is internal, not found, exists, conflict, invalid, denied, canceled, closed,
