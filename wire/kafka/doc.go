@@ -86,6 +86,7 @@
 //	source.go, topic_cache.go              topics, and what is shown as topics; their lookup
 //	coordinate.go                          coordinators of groups and transactions
 //	configs.go, admin.go, cluster.go       configurations, topics, the cluster's description
+//	group_admin.go, group_reset.go         groups in the log, for operators
 //	secure.go, users.go, credentials.go    TLS, SASL, users
 //
 // # Concurrency and ownership

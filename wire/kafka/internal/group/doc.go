@@ -46,7 +46,8 @@
 // a lock, held while its state is committed, but not while offsets are; and one
 // timer if it has members. The coordinator owns one goroutine. Close ends it.
 //
-// One coordinator may be open on a log: it keeps in memory what is in the log.
+// One coordinator may be open on a log: it keeps in memory what is in the log. Operators may
+// read and change groups without members beside it, see administer.go.
 //
 // # Limits
 //

@@ -135,9 +135,21 @@ func (g *group) load(ctx context.Context) error {
 	if err := g.loadConfig(ctx); err != nil {
 		return err
 	}
+	if err := g.read(ctx); err != nil {
+		return err
+	}
+	if g.version > 0 {
+		g.resume()
+	}
+	g.loaded = true
+	return nil
+}
+
+// read reads the group and its members from the log, in this order: with the version of its
+// header as a condition, a batch is committed only if no member has joined since.
+func (g *group) read(ctx context.Context) error {
 	rec, err := g.c.log.Get(ctx, partition.GroupSpace, groupKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
-		g.loaded = true
 		return nil
 	}
 	if err != nil {
@@ -156,8 +168,6 @@ func (g *group) load(ctx context.Context) error {
 			return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key))
 		}
 	}
-	g.resume()
-	g.loaded = true
 	return nil
 }
 

@@ -87,6 +87,9 @@ func (c *Coordinator) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitR
 		if !errors.Is(err, mainstem.ErrConflict) {
 			return c.code("offset commit", req.Group, err)
 		}
+		if err := c.refresh(ctx, req.Group); err != nil {
+			return c.code("offset commit", req.Group, err)
+		}
 	}
 	return kerr.CoordinatorLoadInProgress.Code // the group changes all the time: the client tries again
 }
