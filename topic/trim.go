@@ -26,8 +26,8 @@ func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64
 	if err != nil {
 		return 0, err
 	}
-	if !t.now().settings.delete {
-		return 0, t.fail(mainstem.KindInvalid, op, badPolicy(t.now().config))
+	if err := t.Deletable(); err != nil {
+		return 0, err
 	}
 	end, err := p.readEnd(ctx)
 	if err != nil {
@@ -43,6 +43,15 @@ func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64
 		return 0, err
 	}
 	return p.start.Load(), nil
+}
+
+// Deletable returns nil if records of the topic may be deleted, with [Topic.DeleteRecords] and by
+// retention; else Invalid, with the cleanup.policy.
+func (t *Topic) Deletable() error {
+	if g := t.now(); !g.settings.delete {
+		return t.fail(mainstem.KindInvalid, "delete records", badPolicy(g.config))
+	}
+	return nil
 }
 
 // setStart makes the partition start at offset start or later, and removes what

@@ -204,3 +204,13 @@ func (g *Groups) Delete(ctx context.Context, name string) error {
 	}
 	return s.Delete(ctx)
 }
+
+// Inactive returns nil if a group has no members, and may be deleted or reset; else a Conflict that
+// says how many it has.
+func (g *Groups) Inactive(ctx context.Context, name string) error {
+	s, err := group.Look(ctx, g.s.log, serverTopics{g.s}, name)
+	if err != nil {
+		return err
+	}
+	return s.Inactive()
+}

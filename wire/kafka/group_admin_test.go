@@ -42,7 +42,9 @@ func TestGroupOfClients(t *testing.T) {
 			mustBeActive(t, groups, kind)
 			var failed error
 			cl.CommitOffsetsSync(t.Context(), map[string]map[int32]kgo.EpochOffset{"t": {1: {Epoch: -1, Offset: 2}}},
-				func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, _ *kmsg.OffsetCommitResponse, err error) { failed = err })
+				func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, _ *kmsg.OffsetCommitResponse, err error) {
+					failed = err
+				})
 			if failed != nil {
 				t.Fatal(failed)
 			}

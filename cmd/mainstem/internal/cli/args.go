@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -58,6 +59,17 @@ func Pairs(flag string, given []string) (map[string]string, error) {
 		out[k] = v
 	}
 	return out, nil
+}
+
+// TimeOrAge reads the value of a flag that is a time, or a duration before now.
+func TimeOrAge(flag, s string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("--%s is %q: want a time such as 2026-01-31T08:00:00Z or a duration such as 2h", flag, s)
 }
 
 // MaxInput bounds a value that is read whole from standard input, in bytes. The

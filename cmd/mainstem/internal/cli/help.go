@@ -67,11 +67,22 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic create, list   topic, id, partitions, config, created
   topic describe   a line with topic, id, partitions, config, then for each partition
     topic, partition, start, end, bytes
+  topic alter    of each configuration that changes: topic, name, old, new
+  topic partitions   topic, partition, start, end, bytes
+  topic offsets  topic, partition, earliest, latest; with --at: offset, time
+  topic delete-records   topic, offsets, partitions (partition, old_start, start, end)
   topic produce  topic, partition, offset
   topic consume  topic, partition, offset, time, key, headers (name, value), value
   topic delete   topic, deleted
   kafka user set, list   user, mechanisms
   kafka user delete   user, deleted
+  kafka group list   group, type, state, protocol_type, epoch, members
+  kafka group describe   a line as list has it, with protocol; then for each member: group,
+    member, instance, client, host, epoch, assigned (topic, partitions); then for each
+    partition: group, topic, partition, offset, end, lag, member
+  kafka group lag   group, topic, partitions, lag
+  kafka group reset   group, topic, partition, old, new, clamped; dry_run without --execute
+  kafka group delete   group, partitions, deleted
   clock          now, held_seconds, times_ahead_seconds, jumps, set_backs
   compact        compacted, seconds
   actor ca       node, directory, authority

@@ -151,6 +151,16 @@ func (m *Main) Table(lines [][2]string) error {
 	return w.Flush()
 }
 
+// Columns writes rows below a head to standard output, in columns aligned to the right.
+func (m *Main) Columns(head []string, rows [][]string) error {
+	w := tabwriter.NewWriter(m.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\t\n", strings.Join(head, "\t"))
+	for _, row := range rows {
+		fmt.Fprintf(w, "%s\t\n", strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
 // PrintPage calls show with what seq yields, at most limit times if that is not 0, and then
 // prints the cursor of the next page, if there is one: the one that show returned last. seq
 // must yield up to [OneMore] of limit.

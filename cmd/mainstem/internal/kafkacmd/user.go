@@ -1,6 +1,8 @@
-// Package kafkacmd is the commands of mainstem kafka, which keep the users of Kafka clients.
+// Package kafkacmd is the commands of mainstem kafka, which keep the users and the consumer groups
+// of Kafka clients.
 //
 //	mainstem kafka user set ada --password-file password.txt
+//	mainstem kafka group reset billing --topic orders --to-earliest
 package kafkacmd
 
 import (
@@ -34,7 +36,7 @@ them. A change holds for the next client that connects, also while a server runs
 		RunE: cli.Group,
 	}
 	users.AddCommand(m.newSet(), m.newDelete(), m.newList())
-	c.AddCommand(users)
+	c.AddCommand(users, m.newGroup())
 	return c
 }
 

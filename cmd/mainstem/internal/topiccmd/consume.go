@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,11 +86,8 @@ func parseFrom(s string, partitions []int32, all int32) (topic.From, error) {
 		}
 		return topic.FromOffsets(offsets), nil
 	}
-	if at, err := time.Parse(time.RFC3339, s); err == nil {
+	if at, err := cli.TimeOrAge("from", s); err == nil {
 		return topic.FromTime(at), nil
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return topic.FromTime(time.Now().Add(-d)), nil
 	}
 	return topic.From{}, fmt.Errorf("--from is %q: want start, end, an offset, a time such as 2026-01-31T08:00:00Z or a duration such as 2h", s)
 }

@@ -2,8 +2,6 @@ package topiccmd
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +54,10 @@ func (m commands) describeJSON(d *topic.Description) error {
 	if err := m.Object(topicFields(d.Name, d.ID, len(d.Partitions), d.Config)); err != nil {
 		return err
 	}
+	return m.partitionsJSON(d)
+}
+
+func (m commands) partitionsJSON(d *topic.Description) error {
 	for i, p := range d.Partitions {
 		f := new(cli.Fields).Add("topic", d.Name).Add("partition", i).Add("start", p.Start).Add("end", p.End).Add("bytes", p.Bytes)
 		if err := m.Object(f); err != nil {
@@ -73,10 +75,13 @@ func (m commands) describeText(d *topic.Description) error {
 	if err := m.Table(lines); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(m.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "partition\tstart\tend\tbytes\t\n")
+	return m.partitionsText(d)
+}
+
+func (m commands) partitionsText(d *topic.Description) error {
+	rows := make([][]string, len(d.Partitions))
 	for i, p := range d.Partitions {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t\n", i, p.Start, p.End, p.Bytes)
+		rows[i] = []string{cli.Number(i), cli.Number(p.Start), cli.Number(p.End), cli.Number(p.Bytes)}
 	}
-	return w.Flush()
+	return m.Columns([]string{"partition", "start", "end", "bytes"}, rows)
 }

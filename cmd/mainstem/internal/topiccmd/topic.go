@@ -29,7 +29,8 @@ them. The commands work on a log. For a Kafka listener, that of mainstem serve t
 kcat or the programs that Kafka brings.`,
 		RunE: cli.Group,
 	}
-	c.AddCommand(m.newCreate(), m.newList(), m.newDescribe(), m.newProduce(), m.newConsume(), m.newDelete())
+	c.AddCommand(m.newCreate(), m.newList(), m.newDescribe(), m.newAlter(), m.newPartitions(), m.newOffsets(),
+		m.newProduce(), m.newConsume(), m.newDeleteRecords(), m.newDelete())
 	return c
 }
 

@@ -138,7 +138,13 @@ func (e *ActiveError) Error() string {
 	if e.Members == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("the group %s is %s with %d member%s", e.Group, e.State, e.Members, plural)
+	return fmt.Sprintf("the group %s is %s with %d member%s: stop its consumers first; a server removes those that are silent after their session timeout",
+		e.Group, e.State, e.Members, plural)
+}
+
+// Unwrap returns an error of kind Conflict.
+func (e *ActiveError) Unwrap() error {
+	return &mainstem.Error{Kind: mainstem.KindConflict, Outcome: mainstem.NotWritten}
 }
 
 // Inactive returns a [*ActiveError] if the group has members.
@@ -146,10 +152,7 @@ func (s *Stored) Inactive() error {
 	if s.Members == 0 {
 		return nil
 	}
-	return &mainstem.Error{
-		Kind: mainstem.KindConflict, Op: "group", Outcome: mainstem.NotWritten, Err: &ActiveError{s.Name, s.State, s.Members},
-		Hint: "stop its consumers first; a server removes those that are silent after their session timeout",
-	}
+	return &ActiveError{s.Name, s.State, s.Members}
 }
 
 // UnchangedTo puts into b the condition that the group is as it was read.
@@ -213,7 +216,7 @@ func (s *Stored) Changed(err error) error {
 	if !errors.Is(err, mainstem.ErrConflict) {
 		return err
 	}
-	return mainstem.Refusef(mainstem.KindConflict, "group", "the group %s was changed meanwhile: a consumer has joined it: %w", s.Name, err)
+	return fmt.Errorf("the group %s was changed meanwhile, perhaps a consumer has joined it: %w", s.Name, err)
 }
 
 // refresh drops a group from memory that is not the one in the log: an operator has removed or
