@@ -122,6 +122,21 @@ func badJSON(err error) error {
 	return invalid("the JSON document cannot be read: %w", err)
 }
 
+// readList reads the request as an array of at most most elements, and who sends it, if it is to be
+// written once.
+func readList[T any](c *call, most int) ([]T, identity, error) {
+	body, err := c.body(c.h.o.MaxBody, jsonCopies)
+	if err != nil {
+		return nil, identity{}, err
+	}
+	list, err := decodeList[T](body, most)
+	if err != nil {
+		return nil, identity{}, err
+	}
+	who, err := c.identify(body)
+	return list, who, err
+}
+
 // decodeList reads an array of at most limit elements. It is for arrays of small elements, which
 // would take far more memory than their bytes.
 func decodeList[T any](data []byte, limit int) ([]T, error) {

@@ -131,20 +131,12 @@ func postTopic(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.body(c.h.o.MaxBody, jsonCopies)
-	if err != nil {
-		return err
-	}
-	list, err := decodeList[newRecord](body, c.h.o.Limits.MaxBatchWrites-1)
+	list, who, err := readList[newRecord](c, c.h.o.Limits.MaxBatchWrites-1)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return invalid("the array is empty: want at least one record")
-	}
-	who, err := c.identify(body)
-	if err != nil {
-		return err
 	}
 	b := mainstem.NewBatch()
 	p, err := publishTo(b, t, list)
@@ -448,15 +440,7 @@ func putGroup(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.body(c.h.o.MaxBody, jsonCopies)
-	if err != nil {
-		return err
-	}
-	list, err := decodeList[groupOffset](body, topic.MaxPartitions)
-	if err != nil {
-		return err
-	}
-	who, err := c.identify(body)
+	list, who, err := readList[groupOffset](c, topic.MaxPartitions)
 	if err != nil {
 		return err
 	}
