@@ -74,6 +74,7 @@ type newEvent struct {
 	Text        *string         `json:"text,omitempty"`
 	Data64      *[]byte         `json:"data64,omitempty"`
 	ContentType string          `json:"contentType,omitempty"`
+	Tags        []string        `json:"tags,omitempty"`
 	Metadata    eventMetadata   `json:"metadata,omitzero"`
 }
 
@@ -88,7 +89,7 @@ type recordedEvent struct {
 
 // event returns what is to be appended. An event without payload has no data.
 func (e *newEvent) event() (event.Event, error) {
-	out := event.Event{ID: e.ID, Type: e.Type, ContentType: e.ContentType, Metadata: event.Metadata(e.Metadata)}
+	out := event.Event{ID: e.ID, Type: e.Type, ContentType: e.ContentType, Tags: e.Tags, Metadata: event.Metadata(e.Metadata)}
 	n := 0
 	if e.Data != nil {
 		n, out.Data = n+1, e.Data
@@ -124,7 +125,7 @@ func eventsOf(all []newEvent) ([]event.Event, error) {
 // and it is JSON.
 func recordedOf(r *event.Recorded) recordedEvent {
 	out := recordedEvent{
-		newEvent: newEvent{ID: r.ID, Type: r.Type, ContentType: r.ContentType, Metadata: eventMetadata(r.Metadata)},
+		newEvent: newEvent{ID: r.ID, Type: r.Type, ContentType: r.ContentType, Tags: r.Tags, Metadata: eventMetadata(r.Metadata)},
 		Stream:   r.Stream, Version: uint64(r.Version), Position: position(r.Position), Time: r.Time.UTC(),
 	}
 	if r.Data == nil {
@@ -184,19 +185,11 @@ func postStream(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.body(c.h.o.MaxBody, jsonCopies)
-	if err != nil {
-		return err
-	}
-	list, err := decodeList[newEvent](body, c.h.o.Limits.MaxBatchWrites-1)
+	list, who, err := readList[newEvent](c, c.h.o.Limits.MaxBatchWrites-1)
 	if err != nil {
 		return err
 	}
 	events, err := eventsOf(list)
-	if err != nil {
-		return err
-	}
-	who, err := c.identify(body)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package viewhttp
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"time"
 
@@ -17,7 +18,26 @@ func (c *call) feedQuery() (o event.FeedOptions, err error) {
 	}
 	o.After, o.Category, o.Types = mainstem.Position(after), c.query.Get("category"), c.query["type"]
 	err = c.flags(map[string]*bool{"archived": &o.Archived, "deletions": &o.Deletions})
+	if err == nil && c.query.Has("tag") && (o.Category != "" || o.Archived || o.Deletions) {
+		err = invalid("the parameter tag does not go with category, archived and deletions: tags select events whatever their streams are")
+	}
 	return o, err
+}
+
+// events reads the events of a store that the query selects, in the order of the log.
+type events func(ctx context.Context, o *event.FeedOptions) iter.Seq2[event.Recorded, error]
+
+// feedOf returns how events are read: those that have all tags of the query by the index of the
+// store, if it has one.
+func (c *call) feedOf(s *event.Store) events {
+	tags := c.query["tag"]
+	if len(tags) == 0 {
+		return s.Feed
+	}
+	return func(ctx context.Context, o *event.FeedOptions) iter.Seq2[event.Recorded, error] {
+		q := event.Query{{Types: o.Types, Tags: tags}}
+		return s.Query(ctx, q, &event.QueryOptions{After: o.After, Limit: o.Limit, Follow: o.Follow})
+	}
 }
 
 func getFeed(c *call) error {
@@ -29,15 +49,16 @@ func getFeed(c *call) error {
 	if err != nil {
 		return err
 	}
+	from := c.feedOf(s)
 	if c.accepts(mediaEvents) {
-		return followFeed(c, s, o)
+		return followFeed(c, s, from, o)
 	}
 	if c.accepts(mediaLines) {
 		limit, err := c.number("limit")
 		if err != nil {
 			return err
 		}
-		return c.stream(mediaLines, feedSource(s, o, int(limit)))
+		return c.stream(mediaLines, feedSource(from, o, int(limit)))
 	}
 	limit, err := c.limit()
 	if err != nil {
@@ -46,7 +67,7 @@ func getFeed(c *call) error {
 	p := page{c: c, limit: limit}
 	o.Limit = limit + 1
 	last, full := o.After, false
-	for r, err := range s.Feed(c.ctx, &o) {
+	for r, err := range from(c.ctx, &o) {
 		if err != nil {
 			return err
 		}
@@ -65,7 +86,7 @@ func getFeed(c *call) error {
 }
 
 // followFeed follows all events of a store that the query selects.
-func followFeed(c *call, s *event.Store, o event.FeedOptions) error {
+func followFeed(c *call, s *event.Store, from events, o event.FeedOptions) error {
 	if c.query.Has("limit") {
 		return invalid("a follower does not take the parameter limit")
 	}
@@ -80,14 +101,14 @@ func followFeed(c *call, s *event.Store, o event.FeedOptions) error {
 		return err
 	}
 	o.Follow = true
-	return c.stream(mediaEvents, feedSource(s, o, 0))
+	return c.stream(mediaEvents, feedSource(from, o, 0))
 }
 
 // feedSource sends events in the order of the log, at most left of them if that is not 0.
-func feedSource(s *event.Store, o event.FeedOptions, left int) source {
+func feedSource(from events, o event.FeedOptions, left int) source {
 	return func(ctx context.Context, send func(frame) error) error {
 		o.Limit = left
-		for r, err := range s.Feed(ctx, &o) {
+		for r, err := range from(ctx, &o) {
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ func eventRoutes() []route {
 				{inQuery, "after", "integer", false, "only events after this position"},
 				{inQuery, "category", "string", false, "only streams of this category: names that begin with it and a dash"},
 				{inQuery, "type", "string", true, "only events of these types"},
+				{inQuery, "tag", "string", true, "only events that have all of these tags; not with category, archived and deletions"},
 				{inQuery, "archived", "boolean", false, "those of archived streams, too"},
 				{inQuery, "deletions", "boolean", false, "events of type $deleted for streams that were deleted"},
 				ofLimit, ofLastID,
