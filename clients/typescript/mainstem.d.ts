@@ -16,6 +16,7 @@ export interface NewEvent {
   text?: string;
   data64?: string;
   contentType?: string;
+  tags?: string[];
   metadata?: { correlationId?: string; causationId?: string; userId?: string; tenantId?: string; custom?: Record<string, string> };
 }
 export interface Event extends NewEvent {
@@ -104,7 +105,8 @@ export class Mainstem {
 
 /** A table of keys and values, "database/table". */
 export interface Table {
-  get(key: string): Promise<Entry | undefined>;
+  /** The newest entry, a revision, or as it was at a position or a time such as "2026-01-31T12:00:00Z". */
+  get(key: string, options?: { revision?: number; at?: Digits }): Promise<Entry | undefined>;
   put(key: string, value: string | Uint8Array, options?: { ttl?: string; ifRevision?: number; ifAbsent?: boolean; idempotencyKey?: string }): Promise<number>;
   delete(key: string, options?: { purge?: boolean }): Promise<number>;
   increment(key: string, by?: number | bigint, options?: { idempotencyKey?: string }): Promise<bigint>;
@@ -115,7 +117,7 @@ export interface Table {
 export interface Store {
   append(stream: string, events: NewEvent[], options?: { expected?: Expected; idempotencyKey?: string }): Promise<{ first: number; last: number; firstPosition: Digits; lastPosition: Digits; duplicate: boolean }>;
   load(stream: string, from?: number): AsyncGenerator<Event>;
-  follow(options?: { after?: Digits; category?: string }): AsyncGenerator<Event>;
+  follow(options?: { after?: Digits; category?: string; tags?: string[] }): AsyncGenerator<Event>;
   subscription(name: string): Subscription;
 }
 

@@ -92,7 +92,8 @@ export class Mainstem {
   async #send(method, path, query, headers, body, signal) {
     const url = new URL(this.url + path);
     for (const [name, value] of Object.entries(query ?? {})) {
-      if (value !== undefined && value !== false) url.searchParams.append(name, value);
+      if (value === undefined || value === false) continue;
+      for (const v of [value].flat()) url.searchParams.append(name, v);
     }
     const head = this.token ? { ...headers, Authorization: `Bearer ${this.token}` } : headers;
     let answer;
@@ -136,11 +137,11 @@ class Table {
     this.path = `/v1/kv/${segment(database)}/${segment(rest.join("/"))}`;
   }
 
-  async get(key) {
+  async get(key, { revision, at } = {}) {
     try {
-      const answer = await this.client.request("GET", `${this.path}/by-key`, { query: { key } });
-      const revision = Number(answer.headers.get("Mainstem-Revision"));
-      return { key, value: new Uint8Array(await answer.arrayBuffer()), revision, position: answer.headers.get("Mainstem-Position") };
+      const answer = await this.client.request("GET", `${this.path}/by-key`, { query: { key, revision, at } });
+      const found = Number(answer.headers.get("Mainstem-Revision"));
+      return { key, value: new Uint8Array(await answer.arrayBuffer()), revision: found, position: answer.headers.get("Mainstem-Position") };
     } catch (e) {
       if (e.status === 404) return undefined;
       throw e;
@@ -199,8 +200,8 @@ class Store {
     }
   }
 
-  async *follow({ after, category } = {}) {
-    for await (const { data } of this.client.follow(`${this.path}/feed`, { query: { category }, lastId: after })) yield data;
+  async *follow({ after, category, tags } = {}) {
+    for await (const { data } of this.client.follow(`${this.path}/feed`, { query: { category, tag: tags }, lastId: after })) yield data;
   }
 
   subscription(name) {

@@ -18,6 +18,9 @@ test("a table", async () => {
   assert.equal(await t.get("a/b"), undefined);
   assert.equal(await t.put("a/b", new Uint8Array([0, 255])), 1);
   assert.deepEqual((await t.get("a/b")).value, new Uint8Array([0, 255]));
+  const entry = await t.get("a/b");
+  assert.deepEqual(await t.get("a/b", { at: entry.position }), entry);
+  assert.deepEqual(await t.get("a/b", { revision: 1 }), entry);
   await assert.rejects(t.put("a/b", "x", { ifRevision: 7 }), (e) => e instanceof MainstemError && e.status === 412 && e.kind === "conflict" && e.outcome === "not_written");
   assert.equal(await t.increment("n", 2n ** 53n + 1n), 2n ** 53n + 1n);
   assert.equal(await t.increment("n", 1, { idempotencyKey: "k" }), 2n ** 53n + 2n);
@@ -35,6 +38,11 @@ test("events", async () => {
   await assert.rejects(s.append("order-1", [{ type: "X" }], { expected: 7 }), (e) => e.status === 409 && e.problem.actual === 150);
   for await (const e of s.follow({ after: events[10].position })) {
     assert.equal(e.version, 12);
+    break;
+  }
+  await s.append("course-1", [{ type: "Left", tags: ["student:ada", "course:c1"] }]);
+  for await (const e of s.follow({ tags: ["course:c1", "student:ada"] })) {
+    assert.deepEqual([e.type, e.tags], ["Left", ["student:ada", "course:c1"]]);
     break;
   }
 });

@@ -89,6 +89,16 @@ func (c *call) readKey(t *bytesTable, key string) (kv.Entry[[]byte], error) {
 	if err != nil {
 		return kv.Entry[[]byte]{}, err
 	}
+	if c.query.Has("at") {
+		at, err := c.point()
+		if err == nil && c.query.Has("revision") {
+			err = invalid("both parameters at and revision are there: want one")
+		}
+		if err != nil {
+			return kv.Entry[[]byte]{}, err
+		}
+		return pastEntry(t.At(at).Get(c.ctx, key))
+	}
 	if c.query.Has("revision") {
 		return t.GetRevision(c.ctx, key, mainstem.Version(revision))
 	}

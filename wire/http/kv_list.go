@@ -86,12 +86,19 @@ func getTable(c *call) error {
 			return invalid("the parameter %s is for watches: ask for %s", name, mediaEvents)
 		}
 	}
+	if c.query.Has("index") {
+		return listByIndex(c)
+	}
 	q, as, err := c.kvQuery()
 	if err != nil {
 		return err
 	}
+	list, err := c.lister(t)
+	if err != nil {
+		return err
+	}
 	if c.accepts(mediaLines) {
-		return listLines(c, t, q, as)
+		return listLines(c, list, q, as)
 	}
 	limit, err := c.limit()
 	if err != nil {
@@ -101,9 +108,9 @@ func getTable(c *call) error {
 	q.Limit = limit + 1
 	var next map[string]any
 	last := ""
-	for e, err := range t.List(c.ctx, &q) {
+	for e, err := range list(c.ctx, &q) {
 		if err != nil {
-			return err
+			return forgotten(err)
 		}
 		more, err := p.add(entryOf(&e, as, q.KeysOnly), sizeOf(&e))
 		if err != nil {
@@ -128,7 +135,7 @@ func cursorOf(key string) map[string]any {
 
 // listLines answers with all entries, a line for each. The entries are those of one moment,
 // unless the server has to wait for memory for a large one.
-func listLines(c *call, t *bytesTable, q kv.Query, as form) error {
+func listLines(c *call, list lister, q kv.Query, as form) error {
 	limit, err := c.number("limit")
 	if err != nil {
 		return err
@@ -136,9 +143,9 @@ func listLines(c *call, t *bytesTable, q kv.Query, as form) error {
 	left := int(limit)
 	return c.stream(mediaLines, func(ctx context.Context, send func(frame) error) error {
 		q.Limit = left
-		for e, err := range t.List(ctx, &q) {
+		for e, err := range list(ctx, &q) {
 			if err != nil {
-				return err
+				return forgotten(err)
 			}
 			if err := send(frame{data: entryOf(&e, as, q.KeysOnly), size: sizeOf(&e)}); err != nil {
 				return err
@@ -163,7 +170,7 @@ func (c *call) watchQuery() (o kv.WatchOptions, as form, err error) {
 	if err != nil {
 		return o, "", err
 	}
-	for _, name := range []string{"suffix", "suffix64", "start", "start64", "end", "end64", "after", "after64", "reverse", "limit"} {
+	for _, name := range []string{"suffix", "suffix64", "start", "start64", "end", "end64", "after", "after64", "reverse", "limit", "at", "index", "value"} {
 		if c.query.Has(name) {
 			return o, "", invalid("a watch does not take the parameter %s", name)
 		}
@@ -295,15 +302,7 @@ func postTable(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.body(c.h.o.MaxBody, jsonCopies)
-	if err != nil {
-		return err
-	}
-	pairs, err := decodeList[kvPair](body, c.h.o.Limits.MaxBatchWrites-1)
-	if err != nil {
-		return err
-	}
-	who, err := c.identify(body)
+	pairs, who, err := readList[kvPair](c, c.h.o.Limits.MaxBatchWrites-1)
 	if err != nil {
 		return err
 	}

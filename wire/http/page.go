@@ -21,25 +21,32 @@ type page struct {
 }
 
 // add adds an entry, whose bytes are about size. More is false if it does not fit any more.
-func (p *page) add(v any, size int) (more bool, err error) {
-	cost := frameCopies * int64(size+64)
-	if p.n == p.limit || p.n > 0 && (p.buf.Len()+size > pageBytes || !p.c.memory.Try(cost)) {
+func (p *page) add(v any, size int) (more bool, err error) { return p.addAll(size, v) }
+
+// addAll adds all entries of a list, whose bytes together are about size, or with more false none
+// of them. One entry by itself fits into a page that has none.
+func (p *page) addAll(size int, list ...any) (more bool, err error) {
+	cost := frameCopies * int64(size+64*len(list))
+	first := p.n == 0 && len(list) == 1
+	if p.n+len(list) > p.limit || !first && (p.buf.Len()+size > pageBytes || !p.c.memory.Try(cost)) {
 		return false, nil
 	}
-	if p.n == 0 {
+	if first {
 		if err := p.c.reserve(cost); err != nil {
 			return false, err
 		}
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return false, mainstem.Errorf(mainstem.KindInternal, "http", "encode an entry: %w", err)
+	for _, v := range list {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return false, mainstem.Errorf(mainstem.KindInternal, "http", "encode an entry: %w", err)
+		}
+		if p.n > 0 {
+			p.buf.WriteByte(',')
+		}
+		p.buf.Write(data)
+		p.n++
 	}
-	if p.n > 0 {
-		p.buf.WriteByte(',')
-	}
-	p.buf.Write(data)
-	p.n++
 	return true, nil
 }
 

@@ -19,6 +19,7 @@ var (
 	ofIdempotency = parameter{inHeader, headerKey, "string", false, "1 to 255 bytes: the request is made once, however often it is sent within 24 hours"}
 	ofLastID      = parameter{inHeader, headerLastID, "string", false, "of a follower: the id of the last event that it got"}
 	ofLimit       = parameter{inQuery, "limit", "integer", false, "at most so many entries, 10000 at most; 100 if it is not there"}
+	ofAt          = parameter{inQuery, "at", "string", false, "as it was at this position of the log or this time, as far as the table keeps its history"}
 	ofReverse     = parameter{inQuery, "reverse", "boolean", false, "from the last to the first"}
 	ofAs          = parameter{inQuery, "as", "string", false, "how values are shown: text (base64 where they are not UTF-8), json (text where they are no JSON) or base64"}
 	ofTTL         = parameter{inHeader, headerTTL, "string", false, "the value expires so long after it was written: 30m; 0 means never"}
@@ -84,14 +85,17 @@ func tableOperations() []operation {
 				text64("start", "only keys from this on"), text64("end", "only keys before this"),
 				text64("after", "only keys that come after this: next of the page before"),
 				[]parameter{
-					ofLimit, ofReverse, {inQuery, "keys", "boolean", false, "without values"}, ofAs,
+					ofLimit, ofReverse, {inQuery, "keys", "boolean", false, "without values"}, ofAs, ofAt,
+					{inQuery, "index", "string", false, "a page in the order of this index"},
+					{inQuery, "value", "string", true, "with index: only entries with this value in it; of an index of several parts one for each, from the first on"},
 					{inQuery, "updates", "boolean", false, "of a watch: leave out the current values"},
 					{inQuery, "history", "boolean", false, "of a watch: begin with all revisions that are kept"}, ofLastID,
 				},
 			),
 			answers: []reply{
 				{status: http.StatusOK, schema: "entries", lines: true, events: true, help: "a page; all entries as lines; or the values and then every change as events put, delete, purge, expire and synced"},
-				failed(http.StatusGone, "what came after Last-Event-ID may be gone: watch anew without it"),
+				failed(http.StatusNotFound, "there is no such index"),
+				failed(http.StatusGone, "what came after Last-Event-ID may be gone: watch anew without it; or the table does not keep what it held then"),
 				failed(http.StatusNotImplemented, "the table is not in feeds, and cannot be watched"),
 			},
 		},
@@ -113,13 +117,14 @@ func keyOperations(by string, key []parameter) []operation {
 		{
 			method: http.MethodGet, id: "getKey" + by, summary: "Read a key", serve: getKey,
 			parameters: with(key, []parameter{
-				{inQuery, "revision", "integer", false, "this revision, as far as the table keeps it"},
+				{inQuery, "revision", "integer", false, "this revision, as far as the table keeps it"}, ofAt,
 				{inHeader, "If-None-Match", "string", false, `"REVISION": 304 if it still is the newest`},
 			}),
 			answers: []reply{
 				ok("bytes", "the value, with ETag, Mainstem-Revision, Mainstem-Position, Mainstem-Expires and Mainstem-Meta-*"),
 				{status: http.StatusNotModified, help: "the revision of If-None-Match is the newest"},
 				failed(http.StatusNotFound, "the key has no value; of one that was deleted with Mainstem-Revision"),
+				failed(http.StatusGone, "the table does not keep what it held then"),
 			},
 		},
 		{

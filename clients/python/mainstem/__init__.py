@@ -67,13 +67,14 @@ class Event:
     type: str
     data: Any
     id: str
+    tags: tuple[str, ...] = ()
 
     @staticmethod
     def of(e: Mapping[str, Any]) -> "Event":
         data = e.get("data", e.get("text"))
         if "data64" in e:
             data = base64.b64decode(e["data64"])
-        return Event(e["stream"], e["version"], int(e["position"]), e["type"], data, e["id"])
+        return Event(e["stream"], e["version"], int(e["position"]), e["type"], data, e["id"], tuple(e.get("tags", ())))
 
 
 @dataclass(frozen=True)
@@ -199,10 +200,11 @@ class Table:
         self.client = client
         self.path = f"/v1/kv/{_segment(database)}/{_segment(table)}"
 
-    def get(self, key: str) -> Optional[Entry]:
-        """The entry of a key, None if it has no value."""
+    def get(self, key: str, revision: Optional[int] = None, at: Union[int, str, None] = None) -> Optional[Entry]:
+        """The entry of a key, None if it has no value: the newest, a revision, or as it was at a position or a time such as
+        "2026-01-31T12:00:00Z". What the table does not keep any more is a MainstemError 410."""
         try:
-            h, body = self.client.request("GET", self.path + "/by-key", query={"key": key})
+            h, body = self.client.request("GET", self.path + "/by-key", query={"key": key, "revision": revision, "at": at})
         except MainstemError as e:
             if e.status == 404:
                 return None
@@ -266,7 +268,7 @@ class Store:
     def append(
         self, stream: str, events: Sequence[Mapping[str, Any]], expected: Expected = "any", idempotency_key: Optional[str] = None
     ) -> dict[str, Any]:
-        """Append events to a stream: {"type": …, "data": …}. 409 if it is not as expected."""
+        """Append events to a stream: {"type": …, "data": …, "tags": […]}. 409 if it is not as expected."""
         _, body = self.client.request(
             "POST", f"{self.path}/streams/{_segment(stream)}", json.dumps(list(events)).encode(), None,
             {"Expected-Version": str(expected)}, idempotency_key,
@@ -282,9 +284,10 @@ class Store:
                 return
             from_ = page["next"]
 
-    def follow(self, after: Optional[int] = None, category: Optional[str] = None) -> Iterator[Event]:
-        """All events of the store, and those that come, until the connection ends."""
-        for _, _, data in self.client.follow(self.path + "/feed", {"category": category}, None if after is None else str(after)):
+    def follow(self, after: Optional[int] = None, category: Optional[str] = None, tags: Sequence[str] = ()) -> Iterator[Event]:
+        """All events of the store, or those of a category or with all of some tags, and those that come, until the connection
+        ends."""
+        for _, _, data in self.client.follow(self.path + "/feed", {"category": category, "tag": list(tags)}, None if after is None else str(after)):
             yield Event.of(data)
 
     def subscription(self, name: str) -> "Subscription":

@@ -28,6 +28,10 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(MainstemError) as failed:
             t.put("a/b", "x", if_revision=7)
         self.assertEqual((failed.exception.status, failed.exception.kind, failed.exception.outcome), (412, "conflict", "not_written"))
+        now = t.get("a/b", at=entry.position)
+        assert now is not None
+        self.assertEqual((now.value, now.revision), (b"\x00\xff", 1))
+        self.assertEqual(t.get("a/b", revision=1), entry)
         self.assertEqual(t.increment("n", 2**53 + 1), 2**53 + 1)
         self.assertEqual(t.increment("n", 1, idempotency_key="k"), 2**53 + 2)
         self.assertEqual(t.increment("n", 1, idempotency_key="k"), 2**53 + 2)
@@ -46,6 +50,11 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(failed.exception.problem["actual"], 150)
         feed = s.follow(after=events[10].position)
         self.assertEqual(next(feed).version, 12)
+        feed.close()
+        s.append("course-1", [{"type": "Left", "tags": ["student:ada", "course:c1"]}])
+        feed = s.follow(tags=["course:c1", "student:ada"])
+        left = next(feed)
+        self.assertEqual((left.type, left.tags), ("Left", ("student:ada", "course:c1")))
         feed.close()
 
     def test_subscription(self) -> None:
