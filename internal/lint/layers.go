@@ -321,10 +321,17 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the commands on a view",
-		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/kafkacmd"},
+		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd"},
 		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra"},
 		Because: "commands open a log by package server and use the view on it; which engine is below is for package server to choose",
+	},
+	{
+		Name:    "the commands on Kafka clients",
+		Dirs:    []string{"cmd/mainstem/internal/kafkacmd"},
+		May:     []string{".", "topic", "server", "wire/kafka", "wire/kafka/eventtopic", "alert/kafkatopic", "cmd/mainstem/internal/cli"},
+		Libs:    []string{"github.com/spf13/cobra"},
+		Because: "groups read event stores and tables of alerts as topics, as the Kafka listener shows them",
 	},
 	{
 		Name:    "the command that writes Go files",
