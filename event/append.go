@@ -66,13 +66,12 @@ func (s *Store) checkStreamAnd(op, stream string, expected Expected) error {
 // append adds conditions and writes to b, all their memory from enc, and reports
 // whether every event came with its ID.
 func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
-	s.withoutInline(b)
-	return s.appendIf(b, enc, stream, expected, events)
+	return s.appendIndexed(b, enc, s.expectAppend(b), stream, expected, events)
 }
 
-// appendIf is append without the condition about inline projections.
-func (s *Store) appendIf(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
-	x, extra := s.expectIndex(b), len(stream)
+// appendIndexed is append without the condition on the control record, with the index that that says, or nil.
+func (s *Store) appendIndexed(b *mainstem.Batch, enc *encoder, x *index, stream string, expected Expected, events []Event) (identified bool) {
+	extra := len(stream)
 	if x != nil {
 		if err := x.checkIndexed("append", events); err != nil {
 			b.Fail(err)
@@ -153,6 +152,7 @@ func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Ap
 	if a.First == 0 {
 		return Appended{}, false
 	}
+	s.learn(b, r)
 	if r.Last-r.First+1 == records {
 		a.FirstPosition, a.LastPosition = r.First+first, r.First+last
 	}
@@ -231,6 +231,7 @@ func (s *Store) appendOnce(ctx context.Context, stream string, expected Expected
 	case err != nil:
 		return Appended{}, s.Explain(ctx, err)
 	}
+	s.learn(b, r)
 	last := r.Versions[len(r.Versions)-1] // the last event is the last write
 	a := Appended{
 		Stream: stream, First: last - mainstem.Version(len(events)) + 1, Last: last,

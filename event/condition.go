@@ -105,16 +105,16 @@ func (s *Store) failIf(b *mainstem.Batch, q Query, after mainstem.Position) erro
 	if err != nil {
 		return err
 	}
-	b.IfVersion(s.spaces.tags, controlKey, x.version)
+	s.expectControl(b, x)
 	c := &condition{store: s, query: q, after: after, from: after, first: len(b.Conditions())}
 	for _, key := range keys {
 		b.IfNotAfter(s.spaces.tags, key, after)
 	}
 	if after < x.since() {
 		// Events after it may be in the built keys, which were written later than they. While
-		// they are built the control record stands for them: it is later than after, too.
+		// they are built the anchor stands for them: it is later than after, too.
 		if x.State == stateBuilding {
-			b.IfNotAfter(s.spaces.tags, controlKey, after)
+			b.IfNotAfter(s.spaces.tags, anchorKey, after)
 			keys = nil
 		}
 		for _, key := range keys {
@@ -223,6 +223,10 @@ func (s *Store) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt
 	}
 	for try := 1; ; try++ {
 		r, err := outcome.Commit(ctx, s.log, b)
+		if err == nil {
+			s.learn(b, r)
+			return r, nil
+		}
 		var failed *ConditionError
 		if !errors.As(err, &failed) {
 			return r, s.Explain(ctx, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/internal/inlineset"
@@ -129,7 +130,10 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 	switch e.Space {
 	case s.spaces.tags:
 		// Best effort: if the index cannot be read, the next batch fails in the same way.
-		_, _ = s.readIndex(ctx)
+		x, _ := s.readIndex(ctx)
+		if x != nil && len(x.Inline) > 0 && !s.opts.WithoutInline && s.writesEvents(b) {
+			return s.explainInline(ctx, e)
+		}
 		return &StaleIndexError{Store: s.name, cause: e}
 	case s.spaces.inline:
 		if inlineset.IsRefusal(e) {
@@ -150,6 +154,11 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 		return c
 	}
 	return nil
+}
+
+// writesEvents reports whether b writes events of the store.
+func (s *Store) writesEvents(b *mainstem.Batch) bool {
+	return b != nil && slices.ContainsFunc(b.Writes(), func(w mainstem.Write) bool { return w.Op == mainstem.OpPut && w.Space == s.spaces.events })
 }
 
 func (s *Store) streamNotFound(op, stream string, o mainstem.Outcome) *mainstem.Error {

@@ -120,7 +120,7 @@ func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *Reta
 
 // beginBuild writes the control record of a new build, unless somebody else was first.
 func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag bool) (*index, error) {
-	value, err := json.Marshal(control{Format: 1, State: stateBuilding, Retag: retag, IndexOptions: o})
+	value, err := control{State: stateBuilding, Retag: retag, IndexOptions: o}.encode(x.Inline)
 	if err != nil {
 		return nil, err
 	}
@@ -143,15 +143,6 @@ func (s *Store) buildBatch() *mainstem.Batch {
 	b.ID, b.Durability = "event.index/"+NewID().String(), s.opts.Durability
 	b.Ensure(s.spaces.tags, tagsPolicy)
 	return b
-}
-
-// expectControl adds the condition that the control record is that of x.
-func (s *Store) expectControl(b *mainstem.Batch, x *index) {
-	if x.exists() {
-		b.IfVersion(s.spaces.tags, controlKey, x.version)
-	} else {
-		b.IfAbsent(s.spaces.tags, controlKey)
-	}
 }
 
 // The steps of a build. They are persisted.
@@ -212,14 +203,16 @@ func (s *Store) build(ctx context.Context, x *index, tags func(Recorded) []strin
 // step makes one commit of the build, after reading how far it is. done is true if the index
 // is ready, or is built by another build.
 func (bl *builder) step(ctx context.Context) (done bool, err error) {
-	rec, err := bl.log.Get(ctx, bl.spaces.tags, controlKey)
+	x, err := bl.readIndex(ctx)
 	if err != nil {
 		return false, err
 	}
-	if rec.Version != bl.x.version {
+	if !x.exists() || x.State != stateBuilding || x.at != bl.x.at {
 		return true, nil
 	}
-	if rec, err = bl.log.Get(ctx, bl.spaces.tags, buildKey); err != nil {
+	bl.x = x // the inline projections of the store may be others
+	rec, err := bl.log.Get(ctx, bl.spaces.tags, buildKey)
+	if err != nil {
 		return false, err
 	}
 	bl.state = buildState{version: rec.Version}
@@ -376,7 +369,7 @@ func (bl *builder) trim(ctx context.Context) (done bool, err error) {
 	if err := bl.trimKeys(ctx); err != nil {
 		return false, err
 	}
-	value, err := json.Marshal(control{Format: 1, State: stateReady, Since: bl.x.at, Anchor: bl.state.Anchor, IndexOptions: bl.x.IndexOptions})
+	value, err := control{State: stateReady, Since: bl.x.at, Anchor: bl.state.Anchor, IndexOptions: bl.x.IndexOptions}.encode(bl.x.Inline)
 	if err != nil {
 		return false, err
 	}

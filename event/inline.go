@@ -14,8 +14,8 @@ import (
 // Inline is what an append writes besides its events, in the same commit. Package projection is made of
 // it, and programs use its InlineStore.
 type Inline struct {
-	// Revision of the store's set of inline projections that Handle carries out: if it is another
-	// when the batch is committed, nothing is written. 0 is the empty set.
+	// Revision of the store's control record, which names the inline projections, that Handle carries out: if it is
+	// another when the batch is committed, nothing is written. 0: there is none.
 	Revision mainstem.Version
 	// Handle is called once, while the batch is built, with the events as they will be recorded. It
 	// writes into b; an error of it fails the append. Position and Time of the events are not known
@@ -120,8 +120,11 @@ func (s *Store) appendInline(ctx context.Context, b *mainstem.Batch, enc *encode
 	if in.Explainer != nil {
 		b.ExplainWith(in.Explainer)
 	}
-	s.appendIf(b, enc, stream, expected, events)
-	inlineset.ExpectTo(b, s.spaces.inline, in.Revision)
+	x, err := s.indexAt(ctx, b, in)
+	if err != nil {
+		return err
+	}
+	s.appendIndexed(b, enc, x, stream, expected, events)
 	if in.Handle == nil {
 		return b.Err()
 	}
@@ -211,14 +214,53 @@ func (s *Store) newID() ID {
 	return NewID()
 }
 
-// withoutInline makes b, which appends, depend on the store having no inline projections, or, with
-// [Options.WithoutInline], note that the append goes without them.
-func (s *Store) withoutInline(b *mainstem.Batch) {
+// indexAt makes b depend on the control record with the revision of in, and returns the index that it says, nil for none.
+func (s *Store) indexAt(ctx context.Context, b *mainstem.Batch, in Inline) (*index, error) {
+	x := s.index.Load()
+	if x == nil || x.version != in.Revision {
+		var err error
+		if x, err = s.readIndex(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.expectControl(b, x)
+	switch {
+	case x.version != in.Revision:
+		return nil, s.changed(ctx, b, in)
+	case !x.exists():
+		return nil, nil
+	}
+	return x, nil
+}
+
+// changed returns the error of an append that was made for another control record than there is.
+func (s *Store) changed(ctx context.Context, b *mainstem.Batch, in Inline) error {
+	e := &mainstem.Error{Kind: mainstem.KindConflict, Op: "append", Space: s.spaces.tags, Key: controlKey, Outcome: mainstem.NotWritten}
+	if in.Explainer != nil {
+		if err := in.Explainer.ExplainConflict(ctx, b, e); err != nil {
+			return err
+		}
+	}
+	return &inlineset.ChangedError{Store: s.name, Cause: e}
+}
+
+// expectAppend makes b, which appends, depend on the control record being the one that the handle knows, and on
+// it naming no inline projections, or, with [Options.WithoutInline], notes that the append goes without them. It
+// returns the index, nil for none.
+func (s *Store) expectAppend(b *mainstem.Batch) *index {
+	x := s.index.Load()
 	if s.opts.WithoutInline {
 		inlineset.BypassTo(b, s.spaces.inline)
-		return
+		return s.expectIndex(b)
 	}
-	b.IfAbsent(s.spaces.inline, inlineset.Key)
+	if x == nil || x.old { // not known to be there in the new form only
+		b.IfAbsent(s.spaces.inline, inlineset.Old)
+	}
+	if x != nil && len(x.Inline) > 0 { // it is refused, unless they are gone since
+		s.expectControl(b, bare)
+		return nil
+	}
+	return s.expectIndex(b)
 }
 
 // InlineError says that an append did not include the inline projections of its store as they are now, so

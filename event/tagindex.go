@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
 // The index of a store is the space event.tag/<store>. It has a record for each event in
@@ -36,7 +38,7 @@ import (
 //
 // Four more keys belong to the index as a whole:
 //
-//	index     the control record: JSON
+//	index     the control record: JSON; it names the inline projections of the store too
 //	anchor    written when a build begins; its position is in the control record
 //	build     how far a build is: JSON
 //	rewrite   written by a rewrite of an event while a build goes on
@@ -46,7 +48,8 @@ import (
 // Invariant: every append has the condition that the control record is the one that its
 // handle knows, or that there is none. So no event is written without its records by a handle
 // that does not know of the index: its commit fails with a [*StaleIndexError], the handle
-// reads the control record, and the next batch has them.
+// reads the control record, and the next batch has them. The same condition keeps out those that
+// do not know the inline projections of the store: with an [*InlineError].
 const (
 	tagsPrefix = "event.tag/" // tag or type: the events that have it
 
@@ -61,14 +64,14 @@ const (
 )
 
 var (
-	controlKey = []byte("index")
+	controlKey = inlineset.Control
 	anchorKey  = []byte("anchor")
 	buildKey   = []byte("build")
 	rewriteKey = []byte("rewrite")
 	allKey     = "*"
 )
 
-var tagsPolicy = mainstem.Policy{NoFeed: true}
+var tagsPolicy = inlineset.ControlPolicy
 
 // IndexOptions say what the index of a store holds. Nil and zero fields mean the defaults.
 // They are stored with the index, and the same for all who use it.
@@ -129,7 +132,7 @@ func (o *IndexOptions) equal(p *IndexOptions) bool {
 	return bytes.Equal(a, b)
 }
 
-// The states of an index.
+// The states of an index. A control record without a state is that of a store without an index.
 const (
 	stateBuilding = "building"
 	stateReady    = "ready"
@@ -137,24 +140,39 @@ const (
 
 // control is the value of the control record.
 type control struct {
-	Format int               `json:"format"` // 1
+	Format int               `json:"format"` // inlineset.Plain or Named
 	State  string            `json:"state"`
 	Retag  bool              `json:"retag,omitempty"` // the build changes tags too
 	Since  mainstem.Position `json:"since"`           // ready: events up to here are in the built keys
 	Anchor mainstem.Position `json:"anchor"`          // ready: position of the anchor
 	IndexOptions
+	Inline []inlineset.Entry `json:"inline,omitempty"`
 }
 
-// index is what a handle knows of the index of its store. It does not change.
+// encode returns the control record, with the inline projections that the store has.
+func (c control) encode(inline []inlineset.Entry) ([]byte, error) {
+	c.Format, c.Inline = inlineset.Plain, inline
+	if len(inline) > 0 {
+		c.Format = inlineset.Named
+	}
+	return json.Marshal(c)
+}
+
+// index is what a handle knows of the control record of its store: its index and its inline projections. It
+// does not change.
 type index struct {
-	version mainstem.Version  // of the control record; 0: the store has no index
-	at      mainstem.Position // of the control record
+	version mainstem.Version  // of the control record; 0: there is none
+	at      mainstem.Position // of the anchor of the last build: no event is between it and the control record of that
 	moved   bool              // its records came here from another log: positions are wrong
+	old     bool              // there is a set of inline projections in the old form
 	control
 }
 
+// bare is the index of a store without a control record.
+var bare = new(index)
+
 // exists reports whether appends write records of the index.
-func (x *index) exists() bool { return x != nil && x.version > 0 }
+func (x *index) exists() bool { return x != nil && x.State != "" }
 
 // readable reports whether queries can use the index.
 func (x *index) readable() bool { return x.exists() && x.State == stateReady && !x.moved }
@@ -167,10 +185,9 @@ func (x *index) since() mainstem.Position {
 	return x.at
 }
 
-// readIndex reads what there is of the index and makes the handle know it.
+// readIndex reads the control record and makes the handle know it.
 func (s *Store) readIndex(ctx context.Context) (*index, error) {
 	x := new(index)
-	var anchor mainstem.Position
 	for rec, err := range s.log.GetMany(ctx, s.spaces.tags, [][]byte{controlKey, anchorKey}) {
 		switch {
 		case isNotFound(err):
@@ -178,45 +195,100 @@ func (s *Store) readIndex(ctx context.Context) (*index, error) {
 			return nil, err
 		case rec.Version == 0:
 		case bytes.Equal(rec.Key, anchorKey):
-			anchor = rec.Position
+			x.at = rec.Position
 		default:
-			x.version, x.at = rec.Version, rec.Position
+			x.version = rec.Version
 			if x.control, err = decodeControl(&rec); err != nil {
 				return nil, err
 			}
 		}
 	}
-	x.moved = x.version > 0 && x.State == stateReady && x.Anchor != anchor
+	x.moved = x.State == stateReady && x.Anchor != x.at
+	if err := s.readOld(ctx, x); err != nil {
+		return nil, err
+	}
 	s.index.Store(x)
 	return x, nil
+}
+
+// readOld reads whether there are inline projections in the old form, unless the handle knows that there are none.
+func (s *Store) readOld(ctx context.Context, x *index) error {
+	if known := s.index.Load(); known != nil && !known.old {
+		return nil
+	}
+	entries, version, err := inlineset.ReadOld(ctx, s.log, s.name)
+	if x.old = version > 0; x.Inline == nil {
+		x.Inline = entries
+	}
+	return err
+}
+
+// learn notes that there is no control record, after b, which was made without knowing that, was committed: what it
+// has conditions on need not be read.
+func (s *Store) learn(b *mainstem.Batch, r mainstem.Receipt) {
+	if s.index.Load() != nil || r.Duplicate {
+		return
+	}
+	absent := func(space string, key []byte) bool {
+		return slices.ContainsFunc(b.Conditions(), func(c mainstem.Condition) bool {
+			return c.Test == mainstem.TestAbsent && c.Space == space && bytes.Equal(c.Key, key)
+		})
+	}
+	if absent(s.spaces.tags, controlKey) && absent(s.spaces.inline, inlineset.Old) {
+		s.index.CompareAndSwap(nil, bare)
+	}
 }
 
 func decodeControl(rec *mainstem.Record) (control, error) {
 	var c control
 	err := json.Unmarshal(rec.Value, &c)
-	if err == nil && (c.State != stateBuilding && c.State != stateReady || c.MaxTags < 1 || c.MaxTags > MaxTags || c.Format < 1) {
-		err = fmt.Errorf("format %d, state %.20q, %d tags", c.Format, c.State, c.MaxTags)
+	if err == nil && c.Format > inlineset.Named {
+		return control{}, mainstem.Errorf(mainstem.KindUnsupported, "index", "the control record has format %d: this version knows %d", c.Format, inlineset.Named).
+			At(rec.Space, rec.Key).WithOutcome(mainstem.NotWritten)
+	}
+	if err == nil {
+		err = c.check()
 	}
 	if err != nil {
 		return control{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "control record: %w", err).At(rec.Space, rec.Key)
 	}
-	if c.Format > 1 {
-		return control{}, mainstem.Errorf(mainstem.KindUnsupported, "index", "the index has format %d: this version knows 1", c.Format).At(rec.Space, rec.Key).
-			WithOutcome(mainstem.NotWritten)
-	}
 	return c, nil
 }
 
-// expectIndex adds the condition that the index is the one that the handle knows. It
-// returns it, nil if there is none, or none that the handle knows of.
+func (c *control) check() error {
+	switch {
+	case c.Format < inlineset.Plain, c.Format < inlineset.Named && c.State == "",
+		c.State != "" && (c.State != stateBuilding && c.State != stateReady || c.MaxTags < 1 || c.MaxTags > MaxTags):
+		return fmt.Errorf("format %d, state %.20q, %d tags", c.Format, c.State, c.MaxTags)
+	}
+	return inlineset.Check(c.Inline)
+}
+
+// expectIndex adds the condition that the control record is the one that the handle knows. It
+// returns the index, nil if there is none, or none that the handle knows of.
 func (s *Store) expectIndex(b *mainstem.Batch) *index {
 	x := s.index.Load()
+	if x == nil {
+		x = bare
+	}
+	s.expectControl(b, x)
 	if !x.exists() {
-		b.IfAbsent(s.spaces.tags, controlKey)
 		return nil
 	}
-	b.IfVersion(s.spaces.tags, controlKey, x.version)
 	return x
+}
+
+// expectControl adds the condition that the control record is that of x, unless b has it.
+func (s *Store) expectControl(b *mainstem.Batch, x *index) {
+	c := mainstem.Condition{Space: s.spaces.tags, Key: controlKey, Test: mainstem.TestVersion, Version: x.version}
+	if x.version == 0 {
+		c.Test = mainstem.TestAbsent
+	}
+	if !slices.ContainsFunc(b.Conditions(), func(o mainstem.Condition) bool {
+		return o.Test == c.Test && o.Version == c.Version && o.Space == c.Space && bytes.Equal(o.Key, c.Key)
+	}) {
+		b.If(c)
+	}
 }
 
 // StaleIndexError says that the index of a store is not the one that the handle knew of when

@@ -72,7 +72,7 @@ func TestPersistedIndex(t *testing.T) {
 "build" "{\"step\":\"trim\",\"anchor\":3}"
 "g:pV\\j\x8bg\x84:\xe6\xaeak\x15\xec\u0661\xf9{Z\xb2\x13\x8d\xc8\xfc\xfe]<\xab\xe9\xf3=\xfd" "order-4"
 "index" "{\"format\":1,\"state\":\"building\",\"since\":0,\"anchor\":0,\"max_tags\":8,\"all\":true,\"pairs\":[{\"type\":\"A\",\"prefix\":\"x:\"}]}"
-"index" "{\"format\":1,\"state\":\"ready\",\"since\":2,\"anchor\":3,\"max_tags\":8,\"all\":true,\"pairs\":[{\"type\":\"A\",\"prefix\":\"x:\"}]}"
+"index" "{\"format\":1,\"state\":\"ready\",\"since\":3,\"anchor\":3,\"max_tags\":8,\"all\":true,\"pairs\":[{\"type\":\"A\",\"prefix\":\"x:\"}]}"
 "o*" "\x02\x01order-1"
 "ot:x:1" "\x02\x01order-1"
 "ot:y" "\x02\x01order-1"
@@ -150,7 +150,8 @@ func FuzzTagHeader(f *testing.F) {
 // FuzzControl decodes arbitrary control records: Corrupt, Unsupported, or one that is written the same.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte(`{"format":1,"state":"ready","since":3,"anchor":4,"max_tags":8,"pairs":[{"type":"A"}]}`))
-	f.Add([]byte(`{"format":2,"state":"building","max_tags":8}`))
+	f.Add([]byte(`{"format":2,"inline":[{"name":"totals","version":1,"state":"on","since":7}]}`))
+	f.Add([]byte(`{"format":3,"state":"building","max_tags":8}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		c, err := decodeControl(&mainstem.Record{Space: "event.tag/x", Key: controlKey, Value: value})

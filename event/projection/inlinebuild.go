@@ -62,9 +62,25 @@ func (s *InlineStore) read(ctx context.Context, name string) (at inlineAt, err e
 		return at, err
 	}
 	// The set is read last: what a commit changes depends on both.
-	at.set, err = inlineset.Read(ctx, s.store.Log(), s.store.Name())
+	at.set, err = s.set(ctx)
 	at.entry = at.set.Find(name)
 	return at, err
+}
+
+// set returns the set of the store, in the form that appends depend on.
+func (s *InlineStore) set(ctx context.Context) (inlineset.Set, error) {
+	log, store := s.store.Log(), s.store.Name()
+	for {
+		set, err := inlineset.Read(ctx, log, store)
+		if err != nil || !set.Outdated() {
+			return set, err
+		}
+		b := mainstem.NewBatch()
+		inlineset.ReplaceTo(b, store, set, set.Entries)
+		if _, err := log.Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
+			return set, err
+		}
+	}
 }
 
 // change commits another control row and set, on condition that both are as in at.
@@ -72,7 +88,7 @@ func (s *InlineStore) change(ctx context.Context, at inlineAt, name string, ctl 
 	b := mainstem.NewBatch()
 	s.controls.table.PutTo(b, name, ctl, at.is)
 	if slices.Equal(entries, at.set.Entries) {
-		inlineset.ExpectTo(b, inlineset.Space(s.store.Name()), at.set.Revision)
+		inlineset.ExpectTo(b, s.store.Name(), at.set.Revision)
 	} else {
 		inlineset.ReplaceTo(b, s.store.Name(), at.set, entries)
 	}
@@ -409,7 +425,7 @@ func (s *InlineStore) remove(ctx context.Context, name string) error {
 	e := at.entry
 	switch e.State {
 	case "":
-		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "remove inline projection " + name, Space: inlineset.Space(s.store.Name()), Key: inlineset.Key, Outcome: mainstem.NotWritten}
+		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "remove inline projection " + name, Space: inlineset.ControlSpace(s.store.Name()), Key: inlineset.Control, Outcome: mainstem.NotWritten}
 	case inlineset.Building, inlineset.Holding: // its checkpoint says how far it is
 		_, err = s.change(ctx, at, name, at.ctl, at.set.Without(name), nil)
 		return err

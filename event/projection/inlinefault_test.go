@@ -32,7 +32,7 @@ func (l *dying) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt
 	}
 	r, err := l.Log.Commit(ctx, b)
 	for _, w := range b.Writes() {
-		if l.holding && err == nil && strings.HasPrefix(w.Space, "event.inline/") && bytes.Contains(w.Value, []byte(`"holding"`)) {
+		if l.holding && err == nil && strings.HasPrefix(w.Space, "event.tag/") && bytes.Contains(w.Value, []byte(`"holding"`)) {
 			l.dead.Store(true)
 		}
 	}

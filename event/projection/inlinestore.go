@@ -70,7 +70,7 @@ func OpenInline(ctx context.Context, store *event.Store, types *event.Types, o *
 	if err != nil {
 		return nil, err
 	}
-	set, err := inlineset.Read(ctx, store.Log(), store.Name())
+	set, err := s.set(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (s *InlineStore) apply(ctx context.Context, tx *Tx, r *event.Recorded, on [
 // state reads the set of the store, and finishes switching on projections that another process has not.
 func (s *InlineStore) state(ctx context.Context) (*inlineState, error) {
 	for {
-		set, err := inlineset.Read(ctx, s.store.Log(), s.store.Name())
+		set, err := s.set(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +338,7 @@ func (s *InlineStore) projection(name string) *Projection {
 // ExplainConflict implements [mainstem.Explainer]: a conflict with the set of inline projections is an [*event.InlineError], unless
 // the program may append under the set as it is now. Others are not explained: nil.
 func (s *InlineStore) ExplainConflict(ctx context.Context, _ *mainstem.Batch, e *mainstem.Error) error {
-	if e.Space != inlineset.Space(s.store.Name()) || inlineset.IsRefusal(e) {
+	if !inlineset.IsOf(e, s.store.Name()) {
 		return nil
 	}
 	s.current.Store(nil) // the next append reads it

@@ -1,6 +1,6 @@
 // Package inlineset is the part of a store's metadata that names its inline projections: those
-// whose rows are written in the commits of the events. Package event makes every append depend on
-// it, package projection changes it.
+// whose rows are written in the commits of the events. It is a field of the store's control record, on
+// which package event makes every append depend; package projection changes it.
 //
 //	set, err := inlineset.Read(ctx, log, "shop")
 //	inlineset.ReplaceTo(b, "shop", set, append(set.Entries, inlineset.Entry{Name: "totals", Version: 1, State: inlineset.Holding}))
@@ -34,20 +34,38 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// The set of a store is two records of the space event.inline/<store>:
+// The set of a store is a field of its control record, whose other fields say what the index of the
+// store is (see package event): every append depends on that one record. Another record is in a space beside:
 //
-//	key "set"     the entries, JSON; absent if there are none. Every append has a condition on it
-//	key "bypass"  empty; written by each append that goes without inline projections
+//	event.tag/<store>     key "index"   JSON; field "inline": the entries, absent if there are none
+//	event.inline/<store>  key "bypass"  empty; written by each append that goes without inline projections
+//	                      key "set"     the entries as they were stored first: an array of JSON. It is read, and
+//	                                    the first change replaces it
 //
-// Both are persisted: do not change them.
-const prefix = "event.inline/"
+// They are persisted: do not change them. A record with entries has format 2, so that programs that know only
+// the index refuse it.
+const (
+	controlPrefix = "event.tag/"
+	prefix        = "event.inline/"
+)
 
 var (
-	// Key is that of the entries.
-	Key    = []byte("set")
+	// Control is the key of the control record.
+	Control = []byte("index")
+	// ControlPolicy is that of its space.
+	ControlPolicy = mainstem.Policy{NoFeed: true}
+
+	// Old is the key of a set of the old form.
+	Old    = []byte("set")
 	bypass = []byte("bypass")
 	never  = []byte("never") // is not written by anybody
 	policy = mainstem.Policy{History: 1, NoFeed: true}
+)
+
+// The formats of a control record.
+const (
+	Plain = 1 // an index
+	Named = 2 // inline projections, and perhaps an index
 )
 
 // State is how far a projection is.
@@ -81,11 +99,20 @@ func (e Entry) String() string {
 // Set is the inline projections of a store at one moment.
 type Set struct {
 	Entries  []Entry
-	Revision mainstem.Version // of the record of the entries; 0 if there is none
+	Revision mainstem.Version // of the control record; 0 if there is none
+
+	fields map[string]json.RawMessage // of the control record, the entries too
+	old    mainstem.Version           // of the record of the old form; 0 if there is none
 }
 
-// Space returns the name of the space that holds the set of a store.
+// Outdated reports whether the set was read in its old form: [ReplaceTo] with its entries brings it into the new one.
+func (s Set) Outdated() bool { return s.old > 0 }
+
+// Space returns the name of the space that holds what stands beside the control record of a store.
 func Space(store string) string { return prefix + store }
+
+// ControlSpace returns the name of the space of the control record of a store.
+func ControlSpace(store string) string { return controlPrefix + store }
 
 // Find returns the entry called name; the zero Entry if there is none.
 func (s Set) Find(name string) Entry {
@@ -113,60 +140,132 @@ func (s Set) Without(name string) []Entry {
 
 // Read returns the set of a store.
 func Read(ctx context.Context, log mainstem.Log, store string) (Set, error) {
-	rec, err := log.Get(ctx, Space(store), Key)
-	if errors.Is(err, mainstem.ErrNotFound) {
-		return Set{}, nil
-	}
+	set, err := read(ctx, log, store)
 	if err != nil {
 		return Set{}, fmt.Errorf("event store %s: read its inline projections: %w", store, err)
 	}
+	return set, nil
+}
+
+func read(ctx context.Context, log mainstem.Log, store string) (set Set, err error) {
+	// The control record is read first: changes depend on both, and whatever replaces the old form changes it.
+	rec, err := log.Get(ctx, ControlSpace(store), Control)
+	switch {
+	case errors.Is(err, mainstem.ErrNotFound):
+	case err != nil:
+		return set, err
+	default:
+		set.Revision = rec.Version
+		if set.fields, set.Entries, err = decodeControl(rec.Value); err != nil {
+			return set, corrupt(&rec, err)
+		}
+	}
+	entries, old, err := ReadOld(ctx, log, store)
+	if set.old = old; set.Entries == nil {
+		set.Entries = entries
+	}
+	return set, err
+}
+
+func corrupt(rec *mainstem.Record, err error) error {
+	return mainstem.Errorf(mainstem.KindCorrupt, "decode", "inline projections: %w", err).At(rec.Space, rec.Key)
+}
+
+// ReadOld returns the set of a store in its old form, and the version of its record; 0 if there is none.
+func ReadOld(ctx context.Context, log mainstem.Log, store string) ([]Entry, mainstem.Version, error) {
+	rec, err := log.Get(ctx, Space(store), Old)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
 	entries, err := decode(rec.Value)
 	if err != nil {
-		return Set{}, mainstem.Errorf(mainstem.KindCorrupt, "decode", "inline projections: %w", err).At(rec.Space, rec.Key)
+		return nil, 0, corrupt(&rec, err)
 	}
-	return Set{Entries: entries, Revision: rec.Version}, nil
+	return entries, rec.Version, nil
 }
+
+func decodeControl(value []byte) (fields map[string]json.RawMessage, entries []Entry, err error) {
+	if err := json.Unmarshal(value, &fields); err != nil {
+		return nil, nil, err
+	}
+	if inline := fields[field]; inline != nil {
+		entries, err = decode(inline)
+	}
+	return fields, entries, err
+}
+
+// field is that of the entries in a control record.
+const field = "inline"
 
 func decode(value []byte) ([]Entry, error) {
 	var entries []Entry
 	if err := json.Unmarshal(value, &entries); err != nil {
 		return nil, err
 	}
+	return entries, Check(entries)
+}
+
+// Check returns an error for entries that this version does not know.
+func Check(entries []Entry) error {
 	for _, e := range entries {
 		switch {
 		case e.State != Building && e.State != Holding && e.State != On && e.State != Removing:
-			return nil, fmt.Errorf("%.60q has the state %.40q, which this version does not know", e.Name, e.State)
+			return fmt.Errorf("%.60q has the state %.40q, which this version does not know", e.Name, e.State)
 		case e.Name == "" || e.Version < 1:
-			return nil, fmt.Errorf("the name %.60q with version %d: want a name, and a version from 1", e.Name, e.Version)
+			return fmt.Errorf("the name %.60q with version %d: want a name, and a version from 1", e.Name, e.Version)
 		}
 	}
-	return entries, nil
+	return nil
 }
 
-// ExpectTo adds to b the condition that the set is still the one with this revision, 0 for none.
-func ExpectTo(b *mainstem.Batch, space string, revision mainstem.Version) {
+// ExpectTo adds to b the condition that the control record of a store is still the one with this revision, 0 for none.
+func ExpectTo(b *mainstem.Batch, store string, revision mainstem.Version) {
 	if revision == 0 {
-		b.IfAbsent(space, Key)
+		b.IfAbsent(ControlSpace(store), Control)
 		return
 	}
-	b.IfVersion(space, Key, revision)
+	b.IfVersion(ControlSpace(store), Control, revision)
 }
 
-// ReplaceTo replaces the set of a store as part of b, on condition that it is still was.
+// ReplaceTo replaces the set of a store as part of b, on condition that it, and the rest of the control record, is still was.
 func ReplaceTo(b *mainstem.Batch, store string, was Set, entries []Entry) {
-	space := Space(store)
-	ExpectTo(b, space, was.Revision)
-	b.Ensure(space, policy)
-	if len(entries) == 0 {
-		b.Delete(space, Key)
-		return
+	space := ControlSpace(store)
+	ExpectTo(b, store, was.Revision)
+	b.Ensure(space, ControlPolicy)
+	if was.old > 0 {
+		b.IfVersion(Space(store), Old, was.old)
+		b.Delete(Space(store), Old)
 	}
-	value, err := json.Marshal(entries)
-	if err != nil {
+	value, err := encode(was.fields, entries)
+	switch {
+	case err != nil:
 		b.Fail(mainstem.Refusef(mainstem.KindInvalid, "inline projections", "%w", err))
-		return
+	case value != nil:
+		b.Put(space, Control, value)
+	case was.Revision > 0:
+		b.Delete(space, Control)
 	}
-	b.Put(space, Key, value)
+}
+
+// encode returns a control record with other entries; nil if nothing is left in it.
+func encode(was map[string]json.RawMessage, entries []Entry) ([]byte, error) {
+	fields := make(map[string]any, len(was)+1)
+	for name, value := range was {
+		fields[name] = value
+	}
+	delete(fields, field)
+	delete(fields, "format")
+	if len(entries) == 0 && len(fields) == 0 {
+		return nil, nil
+	}
+	fields["format"] = Plain
+	if len(entries) > 0 {
+		fields["format"], fields[field] = Named, entries
+	}
+	return json.Marshal(fields)
 }
 
 // BypassTo notes, as part of b, that events are appended without the inline projections.
@@ -188,6 +287,12 @@ func Bypassed(ctx context.Context, log mainstem.Log, store string) (mainstem.Pos
 // RefuseTo adds a condition to b that does not hold: its commit finds out what the conditions
 // before it, and the batch ID, say, and writes nothing.
 func RefuseTo(b *mainstem.Batch, space string) { b.IfExists(space, never) }
+
+// IsOf reports whether e is a conflict about the control record of a store, or a set of the old form.
+func IsOf(e *mainstem.Error, store string) bool {
+	return e.Space == ControlSpace(store) && bytes.Equal(e.Key, Control) && e.Want.Test != mainstem.TestNotAfter ||
+		e.Space == Space(store) && bytes.Equal(e.Key, Old)
+}
 
 // IsRefusal reports whether e is the conflict with the condition of RefuseTo.
 func IsRefusal(e *mainstem.Error) bool {

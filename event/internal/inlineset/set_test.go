@@ -3,7 +3,6 @@ package inlineset
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -24,7 +23,26 @@ func TestPersistedBytes(t *testing.T) {
 		_, err := log.Commit(t.Context(), b)
 		return err
 	}
+	read := func(want []Entry, revision mainstem.Version) Set {
+		t.Helper()
+		set, err := Read(t.Context(), log, "orders")
+		if err != nil || !slices.Equal(set.Entries, want) || set.Revision != revision || set.Outdated() {
+			t.Fatalf("read %+v, %v, want %v with revision %d", set, err, want, revision)
+		}
+		return set
+	}
+	holds := func(space, key, want string) {
+		t.Helper()
+		rec, err := log.Get(t.Context(), space, []byte(key))
+		if want == "none" && errors.Is(err, mainstem.ErrNotFound) {
+			return
+		}
+		if err != nil || string(rec.Value) != want {
+			t.Errorf("%s %s: %s, %v, want %s", space, key, rec.Value, err, want)
+		}
+	}
 	entries := []Entry{{Name: "totals", Version: 2, State: On, Since: 17}, {Name: "counts", Version: 1, State: Holding}}
+	const stored = `[{"name":"totals","version":2,"state":"on","since":17},{"name":"counts","version":1,"state":"holding"}]`
 	err := commit(func(b *mainstem.Batch) {
 		ReplaceTo(b, "orders", Set{}, entries)
 		BypassTo(b, Space("orders"))
@@ -32,34 +50,53 @@ func TestPersistedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{
-		"set":    `[{"name":"totals","version":2,"state":"on","since":17},{"name":"counts","version":1,"state":"holding"}]`,
-		"bypass": "",
-	} {
-		rec, err := log.Get(t.Context(), "event.inline/orders", []byte(key))
-		if err != nil || string(rec.Value) != want {
-			t.Errorf("%s: %s, %v, want %s", key, rec.Value, err, want)
-		}
-	}
-	set, err := Read(t.Context(), log, "orders")
-	if err != nil || !reflect.DeepEqual(set, Set{Entries: entries, Revision: 1}) {
-		t.Errorf("read %+v, %v", set, err)
-	}
+	holds("event.tag/orders", "index", `{"format":2,"inline":`+stored+`}`)
+	holds("event.inline/orders", "bypass", "")
+	set := read(entries, 1)
 	if err := commit(func(b *mainstem.Batch) { ReplaceTo(b, "orders", Set{}, nil) }); !errors.Is(err, mainstem.ErrConflict) {
 		t.Errorf("replaced one that has changed: %v", err)
 	}
 	if err := commit(func(b *mainstem.Batch) { ReplaceTo(b, "orders", set, nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if set, err := Read(t.Context(), log, "orders"); err != nil || set.Entries != nil || set.Revision != 0 {
-		t.Errorf("read %+v, %v, want none", set, err)
+	read(nil, 0)
+	holds("event.tag/orders", "index", "none")
+
+	// The other fields of the control record stay.
+	const index = `{"anchor":5,"format":1,"max_tags":8,"since":4,"state":"ready"}`
+	if err := commit(func(b *mainstem.Batch) { b.Put(ControlSpace("orders"), Control, []byte(index)) }); err != nil {
+		t.Fatal(err)
 	}
+	set = read(nil, 3)
+	if err := commit(func(b *mainstem.Batch) { ReplaceTo(b, "orders", set, entries) }); err != nil {
+		t.Fatal(err)
+	}
+	set = read(entries, 4)
+	holds("event.tag/orders", "index", `{"anchor":5,"format":2,"inline":`+stored+`,"max_tags":8,"since":4,"state":"ready"}`)
+	if err := commit(func(b *mainstem.Batch) { ReplaceTo(b, "orders", set, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	holds("event.tag/orders", "index", index)
+
+	// A set of the old form is read, and replaced.
+	if err := commit(func(b *mainstem.Batch) { b.Put(Space("orders"), Old, []byte(stored)) }); err != nil {
+		t.Fatal(err)
+	}
+	set, err = Read(t.Context(), log, "orders")
+	if err != nil || !slices.Equal(set.Entries, entries) || !set.Outdated() {
+		t.Fatalf("read %+v, %v", set, err)
+	}
+	if err := commit(func(b *mainstem.Batch) { ReplaceTo(b, "orders", set, set.Entries) }); err != nil {
+		t.Fatal(err)
+	}
+	holds("event.inline/orders", "set", "none")
+	read(entries, 6)
 	var e *mainstem.Error
 	if err := commit(func(b *mainstem.Batch) { RefuseTo(b, Space("orders")) }); !errors.As(err, &e) || !IsRefusal(e) {
 		t.Errorf("a refusal: %v", err)
 	}
 	b := mainstem.NewBatch()
-	b.Put(Space("orders"), Key, []byte("no"))
+	b.Put(ControlSpace("orders"), Control, []byte("no"))
 	if _, err := log.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
