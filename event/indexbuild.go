@@ -120,22 +120,32 @@ func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *Reta
 
 // beginBuild writes the control record of a new build, unless somebody else was first.
 func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag bool) (*index, error) {
-	value, err := control{State: stateBuilding, Retag: retag, IndexOptions: o}.encode(x.Inline)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		value, err := control{State: stateBuilding, Retag: retag, IndexOptions: o}.encode(x.Inline)
+		if err != nil {
+			return nil, err
+		}
+		b := s.buildBatch()
+		s.expectControl(b, x)
+		b.Put(s.spaces.tags, controlKey, value)
+		b.Put(s.spaces.tags, anchorKey, nil)
+		b.Put(s.spaces.tags, buildKey, []byte(`{"step":"clear"}`))
+		_, failed := outcome.Commit(ctx, s.log, b)
+		if failed != nil && !errors.Is(failed, mainstem.ErrConflict) {
+			return nil, failed
+		}
+		before := x
+		if x, err = s.readIndex(ctx); err != nil {
+			return nil, err
+		}
+		if failed != nil && x.State == before.State && x.at == before.at && try < buildTries && afterBuild.Wait(ctx, try) {
+			continue // only the inline projections are others
+		}
+		if !x.exists() || x.State != stateBuilding && retag {
+			return x, mainstem.Refusef(mainstem.KindUnavailable, "index", "the index of store %s was changed by somebody else meanwhile", s.name)
+		}
+		return x, nil
 	}
-	b := s.buildBatch()
-	s.expectControl(b, x)
-	b.Put(s.spaces.tags, controlKey, value)
-	b.Put(s.spaces.tags, anchorKey, nil)
-	b.Put(s.spaces.tags, buildKey, []byte(`{"step":"clear"}`))
-	if _, err := outcome.Commit(ctx, s.log, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
-		return nil, err
-	}
-	if x, err = s.readIndex(ctx); err == nil && (!x.exists() || x.State != stateBuilding && retag) {
-		err = mainstem.Refusef(mainstem.KindUnavailable, "index", "the index of store %s was changed by somebody else meanwhile", s.name)
-	}
-	return x, err
 }
 
 func (s *Store) buildBatch() *mainstem.Batch {

@@ -27,8 +27,12 @@ func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 		sw := &sweep{Store: s, x: x, gone: make(map[string]bool)}
 		err = sw.run(ctx)
 		removed += sw.removed
-		if errors.Is(err, mainstem.ErrConflict) { // the index was built anew, without what is gone
-			return removed, nil
+		if errors.Is(err, mainstem.ErrConflict) {
+			now, err := s.readIndex(ctx)
+			if err != nil || !now.readable() || now.at != x.at { // the index was built anew, without what is gone
+				return removed, err
+			}
+			continue // the inline projections are others
 		}
 		if err != nil || len(sw.markers) < maxGone {
 			return removed, err

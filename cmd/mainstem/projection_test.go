@@ -145,4 +145,16 @@ func TestProjectionCommands(t *testing.T) {
 	c.pay("order-1", "ann")
 	c.sum("ann", 13)
 	c.sum("bad", 1)
+
+	// An inline projection is shown, and refused, whatever the flags: only its program has its handlers.
+	inline, err := projection.New("till", 1, event.Filter{Category: "order"}, projection.On(func(context.Context, *projection.Tx, paid, event.Recorded) error { return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := projection.OpenInline(t.Context(), c.store, c.types, nil, inline); err != nil {
+		t.Fatal(err)
+	}
+	c.run(cli.ExitOK, `(?m)^till\trunning\t\d+\t0$`, "list")
+	c.run(cli.ExitFailed, `^$`, "rebuild", "till")
+	c.run(cli.ExitFailed, `^$`, "rebuild", "till", "--in-place")
 }

@@ -163,7 +163,8 @@ func (c controls) changeWith(ctx context.Context, log mainstem.Log, name string,
 
 // errInline is the error of what an engine cannot do with an inline projection.
 func errInline(name string) error {
-	return mainstem.Refusef(mainstem.KindUnavailable, "projection", "%s is an inline projection, which the appends handle: see InlineStore", name)
+	return mainstem.Refusef(mainstem.KindUnavailable, "projection", "%s is an inline projection: the appends of its programs handle it", name).
+		WithHint("its own program rebuilds it, by InlineStore.Rebuild, or by OpenInline with InlineOptions.Rebuild; while it has tables, beside those that are read")
 }
 
 // VersionError says that what a projection has written is of handlers of another version. It is

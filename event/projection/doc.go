@@ -58,6 +58,8 @@
 // error of a handler fails the append. The store names its inline projections, and refuses appends by programs that have not
 // the same ones. inlinebuild.go says how a projection of a store with events is switched on.
 //
+// [InlineStore.Rebuild] builds tables beside those that are read too: readers see a complete table at all times.
+//
 // # Limits
 //
 // [MaxName], [event.MaxPartitions]. Each partition reads the whole feed of the store. [Status] counts up to [MaxLag].
@@ -77,7 +79,7 @@
 //	old.go         tables that are read no more
 //	faults.go      faults in the log, and skipping
 //	live.go        live projections
-//	inline*.go     inline projections: the store, its claim, switching on, status
+//	inline*.go     inline projections: the store, its claim, switching on, rebuilding beside, status
 //	target.go      databases beside the log
 //	status.go      how they stand
 //

@@ -28,7 +28,7 @@ import (
 //
 // A crash leaves the projection in one of these states, and the next process that opens the store, or that appends with the
 // projection and finds it Holding, goes on. All steps may be done by several processes at a time: each commit depends on
-// the revisions that it was decided on.
+// the revisions that it was decided on. How one that is On is built anew beside is in inlinebeside.go.
 
 // bring makes p part of the appends, unless it is.
 func (s *InlineStore) bring(ctx context.Context, p *Projection) error {
@@ -110,10 +110,15 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 	}
 	e := at.entry
 	switch {
+	case e.Both() && e.Version == p.version:
+		return false, s.replace(ctx, p, at, e.NextSince)
+	case e.Next > 0 && e.NextVersion == p.version:
+		return false, s.buildBeside(ctx, p, at)
 	case e.State == inlineset.On && e.Version == p.version:
 		return s.unlessStale(ctx, p, &at)
 	case e.State == "" && at.ctl.Inline && !at.ctl.Rebuilding: // the store was dropped, and begins anew
 		at.ctl.Inline, at.ctl.Version = false, p.version
+		at.ctl.abandon()
 		_, err = s.change(ctx, at, p.name, at.ctl, at.set.Entries, nil)
 		return false, err
 	case e.State == inlineset.Removing: // by a process that has not finished
@@ -142,6 +147,8 @@ func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inline
 		return false, err
 	case bypassed <= at.entry.Since:
 		return true, nil
+	case s.opts.Rebuild && len(p.tables) > 0:
+		return false, s.beginBeside(ctx, p)
 	case s.opts.Rebuild && p.clear != nil:
 		return false, s.clear(ctx, p, at)
 	}
@@ -151,8 +158,12 @@ func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inline
 
 // otherVersion begins a rebuild, if that is asked for and the rows are of an older version.
 func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlineAt) (done bool, err error) {
-	have := max(at.entry.Version, at.ctl.Version)
-	if s.opts.Rebuild && have < p.version {
+	have := max(at.entry.Version, at.entry.NextVersion, at.ctl.Version)
+	switch {
+	case !s.opts.Rebuild || have > p.version:
+	case at.entry.State == inlineset.On && len(p.tables) > 0:
+		return false, s.beginBeside(ctx, p)
+	case have < p.version:
 		return false, s.clear(ctx, p, at)
 	}
 	return false, &VersionError{Name: p.name, Have: have, Want: p.version}
@@ -181,7 +192,10 @@ func (s *InlineStore) catchUp(ctx context.Context, p *Projection, at inlineAt) e
 		}
 		return err
 	}
-	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: head}
+	if held.entry.Next > 0 {
+		return s.both(ctx, p, held, head)
+	}
+	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: head, Build: held.ctl.Build}
 	ctl := held.ctl
 	ctl.Version, ctl.Inline = p.version, true
 	_, err = s.change(ctx, held, p.name, ctl, held.set.With(on), func(b *mainstem.Batch) {
@@ -209,7 +223,11 @@ func (s *InlineStore) unhold(ctx context.Context, held inlineAt, before inlinese
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unholdTimeout)
 	defer cancel()
 	entries := held.set.Without(held.entry.Name)
-	if before.State != "" {
+	switch {
+	case held.entry.Next > 0:
+		held.entry.NextState = inlineset.Building
+		entries = held.set.With(held.entry)
+	case before.State != "":
 		held.entry.State = inlineset.Building
 		entries = held.set.With(held.entry)
 	}
@@ -264,15 +282,22 @@ func (s *InlineStore) hold(ctx context.Context, p *Projection, at inlineAt) (inl
 		switch {
 		case err != nil:
 			return now, err
-		case now.ctl != at.ctl:
+		case now.ctl != at.ctl || now.entry.Next != at.entry.Next:
 			return now, errChanged
-		case now.entry.State == inlineset.Holding && now.entry.Version == p.version:
+		}
+		if version, held := now.entry.Held(); held && version == p.version {
 			return now, nil
-		case now.entry.State != "" && (now.entry.State != inlineset.Building || now.entry.Version != p.version):
+		}
+		entry := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.Holding}
+		switch e := now.entry; {
+		case e.Next > 0 && e.NextState == inlineset.Building && e.NextVersion == p.version:
+			entry = e
+			entry.NextState = inlineset.Holding
+		case e.Next > 0, e.State != "" && (e.State != inlineset.Building || e.Version != p.version):
 			return now, errChanged
 		}
 		b := mainstem.NewBatch()
-		inlineset.ReplaceTo(b, s.store.Name(), now.set, now.set.With(inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.Holding}))
+		inlineset.ReplaceTo(b, s.store.Name(), now.set, now.set.With(entry))
 		if _, err := s.store.Log().Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
 			return now, err
 		}
@@ -286,15 +311,19 @@ func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt,
 		Filter: p.filter, Conflicts: conflicts, Logger: s.opts.Logger, Durability: mainstem.OS,
 		Expect: func(b *mainstem.Batch) { s.controls.table.ExpectTo(b, p.name, at.is) },
 	}
+	name, build, beside := p.name, at.ctl.Build, at.entry.Next > 0
+	if beside {
+		name, build = setName(p.name, at.entry.Next), at.entry.Next
+	}
 	var tried mainstem.Position // of the first event that the handler was last called with
-	return s.store.SubscribeBatch(ctx, p.name, opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+	return s.store.SubscribeBatch(ctx, name, opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 		if first := evs[0].Position; first > tried {
 			tried = first
 		} else if _, is, _, err := s.controls.get(ctx, p.name); err == nil && is != at.is {
 			changed(errChanged)
 			return errChanged
 		}
-		tx := newTx(b)
+		tx := newTx(b).as(p, build, beside)
 		for _, r := range evs {
 			if err := p.apply(ctx, tx, s.types, r); err != nil {
 				return err
@@ -318,26 +347,52 @@ func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem
 	return err
 }
 
-// Rebuild removes what a projection has written, with its Clear, and handles all events again, with the
-// handlers of this program; others must be of the same version, or fail when it is finished. Appends go on
-// meanwhile, without the projection; they wait at the end, while the last of their events are handled. Readers of its tables see
-// them empty, and grow. If it fails, or the process ends, appends go on, and the next Rebuild or [OpenInline] finishes it.
+// Rebuild handles all events again, with the handlers of this program; others must be of the same version, or fail when it
+// is finished.
+//
+// A projection with tables ([Projection.WithTables]) is built anew beside those that are read. Appends go on and
+// write those, so readers see them complete; at the end they wait while the last events are handled, then write both,
+// and one commit lets the names stand for the new tables. The old ones stay for [InlineOptions.Keep].
+//
+// Without tables, what is there is removed first, with its Clear: appends go on without the projection
+// meanwhile, and wait at the end, and readers see its rows gone, and grow.
+//
+// If it fails, or the process ends, appends go on, and the next Rebuild or [OpenInline] finishes it.
 func (s *InlineStore) Rebuild(ctx context.Context, name string) error {
 	p := s.projection(name)
 	if p == nil {
 		return mainstem.Refusef(mainstem.KindNotFound, "rebuild projection", "%q is not an inline projection of this program", name)
 	}
-	if err := s.clear(ctx, p, nil); err != nil && !errors.Is(err, errChanged) {
+	if err := s.beginRebuild(ctx, p); err != nil && !errors.Is(err, errChanged) {
 		return err
 	}
-	return s.bring(ctx, p)
+	if err := s.bring(ctx, p); err != nil {
+		return err
+	}
+	s.removeOld(ctx)
+	return nil
+}
+
+// beginRebuild begins a rebuild beside, if the projection is On and has tables, else in place.
+func (s *InlineStore) beginRebuild(ctx context.Context, p *Projection) error {
+	if len(p.tables) == 0 {
+		return s.clear(ctx, p, nil)
+	}
+	at, err := s.read(ctx, p.name)
+	switch {
+	case err != nil:
+		return err
+	case at.entry.State == inlineset.On:
+		return s.beginBeside(ctx, p)
+	}
+	return s.clear(ctx, p, nil)
 }
 
 // clear takes p out of the appends, removes what it has written and moves its checkpoint back. One process does
 // that at a time; with decided, only if the projection still stands as that says when its turn comes.
 func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineAt) error {
-	if p.clear == nil {
-		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no Clear; see Projection.WithClear", p.name)
+	if p.clear == nil && len(p.tables) == 0 {
+		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables and no Clear; see Projection.WithTables and WithClear", p.name)
 	}
 	claim, err := claimRebuild(ctx, s.store, p.name)
 	if err != nil {
@@ -348,7 +403,7 @@ func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineA
 	if err != nil {
 		return err
 	}
-	if err := p.clear(claim.ctx); err != nil {
+	if err := p.clearAll(claim.ctx, began.Build); err != nil {
 		return fmt.Errorf("remove what it has written: %w", err)
 	}
 	if claim.ctx.Err() != nil {
@@ -430,8 +485,11 @@ func (s *InlineStore) remove(ctx context.Context, name string) error {
 		_, err = s.change(ctx, at, name, at.ctl, at.set.Without(name), nil)
 		return err
 	case inlineset.On: // no append may come between the position and the commit
-		e.State = inlineset.Removing
-		if _, err = s.change(ctx, at, name, at.ctl, at.set.With(e), nil); err != nil {
+		ctl := at.ctl
+		ctl.abandon()
+		removed := e.Alone()
+		removed.State = inlineset.Removing
+		if _, err = s.change(ctx, at, name, ctl, at.set.With(removed), func(b *mainstem.Batch) { s.abandonTo(b, &at) }); err != nil {
 			return err
 		}
 		return errChanged

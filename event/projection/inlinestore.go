@@ -23,9 +23,12 @@ type InlineOptions struct {
 	// Retries is how often Append builds its batch anew because somebody else has changed what
 	// the projections had read. Default [DefaultRetries]; -1 means never.
 	Retries int
-	// Rebuild lets [OpenInline] rebuild projections whose rows are those of an older version, or stale. Default:
-	// the older version is a [*VersionError], and a stale projection is logged and left as it is.
+	// Rebuild lets [OpenInline] rebuild projections whose rows are those of an older version, or stale; see
+	// [InlineStore.Rebuild]. Default: the older version is a [*VersionError], and a stale projection is logged and left as it is.
 	Rebuild bool
+	// Keep is how long tables stay that are read no more after a rebuild, for readers that are at them. Default
+	// [DefaultKeep]. OpenInline, Rebuild, and engines of the store remove what is due.
+	Keep time.Duration
 	// Progress, if set, is called while projections are brought up to date, with the position that one has come to and that
 	// of the newest event.
 	Progress func(name string, done, total mainstem.Position)
@@ -53,7 +56,14 @@ type InlineStore struct {
 // inlineState is a set of inline projections that the program can append under.
 type inlineState struct {
 	revision mainstem.Version
-	on       []int // indexes of the projections that appends call
+	on       []inlineCall // in the order of the projections
+}
+
+// inlineCall is a projection that appends call.
+type inlineCall struct {
+	index int // of projections
+	build int // version of the tables that are read, which it writes
+	next  int // version of the tables that it writes, too; 0: none
 }
 
 // OpenInline returns store with projections that are part of its appends from now on, in the order in which they are called.
@@ -87,7 +97,15 @@ func OpenInline(ctx context.Context, store *event.Store, types *event.Types, o *
 	if _, err := s.state(ctx); err != nil {
 		return nil, err
 	}
+	s.removeOld(ctx)
 	return s, nil
+}
+
+// removeOld removes tables that are read no more, if they are due. What fails is left to the next one.
+func (s *InlineStore) removeOld(ctx context.Context) {
+	if _, err := s.controls.removeOld(ctx, s.store, s.opts.Logger); err != nil {
+		s.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", s.store.Name(), "error", err)
+	}
 }
 
 func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, projections []*Projection) (*InlineStore, error) {
@@ -106,9 +124,6 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 		case names[p.name]:
 			return nil, mainstem.Refusef(mainstem.KindExists, op, "store %s: two projections are called %s", store.Name(), p.name)
 		}
-		if len(p.tables) > 0 {
-			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: %s has tables that are built beside, which an inline projection cannot: open them with readmodel.Open", store.Name(), p.name)
-		}
 		if p.target != nil {
 			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: %s has a target, which is not written by the commits of appends: register it with an Engine", store.Name(), p.name)
 		}
@@ -124,6 +139,8 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 		s.opts = *o
 	}
 	switch {
+	case s.opts.Keep < 0:
+		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "Keep is %v: want 0 (default %v) or more", s.opts.Keep, DefaultKeep)
 	case s.opts.Retries < -1:
 		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "Retries is %d: want -1 (never), 0 (default %d) or more", s.opts.Retries, DefaultRetries)
 	case s.opts.Retries == -1:
@@ -133,6 +150,9 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 	}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.Default()
+	}
+	if s.opts.Keep == 0 {
+		s.opts.Keep = DefaultKeep
 	}
 	return s, nil
 }
@@ -217,7 +237,7 @@ func (s *InlineStore) inline(ctx context.Context) (event.Inline, error) {
 }
 
 // handle calls the projections for events that are appended, and writes what they write into b.
-func (s *InlineStore) handle(ctx context.Context, b *mainstem.Batch, events []event.Recorded, on []int) error {
+func (s *InlineStore) handle(ctx context.Context, b *mainstem.Batch, events []event.Recorded, on []inlineCall) error {
 	tx := newTxOn(b)
 	for i := range events {
 		if err := s.apply(ctx, tx, &events[i], on); err != nil {
@@ -229,21 +249,28 @@ func (s *InlineStore) handle(ctx context.Context, b *mainstem.Batch, events []ev
 }
 
 // apply calls the projections that select r. It is decoded once for all of them, and not at all for none.
-func (s *InlineStore) apply(ctx context.Context, tx *Tx, r *event.Recorded, on []int) error {
-	var few [8]*Projection
+func (s *InlineStore) apply(ctx context.Context, tx *Tx, r *event.Recorded, on []inlineCall) error {
+	var few [8]inlineCall
 	selected := few[:0]
-	for _, i := range on {
-		if p := s.projections[i]; p.filter.Selects(r) {
-			selected = append(selected, p)
-			s.handled[i].Add(1)
+	for _, c := range on {
+		if s.projections[c.index].filter.Selects(r) {
+			selected = append(selected, c)
+			s.handled[c.index].Add(1)
 		}
 	}
 	if len(selected) == 0 {
 		return nil
 	}
 	return s.types.Each(*r, func(v any, r event.Recorded) error {
-		for _, p := range selected {
-			if err := p.applyValue(ctx, tx, v, r); err != nil {
+		for _, c := range selected {
+			p := s.projections[c.index]
+			if err := p.applyValue(ctx, tx.as(p, c.build, false), v, r); err != nil {
+				return err
+			}
+			if c.next == 0 {
+				continue
+			}
+			if err := p.applyValue(ctx, tx.as(p, c.next, true), v, r); err != nil {
 				return err
 			}
 		}
@@ -289,17 +316,18 @@ func (s *InlineStore) fits(set inlineset.Set) (st *inlineState, held *Projection
 	st = &inlineState{revision: set.Revision}
 	found := 0
 	for _, e := range set.Entries {
-		if p := s.projection(e.Name); p != nil {
+		p := s.projection(e.Name)
+		if p != nil {
 			found++
-			if e.State == inlineset.Holding && e.Version == p.version {
-				held = p
-				continue
-			}
-			if e.State == inlineset.On && e.Version == p.version {
-				continue
-			}
 		}
-		if e.State != inlineset.Building { // the process that rebuilds it handles the events
+		version, waits := e.Held()
+		switch {
+		case e.State == inlineset.Building: // the process that rebuilds it handles the events
+		case p == nil || e.State == inlineset.Removing:
+			return nil, nil, false
+		case waits && version == p.version:
+			held = p
+		case waits || e.Version != p.version:
 			return nil, nil, false
 		}
 	}
@@ -307,9 +335,15 @@ func (s *InlineStore) fits(set inlineset.Set) (st *inlineState, held *Projection
 		return nil, nil, false
 	}
 	for i, p := range s.projections {
-		if set.Find(p.name).State == inlineset.On {
-			st.on = append(st.on, i)
+		e := set.Find(p.name)
+		if e.State != inlineset.On {
+			continue
 		}
+		c := inlineCall{index: i, build: e.Build}
+		if e.Both() {
+			c.next = e.Next
+		}
+		st.on = append(st.on, c)
 	}
 	return st, held, true
 }

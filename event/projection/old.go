@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -41,7 +43,7 @@ func (e *Engine) sweepSoon() {
 // sweep removes old tables until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		next, err := e.removeOld(ctx)
+		next, err := e.controls.removeOld(ctx, e.store, e.opts.Logger)
 		if err != nil && ctx.Err() == nil {
 			e.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", e.store.Name(), "error", err)
 		}
@@ -56,10 +58,10 @@ func (e *Engine) sweep(ctx context.Context) {
 }
 
 // removeOld removes the tables that are due, and returns when the next are.
-func (e *Engine) removeOld(ctx context.Context) (next time.Duration, err error) {
+func (c controls) removeOld(ctx context.Context, store *event.Store, logger *slog.Logger) (next time.Duration, err error) {
 	next = sweepEvery
 	var due []kv.Entry[oldBuild]
-	for o, err := range e.controls.old.List(ctx, nil) {
+	for o, err := range c.old.List(ctx, nil) {
 		if err != nil {
 			return next, err
 		}
@@ -71,7 +73,7 @@ func (e *Engine) removeOld(ctx context.Context) (next time.Duration, err error) 
 	}
 	for _, o := range due {
 		for _, name := range o.Value.Tables {
-			table, err := kv.Open[[]byte](e.store.Log(), name, nil)
+			table, err := kv.Open[[]byte](store.Log(), name, nil)
 			if err == nil {
 				err = table.Drop(ctx)
 			}
@@ -79,10 +81,10 @@ func (e *Engine) removeOld(ctx context.Context) (next time.Duration, err error) 
 				return next, fmt.Errorf("remove table %s: %w", name, err)
 			}
 		}
-		if err := e.controls.old.Delete(ctx, o.Key); err != nil {
+		if err := c.old.Delete(ctx, o.Key); err != nil {
 			return next, err
 		}
-		e.opts.Logger.Info("removed tables that are read no more", "store", e.store.Name(), "tables", o.Value.Tables)
+		logger.Info("removed tables that are read no more", "store", store.Name(), "tables", o.Value.Tables)
 	}
 	return next, nil
 }

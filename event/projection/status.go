@@ -81,6 +81,11 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	if err != nil && !found {
 		return Status{}, err
 	}
+	if u == nil && ctl.Inline {
+		if s, found, err := inlineStatus(ctx, e.store, name); found || err != nil {
+			return s, err
+		}
+	}
 	s := Status{Name: name, Version: ctl.Version, Building: ctl.Next}
 	if u != nil {
 		u.stateTo(&s)

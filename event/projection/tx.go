@@ -67,6 +67,12 @@ func newTx(b *mainstem.Batch) *Tx { return &Tx{batch: b} }
 // newTxOn returns a Tx that sees what the batch holds already.
 func newTxOn(b *mainstem.Batch) *Tx { return &Tx{batch: b, shared: b.Len() > 0} }
 
+// as makes tx the one of a projection, of a version of its tables; building if it is not the one that is read.
+func (tx *Tx) as(p *Projection, version int, building bool) *Tx {
+	tx.version, tx.building, tx.tables = version, building, p.tables
+	return tx
+}
+
 // Batch returns the batch of the commit, for writes of other kinds: they are not seen by
 // reading through tx, and precede what is written through it.
 func (tx *Tx) Batch() *mainstem.Batch { return tx.batch }

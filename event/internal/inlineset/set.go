@@ -14,6 +14,13 @@
 // with events is brought up to date before it is in the set, and Holding for the last of them. Removing: no append
 // succeeds until the position is noted up to which it has handled everything.
 //
+// One that is On may be built anew in tables beside those that it writes (Next > 0):
+//
+//	NextState  (absent) -> Building -> Holding -> On -> (absent), and Build is what Next was
+//
+// Building: appends write the tables that are read. Holding: none succeeds. On: they write both. If the handlers are
+// of another version, no append can write both, and the tables change places in the commit that ends Holding.
+//
 // # Concurrency
 //
 // Everything here may be used by many goroutines; a batch belongs to one.
@@ -85,6 +92,33 @@ type Entry struct {
 	Version int               `json:"version"` // of its handlers
 	State   State             `json:"state"`
 	Since   mainstem.Position `json:"since,omitempty"` // On: events up to here were handled before
+	Build   int               `json:"build,omitempty"` // version of the tables that it writes; 0: 1
+
+	// Invariant: if Next is 0 the others are zero, else State is On.
+	Next        int               `json:"next,omitempty"`         // version of the tables that are built beside; 0: none are
+	NextVersion int               `json:"next_version,omitempty"` // of the handlers that build them
+	NextState   State             `json:"next_state,omitempty"`   // Building, Holding or On
+	NextSince   mainstem.Position `json:"next_since,omitempty"`   // NextState is On: Since of the new tables
+}
+
+// Both reports whether appends write both the tables that are read and those beside.
+func (e Entry) Both() bool { return e.Next > 0 && e.NextState == On }
+
+// Held reports whether no append succeeds before somebody with handlers of the version that it returns has gone on.
+func (e Entry) Held() (version int, held bool) {
+	switch {
+	case e.State == Holding:
+		return e.Version, true
+	case e.NextState == Holding:
+		return e.NextVersion, true
+	}
+	return 0, false
+}
+
+// Alone returns e without the tables beside.
+func (e Entry) Alone() Entry {
+	e.Next, e.NextVersion, e.NextState, e.NextSince = 0, 0, "", 0
+	return e
 }
 
 // String returns "totals version 1", or "totals version 1 (removing)".
@@ -216,9 +250,17 @@ func Check(entries []Entry) error {
 			return fmt.Errorf("%.60q has the state %.40q, which this version does not know", e.Name, e.State)
 		case e.Name == "" || e.Version < 1:
 			return fmt.Errorf("the name %.60q with version %d: want a name, and a version from 1", e.Name, e.Version)
+		case e.Build < 0 || e.Next == 0 && e != e.Alone() || e.Next != 0 && !e.beside():
+			return fmt.Errorf("%.60q has tables %d, and beside %d of version %d, %.40q", e.Name, e.Build, e.Next, e.NextVersion, e.NextState)
 		}
 	}
 	return nil
+}
+
+// beside reports whether what e says of tables beside is whole.
+func (e Entry) beside() bool {
+	return e.State == On && e.Next > e.Build && e.NextVersion >= e.Version &&
+		(e.NextState == Building || e.NextState == Holding || e.NextState == On && e.NextVersion == e.Version)
 }
 
 // ExpectTo adds to b the condition that the control record of a store is still the one with this revision, 0 for none.

@@ -31,7 +31,12 @@ tables beside those that are read, and then let the names stand for the new ones
 The command returns when that is so; with --no-wait, when it is asked for.
 
 With --in-place what is there is removed first, and readers see less until all is
-handled. Without --yes that only says what it would do.`,
+handled. Without --yes that only says what it would do.
+
+An inline projection is refused: its rows are in the commits of the events, and only
+its own program has its handlers. There InlineStore.Rebuild, or OpenInline with
+InlineOptions.Rebuild, builds its tables beside those that are read, which appends
+keep complete meanwhile, and changes them in one commit; status shows how far it is.`,
 		Example: `  mainstem projection rebuild orders --store shop --keep-old 24h
   mainstem projection rebuild orders --store shop --in-place --yes`,
 		Args: cli.Args(1, 1),
@@ -56,7 +61,7 @@ func (m commands) runRebuild(ctx context.Context, e *projection.Engine, name str
 	if err != nil {
 		return err
 	}
-	if r.inPlace && !r.agree {
+	if r.inPlace && !r.agree && !s.Inline {
 		return m.would(name, "rebuild", fmt.Sprintf("remove what was computed up to position %d", s.Position))
 	}
 	o := &projection.RebuildOptions{
