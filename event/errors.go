@@ -131,7 +131,7 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 	case s.spaces.tags:
 		// Best effort: if the index cannot be read, the next batch fails in the same way.
 		x, _ := s.readIndex(ctx)
-		if x != nil && len(x.Inline) > 0 && !s.opts.WithoutInline && s.writesEvents(b) {
+		if x != nil && len(x.Inline) > 0 && !s.opts.WithoutInline && s.writesEvents(b) && !s.madeWithInline(ctx, e) {
 			return s.explainInline(ctx, e)
 		}
 		return &StaleIndexError{Store: s.name, cause: e}
@@ -154,6 +154,22 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 		return c
 	}
 	return nil
+}
+
+// madeWithInline reports whether the batch that failed with e was made for a control record that names inline
+// projections, so that it has what they write.
+func (s *Store) madeWithInline(ctx context.Context, e *mainstem.Error) bool {
+	if e.Want.Test != mainstem.TestVersion {
+		return false
+	}
+	for rec, err := range s.log.Read(ctx, s.spaces.tags, controlKey, mainstem.Versions{From: e.Want.Version, To: e.Want.Version}) {
+		if err != nil {
+			return false
+		}
+		c, err := decodeControl(&rec)
+		return err == nil && len(c.Inline) > 0
+	}
+	return false
 }
 
 // writesEvents reports whether b writes events of the store.

@@ -133,6 +133,9 @@ func (s *Store) Name() string { return s.name }
 // Log returns the log that the store was opened in, to commit batches that it is part of.
 func (s *Store) Log() mainstem.Log { return s.log }
 
+// Durability returns [Options.Durability].
+func (s *Store) Durability() mainstem.Durability { return s.opts.Durability }
+
 // Space returns the name of the space that holds the events. Its keys are the
 // names of the streams, its records the events.
 func (s *Store) Space() string { return s.spaces.events }

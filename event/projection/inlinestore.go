@@ -204,8 +204,10 @@ func (s *InlineStore) Again(ctx context.Context, stream string, err error, try i
 	var handler handlerError
 	var changed *inlineset.ChangedError
 	tries := s.opts.Retries
-	if errors.As(err, &changed) { // which has nothing to do with contention
+	var stale *event.StaleIndexError
+	if errors.As(err, &changed) || errors.As(err, &stale) { // which has nothing to do with contention
 		tries += DefaultRetries
+		s.current.Store(nil) // the next append reads it
 	}
 	switch {
 	case !errors.Is(err, mainstem.ErrConflict) || errors.As(err, &inline) || errors.As(err, &handler) || try > tries:
