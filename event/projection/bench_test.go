@@ -20,7 +20,7 @@ import (
 // customers are read, changed and written. It reports events a second, and events for each second that the
 // process had a core: so many a core handles, however busy the machine is.
 func BenchmarkCatchUp(b *testing.B) {
-	for _, rows := range []int{100, 10_000} {
+	for _, rows := range []int{100, 10_000, 1 << 30} { // the last: a new row for each event
 		for _, batch := range []int{100, 1000} {
 			b.Run(fmt.Sprintf("rows=%d/batch=%d", rows, batch), func(b *testing.B) { benchmarkCatchUp(b, rows, batch) })
 		}

@@ -324,10 +324,8 @@ func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt,
 			return errChanged
 		}
 		tx := newTx(b).as(p, build, beside)
-		for _, r := range evs {
-			if err := p.apply(ctx, tx, s.types, r); err != nil {
-				return err
-			}
+		if err := p.applyAll(ctx, tx, s.types, evs); err != nil {
+			return err
 		}
 		if err := tx.flush(ctx); err != nil {
 			return err

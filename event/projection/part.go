@@ -198,10 +198,8 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	if err != nil {
 		return err
 	}
-	for _, r := range todo {
-		if err := p.u.p.apply(ctx, tx, p.u.e.types, r); err != nil {
-			return err
-		}
+	if err := p.u.p.applyAll(ctx, tx, p.u.e.types, todo); err != nil {
+		return err
 	}
 	if err := tx.flush(ctx); err != nil {
 		return err

@@ -114,10 +114,21 @@ func (p *Projection) Version() int { return p.version }
 
 // apply lets the handlers see a recorded event.
 func (p *Projection) apply(ctx context.Context, tx *Tx, types *event.Types, r event.Recorded) error {
-	if r.Type == event.TypeDeleted {
-		return nil
+	return p.applyAll(ctx, tx, types, []event.Recorded{r})
+}
+
+// applyAll lets the handlers see recorded events, up to the first that fails.
+func (p *Projection) applyAll(ctx context.Context, tx *Tx, types *event.Types, events []event.Recorded) error {
+	see := func(v any, r event.Recorded) error { return p.applyValue(ctx, tx, v, r) }
+	for i := range events {
+		if events[i].Type == event.TypeDeleted {
+			continue
+		}
+		if err := types.Each(events[i], see); err != nil {
+			return err
+		}
 	}
-	return types.Each(r, func(v any, r event.Recorded) error { return p.applyValue(ctx, tx, v, r) })
+	return nil
 }
 
 // applyValue lets the handler of its Go type see what an event decodes to.

@@ -118,23 +118,28 @@ func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
 
 // Get returns the row of a model with a key as of now in tx, or NotFound. The commit depends on it.
 func Get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string) (T, error) {
-	table, err := tableOf(tx, model)
+	r, err := get(ctx, tx, model, key)
+	if err == nil && !r.live {
+		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: r.table.Bucket().Space(), Key: []byte(key)}
+	}
 	if err != nil {
 		var none T
 		return none, err
 	}
-	r := rowOf(tx, table, key)
-	if !r.read && !r.changed && !r.pending {
-		if err := r.load(ctx, tx); err != nil {
-			var none T
-			return none, err
-		}
-	}
-	if !r.live {
-		var none T
-		return none, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: table.Bucket().Space(), Key: []byte(key)}
-	}
 	return r.value, nil
+}
+
+// get returns the row of a model with a key, read, which need not be live.
+func get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string) (*typedRow[T], error) {
+	table, err := tableOf(tx, model)
+	if err != nil {
+		return nil, err
+	}
+	r := rowOf(tx, table, key)
+	if r.read || r.changed || r.pending {
+		return r, nil
+	}
+	return r, r.load(ctx, tx)
 }
 
 // load reads the row: from the batch if that writes it already, else from the table. After an error
@@ -186,19 +191,19 @@ func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
 // Modify replaces the row of a model with a key by what change returns for it; for the zero T and
 // false if there is none.
 func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string, change func(old T, found bool) (T, error)) error {
-	old, err := Get(ctx, tx, model, key)
-	found := err == nil
-	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+	r, err := get(ctx, tx, model, key)
+	if err != nil {
 		return err
 	}
-	v, err := change(old, found)
+	v, err := change(r.value, r.live)
 	if err != nil {
 		return err
 	}
 	if got := model.Key(v); got != key {
 		return mainstem.Refusef(mainstem.KindInvalid, "projection", "the row %.60q of %T was given the key %.60q", key, v, got)
 	}
-	Put(tx, model, v)
+	// change may have used tx, but rows stay where they are.
+	r.value, r.live, r.changed = v, true, true
 	return nil
 }
 
