@@ -16,8 +16,9 @@ func (w *wrapped) Read(ctx context.Context, space string, key []byte, v mainstem
 	return w.Log.Read(ctx, space, key, v)
 }
 
-func TestDecider(t *testing.T) {
-	f := newFixture(t)
+func TestDecider(t *testing.T) { onEach(t, testDecider) }
+
+func testDecider(t *testing.T, f *fixture) {
 	d := f.deciders(t, nil)
 	ctx := event.WithMetadata(t.Context(), event.Metadata{TenantID: "acme"})
 	if a, v, err := d.Load(ctx, "1"); err != nil || v != 0 || a.Balance != 0 {
@@ -77,8 +78,9 @@ func TestDecider(t *testing.T) {
 
 // A cached state saves the reads, is not used once somebody else has appended, and never
 // decides that something is refused.
-func TestCache(t *testing.T) {
-	f := newFixture(t)
+func TestCache(t *testing.T) { onEach(t, testCache) }
+
+func testCache(t *testing.T, f *fixture) {
 	r := f.accounts(t, &aggregate.Options{Cache: 2, Retries: -1})
 	other := f.accounts(t, nil)
 	reads := func(do func() error) int64 {

@@ -103,9 +103,20 @@ type fixture struct {
 	types *event.Types
 }
 
+// onEach runs a test on every engine.
+func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { test(t, newFixtureOn(t, log)) })
+}
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{log: &wrapped{Log: testengines.Memory(t)}, types: event.NewTypes(nil)}
+	return newFixtureOn(t, testengines.Memory(t))
+}
+
+func newFixtureOn(t testing.TB, log mainstem.Log) *fixture {
+	t.Helper()
+	f := &fixture{log: &wrapped{Log: log}, types: event.NewTypes(nil)}
 	var err error
 	f.store, err = event.Open(f.log, "bank", nil)
 	err = errors.Join(err,

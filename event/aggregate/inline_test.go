@@ -47,8 +47,9 @@ func (f *fixture) inline(t *testing.T) (*projection.InlineStore, func() int) {
 }
 
 // Every save of a repository over a store with inline projections includes them.
-func TestInline(t *testing.T) {
-	f := newFixture(t)
+func TestInline(t *testing.T) { onEach(t, testInline) }
+
+func testInline(t *testing.T, f *fixture) {
 	s, deposits := f.inline(t)
 	r := f.accounts(t, &aggregate.Options{Inline: s, SnapshotEvery: 3, Cache: 2})
 	if _, err := r.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {

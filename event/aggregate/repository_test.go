@@ -12,10 +12,12 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-func TestSaveAndLoad(t *testing.T) {
-	f := newFixture(t)
+func TestSaveAndLoad(t *testing.T) { onEach(t, testSaveAndLoad) }
+
+func testSaveAndLoad(t *testing.T, f *fixture) {
 	r := f.accounts(t, nil)
 	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Fatalf("loaded what is not there: %v", err)
@@ -71,8 +73,9 @@ func TestSaveAndLoad(t *testing.T) {
 	withBalance(t, r, "2", 1, 1)
 }
 
-func TestConflict(t *testing.T) {
-	f := newFixture(t)
+func TestConflict(t *testing.T) { onEach(t, testConflict) }
+
+func testConflict(t *testing.T, f *fixture) {
 	r := f.accounts(t, nil)
 	if _, err := r.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {
 		t.Fatal(err)
@@ -117,33 +120,39 @@ func TestConflict(t *testing.T) {
 func TestManyWriters(t *testing.T) {
 	for _, cached := range []int{0, 1, 100} {
 		t.Run(fmt.Sprint("cache ", cached), func(t *testing.T) {
-			f := newFixture(t)
-			r := f.accounts(t, &aggregate.Options{Retries: 1 << 20, Cache: cached, SnapshotEvery: 7})
-			d := f.deciders(t, &aggregate.Options{Retries: 1 << 20, Cache: cached, SnapshotEvery: 5, SnapshotVersion: 2})
-			var wg sync.WaitGroup
-			for w := range 6 {
-				wg.Go(func() {
-					for i := range 40 {
-						var err error
-						if id := fmt.Sprint(i % 2); w%2 == 0 {
-							_, err = r.UpdateOrNew(t.Context(), id, deposit(1))
-						} else {
-							_, err = d.Handle(t.Context(), id, 1)
-						}
-						if err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			for _, id := range []string{"0", "1"} {
-				withBalance(t, r, id, 120, 120)
-				if a, v, err := d.Load(t.Context(), id); err != nil || v != 120 || a.Balance != 120 {
-					t.Errorf("the decider has %+v at %d, %v", a, v, err)
+			onEach(t, func(t *testing.T, f *fixture) { manyWriters(t, f, cached) })
+		})
+	}
+}
+
+func manyWriters(t *testing.T, f *fixture, cached int) {
+	r := f.accounts(t, &aggregate.Options{Retries: 1 << 20, Cache: cached, SnapshotEvery: 7})
+	d := f.deciders(t, &aggregate.Options{Retries: 1 << 20, Cache: cached, SnapshotEvery: 5, SnapshotVersion: 2})
+	const writers = 6
+	rounds := testengines.Rounds(f.log.Log, 40)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range rounds {
+				var err error
+				if id := fmt.Sprint(i % 2); w%2 == 0 {
+					_, err = r.UpdateOrNew(t.Context(), id, deposit(1))
+				} else {
+					_, err = d.Handle(t.Context(), id, 1)
+				}
+				if err != nil {
+					t.Error(err)
 				}
 			}
 		})
+	}
+	wg.Wait()
+	want := writers * rounds / 2
+	for _, id := range []string{"0", "1"} {
+		withBalance(t, r, id, mainstem.Version(want), want)
+		if a, v, err := d.Load(t.Context(), id); err != nil || int(v) != want || a.Balance != want {
+			t.Errorf("the decider has %+v at %d, %v", a, v, err)
+		}
 	}
 }
 
@@ -189,8 +198,9 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestIntoABatch(t *testing.T) {
-	f := newFixture(t)
+func TestIntoABatch(t *testing.T) { onEach(t, testIntoABatch) }
+
+func testIntoABatch(t *testing.T, f *fixture) {
 	r := f.accounts(t, &aggregate.Options{SnapshotEvery: 2})
 	a := r.New("1")
 	if err := errors.Join(a.Deposit(1), a.Deposit(2)); err != nil {
@@ -270,8 +280,9 @@ func TestIntoABatch(t *testing.T) {
 }
 
 // Streams that ended, and began again.
-func TestEnds(t *testing.T) {
-	f := newFixture(t)
+func TestEnds(t *testing.T) { onEach(t, testEnds) }
+
+func testEnds(t *testing.T, f *fixture) {
 	r := f.accounts(t, &aggregate.Options{SnapshotEvery: 2})
 	for range 3 {
 		if _, err := r.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {

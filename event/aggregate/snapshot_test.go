@@ -16,8 +16,9 @@ import (
 	"github.com/mainstemdev/mainstem/event/aggregate"
 )
 
-func TestSnapshots(t *testing.T) {
-	f := newFixture(t)
+func TestSnapshots(t *testing.T) { onEach(t, testSnapshots) }
+
+func testSnapshots(t *testing.T, f *fixture) {
 	r := f.accounts(t, &aggregate.Options{SnapshotEvery: 10})
 	for i := range 25 {
 		if _, err := r.UpdateOrNew(t.Context(), "1", deposit(i)); err != nil {
@@ -55,8 +56,9 @@ func TestSnapshots(t *testing.T) {
 }
 
 // A snapshot of another form is passed over, and replaced when the next one is due.
-func TestSnapshotVersions(t *testing.T) {
-	f := newFixture(t)
+func TestSnapshotVersions(t *testing.T) { onEach(t, testSnapshotVersions) }
+
+func testSnapshotVersions(t *testing.T, f *fixture) {
 	old, now := f.accounts(t, &aggregate.Options{SnapshotEvery: 3}), f.accounts(t, &aggregate.Options{SnapshotEvery: 3, SnapshotVersion: 1})
 	for range 4 {
 		if _, err := old.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {
@@ -79,8 +81,9 @@ func TestSnapshotVersions(t *testing.T) {
 	withBalance(t, now, "1", 5, 5)
 }
 
-func TestLoadAt(t *testing.T) {
-	f := newFixture(t)
+func TestLoadAt(t *testing.T) { onEach(t, testLoadAt) }
+
+func testLoadAt(t *testing.T, f *fixture) {
 	r := f.accounts(t, &aggregate.Options{SnapshotEvery: 3})
 	type moment struct {
 		done    event.Appended

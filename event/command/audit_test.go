@@ -20,7 +20,12 @@ import (
 // trail is the audit trail of a shop, whose bus must be made with it.
 func withTrail(t testing.TB, o command.AuditOptions, middleware ...command.Middleware) (*shop, *command.AuditLog) {
 	t.Helper()
-	log := &logUnderTest{Log: testengines.Memory(t)}
+	return withTrailOn(t, testengines.Memory(t), o, middleware...)
+}
+
+func withTrailOn(t testing.TB, on mainstem.Log, o command.AuditOptions, middleware ...command.Middleware) (*shop, *command.AuditLog) {
+	t.Helper()
+	log := &logUnderTest{Log: on}
 	trail, err := command.OpenAudit(log, "shop")
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +34,10 @@ func withTrail(t testing.TB, o command.AuditOptions, middleware ...command.Middl
 	return shopOn(t, log, append([]command.Middleware{command.Audit(o)}, middleware...)...), trail
 }
 
-func TestAudit(t *testing.T) {
-	s, trail := withTrail(t, command.AuditOptions{Skip: []string{"Named"}, WithMetadata: true},
+func TestAudit(t *testing.T) { testengines.Each(t, testAudit) }
+
+func testAudit(t *testing.T, log mainstem.Log) {
+	s, trail := withTrailOn(t, log, command.AuditOptions{Skip: []string{"Named"}, WithMetadata: true},
 		command.CorrelationID(func() string { return "corr" }), command.Idempotency(command.IdempotencyOptions{}))
 	before := time.Now()
 	ctx := event.WithMetadata(command.WithActor(t.Context(), "ann"), event.Metadata{TenantID: "acme"})

@@ -18,8 +18,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-func TestDispatch(t *testing.T) {
-	s := newShop(t)
+func TestDispatch(t *testing.T) { onEach(t, testDispatch) }
+
+func testDispatch(t *testing.T, s *shop) {
 	r := s.dispatch(place{ID: "1", Item: "book"})
 	evs := s.events("1")
 	if r.AggregateID != "1" || r.Version != 1 || r.Duplicate || len(evs) != 1 || r.Position < evs[0].Position || s.sold("book") != 1 {
@@ -99,7 +100,10 @@ func second[T any](_ T, err error) error { return err }
 
 // A commit that fails leaves nothing; one whose outcome is unknown is repeated.
 func TestCommitsThatFail(t *testing.T) {
-	s := newShop(t, command.Idempotency(command.IdempotencyOptions{}))
+	onEach(t, testCommitsThatFail, command.Idempotency(command.IdempotencyOptions{}))
+}
+
+func testCommitsThatFail(t *testing.T, s *shop) {
 	down := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten}
 	s.log.commit = func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) { return mainstem.Receipt{}, down }
 	if _, err := s.bus.Dispatch(t.Context(), place{ID: "1", Item: "book", Key: "k"}); !errors.Is(err, down) {

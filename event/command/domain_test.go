@@ -106,6 +106,12 @@ type item struct {
 	Orders int
 }
 
+// onEach runs a test on a shop on every engine.
+func onEach(t *testing.T, test func(t *testing.T, s *shop), middleware ...command.Middleware) {
+	t.Helper()
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { test(t, shopOn(t, &logUnderTest{Log: log}, middleware...)) })
+}
+
 // newShop handles Place and Pay on a log in memory.
 func newShop(t testing.TB, middleware ...command.Middleware) *shop {
 	t.Helper()

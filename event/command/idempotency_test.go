@@ -16,11 +16,15 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
 func TestIdempotency(t *testing.T) {
-	s := newShop(t, command.Idempotency(command.IdempotencyOptions{Skip: []string{"Named"}}))
+	onEach(t, testIdempotency, command.Idempotency(command.IdempotencyOptions{Skip: []string{"Named"}}))
+}
+
+func testIdempotency(t *testing.T, s *shop) {
 	first := s.dispatch(place{ID: "1", Item: "book", Key: "k"})
 	again := s.dispatch(place{ID: "1", Item: "book", Key: "k", Base: command.Base{CommandID: "other"}})
 	want := first
@@ -101,28 +105,31 @@ func TestRacesOfOneKey(t *testing.T) {
 	once, retry := command.Idempotency(command.IdempotencyOptions{}), command.Retry(command.RetryOptions{First: time.Millisecond})
 	for what, middleware := range map[string][]command.Middleware{"no retry": {once}, "retry outside": {retry, once}, "retry inside": {once, retry}} {
 		t.Run(what, func(t *testing.T) {
-			s := newShop(t, middleware...)
-			for round := range 20 {
-				var wg sync.WaitGroup
-				var handled atomic.Int64
-				item := fmt.Sprint("item", round)
-				for range 8 {
-					wg.Go(func() {
-						r, err := s.bus.Dispatch(t.Context(), place{ID: fmt.Sprint("r", round), Item: item, Key: item})
-						if err != nil || r.Version != 1 || r.AggregateID != fmt.Sprint("r", round) {
-							t.Errorf("%+v, %v", r, err)
-						}
-						if !r.Duplicate {
-							handled.Add(1)
-						}
-					})
-				}
-				wg.Wait()
-				if handled.Load() != 1 || s.sold(item) != 1 || len(s.events(fmt.Sprint("r", round))) != 1 {
-					t.Errorf("%d were carried out, sold %d, %d events", handled.Load(), s.sold(item), len(s.events(fmt.Sprint("r", round))))
-				}
-			}
+			onEach(t, racesOfOneKey, middleware...)
 		})
+	}
+}
+
+func racesOfOneKey(t *testing.T, s *shop) {
+	for round := range testengines.Rounds(s.log.Log, 20) {
+		var wg sync.WaitGroup
+		var handled atomic.Int64
+		item := fmt.Sprint("item", round)
+		for range 8 {
+			wg.Go(func() {
+				r, err := s.bus.Dispatch(t.Context(), place{ID: fmt.Sprint("r", round), Item: item, Key: item})
+				if err != nil || r.Version != 1 || r.AggregateID != fmt.Sprint("r", round) {
+					t.Errorf("%+v, %v", r, err)
+				}
+				if !r.Duplicate {
+					handled.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if handled.Load() != 1 || s.sold(item) != 1 || len(s.events(fmt.Sprint("r", round))) != 1 {
+			t.Errorf("%d were carried out, sold %d, %d events", handled.Load(), s.sold(item), len(s.events(fmt.Sprint("r", round))))
+		}
 	}
 }
 

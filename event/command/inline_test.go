@@ -11,11 +11,15 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 // A command with an inline projection is one commit, and commands that change one row of it lose no update.
 func TestInlineProjection(t *testing.T) {
-	under := &logUnderTest{Log: newShop(t).log.Log}
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { testInlineProjection(t, &logUnderTest{Log: log}) })
+}
+
+func testInlineProjection(t *testing.T, under *logUnderTest) {
 	s := shopWith(t, under, true, command.Retry(command.RetryOptions{Attempts: 100, First: time.Millisecond, Max: 10 * time.Millisecond}))
 	before := under.commits.Load()
 	if r := s.dispatch(place{ID: "0", Item: "book"}); r.Version != 1 || s.ordered("book") != 1 || s.sold("book") != 1 {

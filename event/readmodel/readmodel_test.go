@@ -238,8 +238,9 @@ func TestExplain(t *testing.T) {
 }
 
 // Walking page by page meets what one query finds, in any order.
-func TestPages(t *testing.T) {
-	log := testengines.Memory(t)
+func TestPages(t *testing.T) { testengines.Each(t, testPages) }
+
+func testPages(t *testing.T, log mainstem.Log) {
 	table := newTable(t, log)
 	b := mainstem.NewBatch()
 	for i := range 60 {
@@ -300,8 +301,9 @@ func (c *conflicting) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.R
 }
 
 // DeleteMany removes no more than it was asked for, also if entries change meanwhile.
-func TestDeleteManyBesideChanges(t *testing.T) {
-	under := testengines.Memory(t)
+func TestDeleteManyBesideChanges(t *testing.T) { testengines.Each(t, testDeleteManyBesideChanges) }
+
+func testDeleteManyBesideChanges(t *testing.T, under mainstem.Log) {
 	direct := newTable(t, under)
 	b := mainstem.NewBatch()
 	for i := range 1500 {

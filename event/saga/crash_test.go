@@ -331,8 +331,8 @@ func TestStopAndStartLosesNothing(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)
 		s.append("1", placed{unpaid})
-		pokes := 0
-		for round := range 15 {
+		pokes, rounds := 0, max(testengines.Rounds(log, 15), 6)
+		for round := range rounds {
 			e, err := s.tryStart(nil, &saga.Follow{MaxBatch: 1 + round%4})
 			s.must(err)
 			for range 1 + round%3 {
@@ -351,7 +351,7 @@ func TestStopAndStartLosesNothing(t *testing.T) {
 		if st, err := saga.StateOf[state](s.get("1")); err != nil || st.Pokes != pokes {
 			t.Errorf("%d of %d events were handled, %v", st.Pokes, pokes, err)
 		}
-		for round := 0; round < 15; round += 5 {
+		for round := 0; round < rounds; round += 5 {
 			order := fmt.Sprint("book", round)
 			s.until(order, saga.Completed)
 			if got := s.did(order); got != "Charge=1 Ship=1" {

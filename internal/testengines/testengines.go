@@ -19,7 +19,9 @@
 // The last two run only where the environment variable [Servers] is set, because they take
 // several times as long as the others together:
 //
-//	MAINSTEM_TEST_SERVERS=1 go test ./kv ./event ./topic
+//	MAINSTEM_TEST_SERVERS=1 go test ./kv ./event/... ./topic
+//
+// A test with many steps asks [Rounds] how many there may be on an engine that is slow.
 //
 // Other tests that need several servers or minutes ask [WithServers].
 //
@@ -41,6 +43,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pglog"
 )
 
 // Servers is the environment variable that adds the engines on servers of others.
@@ -103,6 +106,15 @@ func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Optio
 			body(t, start(t, e))
 		})
 	}
+}
+
+// Rounds returns n, or a tenth of it where a commit takes milliseconds: a test that counts by it stays
+// short on every engine.
+func Rounds(log mainstem.Log, n int) int {
+	if _, slow := log.(*pglog.Log); slow {
+		return max(n/10, 1)
+	}
+	return n
 }
 
 // unknown returns a name in s that no engine has, or "".

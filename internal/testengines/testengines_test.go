@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 )
 
@@ -38,6 +39,17 @@ func TestEachGivesEveryEngineAnEmptyLog(t *testing.T) {
 func TestMemoryIsTheEmbeddedEngine(t *testing.T) {
 	if log, ok := Memory(t).(*pebblelog.Log); !ok {
 		t.Errorf("got %T", log)
+	}
+}
+
+func TestRoundsAreFewerWhereCommitsAreSlow(t *testing.T) {
+	for n, want := range map[int]int{100: 10, 15: 1, 1: 1} {
+		if got := Rounds((*pglog.Log)(nil), n); got != want {
+			t.Errorf("%d of %d on PostgreSQL, want %d", got, n, want)
+		}
+		if got := Rounds(model.New(nil), n); got != n {
+			t.Errorf("%d of %d on the model", got, n)
+		}
 	}
 }
 
