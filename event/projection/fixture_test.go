@@ -54,6 +54,12 @@ type fixture struct {
 	want map[string]total // what the events add up to
 }
 
+// onEach runs a test on a store on every engine.
+func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { test(t, newFixtureOn(t, log)) })
+}
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	return newFixtureOn(t, testengines.Memory(t))
@@ -94,11 +100,29 @@ func (f *fixture) pay(stream int, customer string, cents int) mainstem.Position 
 	return a.LastPosition
 }
 
+// rounds returns how many of n steps a test makes on the engine of the fixture.
+func (f *fixture) rounds(n int) int { return testengines.Rounds(f.log, n) }
+
 // payMany appends n events of random customers and returns the last position.
 func (f *fixture) payMany(n int) (last mainstem.Position) {
 	for range n {
 		last = f.pay(rand.IntN(10), fmt.Sprint("customer", rand.IntN(5)), rand.IntN(1000))
 	}
+	return last
+}
+
+// payUntil appends events of random customers until done, but no more than an engine that is slower than the appends can
+// handle, and returns the last position.
+func (f *fixture) payUntil(done <-chan struct{}) (last mainstem.Position) {
+	for range f.rounds(400) {
+		last = f.payMany(1)
+		select {
+		case <-done:
+			return last
+		default:
+		}
+	}
+	<-done
 	return last
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -29,6 +30,9 @@ func (c controls) leaveTo(b *mainstem.Batch, name, tables string, version int, k
 	c.old.PutTo(b, fmt.Sprintf("%s@v%d", name, max(version, 1)), oldBuild{Tables: names, Due: time.Now().Add(keep).UTC()})
 }
 
+// sweepAgain is the pause after an error.
+var sweepAgain = backoff.Policy{First: 100 * time.Millisecond, Max: time.Minute, Jitter: 0.5}
+
 // sweepEvery is how often an engine looks for tables to remove that other engines have left.
 const sweepEvery = 10 * time.Minute
 
@@ -42,9 +46,12 @@ func (e *Engine) sweepSoon() {
 
 // sweep removes old tables until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		next, err := e.controls.removeOld(ctx, e.store, e.opts.Logger)
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			failures = 0
+		} else if failures++; ctx.Err() == nil {
+			next = sweepAgain.Delay(failures)
 			e.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", e.store.Name(), "error", err)
 		}
 		t := time.NewTimer(min(next, sweepEvery))

@@ -19,15 +19,17 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-func TestProjection(t *testing.T) {
-	f := newFixture(t)
-	f.payMany(300)
+func TestProjection(t *testing.T) { onEach(t, testProjection) }
+
+func testProjection(t *testing.T, f *fixture) {
+	before := f.rounds(300)
+	f.payMany(before)
 	e := f.start(nil, nil, f.projection("totals", 1, nil))
 	last := f.payMany(20)
 	f.waitFor(e, "totals", last)
 	f.check(1)
 	s := f.inState(e, "totals", projection.Running)
-	if s.Handled < 640 || s.Position < last-1 || s.Lag != 0 || s.Err != nil || s.Partitions[0].Owner == "" || s.LastAt.IsZero() || s.PerEvent <= 0 || s.Version != 1 {
+	if s.Handled < uint64(2*(before+20)) || s.Position < last-1 || s.Lag != 0 || s.Err != nil || s.Partitions[0].Owner == "" || s.LastAt.IsZero() || s.PerEvent <= 0 || s.Version != 1 {
 		t.Errorf("the status is %+v", s)
 	}
 	if all, err := e.Statuses(t.Context()); err != nil || len(all) != 1 || all[0].Name != "totals" {
@@ -114,8 +116,9 @@ func rebuildWithoutClear(t *testing.T, f *fixture) error {
 }
 
 // Reading through a Tx sees what was written, and the commit depends on what was read.
-func TestTx(t *testing.T) {
-	f := newFixture(t)
+func TestTx(t *testing.T) { onEach(t, testTx) }
+
+func testTx(t *testing.T, f *fixture) {
 	if err := f.totals.Upsert(t.Context(), total{"there", 1, 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -167,14 +170,15 @@ func TestTx(t *testing.T) {
 
 // Engines that come and go, as processes do, and two projections that change the same rows: every
 // event takes effect once for each projection.
-func TestManyEngines(t *testing.T) {
-	f := newFixture(t)
+func TestManyEngines(t *testing.T) { onEach(t, testManyEngines) }
+
+func testManyEngines(t *testing.T, f *fixture) {
 	var ended atomic.Bool
 	var appenders, engines sync.WaitGroup
 	var last atomic.Uint64
 	for range 2 {
 		appenders.Go(func() {
-			for range 150 {
+			for range f.rounds(150) {
 				p := uint64(f.payMany(1))
 				for old := last.Load(); old < p && !last.CompareAndSwap(old, p); old = last.Load() {
 				}
@@ -192,7 +196,7 @@ func TestManyEngines(t *testing.T) {
 				if err = errors.Join(err, e.Start(ctx)); err != nil {
 					t.Error(err)
 				}
-				begin, steps := f.position("a"), mainstem.Position(rand.IntN(60))
+				begin, steps := f.position("a"), mainstem.Position(rand.IntN(f.rounds(60)))
 				testkit.Eventually(t, "progress", func() bool { return ended.Load() || f.position("a") >= begin+steps })
 				if rand.IntN(2) == 0 {
 					cancel() // at once, within commits
@@ -213,11 +217,12 @@ func TestManyEngines(t *testing.T) {
 }
 
 // After Pause has returned nothing more is committed, in no engine, until Resume.
-func TestPause(t *testing.T) {
-	f := newFixture(t)
+func TestPause(t *testing.T) { onEach(t, testPause) }
+
+func testPause(t *testing.T, f *fixture) {
 	p := f.projection("totals", 1, nil)
 	engines := []*projection.Engine{f.start(nil, nil, p), f.start(nil, nil, p)}
-	f.waitFor(engines[0], "totals", f.payMany(50))
+	f.waitFor(engines[0], "totals", f.payMany(f.rounds(50)))
 	if err := engines[0].Pause(t.Context(), "totals"); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +230,7 @@ func TestPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := f.payMany(50)
+	last := f.payMany(f.rounds(50))
 	for _, e := range engines {
 		f.inState(e, "totals", projection.Paused)
 	}
@@ -303,8 +308,9 @@ func TestControlWithinACommit(t *testing.T) {
 
 // A rebuild beside appends, with several engines, and after one that failed: the rows are those of
 // the events, each counted once.
-func TestRebuild(t *testing.T) {
-	f := newFixture(t)
+func TestRebuild(t *testing.T) { onEach(t, testRebuild) }
+
+func testRebuild(t *testing.T, f *fixture) {
 	p := f.projection("totals", 1, nil)
 	no := errors.New("no")
 	var fails atomic.Bool
@@ -315,7 +321,7 @@ func TestRebuild(t *testing.T) {
 		return f.totals.Clear(ctx)
 	})
 	e, other := f.start(nil, &projection.Async{MaxBatch: 7, Backoff: time.Millisecond}, p), f.start(nil, &projection.Async{MaxBatch: 3, Backoff: time.Millisecond}, p)
-	f.waitFor(e, "totals", f.payMany(100))
+	f.waitFor(e, "totals", f.payMany(f.rounds(100)))
 	if err := f.totals.Upsert(t.Context(), total{"wrong", 1, 1}); err != nil { // which a rebuild removes
 		t.Fatal(err)
 	}
@@ -327,7 +333,7 @@ func TestRebuild(t *testing.T) {
 	fails.Store(false)
 	var wg sync.WaitGroup
 	var last mainstem.Position
-	wg.Go(func() { last = f.payMany(150) })
+	wg.Go(func() { last = f.payMany(f.rounds(150)) })
 	for range 5 {
 		if err := e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}); err != nil {
 			t.Error(err)
@@ -339,8 +345,9 @@ func TestRebuild(t *testing.T) {
 }
 
 // Handlers of another version do not go on with what is there.
-func TestVersions(t *testing.T) {
-	f := newFixture(t)
+func TestVersions(t *testing.T) { onEach(t, testVersions) }
+
+func testVersions(t *testing.T, f *fixture) {
 	one := f.start(nil, nil, f.projection("totals", 1, nil))
 	f.waitFor(one, "totals", f.payMany(20))
 	twice := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
@@ -365,8 +372,9 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
-	f := newFixture(t)
+func TestFaults(t *testing.T) { onEach(t, testFaults) }
+
+func testFaults(t *testing.T, f *fixture) {
 	var broken atomic.Bool
 	broken.Store(true)
 	handle := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -25,7 +27,12 @@ type beside struct {
 }
 
 func newBeside(t testing.TB) *beside {
-	f := newFixture(t)
+	t.Helper()
+	return newBesideOn(t, newFixture(t))
+}
+
+func newBesideOn(t testing.TB, f *fixture) *beside {
+	t.Helper()
 	sums, err := readmodel.OpenAlias(f.log, "shop/sums", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
 	if err != nil {
 		t.Fatal(err)
@@ -78,80 +85,111 @@ func (f *beside) tables() (names []string) {
 func TestRebuildBeside(t *testing.T) {
 	for _, partitions := range []int{1, 5} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
-			f := newBeside(t)
-			async := &projection.Async{Partitions: partitions, MaxBatch: 7, Backoff: time.Millisecond}
-			one := f.start(nil, async, f.projection(1, 1))
-			f.waitFor(one, "sums", f.payMany(150))
-			f.check(1)
-			two := f.start(nil, async, f.projection(2, 2))
-			f.inState(two, "sums", projection.Faulted)
-
-			done := make(chan struct{})
-			var others sync.WaitGroup
-			var last mainstem.Position
-			others.Go(func() {
-				for {
-					last = f.payMany(1)
-					select {
-					case <-done:
-						return
-					default:
-					}
-				}
-			})
-			others.Go(func() { // a reader: at no time is there less than before, and all rows are of one version
-				seen, again := 0, false
-				for {
-					rows, err := f.sums.Find(t.Context(), readmodel.All())
-					if err != nil {
-						t.Error(err)
-					}
-					count := 0
-					for _, r := range rows {
-						count += r.Count
-					}
-					if count < seen && !again { // it was at the old table, which Keep lets go at once: the new one shows all
-						again = true
-						continue
-					}
-					if count < seen {
-						t.Errorf("a reader sees %d events, after %d", count, seen)
-					}
-					seen, again = count, false
-					select {
-					case <-done:
-						return
-					default:
-					}
-				}
-			})
-			calls := 0
-			err := two.Rebuild(t.Context(), "sums", &projection.RebuildOptions{Keep: time.Nanosecond, Progress: func(done, total uint64) {
-				if calls++; done > total {
-					t.Errorf("%d of %d are done", done, total)
-				}
-			}})
-			if err != nil || calls == 0 {
-				t.Errorf("%v; Progress was called %d times", err, calls)
-			}
-			close(done)
-			others.Wait()
-			f.waitFor(two, "sums", last)
-			f.check(2)
-			f.inState(one, "sums", projection.Faulted)
-			testkit.Eventually(t, "the old table to be removed", func() bool { return fmt.Sprint(f.tables()) == "[shop/sums@v2]" })
-
-			f.waitFor(two, "sums", f.payMany(20))
-			f.check(2)
-			if err := two.Rebuild(t.Context(), "sums", nil); err != nil {
-				t.Fatal(err)
-			}
-			f.check(2)
-			if got := fmt.Sprint(f.tables()); got != "[shop/sums@v2 shop/sums@v3]" {
-				t.Errorf("tables %v: want the old one and the new", got)
-			}
+			onEach(t, func(t *testing.T, f *fixture) { rebuildBeside(t, newBesideOn(t, f), partitions) })
 		})
 	}
+}
+
+func rebuildBeside(t *testing.T, f *beside, partitions int) {
+	async := &projection.Async{Partitions: partitions, MaxBatch: 7, Backoff: time.Millisecond}
+	one := f.start(nil, async, f.projection(1, 1))
+	f.waitFor(one, "sums", f.payMany(f.rounds(150)))
+	f.check(1)
+	two := f.start(nil, async, f.projection(2, 2))
+	f.inState(two, "sums", projection.Faulted)
+
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	var last mainstem.Position
+	others.Go(func() { last = f.payUntil(done) })
+	others.Go(func() { // a reader: at no time is there less than before, and all rows are of one version
+		seen, again := 0, false
+		for {
+			rows, err := f.sums.Find(t.Context(), readmodel.All())
+			if err != nil {
+				t.Error(err)
+			}
+			count := 0
+			for _, r := range rows {
+				count += r.Count
+			}
+			if count < seen && !again { // it was at the old table, which Keep lets go at once: the new one shows all
+				again = true
+				continue
+			}
+			if count < seen {
+				t.Errorf("a reader sees %d events, after %d", count, seen)
+			}
+			seen, again = count, false
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	calls := 0
+	err := two.Rebuild(t.Context(), "sums", &projection.RebuildOptions{Keep: time.Nanosecond, Progress: func(done, total uint64) {
+		if calls++; done > total {
+			t.Errorf("%d of %d are done", done, total)
+		}
+	}})
+	if err != nil || calls == 0 {
+		t.Errorf("%v; Progress was called %d times", err, calls)
+	}
+	close(done)
+	others.Wait()
+	f.waitFor(two, "sums", last)
+	f.check(2)
+	f.inState(one, "sums", projection.Faulted)
+	testkit.Eventually(t, "the old table to be removed", func() bool { return fmt.Sprint(f.tables()) == "[shop/sums@v2]" })
+
+	f.waitFor(two, "sums", f.payMany(20))
+	f.check(2)
+	if err := two.Rebuild(t.Context(), "sums", nil); err != nil {
+		t.Fatal(err)
+	}
+	f.check(2)
+	if got := fmt.Sprint(f.tables()); got != "[shop/sums@v2 shop/sums@v3]" {
+		t.Errorf("tables %v: want the old one and the new", got)
+	}
+}
+
+// seenFirst is a log on which the new tables are seen, which ends what built them, before the commit that let
+// the alias stand for them has returned, and on which a table cannot be removed at first.
+type seenFirst struct {
+	mainstem.Log
+	drops atomic.Int64
+}
+
+func (l *seenFirst) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.Log.Commit(ctx, b)
+	if !slices.ContainsFunc(b.Writes(), func(w mainstem.Write) bool { return w.Space == "kv/readmodel/aliases" }) {
+		return r, err
+	}
+	<-ctx.Done()
+	return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "commit", Outcome: mainstem.Unknown, Err: ctx.Err()}
+}
+
+func (l *seenFirst) DropSpace(ctx context.Context, name string) error {
+	if l.drops.Add(1) <= 2 {
+		return mainstem.Errorf(mainstem.KindUnavailable, "drop", "not yet")
+	}
+	return l.Log.DropSpace(ctx, name)
+}
+
+// The old table is removed when it is due, whatever the engine that let the new one take its place knows of
+// that, and if it could not be removed at first.
+func TestOldTablesGo(t *testing.T) {
+	f := newBesideOn(t, newFixtureOn(t, &seenFirst{Log: testengines.Memory(t)}))
+	e := f.start(nil, nil, f.projection(1, 1))
+	f.waitFor(e, "sums", f.payMany(20))
+	if err := e.Rebuild(t.Context(), "sums", &projection.RebuildOptions{Keep: time.Nanosecond}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the old table to be removed", func() bool { return fmt.Sprint(f.tables()) == "[shop/sums@v2]" })
+	f.waitFor(e, "sums", f.payMany(5))
+	f.check(1)
 }
 
 // A rebuild that is asked for by a process that runs nothing is carried out by those that run the projection.

@@ -111,23 +111,15 @@ func TestPartitionsAreShared(t *testing.T) {
 
 // Another number of partitions, once and again, beside appends and an engine that was given another one: every
 // event takes effect once.
-func TestPartitionsChange(t *testing.T) {
-	f := newFixture(t)
+func TestPartitionsChange(t *testing.T) { onEach(t, testPartitionsChange) }
+
+func testPartitionsChange(t *testing.T, f *fixture) {
 	first := f.start(nil, &projection.Async{MaxBatch: 5, Backoff: time.Millisecond}, f.projection("totals", 1, nil))
-	f.waitFor(first, "totals", f.payMany(100))
+	f.waitFor(first, "totals", f.payMany(f.rounds(100)))
 	var appends sync.WaitGroup
 	var last mainstem.Position
 	done := make(chan struct{})
-	appends.Go(func() {
-		for {
-			last = f.payMany(1)
-			select {
-			case <-done:
-				return
-			default:
-			}
-		}
-	})
+	appends.Go(func() { last = f.payUntil(done) })
 	for _, n := range []int{4, 16, 3, 1, 7} {
 		e := f.start(nil, &projection.Async{Partitions: n, MaxBatch: 1 + rand.IntN(9), Backoff: time.Millisecond}, f.projection("totals", 1, nil))
 		testkit.Eventually(t, fmt.Sprintf("%d partitions", n), func() bool {
@@ -155,8 +147,9 @@ func TestPartitionsChange(t *testing.T) {
 }
 
 // The partitions of an engine that can no longer reach the log go to others, and what it is at is not written.
-func TestPartitionsOfTheDead(t *testing.T) {
-	f := newFixture(t)
+func TestPartitionsOfTheDead(t *testing.T) { onEach(t, testPartitionsOfTheDead) }
+
+func testPartitionsOfTheDead(t *testing.T, f *fixture) {
 	cut := &cutLog{Log: f.log}
 	store, err := event.Open(cut, "shop", nil)
 	if err != nil {
@@ -166,11 +159,11 @@ func TestPartitionsOfTheDead(t *testing.T) {
 	async := &projection.Async{Partitions: 6, Backoff: time.Millisecond}
 	o := &projection.Options{TTL: 400 * time.Millisecond}
 	a := dead.start(o, async, f.projection("totals", 1, nil))
-	f.waitFor(a, "totals", f.payMany(50))
+	f.waitFor(a, "totals", f.payMany(f.rounds(50)))
 	b := f.start(o, async, f.projection("totals", 1, nil))
 	testkit.Eventually(t, "the second engine to have its share", func() bool { return projection.AtWork(b, "totals") == 3 })
 	cut.set(true)
-	last := f.payMany(50)
+	last := f.payMany(f.rounds(50))
 	f.waitFor(b, "totals", last)
 	if n := projection.AtWork(b, "totals"); n < 6 {
 		testkit.Eventually(t, "all partitions to have moved", func() bool { return projection.AtWork(b, "totals") == 6 })
@@ -180,7 +173,7 @@ func TestPartitionsOfTheDead(t *testing.T) {
 	testkit.Eventually(t, "both to have their share", func() bool {
 		return projection.AtWork(a, "totals") == 3 && projection.AtWork(b, "totals") == 3
 	})
-	f.waitFor(b, "totals", f.payMany(50))
+	f.waitFor(b, "totals", f.payMany(f.rounds(50)))
 	f.check(1)
 }
 
@@ -208,8 +201,9 @@ func (l *cutLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receip
 }
 
 // A partition that cannot go on does not keep the others from it, and Skip lets it go on after the event.
-func TestFaultOfOnePartition(t *testing.T) {
-	f := newFixture(t)
+func TestFaultOfOnePartition(t *testing.T) { onEach(t, testFaultOfOnePartition) }
+
+func testFaultOfOnePartition(t *testing.T, f *fixture) {
 	handle := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
 		if ev.Customer == "poison" {
 			return errors.New("as asked")

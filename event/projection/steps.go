@@ -133,17 +133,13 @@ func (g *generation) finish(ctx context.Context, at mainstem.Position) error {
 		}
 		e.controls.leaveTo(b, name, ctl.Tables, ctl.Build, ctl.Keep)
 	}
-	err := g.commit(ctx, b, func(c *control) {
+	return g.commit(ctx, b, func(c *control) {
 		c.replaced()
 		if c.Next > 0 {
 			c.Build, c.Version, c.Paused = c.Next, c.NextVersion, c.Paused || c.To > 0
 			c.abandon()
 		}
 	})
-	if err == nil {
-		e.sweepSoon()
-	}
-	return err
 }
 
 // replaceCheckpoints makes the checkpoints of a projection those that it will have after a change, at one position.

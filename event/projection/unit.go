@@ -115,6 +115,10 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
 				if err == nil && now != ctl {
+					// Whoever has made the change need not know it: seeing it here ends the commit there.
+					if now.Build != ctl.Build {
+						u.e.sweepSoon()
+					}
 					return
 				}
 				if err == nil {
