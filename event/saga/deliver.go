@@ -130,6 +130,10 @@ func (u *unit) failed(ctx context.Context, id string, m numbered, err error) boo
 	if free {
 		u.rest.failed(id, false, now)
 	}
+	if errors.Is(err, errChanged) {
+		return false
+	}
+	u.count(func(s *Stats) { s.Failures++ })
 	if ctx.Err() == nil {
 		u.opts.Logger.Warn("a command of a saga is tried again", "store", u.store, "saga", id, "number", m.n, "command", m.Type, "error", err)
 	}
@@ -151,11 +155,12 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	})
 	tries := 0
 	hook := func(ctx context.Context, b *mainstem.Batch, _ *command.Result) error {
-		if tries++; tries > 1 { // the first try may have met another one that has done it
-			if err := u.there(ctx, id, m.n); err != nil {
+		if tries++; tries > 1 { // the first try may have met another one that has done it, or a pause
+			if err := errors.Join(u.there(ctx, id, m.n), u.unchanged(ctx)); err != nil {
 				return err
 			}
 		}
+		u.expect(b)
 		w := u.work(b)
 		if err := u.done(ctx, w, id, m); err != nil {
 			return err
@@ -170,7 +175,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 		u.count(func(s *Stats) { s.Commands++ })
 		return nil
 	}
-	return u.unlessTaken(ctx, id, m.n, err)
+	return u.unlessTaken(ctx, id, m.n, u.unlessChanged(ctx, err))
 }
 
 // dispatch is Dispatch that turns a panic into an error.

@@ -127,6 +127,7 @@ type shop struct {
 	effects *kv.Bucket[int] // "Ship/42": how often
 	records *saga.Records
 
+	closed   atomic.Bool                                         // commands find a service that is not there
 	repaired atomic.Bool                                         // nothing goes wrong any more
 	before   func(ctx context.Context, name, order string) error // of each command
 	running  []*saga.Engine                                      // started with start
@@ -190,6 +191,9 @@ func (s *shop) item(order string) string {
 
 // effect lets a command take effect in the commit of its dispatch, unless the item is wrong for it.
 func (s *shop) effect(ctx context.Context, name, order, wrong string, evs ...any) error {
+	if s.closed.Load() {
+		return mainstem.Errorf(mainstem.KindUnavailable, name, "closed")
+	}
 	if s.before != nil {
 		if err := s.before(ctx, name, order); err != nil {
 			return err
@@ -257,6 +261,21 @@ func (s *shop) tryStart(o *saga.Options, f *saga.Follow) (*saga.Engine, error) {
 		return nil, err
 	}
 	return e, e.Start(s.t.Context())
+}
+
+// startLike is start of an engine whose commands are carried out as those of another shop.
+func (s *shop) startLike(other *shop) *saga.Engine {
+	s.t.Helper()
+	s.before = other.before
+	return s.start(nil, nil)
+}
+
+// head returns the position of the newest record of the log.
+func (s *shop) head() mainstem.Position {
+	s.t.Helper()
+	p, err := s.log.Head(s.t.Context())
+	s.must(err)
+	return p
 }
 
 func (s *shop) stop(e *saga.Engine) {

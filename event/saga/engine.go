@@ -86,6 +86,9 @@ type Follow struct {
 	Attempts            int
 	Backoff, MaxBackoff time.Duration
 	OnPoison            event.PoisonPolicy
+	// Keep is how long sagas stay that are completed or compensated, KeepFailed how long those that are failed or
+	// compensation_failed, from their last step on. Then an engine removes them: see [Records.Prune]. Default 0: without end.
+	Keep, KeepFailed time.Duration
 	// Durability of the commits. Default: the log's. With less, commands may call other services before the
 	// step that sent them is durable.
 	Durability mainstem.Durability
@@ -144,6 +147,9 @@ func (e *Engine) Register(s *Saga, o *Follow) error {
 			return mainstem.Refusef(mainstem.KindInvalid, op, "%s sends the command %s, for which bus %s has no handler: register that first", s.name, name, e.bus.Name())
 		}
 	}
+	if o.Keep < 0 || o.KeepFailed < 0 {
+		return mainstem.Refusef(mainstem.KindInvalid, op, "%s: sagas that have ended are to stay for %v and %v: want 0 (without end) or more", s.name, o.Keep, o.KeepFailed)
+	}
 	so := &event.SubscribeOptions{
 		Filter: filter, After: o.After, Tail: o.Tail, MaxBatch: o.MaxBatch, Durability: o.Durability, Conflicts: conflicts,
 		Attempts: o.Attempts, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff, OnPoison: o.OnPoison, Logger: e.opts.Logger,
@@ -159,7 +165,7 @@ func (e *Engine) Register(s *Saga, o *Follow) error {
 	case slices.ContainsFunc(e.units, func(u *unit) bool { return u.saga.name == s.name }):
 		return mainstem.Refusef(mainstem.KindExists, op, "%s", s.name)
 	}
-	e.units = append(e.units, newUnit(e, s, so))
+	e.units = append(e.units, newUnit(e, s, so, o.retentions()))
 	return nil
 }
 
@@ -175,8 +181,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	soft, stop := context.WithCancel(hard)
 	e.abort, e.stop = abort, stop
 	for _, u := range e.units {
-		e.wg.Go(func() { u.follow(hard, soft) })
-		e.wg.Go(func() { u.serve(hard, soft) })
+		e.wg.Go(func() { u.run(hard, soft) })
 	}
 	return nil
 }
@@ -236,13 +241,21 @@ func (e *Engine) WaitFor(ctx context.Context, saga string, p mainstem.Position) 
 }
 
 // RetryParked handles the events that were put aside for a type again, in the order of the log, and
-// returns how many that were; see [event.Store.RetryParked].
+// returns how many that were; see [event.Store.RetryParked]. While the type is paused it is Unavailable.
 func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
 	u, err := e.unit(saga)
 	if err != nil {
 		return 0, err
 	}
 	return e.events.RetryParked(ctx, subscription(saga), func(ctx context.Context, b *mainstem.Batch, ev event.Recorded) error {
+		c, is, err := e.control(ctx, saga)
+		if err == nil && !c.Paused.IsZero() {
+			err = mainstem.Refusef(mainstem.KindUnavailable, "saga", "%s is paused: resume it first", saga)
+		}
+		if err != nil {
+			return err
+		}
+		e.controls.ExpectTo(b, saga, is)
 		return u.handle(ctx, b, []event.Recorded{ev})
 	})
 }
@@ -257,6 +270,9 @@ type Stats struct {
 	Commands uint64 // carried out, compensations included
 	Refused  uint64 // commands that were refused
 	Timeouts uint64 // that came
+	Failures uint64 // of steps and commands that are tried again, each time
+	Removed  uint64 // sagas that had ended: see Follow.Keep
+	Paused   bool   // see Records.Pause
 	Err      error  // why the subscription has failed; nil if it runs, or has not been started
 }
 
@@ -267,7 +283,10 @@ func (e *Engine) Stats() []Stats {
 	var out []Stats
 	for _, u := range e.units {
 		u.mu.Lock()
-		out = append(out, u.stats)
+		s := u.stats
+		_, on := u.gate.get()
+		s.Paused = !on
+		out = append(out, s)
 		u.mu.Unlock()
 	}
 	slices.SortFunc(out, func(a, b Stats) int { return strings.Compare(a.Saga, b.Saga) })

@@ -98,6 +98,11 @@ func (u *unit) expireOne(ctx context.Context, key string, tried *rests) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
+	if errors.Is(err, errChanged) {
+		tried.failed(key, false, time.Now())
+		return
+	}
+	u.count(func(s *Stats) { s.Failures++ })
 	if n := tried.failed(key, !endless(ctx, err), time.Now()); n >= u.opts.Attempts {
 		if err = u.timeout(ctx, key, err); err == nil {
 			tried.succeeded(key)

@@ -22,19 +22,24 @@ func subscription(saga string) string { return "saga/" + saga }
 // unit is a type of sagas in an engine.
 type unit struct {
 	*Engine
-	saga *Saga
-	sub  *event.SubscribeOptions
-	rest *rests
+	saga       *Saga
+	sub        *event.SubscribeOptions
+	retentions []retention
+	rest       *rests
+	gate       gate
 
 	mu    sync.Mutex // guards stats
 	stats Stats
 }
 
-func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions) *unit {
-	return &unit{
-		Engine: e, saga: s, sub: so, stats: Stats{Saga: s.name},
+func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions, retentions []retention) *unit {
+	u := &unit{
+		Engine: e, saga: s, sub: so, retentions: retentions, stats: Stats{Saga: s.name},
 		rest: &rests{policy: backoff.Policy{First: e.opts.Backoff, Max: e.opts.MaxBackoff, Jitter: 0.2}},
 	}
+	u.gate.on = true
+	so.Expect = u.expect
+	return u
 }
 
 func (u *unit) count(f func(*Stats)) {
@@ -43,11 +48,29 @@ func (u *unit) count(f func(*Stats)) {
 	f(&u.stats)
 }
 
+// step returns the handler of a subscription. One that is called again with an event may have met a change of the control
+// row: then the commit could not succeed any more, and the event is not at fault.
+func (u *unit) step() event.BatchHandler {
+	var tried mainstem.Position // of the first event that it was last called with
+	return func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+		if first := evs[0].Position; first > tried {
+			tried = first
+		} else if err := u.unchanged(ctx); err != nil {
+			return err
+		}
+		err := u.handle(ctx, b, evs)
+		if err != nil && ctx.Err() == nil {
+			u.count(func(s *Stats) { s.Failures++ })
+		}
+		return err
+	}
+}
+
 // follow keeps the subscription running until soft ends.
 func (u *unit) follow(hard, soft context.Context) {
 	restart := backoff.Policy{First: u.opts.RestartAfter, Max: max(time.Minute, u.opts.RestartAfter), Jitter: 0.2}
 	for failures := 1; soft.Err() == nil; failures++ {
-		sub, err := u.events.SubscribeBatch(hard, subscription(u.saga.name), u.sub, u.handle)
+		sub, err := u.events.SubscribeBatch(hard, subscription(u.saga.name), u.sub, u.step())
 		if err == nil {
 			u.count(func(s *Stats) { s.Err = nil })
 			began := sub.Position()
@@ -115,7 +138,9 @@ func (s *Saga) route(ctx context.Context, load func(context.Context, string) (*i
 		return err
 	}
 	if in != nil && !in.found {
-		in.begin(s, key, &r, part, now)
+		if err := in.begin(ctx, s, key, &r, part, now); err != nil {
+			return err
+		}
 		stats.Handled++
 		return in.handle(ctx, eventTask(s, h.start.do, v, r, part, StepStarted), now)
 	}

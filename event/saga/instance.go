@@ -34,8 +34,8 @@ type row struct {
 	Created     time.Time       `json:"created"`
 	Updated     time.Time       `json:"updated"`
 
-	// Sent is the number of the last message. Invariant: it only grows, and no two messages
-	// of a saga ever have one number.
+	// Sent is the number of the last message; it begins where those of sagas that were removed end.
+	// Invariant: it only grows, and no two messages of sagas with one ID ever have one number.
 	Sent uint64 `json:"sent,omitempty"`
 	// Undo are the compensations, in the order in which they were pushed.
 	Undo []undo `json:"undo,omitempty"`
@@ -79,6 +79,8 @@ type instance struct {
 
 	// pending returns the messages of the saga that are stored and not carried out.
 	pending func(ctx context.Context) ([]numbered, error)
+	// floor returns the highest number of a message of any saga of a type that was removed.
+	floor func(ctx context.Context, saga string) (uint64, error)
 }
 
 // send adds a message.
@@ -97,15 +99,20 @@ func (in *instance) note(now time.Time, e Entry) {
 }
 
 // begin makes a saga that is not there one that an event starts.
-func (in *instance) begin(s *Saga, key string, r *event.Recorded, part int, now time.Time) {
+func (in *instance) begin(ctx context.Context, s *Saga, key string, r *event.Recorded, part int, now time.Time) error {
+	floor, err := in.floor(ctx, s.name)
+	if err != nil {
+		return err
+	}
 	in.row = row{
-		Saga: s.name, Key: key, Start: causeOf(r, part), Created: now.UTC().Round(0),
+		Saga: s.name, Key: key, Start: causeOf(r, part), Created: now.UTC().Round(0), Sent: floor,
 		Correlation: r.Metadata.CorrelationID, Tenant: r.Metadata.TenantID,
 	}
 	if in.row.Correlation == "" {
 		in.row.Correlation = in.id
 	}
 	in.found = true
+	return nil
 }
 
 func causeOf(r *event.Recorded, part int) Cause {

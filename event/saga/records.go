@@ -12,7 +12,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/internal/outcome"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -26,6 +25,10 @@ type Records struct {
 	inbox   *kv.Bucket[message] // ID, 0, number
 	timers  *kv.Bucket[string]  // type, 0, due time, 0, ID, 0, name: nothing
 	history *event.Store
+
+	source   *event.Store        // whose events the sagas handle
+	controls *kv.Bucket[control] // by type
+	removed  *kv.Bucket[removal] // by type
 }
 
 // OpenRecords returns the sagas of the event store of that name in log. It reads and creates nothing. The name of the
@@ -35,13 +38,16 @@ func OpenRecords(log mainstem.Log, store string) (*Records, error) {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "the log is nil")
 	}
 	r := &Records{log: log, store: store}
-	var errs [5]error
+	var errs [8]error
 	quiet := &kv.Options{NoFeed: true}
 	r.rows, errs[0] = kv.Open[row](log, "saga/"+store, quiet)
 	r.status, errs[1] = kv.Open[[]byte](log, "saga.status/"+store, quiet)
 	r.inbox, errs[2] = kv.Open[message](log, "saga.inbox/"+store, nil)
 	r.timers, errs[3] = kv.Open[string](log, "saga.timer/"+store, nil)
 	r.history, errs[4] = event.Open(log, HistoryStore(store), nil)
+	r.source, errs[5] = event.Open(log, store, nil)
+	r.controls, errs[6] = kv.Open[control](log, "saga.control/"+store, nil)
+	r.removed, errs[7] = kv.Open[removal](log, "saga.removed/"+store, quiet)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "store %.60q: %w", store, err)
 	}
@@ -212,8 +218,7 @@ func (r *Records) Retry(ctx context.Context, id string) error {
 		if err := w.flush(); err != nil {
 			return err
 		}
-		b.ID = "saga/" + event.NewID().String()
-		if _, err = outcome.Commit(ctx, r.log, b); !errors.Is(err, mainstem.ErrConflict) {
+		if err := r.commit(ctx, b); !errors.Is(err, mainstem.ErrConflict) {
 			return err
 		}
 	}

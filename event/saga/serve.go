@@ -27,7 +27,7 @@ const releaseTime = 5 * time.Second
 // serve carries out messages and timeouts until soft ends: always, or while the engine has the lease.
 func (u *unit) serve(hard, soft context.Context) {
 	if u.opts.Keeper == nil {
-		u.run(hard, soft)
+		u.carryOn(hard, soft)
 		return
 	}
 	key := "saga/" + u.store + "/" + u.saga.name
@@ -46,7 +46,7 @@ func (u *unit) serve(hard, soft context.Context) {
 			}
 			cancel()
 		}()
-		u.run(hard, held)
+		u.carryOn(hard, held)
 		cancel()
 		ctx, end := context.WithTimeout(context.WithoutCancel(hard), releaseTime)
 		if err := l.Release(ctx); err != nil {
@@ -56,14 +56,15 @@ func (u *unit) serve(hard, soft context.Context) {
 	}
 }
 
-// run carries out messages and timeouts until soft ends, and then waits for those under way.
-func (u *unit) run(hard, soft context.Context) {
+// carryOn carries out messages and timeouts, and removes what is old, until soft ends, and then waits for those under way.
+func (u *unit) carryOn(hard, soft context.Context) {
 	var wg sync.WaitGroup
 	messages, timeouts := make(chan struct{}, 1), make(chan struct{}, 1)
 	wg.Go(func() { watch(soft, u.inbox, u.saga.name+"-", messages) })
 	wg.Go(func() { watch(soft, u.timers, u.saga.name+"\x00", timeouts) })
 	wg.Go(func() { u.deliver(hard, soft, messages) })
 	wg.Go(func() { u.expire(hard, soft, timeouts) })
+	wg.Go(func() { u.retain(hard, soft) })
 	wg.Wait()
 }
 
@@ -111,8 +112,17 @@ func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
+	u.expect(b)
 	b.ID, b.Durability = "saga/"+event.NewID().String(), u.sub.Durability
 	_, err := outcome.Commit(ctx, u.log, b)
+	return u.unlessChanged(ctx, err)
+}
+
+// unlessChanged returns err, or errChanged if it is a conflict and the control row has changed.
+func (u *unit) unlessChanged(ctx context.Context, err error) error {
+	if errors.Is(err, mainstem.ErrConflict) && errors.Is(u.unchanged(ctx), errChanged) {
+		return errChanged
+	}
 	return err
 }
 

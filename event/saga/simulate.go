@@ -39,6 +39,7 @@ func (s *Simulation) load(_ context.Context, id string) (*instance, error) {
 		in.pending = func(context.Context) ([]numbered, error) {
 			return slices.DeleteFunc(slices.Clone(s.out[id]), func(m numbered) bool { return slices.Contains(in.gone, m.n) }), nil
 		}
+		in.floor = func(context.Context, string) (uint64, error) { return 0, nil }
 		s.sagas[id] = in
 	}
 	return in, nil

@@ -20,6 +20,8 @@ type work struct {
 	b     *mainstem.Batch
 	sagas map[string]*instance
 	order []*instance
+
+	floors map[string]uint64 // by type; nil until one is asked for
 }
 
 func (r *Records) work(b *mainstem.Batch) *work {
@@ -33,6 +35,7 @@ func (w *work) load(ctx context.Context, id string) (*instance, error) {
 	}
 	in := &instance{id: id}
 	in.pending = func(ctx context.Context) ([]numbered, error) { return w.r.pending(ctx, in) }
+	in.floor = w.floor
 	e, err := w.r.rows.Get(ctx, id)
 	switch {
 	case err == nil:
@@ -47,6 +50,23 @@ func (w *work) load(ctx context.Context, id string) (*instance, error) {
 	w.sagas[id] = in
 	w.order = append(w.order, in)
 	return in, nil
+}
+
+// floor returns above which number the messages of a new saga of a type are, and makes the commit depend on it.
+func (w *work) floor(ctx context.Context, saga string) (uint64, error) {
+	if n, is := w.floors[saga]; is {
+		return n, nil
+	}
+	e, err := w.r.removed.Get(ctx, saga)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		return 0, fmt.Errorf("read what sagas of type %s have sent that were removed: %w", saga, err)
+	}
+	w.r.removed.ExpectTo(w.b, saga, kv.IfRevision(e.Revision))
+	if w.floors == nil {
+		w.floors = make(map[string]uint64)
+	}
+	w.floors[saga] = e.Value.Sent
+	return e.Value.Sent, nil
 }
 
 // pending returns the messages that are stored for a saga, without those that the commit removes.

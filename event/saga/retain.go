@@ -1,0 +1,62 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// Bounds of the pause between two looks at what there is to remove, which is a tenth of how long it is to stay.
+const (
+	retainSoonest = time.Minute
+	retainLatest  = time.Hour
+)
+
+// retention is how long sagas stay that have ended in some way.
+type retention struct {
+	keep     time.Duration // 0: without end
+	statuses []Status
+}
+
+// retentions returns those of f.
+func (f *Follow) retentions() []retention {
+	return []retention{{f.Keep, []Status{Completed, Compensated}}, {f.KeepFailed, []Status{Failed, CompensationFailed}}}
+}
+
+// retain removes the sagas that have ended long enough ago, until soft ends.
+func (u *unit) retain(hard, soft context.Context) {
+	every, any := retainLatest, false
+	for _, r := range u.retentions {
+		if r.keep > 0 {
+			every, any = min(every, max(r.keep/10, retainSoonest)), true
+		}
+	}
+	if !any {
+		return
+	}
+	for {
+		for _, r := range u.retentions {
+			if r.keep > 0 {
+				u.retainOnce(hard, soft, r)
+			}
+		}
+		if !wait(soft, nil, time.Now().Add(every), true) {
+			return
+		}
+	}
+}
+
+func (u *unit) retainOnce(hard, soft context.Context, r retention) {
+	p, err := u.prune(&PruneOptions{Saga: u.saga.name, Statuses: r.statuses, Before: time.Now().Add(-r.keep)})
+	n := uint64(0)
+	if err == nil {
+		p.expect = u.expect
+		err = p.run(hard, func(Instance, error) bool { n++; return soft.Err() == nil })
+	}
+	u.count(func(s *Stats) { s.Removed += n })
+	if err != nil && soft.Err() == nil && !errors.Is(err, mainstem.ErrConflict) {
+		u.opts.Logger.Warn("sagas that have ended cannot be removed yet", "store", u.store, "saga", u.saga.name, "error", err)
+	}
+}
