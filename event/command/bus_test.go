@@ -15,7 +15,6 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
-	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 func TestDispatch(t *testing.T) { onEach(t, testDispatch) }
@@ -131,7 +130,7 @@ func testCommitsThatFail(t *testing.T, s *shop) {
 
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &logUnderTest{Log: testengines.Memory(t)}
+		log := virtual(t)
 		bus, err := command.Open(log, "slow", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +253,7 @@ func TestTimeoutAndLogging(t *testing.T) {
 	var lines bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&lines, nil))
 	synctest.Test(t, func(t *testing.T) {
-		bus, err := command.Open(testengines.Memory(t), "slow", nil, command.Logging(logger), command.Timeout(time.Minute), command.Timeout(0))
+		bus, err := command.Open(virtual(t), "slow", nil, command.Logging(logger), command.Timeout(time.Minute), command.Timeout(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -377,7 +376,7 @@ func TestRetry(t *testing.T) {
 				return next(ctx, cmd)
 			}
 		}
-		s := newShop(t, outer, command.Retry(command.RetryOptions{Attempts: 4}))
+		s := shopOn(t, virtual(t), outer, command.Retry(command.RetryOptions{Attempts: 4}))
 		conflicts, tries := 2, 0
 		err := command.Handle(s.bus, func(ctx context.Context, n named) (command.Result, error) {
 			tries++
