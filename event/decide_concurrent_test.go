@@ -19,6 +19,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/testfaults"
 )
 
 var appends = flag.Int("event.appends", 400, "conditional appends of TestConditionsHoldBetweenWriters on each engine; the goal is 1000000")
@@ -173,7 +174,7 @@ func TestConditionsHoldBetweenWriters(t *testing.T) {
 // Decisions through every fault of a log: each is there once.
 func TestDecideThroughFaults(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-		faulty := &faultyLog{Log: log, rand: rand.New(rand.NewPCG(3, 3))}
+		faulty := testfaults.New(log, 3, ofReads)
 		fs := open(t, faulty, nil)
 		until := func(call func() error) {
 			t.Helper()
@@ -182,7 +183,7 @@ func TestDecideThroughFaults(t *testing.T) {
 				if err == nil {
 					return
 				}
-				if !errors.Is(err, errFault) {
+				if !errors.Is(err, testfaults.Err) {
 					t.Fatal(err)
 				}
 			}

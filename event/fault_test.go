@@ -1,13 +1,10 @@
 package event_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,66 +12,11 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testfaults"
 )
 
-// faultyLog fails a share of the calls of a log, in every way in which a log on
-// the other end of a network may: before the commit, after it, and in reads.
-type faultyLog struct {
-	mainstem.Log
-	mu   sync.Mutex
-	rand *rand.Rand
-	off  bool
-}
-
-func (l *faultyLog) roll(n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.off {
-		return n
-	}
-	return l.rand.IntN(n)
-}
-
-var errFault = errors.New("injected")
-
-func fault(o mainstem.Outcome) error {
-	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: o, Err: errFault}
-}
-
-func (l *faultyLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
-	switch l.roll(8) {
-	case 0:
-		return mainstem.Receipt{}, fault(mainstem.NotWritten)
-	case 1:
-		return mainstem.Receipt{}, fault(mainstem.Unknown)
-	case 2:
-		if _, err := l.Log.Commit(ctx, b); err != nil {
-			return mainstem.Receipt{}, err
-		}
-		return mainstem.Receipt{}, fault(mainstem.Unknown)
-	}
-	return l.Log.Commit(ctx, b)
-}
-
-func (l *faultyLog) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
-	if l.roll(8) == 0 {
-		return mainstem.Record{}, fault(mainstem.NoOutcome)
-	}
-	return l.Log.Get(ctx, space, key)
-}
-
-func (l *faultyLog) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
-	return func(yield func(mainstem.Record, error) bool) {
-		for rec, err := range l.Log.Feed(ctx, f) {
-			if err == nil && l.roll(8) == 0 {
-				rec, err = mainstem.Record{}, fault(mainstem.NoOutcome)
-			}
-			if !yield(rec, err) || err != nil {
-				return
-			}
-		}
-	}
-}
+// ofReads says how often reads fail.
+var ofReads = testfaults.Reads{Get: 8, Feed: 8}
 
 // Through every fault of the log, each event takes effect exactly once.
 func TestSubscriptionThroughFaults(t *testing.T) {
@@ -84,12 +26,12 @@ func TestSubscriptionThroughFaults(t *testing.T) {
 				for i := range 150 {
 					write(t, s, fmt.Sprintf("order-%d", i%30), event.AnyVersion, some("A", 1))
 				}
-				faulty := &faultyLog{Log: log, rand: rand.New(rand.NewPCG(1, uint64(maxBatch)))}
+				faulty := testfaults.New(log, uint64(maxBatch), ofReads)
 				o := quick(event.SubscribeOptions{MaxBatch: maxBatch, Attempts: 50})
 				var sub *event.Subscription
 				for sub == nil { // creating the checkpoint may fail too
 					var err error
-					if sub, err = open(t, faulty, nil).Subscribe(within(t), "count", o, counter(faulty)); err != nil && !errors.Is(err, errFault) {
+					if sub, err = open(t, faulty, nil).Subscribe(within(t), "count", o, counter(faulty)); err != nil && !errors.Is(err, testfaults.Err) {
 						t.Fatal(err)
 					}
 				}
@@ -116,7 +58,7 @@ func TestSubscriptionThroughFaults(t *testing.T) {
 // A write whose outcome was unknown is made sure of by writing it again.
 func TestWriteThroughFaults(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-		faulty := open(t, &faultyLog{Log: log, rand: rand.New(rand.NewPCG(2, 2))}, nil)
+		faulty := open(t, testfaults.New(log, 2, ofReads), nil)
 		for i := range mainstem.Version(100) {
 			evs := identified(some("A", 2))
 			for _, stream := range []string{"exact-1", "any-1"} {
@@ -130,7 +72,7 @@ func TestWriteThroughFaults(t *testing.T) {
 						wantEqual(t, stream, a.First, 2*i+1)
 						break
 					}
-					if !errors.Is(err, errFault) {
+					if !errors.Is(err, testfaults.Err) {
 						t.Fatal(err)
 					}
 				}

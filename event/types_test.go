@@ -186,6 +186,8 @@ func TestUpcast(t *testing.T) {
 	}
 }
 
+var errUpcast = errors.New("no upcast")
+
 func TestUpcastMany(t *testing.T) {
 	types := newTypes(t, nil)
 	id := event.NewID()
@@ -203,7 +205,7 @@ func TestUpcastMany(t *testing.T) {
 		types.UpcastMany("Noise", 1, func(event.Recorded) ([]event.Event, error) { return nil, nil }),
 		types.UpcastMany("Ping", 1, func(event.Recorded) ([]event.Event, error) { return []event.Event{{Type: "Pong"}}, nil }),
 		types.UpcastMany("Pong", 1, func(event.Recorded) ([]event.Event, error) { return []event.Event{{Type: "Ping"}}, nil }),
-		types.UpcastMany("Fails", 1, func(event.Recorded) ([]event.Event, error) { return nil, errFault }),
+		types.UpcastMany("Fails", 1, func(event.Recorded) ([]event.Event, error) { return nil, errUpcast }),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +237,7 @@ func TestUpcastMany(t *testing.T) {
 	if _, err := types.Decode(stored(t, event.Event{Type: "Ping"})); err == nil || !strings.Contains(err.Error(), "circle") {
 		t.Errorf("types that become each other: %v", err)
 	}
-	if _, err := types.Decode(stored(t, event.Event{Type: "Fails"})); !errors.Is(err, errFault) {
+	if _, err := types.Decode(stored(t, event.Event{Type: "Fails"})); !errors.Is(err, errUpcast) {
 		t.Errorf("an upcaster that fails: %v", err)
 	}
 	stop := errors.New("stop")

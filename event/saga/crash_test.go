@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/saga"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testfaults"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/kv"
 	"github.com/mainstemdev/mainstem/lease"
@@ -211,56 +211,10 @@ func (s *shop) sentOnce(i saga.Instance, waiting map[string]bool) {
 	}
 }
 
-// faultyLog fails a share of the calls of a log, in every way in which a log at the other end of a network may.
-type faultyLog struct {
-	mainstem.Log
-	mu   sync.Mutex
-	rand *rand.Rand
-}
-
-func (l *faultyLog) roll(n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rand.IntN(n)
-}
-
-func fault(o mainstem.Outcome) error {
-	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: o, Err: errors.New("injected")}
-}
-
-func (l *faultyLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
-	switch l.roll(8) {
-	case 0:
-		return mainstem.Receipt{}, fault(mainstem.NotWritten)
-	case 1:
-		return mainstem.Receipt{}, fault(mainstem.Unknown)
-	case 2:
-		if _, err := l.Log.Commit(ctx, b); err != nil {
-			return mainstem.Receipt{}, err
-		}
-		return mainstem.Receipt{}, fault(mainstem.Unknown)
-	}
-	return l.Log.Commit(ctx, b)
-}
-
-func (l *faultyLog) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
-	if l.roll(10) == 0 {
-		return mainstem.Record{}, fault(mainstem.NoOutcome)
-	}
-	return l.Log.Get(ctx, space, key)
-}
-
-func (l *faultyLog) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
-	if l.roll(10) == 0 {
-		return func(yield func(mainstem.Record, error) bool) { yield(mainstem.Record{}, fault(mainstem.NoOutcome)) }
-	}
-	return l.Log.Scan(ctx, space, r)
-}
-
 // Through every fault of the log, sagas come to their ends, and each command takes effect once.
 func TestThroughFaults(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
-	faulty := newShop(t, &faultyLog{Log: s.log, rand: rand.New(rand.NewPCG(7, 7))})
+	faulty := newShop(t, testfaults.New(s.log, 7, testfaults.Reads{Get: 10, Scan: 10, Feed: 50}))
 	faulty.start(nil, nil)
 	s.runMany(10)
 }

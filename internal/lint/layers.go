@@ -313,6 +313,13 @@ var Layers = []Layer{
 		Because: "every group of commands imports it, so it knows no view and no group",
 	},
 	{
+		Name:    "tests of commands",
+		Dirs:    []string{"cmd/mainstem/internal/clitest"},
+		May:     []string{"cmd/mainstem/internal/cli"},
+		Libs:    []string{"github.com/spf13/cobra"},
+		Because: "only tests of groups of commands import it",
+	},
+	{
 		Name:    "imports of files",
 		Dirs:    []string{"cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows"},
 		May:     []string{".", "server", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/rows", "internal/backoff", "internal/uuid"},
@@ -464,6 +471,12 @@ var Layers = []Layer{
 		Name:    "helpers of tests",
 		Dirs:    []string{"internal/testkit"},
 		Because: "tests of every package use it, so this one can import none",
+	},
+	{
+		Name:    "logs that fail, for tests",
+		Dirs:    []string{"internal/testfaults"},
+		May:     []string{"."},
+		Because: "tests of every view use it, so it knows the contract only",
 	},
 	{
 		Name:    "servers for tests",

@@ -1,19 +1,15 @@
 package auditcmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/clitest"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/command"
@@ -69,36 +65,23 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir)
 	const moment = `\d{4}-\d\d-\d\dT[\d:.]+Z`
-	for _, c := range []struct {
-		args   string
-		status int
-		want   string // a regular expression
-	}{
-		{"shop", 0, `^` + moment + `\tPay\t1\tada\t\d+\.\d{3}\tok\n` + moment + `\tPay\t2\tada\t\d+\.\d{3}\tno money\n` + moment + `\tPay\t1\tbob\t\d+\.\d{3}\tok\n$`},
-		{"shop --actor ada --succeeded", 0, `^.*\tPay\t1\tada\t.*\n$`},
-		{"shop --aggregate 1 --limit 1 --offset 1", 0, `^.*\tbob\t.*\n$`},
-		{"shop --type Pay --tenant t1 --from 1h --to 2999-01-01 --failed --json", 0,
-			`^\{"trail":"shop","id":"[0-9a-f-]{36}","time":"` + moment + `","command_type":"Pay","success":false,"error":"no money","aggregate_id":"2","actor":"ada","tenant_id":"t1","duration_ms":[\d.e-]+,"metadata":\{"source":"web"\}\}\n$`},
-		{"shop --correlation k --json", 0, `"command_id":"c3","aggregate_id":"1","version":2,.*"correlation_id":"k"`},
-		{"shop --count", 0, `^3\n$`},
-		{"shop --failed --count --json", 0, `^\{"trail":"shop","rows":1\}\n$`},
-		{"shop --desc --limit 1", 0, `^.*\tbob\t.*\n$`},
-		{"shop --to 1h", 0, `^$`},
-		{"shop --to 2999-01-01T00:00:00Z --type Other", 0, `^$`},
-		{"other", 0, `^$`},
-		{"shop --succeeded --failed", 2, `exclude each other`},
-		{"shop --from yesterday", 2, `--from is "yesterday": want a time`},
-		{"shop --limit -1", 1, `want 0 or more`},
-		{"", 2, `0 arguments`},
-	} {
-		var out bytes.Buffer
-		m := &cli.Main{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-		args := append([]string{"audit", "find", "--log", dir}, strings.Fields(c.args)...)
-		status := m.Run(t.Context(), m.Root([]*cobra.Command{New(m)}, nil), args)
-		if status != c.status || !regexp.MustCompile(c.want).MatchString(out.String()) {
-			t.Errorf("mainstem audit find %s: exit status %d, want %d:\n%swant %s", c.args, status, c.status, out.String(), c.want)
-		}
-	}
+	check := clitest.Checker(t, New, "audit", "find", "--log", dir)
+	check("shop", 0, `^`+moment+`\tPay\t1\tada\t\d+\.\d{3}\tok\n`+moment+`\tPay\t2\tada\t\d+\.\d{3}\tno money\n`+moment+`\tPay\t1\tbob\t\d+\.\d{3}\tok\n$`)
+	check("shop --actor ada --succeeded", 0, `^.*\tPay\t1\tada\t.*\n$`)
+	check("shop --aggregate 1 --limit 1 --offset 1", 0, `^.*\tbob\t.*\n$`)
+	check("shop --type Pay --tenant t1 --from 1h --to 2999-01-01 --failed --json", 0,
+		`^\{"trail":"shop","id":"[0-9a-f-]{36}","time":"`+moment+`","command_type":"Pay","success":false,"error":"no money","aggregate_id":"2","actor":"ada","tenant_id":"t1","duration_ms":[\d.e-]+,"metadata":\{"source":"web"\}\}\n$`)
+	check("shop --correlation k --json", 0, `"command_id":"c3","aggregate_id":"1","version":2,.*"correlation_id":"k"`)
+	check("shop --count", 0, `^3\n$`)
+	check("shop --failed --count --json", 0, `^\{"trail":"shop","rows":1\}\n$`)
+	check("shop --desc --limit 1", 0, `^.*\tbob\t.*\n$`)
+	check("shop --to 1h", 0, `^$`)
+	check("shop --to 2999-01-01T00:00:00Z --type Other", 0, `^$`)
+	check("other", 0, `^$`)
+	check("shop --succeeded --failed", 2, `exclude each other`)
+	check("shop --from yesterday", 2, `--from is "yesterday": want a time`)
+	check("shop --limit -1", 1, `want 0 or more`)
+	check("", 2, `0 arguments`)
 }
 
 func TestParseTime(t *testing.T) {

@@ -1,7 +1,6 @@
 package generatecmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
-	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/clitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,10 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run runs mainstem generate and returns what it printed, to either, and its exit status.
 func run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	var out bytes.Buffer
-	m := &cli.Main{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-	status := m.Run(t.Context(), m.Root([]*cobra.Command{New(m)}, nil), append([]string{"generate"}, args...))
-	return out.String(), status
+	return clitest.Run(t, New, append([]string{"generate"}, args...)...)
 }
 
 // What is written compiles, together and by itself: the compiler is shown it as packages of this module.
