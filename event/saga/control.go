@@ -84,13 +84,18 @@ func (u *unit) expect(b *mainstem.Batch) {
 	u.controls.ExpectTo(b, u.saga.name, is)
 }
 
-// unchanged returns errChanged if the control row is not as the unit has seen it, or says that the type is paused.
+// unchanged returns errChanged if the control row is not as the unit has seen it, or says that the type is paused. One that
+// says that the type runs, as it did, is taken note of.
 func (u *unit) unchanged(ctx context.Context) error {
 	c, now, err := u.control(ctx, u.saga.name)
 	if err != nil {
 		return err
 	}
-	if is, _ := u.gate.get(); now != is || !c.Paused.IsZero() {
+	is, on := u.gate.get()
+	if on && c.Paused.IsZero() && now != is {
+		u.gate.set(c, now)
+	}
+	if now != is || !c.Paused.IsZero() {
 		return errChanged
 	}
 	return nil

@@ -72,6 +72,16 @@
 // so once; one that is overdue when an engine starts is handled at once. The events that were in the store then are
 // handled before it. Times are those of the process's clock.
 //
+// # Pausing
+//
+// [Records.Pause] stops a type, in whatever processes it runs, by a record in the log: no commit for it succeeds any more.
+// Timeouts go on counting. [Records.Resume] lets it go on.
+//
+// # Removal
+//
+// Sagas that have ended stay until [Records.Remove] or [Records.Prune] removes them, or an engine does; see [Follow.Keep]. A start
+// event with the key of one that was removed starts a new saga, with other command IDs.
+//
 // # Guarantees
 //
 // State, cursor, commands, timeouts and history agree after any crash, at the durability of [Follow]. Stopping
@@ -81,12 +91,13 @@
 //
 // Engines and Records are safe for concurrent use; a Context belongs to its handler. Handlers of one saga are
 // never called at the same time by one engine for the same commit, and of two engines' commits one succeeds.
-// The goroutines of an engine are six for each type, with those of its subscription and watches, and one for each command
+// The goroutines of an engine are nine for each type, with those of its subscription and watches, and one for each command
 // under way; [Engine.Stop] waits for them.
 //
 // # Limits
 //
-// [MaxName], [MaxKey]. The state, with the compensations, is one value of the log. Sagas that have ended stay.
+// [MaxName], [MaxKey]. The state, with the compensations, is one value of the log. [MaxCount] bounds what an
+// [Overview] counts.
 //
 //	saga.go, context.go           the definition of a type, and what its handlers see
 //	instance.go, status.go        what a step, a failure and a retry do with a saga
@@ -96,6 +107,9 @@
 //	engine.go, follow.go          the engine; events
 //	serve.go, deliver.go, rest.go commands and their retries
 //	expire.go                     timeouts
+//	control.go                    pausing
+//	remove.go, retain.go          removal
+//	overview.go                   how types stand
 //	simulate.go                   a saga without a log, for tests
 //
 // # Testing

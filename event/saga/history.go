@@ -29,7 +29,7 @@ const (
 // with ID fulfilment-42 is the stream of that name in the event store <store>.sagas.
 type Entry struct {
 	Step    Step             `json:"-"`
-	Version mainstem.Version `json:"-"` // 1, 2, 3 …
+	Version mainstem.Version `json:"-"` // 1, 2, 3 …; higher if a saga with the key was removed before
 	Time    time.Time        `json:"-"` // when it was committed
 
 	Status      Status               `json:"status"` // afterwards

@@ -34,25 +34,36 @@ func (s Status) ended() bool { return !s.live() && s != Compensating }
 // those of the old one did not have; other events with its key are passed over as those of a saga that was never started.
 func (r *Records) Remove(ctx context.Context, id string) error {
 	for tries := 1; ; tries++ {
-		e, err := r.rows.Get(ctx, id)
-		if errors.Is(err, mainstem.ErrNotFound) {
-			return r.notFound(id)
+		b, err := r.removal(ctx, id)
+		if err == nil {
+			err = r.commit(ctx, b)
 		}
-		if err != nil {
-			return err
-		}
-		b := mainstem.NewBatch()
-		if err := r.removeTo(ctx, b, e); err != nil {
-			return err
-		}
-		if err := r.countTo(ctx, b, e.Value.Saga, e.Value.Sent); err != nil {
-			return err
-		}
-		err = r.commit(ctx, b)
-		if !errors.Is(err, mainstem.ErrConflict) || !afterConflict.Wait(ctx, tries) {
+		if errors.Is(err, ErrNotEnded) || !errors.Is(err, mainstem.ErrConflict) || !afterConflict.Wait(ctx, tries) {
 			return err
 		}
 	}
+}
+
+// Removable returns the error that [Records.Remove] would return now, and removes nothing.
+func (r *Records) Removable(ctx context.Context, id string) error {
+	_, err := r.removal(ctx, id)
+	return err
+}
+
+// removal returns the batch that removes a saga.
+func (r *Records) removal(ctx context.Context, id string) (*mainstem.Batch, error) {
+	e, err := r.rows.Get(ctx, id)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return nil, r.notFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := mainstem.NewBatch()
+	if err := r.removeTo(ctx, b, e); err != nil {
+		return nil, err
+	}
+	return b, r.countTo(ctx, b, e.Value.Saga, e.Value.Sent)
 }
 
 // removeTo removes a saga as part of b, on condition that it is as it was read. Messages are added only by commits that

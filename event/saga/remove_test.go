@@ -29,10 +29,14 @@ func TestRemove(t *testing.T) {
 		s.until("1", saga.Completed)
 		s.until("2", saga.Started)
 		for id, want := range map[string]error{saga.ID("fulfilment", "2"): saga.ErrNotEnded, saga.ID("fulfilment", "none"): mainstem.ErrNotFound} {
+			if err := s.records.Removable(t.Context(), id); !errors.Is(err, want) {
+				t.Errorf("whether %s is removable: %v, want %v", id, err, want)
+			}
 			if err := s.records.Remove(t.Context(), id); !errors.Is(err, want) {
 				t.Errorf("remove %s: %v, want %v", id, err, want)
 			}
 		}
+		s.must(s.records.Removable(t.Context(), id))
 		s.must(s.records.Remove(t.Context(), id))
 		if _, err := s.records.Get(t.Context(), id); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Errorf("the removed one: %v", err)
@@ -98,6 +102,7 @@ func TestRemoveWithCommandsLeft(t *testing.T) {
 func TestPrune(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)
+		began := time.Now()
 		s.start(nil, nil)
 		for order, item := range map[string]string{"1": "book", "2": "book", "3": broke, "4": withheld, "5": unpaid} {
 			s.append(order, placed{item})
@@ -117,7 +122,7 @@ func TestPrune(t *testing.T) {
 			o    saga.PruneOptions
 			want string
 		}{
-			{saga.PruneOptions{Before: s.get("1").Created}, ""},
+			{saga.PruneOptions{Before: began}, ""},
 			{saga.PruneOptions{Saga: "fulfil"}, ""},
 			{saga.PruneOptions{DryRun: true}, "1 2 3"},
 			{saga.PruneOptions{DryRun: true, Limit: 2}, "1 2"},

@@ -27,13 +27,13 @@ func (f *Follow) retentions() []retention {
 
 // retain removes the sagas that have ended long enough ago, until soft ends.
 func (u *unit) retain(hard, soft context.Context) {
-	every, any := retainLatest, false
+	every, bounded := retainLatest, false
 	for _, r := range u.retentions {
 		if r.keep > 0 {
-			every, any = min(every, max(r.keep/10, retainSoonest)), true
+			every, bounded = min(every, max(r.keep/10, retainSoonest)), true
 		}
 	}
-	if !any {
+	if !bounded {
 		return
 	}
 	for {

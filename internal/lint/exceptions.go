@@ -43,6 +43,7 @@ var Exceptions = []Exception{
 	{"background", "event/saga/simulate.go", "a simulation reads nothing and waits for nothing: there is nothing to cancel"},
 	{"background", "internal/testengines/finish.go:finish", "it runs in a Cleanup, when the test's own context has ended"},
 	{"background", "event/projection/projectionprom/projectionprom.go:Collector.Collect", "Prometheus gives a collector no ctx; Options.Timeout bounds it"},
+	{"background", "event/saga/sagaprom/sagaprom.go:Collector.Collect", "Prometheus gives a collector no ctx; Options.Timeout bounds it"},
 	{"background", "event/projection/share.go:Engine.closeKeeper", "leases are given up when the ctx of the engine has ended; closing bounds it"},
 	{"background", "server/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
 	{"background", "wire/kafka/kafkaserver/metrics.go:metrics.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},

@@ -119,6 +119,13 @@ var Layers = []Layer{
 		Because: "it is a leaf: only a program that names it links its library",
 	},
 	{
+		Name:    "metrics of sagas",
+		Dirs:    []string{"event/saga/sagaprom"},
+		May:     []string{".", "event/saga"},
+		Libs:    []string{"github.com/prometheus/client_golang/prometheus"},
+		Because: "it is a leaf: only a program that names it links its library",
+	},
+	{
 		Name:    "metrics and traces of commands",
 		Dirs:    []string{"event/command/commandprom", "event/command/commandotel"},
 		May:     []string{".", "event/command"},

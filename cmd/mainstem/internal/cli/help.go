@@ -55,11 +55,15 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   projection pause, resume, rebuild   store, projection, and paused, resumed, rebuilt or
     requested; without --yes: would, done
   projection skip   subscription, position, stream, version, attempts, error, skipped
+  saga status, pause, resume   store, type, paused, running, paused_since,
+    statuses (how many have which), position, lag, parked, commands, timeouts,
+    waiting_since
   saga list, retry
     store, saga, type, key, status, error, refused, ignored, created, updated
   saga show      as list, with state, timeouts, compensations (type, data, done, error);
     then for each step of the history: saga, version, time, step, status, event_type,
     stream, event_version, timeout, command, command_type, error, sent (id, type)
+  saga remove, prune   as list, with removed
   audit find     trail, id, time, command_type, success, error, command_id, aggregate_id,
     version, actor, tenant_id, correlation_id, causation_id, duration_ms, metadata
   audit find --count   trail, rows

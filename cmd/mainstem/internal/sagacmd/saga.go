@@ -1,8 +1,10 @@
-// Package sagacmd is the commands of mainstem saga, which show the sagas of an event store and take
-// up again those that have failed.
+// Package sagacmd is the commands of mainstem saga, which show the sagas of an event store, take up again
+// those that have failed, pause types of them and remove those that have ended.
 //
 //	mainstem saga list --store shop --status failed
 //	mainstem saga retry fulfilment-42 --store shop
+//	mainstem saga pause fulfilment --store shop
+//	mainstem saga prune --store shop --older-than 720h
 package sagacmd
 
 import (
@@ -26,14 +28,16 @@ func New(program *cli.Main) *cobra.Command {
 		Use:   "saga",
 		Short: "Sagas of event stores",
 		Long: `The sagas of an event store, "events" unless --store says otherwise: where they stand,
-what has happened to them, and those that have failed once more.
+what has happened to them, and those that have failed once more. A type of sagas can be
+paused and resumed, and sagas that have ended can be removed.
 
 A saga has an ID, TYPE-KEY, as in fulfilment-42, and one of the statuses started,
 running, completed, failed, compensating, compensated and compensation_failed.`,
 		RunE: cli.Group,
 	}
 	c.PersistentFlags().StringVar(&store, "store", "events", "`name` of the event store")
-	c.AddCommand(m.newList(&store), m.newShow(&store), m.newRetry(&store))
+	c.AddCommand(m.newStatus(&store), m.newList(&store), m.newShow(&store), m.newRetry(&store),
+		m.newPause(&store), m.newResume(&store), m.newRemove(&store), m.newPrune(&store))
 	return c
 }
 
