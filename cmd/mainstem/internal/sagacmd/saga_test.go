@@ -122,7 +122,7 @@ func TestCommands(t *testing.T) {
 	check("retry fulfilment-nothing --store shop", 0, `^fulfilment-nothing\trunning\n$`)
 	check("retry fulfilment-gold --store shop --json", 0, `"saga":"fulfilment-gold",.*"status":"started"`)
 	check("status", 0, `^$`) // the store is another
-	check("status --store shop", 0, `^fulfilment\trunning\t3\t0\t1\t`+moment+`\n$`)
+	check("status --store shop", 0, `^fulfilment\trunning\t3\t0\t2\t`+moment+`\n$`)
 	check("status fulfilment --store shop --json", 0, `^\{"store":"shop","type":"fulfilment","paused":false,"running":3,`+
 		`"statuses":\{"compensated":0,"compensating":0,"compensation_failed":0,"completed":0,"failed":0,"running":1,"started":2\},"position":\d+,"lag":0,"parked":0,"commands":2,"timeouts":1,"waiting_since":"`+moment+`"\}\n$`)
 	check("status fulfilment --store shop", 0, `^type +fulfilment\nstate +running\nstarted +2\nrunning +1\n(?s:.*)lag +0\nparked +0\ncommands +2\ntimeouts +1\nwaiting since +`+moment+`\n$`)
