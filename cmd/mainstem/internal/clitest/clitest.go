@@ -1,13 +1,9 @@
-// Package clitest runs the commands of one group of mainstem in tests of that group.
-//
-//	check := clitest.Checker(t, New, "audit", "find", "--log", dir)
-//	check("shop --count", 0, `^3\n$`)
+// Package clitest runs the commands of one group of mainstem in tests of that group: Checker, which takes the group's New,
+// returns a function that a test calls with a line, the exit status and what is to be printed.
 //
 // # Concurrency
 //
-// Each call is a program of its own.
-//
-//snippet:skip it is within a test of a group
+// Each line is run as a program of its own.
 package clitest
 
 import (
