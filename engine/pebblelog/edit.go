@@ -131,7 +131,7 @@ func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 
 // reloadKeyState reads the head of key anew after an edit and counts the key in or out.
 func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
-	t.l.keyStates.drop(string(t.stateKey(ts, key)))
+	t.l.keyStates.drop(t.stateKey(ts, key))
 	h, err := t.keyState(ts, key)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 		ts.totals.Bytes += nb.Size()
 	}
 
-	t.l.keyStates.drop(string(t.stateKey(ts, w.Key))) // its size changed
+	t.l.keyStates.drop(t.stateKey(ts, w.Key)) // its size changed
 
 	entry := append([]byte(nil), t.body...)
 	if len(b.Value) > format.InlineMax {

@@ -1,6 +1,8 @@
 package pebblelog
 
 import (
+	"hash/maphash"
+
 	"github.com/mainstemdev/mainstem"
 )
 
@@ -30,54 +32,151 @@ func (h *keyState) live(m *moment, maxAge int64) bool {
 // leader of the committer touches it.
 type keyStateCache struct {
 	limit      int
-	young, old map[string]*keyState
-	chunk      []keyState // keyStates are carved from chunks to spare allocations
+	young, old *keyStateTable
 }
 
-const keyStateChunk = 64
-
 func newKeyStateCache(limit int) *keyStateCache {
-	return &keyStateCache{limit: max(limit/2, 1), young: map[string]*keyState{}, old: map[string]*keyState{}}
+	return &keyStateCache{limit: max(limit/2, 1), young: new(keyStateTable), old: new(keyStateTable)}
 }
 
 // get returns the head of key or nil. The pointer is valid until the next rotate.
 func (c *keyStateCache) get(key []byte) *keyState {
-	if h := c.young[string(key)]; h != nil {
+	hash := maphash.Bytes(keyStateSeed, key)
+	if h := c.young.get(hash, key); h != nil {
 		return h
 	}
-	h := c.old[string(key)]
+	h := c.old.get(hash, key)
 	if h != nil {
-		c.young[string(key)] = h
+		return c.young.add(hash, key, *h)
 	}
-	return h
+	return nil
 }
 
+// put adds the head of key, which the cache does not have.
 func (c *keyStateCache) put(key []byte, h keyState) *keyState {
-	if len(c.chunk) == 0 {
-		c.chunk = make([]keyState, keyStateChunk)
-	}
-	p := &c.chunk[0]
-	c.chunk = c.chunk[1:]
-	*p = h
-	c.young[string(key)] = p
-	return p
+	return c.young.add(maphash.Bytes(keyStateSeed, key), key, h)
 }
 
-func (c *keyStateCache) drop(key string) {
-	delete(c.young, key)
-	delete(c.old, key)
+func (c *keyStateCache) drop(key []byte) {
+	hash := maphash.Bytes(keyStateSeed, key)
+	c.young.drop(hash, key)
+	c.old.drop(hash, key)
 }
 
 // rotate forgets the old generation if the young one is full. It is called
 // between groups only: within a group the cache is the only place that knows the
 // keyStates written so far.
 func (c *keyStateCache) rotate() {
-	if len(c.young) >= c.limit {
-		c.old, c.young = c.young, make(map[string]*keyState, c.limit/4)
+	if c.young.n >= c.limit {
+		c.old, c.young = c.young, c.old
+		if c.young.n > 2*c.limit { // a large group made it grow
+			c.young = new(keyStateTable)
+		}
+		c.young.clear()
 	}
 }
 
 func (c *keyStateCache) clear() {
-	clear(c.young)
-	clear(c.old)
+	c.young.clear()
+	c.old.clear()
+}
+
+// keyStateTable is a hash table with open addressing that keeps its memory when it is
+// cleared: neither keys nor states are objects for the garbage collector.
+type keyStateTable struct {
+	slots  []uint32 // by hash: the number of an entry and 1; 0 is free. A power of two
+	chunks [][]keyStateEntry
+	n      int // entries in use, dropped ones included
+	keys   []byte
+}
+
+type keyStateEntry struct {
+	hash    uint64
+	key     int // where it begins in keys
+	length  int
+	dropped bool
+	state   keyState
+}
+
+// keyStateChunk is how many entries a chunk has. They do not move when others are added.
+const keyStateChunk = 64
+
+// keptKeys is how many bytes of keys a table keeps room for when it is cleared.
+const keptKeys = 4 << 20
+
+var keyStateSeed = maphash.MakeSeed()
+
+func (t *keyStateTable) entry(i int) *keyStateEntry {
+	return &t.chunks[i/keyStateChunk][i%keyStateChunk]
+}
+
+func (t *keyStateTable) find(hash uint64, key []byte) *keyStateEntry {
+	if t.n == 0 {
+		return nil
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
+		e := t.entry(int(t.slots[i] - 1))
+		if e.hash == hash && !e.dropped && string(t.keys[e.key:e.key+e.length]) == string(key) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (t *keyStateTable) get(hash uint64, key []byte) *keyState {
+	if e := t.find(hash, key); e != nil {
+		return &e.state
+	}
+	return nil
+}
+
+// add adds an entry for key, which has none.
+func (t *keyStateTable) add(hash uint64, key []byte, h keyState) *keyState {
+	if (t.n+1)*4 > len(t.slots)*3 {
+		t.grow()
+	}
+	if t.n == len(t.chunks)*keyStateChunk {
+		t.chunks = append(t.chunks, make([]keyStateEntry, keyStateChunk))
+	}
+	e := t.entry(t.n)
+	*e = keyStateEntry{hash: hash, key: len(t.keys), length: len(key), state: h}
+	t.keys = append(t.keys, key...)
+	t.n++
+	t.place(t.n)
+	return &e.state
+}
+
+func (t *keyStateTable) grow() {
+	t.slots = make([]uint32, max(2*len(t.slots), keyStateChunk))
+	for number := 1; number <= t.n; number++ {
+		t.place(number)
+	}
+}
+
+// place puts the number of an entry into its slot.
+func (t *keyStateTable) place(number int) {
+	mask := uint64(len(t.slots) - 1)
+	i := t.entry(number-1).hash & mask
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = uint32(number)
+}
+
+func (t *keyStateTable) drop(hash uint64, key []byte) {
+	if e := t.find(hash, key); e != nil {
+		e.dropped = true
+	}
+}
+
+func (t *keyStateTable) clear() {
+	if t.n == 0 {
+		return
+	}
+	clear(t.slots)
+	t.n, t.keys = 0, t.keys[:0]
+	if cap(t.keys) > keptKeys {
+		t.keys = nil
+	}
 }

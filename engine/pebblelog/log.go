@@ -39,6 +39,7 @@ type Log struct {
 	frame     uint64           // number of the newest frame of the journal
 	frames    [1]journal.Frame // scratch
 	keyStates *keyStateCache
+	written   *store.Filter // keys of the spaces that were created since the log was opened
 	group     []*waiter
 	disk      diskCheck
 
@@ -147,7 +148,7 @@ func newLog(d *directory, opts Options) *Log {
 	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
 	l.reclaimer = newReclaimer(l)
-	l.hot = store.NewHot(opts.hotBytes)
+	l.hot, l.written = store.NewHot(opts.hotBytes), store.NewFilter(writtenBytes)
 	l.trimmer, l.drainer = newWorker(l.trimQuietly), newWorker(l.drainQuietly)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func(err error) { _ = l.fail(err) })

@@ -180,6 +180,9 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		newest = ts.totals.Floor
 	}
 	body.Version = newest + uint64(body.Count)
+	if h.version == 0 && ts.s.fresh {
+		t.l.written.Add(hk)
+	}
 	t.body = format.AppendBody(t.body[:0], &body, w.Headers)
 
 	if slots(ts.policy) {

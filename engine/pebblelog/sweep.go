@@ -264,7 +264,7 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	}
 	hk := t.stateKey(ts, key)
 	t.del(hk)
-	t.l.keyStates.drop(string(hk))
+	t.l.keyStates.drop(hk)
 	ts.dirty = true
 	ts.totals.Floor = max(ts.totals.Floor, version)
 	ts.traces = max(ts.traces, written)

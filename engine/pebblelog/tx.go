@@ -7,6 +7,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
 // tx turns the writes of one group of batches into one Pebble batch. There is
@@ -137,6 +138,7 @@ func (t *tx) stage(s *space) *stagedSpace {
 
 func (t *tx) create(name string, p mainstem.Policy) *stagedSpace {
 	s := newSpace(t.nextSpace, name, t.time, p)
+	s.fresh = true
 	t.nextSpace++
 	t.created = append(t.created, s)
 	ts := t.stage(s)
@@ -231,15 +233,31 @@ func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
 	}
 	var h keyState
 	var err error
-	if slots(ts.policy) {
-		h, err = t.loadSlotState(ts, hk, key)
-	} else {
-		h, err = t.loadStreamState(hk, key)
+	switch {
+	case ts.s.fresh && !t.l.written.Has(hk): // most new keys need no tier to be asked
+		if invariants.Enabled {
+			stored, err := t.loadState(ts, hk, key)
+			invariants.Check(err != nil || stored == h, "%q, which was never written, has version %d", key, stored.version)
+		}
+	default:
+		h, err = t.loadState(ts, hk, key)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return t.l.keyStates.put(hk, h), nil
+}
+
+// writtenBytes is the size of the largest part of Log.written: there are about 8 million keys
+// in all parts, in 11 MiB.
+const writtenBytes = 8 << 20
+
+// loadState reads the head of key from the tiers.
+func (t *tx) loadState(ts *stagedSpace, hk, key []byte) (keyState, error) {
+	if slots(ts.policy) {
+		return t.loadSlotState(ts, hk, key)
+	}
+	return t.loadStreamState(hk, key)
 }
 
 func (t *tx) loadSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {

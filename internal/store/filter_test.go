@@ -1,0 +1,59 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/internal/store"
+)
+
+// TestFilterForgetsNothing adds keys until the filter is full, and beyond.
+func TestFilterForgetsNothing(t *testing.T) {
+	const limit = 32 << 10 // bytes of the last part, which takes 24,576 keys
+	f := store.NewFilter(limit)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key-%d", i) }
+	if f.Has(key(0)) {
+		t.Error("an empty filter has a key")
+	}
+	wrong, asked := 0, 0
+	for i := range 30_000 {
+		f.Add(key(i))
+		f.Add(key(i / 2))
+		for _, j := range []int{0, i / 3, i} {
+			if !f.Has(key(j)) {
+				t.Fatalf("with %d keys, key %d is denied", i, j)
+			}
+		}
+		if asked++; f.Has(key(i + 1_000_000)) {
+			wrong++
+		}
+	}
+	if asked = 30_000; wrong > asked/25 {
+		t.Errorf("%d of %d keys that were never added are taken for added", wrong, asked)
+	}
+	for i := 30_000; i < 40_000; i++ {
+		f.Add(key(i))
+	}
+	if !f.Has(key(1 << 30)) {
+		t.Error("a filter that has forgotten its keys denies one")
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	for _, n := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			f := store.NewFilter(8 << 20)
+			for i := range n {
+				f.Add(fmt.Appendf(nil, "key-%d", i))
+			}
+			keys := make([][]byte, 1024)
+			for i := range keys {
+				keys[i] = fmt.Appendf(nil, "other-%d", i)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_ = f.Has(keys[i%len(keys)])
+			}
+		})
+	}
+}
