@@ -11,7 +11,7 @@ import (
 )
 
 // The edits of history: purge, forget, truncate, rewrite, remove. They run in
-// an indexed tx.
+// an indexed tx; where a slot is all that a key has, purge and forget need none.
 
 // held is a record found by recordsOf. The slices belong to the tx's reader and
 // are valid until the next step.
@@ -153,7 +153,36 @@ func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error)
 // forget removes every record of key and writes none. A version marker remembers its
 // version, so that it is never given again.
 func (t *tx) forget(ts *stagedSpace, key []byte) error {
+	if !t.indexed {
+		return t.forgetSlot(ts, key)
+	}
 	return t.removeUpTo(ts, key, math.MaxUint64)
+}
+
+// forgetSlot is forget in a plain tx: the slot holds all that there is of the key, unless it
+// holds a version marker, behind which one record may be left of a longer history.
+func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
+	h, err := t.keyState(ts, key)
+	if err != nil || !h.held {
+		return err
+	}
+	bytes, written := ts.totals.Bytes, ts.written(h)
+	if h.marker {
+		prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
+		if err := t.trimOlder(ts, prefix, len(key), 0); err != nil {
+			return err
+		}
+	} else {
+		t.dropSlotRecord(ts, h)
+	}
+	// Also over another marker: so the hot tier has the slot, and nobody looks in Pebble for
+	// the older record, which is there until this group is.
+	t.leaveMarker(ts, key, h.version, written)
+	ts.dirty = true
+	ts.removed += bytes - ts.totals.Bytes
+	ts.totals.Keys--
+	*h = keyState{version: h.version, written: written, marker: true}
+	return nil
 }
 
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {

@@ -34,6 +34,10 @@ const (
 // batches aside, as tables of their own.
 const drainPiece = 4 << 20
 
+// changeOverhead is what a change takes in a batch beside its key and value, at most but for
+// large ones: its kind and two lengths.
+const changeOverhead = 1 + 3 + 3
+
 // coldOnly reports whether a tx must go to Pebble at once. In checked builds some others do.
 func (t *tx) coldOnly() bool {
 	return t.indexed || t.remarked || t.pb.Len() > min(store.MaxGroup, t.l.opts.hotBytes/groupShare) || invariants.Sometimes(2)
@@ -72,7 +76,11 @@ func (l *Log) writeCold(changes []store.Change) (err error) {
 			err = l.fail(p)
 		}
 	}()
-	b := l.db.NewBatch()
+	size := 0
+	for i := range changes {
+		size += len(changes[i].Key) + len(changes[i].Value) + changeOverhead
+	}
+	b := l.db.NewBatchWithSize(size)
 	defer b.Close()
 	for i := range changes {
 		if c := &changes[i]; c.Delete {

@@ -257,3 +257,88 @@ func TestEditsAreReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestForgetStaysInTheHotTier forgets keys of a space with history 1: as cheaply as it puts
+// them, and so that nobody finds them in any tier, nor their versions again.
+func TestForgetStaysInTheHotTier(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	o := &pebblelog.Options{KeyStateCache: 2, Durability: mainstem.OS}
+	l, err := pebblelog.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := func(do func(b *mainstem.Batch)) []mainstem.Version {
+		t.Helper()
+		b := mainstem.NewBatch()
+		do(b)
+		r, err := l.Commit(ctx, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Versions
+	}
+	put := func(key string) mainstem.Version {
+		t.Helper()
+		return commit(func(b *mainstem.Batch) { b.Put("s", []byte(key), []byte("value")) })[0]
+	}
+	forget := func(key string) {
+		t.Helper()
+		commit(func(b *mainstem.Batch) { b.Add(mainstem.Write{Op: mainstem.OpForget, Space: "s", Key: []byte(key)}) })
+	}
+	if err := l.CreateSpace(ctx, "s", mainstem.Policy{History: 2}); err != nil {
+		t.Fatal(err)
+	}
+	// The newest of two records is removed, and the history made shorter: one is left behind
+	// a version marker.
+	put("two")
+	put("two")
+	commit(func(b *mainstem.Batch) {
+		b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: "s", Key: []byte("two"), Version: 2})
+	})
+	if err := l.AlterSpace(ctx, "s", mainstem.Policy{History: 1}); err != nil {
+		t.Fatal(err)
+	}
+	put("cold")
+	l.FlushRaw()
+	put("hot")
+	pending := l.Stats().HotPending
+	for _, key := range []string{"two", "cold", "hot", "never"} {
+		forget(key)
+		put("others")
+		put("still others")
+		forget(key)
+	}
+	if s := l.Stats(); s.HotPending <= pending {
+		t.Errorf("%d bytes were pending before the keys were forgotten, and %d are now", pending, s.HotPending)
+	}
+	look := func() {
+		t.Helper()
+		for _, key := range []string{"two", "cold", "hot", "never"} {
+			if r, err := l.Get(ctx, "s", []byte(key)); !errors.Is(err, mainstem.ErrNotFound) {
+				t.Errorf("Get %s: %v, %v", key, r, err)
+			}
+			if got := read(t, l, key, mainstem.Versions{}); len(got) > 0 {
+				t.Errorf("%s has records: %v", key, got)
+			}
+		}
+		info, err := l.Space(ctx, "s")
+		if err != nil || info.Keys != 2 || info.Records != 2 || info.Bytes != int64(len("othersstill othersvaluevalue")) {
+			t.Errorf("the space holds %+v: %v", info, err)
+		}
+		mustCheck(t, l)
+	}
+	look()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = pebblelog.Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	look()
+	for key, want := range map[string]mainstem.Version{"two": 3, "cold": 2, "hot": 2, "never": 1} {
+		if v := put(key); v != want {
+			t.Errorf("%s begins anew with version %d, want %d", key, v, want)
+		}
+	}
+}

@@ -147,7 +147,7 @@ func plain(op mainstem.Op, p *mainstem.Policy) bool {
 	switch op {
 	case mainstem.OpPut, mainstem.OpDelete:
 		return p.History <= 1
-	case mainstem.OpPurge:
+	case mainstem.OpPurge, mainstem.OpForget:
 		return p.History == 1
 	}
 	return false
