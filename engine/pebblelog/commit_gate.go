@@ -20,9 +20,12 @@ type commitGate struct {
 
 func (f *commitGate) start() { f.seq.Add(1) }
 
+// closed reports whether a group is in flight.
+func (f *commitGate) closed() bool { return f.seq.Load()%2 != 0 }
+
 // end lands the group in flight, if there is one.
 func (f *commitGate) end() {
-	if f.seq.Load()%2 == 0 {
+	if !f.closed() {
 		return
 	}
 	f.mu.Lock()

@@ -115,7 +115,7 @@ func (v view) head() uint64 {
 
 // awaitPublished waits until everything the read may have seen is published.
 func (v view) awaitPublished(ctx context.Context, op string) error {
-	if v.snap != nil {
+	if v.snap != nil || !v.l.commitGate.closed() {
 		return nil
 	}
 	began := time.Now()
@@ -388,9 +388,11 @@ var walks = sync.Pool{New: func() any { return new(walk) }}
 
 // release gives w back. What it has lent is not used any more.
 func (w *walk) release() {
-	lender := w.lender
-	lender.Reset()
-	*w = walk{lender: lender, prefix: w.prefix[:0], end: w.end[:0], seek: w.seek[:0]}
+	w.lender.Reset()
+	w.read, w.it, w.key, w.yield = nil, nil, nil, nil
+	w.sel, w.left, w.stopped, w.full = mainstem.Versions{}, 0, false, false
+	w.body = format.Body{}
+	w.prefix, w.end, w.seek = w.prefix[:0], w.end[:0], w.seek[:0]
 	walks.Put(w)
 }
 

@@ -54,7 +54,7 @@ func NextChange(changes []byte) (c Change, rest []byte, err error) {
 	if r.bad {
 		return Change{}, nil, ErrCorrupt
 	}
-	return c, r.p, nil
+	return c, r.rest(), nil
 }
 
 // CheckChange returns an error unless c changes what an engine changes: a key of a kind

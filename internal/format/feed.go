@@ -31,5 +31,5 @@ func NextFeedEntry(block []byte) (key, body, rest []byte, err error) {
 	if r.bad || len(body) == 0 {
 		return nil, nil, nil, ErrCorrupt
 	}
-	return key, body, r.p, nil
+	return key, body, r.rest(), nil
 }

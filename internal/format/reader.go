@@ -7,69 +7,86 @@ import (
 
 // reader walks bytes; the first read past the end, or malformed number, makes it
 // bad and every later read zero.
+//
+// It keeps an index and not the rest as a slice: to store a pointer costs a write barrier
+// while the garbage collector runs, which it does often where many records are read.
 type reader struct {
 	p   []byte
+	at  int // what is before it was read
 	bad bool
 }
 
+// rest returns what was not read.
+func (r *reader) rest() []byte { return r.p[r.at:] }
+
+// left returns the length of what was not read.
+func (r *reader) left() int { return len(r.p) - r.at }
+
 func (r *reader) uvarint() uint64 {
-	if len(r.p) > 0 && r.p[0] < 0x80 {
-		v := r.p[0]
-		r.p = r.p[1:]
-		return uint64(v)
+	if r.at < len(r.p) && r.p[r.at] < 0x80 {
+		r.at++
+		return uint64(r.p[r.at-1])
 	}
-	v, n := binary.Uvarint(r.p)
+	v, n := binary.Uvarint(r.rest())
 	if n <= 0 {
 		r.fail()
 		return 0
 	}
-	r.p = r.p[n:]
+	r.at += n
 	return v
 }
 
 func (r *reader) fixed64() uint64 {
-	if len(r.p) < 8 {
+	if r.left() < 8 {
 		r.fail()
 		return 0
 	}
-	v := binary.LittleEndian.Uint64(r.p)
-	r.p = r.p[8:]
-	return v
+	r.at += 8
+	return binary.LittleEndian.Uint64(r.p[r.at-8:])
 }
 
 func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(len(r.p)) {
+	if n > uint64(r.left()) {
 		r.fail()
 		return nil
 	}
-	b := r.p[:n:n]
-	r.p = r.p[n:]
-	return b
+	from := r.at
+	r.at += int(n)
+	return r.p[from:r.at:r.at]
+}
+
+// skip is bytes for those that nobody looks at.
+func (r *reader) skip(n uint64) {
+	if n > uint64(r.left()) {
+		r.fail()
+		return
+	}
+	r.at += int(n)
 }
 
 // headers returns the encoded headers at the front of r after walking them.
 func (r *reader) headers() []byte {
-	start := r.p
+	from := r.at
 	n := r.uvarint()
-	if n == 0 || n > uint64(len(r.p)) { // each header takes at least two bytes
+	if n == 0 || n > uint64(r.left()) { // each header takes at least two bytes
 		r.fail()
 		return nil
 	}
 	for range n {
-		r.bytes(r.uvarint())
+		r.skip(r.uvarint())
 		if v := r.uvarint(); v > 0 {
-			r.bytes(v - 1)
+			r.skip(v - 1)
 		}
 		if r.bad {
 			return nil
 		}
 	}
-	return start[:len(start)-len(r.p)]
+	return r.p[from:r.at]
 }
 
 func (r *reader) fail() {
 	r.bad = true
-	r.p = nil
+	r.at = len(r.p)
 }
 
 // internSlots bounds the memory of intern: one name of at most

@@ -190,7 +190,7 @@ func (b *Body) decodeOptional(p []byte, flags byte) ([]byte, error) {
 	if r.bad {
 		return nil, ErrCorrupt
 	}
-	return r.p, nil
+	return r.rest(), nil
 }
 
 // Headers decodes the headers into dst, which may be nil or reused. Their values
@@ -202,19 +202,23 @@ func (b *Body) Headers(dst mainstem.Headers, copyBytes bool) mainstem.Headers {
 	r := reader{p: b.headers}
 	n := int(r.uvarint())
 	if cap(dst) < n {
-		dst = make(mainstem.Headers, 0, n)
+		dst = make(mainstem.Headers, n)
 	}
-	dst = dst[:0]
+	dst = dst[:n]
 	if copyBytes {
-		r.p = append([]byte(nil), r.p...)
+		r = reader{p: append([]byte(nil), r.rest()...)}
 	}
-	for range n {
-		name := r.bytes(r.uvarint())
-		h := mainstem.Header{Name: intern(name)}
+	for i := range dst {
+		h := &dst[i]
+		// One record has the names of the record before, mostly.
+		if name := r.bytes(r.uvarint()); h.Name != string(name) {
+			h.Name = intern(name)
+		}
 		if n := r.uvarint(); n > 0 {
 			h.Value = r.bytes(n - 1)
+		} else if h.Value != nil {
+			h.Value = nil
 		}
-		dst = append(dst, h)
 	}
 	return dst
 }
@@ -229,10 +233,10 @@ func (b *Body) Size() int64 {
 	r := reader{p: b.headers}
 	for range int(r.uvarint()) {
 		n := r.uvarint()
-		r.bytes(n)
+		r.skip(n)
 		size += int64(n)
 		if v := r.uvarint(); v > 0 {
-			r.bytes(v - 1)
+			r.skip(v - 1)
 			size += int64(v - 1)
 		}
 	}

@@ -58,14 +58,14 @@ func DecodeSpace(p []byte) (Space, error) {
 	id := r.uvarint()
 	s := Space{ID: uint32(id), Created: int64(r.fixed64())}
 	history, age, size := r.uvarint(), r.uvarint(), r.uvarint()
-	tomb, n := binary.Varint(r.p)
+	tomb, n := binary.Varint(r.rest())
 	if r.bad || n <= 0 || id > math.MaxUint32 || history > mainstem.MaxHistory || age > math.MaxInt64 || size > math.MaxInt64 {
 		return Space{}, ErrCorrupt
 	}
-	r.p = r.p[n:]
+	r.at += n
 	flags := r.bytes(1)
 	count := r.uvarint()
-	if r.bad || count > uint64(len(r.p)) {
+	if r.bad || count > uint64(r.left()) {
 		return Space{}, ErrCorrupt
 	}
 	s.Policy = mainstem.Policy{
@@ -79,7 +79,7 @@ func DecodeSpace(p []byte) (Space, error) {
 		name := r.bytes(r.uvarint())
 		s.Policy.Metadata[string(name)] = string(r.bytes(r.uvarint()))
 	}
-	if r.bad || len(r.p) != 0 {
+	if r.bad || r.left() != 0 {
 		return Space{}, ErrCorrupt
 	}
 	return s, nil
@@ -122,7 +122,7 @@ func appendTimes(dst []byte, at, clock int64) []byte {
 // times reads what appendTimes appended: the end of r.
 func (r *reader) times() (at, clock int64) {
 	at = int64(r.fixed64())
-	if len(r.p) == 0 {
+	if r.left() == 0 {
 		return at, at
 	}
 	if clock = int64(r.fixed64()); clock == 0 || clock == at {
@@ -136,7 +136,7 @@ func DecodeTotals(p []byte) (Totals, error) {
 	r := reader{p: p}
 	t := Totals{Last: r.uvarint(), Keys: int64(r.uvarint()), Records: int64(r.uvarint()), Bytes: int64(r.uvarint()), Floor: r.uvarint()}
 	t.Updated, t.Clock = r.times()
-	if r.bad || len(r.p) != 0 {
+	if r.bad || r.left() != 0 {
 		return Totals{}, ErrCorrupt
 	}
 	return t, nil
@@ -166,7 +166,7 @@ func DecodeCounters(p []byte) (Counters, error) {
 	last, next := r.uvarint(), r.uvarint()
 	c := Counters{Last: last, NextSpace: uint32(next)}
 	c.Time, c.Clock = r.times()
-	if r.bad || len(r.p) != 0 || next > math.MaxUint32 {
+	if r.bad || r.left() != 0 || next > math.MaxUint32 {
 		return Counters{}, ErrCorrupt
 	}
 	return c, nil
@@ -179,7 +179,7 @@ func AppendFrameNumber(dst []byte, n uint64) []byte { return binary.AppendUvarin
 func DecodeFrameNumber(p []byte) (uint64, error) {
 	r := reader{p: p}
 	n := r.uvarint()
-	if r.bad || len(r.p) != 0 {
+	if r.bad || r.left() != 0 {
 		return 0, ErrCorrupt
 	}
 	return n, nil
@@ -211,14 +211,14 @@ func DecodeReceipt(p []byte) (Receipt, error) {
 	r := reader{p: p}
 	c := Receipt{First: r.uvarint(), Last: r.uvarint(), Time: int64(r.fixed64())}
 	n := r.uvarint()
-	if r.bad || n > uint64(len(r.p)) {
+	if r.bad || n > uint64(r.left()) {
 		return Receipt{}, ErrCorrupt
 	}
 	c.Versions = make([]mainstem.Version, n)
 	for i := range c.Versions {
 		c.Versions[i] = mainstem.Version(r.uvarint())
 	}
-	if r.bad || len(r.p) != 0 {
+	if r.bad || r.left() != 0 {
 		return Receipt{}, ErrCorrupt
 	}
 	return c, nil
