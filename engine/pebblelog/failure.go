@@ -146,18 +146,18 @@ func removesAll(run []*waiter) bool {
 	return true
 }
 
-// checkSpace refuses a commit of n bytes if the disk is nearly full: removals have a lower
-// limit than other commits. Only the leader calls it.
-func (l *Log) checkSpace(n int, removes bool) error {
+// checkSpace refuses a commit of n bytes, now, if the disk is nearly full: removals have a
+// lower limit than other commits. Only the leader calls it.
+func (l *Log) checkSpace(now time.Time, n int, removes bool) error {
 	if l.opts.MinFree < 0 {
 		return nil
 	}
 	d := &l.disk
 	d.written += int64(n)
-	if !d.short && d.written < l.opts.MinFree/diskCheckShare && time.Since(d.last) < diskCheckEvery {
+	if !d.short && d.written < l.opts.MinFree/diskCheckShare && now.Sub(d.last) < diskCheckEvery {
 		return nil
 	}
-	d.written, d.last = 0, time.Now()
+	d.written, d.last = 0, now
 	free := l.free()
 	d.short = free < l.opts.MinFree+int64(n)
 	limit := l.opts.MinFree

@@ -176,10 +176,10 @@ func (l *Log) storedFrame() (uint64, error) {
 
 // write makes the tx as durable as run asks, and then readable.
 func (l *Log) write(t *tx, run []*waiter) error {
-	if err := l.checkSpace(t.pb.Len(), removesAll(run)); err != nil {
+	start := time.Now()
+	if err := l.checkSpace(start, t.pb.Len(), removesAll(run)); err != nil {
 		return err
 	}
-	start := time.Now()
 	if l.journal != nil {
 		if err := l.append(t, run); err != nil {
 			return err

@@ -84,7 +84,7 @@ func (c *keyStateCache) clear() {
 // keyStateTable is a hash table with open addressing that keeps its memory when it is
 // cleared: neither keys nor states are objects for the garbage collector.
 type keyStateTable struct {
-	slots  []uint32 // by hash: the number of an entry and 1; 0 is free. A power of two
+	slots  []uint64 // by hash: the upper half of it, and the number of an entry and 1; 0 is free. A power of two
 	chunks [][]keyStateEntry
 	n      int // entries in use, dropped ones included
 	keys   []byte
@@ -116,8 +116,11 @@ func (t *keyStateTable) find(hash uint64, key []byte) *keyStateEntry {
 	}
 	mask := uint64(len(t.slots) - 1)
 	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
-		e := t.entry(int(t.slots[i] - 1))
-		if e.hash == hash && !e.dropped && string(t.keys[e.key:e.key+e.length]) == string(key) {
+		if uint32(t.slots[i]>>32) != uint32(hash>>32) {
+			continue
+		}
+		e := t.entry(int(uint32(t.slots[i])) - 1)
+		if !e.dropped && string(t.keys[e.key:e.key+e.length]) == string(key) {
 			return e
 		}
 	}
@@ -148,7 +151,7 @@ func (t *keyStateTable) add(hash uint64, key []byte, h keyState) *keyState {
 }
 
 func (t *keyStateTable) grow() {
-	t.slots = make([]uint32, max(2*len(t.slots), keyStateChunk))
+	t.slots = make([]uint64, max(2*len(t.slots), keyStateChunk))
 	for number := 1; number <= t.n; number++ {
 		t.place(number)
 	}
@@ -157,11 +160,12 @@ func (t *keyStateTable) grow() {
 // place puts the number of an entry into its slot.
 func (t *keyStateTable) place(number int) {
 	mask := uint64(len(t.slots) - 1)
-	i := t.entry(number-1).hash & mask
+	hash := t.entry(number - 1).hash
+	i := hash & mask
 	for t.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = uint32(number)
+	t.slots[i] = hash>>32<<32 | uint64(number)
 }
 
 func (t *keyStateTable) drop(hash uint64, key []byte) {

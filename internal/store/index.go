@@ -9,7 +9,7 @@ import (
 // so neither a key nor a record is an object for the garbage collector; only a key with
 // several records has one of its own.
 type index struct {
-	slots   []uint32 // by hash: the number of an entry and 1; 0 is free. A power of two
+	slots   []slot // by hash. A power of two
 	entries []entry
 	lists   [][]ref // records of the keys that have several, oldest first
 	inLists int     // refs that the lists have room for
@@ -26,11 +26,17 @@ type entry struct {
 	newest ref
 }
 
+// slot is the hash of a key and the number of its entry and 1; 0 is free. With the hash, who
+// looks for a key that is not there reads neighbours only, and no entries.
+type slot uint64
+
+func slotOf(hash, number uint32) slot { return slot(hash)<<32 | slot(number) }
+
 const firstSlots = 16
 
 // The memory of things, in bytes.
 const (
-	slotBytes  = 4
+	slotBytes  = 8
 	refBytes   = 8
 	entryBytes = 24
 	listBytes  = 24 // without its refs
@@ -48,8 +54,8 @@ func (x *index) find(chunks [][]byte, hash uint32, key []byte) int {
 	}
 	mask := uint32(len(x.slots) - 1)
 	for i := hash & mask; x.slots[i] != 0; i = (i + 1) & mask {
-		n := int(x.slots[i] - 1)
-		if e := &x.entries[n]; e.hash == hash && bytes.Equal(e.key.in(chunks), key) {
+		s := x.slots[i]
+		if n := int(uint32(s)) - 1; uint32(s>>32) == hash && bytes.Equal(x.entries[n].key.in(chunks), key) {
 			return n
 		}
 	}
@@ -67,7 +73,7 @@ func (x *index) insert(hash uint32, r ref) int {
 }
 
 func (x *index) grow() {
-	x.slots = make([]uint32, max(2*len(x.slots), firstSlots))
+	x.slots = make([]slot, max(2*len(x.slots), firstSlots))
 	for i := range x.entries {
 		x.place(uint32(i + 1))
 	}
@@ -76,11 +82,12 @@ func (x *index) grow() {
 // place puts the number of an entry into its slot.
 func (x *index) place(number uint32) {
 	mask := uint32(len(x.slots) - 1)
-	i := x.entries[number-1].hash & mask
+	hash := x.entries[number-1].hash
+	i := hash & mask
 	for x.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
-	x.slots[i] = number
+	x.slots[i] = slotOf(hash, number)
 }
 
 // extend makes r the newest record of e. Lists are only appended to: readers hold parts.
