@@ -117,8 +117,8 @@ func (l *Log) FlushRaw() {
 // in the hot tier.
 func (l *Log) DrainRaw() { must(l.drainHot()) }
 
-// BetweenTiers has f called by the next read of a stream when it has asked the hot tier, and
-// not yet Pebble.
+// BetweenTiers has f called by the next read of a stream, or of many keys, when it has looked
+// into one tier, and not yet into the other.
 func (l *Log) BetweenTiers(f func()) {
 	l.betweenTiers = func() {
 		l.betweenTiers = nil

@@ -44,10 +44,12 @@ func (v view) getMany(ctx context.Context, space string, keys [][]byte) iter.Seq
 	}
 }
 
-// many is one GetMany under way: one iterator, which shows one position, visits the keys.
+// many is one GetMany under way, which shows one position: what the hot tier had at it, and
+// what one iterator shows of Pebble.
 type many struct {
 	*read
 	yield       func(mainstem.Record, error) bool
+	hot         [][]byte // by key, nil where the hot tier has nothing; nil: it was not asked
 	it          *pebble.Iterator
 	body        format.Body
 	lender      format.Lender
@@ -55,23 +57,18 @@ type many struct {
 }
 
 func (m *many) run(ctx context.Context, keys [][]byte) error {
-	if err := m.drain(); err != nil {
+	if err := m.open(keys); err != nil {
 		return err
 	}
-	it, err := m.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	m.it = it
+	defer m.it.Close()
 	if err := m.awaitPublished(ctx, m.op); err != nil {
 		return err
 	}
-	for _, key := range keys {
+	for i, key := range keys {
 		if err := m.step(ctx); err != nil {
 			return err
 		}
-		found, err := m.find(key)
+		found, err := m.find(i, key)
 		if err != nil {
 			return err
 		}
@@ -89,13 +86,54 @@ func (m *many) run(ctx context.Context, keys [][]byte) error {
 	return nil
 }
 
-// find reads the newest record of key into m.body and reports whether it is a live value.
-func (m *many) find(key []byte) (bool, error) {
-	if !m.seek(key) {
-		return false, m.it.Error()
+// hotMany is how many keys the hot tier is asked for at once, while commits wait.
+const hotMany = 4096
+
+// open asks the hot tier for all keys and opens m.it for those that it does not have.
+func (m *many) open(keys [][]byte) error {
+	if m.snap == nil && len(keys) <= hotMany {
+		if done, err := m.openBoth(keys); done || err != nil {
+			return err
+		}
 	}
-	val, err := m.it.ValueAndErr()
-	if err != nil {
+	if err := m.drain(); err != nil {
+		return err
+	}
+	return m.openCold()
+}
+
+// openBoth opens m.it, and asks the hot tier afterwards. A key that this does not have is as
+// it was when m.it was opened, if nothing has left the hot tier meanwhile, and no group went
+// to Pebble past it; otherwise openBoth returns false.
+func (m *many) openBoth(keys [][]byte) (bool, error) {
+	edits, left := m.l.edits.Load(), m.l.hot.Left()
+	if edits%2 != 0 {
+		return false, nil
+	}
+	if err := m.openCold(); err != nil {
+		return false, err
+	}
+	if m.l.betweenTiers != nil {
+		m.l.betweenTiers()
+	}
+	hot := make([][]byte, len(keys))
+	same := m.l.hot.GetMany(left, hot, func(dst []byte, i int) []byte { return m.appendKey(dst, keys[i]) })
+	if same && m.l.edits.Load() == edits {
+		m.hot = hot
+		return true, nil
+	}
+	return false, m.it.Close()
+}
+
+func (m *many) openCold() (err error) {
+	m.it, err = m.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+	return err
+}
+
+// find reads the newest record of key i into m.body and reports whether it is a live value.
+func (m *many) find(i int, key []byte) (bool, error) {
+	val, err := m.newest(i, key)
+	if err != nil || val == nil {
 		return false, err
 	}
 	b := &m.body
@@ -110,13 +148,31 @@ func (m *many) find(key []byte) (bool, error) {
 	return b.Tombstone == mainstem.Live && m.visible(b), nil
 }
 
+// newest returns the newest body of key i, nil if there is none.
+func (m *many) newest(i int, key []byte) ([]byte, error) {
+	if m.hot != nil && m.hot[i] != nil {
+		return m.hot[i], nil
+	}
+	if !m.seek(key) {
+		return nil, m.it.Error()
+	}
+	return m.it.ValueAndErr()
+}
+
+// appendKey appends the key of the slot of key, or the prefix of its records.
+func (m *many) appendKey(dst, key []byte) []byte {
+	if m.slots {
+		return format.AppendSlotKey(dst, m.s.id, key)
+	}
+	return format.AppendPrefix(dst, format.TagVersion, m.s.id, key)
+}
+
 // seek moves the iterator to what is newest of key, and reports whether there is anything.
 func (m *many) seek(key []byte) bool {
+	m.prefix = m.appendKey(m.prefix[:0], key)
 	if m.slots {
-		m.prefix = format.AppendSlotKey(m.prefix[:0], m.s.id, key)
 		return m.it.SeekPrefixGE(m.prefix) && bytes.Equal(m.it.Key(), m.prefix)
 	}
-	m.prefix = format.AppendPrefix(m.prefix[:0], format.TagVersion, m.s.id, key)
 	m.end = format.AppendPrefixEnd(m.end[:0], m.prefix)
 	m.it.SetBounds(m.prefix, m.end) // copies them
 	return m.it.Last()

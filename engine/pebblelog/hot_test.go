@@ -342,3 +342,68 @@ func TestForgetStaysInTheHotTier(t *testing.T) {
 		}
 	}
 }
+
+// TestGetManyIsOneMoment reads keys in both tiers, while a batch changes all of them: by puts,
+// which stay in memory, by an edit, which goes to Pebble, or before everything moves there.
+func TestGetManyIsOneMoment(t *testing.T) {
+	ctx := t.Context()
+	l, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
+	put := func(space string, value int, edit bool, keys ...[]byte) {
+		t.Helper()
+		b := mainstem.NewBatch()
+		b.Ensure(space, mainstem.Policy{History: len(space) - 1})
+		for _, k := range keys {
+			b.Put(space, k, fmt.Append(nil, value))
+		}
+		if edit {
+			b.Add(mainstem.Write{Op: mainstem.OpForget, Space: "edits", Key: []byte("x")})
+		}
+		if _, err := l.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("edits", 0, false, []byte("x"))
+	for i := range 60 {
+		space := []string{"s", "s1"}[i%2] // all history, and one record of each key
+		put(space, i, false, keys...)
+		if i%5 > 0 {
+			l.FlushRaw()
+			put(space, i, false, keys[i%3])
+		}
+		called := false
+		l.BetweenTiers(func() {
+			called = true
+			switch i / 2 % 4 {
+			case 1:
+				put(space, -1, false, keys...)
+			case 2:
+				put(space, -1, true, keys...)
+			case 3:
+				put(space, -1, false, keys...)
+				l.FlushRaw()
+			}
+		})
+		got := map[string]int{}
+		for r, err := range l.GetMany(ctx, space, keys) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[string(r.Value)]++
+		}
+		if len(got) != 1 || got["-1"] == 0 && got[fmt.Sprint(i)] == 0 || !called {
+			t.Fatalf("round %d: values of one moment are %v", i, got)
+		}
+		if i/2%4 > 0 {
+			for r, err := range l.GetMany(ctx, space, keys) {
+				if err != nil || string(r.Value) != "-1" {
+					t.Fatalf("round %d: %q, %v", i, r.Value, err)
+				}
+			}
+		}
+	}
+}

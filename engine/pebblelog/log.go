@@ -57,7 +57,7 @@ type Log struct {
 	hot        *store.Hot
 	edits      atomic.Uint64 // odd while a group is shown that is not in the hot tier; see hot.go
 
-	betweenTiers func() // nil but in tests: called when a read has asked the hot tier, and not yet Pebble
+	betweenTiers func() // nil but in tests: called when a read has looked into one tier, and not yet into the other
 
 	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
 	done      chan struct{}                     // closed when no follower waits any more

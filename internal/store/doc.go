@@ -18,6 +18,7 @@
 // whose Apply had returned before:
 //
 //   - [Hot.Get] has the newest value of a slot, or it is that of the cold tier.
+//   - [Hot.GetMany] has the newest values of several keys, as they were at one moment.
 //   - [Hot.Records] has the newest records of a key without gaps; the cold tier has all
 //     before the first of them, and maybe some of them again.
 //   - [Hot.Blocks] has all feed entries above a position, or says that it has not.

@@ -26,6 +26,7 @@ type Hot struct {
 		pending [][]byte
 		newest  uint64 // number of the newest group
 		drained uint64 // number of the newest group that the cold tier has
+		left    uint64 // how often something was forgotten that only the cold tier has now
 		spaces  spaces
 		changes []change // scratch
 	}
@@ -50,6 +51,9 @@ func (h *Hot) Apply(effects []byte) error {
 	defer h.mu.Unlock()
 	m := &h.mu
 	if m.young.bytes() >= h.limit/2 && len(m.pending) <= m.young.groups {
+		if m.old != nil {
+			m.left++
+		}
 		m.old, m.young = m.young, newTable()
 	}
 	chunk, offset := m.young.add(effects)
@@ -73,12 +77,45 @@ func (h *Hot) Get(key []byte) (value []byte, ok bool) {
 	hash := hashOf(key)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
+	value = h.getLocked(hash, key)
+	return value, value != nil
+}
+
+func (h *Hot) getLocked(hash uint32, key []byte) []byte {
 	for _, t := range [...]*table{h.mu.young, h.mu.old} {
 		if e := t.lookup(hash, key); e != nil {
-			return e.newest.in(t.chunks), true
+			return e.newest.in(t.chunks)
 		}
 	}
-	return nil, false
+	return nil
+}
+
+// Left counts how often the tier forgot something, which only the cold tier has since.
+func (h *Hot) Left() uint64 {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.mu.left
+}
+
+// GetMany is [Hot.Get] of many keys at one moment: values[i] is nil if the tier does not have
+// the i-th key, which appendKey appends to what it is given. If left is not the present
+// number of [Hot.Left], it returns false. Otherwise a view of the cold tier that was opened
+// after left was read has, of the keys that the tier does not have, what there was at this
+// moment, unless groups were given to the cold tier past this one. Nothing is added to the
+// tier during the call.
+func (h *Hot) GetMany(left uint64, values [][]byte, appendKey func(dst []byte, i int) []byte) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.mu.left != left {
+		return false
+	}
+	var stack [128]byte
+	key := stack[:0]
+	for i := range values {
+		key = appendKey(key[:0], i)
+		values[i] = h.getLocked(hashOf(key), key)
+	}
+	return true
 }
 
 // Records are the newest records of a key, oldest first, without gaps: an end of all that
@@ -187,6 +224,7 @@ func (h *Hot) Invalidate(effects []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	invariants.Check(len(h.mu.pending) == 0, "%d groups are not in the cold tier", len(h.mu.pending))
+	h.mu.left++
 	_, rest, err := format.Effects(effects)
 	for err == nil && len(rest) > 0 {
 		var c format.Change
@@ -234,6 +272,7 @@ func (h *Hot) Reset() {
 }
 
 func (h *Hot) reset() {
+	h.mu.left++
 	h.mu.young, h.mu.old = newTable(), nil
 	clear(h.mu.spaces)
 }
