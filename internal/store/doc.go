@@ -80,6 +80,7 @@
 //	index.go  the hash table
 //	arena.go  memory
 //	piece.go  draining
+//	filter.go keys that were certainly never added
 //
 // # Testing
 //
