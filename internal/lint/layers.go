@@ -240,7 +240,7 @@ var Layers = []Layer{
 	{
 		Name:    "the views over HTTP",
 		Dirs:    []string{"wire/http"},
-		May:     []string{".", "codec", "kv", "event", "topic", "internal/backoff", "internal/budget"},
+		May:     []string{".", "codec", "kv", "event", "topic", "internal/backoff", "internal/budget", "internal/claims"},
 		Because: "it shows all views of a log as JSON, so it knows them and nothing below; alert tables come through an interface, so that it links no SQLite",
 	},
 	{
@@ -336,7 +336,7 @@ var Layers = []Layer{
 	{
 		Name:    "the commands on a view",
 		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd"},
-		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/uuid"},
+		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/claims", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra"},
 		Because: "commands open a log by package server and use the view on it; which engine is below is for package server to choose",
 	},
@@ -415,6 +415,12 @@ var Layers = []Layer{
 		Name:    "pauses",
 		Dirs:    []string{"internal/backoff"},
 		Because: "whatever tries again pauses between its tries, so this one can import none of it",
+	},
+	{
+		Name:    "events handed to consumers elsewhere",
+		Dirs:    []string{"internal/claims"},
+		May:     []string{".", "event", "internal/backoff"},
+		Because: "the views over HTTP hand events out with it, and commands administer it; it knows neither",
 	},
 	{
 		Name:    "commits until the outcome is known",

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/claims"
 )
 
 // Defaults and limits of subscriptions.
@@ -38,8 +38,8 @@ type subscriptionSelect struct {
 }
 
 // config returns the specification with its defaults.
-func (q *subscriptionSpec) config() (subscriptionConfig, error) {
-	c := subscriptionConfig{
+func (q *subscriptionSpec) config() (claims.Config, error) {
+	c := claims.Config{
 		Category: q.Select.Category, Types: q.Select.Types, Streams: q.Select.Streams,
 		Strategy: q.Strategy, Timeout: defaultMessageTimeout, MaxRetry: defaultMaxRetry, Buffer: q.Buffer,
 	}
@@ -47,7 +47,7 @@ func (q *subscriptionSpec) config() (subscriptionConfig, error) {
 		c.From = mainstem.Position(*q.From)
 	}
 	if c.Strategy == "" {
-		c.Strategy = roundRobin
+		c.Strategy = claims.RoundRobin
 	}
 	if c.Buffer == 0 {
 		c.Buffer = defaultBuffer
@@ -63,8 +63,8 @@ func (q *subscriptionSpec) config() (subscriptionConfig, error) {
 		c.Timeout = d
 	}
 	switch {
-	case c.Strategy != roundRobin && c.Strategy != pinned && c.Strategy != single:
-		return c, invalid("strategy is %.40q: want %s, %s or %s", c.Strategy, roundRobin, pinned, single)
+	case c.Strategy != claims.RoundRobin && c.Strategy != claims.Pinned && c.Strategy != claims.Single:
+		return c, invalid("strategy is %.40q: want %s, %s or %s", c.Strategy, claims.RoundRobin, claims.Pinned, claims.Single)
 	case c.Buffer < 1 || c.Buffer > maxBuffer:
 		return c, invalid("buffer is %d: want 1 to %d", c.Buffer, maxBuffer)
 	case c.MaxRetry < 0:
@@ -74,16 +74,12 @@ func (q *subscriptionSpec) config() (subscriptionConfig, error) {
 }
 
 // subscription returns the subscription of the path.
-func (c *call) subscription() (*subscription, error) {
+func (c *call) subscription() (*claims.Subscription, error) {
 	s, err := c.store()
 	if err != nil {
 		return nil, err
 	}
-	name := c.path["subscription"]
-	if len(name) > event.MaxSubscription || !isToken(name) {
-		return nil, invalid("the name %.60q of the subscription: want 1 to %d letters, digits, dots, dashes and underlines", name, event.MaxSubscription)
-	}
-	return &subscription{h: c.h, store: s, name: name}, nil
+	return claims.Open(s, c.path["subscription"])
 }
 
 // putSubscription makes a subscription, or changes it: claims and position stay as they are, and
@@ -101,17 +97,7 @@ func putSubscription(c *call) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.change(c.ctx, func(_ *mainstem.Batch, state *claimState) error {
-		state.Config, state.Stopped = config, ""
-		return nil
-	})
-	if errors.Is(err, mainstem.ErrNotFound) {
-		err = s.save(c.ctx, mainstem.NewBatch(), &claimState{Epoch: uint64(time.Now().UnixNano()), Config: config, Read: config.From}, 0)
-		if errors.Is(err, mainstem.ErrConflict) {
-			err = nil // another request made it just now
-		}
-	}
-	if err != nil {
+	if err := s.Put(c.ctx, config); err != nil {
 		return err
 	}
 	return c.describeSubscription(s)
@@ -134,29 +120,17 @@ type subscriptionInfo struct {
 	Stopped        string             `json:"stopped,omitempty"`
 }
 
-func (c *call) describeSubscription(s *subscription) error {
-	state, _, err := s.load(c.ctx)
+func (c *call) describeSubscription(s *claims.Subscription) error {
+	in, err := s.Info(c.ctx)
 	if err != nil {
 		return err
 	}
-	last, err := s.store.LastPosition(c.ctx)
-	if err != nil {
-		return err
-	}
-	state.expire(time.Now())
-	f := state.Config
-	out := subscriptionInfo{
-		Name: s.name, Select: subscriptionSelect{f.Category, f.Types, f.Streams}, Strategy: f.Strategy, MessageTimeout: f.Timeout.String(),
-		MaxRetry: f.MaxRetry, Buffer: f.Buffer, Position: position(state.mark()), Last: position(last), Consumers: len(state.Consumers), Stopped: state.Stopped,
-	}
-	out.Claimed, out.Waiting = state.counts()
-	for _, err := range s.allParked(c.ctx) {
-		if err != nil {
-			return err
-		}
-		out.Parked++
-	}
-	return c.answer(http.StatusOK, out)
+	f := &in.Config
+	return c.answer(http.StatusOK, subscriptionInfo{
+		Name: s.Name(), Select: subscriptionSelect{f.Category, f.Types, f.Streams}, Strategy: f.Strategy, MessageTimeout: f.Timeout.String(),
+		MaxRetry: f.MaxRetry, Buffer: f.Buffer, Position: position(in.Position), Last: position(in.Last),
+		Claimed: in.Claimed, Waiting: in.Waiting, Parked: in.Parked, Consumers: in.Consumers, Stopped: in.Stopped,
+	})
 }
 
 func getSubscription(c *call) error {
@@ -173,14 +147,11 @@ func getSubscriptions(c *call) error {
 		return err
 	}
 	names := []string{}
-	for rec, err := range c.h.log.Scan(c.ctx, claimsPrefix+s.Name(), mainstem.Range{KeysOnly: true}) {
-		if errors.Is(err, mainstem.ErrNotFound) {
-			break
-		}
+	for name, err := range claims.Names(c.ctx, s) {
 		if err != nil {
 			return err
 		}
-		names = append(names, string(rec.Key))
+		names = append(names, name)
 	}
 	return c.answer(http.StatusOK, map[string][]string{"subscriptions": names})
 }
@@ -191,20 +162,7 @@ func deleteSubscription(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := mainstem.NewBatch()
-	b.IfExists(s.claims(), []byte(s.name))
-	b.Delete(s.claims(), []byte(s.name))
-	for p, err := range s.allParked(c.ctx) {
-		if err != nil {
-			return err
-		}
-		b.Delete(s.parked(), s.parkedKey(mainstem.Position(p.Position)))
-	}
-	_, err = c.h.log.Commit(c.ctx, b)
-	if errors.Is(err, mainstem.ErrConflict) {
-		return refuse(http.StatusNotFound, mainstem.KindNotFound, "the store %s has no subscription %.60q", s.store.Name(), s.name)
-	}
-	if err != nil {
+	if err := s.Delete(c.ctx); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -250,7 +208,10 @@ func postClaim(c *call) error {
 	}
 	ctx, stop := c.untilStopped()
 	defer stop()
-	got, err := s.claimWithin(ctx, q.Consumer, q.Max, wait)
+	got, err := s.Claim(ctx, q.Consumer, q.Max, wait)
+	if stopped := (*claims.StoppedError)(nil); errors.As(err, &stopped) {
+		return withStatus(http.StatusConflict, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -263,7 +224,7 @@ func postClaim(c *call) error {
 	}
 	out := []claimedEvent{}
 	for i := range got {
-		out = append(out, claimedEvent{got[i].token.String(), got[i].attempt, recordedOf(&got[i].Recorded)})
+		out = append(out, claimedEvent{got[i].Token.String(), got[i].Token.Attempt, recordedOf(&got[i].Recorded)})
 	}
 	return c.answer(http.StatusOK, map[string][]claimedEvent{"events": out})
 }
@@ -281,14 +242,14 @@ type nackRequest struct {
 }
 
 // tokensOf reads tokens.
-func tokensOf(texts []string) ([]claimToken, error) {
+func tokensOf(texts []string) ([]claims.Token, error) {
 	if len(texts) == 0 || len(texts) > maxBuffer {
 		return nil, invalid("there are %d tokens: want 1 to %d", len(texts), maxBuffer)
 	}
-	out := make([]claimToken, len(texts))
+	out := make([]claims.Token, len(texts))
 	for i, text := range texts {
 		var err error
-		if out[i], err = parseToken(text); err != nil {
+		if out[i], err = claims.ParseToken(text); err != nil {
 			return nil, err
 		}
 	}
@@ -296,13 +257,8 @@ func tokensOf(texts []string) ([]claimToken, error) {
 }
 
 // staleTokens is the answer to tokens of older attempts.
-func staleTokens(stale []claimToken) error {
+func staleTokens(stale []claims.Token) error {
 	return refuse(http.StatusConflict, mainstem.KindInvalid, "%d tokens are of older attempts, the first %s: the events were handed out again, or the subscription was reset; nothing was confirmed", len(stale), stale[0])
-}
-
-// stopped is the answer to claims of a subscription that was stopped.
-func stopped(reason string) error {
-	return refuse(http.StatusConflict, mainstem.KindUnavailable, "the subscription was stopped: %s; PUT it again to go on", reason)
 }
 
 func postAck(c *call) error {
@@ -310,11 +266,11 @@ func postAck(c *call) error {
 	if _, err := c.readJSON(&q); err != nil {
 		return err
 	}
-	return c.endClaims(q.Tokens, func(*subscription, *mainstem.Batch, *claimState, []claimEntry) {})
+	return c.endClaims(q.Tokens, func(*claims.Subscription, *mainstem.Batch, *claims.State, []claims.Entry) {})
 }
 
 // endClaims ends the claims of tokens, and does something with their entries in the same commit.
-func (c *call) endClaims(texts []string, do func(s *subscription, b *mainstem.Batch, state *claimState, ended []claimEntry)) error {
+func (c *call) endClaims(texts []string, do func(s *claims.Subscription, b *mainstem.Batch, state *claims.State, ended []claims.Entry)) error {
 	s, err := c.subscription()
 	if err != nil {
 		return err
@@ -323,8 +279,8 @@ func (c *call) endClaims(texts []string, do func(s *subscription, b *mainstem.Ba
 	if err != nil {
 		return err
 	}
-	_, err = s.change(c.ctx, func(b *mainstem.Batch, state *claimState) error {
-		ended, stale := state.resolve(tokens)
+	_, err = s.Change(c.ctx, func(b *mainstem.Batch, state *claims.State) error {
+		ended, stale := state.Resolve(tokens)
 		if len(stale) > 0 {
 			return staleTokens(stale)
 		}
@@ -342,25 +298,25 @@ func postNack(c *call) error {
 	if _, err := c.readJSON(&q); err != nil {
 		return err
 	}
-	if len(q.Reason) > maxReason {
-		return invalid("reason has %d bytes: the limit is %d", len(q.Reason), maxReason)
+	if len(q.Reason) > claims.MaxReason {
+		return invalid("reason has %d bytes: the limit is %d", len(q.Reason), claims.MaxReason)
 	}
 	now := time.Now()
-	var do func(s *subscription, b *mainstem.Batch, state *claimState, ended []claimEntry)
+	var do func(s *claims.Subscription, b *mainstem.Batch, state *claims.State, ended []claims.Entry)
 	switch q.Action {
 	case "retry":
-		do = func(s *subscription, b *mainstem.Batch, state *claimState, ended []claimEntry) {
-			s.park(b, state.putBack(ended), q.Reason, now)
+		do = func(s *claims.Subscription, b *mainstem.Batch, state *claims.State, ended []claims.Entry) {
+			s.Park(b, state.PutBack(ended), q.Reason, now)
 		}
 	case "park":
-		do = func(s *subscription, b *mainstem.Batch, _ *claimState, ended []claimEntry) {
-			s.park(b, ended, q.Reason, now)
+		do = func(s *claims.Subscription, b *mainstem.Batch, _ *claims.State, ended []claims.Entry) {
+			s.Park(b, ended, q.Reason, now)
 		}
 	case "skip":
-		do = func(*subscription, *mainstem.Batch, *claimState, []claimEntry) {}
+		do = func(*claims.Subscription, *mainstem.Batch, *claims.State, []claims.Entry) {}
 	case "stop":
-		do = func(s *subscription, b *mainstem.Batch, state *claimState, ended []claimEntry) {
-			s.park(b, state.putBack(ended), q.Reason, now)
+		do = func(s *claims.Subscription, b *mainstem.Batch, state *claims.State, ended []claims.Entry) {
+			s.Park(b, state.PutBack(ended), q.Reason, now)
 			state.Stopped = fmt.Sprintf("by a consumer: %s", q.Reason)
 		}
 	default:
@@ -374,7 +330,7 @@ func getParked(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.load(c.ctx); err != nil {
+	if _, _, err := s.Load(c.ctx); err != nil {
 		return err
 	}
 	limit, err := c.limit()
@@ -382,7 +338,7 @@ func getParked(c *call) error {
 		return err
 	}
 	p := page{c: c, limit: limit}
-	for e, err := range s.allParked(c.ctx) {
+	for e, err := range s.Parked(c.ctx) {
 		if err != nil {
 			return err
 		}
@@ -402,7 +358,7 @@ func postRetryParked(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, left, err := s.retryParked(c.ctx)
+	n, left, err := s.Retry(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -419,12 +375,7 @@ func postReset(c *call) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.change(c.ctx, func(_ *mainstem.Batch, state *claimState) error {
-		state.Epoch++
-		state.Read, state.Entries, state.Stopped = mainstem.Position(at), nil, ""
-		return nil
-	})
-	if err != nil {
+	if err := s.Reset(c.ctx, mainstem.Position(at)); err != nil {
 		return err
 	}
 	return c.describeSubscription(s)

@@ -1,4 +1,4 @@
-package viewhttp
+package claims
 
 import (
 	"hash/fnv"
@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// A subscription hands out the events of a store to consumers, which confirm each. Its state is
-// one record, and every change is a commit on condition that the record is as it was read: any
+// State is what a subscription knows: it hands out the events of a store to consumers, which
+// confirm each. It is one record, and every change is a commit on condition that the record is as it was read: any
 // server may answer any request, and a restart keeps all claims.
 //
 //	          claim                    ack, nack skip
@@ -23,11 +23,11 @@ import (
 // Invariant: of the events that the subscription selects up to Read, those without an entry are
 // done or parked; those after Read were never handed out. So the state is one position and at
 // most Buffer entries, however long the store is.
-type claimState struct {
-	Epoch   uint64             `json:"epoch"` // counts resets: answers from before do not count
-	Config  subscriptionConfig `json:"config"`
-	Read    mainstem.Position  `json:"read"`
-	Entries []claimEntry       `json:"entries,omitempty"` // in the order of positions
+type State struct {
+	Epoch   uint64            `json:"epoch"` // counts resets: answers from before do not count
+	Config  Config            `json:"config"`
+	Read    mainstem.Position `json:"read"`
+	Entries []Entry           `json:"entries,omitempty"` // in the order of positions
 	// Consumers are those that were seen within the message timeout, with the time in
 	// nanoseconds since 1970.
 	Consumers map[string]int64 `json:"consumers,omitempty"`
@@ -35,8 +35,8 @@ type claimState struct {
 	Stopped   string           `json:"stopped,omitempty"` // why nothing is handed out any more
 }
 
-// claimEntry is an event that is not done.
-type claimEntry struct {
+// Entry is an event that is not done.
+type Entry struct {
 	Position mainstem.Position `json:"p"`
 	Stream   string            `json:"s"`
 	Version  mainstem.Version  `json:"v"`
@@ -46,18 +46,18 @@ type claimEntry struct {
 	Deadline int64             `json:"d,omitempty"` // of the consumer, in nanoseconds since 1970
 }
 
-// Strategies: which consumer gets an event.
+// The strategies: which consumer gets an event.
 const (
-	roundRobin = "round_robin" // any
-	pinned     = "pinned"      // by the hash of its stream, so that the events of a stream keep their order
-	single     = "single"      // all go to one consumer, as long as it is seen
+	RoundRobin = "round_robin" // any
+	Pinned     = "pinned"      // by the hash of its stream, so that the events of a stream keep their order
+	Single     = "single"      // all go to one consumer, as long as it is seen
 )
 
 // pinnedSlots is how many slots streams are divided into; each belongs to one consumer.
 const pinnedSlots = 1024
 
-// subscriptionConfig is what a subscription was told to be.
-type subscriptionConfig struct {
+// Config says which events a subscription hands out, and how.
+type Config struct {
 	Category string            `json:"category,omitempty"`
 	Types    []string          `json:"types,omitempty"`
 	Streams  []string          `json:"streams,omitempty"`
@@ -68,40 +68,42 @@ type subscriptionConfig struct {
 	Buffer   int               `json:"buffer"`
 }
 
-// claimToken names one attempt of one event: an answer about an older one is refused.
-type claimToken struct {
-	epoch    uint64
-	position mainstem.Position
-	attempt  int
+// Token names one attempt of one event: an answer about an older one is refused.
+type Token struct {
+	Epoch    uint64
+	Position mainstem.Position
+	Attempt  int
 }
 
-func (t claimToken) String() string {
-	return strconv.FormatUint(t.epoch, 10) + "-" + strconv.FormatUint(uint64(t.position), 10) + "-" + strconv.Itoa(t.attempt)
+// String returns the token as [ParseToken] reads it.
+func (t Token) String() string {
+	return strconv.FormatUint(t.Epoch, 10) + "-" + strconv.FormatUint(uint64(t.Position), 10) + "-" + strconv.Itoa(t.Attempt)
 }
 
-func parseToken(text string) (t claimToken, err error) {
+// ParseToken reads what [Token.String] returns. Anything else is Invalid.
+func ParseToken(text string) (t Token, err error) {
 	parts := strings.Split(text, "-")
 	if len(parts) == 3 {
 		epoch, err1 := strconv.ParseUint(parts[0], 10, 64)
 		at, err2 := strconv.ParseUint(parts[1], 10, 64)
 		n, err3 := strconv.ParseUint(parts[2], 10, 31)
 		if err1 == nil && err2 == nil && err3 == nil {
-			return claimToken{epoch, mainstem.Position(at), int(n)}, nil
+			return Token{epoch, mainstem.Position(at), int(n)}, nil
 		}
 	}
-	return t, invalid("%.60q is not a token of a claim", text)
+	return t, mainstem.Refusef(mainstem.KindInvalid, "", "%.60q is not a token of a claim", text)
 }
 
-// expire takes events back from consumers that have not answered in time, and forgets consumers
+// Expire takes events back from consumers that have not answered in time, and forgets consumers
 // that were not seen. It returns the entries that have had too many attempts: they have left.
-func (s *claimState) expire(now time.Time) (parked []claimEntry) {
+func (s *State) Expire(now time.Time) (parked []Entry) {
 	at := now.UnixNano()
 	for name, seen := range s.Consumers {
 		if at-seen > int64(s.Config.Timeout) {
 			delete(s.Consumers, name)
 		}
 	}
-	s.Entries = slices.DeleteFunc(s.Entries, func(e claimEntry) bool {
+	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool {
 		if e.Consumer != "" && e.Deadline <= at && s.exhausted(&e) {
 			parked = append(parked, e)
 			return true
@@ -117,10 +119,10 @@ func (s *claimState) expire(now time.Time) (parked []claimEntry) {
 }
 
 // exhausted reports whether an event was handed out once, and came again as often as it may.
-func (s *claimState) exhausted(e *claimEntry) bool { return e.Attempt-e.Before > s.Config.MaxRetry }
+func (s *State) exhausted(e *Entry) bool { return e.Attempt-e.Before > s.Config.MaxRetry }
 
 // see notes that a consumer asks.
-func (s *claimState) see(consumer string, now time.Time) {
+func (s *State) see(consumer string, now time.Time) {
 	if s.Consumers == nil {
 		s.Consumers = map[string]int64{}
 	}
@@ -132,8 +134,8 @@ func (s *claimState) see(consumer string, now time.Time) {
 
 // offer returns the indexes of at most limit entries that a consumer may have, in the order of
 // positions.
-func (s *claimState) offer(consumer string, limit int) []int {
-	if s.Config.Strategy == single && s.Owner != consumer {
+func (s *State) offer(consumer string, limit int) []int {
+	if s.Config.Strategy == Single && s.Owner != consumer {
 		return nil
 	}
 	var out []int
@@ -143,7 +145,7 @@ func (s *claimState) offer(consumer string, limit int) []int {
 		switch {
 		case len(out) == limit:
 			return out
-		case s.Config.Strategy != pinned:
+		case s.Config.Strategy != Pinned:
 			if e.Consumer == "" {
 				out = append(out, i)
 			}
@@ -160,7 +162,7 @@ func (s *claimState) offer(consumer string, limit int) []int {
 // ownerOf returns the consumer of a stream: of those that were seen, the one with the highest
 // hash together with the slot of the stream. So when a consumer comes or goes, only its own
 // slots move.
-func (s *claimState) ownerOf(stream string) string {
+func (s *State) ownerOf(stream string) string {
 	slot := hashOf(stream) % pinnedSlots
 	best, highest := "", uint64(0)
 	for name := range s.Consumers {
@@ -182,30 +184,30 @@ func hashOf(text string) uint64 {
 	return x
 }
 
-// resolve ends claims, and returns their entries. Tokens of events that are done already count
+// Resolve ends claims, and returns their entries. Tokens of events that are done already count
 // for nothing; if one is of an older attempt, or from before a reset, nothing is changed and
 // they are returned as stale.
-func (s *claimState) resolve(tokens []claimToken) (ended []claimEntry, stale []claimToken) {
+func (s *State) Resolve(tokens []Token) (ended []Entry, stale []Token) {
 	drop := map[mainstem.Position]bool{}
 	for _, t := range tokens {
-		i, found := slices.BinarySearchFunc(s.Entries, t.position, func(e claimEntry, p mainstem.Position) int {
+		i, found := slices.BinarySearchFunc(s.Entries, t.Position, func(e Entry, p mainstem.Position) int {
 			return compare(e.Position, p)
 		})
 		switch {
-		case t.epoch != s.Epoch || t.position > s.Read && !found:
+		case t.Epoch != s.Epoch || t.Position > s.Read && !found:
 			stale = append(stale, t)
-		case !found || drop[t.position]:
-		case s.Entries[i].Attempt != t.attempt || s.Entries[i].Consumer == "":
+		case !found || drop[t.Position]:
+		case s.Entries[i].Attempt != t.Attempt || s.Entries[i].Consumer == "":
 			stale = append(stale, t)
 		default:
-			drop[t.position] = true
+			drop[t.Position] = true
 			ended = append(ended, s.Entries[i])
 		}
 	}
 	if len(stale) > 0 {
 		return nil, stale
 	}
-	s.Entries = slices.DeleteFunc(s.Entries, func(e claimEntry) bool { return drop[e.Position] })
+	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return drop[e.Position] })
 	return ended, nil
 }
 
@@ -219,8 +221,8 @@ func compare(a, b mainstem.Position) int {
 	return 0
 }
 
-// putBack makes entries wait again; those that had too many attempts are returned.
-func (s *claimState) putBack(entries []claimEntry) (parked []claimEntry) {
+// PutBack makes entries wait again; those that had too many attempts are returned.
+func (s *State) PutBack(entries []Entry) (parked []Entry) {
 	for _, e := range entries {
 		if s.exhausted(&e) {
 			parked = append(parked, e)
@@ -229,20 +231,20 @@ func (s *claimState) putBack(entries []claimEntry) (parked []claimEntry) {
 		e.Consumer, e.Deadline = "", 0
 		s.Entries = append(s.Entries, e)
 	}
-	slices.SortFunc(s.Entries, func(a, b claimEntry) int { return compare(a.Position, b.Position) })
+	slices.SortFunc(s.Entries, func(a, b Entry) int { return compare(a.Position, b.Position) })
 	return parked
 }
 
-// mark returns the position up to which everything is done or parked.
-func (s *claimState) mark() mainstem.Position {
+// Mark returns the position up to which everything is done or parked.
+func (s *State) Mark() mainstem.Position {
 	if len(s.Entries) == 0 {
 		return s.Read
 	}
 	return min(s.Read, s.Entries[0].Position-1)
 }
 
-// counts returns how many entries are with consumers, and how many wait.
-func (s *claimState) counts() (claimed, waiting int) {
+// Counts returns how many entries are with consumers, and how many wait.
+func (s *State) Counts() (claimed, waiting int) {
 	for i := range s.Entries {
 		if s.Entries[i].Consumer != "" {
 			claimed++

@@ -1,0 +1,265 @@
+package claims
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+)
+
+// Parked yields the parked events in the order of positions.
+func (s *Subscription) Parked(ctx context.Context) iter.Seq2[Parked, error] {
+	return func(yield func(Parked, error) bool) {
+		for rec, err := range s.log.Scan(ctx, s.parked(), mainstem.Range{Prefix: append([]byte(s.name), 0)}) {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return
+			}
+			var p Parked
+			if err == nil {
+				if jerr := json.Unmarshal(rec.Value, &p); jerr != nil {
+					err = mainstem.Errorf(mainstem.KindCorrupt, "subscription", "%w", jerr).At(s.parked(), rec.Key)
+				}
+			}
+			if !yield(p, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Retry makes parked events wait again, those at positions or, without any, all, as many as
+// have a place; their attempts are counted anew. left reports whether there are more.
+func (s *Subscription) Retry(ctx context.Context, positions ...mainstem.Position) (n int, left bool, err error) {
+	_, err = s.Change(ctx, func(b *mainstem.Batch, state *State) error {
+		n, left = 0, false
+		var back []Entry
+		for p, err := range s.chosen(ctx, positions) {
+			if err != nil {
+				return err
+			}
+			if len(state.Entries)+len(back) >= state.Config.Buffer {
+				left = true
+				break
+			}
+			back = append(back, Entry{Position: p.Position, Stream: p.Stream, Version: p.Version, Attempt: p.Attempts, Before: p.Attempts})
+			b.Delete(s.parked(), s.parkedKey(p.Position))
+		}
+		n = len(back)
+		state.PutBack(back)
+		return nil
+	})
+	return n, left, err
+}
+
+// maxDropped is how many parked events are removed in one commit.
+const maxDropped = 1000
+
+// Drop removes parked events for good, those at positions or, without any, all, and returns how
+// many there were. Many are removed in several commits.
+func (s *Subscription) Drop(ctx context.Context, positions ...mainstem.Position) (n int, err error) {
+	for {
+		removed := 0
+		_, err = s.Change(ctx, func(b *mainstem.Batch, _ *State) error {
+			removed = 0
+			for p, err := range s.chosen(ctx, positions) {
+				if err != nil {
+					return err
+				}
+				b.Delete(s.parked(), s.parkedKey(p.Position))
+				if removed++; removed == maxDropped {
+					break
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+		if n += removed; removed < maxDropped {
+			return n, nil
+		}
+	}
+}
+
+// chosen yields the parked events at positions, all if there are none.
+func (s *Subscription) chosen(ctx context.Context, positions []mainstem.Position) iter.Seq2[Parked, error] {
+	return func(yield func(Parked, error) bool) {
+		for p, err := range s.Parked(ctx) {
+			if err == nil && len(positions) > 0 && !slices.Contains(positions, p.Position) {
+				continue
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+// Names yields the names of the subscriptions of a store that hand out events, in their order.
+func Names(ctx context.Context, store *event.Store) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for rec, err := range store.Log().Scan(ctx, claimsPrefix+store.Name(), mainstem.Range{KeysOnly: true}) {
+			if errors.Is(err, mainstem.ErrNotFound) {
+				return
+			}
+			if !yield(string(rec.Key), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Put makes the subscription, or changes its [Config]: claims and position stay as they are, and
+// one that was stopped goes on.
+func (s *Subscription) Put(ctx context.Context, c Config) error {
+	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
+		state.Config, state.Stopped = c, ""
+		return nil
+	})
+	if !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	err = s.save(ctx, mainstem.NewBatch(), &State{Epoch: uint64(time.Now().UnixNano()), Config: c, Read: c.From}, 0)
+	if errors.Is(err, mainstem.ErrConflict) {
+		err = nil // another made it just now
+	}
+	return err
+}
+
+// Delete removes the subscription with what it has parked. NotFound if there is none.
+func (s *Subscription) Delete(ctx context.Context) error {
+	b := mainstem.NewBatch()
+	b.IfExists(s.claims(), []byte(s.name))
+	b.Delete(s.claims(), []byte(s.name))
+	for p, err := range s.Parked(ctx) {
+		if err != nil {
+			return err
+		}
+		b.Delete(s.parked(), s.parkedKey(p.Position))
+	}
+	_, err := s.log.Commit(ctx, b)
+	if errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrNotFound) {
+		return s.notFound()
+	}
+	return err
+}
+
+// Reset makes the subscription begin after a position. Claims from before count for nothing, and
+// one that was stopped goes on; parked events stay.
+func (s *Subscription) Reset(ctx context.Context, after mainstem.Position) error {
+	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
+		state.Epoch++
+		state.Read, state.Entries, state.Stopped = after, nil, ""
+		return nil
+	})
+	return err
+}
+
+// Info says how a subscription stands.
+type Info struct {
+	Config    Config
+	Position  mainstem.Position // everything up to it is done or parked
+	Last      mainstem.Position // of the newest record of the store
+	Claimed   int               // events that are with consumers
+	Waiting   int               // events that were read, and are with none
+	Parked    int
+	Consumers int    // that were seen within the timeout
+	Stopped   string // why nothing is handed out, "" if that is not so
+
+	read mainstem.Position
+}
+
+// Info returns how the subscription stands.
+func (s *Subscription) Info(ctx context.Context) (Info, error) {
+	state, _, err := s.Load(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	last, err := s.store.LastPosition(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	state.Expire(time.Now())
+	in := Info{Config: state.Config, Position: state.Mark(), Last: last, Consumers: len(state.Consumers), Stopped: state.Stopped, read: state.Read}
+	in.Claimed, in.Waiting = state.Counts()
+	for _, err := range s.Parked(ctx) {
+		if err != nil {
+			return Info{}, err
+		}
+		in.Parked++
+	}
+	return in, nil
+}
+
+// Lag returns how many events are still to be confirmed, limit at the most.
+func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error) {
+	n := in.Claimed + in.Waiting
+	if n >= limit {
+		return limit, nil
+	}
+	for _, err := range s.store.Feed(ctx, &event.FeedOptions{After: in.read, Limit: limit - n, Filter: in.Config.filter()}) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (c *Config) filter() event.Filter {
+	return event.Filter{Category: c.Category, Types: c.Types, Streams: c.Streams}
+}
+
+// Next returns the first event that is not done, as it would be parked; NotFound if all are.
+func (s *Subscription) Next(ctx context.Context) (Parked, error) {
+	state, _, err := s.Load(ctx)
+	if err != nil {
+		return Parked{}, err
+	}
+	e, err := s.first(ctx, state)
+	return Parked{Position: e.Position, Stream: e.Stream, Version: e.Version, Attempts: e.Attempt}, err
+}
+
+// first returns the first entry of the state, which it fills if there is none.
+func (s *Subscription) first(ctx context.Context, state *State) (Entry, error) {
+	if len(state.Entries) == 0 {
+		if err := s.fill(ctx, state, 1); err != nil {
+			return Entry{}, err
+		}
+	}
+	if len(state.Entries) == 0 {
+		return Entry{}, mainstem.Refusef(mainstem.KindNotFound, "subscription", "subscription %s of the store %s has no event to pass over: all are done", s.name, s.store.Name())
+	}
+	return state.Entries[0], nil
+}
+
+// Skip parks the event at a position, which must be the one that [Subscription.Next] returns, for
+// a reason, and lets the subscription go on if it was stopped. If a consumer has the event, its
+// answer counts for nothing. Conflict if the event was done meanwhile.
+func (s *Subscription) Skip(ctx context.Context, at mainstem.Position, reason string) error {
+	if len(reason) > MaxReason {
+		return mainstem.Refusef(mainstem.KindInvalid, "skip", "the reason has %d bytes: the limit is %d", len(reason), MaxReason)
+	}
+	_, err := s.Change(ctx, func(b *mainstem.Batch, state *State) error {
+		e, err := s.first(ctx, state)
+		if err != nil {
+			return err
+		}
+		if e.Position != at {
+			return mainstem.Refusef(mainstem.KindConflict, "skip", "subscription %s: the event at position %d is not the first any more", s.name, at)
+		}
+		state.Entries, state.Stopped = state.Entries[1:], ""
+		s.Park(b, []Entry{e}, reason, time.Now())
+		return nil
+	})
+	return err
+}
+
+func (s *Subscription) notFound() error {
+	return mainstem.Refusef(mainstem.KindNotFound, "subscription", "the store %s has no subscription %.60q: make it with PUT", s.store.Name(), s.name)
+}

@@ -1,0 +1,323 @@
+// Package claims is subscriptions that hand the events of a store to consumers in other
+// programs, which confirm each. Package viewhttp serves them, and commands administer them.
+//
+//	s, err := claims.Open(store, "mailer")
+//	err = s.Put(ctx, claims.Config{Strategy: claims.RoundRobin, Timeout: 30 * time.Second, MaxRetry: 10, Buffer: 500})
+//	got, err := s.Claim(ctx, "consumer-1", 10, 0)
+//	_, err = s.Change(ctx, func(b *mainstem.Batch, state *claims.State) error {
+//		done, stale := state.Resolve([]claims.Token{got[0].Token})
+//		...
+//	})
+//
+// # Guarantees
+//
+// Each event that a [Config] selects is handed out at least once, until it is confirmed, passed
+// over or parked. Everything is in the log: a restart keeps claims, and any process may change
+// the state. A change is one commit on condition that the state is as it was read. See [State]
+// for the states of an event.
+//
+// # Concurrency
+//
+// A Subscription is a handle without a state of its own, safe for concurrent use.
+//
+//	state.go       the state of a subscription, and how it changes: no log is needed
+//	claims.go      the stored form; claiming
+//	administer.go  what operators ask and do
+package claims
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/backoff"
+)
+
+// The state of a subscription is the record under its name in the space event.claims/<store>;
+// an event that it has parked is one of event.claims.parked/<store>, under its name, a zero byte,
+// and the position, 8 bytes, big-endian. Both are JSON.
+const (
+	claimsPrefix = "event.claims/"
+	parkedPrefix = "event.claims.parked/"
+)
+
+var claimsPolicy = mainstem.Policy{History: 1, NoFeed: true}
+
+// MaxReason is how many bytes the reason of a parked event may have.
+const MaxReason = 4 << 10
+
+// The pauses of this package.
+var (
+	// contention lets other consumers have their turn.
+	contention = backoff.Policy{First: 50 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
+	// asking is the pause of a consumer that waits for events: other consumers, on other servers,
+	// may give some back at any time.
+	asking = backoff.Policy{First: 10 * time.Millisecond, Max: 250 * time.Millisecond, Jitter: 0.2}
+)
+
+// claimBytes is how many bytes of events one claim hands out, about. One event may be larger.
+const claimBytes = 1 << 20
+
+// Subscription is a handle on a subscription of a store.
+type Subscription struct {
+	log   mainstem.Log
+	store *event.Store
+	name  string
+}
+
+// Open returns the subscription of store called name, whether it was made or not. The name has 1
+// to [event.MaxSubscription] letters, digits, dots, dashes and underlines.
+func Open(store *event.Store, name string) (*Subscription, error) {
+	if !validName(name) {
+		return nil, mainstem.Refusef(mainstem.KindInvalid, "", "the name %.60q of the subscription: want 1 to %d letters, digits, dots, dashes and underlines", name, event.MaxSubscription)
+	}
+	return &Subscription{log: store.Log(), store: store, name: name}, nil
+}
+
+func validName(name string) bool {
+	return name != "" && len(name) <= event.MaxSubscription && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+// Name returns the name of the subscription.
+func (s *Subscription) Name() string { return s.name }
+
+// Store returns the store whose events it hands out.
+func (s *Subscription) Store() *event.Store { return s.store }
+
+func (s *Subscription) claims() string { return claimsPrefix + s.store.Name() }
+func (s *Subscription) parked() string { return parkedPrefix + s.store.Name() }
+
+func (s *Subscription) parkedKey(p mainstem.Position) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte(s.name), 0), uint64(p))
+}
+
+// Parked is an event that was put aside: the value of its record.
+type Parked struct {
+	Position mainstem.Position `json:"position,string"`
+	Stream   string            `json:"stream"`
+	Version  mainstem.Version  `json:"version"`
+	Attempts int               `json:"attempts"`
+	Reason   string            `json:"reason"`
+	Time     time.Time         `json:"time"` // when it was parked
+}
+
+// Load returns the state and the version of its record; NotFound if there is no such subscription.
+func (s *Subscription) Load(ctx context.Context) (*State, mainstem.Version, error) {
+	rec, err := s.log.Get(ctx, s.claims(), []byte(s.name))
+	if err != nil {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			err = s.notFound()
+		}
+		return nil, 0, err
+	}
+	var state State
+	if err := json.Unmarshal(rec.Value, &state); err != nil {
+		return nil, 0, mainstem.Errorf(mainstem.KindCorrupt, "subscription", "%w", err).At(s.claims(), rec.Key)
+	}
+	return &state, rec.Version, nil
+}
+
+// save writes the state as part of b, on condition that its record is at a version; 0: it is not
+// there.
+func (s *Subscription) save(ctx context.Context, b *mainstem.Batch, state *State, version mainstem.Version) error {
+	value, err := json.Marshal(state)
+	if err != nil {
+		return mainstem.Refusef(mainstem.KindInternal, "subscription", "encode the state: %w", err)
+	}
+	b.Ensure(s.claims(), claimsPolicy)
+	if version == 0 {
+		b.IfAbsent(s.claims(), []byte(s.name))
+	} else {
+		b.IfVersion(s.claims(), []byte(s.name), version)
+	}
+	b.Put(s.claims(), []byte(s.name), value)
+	_, err = s.log.Commit(ctx, b)
+	return err
+}
+
+// Park writes parked events as part of b.
+func (s *Subscription) Park(b *mainstem.Batch, entries []Entry, reason string, now time.Time) {
+	for _, e := range entries {
+		value, err := json.Marshal(Parked{e.Position, e.Stream, e.Version, e.Attempt, reason, now.UTC()})
+		if err != nil {
+			b.Fail(mainstem.Refusef(mainstem.KindInternal, "subscription", "encode a parked event: %w", err))
+			return
+		}
+		b.Ensure(s.parked(), claimsPolicy)
+		b.Put(s.parked(), s.parkedKey(e.Position), value)
+	}
+}
+
+// Change commits what edit makes of the state, again and again if somebody else was faster.
+func (s *Subscription) Change(ctx context.Context, edit func(b *mainstem.Batch, state *State) error) (*State, error) {
+	for n := 1; ; n++ {
+		state, version, err := s.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b := mainstem.NewBatch()
+		if err := edit(b, state); err != nil {
+			return nil, err
+		}
+		err = s.save(ctx, b, state, version)
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return state, err
+		}
+		if !contention.Wait(ctx, n) {
+			return nil, mainstem.Ended(ctx, "subscription", time.Time{}, "other consumers").WithOutcome(mainstem.NotWritten)
+		}
+	}
+}
+
+// unanswered is the reason of events that were parked because no consumer answered.
+const unanswered = "no consumer has confirmed it"
+
+// Claimed is an event that was handed out.
+type Claimed struct {
+	event.Recorded
+	Token Token // names this attempt, to answer it
+}
+
+// StoppedError is why a subscription hands out nothing: a consumer has stopped it. Its kind is
+// Unavailable.
+type StoppedError struct{ Reason string }
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("the subscription was stopped: %s; PUT it again to go on", e.Reason)
+}
+
+// Unwrap returns an error of kind Unavailable.
+func (e *StoppedError) Unwrap() error {
+	return &mainstem.Error{Kind: mainstem.KindUnavailable, Outcome: mainstem.NotWritten}
+}
+
+// errNothing ends a claim that found nothing to hand out and nothing else to write.
+var errNothing = errors.New("nothing to hand out")
+
+// claim hands at most limit events to a consumer.
+func (s *Subscription) claim(ctx context.Context, consumer string, limit int) ([]Claimed, error) {
+	var out []Claimed
+	_, err := s.Change(ctx, func(b *mainstem.Batch, state *State) (err error) {
+		out = nil
+		if state.Stopped != "" {
+			return &StoppedError{Reason: state.Stopped}
+		}
+		now := time.Now()
+		known := state.Consumers[consumer]
+		overdue := state.Expire(now)
+		s.Park(b, overdue, unanswered, now)
+		state.see(consumer, now)
+		before := state.Read
+		if err := s.fill(ctx, state, limit); err != nil {
+			return err
+		}
+		indexes := state.offer(consumer, limit)
+		if out, err = s.take(ctx, state, indexes, consumer, now); err != nil {
+			return err
+		}
+		// A consumer that waits is noted now and then, so that its slots stay its own.
+		fresh := now.UnixNano()-known < int64(state.Config.Timeout)/4
+		if len(indexes)+len(overdue) == 0 && fresh && state.Read == before {
+			return errNothing
+		}
+		return nil
+	})
+	if err == errNothing {
+		return nil, nil
+	}
+	return out, err
+}
+
+// sizeOf is how many bytes an event has, about.
+func sizeOf(r *event.Recorded) int {
+	n := len(r.Stream) + len(r.Type) + len(r.Data) + 256
+	for k, v := range r.Metadata.Custom {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+// manyPassed is how many positions a claim may look at again.
+const manyPassed = 10_000
+
+// fill takes further events of the store into the state, as long as there is a place and the
+// consumer could have one of them.
+func (s *Subscription) fill(ctx context.Context, state *State, limit int) error {
+	places := state.Config.Buffer - len(state.Entries)
+	if places <= 0 {
+		return nil
+	}
+	if state.Config.Strategy != Pinned {
+		places = min(places, limit)
+	}
+	head, err := s.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	o := event.FeedOptions{After: state.Read, Limit: places, Filter: state.Config.filter()}
+	n := 0
+	for r, err := range s.store.Feed(ctx, &o) {
+		if err != nil {
+			return err
+		}
+		n++
+		state.Entries = append(state.Entries, Entry{Position: r.Position, Stream: r.Stream, Version: r.Version})
+		state.Read = r.Position
+	}
+	// All up to head was looked at. That is worth a write where there is one anyway, and where
+	// much was looked at without success.
+	if n < places && head > state.Read && (n > 0 || head-state.Read > manyPassed) {
+		state.Read = head
+	}
+	return nil
+}
+
+// take hands out entries, in their order and up to about claimBytes, and returns their events.
+// Those that are gone, because their stream was deleted or truncated, are done.
+func (s *Subscription) take(ctx context.Context, state *State, indexes []int, consumer string, now time.Time) ([]Claimed, error) {
+	var out []Claimed
+	size := 0
+	goneAt := map[mainstem.Position]bool{}
+	for _, i := range indexes {
+		e := &state.Entries[i]
+		events, err := s.store.Load(ctx, e.Stream, &event.LoadOptions{From: e.Version, To: e.Version, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 || events[0].Position != e.Position {
+			goneAt[e.Position] = true
+			continue
+		}
+		if size += sizeOf(&events[0]); len(out) > 0 && size > claimBytes {
+			break
+		}
+		e.Attempt++
+		e.Consumer, e.Deadline = consumer, now.Add(state.Config.Timeout).UnixNano()
+		out = append(out, Claimed{events[0], Token{state.Epoch, e.Position, e.Attempt}})
+	}
+	state.Entries = slices.DeleteFunc(state.Entries, func(e Entry) bool { return goneAt[e.Position] })
+	return out, nil
+}
+
+// Claim hands at most limit events, and about 1 MiB, to a consumer. It waits until there is one, as long as wait at the
+// most; an event comes again, to any consumer, unless it is confirmed within the timeout of the
+// [Config]. The error is a [*StoppedError] after a consumer has stopped the subscription.
+func (s *Subscription) Claim(ctx context.Context, consumer string, limit int, wait time.Duration) ([]Claimed, error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for n := 1; ; n++ {
+		out, err := s.claim(ctx, consumer, limit)
+		if err != nil || len(out) > 0 || wait <= 0 || !asking.Wait(waiting, n) {
+			return out, err
+		}
+	}
+}
