@@ -32,6 +32,11 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     synced, with bucket and position only
   kv put         bucket, key, revision, position, time
   kv delete      bucket, key, deleted
+  kv increment   as kv get
+  kv purge       bucket, key, revisions, bytes, deleted
+  kv drop        bucket, keys, records, bytes, indexes, deleted
+  kv tables      bucket, keys, records, bytes, last, created, updated, history,
+    max_age_seconds, max_bytes, no_feed, codec
   kv list --count   bucket, keys
   kv index list  bucket, index, state, unique, field, version, space, done, total
   kv index drop  bucket, index, deleted

@@ -27,10 +27,13 @@ func New(program *cli.Main) *cobra.Command {
 		Long: `Key-value buckets with revisions, conditions, times to live, history and watches.
 
 A BUCKET is DATABASE/TABLE, or TABLE alone in the database "default". Writing
-creates it; reading never does.`,
+creates it; reading never does.
+
+The past of a bucket is shown by --at of get and list, and by history.`,
 		RunE: cli.Group,
 	}
-	c.AddCommand(m.newPut(), m.newGet(), m.newList(), m.newDelete(), m.newWatch(), m.newHistory(), m.newImport(), m.newIndex())
+	c.AddCommand(m.newPut(), m.newGet(), m.newList(), m.newDelete(), m.newWatch(), m.newHistory(), m.newImport(), m.newIndex(),
+		m.newIncrement(), m.newPurge(), m.newTables(), m.newDrop())
 	return c
 }
 

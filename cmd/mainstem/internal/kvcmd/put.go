@@ -92,7 +92,7 @@ func (m commands) newDelete() *cobra.Command {
 		Use:   "delete BUCKET KEY",
 		Short: "Delete a key",
 		Long: `Delete a key. Deleting a key that has no value is no error, unless a condition
-demands one.`,
+demands one. mainstem kv purge also removes its history, and shows how much that is.`,
 		Example: `  mainstem kv delete users 42
   mainstem kv delete users 42 --if-revision 7
   mainstem kv delete users 42 --purge`,

@@ -74,11 +74,7 @@ func (m commands) printStats(ctx context.Context, log mainstem.Log, prefix strin
 
 func spaceFields(s *mainstem.SpaceInfo) *cli.Fields {
 	f := new(cli.Fields).Add("space", s.Name).Add("keys", s.Keys).Add("records", s.Records).Add("bytes", s.Bytes).
-		Add("last", s.Last).Time("created", s.Created).Time("updated", s.Updated).Add("history", s.Policy.History)
-	if s.Policy.MaxAge > 0 {
-		f.Add("max_age_seconds", s.Policy.MaxAge.Seconds())
-	}
-	cli.Opt(f, "max_bytes", s.Policy.MaxBytes)
-	cli.Opt(f, "no_feed", s.Policy.NoFeed)
+		Add("last", s.Last).Time("created", s.Created).Time("updated", s.Updated)
+	cli.AddPolicy(f, &s.Policy)
 	return f
 }
