@@ -2,8 +2,11 @@ package event
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // This file holds the writes that are made at once: each is the one of the same name
@@ -70,6 +73,24 @@ func (s *Store) Rewrite(ctx context.Context, stream string, version mainstem.Ver
 func (s *Store) SetSettings(ctx context.Context, stream string, v Settings) error {
 	return s.now(ctx, func(b *mainstem.Batch) { s.SetSettingsTo(b, stream, v) })
 }
+
+// ModifySettings does at once what [Store.ModifySettingsTo] does in a batch, again if others have
+// changed the settings meanwhile, until ctx ends. It returns the new settings.
+func (s *Store) ModifySettings(ctx context.Context, stream string, change func(*Settings) error) (v Settings, err error) {
+	for n := 1; ; n++ {
+		var failed error
+		err = s.now(ctx, func(b *mainstem.Batch) { v, failed = s.modifySettings(ctx, b, stream, change) })
+		if failed != nil {
+			return Settings{}, failed
+		}
+		if !errors.Is(err, mainstem.ErrConflict) || !modifyPause.Wait(ctx, n) {
+			return v, err
+		}
+	}
+}
+
+// modifyPause lets others that change the same settings have their turn.
+var modifyPause = backoff.Policy{First: 50 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
 
 // SaveSnapshot does at once what [Store.SaveSnapshotTo] does in a batch.
 func (s *Store) SaveSnapshot(ctx context.Context, snap Snapshot) error {

@@ -216,7 +216,11 @@ func TestSettingsAndScavenge(t *testing.T) {
 		if err != nil || settings.MaxCount != 2 || settings.Custom["k"] != "v" {
 			t.Fatalf("settings %+v, %v", settings, err)
 		}
-		done, err := s.Scavenge(t.Context())
+		done, err := s.Scavengeable(t.Context())
+		if err != nil || done != (event.Scavenged{Streams: 2, Events: 8}) || len(load(t, s, "count-1", nil)) != 5 {
+			t.Fatalf("to be scavenged: %+v, %v", done, err)
+		}
+		done, err = s.Scavenge(t.Context())
 		if err != nil || done != (event.Scavenged{Streams: 2, Events: 8}) {
 			t.Fatalf("scavenged %+v, %v", done, err)
 		}

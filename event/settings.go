@@ -42,6 +42,45 @@ func (s *Store) SetSettingsTo(b *mainstem.Batch, stream string, v Settings) {
 	b.Put(s.spaces.settings, []byte(stream), value)
 }
 
+// ModifySettingsTo reads the settings of stream, and adds to b that they become what change makes
+// of them, on condition that nobody else writes them meanwhile: then Commit fails with Conflict,
+// and the caller makes the batch anew. An error is returned, and by Commit, too.
+func (s *Store) ModifySettingsTo(ctx context.Context, b *mainstem.Batch, stream string, change func(*Settings) error) error {
+	_, err := s.modifySettings(ctx, b, stream, change)
+	return err
+}
+
+func (s *Store) modifySettings(ctx context.Context, b *mainstem.Batch, stream string, change func(*Settings) error) (Settings, error) {
+	v, err := s.settingsOf(ctx, b, stream)
+	if err == nil {
+		err = change(&v)
+	}
+	if err != nil {
+		b.Fail(err)
+		return v, err
+	}
+	s.SetSettingsTo(b, stream, v)
+	return v, b.Err()
+}
+
+// settingsOf returns the settings of stream, and adds to b that nobody else writes them.
+func (s *Store) settingsOf(ctx context.Context, b *mainstem.Batch, stream string) (Settings, error) {
+	if err := checkStream("modify settings", stream); err != nil {
+		return Settings{}, err
+	}
+	rec, err := s.log.Get(ctx, s.spaces.settings, []byte(stream))
+	if isNotFound(err) {
+		b.Ensure(s.spaces.settings, settingsPolicy)
+		b.IfAbsent(s.spaces.settings, []byte(stream))
+		return Settings{}, nil
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	b.IfVersion(s.spaces.settings, []byte(stream), rec.Version)
+	return s.decodeSettings(&rec)
+}
+
 // Settings returns the settings of stream; the zero Settings if it has none.
 func (s *Store) Settings(ctx context.Context, stream string) (Settings, error) {
 	if err := checkStream("settings", stream); err != nil {
@@ -87,7 +126,19 @@ func (s *Store) Scavenge(ctx context.Context) (Scavenged, error) {
 	return done, err
 }
 
+// Scavengeable returns how much [Store.Scavenge] would remove now, except records of the index,
+// which are not counted. It removes nothing.
+func (s *Store) Scavengeable(ctx context.Context) (Scavenged, error) {
+	return s.eachExcess(ctx, func(string, mainstem.Version) error { return nil })
+}
+
 func (s *Store) scavengeStreams(ctx context.Context) (Scavenged, error) {
+	return s.eachExcess(ctx, func(stream string, before mainstem.Version) error { return s.Truncate(ctx, stream, before) })
+}
+
+// eachExcess calls do for each stream that has too many or too old events: those below version
+// before. It returns how many they were for which do succeeded.
+func (s *Store) eachExcess(ctx context.Context, do func(stream string, before mainstem.Version) error) (Scavenged, error) {
 	var done Scavenged
 	now := time.Now()
 	for rec, err := range s.log.Scan(ctx, s.spaces.settings, mainstem.Range{}) {
@@ -101,34 +152,37 @@ func (s *Store) scavengeStreams(ctx context.Context) (Scavenged, error) {
 		if v.MaxCount == 0 && v.MaxAge == 0 {
 			continue
 		}
-		n, err := s.scavenge(ctx, string(rec.Key), v, now)
+		first, before, err := s.excess(ctx, string(rec.Key), v, now)
+		if err == nil && before > 0 {
+			err = do(string(rec.Key), before)
+		}
 		if err != nil {
 			return done, err
 		}
-		if n > 0 {
-			done.Streams, done.Events = done.Streams+1, done.Events+n
+		if before > 0 {
+			done.Streams, done.Events = done.Streams+1, done.Events+uint64(before-first)
 		}
 	}
 	return done, nil
 }
 
-// scavenge truncates stream to what v allows and returns how many events went.
-func (s *Store) scavenge(ctx context.Context, stream string, v Settings, now time.Time) (uint64, error) {
+// excess returns the first version of stream, and the version below which v does not allow events; before is 0 if all
+// may stay.
+func (s *Store) excess(ctx context.Context, stream string, v Settings, now time.Time) (first, before mainstem.Version, err error) {
 	if seal, _, err := s.seal(ctx, stream); err != nil || seal != NotSealed {
-		return 0, err
+		return 0, 0, err
 	}
 	newest, live, err := s.newest(ctx, stream)
 	if err != nil || !live {
-		return 0, err
+		return 0, 0, err
 	}
 	var keep mainstem.Version // the oldest version to keep by count
 	if v.MaxCount > 0 && uint64(newest) > v.MaxCount {
 		keep = newest - mainstem.Version(v.MaxCount) + 1
 	}
-	var first, before mainstem.Version
 	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), mainstem.Versions{To: newest}) {
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if !rec.Live() {
 			continue
@@ -142,8 +196,5 @@ func (s *Store) scavenge(ctx context.Context, stream string, v Settings, now tim
 		}
 		before = rec.Version + 1
 	}
-	if before == 0 {
-		return 0, nil
-	}
-	return uint64(before - first), s.Truncate(ctx, stream, before)
+	return first, before, nil
 }
