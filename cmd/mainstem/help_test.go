@@ -14,7 +14,7 @@ import (
 
 var (
 	writtenField = regexp.MustCompile(`(?:\.\s*(?:Add|Time|Bytes|Text|Raw)|Opt)\((?:f, )?"([a-z_]+)"`)
-	taggedField  = regexp.MustCompile("`json:\"([a-z_]+)")
+	taggedField  = regexp.MustCompile("`json:\"([a-z_0-9]+)")
 )
 
 // TestEveryFieldIsDocumented: a new field of the output needs a line of the help.

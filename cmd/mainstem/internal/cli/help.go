@@ -46,6 +46,14 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     store, stream, version, position, time, type, id, content_type, correlation_id,
     causation_id, user_id, tenant_id, metadata, tags, data
   event query    as load
+  event export   as load; data is the exact bytes; then, on standard error or, to a FILE, on
+    standard output: store, events, bytes, position, seconds
+  event delete, tombstone, forget
+    store, stream, version, events, and deleted, tombstoned or forgotten
+  event truncate   store, stream, before, events, truncated
+  event archive, unarchive   store, stream, archived
+  event settings   store, stream, max_count, max_age_seconds, custom
+  event scavenge   store, streams, events, entries, seconds
   event query --plan   store, query, plan
   event append   store, stream, version, position, time, duplicate
   event streams  store, stream, version, position, updated, archived, deleted

@@ -38,7 +38,9 @@ unless --store says otherwise. Appending creates both; reading never does.`,
 		RunE: cli.Group,
 	}
 	c.PersistentFlags().StringVar(&store, "store", defaultStore, "`name` of the event store")
-	c.AddCommand(m.newAppend(&store), m.newLoad(&store), m.newFeed(&store), m.newQuery(&store), m.newIndex(&store), m.newStreams(&store), m.newInfo(&store), m.newImport(&store))
+	c.AddCommand(m.newAppend(&store), m.newLoad(&store), m.newFeed(&store), m.newQuery(&store), m.newIndex(&store), m.newStreams(&store), m.newInfo(&store), m.newImport(&store), m.newExport(&store),
+		m.newDelete(&store), m.newTombstone(&store), m.newTruncate(&store), m.newArchive(&store), m.newUnarchive(&store), m.newForget(&store),
+		m.newSettings(&store), m.newScavenge(&store))
 	return c
 }
 
@@ -96,6 +98,11 @@ func (m commands) printEvent(store string, e *event.Recorded) error {
 	if !m.Flags.JSON {
 		return m.Line(cli.Number(e.Position), cli.Printable(e.Stream), cli.Number(e.Version), cli.Printable(e.Type), cli.Printable(e.Data))
 	}
+	return m.Object(eventFields(store, e).Bytes("data", e.Data))
+}
+
+// eventFields are those of an event but its data.
+func eventFields(store string, e *event.Recorded) *cli.Fields {
 	f := new(cli.Fields).Add("store", store).Add("stream", e.Stream).Add("version", e.Version).Add("position", e.Position).
 		Time("time", e.Time).Add("type", e.Type)
 	if !e.ID.IsZero() {
@@ -112,5 +119,5 @@ func (m commands) printEvent(store string, e *event.Recorded) error {
 	if len(e.Metadata.Custom) > 0 {
 		f.Add("metadata", e.Metadata.Custom)
 	}
-	return m.Object(f.Bytes("data", e.Data))
+	return f
 }

@@ -2,6 +2,7 @@ package eventcmd
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -13,30 +14,47 @@ import (
 
 func (m commands) newLoad(store *string) *cobra.Command {
 	var o event.LoadOptions
-	var from, to uint64
+	var from, to, version uint64
 	var until cli.Point
 	cmd := &cobra.Command{
 		Use:   "load STREAM",
 		Short: "Show the events of one stream",
 		Long: `Show the events of one stream: position, stream, version, type and data, separated
 by tabs. A stream that was never written or was deleted is not found (exit status
-3), unless --follow waits for it.`,
+3), unless --follow waits for it.
+
+--version shows one event; if the stream does not hold it, it is not found. --at is
+--until by the name that mainstem kv get and list have for it.`,
 		Example: `  mainstem event load order-42
+  mainstem event load order-42 --version 7 --json
   mainstem event load order-42 --backward --limit 1 --json
   mainstem event load order-42 --from 8 --follow
   mainstem event load order-42 --until 2026-01-02T15:04:05Z`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			o.From, o.To = mainstem.Version(from), mainstem.Version(to)
+			one := cmd.Flags().Changed("version")
+			if one {
+				if version == 0 {
+					return cli.WrongUsage(cmd, errors.New("--version is 0: versions begin at 1"))
+				}
+				o.From, o.To = mainstem.Version(version), mainstem.Version(version)
+			}
 			return m.withStore(cmd, cli.Reading, *store, func(ctx context.Context, _ mainstem.Log, s *event.Store) error {
 				limit := untilLimit(&until, &o.Limit)
 				n, err := m.printEvents(s, eventsUntil(s.Events(ctx, a[0], &o), &until, limit, o.Backward), o.Follow)
 				if err != nil {
 					return cli.UnlessInterrupted(ctx, err)
 				}
+				if n == 0 && one {
+					return mainstem.Errorf(mainstem.KindNotFound, "event load", "the stream %s of the store %s does not hold version %d", cli.Printable(a[0]), s.Name(), version)
+				}
 				if n == 0 {
 					// Nothing in the bounds, or nothing at all: only the second is an error.
-					_, err = s.StreamInfo(ctx, a[0])
+					var in event.StreamInfo
+					if in, err = s.StreamInfo(ctx, a[0]); err == nil && in.Deleted {
+						err = mainstem.Errorf(mainstem.KindNotFound, "event load", "the stream %s of the store %s was deleted", cli.Printable(a[0]), s.Name())
+					}
 				}
 				return err
 			})
@@ -45,10 +63,15 @@ by tabs. A stream that was never written or was deleted is not found (exit statu
 	f := cmd.Flags()
 	f.Uint64Var(&from, "from", 0, "from this `version` on")
 	f.Uint64Var(&to, "to", 0, "up to this `version`")
+	f.Uint64Var(&version, "version", 0, "only the event of this `version`")
 	f.IntVar(&o.Limit, "limit", 0, "at most this `number` of events (default all)")
 	f.BoolVar(&o.Backward, "backward", false, "newest first")
 	f.BoolVar(&o.Follow, "follow", false, "then wait for more, until interrupted")
 	addUntil(cmd, &until)
+	f.Var(&until, "at", "as it was at this "+cli.PointUsage)
+	for _, other := range [][]string{{"at", "until"}, {"at", "follow"}, {"version", "from"}, {"version", "to"}, {"version", "follow"}} {
+		cmd.MarkFlagsMutuallyExclusive(other...)
+	}
 	return cmd
 }
 

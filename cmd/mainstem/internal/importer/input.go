@@ -53,6 +53,15 @@ func (o *Options) Add(cmd *cobra.Command) {
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
 }
 
+// OnlyJSON makes the input JSON Lines, as a flag such as --exported says. It is called before Rows.
+func (o *Options) OnlyJSON(flag string) error {
+	if o.format != "auto" && o.format != "jsonl" {
+		return fmt.Errorf("%s reads JSON Lines, and --format is %s", flag, o.format)
+	}
+	o.format = "jsonl"
+	return nil
+}
+
 // Rows checks the flags and returns how to read the file called name. An error is a mistake of
 // the command line.
 func (o *Options) Rows(name string) (rows.Options, error) {
