@@ -82,6 +82,7 @@
 //	inline*.go     inline projections: the store, its claim, switching on, rebuilding beside, status
 //	target.go      databases beside the log
 //	status.go      how they stand
+//	owner.go       whose checkpoint a subscription is
 //
 // # Concurrency
 //

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -88,9 +87,13 @@ func (s *Subscription) Drop(ctx context.Context, positions ...mainstem.Position)
 
 // chosen yields the parked events at positions, all if there are none.
 func (s *Subscription) chosen(ctx context.Context, positions []mainstem.Position) iter.Seq2[Parked, error] {
+	wanted := make(map[mainstem.Position]bool, len(positions))
+	for _, at := range positions {
+		wanted[at] = true
+	}
 	return func(yield func(Parked, error) bool) {
 		for p, err := range s.Parked(ctx) {
-			if err == nil && len(positions) > 0 && !slices.Contains(positions, p.Position) {
+			if err == nil && len(wanted) > 0 && !wanted[p.Position] {
 				continue
 			}
 			if !yield(p, err) {
@@ -184,9 +187,11 @@ func (s *Subscription) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	state.Expire(time.Now())
-	in := Info{Config: state.Config, Position: state.Mark(), Last: last, Consumers: len(state.Consumers), Stopped: state.Stopped, read: state.Read}
+	in := Info{Config: state.Config, Position: state.Mark(), Last: last, Stopped: state.Stopped, read: state.Read}
+	overdue := state.Expire(time.Now()) // the next claim parks them
+	in.Consumers = len(state.Consumers)
 	in.Claimed, in.Waiting = state.Counts()
+	in.Waiting += len(overdue)
 	for _, err := range s.Parked(ctx) {
 		if err != nil {
 			return Info{}, err
@@ -202,7 +207,7 @@ func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error
 	if n >= limit {
 		return limit, nil
 	}
-	for _, err := range s.store.Feed(ctx, &event.FeedOptions{After: in.read, Limit: limit - n, Filter: in.Config.filter()}) {
+	for _, err := range s.store.Feed(ctx, &event.FeedOptions{After: in.read, Limit: limit - n, Filter: in.Config.Filter()}) {
 		if err != nil {
 			return 0, err
 		}
@@ -211,7 +216,8 @@ func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error
 	return n, nil
 }
 
-func (c *Config) filter() event.Filter {
+// Filter returns which events are selected.
+func (c *Config) Filter() event.Filter {
 	return event.Filter{Category: c.Category, Types: c.Types, Streams: c.Streams}
 }
 

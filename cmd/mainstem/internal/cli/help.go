@@ -54,6 +54,14 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   event archive, unarchive   store, stream, archived
   event settings   store, stream, max_count, max_age_seconds, custom
   event scavenge   store, streams, events, entries, seconds
+  event subscription list, lag
+    store, subscription, kind, position, lag, parked, updated, owner, claimed, waiting,
+    consumers, strategy, stopped
+  event subscription reset   store, subscription, kind, from, position, events, reset
+  event subscription parked, skip
+    store, subscription, position, stream, version, attempts, reason, time, skipped
+  event subscription skip --parked   store, subscription, events, dropped
+  event subscription retry   store, subscription, retried, more
   event query --plan   store, query, plan
   event append   store, stream, version, position, time, duplicate
   event streams  store, stream, version, position, updated, archived, deleted

@@ -40,7 +40,7 @@ unless --store says otherwise. Appending creates both; reading never does.`,
 	c.PersistentFlags().StringVar(&store, "store", defaultStore, "`name` of the event store")
 	c.AddCommand(m.newAppend(&store), m.newLoad(&store), m.newFeed(&store), m.newQuery(&store), m.newIndex(&store), m.newStreams(&store), m.newInfo(&store), m.newImport(&store), m.newExport(&store),
 		m.newDelete(&store), m.newTombstone(&store), m.newTruncate(&store), m.newArchive(&store), m.newUnarchive(&store), m.newForget(&store),
-		m.newSettings(&store), m.newScavenge(&store))
+		m.newSettings(&store), m.newScavenge(&store), m.newSubscription(&store))
 	return c
 }
 
