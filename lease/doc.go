@@ -33,6 +33,7 @@
 //	lease.go     acquiring, releasing and fencing
 //	view.go      the members and leases as the last records say
 //	reap.go      removing members whose sessions have ended
+//	read.go      members and leases without a keeper
 //	record.go    the entries, encoded
 //
 // # Guarantees

@@ -49,6 +49,7 @@ import (
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/generatecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kafkacmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kvcmd"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/leasecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/logcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/projectioncmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/sagacmd"
@@ -66,7 +67,7 @@ func main() {
 func program(m *cli.Main) *cobra.Command {
 	m.Components = servecmd.Components
 	return m.Root(
-		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), projectioncmd.New(m), sagacmd.New(m), auditcmd.New(m), topiccmd.New(m), actorcmd.New(m), alertcmd.New(m)},
+		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), projectioncmd.New(m), sagacmd.New(m), auditcmd.New(m), topiccmd.New(m), leasecmd.New(m), actorcmd.New(m), alertcmd.New(m)},
 		append(logcmd.New(m), servecmd.New(m), kafkacmd.New(m), generatecmd.New(m)),
 	)
 }

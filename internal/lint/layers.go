@@ -335,8 +335,8 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "the commands on a view",
-		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd"},
-		May:     []string{".", "kv", "event", "event/projection", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/claims", "internal/uuid"},
+		Dirs:    []string{"cmd/mainstem/internal/kvcmd", "cmd/mainstem/internal/eventcmd", "cmd/mainstem/internal/projectioncmd", "cmd/mainstem/internal/sagacmd", "cmd/mainstem/internal/auditcmd", "cmd/mainstem/internal/topiccmd", "cmd/mainstem/internal/leasecmd"},
+		May:     []string{".", "kv", "event", "event/projection", "lease", "topic", "server", "wire/kafka", "cmd/mainstem/internal/cli", "cmd/mainstem/internal/importer", "cmd/mainstem/internal/rows", "internal/claims", "internal/uuid"},
 		Libs:    []string{"github.com/spf13/cobra"},
 		Because: "commands open a log by package server and use the view on it; which engine is below is for package server to choose",
 	},

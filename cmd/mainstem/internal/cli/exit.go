@@ -65,11 +65,35 @@ type Resumable interface {
 // import: the exit status is 1, and nothing more is printed.
 var ErrFailed = errors.New("failed")
 
+// StatusError is an error with an exit status of its own, such as that of a command that was run.
+// Without an Err nothing is printed.
+type StatusError struct {
+	Status int
+	Err    error
+}
+
+// Error returns the text of Err, or the status.
+func (e *StatusError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// isSilent reports whether nothing is printed of err.
+func isSilent(err error) bool {
+	var own *StatusError
+	return err == nil || errors.Is(err, ErrFailed) || errors.As(err, &own) && own.Err == nil
+}
+
 // Report writes err to standard error, unless it is nil, and returns the exit status.
 func (m *Main) Report(err error) int {
 	status := m.status(err)
 	switch {
-	case err == nil, errors.Is(err, ErrFailed), status == ExitBrokenPipe:
+	case isSilent(err), status == ExitBrokenPipe:
 	case m.Flags.JSON:
 		m.printErrorJSON(err, status)
 	default:
@@ -83,9 +107,12 @@ func (m *Main) Report(err error) int {
 func (m *Main) status(err error) int {
 	var u usageError
 	var c configError
+	var own *StatusError
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &own):
+		return own.Status
 	case errors.Is(err, ErrFailed):
 		return ExitFailed
 	case readerHasGone(err):

@@ -99,6 +99,8 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic produce  topic, partition, offset
   topic consume  topic, partition, offset, time, key, headers (name, value), value
   topic delete   topic, deleted
+  lease list     of a member: bucket, member, epoch, renewed, ttl_seconds, address; of a
+    lease: bucket, lease, node, epoch, session, renewed, value
   kafka user set, list   user, mechanisms
   kafka user delete   user, deleted
   kafka group list   group, type, state, protocol_type, epoch, members
@@ -155,4 +157,4 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
 The exit status is 0 for success, 1 for failure, 2 for a wrong command line or
 configuration, 3 for not found, 4 for a conflict or what exists already, 130 when
 interrupted and 141 when nobody reads the output any more. What follows (--follow, kv
-watch, serve) ends with 0 when interrupted.`
+watch, serve) ends with 0 when interrupted. lease hold ends as its command does.`
