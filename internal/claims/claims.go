@@ -4,10 +4,8 @@
 //	s, err := claims.Open(store, "mailer")
 //	err = s.Put(ctx, claims.Config{Strategy: claims.RoundRobin, Timeout: 30 * time.Second, MaxRetry: 10, Buffer: 500})
 //	got, err := s.Claim(ctx, "consumer-1", 10, 0)
-//	_, err = s.Change(ctx, func(b *mainstem.Batch, state *claims.State) error {
-//		done, stale := state.Resolve([]claims.Token{got[0].Token})
-//		...
-//	})
+//
+// A consumer answers with the tokens of what it got: [State.Resolve], by [Subscription.Change].
 //
 // # Guarantees
 //
@@ -23,6 +21,8 @@
 //	state.go       the state of a subscription, and how it changes: no log is needed
 //	claims.go      the stored form; claiming
 //	administer.go  what operators ask and do
+//
+//snippet:var store *event.Store
 package claims
 
 import (
