@@ -167,7 +167,10 @@ func (m commands) export(ctx context.Context, s *event.Store, o *exportFlags, w 
 	meter := m.StartMeter("exporting", 0)
 	events, size := 0, 0
 	for e, rerr := range eventsUntil(s.Feed(ctx, &o.FeedOptions), &o.until, 0, false) {
-		if err = rerr; err != nil {
+		if err = rerr; err == nil && ctx.Err() != nil { // much may have been read ahead
+			err = mainstem.Ended(ctx, "event export", time.Time{}, "the export to end")
+		}
+		if err != nil {
 			break
 		}
 		var n int
