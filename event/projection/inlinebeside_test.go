@@ -64,20 +64,10 @@ func (f *beside) read(done <-chan struct{}) error {
 	}
 }
 
-func newBesideOn(t testing.TB, log mainstem.Log) *beside {
-	t.Helper()
-	f := newFixtureOn(t, log)
-	sums, err := readmodel.OpenAlias(log, "shop/sums", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &beside{f, sums}
-}
-
 // Rebuilds by two processes beside appends by two: readers see every event whose append has returned, at all times.
 func TestInlineRebuildBeside(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		f := newBesideOn(t, log)
+		f := newBesideOn(t, newFixtureOn(t, log))
 		p := f.projection(1, 1)
 		stores := []*projection.InlineStore{f.inline(nil, p), f.inline(nil, f.projection(1, 1))}
 		if err := f.write(stores[0], 40); err != nil {
@@ -193,7 +183,7 @@ func TestInlineBesideProcessDies(t *testing.T) {
 				}
 				log := &dying{Log: f.log}
 				log.left.Store(n)
-				dead := newBesideOn(t, log)
+				dead := newBesideOn(t, newFixtureOn(t, log))
 				_, err = dead.tryInline(&projection.InlineOptions{Rebuild: true}, dead.projection(version, version))
 				if err == nil && log.left.Load() >= 0 {
 					if n < 5 {
@@ -252,7 +242,7 @@ func TestInlineAppendsWriteBoth(t *testing.T) {
 	s := f.inline(nil, f.projection(1, 1))
 	f.mustPayInline(s, 10)
 	log := &atWrite{Log: f.log, bytes: []byte(`"next_state":"on"`)}
-	dead := newBesideOn(t, log)
+	dead := newBesideOn(t, newFixtureOn(t, log))
 	if err := dead.inline(nil, dead.projection(1, 1)).Rebuild(t.Context(), "sums"); !errors.Is(err, mainstem.ErrClosed) {
 		t.Fatalf("the process that dies: %v", err)
 	}
@@ -280,7 +270,7 @@ func TestInlineAppendsWriteBoth(t *testing.T) {
 		t.Errorf("after another process has opened it: %+v", st)
 	}
 	log = &atWrite{Log: f.log, bytes: []byte(`"next_state":"on"`)}
-	dead = newBesideOn(t, log)
+	dead = newBesideOn(t, newFixtureOn(t, log))
 	if err := dead.inline(nil, dead.projection(1, 1)).Rebuild(t.Context(), "sums"); !errors.Is(err, mainstem.ErrClosed) {
 		t.Fatal(err)
 	}
@@ -329,7 +319,7 @@ func TestInlineBesideThroughPowerCuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newBesideOn(t, log)
+		f := newBesideOn(t, newFixtureOn(t, log))
 		if round > 0 {
 			f.want = f.replay() // the last commits may be gone
 			f.check(1)
