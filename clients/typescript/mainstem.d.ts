@@ -48,6 +48,11 @@ export interface Claimed {
   attempt: number;
   event: Event;
 }
+export interface ClaimedRecord {
+  token: string;
+  attempt: number;
+  record: TopicRecord;
+}
 /** One thing that a commit does. It has one of these. */
 export interface Action {
   "kv.put"?: { table: string; key?: string; key64?: string; ttl?: string; metadata?: Record<string, string>; ifRevision?: number; ifAbsent?: boolean; ifExists?: boolean } & Value;
@@ -134,4 +139,13 @@ export interface Topic {
   create(spec?: { partitions?: number; config?: Record<string, string> }): Promise<Record<string, unknown>>;
   publish(records: NewRecord[], options?: { idempotencyKey?: string }): Promise<{ partition: number; base: Digits; next: Digits }[]>;
   read(partition?: number, offset?: number | Digits): AsyncGenerator<TopicRecord>;
+  group(name: string): Group;
+}
+
+/** Records of a topic that are handed to consumers, which confirm each. */
+export interface Group {
+  claim(consumer: string, options?: { max?: number; wait?: string; messageTimeout?: string }): Promise<ClaimedRecord[]>;
+  ack(...claimed: ClaimedRecord[]): Promise<void>;
+  nack(claimed: ClaimedRecord[], action?: "retry" | "skip"): Promise<void>;
+  offsets(): Promise<{ partition: number; offset: Digits }[]>;
 }

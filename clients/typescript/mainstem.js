@@ -254,4 +254,31 @@ class Topic {
       if (next >= BigInt(page.end) || page.records.length === 0) return;
     }
   }
+
+  group(name) {
+    return new Group(this.client, `${this.path}/groups/${segment(name)}`);
+  }
+}
+
+class Group {
+  constructor(client, path) {
+    Object.assign(this, { client, path });
+  }
+
+  async claim(consumer, { max = 10, wait = "0s", messageTimeout = "30s" } = {}) {
+    const answer = await this.client.request("POST", `${this.path}/claim`, { body: JSON.stringify({ consumer, max, wait, messageTimeout }) });
+    return (await answer.json()).records;
+  }
+
+  async ack(...claimed) {
+    await this.client.request("POST", `${this.path}/ack`, { body: JSON.stringify({ tokens: claimed.map((c) => c.token) }) });
+  }
+
+  async nack(claimed, action = "retry") {
+    await this.client.request("POST", `${this.path}/nack`, { body: JSON.stringify({ tokens: claimed.map((c) => c.token), action }) });
+  }
+
+  async offsets() {
+    return (await (await this.client.request("GET", this.path)).json()).offsets;
+  }
 }

@@ -72,6 +72,21 @@ test("a topic, and one commit", async () => {
   assert.deepEqual((await all(t.read())).map((r) => [r.offset, r.key]), [["0", "k"], ["1", "l"]]);
 });
 
+test("claims of records", async () => {
+  const t = m.topic(randomUUID());
+  await t.create({ partitions: 1 });
+  await t.publish([{ text: "a" }, { text: "b" }]);
+  const g = t.group("senders");
+  const [first, second] = await g.claim("one", { wait: "5s" });
+  await g.ack(first);
+  await g.nack([second]);
+  const [again] = await g.claim("two");
+  assert.deepEqual([again.record.text, again.attempt], ["b", 2]);
+  await assert.rejects(g.ack(second), (e) => e.status === 409);
+  await g.ack(again);
+  assert.deepEqual(await g.offsets(), [{ partition: 0, offset: "2" }]);
+});
+
 test("a server that is not there", async () => {
   const nobody = new Mainstem("http://127.0.0.1:1", { patience: 0 });
   await assert.rejects(nobody.table("t").put("k", "v"), (e) => e.status === 0 && e.outcome === "unknown");

@@ -73,6 +73,16 @@ func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
 	b.Delete(GroupSpace, o.key(partition))
 }
 
+// AbsentTo puts into b the condition that the group has no offset in a partition.
+func (o *Offsets) AbsentTo(b *mainstem.Batch, partition int32) {
+	if o.err != nil {
+		b.Fail(o.err)
+		return
+	}
+	EnsureGroupSpace(b)
+	b.IfAbsent(GroupSpace, o.key(partition))
+}
+
 // CommitOffset does at once what [Offsets.CommitOffsetTo] does in a batch.
 func (o *Offsets) CommitOffset(ctx context.Context, partition int32, off Offset) error {
 	return o.now(ctx, func(b *mainstem.Batch) { o.CommitOffsetTo(b, partition, off) })

@@ -35,9 +35,12 @@ func (s *StoredOffset) ForgetTo(b *mainstem.Batch) { b.Delete(GroupSpace, s.key)
 // ForgetUnchangedTo is ForgetTo on condition that no offset was stored there since:
 // else b fails with Conflict.
 func (s *StoredOffset) ForgetUnchangedTo(b *mainstem.Batch) {
-	b.IfVersion(GroupSpace, s.key, s.version)
+	s.UnchangedTo(b)
 	s.ForgetTo(b)
 }
+
+// UnchangedTo puts into b the condition that no offset was stored there since, or forgotten.
+func (s *StoredOffset) UnchangedTo(b *mainstem.Batch) { b.IfVersion(GroupSpace, s.key, s.version) }
 
 // StoredOffsets yields all that a consumer group has stored, in no useful order.
 func StoredOffsets(ctx context.Context, log mainstem.Log, group string) iter.Seq2[StoredOffset, error] {

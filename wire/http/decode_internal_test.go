@@ -9,7 +9,7 @@ import (
 // FuzzDecoders: whatever clients send is refused or understood, and means the same when it is
 // written again.
 func FuzzDecoders(f *testing.F) {
-	for _, seed := range []string{"1-2-3", "0:17,1:4", `"12"`, `[{"type":"a","data":1}]`, `{"do":[{"kv.put":{"table":"a/b","key":"k","text":"v"}}]}`, "", "-", "18446744073709551615-1-1"} {
+	for _, seed := range []string{"1-2-3", "1-0-17-2", "0:17,1:4", `"12"`, `[{"type":"a","data":1}]`, `{"do":[{"kv.put":{"table":"a/b","key":"k","text":"v"}}]}`, "", "-", "18446744073709551615-1-1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -17,6 +17,11 @@ func FuzzDecoders(f *testing.F) {
 			again, err := parseOffsetsID(offsetsID(offsets), 8)
 			if err != nil || offsetsID(again) != offsetsID(offsets) {
 				t.Errorf("%q: %v becomes %v, %v", text, offsets, again, err)
+			}
+		}
+		if token, err := parseRecordToken(text); err == nil {
+			if again, err := parseRecordToken(token.String()); err != nil || again != token {
+				t.Errorf("%q: %v becomes %v, %v", text, token, again, err)
 			}
 		}
 		var p position

@@ -56,9 +56,9 @@ func (q *subscriptionSpec) config() (claims.Config, error) {
 		c.MaxRetry = *q.MaxRetry
 	}
 	if q.MessageTimeout != "" {
-		d, err := time.ParseDuration(q.MessageTimeout)
-		if err != nil || d < time.Millisecond || d > 24*time.Hour {
-			return c, invalid("messageTimeout is %.40q: want a duration from 1ms to 24h", q.MessageTimeout)
+		d, err := parseMessageTimeout(q.MessageTimeout)
+		if err != nil {
+			return c, err
 		}
 		c.Timeout = d
 	}
@@ -182,6 +182,33 @@ type claimedEvent struct {
 	Event   recordedEvent `json:"event"`
 }
 
+func parseMessageTimeout(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Millisecond || d > 24*time.Hour {
+		return 0, invalid("messageTimeout is %.40q: want a duration from 1ms to 24h", text)
+	}
+	return d, nil
+}
+
+// check sets the defaults of a request, and returns how long it waits.
+func (q *claimRequest) check() (wait time.Duration, err error) {
+	if q.Wait != "" {
+		if wait, err = time.ParseDuration(q.Wait); err != nil || wait < 0 || wait > maxClaimWait {
+			return 0, invalid("wait is %.40q: want a duration up to %v", q.Wait, maxClaimWait)
+		}
+	}
+	if q.Max == 0 {
+		q.Max = 10
+	}
+	if q.Consumer == "" || len(q.Consumer) > maxConsumer {
+		return 0, invalid("consumer has %d bytes: want the name of this consumer, 1 to %d bytes", len(q.Consumer), maxConsumer)
+	}
+	if q.Max < 1 || q.Max > maxBuffer {
+		return 0, invalid("max is %d: want 1 to %d", q.Max, maxBuffer)
+	}
+	return wait, nil
+}
+
 func postClaim(c *call) error {
 	s, err := c.subscription()
 	if err != nil {
@@ -191,20 +218,9 @@ func postClaim(c *call) error {
 	if _, err := c.readJSON(&q); err != nil {
 		return err
 	}
-	wait := time.Duration(0)
-	if q.Wait != "" {
-		if wait, err = time.ParseDuration(q.Wait); err != nil || wait < 0 || wait > maxClaimWait {
-			return invalid("wait is %.40q: want a duration up to %v", q.Wait, maxClaimWait)
-		}
-	}
-	if q.Max == 0 {
-		q.Max = 10
-	}
-	if q.Consumer == "" || len(q.Consumer) > maxConsumer {
-		return invalid("consumer has %d bytes: want the name of this consumer, 1 to %d bytes", len(q.Consumer), maxConsumer)
-	}
-	if q.Max < 1 || q.Max > maxBuffer {
-		return invalid("max is %d: want 1 to %d", q.Max, maxBuffer)
+	wait, err := q.check()
+	if err != nil {
+		return err
 	}
 	ctx, stop := c.untilStopped()
 	defer stop()

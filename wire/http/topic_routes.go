@@ -24,7 +24,23 @@ func topicRoutes() []route {
 				answers:    []reply{done("it is stored"), failed(http.StatusNotFound, "there is no such topic")},
 			},
 		}},
+		groupRoute("claim", operation{
+			id: "claimRecords", summary: "Take records to handle", serve: postGroupClaim, body: "recordClaim", parameters: []parameter{ofAs},
+			answers: []reply{ok("claimedRecords", "the records, each with the token that confirms it; none if there are none within wait")},
+		}),
+		groupRoute("ack", operation{id: "ackRecords", summary: "Confirm records", serve: postGroupAck, body: "ack", answers: []reply{done("they are done")}}),
+		groupRoute("nack", operation{id: "nackRecords", summary: "Give records back", serve: postGroupNack, body: "recordNack", answers: []reply{done("the action is done")}}),
 	}
+}
+
+// groupRoute is a sub-path of a group that takes POST.
+func groupRoute(verb string, o operation) route {
+	o.method = http.MethodPost
+	o.answers = append(o.answers, failed(http.StatusNotFound, "there is no such topic"))
+	if verb != "claim" {
+		o.answers = append(o.answers, failed(http.StatusConflict, "a token is of an older attempt; nothing was changed"))
+	}
+	return route{"/v1/topics/{topic}/groups/{group}/" + verb, []operation{o}}
 }
 
 func topicOperations() []operation {

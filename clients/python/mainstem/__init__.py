@@ -345,3 +345,44 @@ class Topic:
             if int(page["next"]) >= int(page["end"]) or not page["records"]:
                 return
             offset = int(page["next"])
+
+    def group(self, name: str) -> "Group":
+        """The consumer group of that name."""
+        return Group(self.client, f"{self.path}/groups/{_segment(name)}")
+
+
+@dataclass(frozen=True)
+class ClaimedRecord:
+    """A record that was handed out: the token confirms it, attempt counts how often it has come."""
+
+    token: str
+    attempt: int
+    record: dict[str, Any]
+
+
+class Group:
+    """Records of a topic that are handed to consumers, which confirm each."""
+
+    def __init__(self, client: Mainstem, path: str):
+        self.client = client
+        self.path = path
+
+    def claim(self, consumer: str, max: int = 10, wait: str = "0s", message_timeout: str = "30s") -> list[ClaimedRecord]:
+        """Take records to handle. One that is not confirmed within message_timeout comes again."""
+        body = json.dumps({"consumer": consumer, "max": max, "wait": wait, "messageTimeout": message_timeout}).encode()
+        found = json.loads(self.client.request("POST", self.path + "/claim", body)[1])["records"]
+        return [ClaimedRecord(c["token"], c["attempt"], c["record"]) for c in found]
+
+    def ack(self, *claimed: ClaimedRecord) -> None:
+        """Confirm records."""
+        self.client.request("POST", self.path + "/ack", json.dumps({"tokens": [c.token for c in claimed]}).encode())
+
+    def nack(self, *claimed: ClaimedRecord, action: str = "retry") -> None:
+        """Give records back: retry or skip."""
+        body = {"tokens": [c.token for c in claimed], "action": action}
+        self.client.request("POST", self.path + "/nack", json.dumps(body).encode())
+
+    def offsets(self) -> dict[int, int]:
+        """Where the group goes on, by partition."""
+        found = json.loads(self.client.request("GET", self.path)[1])["offsets"]
+        return {o["partition"]: int(o["offset"]) for o in found}

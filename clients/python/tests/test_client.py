@@ -81,6 +81,22 @@ class ClientTest(unittest.TestCase):
         t.publish({"key": "l", "json": {"n": 1}})
         self.assertEqual([(r["offset"], r["key"]) for r in t.read()], [("0", "k"), ("1", "l")])
 
+    def test_claims_of_records(self) -> None:
+        t = self.m.topic(self.unique)
+        t.create(partitions=1)
+        t.publish({"text": "a"}, {"text": "b"})
+        g = t.group("senders")
+        first, second = g.claim("one", wait="5s")
+        g.ack(first)
+        g.nack(second)
+        (again,) = g.claim("two")
+        self.assertEqual((again.record["text"], again.attempt), ("b", 2))
+        with self.assertRaises(MainstemError) as failed:
+            g.ack(second)
+        self.assertEqual(failed.exception.status, 409)
+        g.ack(again)
+        self.assertEqual(g.offsets(), {0: 2})
+
     def test_server_that_is_not_there(self) -> None:
         with self.assertRaises(MainstemError) as failed:
             Mainstem("http://127.0.0.1:1", patience=0).table("t").put("k", "v")
