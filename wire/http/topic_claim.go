@@ -199,44 +199,72 @@ func ignoreUnchanged(err error) error {
 // load returns the state, and the stored offsets by partition, and puts into b the conditions that
 // both are as they were read. A partition whose stored offset somebody else has moved begins anew there.
 func (g *topicGroup) load(ctx context.Context, b *mainstem.Batch) (*groupState, map[int32]int64, error) {
+	s, version, err := g.state(ctx)
+	for err == nil {
+		b.Reset()
+		var stored map[int32]int64
+		if stored, err = g.stored(ctx, b, s.Topic); err != nil {
+			break
+		}
+		// Both are of one moment if the state has not changed meanwhile: else an answer would be
+		// refused that is right.
+		before := version
+		if s, version, err = g.state(ctx); err != nil || version != before {
+			continue
+		}
+		if version > 0 {
+			b.IfVersion(g.space(), []byte(g.name), version)
+		} else {
+			b.Ensure(g.space(), mainstem.Policy{History: 1, NoFeed: true})
+			b.IfAbsent(g.space(), []byte(g.name))
+		}
+		return s, stored, g.follow(ctx, s, stored)
+	}
+	return nil, nil, err
+}
+
+// state returns the state as it is stored, and its version, 0 for none.
+func (g *topicGroup) state(ctx context.Context) (*groupState, mainstem.Version, error) {
 	s := &groupState{Topic: g.topic.ID()}
 	rec, err := g.h.log.Get(ctx, g.space(), []byte(g.name))
 	switch {
 	case errors.Is(err, mainstem.ErrNotFound):
-		b.Ensure(g.space(), mainstem.Policy{History: 1, NoFeed: true})
-		b.IfAbsent(g.space(), []byte(g.name))
+		return s, 0, nil
 	case err != nil:
-		return nil, nil, err
-	default:
-		if err := json.Unmarshal(rec.Value, s); err != nil {
-			return nil, nil, mainstem.Errorf(mainstem.KindCorrupt, "claim", "%w", err).At(g.space(), rec.Key)
-		}
-		b.IfVersion(g.space(), []byte(g.name), rec.Version)
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(rec.Value, s); err != nil {
+		return nil, 0, mainstem.Errorf(mainstem.KindCorrupt, "claim", "%w", err).At(g.space(), rec.Key)
 	}
 	if s.Topic != g.topic.ID() {
-		*s = groupState{Topic: g.topic.ID(), Epoch: s.Epoch + 1}
+		s = &groupState{Topic: g.topic.ID(), Epoch: s.Epoch + 1}
 	}
+	return s, rec.Version, nil
+}
+
+// stored returns the offsets of the group in a topic, by partition, and puts into b that they do not change.
+func (g *topicGroup) stored(ctx context.Context, b *mainstem.Batch, id topic.ID) (map[int32]int64, error) {
 	stored, seen := map[int32]int64{}, map[int32]bool{}
 	for off, err := range partition.StoredOffsets(ctx, g.h.log, g.name) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if off.Topic != g.topic.Name() || off.Partition >= g.topic.Partitions() {
 			continue
 		}
 		off.UnchangedTo(b)
 		seen[off.Partition] = true
-		if off.ID == s.Topic { // else it is of a topic of this name that was deleted
+		if off.ID == id { // else it is of a topic of this name that was deleted
 			stored[off.Partition] = off.Next
 		}
 	}
-	offsets := partition.NewOffsets(g.h.log, g.name, g.topic.Name(), s.Topic)
+	offsets := partition.NewOffsets(g.h.log, g.name, g.topic.Name(), id)
 	for num := range g.topic.Partitions() {
 		if !seen[num] {
 			offsets.AbsentTo(b, num)
 		}
 	}
-	return s, stored, g.follow(ctx, s, stored)
+	return stored, nil
 }
 
 // follow makes the state begin in each partition where the stored offset is, if that is not its own,
