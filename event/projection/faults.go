@@ -23,9 +23,9 @@ type fault struct {
 	Attempts int               `json:"attempts,omitempty"`
 }
 
-// fault notes that the part has failed, here and in the log.
+// fault notes that the part has failed, in the log and here: who sees it here finds it there too.
 func (p *part) fault(ctx context.Context, cause error) {
-	p.setState(Faulted, cause)
+	defer p.setState(Faulted, cause)
 	p.u.mu.Lock()
 	p.u.mu.faults++
 	p.u.mu.Unlock()

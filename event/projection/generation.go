@@ -17,8 +17,9 @@ type generation struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu sync.Mutex
-	is kv.Condition // the row is ctl; guarded by mu
+	mu    sync.Mutex   // guards the fields below
+	is    kv.Condition // the row is ctl
+	ended bool         // the row was seen to be another: what waits for the end counts on it, even if it changes back
 }
 
 func newGeneration(ctx context.Context, u *unit, ctl control, is kv.Condition) *generation {
@@ -90,14 +91,22 @@ func (g *generation) recheck(ctx context.Context) (current bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if now != g.ctl {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now != g.ctl || g.ended {
+		g.ended = true
 		g.u.wake()
 		return false, nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.is = is
 	return true, nil
+}
+
+// isEnded reports whether recheck has said that the generation is about to end.
+func (g *generation) isEnded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended
 }
 
 // drive makes the steps that the row asks for.

@@ -114,7 +114,7 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 		case <-u.woken:
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
-				if err == nil && now != ctl {
+				if err == nil && (now != ctl || g.isEnded()) {
 					// The engine that made the change need not know it: that it is seen there ends its commit.
 					if now.Build != ctl.Build {
 						u.e.sweepSoon()
