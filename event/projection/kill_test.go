@@ -5,12 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,12 +14,12 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
-	"github.com/mainstemdev/mainstem/wire/rpc"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var long = flag.Duration("projection.kill", 0, "how long TestKilledProcesses kills processes; 0: a few times")
@@ -99,33 +95,8 @@ func worker(url string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	testkit.UntilParentEnds()
 	return 0
-}
-
-// serve serves a log in memory to other processes.
-func serve(t *testing.T) (mainstem.Log, string) {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, handler := rpc.NewHandler(log, nil)
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(func() {
-		herr := handler.Close()
-		server.Close()
-		if err := errors.Join(herr, log.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return log, server.URL
 }
 
 // committed reports whether a process was the last to commit for one of the partitions.
@@ -144,7 +115,7 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 
 // awaitCommit waits until a process has committed. It fails the test in any goroutine.
 func (l *ledger) awaitCommit(t *testing.T, pid int) {
-	for began := time.Now(); !l.committed(t, pid); pause(t.Context(), 10*time.Millisecond) {
+	for began := time.Now(); !l.committed(t, pid); testkit.Pause(t.Context(), 10*time.Millisecond) {
 		if time.Since(began) > time.Minute || t.Context().Err() != nil {
 			t.Errorf("process %d has committed nothing", pid)
 			return
@@ -152,59 +123,25 @@ func (l *ledger) awaitCommit(t *testing.T, pid int) {
 	}
 }
 
-// pause waits, but not after ctx has ended.
-func pause(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
-}
-
-// live lets one process after another run, and kills each.
-func (l *ledger) live(t *testing.T, url string, lives int, longest time.Duration, until context.Context) (killed int) {
-	for ; (*long == 0 && killed < lives || *long > 0) && until.Err() == nil; killed++ {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), workerVariable+"="+url)
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Error(err)
-			return killed
-		}
-		if *long == 0 { // there are few lives: each is to be one with commits
-			l.awaitCommit(t, cmd.Process.Pid)
-		}
-		pause(until, longest/10+time.Duration(rand.Int64N(int64(longest))))
-		if err := cmd.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = cmd.Wait()
-		_ = in.Close()
-	}
-	return killed
-}
-
 // Processes that share the partitions of a projection are killed at any moment, while events come, and tables are
 // rebuilt: in the end the tables are what a replay of the events gives.
 func TestKilledProcesses(t *testing.T) {
-	log, url := serve(t)
+	log, url := testengines.Serve(t)
 	l, err := openLedger(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	until, cancel := context.WithCancel(t.Context())
-	longest := 400 * time.Millisecond
-	if *long > 0 {
+	workers := testkit.Processes{Env: workerVariable + "=" + url, Lives: 2, Longest: 400 * time.Millisecond, Begun: func(pid int) { l.awaitCommit(t, pid) }}
+	if *long > 0 { // there are many lives: some may end before they begin
 		until, cancel = context.WithTimeout(t.Context(), *long)
-		longest = 10 * time.Second
+		workers.Lives, workers.Longest, workers.Begun = 0, 10*time.Second, nil
 	}
 	defer cancel()
 	var lives, others sync.WaitGroup
 	var killed, appended, rebuilds atomic.Int64
 	for range killProcesses {
-		lives.Go(func() { killed.Add(int64(l.live(t, url, 2, longest, until))) })
+		lives.Go(func() { killed.Add(int64(workers.Run(t, until))) })
 	}
 	others.Go(func() { appended.Store(l.append(t, until)) })
 	others.Go(func() { rebuilds.Store(l.rebuild(t, until)) })
@@ -245,7 +182,7 @@ func (l *ledger) append(t *testing.T, until context.Context) (n int64) {
 			return n
 		}
 		if n%10 == 9 { // not faster than so many processes can follow
-			pause(until, 100*time.Millisecond)
+			testkit.Pause(until, 100*time.Millisecond)
 		}
 	}
 	return n
@@ -267,7 +204,7 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 		case until.Err() == nil:
 			t.Error(err)
 		}
-		pause(until, 300*time.Millisecond)
+		testkit.Pause(until, 300*time.Millisecond)
 	}
 	return n
 }

@@ -49,28 +49,45 @@ func directory(t testing.TB) mainstem.Log {
 	return log
 }
 
-// remote serves a log in memory on a loopback port and connects to it.
-func remote(t testing.TB) mainstem.Log {
+// Serve serves a log in memory on a loopback port until the test ends, for processes of the test too, and returns
+// it with its URL.
+func Serve(t testing.TB) (mainstem.Log, string) {
 	t.Helper()
-	served := memory(t)
-	path, handler := rpc.NewHandler(served, nil)
+	log := memory(t)
+	url, end := serve(log)
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log, url
+}
+
+// serve serves log, which end closes too.
+func serve(log *pebblelog.Log) (url string, end func() error) {
+	path, handler := rpc.NewHandler(log, nil)
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
 	mux.Handle(rpc.SessionPath, handler)
 	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	rpc.ConfigureServer(server.Config)
 	server.Start()
-	log, err := remotelog.Open(server.URL, nil)
+	return server.URL, func() error {
+		err := handler.Close()
+		server.Close()
+		return errors.Join(err, log.Close())
+	}
+}
+
+// remote is a connection to a served log in memory.
+func remote(t testing.TB) mainstem.Log {
+	t.Helper()
+	url, end := serve(memory(t))
+	log, err := remotelog.Open(url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &serverAndLog{Log: log, end: func() error {
-		herr := handler.Close()
-		server.Close()
-		return errors.Join(herr, served.Close())
-	}}
+	return &serverAndLog{Log: log, end: end}
 }
 
 // serverAndLog is a connection that ends its server with itself.

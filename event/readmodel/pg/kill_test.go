@@ -5,12 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,13 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
-	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
 var long = flag.Duration("readmodelpg.kill", 0, "how long TestKilledProcesses kills processes, with each log; 0: a few times")
@@ -58,7 +52,7 @@ func worker(urls string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	testkit.UntilParentEnds()
 	return 0
 }
 
@@ -72,31 +66,6 @@ func work(ctx context.Context, log mainstem.Log, url string) error {
 		_, err = l.engine(ctx, projection.Async{Partitions: killPartitions}, projection.Options{TTL: killTTL})
 	}
 	return err
-}
-
-// serve serves a log in memory to other processes.
-func serve(t *testing.T) (mainstem.Log, string) {
-	t.Helper()
-	log, err := pebblelog.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, handler := rpc.NewHandler(log, nil)
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(func() {
-		herr := handler.Close()
-		server.Close()
-		if err := errors.Join(herr, log.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return log, server.URL
 }
 
 // committed reports whether a process was the last to commit for one of the partitions.
@@ -115,46 +84,12 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 
 // awaitCommit waits until a process has committed. It fails the test in any goroutine.
 func (l *ledger) awaitCommit(t *testing.T, pid int) {
-	for began := time.Now(); !l.committed(t, pid); pause(t.Context(), 10*time.Millisecond) {
+	for began := time.Now(); !l.committed(t, pid); testkit.Pause(t.Context(), 10*time.Millisecond) {
 		if time.Since(began) > time.Minute || t.Context().Err() != nil {
 			t.Errorf("process %d has committed nothing", pid)
 			return
 		}
 	}
-}
-
-// pause waits, but not after ctx has ended.
-func pause(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
-}
-
-// live lets one process after another run, and kills each.
-func (l *ledger) live(t *testing.T, urls string, lives int, longest time.Duration, until context.Context) (killed int) {
-	for ; (*long == 0 && killed < lives || *long > 0) && until.Err() == nil; killed++ {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), workerVariable+"="+urls)
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Error(err)
-			return killed
-		}
-		if *long == 0 { // there are few lives: each is to be one with commits
-			l.awaitCommit(t, cmd.Process.Pid)
-		}
-		pause(until, longest/10+time.Duration(rand.Int64N(int64(longest))))
-		if err := cmd.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-		_ = in.Close()
-	}
-	return killed
 }
 
 // rebuild clears the tables and lets them grow again, from time to time.
@@ -165,7 +100,7 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 		return 0
 	}
 	const every = 200 * time.Millisecond
-	for pause(until, every); until.Err() == nil; pause(until, every) {
+	for testkit.Pause(until, every); until.Err() == nil; testkit.Pause(until, every) {
 		err := e.Rebuild(until, "ledger", &projection.RebuildOptions{InPlace: true})
 		switch {
 		case err == nil:
@@ -182,7 +117,7 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 // cleared and rebuilt: in the end they are what a replay of the events gives.
 func TestKilledProcesses(t *testing.T) {
 	t.Run("log elsewhere", func(t *testing.T) {
-		log, url := serve(t)
+		log, url := testengines.Serve(t)
 		killed(t, log, url, testpostgres.FastDB(t))
 	})
 	t.Run("log in the database", func(t *testing.T) {
@@ -203,24 +138,24 @@ func TestKilledProcesses(t *testing.T) {
 func killed(t *testing.T, log mainstem.Log, logURL, dbURL string) {
 	l := newLedger(t, log, connect(t, dbURL))
 	until, cancel := context.WithCancel(t.Context())
-	longest, lives := 200*time.Millisecond, 1
-	if testengines.WithServers(t, "more kills") {
-		lives = 4
-	}
-	if *long > 0 {
+	workers := testkit.Processes{Env: workerVariable + "=" + logURL + " " + dbURL, Lives: 1, Longest: 200 * time.Millisecond, Begun: func(pid int) { l.awaitCommit(t, pid) }}
+	switch {
+	case *long > 0: // there are many lives: some may end before they begin
 		until, cancel = context.WithTimeout(t.Context(), *long)
-		longest = 5 * time.Second
+		workers.Lives, workers.Longest, workers.Begun = 0, 5*time.Second, nil
+	case testengines.WithServers(t, "more kills"):
+		workers.Lives = 4
 	}
 	defer cancel()
 	var processes, others sync.WaitGroup
 	var kills, rebuilds atomic.Int64
 	for range killProcesses {
-		processes.Go(func() { kills.Add(int64(l.live(t, logURL+" "+dbURL, lives, longest, until))) })
+		processes.Go(func() { kills.Add(int64(workers.Run(t, until))) })
 	}
 	others.Go(func() {
 		for until.Err() == nil {
 			l.pay(t, 5)
-			pause(until, 50*time.Millisecond)
+			testkit.Pause(until, 50*time.Millisecond)
 		}
 	})
 	others.Go(func() { rebuilds.Store(l.rebuild(t, until)) })

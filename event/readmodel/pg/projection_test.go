@@ -128,7 +128,7 @@ func TestPartitions(t *testing.T) {
 		appending.Go(func() {
 			for ctx.Err() == nil {
 				l.pay(t, 5)
-				pause(ctx, 10*time.Millisecond)
+				testkit.Pause(ctx, 10*time.Millisecond)
 			}
 		})
 		var e *projection.Engine
