@@ -159,7 +159,7 @@ func (s commitStep) batch(m *machine, ofModel bool) *mainstem.Batch {
 func (m *machine) notAfter(c plannedCondition) (inEngine, inModel mainstem.Position) {
 	u := universe[c.space]
 	last, held := m.model.Written(u.name, key(c.key))
-	if c.delta < 0 {
+	if c.delta < 0 && (last > 0 || !m.mayForget(c.space)) {
 		for p := range m.at {
 			if p < last {
 				inModel = max(inModel, p)
@@ -176,6 +176,16 @@ func (m *machine) notAfter(c plannedCondition) (inEngine, inModel mainstem.Posit
 	inEngine, _ = m.env.log.Head(m.ctx)
 	inModel, _ = m.model.Head(m.ctx)
 	return inEngine, inModel
+}
+
+// mayForget reports whether an engine may remember a position for keys of a space that were never
+// written: one that has removed the newest record of a key whose history is bounded.
+func (m *machine) mayForget(space int) bool {
+	u := universe[space]
+	return u.policy.History != 0 && slices.ContainsFunc(keys, func(k string) bool {
+		last, held := m.model.Written(u.name, []byte(k))
+		return last > 0 && !held
+	})
 }
 
 func (w plannedWrite) write(m *machine) mainstem.Write {
