@@ -44,11 +44,14 @@ func (p Policy) Delay(n int) time.Duration {
 }
 
 // Wait waits for the pause after the n-th failure in a row, from 1. It returns false,
-// at once, when ctx ends first.
+// at once, when ctx ends first or has ended.
 func (p Policy) Wait(ctx context.Context, n int) bool { return Sleep(ctx, p.Delay(n)) }
 
-// Sleep waits for d. It returns false, at once, when ctx ends first.
+// Sleep waits for d. It returns false, at once, when ctx ends first or has ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil { // select takes either, when d has passed too
+		return false
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

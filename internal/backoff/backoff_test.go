@@ -69,3 +69,14 @@ func TestWait(t *testing.T) {
 		}
 	})
 }
+
+// A context that has ended wins over a pause that is over at once.
+func TestWaitEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if Sleep(ctx, 0) {
+			t.Fatal("a pause of nothing reports that it was waited for, though its context had ended")
+		}
+	}
+}
