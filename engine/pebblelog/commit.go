@@ -23,6 +23,7 @@ type committer struct {
 		closed  bool
 		idle    chan struct{} // closed when nobody leads, if Close waits for it
 	}
+	waiters sync.Pool // *waiter, of this log alone: a channel that was made in a bubble of synctest must not come out of it
 }
 
 // Limits of one group: they bound the latency of the first batch in it.
@@ -46,19 +47,25 @@ type waiter struct {
 	wake    chan struct{} // capacity 1
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{wake: make(chan struct{}, 1)} }}
+// waiter returns one that has no batch yet.
+func (c *committer) waiter() *waiter {
+	if w, ok := c.waiters.Get().(*waiter); ok {
+		return w
+	}
+	return &waiter{wake: make(chan struct{}, 1)}
+}
 
 // Commit implements [mainstem.Log].
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.opts.Limits); err != nil {
 		return mainstem.Receipt{}, err
 	}
-	w := waiters.Get().(*waiter)
+	w := l.committer.waiter()
 	w.batch, w.op = b, "commit"
 	err := l.enqueue(ctx, w)
 	r := w.receipt
 	w.batch, w.receipt, w.err = nil, mainstem.Receipt{}, nil
-	waiters.Put(w)
+	l.committer.waiters.Put(w)
 	if err != nil {
 		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
