@@ -20,6 +20,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/testfaults"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var appends = flag.Int("event.appends", 400, "conditional appends of TestConditionsHoldBetweenWriters on each engine; the goal is 1000000")
@@ -135,7 +136,7 @@ func TestConditionsHoldBetweenWriters(t *testing.T) {
 		if err := s.CreateIndex(t.Context(), &event.IndexOptions{Pairs: []event.Pair{{Type: "A"}, {Type: "B", Prefix: "x:"}}}); err != nil {
 			t.Fatal(err)
 		}
-		quota := max(*appends/writers, 1)
+		quota := testkit.Rounds(max(*appends/writers, 1))
 		if _, ok := log.(*pebblelog.Log); !ok && *appends <= 400 {
 			quota = 3
 		}
@@ -229,7 +230,7 @@ func TestDecideThroughFaults(t *testing.T) {
 // what the events say, and a build that was interrupted is gone on with.
 func TestIndexThroughPowerCuts(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	rounds := 8
+	rounds := testkit.Rounds(8)
 	for round := range rounds {
 		log, err := pebblelog.Open("data", &pebblelog.Options{FS: fs, MinFree: -1, Durability: mainstem.OS})
 		if err != nil {

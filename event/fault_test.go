@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/testfaults"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // ofReads says how often reads fail.
@@ -23,7 +24,7 @@ func TestSubscriptionThroughFaults(t *testing.T) {
 	for _, maxBatch := range []int{1, 10} {
 		t.Run(fmt.Sprintf("batches of %d", maxBatch), func(t *testing.T) {
 			each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-				for i := range 150 {
+				for i := range testkit.Rounds(150) {
 					write(t, s, fmt.Sprintf("order-%d", i%30), event.AnyVersion, some("A", 1))
 				}
 				faulty := testfaults.New(log, uint64(maxBatch), ofReads)
@@ -36,7 +37,7 @@ func TestSubscriptionThroughFaults(t *testing.T) {
 					}
 				}
 				t.Cleanup(func() { sub.Close() })
-				for i := range 150 {
+				for i := range testkit.Rounds(150) {
 					write(t, s, fmt.Sprintf("order-%d", i%30), event.AnyVersion, some("A", 1))
 				}
 				last, err := s.LastPosition(t.Context())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func at(evs []event.Recorded) []string {
@@ -138,7 +139,8 @@ func TestFeedFollowsThroughArchiving(t *testing.T) {
 // one batch, see every event exactly once and in order: the acceptance test for what
 // a counter column read under concurrent transactions gets wrong.
 func TestFeedNeverSkips(t *testing.T) {
-	const writers, batches, size = 8, 30, 20
+	const writers, size = 8, 20
+	batches := testkit.Rounds(30)
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		ctx := within(t)
 		var wg sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestLoadSelects(t *testing.T) {
@@ -172,7 +173,7 @@ func TestEventsFollow(t *testing.T) {
 func TestLoadLarge(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		var want []event.Event
-		for i := range 2500 {
+		for i := range testkit.Rounds(2500) {
 			ev := event.Event{ID: event.NewID(), Type: "T" + strings.Repeat("x", i%300)}
 			ev.Data = slices.Repeat([]byte{byte(i)}, i%700)
 			if i%3 == 0 {

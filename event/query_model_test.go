@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // tagOracle is a store with tags written down as simply as possible: all events, in order.
@@ -362,7 +363,7 @@ func TestLongKeysAreSoughtByHalving(t *testing.T) {
 			}
 			o.events = append(o.events, ev.Clone())
 		}
-		for range 12 {
+		for range testkit.Rounds(12) {
 			after := o.events[rng.IntN(len(o.events))].Position
 			for _, opts := range []event.QueryOptions{{After: after, Limit: 3}, {After: after, Limit: 3, Backward: true}, {After: after}} {
 				for _, q := range []event.Query{event.Tagged("all"), event.Tagged("all", "rare"), {{Types: []string{"A"}, Tags: []string{"rare"}}}} {

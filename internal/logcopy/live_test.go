@@ -28,7 +28,7 @@ func startTraffic(t *testing.T, log mainstem.Log) *traffic {
 	for g := range 2 {
 		tr.done.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(g), 1))
-			for n := range 1000 { // then the rest of the test is quiet, on a slow machine
+			for n := range testkit.Rounds(1000) { // then the rest of the test is quiet, on a slow machine
 				select {
 				case <-tr.stop:
 					return

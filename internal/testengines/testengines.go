@@ -44,6 +44,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // Servers is the environment variable that adds the engines on servers of others.
@@ -108,9 +109,10 @@ func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Optio
 	}
 }
 
-// Rounds returns n, or a tenth of it where a commit takes milliseconds: a test that counts by it stays
-// short on every engine.
+// Rounds returns n, or a tenth of it where a commit takes milliseconds, and fewer in a short run, see
+// [testkit.Rounds]: a test that counts by it stays short on every engine.
 func Rounds(log mainstem.Log, n int) int {
+	n = testkit.Rounds(n)
 	if _, slow := log.(*pglog.Log); slow {
 		return max(n/10, 1)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,11 +44,11 @@ func TestMemoryIsTheEmbeddedEngine(t *testing.T) {
 }
 
 func TestRoundsAreFewerWhereCommitsAreSlow(t *testing.T) {
-	for n, want := range map[int]int{100: 10, 15: 1, 1: 1} {
-		if got := Rounds((*pglog.Log)(nil), n); got != want {
+	for n, want := range map[int]int{400: 40, 15: 1, 1: 1} {
+		if got := Rounds((*pglog.Log)(nil), n); got != testkit.Rounds(want) {
 			t.Errorf("%d of %d on PostgreSQL, want %d", got, n, want)
 		}
-		if got := Rounds(model.New(nil), n); got != n {
+		if got := Rounds(model.New(nil), n); got != testkit.Rounds(n) {
 			t.Errorf("%d of %d on the model", got, n)
 		}
 	}

@@ -14,6 +14,15 @@ const Patience = time.Minute
 // interval is the time between two calls of what is waited for.
 const interval = 2 * time.Millisecond
 
+// Rounds returns n, or a quarter of it, at least 1, in a short run: with the race detector everything takes many times as
+// long, and the whole runs without it.
+func Rounds(n int) int {
+	if testing.Short() {
+		return max(n/4, 1)
+	}
+	return n
+}
+
 // Eventually calls ok, from the calling goroutine, until it returns true. It ends the
 // test if that takes longer than [Patience]. What names what is waited for.
 func Eventually(t testing.TB, what string, ok func() bool) {

@@ -52,3 +52,14 @@ func TestSucceeds(t *testing.T) {
 		}
 	})
 }
+
+func TestRounds(t *testing.T) {
+	for n, want := range map[int]int{100: 25, 4: 1, 1: 1} {
+		if !testing.Short() {
+			want = n
+		}
+		if got := Rounds(n); got != want {
+			t.Errorf("%d of %d, want %d", got, n, want)
+		}
+	}
+}

@@ -93,17 +93,17 @@ func movesCheckpoint(b *mainstem.Batch) bool {
 func TestProjection(t *testing.T) {
 	onEach(t, func(t *testing.T, log mainstem.Log, pool *pgxpool.Pool) {
 		l := newLedger(t, log, pool)
-		l.pay(t, 150)
+		l.pay(t, testkit.Rounds(150))
 		e := l.start(t, projection.Async{})
 		l.check(t, e)
-		l.pay(t, 50)
+		l.pay(t, testkit.Rounds(50))
 		l.check(t, e)
 
 		other := newLedger(t, log, pool).start(t, projection.Async{}) // beside the first
-		l.pay(t, 50)
+		l.pay(t, testkit.Rounds(50))
 		l.check(t, other)
 		stop(t, e)
-		l.pay(t, 50)
+		l.pay(t, testkit.Rounds(50))
 		l.check(t, other)
 
 		if err := other.Rebuild(t.Context(), "ledger", nil); !errors.Is(err, mainstem.ErrInvalid) {
