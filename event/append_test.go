@@ -3,6 +3,7 @@ package event_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -29,12 +30,15 @@ var streamStates = map[string]func(t *testing.T, s *event.Store){
 	},
 }
 
-var expectations = []struct {
+// expectation is an append to a stream in a state.
+type expectation struct {
 	state    string
 	expected event.Expected
 	kind     error            // nil: the append succeeds
 	actual   mainstem.Version // of the conflict, or the version written
-}{
+}
+
+var expectations = []expectation{
 	{"missing", event.AnyVersion, nil, 1},
 	{"missing", event.NoStream, nil, 1},
 	{"missing", event.StreamExists, mainstem.ErrNotFound, 0},
@@ -77,42 +81,49 @@ func TestExpectedVersion(t *testing.T) {
 			return a.First, s.Explain(t.Context(), err)
 		},
 	}
-	for form, appendOne := range forms {
-		t.Run(form, func(t *testing.T) {
-			for _, c := range expectations {
-				t.Run(c.state+"/"+c.expected.String(), func(t *testing.T) {
-					each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-						streamStates[c.state](t, s)
-						before := load(t, s, "order-1", nil)
-						version, err := appendOne(s, log, t, c.expected)
-						if c.kind == nil {
-							if err != nil || version != c.actual {
-								t.Fatalf("version %d, %v: want version %d", version, err, c.actual)
-							}
-							return
-						}
-						wantKind(t, err, c.kind)
-						if after := load(t, s, "order-1", nil); len(after) != len(before) {
-							t.Fatalf("a refused append wrote: %d events, then %d", len(before), len(after))
-						}
-						var conflict *event.ConflictError
-						if got := errors.As(err, &conflict); got != (c.kind == mainstem.ErrConflict) {
-							t.Fatalf("%v is a ConflictError: %v", err, got)
-						}
-						if conflict == nil {
-							return
-						}
-						if conflict.Stream != "order-1" || conflict.Expected != c.expected || conflict.Actual != c.actual || conflict.Deleted != (c.state == "deleted") {
-							t.Fatalf("conflict %+v: want expected %d, actual %d", conflict, c.expected, c.actual)
-						}
-						var e *mainstem.Error
-						if !errors.As(err, &e) || e.Outcome != mainstem.NotWritten {
-							t.Fatalf("%v does not say that nothing was written", err)
-						}
-					})
+	each(t, func(t *testing.T, log mainstem.Log, _ *event.Store) {
+		for form, appendOne := range forms {
+			for i, c := range expectations {
+				t.Run(form+"/"+c.state+"/"+c.expected.String(), func(t *testing.T) {
+					s, err := event.Open(log, fmt.Sprintf("%s-%d", strings.ReplaceAll(form, " ", "-"), i), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					testExpectation(t, s, c, func() (mainstem.Version, error) { return appendOne(s, log, t, c.expected) })
 				})
 			}
-		})
+		}
+	})
+}
+
+// testExpectation brings a stream of an empty store into the state of c and appends to it.
+func testExpectation(t *testing.T, s *event.Store, c expectation, appendOne func() (mainstem.Version, error)) {
+	streamStates[c.state](t, s)
+	before := load(t, s, "order-1", nil)
+	version, err := appendOne()
+	if c.kind == nil {
+		if err != nil || version != c.actual {
+			t.Fatalf("version %d, %v: want version %d", version, err, c.actual)
+		}
+		return
+	}
+	wantKind(t, err, c.kind)
+	if after := load(t, s, "order-1", nil); len(after) != len(before) {
+		t.Fatalf("a refused append wrote: %d events, then %d", len(before), len(after))
+	}
+	var conflict *event.ConflictError
+	if got := errors.As(err, &conflict); got != (c.kind == mainstem.ErrConflict) {
+		t.Fatalf("%v is a ConflictError: %v", err, got)
+	}
+	if conflict == nil {
+		return
+	}
+	if conflict.Stream != "order-1" || conflict.Expected != c.expected || conflict.Actual != c.actual || conflict.Deleted != (c.state == "deleted") {
+		t.Fatalf("conflict %+v: want expected %d, actual %d", conflict, c.expected, c.actual)
+	}
+	var e *mainstem.Error
+	if !errors.As(err, &e) || e.Outcome != mainstem.NotWritten {
+		t.Fatalf("%v does not say that nothing was written", err)
 	}
 }
 

@@ -18,28 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// each runs body on an empty store of every engine, and on the embedded engine in
-// any case.
+// each runs body on an empty store of every engine.
 func each(t *testing.T, body func(t *testing.T, log mainstem.Log, s *event.Store)) {
 	t.Helper()
-	embedded := false
-	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		if _, ok := log.(*pebblelog.Log); ok {
-			embedded = true
-		}
-		body(t, log, open(t, log, nil))
-	})
-	if embedded {
-		return
-	}
-	t.Run("pebblelog", func(t *testing.T) {
-		log, err := pebblelog.OpenMemory(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { checkAndClose(t, log) })
-		body(t, log, open(t, log, nil))
-	})
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { body(t, log, open(t, log, nil)) })
 }
 
 // checkAndClose ends a test of the embedded engine: whatever the store did, the log
