@@ -41,6 +41,7 @@ func onNATS(url, advertise string, ttl time.Duration) change {
 }
 
 func TestSecondServerOfALogServesNoKafka(t *testing.T) {
+	t.Parallel() // it mostly waits
 	url := testnats.NewServer(t, nil).URL()
 	start(t, onNATS(url, "first.example:9092", 20*time.Second))
 	start(t, func(c *server.Config, k *kafkaserver.Config) { c.Log, k.Listen = url, "" }) // without Kafka there may be many
@@ -67,6 +68,7 @@ func TestStoppedServerGivesTheLeaseBack(t *testing.T) {
 // TestLostLease: a server that another one has replaced disconnects its Kafka clients,
 // and serves again when the other is silent.
 func TestLostLease(t *testing.T) {
+	t.Parallel() // it mostly waits
 	n := start(t, onNATS(testnats.NewServer(t, nil).URL(), "", 2*time.Second))
 	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("before")).FirstErr(); err != nil {
@@ -117,6 +119,7 @@ func TestLostLease(t *testing.T) {
 // TestLeaseOfAnUnreachableLog: a server that cannot renew its lease disconnects its Kafka
 // clients, and serves them again when the log is back.
 func TestLeaseOfAnUnreachableLog(t *testing.T) {
+	t.Parallel() // it mostly waits
 	nats := testnats.NewServer(t, nil)
 	n := start(t, onNATS(nats.URL(), "", time.Second))
 	accepts := func() bool {

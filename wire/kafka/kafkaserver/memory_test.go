@@ -74,6 +74,7 @@ func createTopic(t *testing.T, cl *kgo.Client, name, key, value string) {
 // Many clients that fetch and read nothing and producers whose batches expand share a small budget
 // with a consumer that reads: it gets everything, and the memory stays what it is.
 func TestKafkaClientsShareTheMemory(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const (
 		limit   = 32 << 20
 		value   = 6 << 20 // of a record that is fetched; answers stay in memory until they are read
