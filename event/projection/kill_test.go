@@ -113,16 +113,6 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 	return false
 }
 
-// awaitCommit waits until a process has committed. It fails the test in any goroutine.
-func (l *ledger) awaitCommit(t *testing.T, pid int) {
-	for began := time.Now(); !l.committed(t, pid); testkit.Pause(t.Context(), 10*time.Millisecond) {
-		if time.Since(began) > time.Minute || t.Context().Err() != nil {
-			t.Errorf("process %d has committed nothing", pid)
-			return
-		}
-	}
-}
-
 // Processes that share the partitions of a projection are killed at any moment, while events come, and tables are
 // rebuilt: in the end the tables are what a replay of the events gives.
 func TestKilledProcesses(t *testing.T) {
@@ -132,7 +122,7 @@ func TestKilledProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	until, cancel := context.WithCancel(t.Context())
-	workers := testkit.Processes{Env: workerVariable + "=" + url, Lives: 2, Longest: 400 * time.Millisecond, Begun: func(pid int) { l.awaitCommit(t, pid) }}
+	workers := testkit.Processes{Env: workerVariable + "=" + url, Lives: 2, Longest: 400 * time.Millisecond, Begun: func(pid int) bool { return l.committed(t, pid) }}
 	if *long > 0 { // there are many lives: some may end before they begin
 		until, cancel = context.WithTimeout(t.Context(), *long)
 		workers.Lives, workers.Longest, workers.Begun = 0, 10*time.Second, nil

@@ -14,10 +14,10 @@ import (
 // test binary with a variable in its environment: TestMain looks for that, works, and
 // returns from [UntilParentEnds].
 type Processes struct {
-	Env     string        // NAME=value
-	Lives   int           // how many processes; 0: until the context ends
-	Longest time.Duration // of what each lives after Begun, at most, but for a tenth
-	Begun   func(pid int) // waits until a process is at work; nil: it is killed at any moment
+	Env     string             // NAME=value
+	Lives   int                // how many processes; 0: until the context ends
+	Longest time.Duration      // of what each lives after Begun, at most, but for a tenth
+	Begun   func(pid int) bool // reports whether a process is at work; nil: it is killed at any moment
 }
 
 // Run returns how many processes it has killed, when they were as many as Lives or until ended.
@@ -34,9 +34,7 @@ func (p *Processes) Run(t testing.TB, until context.Context) (killed int) {
 			t.Error(err)
 			return killed
 		}
-		if p.Begun != nil {
-			p.Begun(cmd.Process.Pid)
-		}
+		p.await(t, cmd.Process.Pid)
 		Pause(until, p.Longest/10+rand.N(p.Longest))
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
@@ -45,6 +43,14 @@ func (p *Processes) Run(t testing.TB, until context.Context) (killed int) {
 		_ = in.Close()
 	}
 	return killed
+}
+
+// await waits until a process has begun. It fails the test in any goroutine.
+func (p *Processes) await(t testing.TB, pid int) {
+	if p.Begun == nil || poll(func() bool { return p.Begun(pid) || t.Context().Err() != nil }) {
+		return
+	}
+	t.Errorf("not after %v: process %d at work", Patience, pid)
 }
 
 // UntilParentEnds returns when the test that has started this process ends, however it does.

@@ -82,16 +82,6 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 	return false
 }
 
-// awaitCommit waits until a process has committed. It fails the test in any goroutine.
-func (l *ledger) awaitCommit(t *testing.T, pid int) {
-	for began := time.Now(); !l.committed(t, pid); testkit.Pause(t.Context(), 10*time.Millisecond) {
-		if time.Since(began) > time.Minute || t.Context().Err() != nil {
-			t.Errorf("process %d has committed nothing", pid)
-			return
-		}
-	}
-}
-
 // rebuild clears the tables and lets them grow again, from time to time.
 func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 	e, err := projection.Open(l.store, l.types, &projection.Options{Logger: discard})
@@ -138,7 +128,7 @@ func TestKilledProcesses(t *testing.T) {
 func killed(t *testing.T, log mainstem.Log, logURL, dbURL string) {
 	l := newLedger(t, log, connect(t, dbURL))
 	until, cancel := context.WithCancel(t.Context())
-	workers := testkit.Processes{Env: workerVariable + "=" + logURL + " " + dbURL, Lives: 1, Longest: 200 * time.Millisecond, Begun: func(pid int) { l.awaitCommit(t, pid) }}
+	workers := testkit.Processes{Env: workerVariable + "=" + logURL + " " + dbURL, Lives: 1, Longest: 200 * time.Millisecond, Begun: func(pid int) bool { return l.committed(t, pid) }}
 	switch {
 	case *long > 0: // there are many lives: some may end before they begin
 		until, cancel = context.WithTimeout(t.Context(), *long)
