@@ -390,6 +390,7 @@ func TestLargeAnswersWaitForMemory(t *testing.T) {
 // A batch that takes much memory to decompress waits for it. What a producer gets when
 // there is none makes it try again, and then the batch is stored.
 func TestBatchesThatExpand(t *testing.T) {
+	packed := batchOf(t, make([]byte, 8<<20), recordbatch.Zstd) // the encoder of a process, with its channels, must not be made in a bubble
 	synctest.Test(t, func(t *testing.T) {
 		log := testengines.Memory(t)
 		memory := budget.New("process", 24<<20)
@@ -413,7 +414,7 @@ func TestBatchesThatExpand(t *testing.T) {
 		if _, err := topics.Create(t.Context(), "t", topic.Spec{Config: map[string]string{topic.CleanupPolicy: "compact"}}); err != nil {
 			t.Fatal(err)
 		}
-		req := produceOf(batchOf(t, make([]byte, 8<<20), recordbatch.Zstd))
+		req := produceOf(packed)
 		full := decompression.Hold()
 		full.Take(20 << 20)
 		if p := ask[*kmsg.ProduceResponse](l.dial(t), req, 9).Topics[0].Partitions[0]; p.ErrorCode != 56 { // KAFKA_STORAGE_ERROR
