@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
 // tiny is a hot tier of a few groups: what a test writes lies in both tiers, and moves.
@@ -308,7 +309,8 @@ func TestForgetStaysInTheHotTier(t *testing.T) {
 		put("still others")
 		forget(key)
 	}
-	if s := l.Stats(); s.HotPending <= pending {
+	// A checked build hands some commits to Pebble at once, and what was pending before them.
+	if s := l.Stats(); s.HotPending <= pending && !invariants.Enabled {
 		t.Errorf("%d bytes were pending before the keys were forgotten, and %d are now", pending, s.HotPending)
 	}
 	look := func() {
