@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/crashtest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // secret is what must not be found. It does not compress, so that files hold it as it is.
@@ -158,7 +159,7 @@ func TestCompactBesideCommits(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	for range 5 {
+	for range testkit.Rounds(5) {
 		if err := l.Compact(t.Context()); err != nil {
 			t.Error(err)
 		}

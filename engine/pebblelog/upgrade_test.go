@@ -139,6 +139,10 @@ const everyCut = 16
 // TestUpgradePowerCut cuts the power before some file operations of an upgrade, among them
 // all that raise the format. What is left is upgraded by the next open, with everything.
 func TestUpgradePowerCut(t *testing.T) {
+	percents := []int{0, 50, 100} // of what was not synced survive
+	if testing.Short() {
+		percents = percents[1:2]
+	}
 	for i, name := range oldDirectories {
 		if testing.Short() && i > 0 {
 			break // the others differ in bytes, not in which goroutines run
@@ -150,7 +154,7 @@ func TestUpgradePowerCut(t *testing.T) {
 				if !strings.HasPrefix(what, "rename") && !strings.Contains(what, "MAINSTEM") && n%everyCut != i {
 					return
 				}
-				for _, percent := range []int{0, 50, 100} {
+				for _, percent := range percents {
 					cuts++
 					after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(n)))})
 					l, err := pebblelog.Open("/log", &pebblelog.Options{FS: after, Upgrade: true})
