@@ -113,8 +113,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *shop), middleware ...comman
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) { test(t, shopOn(t, &logUnderTest{Log: log}, middleware...)) })
 }
 
-// virtual returns a log for a bubble of synctest: the model, since an engine that keeps channels in a pool would let them
-// out of the bubble, and into it.
+// virtual returns a log for a bubble of synctest: the model, in which nothing runs in the background.
 func virtual(t testing.TB) *logUnderTest {
 	t.Helper()
 	log := model.New(nil)

@@ -13,8 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/saga"
 )
 
-// inBubble runs a test in virtual time, on the model: channels of an engine that keeps some for later in a pool would
-// leave the bubble.
+// inBubble runs a test in virtual time, on the model, in which nothing runs in the background.
 func inBubble(t *testing.T, test func(t *testing.T, s *shop)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
