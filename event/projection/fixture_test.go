@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ var discard = slog.New(slog.DiscardHandler)
 func TestMain(m *testing.M) {
 	if url := os.Getenv(workerVariable); url != "" {
 		os.Exit(worker(url))
+	}
+	if words := strings.SplitN(os.Getenv(inlineVariable), " ", 3); len(words) == 3 {
+		os.Exit(inlineWorker(words[0], words[1], words[2]))
 	}
 	goleak.VerifyTestMain(m)
 }
