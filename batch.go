@@ -216,7 +216,16 @@ type Ensure struct {
 func NewBatch() *Batch { return new(Batch) }
 
 // Add appends a write of any kind.
-func (b *Batch) Add(w Write) { b.writes = append(b.writes, w) }
+func (b *Batch) Add(w Write) {
+	if b.writes == nil {
+		b.writes = make([]Write, 0, few)
+	}
+	b.writes = append(b.writes, w)
+}
+
+// few is how much of each a batch has room for when it gets its first: what a view writes is seldom one record
+// and one condition, and memory that grows from one is allocated again for the second, the third and the fifth.
+const few = 4
 
 // Put appends the write of value to key.
 func (b *Batch) Put(space string, key, value []byte) {
@@ -260,7 +269,12 @@ func (b *Batch) IfNotAfter(space string, key []byte, p Position) {
 }
 
 // If adds a condition.
-func (b *Batch) If(c Condition) { b.conditions = append(b.conditions, c) }
+func (b *Batch) If(c Condition) {
+	if b.conditions == nil {
+		b.conditions = make([]Condition, 0, 2*few)
+	}
+	b.conditions = append(b.conditions, c)
+}
 
 // Ensure creates space with policy p as part of the batch, unless it exists; an
 // existing space keeps its policy. Views call it before they write, so that
@@ -270,6 +284,9 @@ func (b *Batch) Ensure(space string, p Policy) {
 		if b.ensures[i].Space == space {
 			return
 		}
+	}
+	if b.ensures == nil {
+		b.ensures = make([]Ensure, 0, few)
 	}
 	b.ensures = append(b.ensures, Ensure{space, p})
 }
@@ -281,6 +298,9 @@ func (b *Batch) ExplainWith(x Explainer) {
 		if known == x {
 			return
 		}
+	}
+	if b.explainers == nil {
+		b.explainers = make([]Explainer, 0, few)
 	}
 	b.explainers = append(b.explainers, x)
 }

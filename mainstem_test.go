@@ -107,3 +107,19 @@ func TestRecordCloneSharesNothing(t *testing.T) {
 		t.Error("found a header that is not there")
 	}
 }
+
+func TestBatchesAllocateOnceForAFewOfEach(t *testing.T) {
+	space, key := []string{"a", "b", "c", "d"}, []byte("k")
+	got := testing.AllocsPerRun(100, func() {
+		b := mainstem.NewBatch()
+		for i := range 4 {
+			b.Ensure(space[i], mainstem.Policy{})
+			b.IfAbsent(space[i], key)
+			b.IfVersion(space[i], key, 1)
+			b.Put(space[i], key, nil)
+		}
+	})
+	if got > 4 { // the batch, spaces, conditions and writes
+		t.Errorf("%v allocations", got)
+	}
+}

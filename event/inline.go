@@ -95,6 +95,11 @@ func (s *Store) resultOfInline(ctx context.Context, b *mainstem.Batch, r mainste
 		a, _ := s.Result(b, r, stream)
 		return a, nil
 	}
+	return s.resultOfEarlier(ctx, r, stream, n)
+}
+
+// resultOfEarlier is resultOfInline for the receipt of an earlier batch, whose events it reads.
+func (s *Store) resultOfEarlier(ctx context.Context, r mainstem.Receipt, stream string, n int) (Appended, error) {
 	a := Appended{Stream: stream, Time: r.Time, Duplicate: true}
 	for rec, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: []byte(stream), After: r.First - 1, Limit: n}) {
 		if err != nil {

@@ -116,8 +116,12 @@ func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Versi
 // snapshot returns the newest snapshot that o allows or nil, and the version of its record.
 func (s *Store) snapshot(ctx context.Context, stream string, o *StateOptions) (*Snapshot, mainstem.Version, error) {
 	if o.NoSnapshot {
-		return nil, 0, nil
+		return nil, 0, nil // without the loop, whose variables would be allocated
 	}
+	return s.newestSnapshot(ctx, stream, o)
+}
+
+func (s *Store) newestSnapshot(ctx context.Context, stream string, o *StateOptions) (*Snapshot, mainstem.Version, error) {
 	for rec, err := range s.log.Read(ctx, s.spaces.snapshots, []byte(stream), mainstem.Versions{Reverse: true}) {
 		if err != nil {
 			return nil, 0, ignoreNotFound(err)

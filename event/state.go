@@ -72,51 +72,69 @@ func (s *Store) LoadState(ctx context.Context, stream string, o *StateOptions) (
 
 // stateSince reads the stream from snap on, from its beginning if that is nil, and
 // reports whether snap fits and nothing is missing.
-func (s *Store) stateSince(ctx context.Context, stream string, snap *Snapshot, upTo mainstem.Version) (st State, fits bool, err error) {
+func (s *Store) stateSince(ctx context.Context, stream string, snap *Snapshot, upTo mainstem.Version) (State, bool, error) {
+	c := s.collector()
+	defer s.release(c)
+	r := &stateReader{collector: c, snap: snap}
 	v := mainstem.Versions{To: upTo}
 	if snap != nil {
 		// The snapshot's last event is read too: it proves that the stream is the one.
-		v.From, st.Snapshot, st.Version = snap.Version, snap, snap.Version
+		v.From, r.began = snap.Version, true
+		r.st.Snapshot, r.st.Version = snap, snap.Version
 	}
-	c := s.collector()
-	defer s.release(c)
-	began := snap != nil // a beginning of the stream, or the snapshot, was seen
-	records := 0
-	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), v) {
-		if isNotFound(err) {
-			break
-		}
-		if err != nil {
-			return State{}, false, err
-		}
-		records++
-		switch {
-		case !rec.Live():
-			if snap != nil {
-				return State{}, false, nil // deleted after the snapshot
-			}
-			began, st.Version = true, rec.Version
-			continue
-		case snap != nil && rec.Version == snap.Version:
-			continue
-		case snap != nil && rec.Version != st.Version+1:
-			return State{}, false, nil // truncated after the snapshot
-		case !began:
-			began, st.Gap = true, rec.Version > 1
-		}
-		if err := c.add(&rec); err != nil {
-			return State{}, false, err
-		}
-		st.Version = rec.Version
-		if c.full() {
-			st.Events = c.flush(st.Events)
-		}
+	// It is called, and not ranged over: each variable of a loop would be allocated.
+	s.log.Read(ctx, s.spaces.events, []byte(stream), v)(r.add)
+	if r.err != nil || r.other {
+		return State{}, false, r.err
 	}
-	st.Events = c.flush(st.Events)
-	if records == 0 && (snap != nil || upTo != 0) {
-		return s.stateOfNothing(ctx, stream, st, upTo)
+	r.st.Events = c.flush(r.st.Events)
+	if r.records == 0 && (snap != nil || upTo != 0) {
+		return s.stateOfNothing(ctx, stream, r.st, upTo)
 	}
-	return st, !st.Gap, nil
+	return r.st, !r.st.Gap, nil
+}
+
+// stateReader makes a state of the records of a stream.
+type stateReader struct {
+	collector *collector
+	snap      *Snapshot
+	st        State
+	began     bool // a beginning of the stream, or the snapshot, was seen
+	other     bool // the stream is not the one that the snapshot is of, or events after it are missing
+	records   int
+	err       error
+}
+
+// add takes a record, and reports whether the next one is to come.
+func (r *stateReader) add(rec mainstem.Record, err error) bool {
+	if err != nil {
+		if !isNotFound(err) {
+			r.err = err
+		}
+		return false
+	}
+	r.records++
+	switch {
+	case !rec.Live():
+		r.other = r.snap != nil // deleted after the snapshot
+		r.began, r.st.Version = true, rec.Version
+		return !r.other
+	case r.snap != nil && rec.Version == r.snap.Version:
+		return true
+	case r.snap != nil && rec.Version != r.st.Version+1:
+		r.other = true // truncated after the snapshot
+		return false
+	case !r.began:
+		r.began, r.st.Gap = true, rec.Version > 1
+	}
+	if r.err = r.collector.add(&rec); r.err != nil {
+		return false
+	}
+	r.st.Version = rec.Version
+	if r.collector.full() {
+		r.st.Events = r.collector.flush(r.st.Events)
+	}
+	return true
 }
 
 // stateOfNothing decides what it means that the stream holds nothing from the

@@ -90,10 +90,17 @@ func collect[O any](s settings, opts []O) settings {
 		}
 	}
 	if s.condition.test == testAbsent && s.value {
-		s.headers = append(s.headers, mainstem.Header{Name: headerNew})
+		if len(s.headers) == 0 {
+			s.headers = onlyNew
+		} else {
+			s.headers = append(s.headers, mainstem.Header{Name: headerNew})
+		}
 	}
 	return s
 }
+
+// onlyNew is the headers of most values that are created. It has no room, so that an append to it copies.
+var onlyNew = slices.Clip(mainstem.Headers{{Name: headerNew}})
 
 func (s *settings) add(option any) error {
 	switch o := option.(type) {

@@ -73,6 +73,9 @@ func (s *streams) replay(stream string, got *event.State, st state) (at, error) 
 			return at{}, fmt.Errorf("stream %.64q: snapshot of version %d: %w", stream, got.Snapshot.Version, err)
 		}
 	}
+	if len(got.Events) == 0 {
+		return a, nil
+	}
 	each := s.types.Each
 	if s.opts.Strict {
 		each = s.types.EachStrict

@@ -134,10 +134,11 @@ func (r *Repository[A]) Save(ctx context.Context, a A) (event.Appended, error) {
 
 func (r *Repository[A]) change(a A) *change {
 	root := a.root()
-	return &change{
-		id: root.id, at: at{version: root.version, snapshot: root.snapshot}, events: root.uncommitted, metadata: root.metadata,
-		state: func() ([]byte, error) { return r.codec.snapshot(a) },
+	c := &change{id: root.id, at: at{version: root.version, snapshot: root.snapshot}, events: root.uncommitted, metadata: root.metadata}
+	if r.opts.SnapshotEvery > 0 {
+		c.state = func() ([]byte, error) { return r.codec.snapshot(a) }
 	}
+	return c
 }
 
 // Update loads the aggregate, which must have events, calls f, which decides and raises, and

@@ -14,7 +14,7 @@ type change struct {
 	at       at
 	events   []any
 	metadata event.Metadata
-	state    func() ([]byte, error) // the state with the events, for a snapshot; nil if there are none
+	state    func() ([]byte, error) // the state with the events, for a snapshot; nil if the repository makes none
 }
 
 // addTo writes c into b: the events on condition of the version that was loaded, and a snapshot if one is due.

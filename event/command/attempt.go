@@ -18,6 +18,18 @@ type attempt struct {
 	hooks     []Hook
 	committed []func(mainstem.Receipt, *Result)
 	joined    bool // the batch is another attempt's, which commits it
+
+	own   mainstem.Batch // what batch is, unless joined; here, with room for some hooks, it is no allocation of its own
+	rooms struct {
+		hooks     [4]Hook
+		committed [1]func(mainstem.Receipt, *Result)
+	}
+}
+
+func newAttempt(b *Bus) *attempt {
+	at := &attempt{bus: b}
+	at.batch, at.hooks, at.committed = &at.own, at.rooms.hooks[:0], at.rooms.committed[:0]
+	return at
 }
 
 type (
@@ -72,13 +84,11 @@ func Join(ctx context.Context) context.Context { return context.WithValue(ctx, j
 
 // begin returns the context of a dispatch, and its first attempt.
 func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
-	at := &attempt{bus: b}
+	at := newAttempt(b)
 	outer := attemptOf(ctx)
 	if joins, _ := ctx.Value(joinKey{}).(bool); joins && outer != nil {
 		at.batch, at.joined = outer.batch, true
 		ctx = context.WithValue(ctx, joinKey{}, false)
-	} else {
-		at.batch = mainstem.NewBatch()
 	}
 	if hook, _ := ctx.Value(hookKey{}).(Hook); hook != nil {
 		at.hooks = append(at.hooks, hook)
@@ -90,7 +100,9 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
 // again returns the context of another try, with an empty batch and the hooks that were there
 // before the first one.
 func (at *attempt) again(ctx context.Context, hooks int) context.Context {
-	return context.WithValue(ctx, attemptKey{}, &attempt{bus: at.bus, batch: mainstem.NewBatch(), hooks: at.hooks[:hooks:hooks]})
+	next := newAttempt(at.bus)
+	next.hooks = append(next.hooks, at.hooks[:hooks]...)
+	return context.WithValue(ctx, attemptKey{}, next)
 }
 
 // errDuplicate ends a try whose command turns out to be carried out already; see Idempotency.

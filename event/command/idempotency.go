@@ -60,7 +60,7 @@ func Idempotency(o IdempotencyOptions) Middleware {
 			if at == nil || key == "" || slices.Contains(o.Skip, cmd.CommandType()) {
 				return next(ctx, cmd)
 			}
-			once := once{options: &o, bus: at.bus, cmd: cmd, key: key}
+			once := once{options: &o, bus: at.bus, cmd: cmd, key: key, record: cmd.CommandType() + "/" + key}
 			return once.handle(ctx, next)
 		}
 	}
@@ -81,10 +81,9 @@ type once struct {
 	bus     *Bus
 	cmd     Command
 	key     string
-	tries   int // commits that were prepared
+	record  string // key of the table command/<bus>
+	tries   int    // commits that were prepared
 }
-
-func (o *once) record() string { return o.cmd.CommandType() + "/" + o.key }
 
 func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 	if r, found, err := o.earlier(ctx); found || err != nil {
@@ -109,7 +108,7 @@ func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 
 // earlier returns what the command led to before.
 func (o *once) earlier(ctx context.Context) (Result, bool, error) {
-	e, err := o.bus.done.Get(ctx, o.record())
+	e, err := o.bus.done.Get(ctx, o.record)
 	switch {
 	case errors.Is(err, mainstem.ErrNotFound):
 		return Result{}, false, nil
@@ -140,7 +139,7 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 			return mainstem.Refusef(mainstem.KindInvalid, "command", "command %s: its result cannot be remembered: %w", o.cmd.CommandType(), err)
 		}
 	}
-	o.bus.done.CreateTo(b, o.record(), d, kv.TTL(o.options.TTL))
+	o.bus.done.CreateTo(b, o.record, d, kv.TTL(o.options.TTL))
 	return nil
 }
 
@@ -156,7 +155,7 @@ func (o *once) refused(ctx context.Context, err error) error {
 	if errors.Is(err, mainstem.ErrUnknownOutcome) {
 		return err
 	}
-	_, failed := o.bus.done.Create(ctx, o.record(), done{Error: err.Error()}, kv.TTL(o.options.TTL))
+	_, failed := o.bus.done.Create(ctx, o.record, done{Error: err.Error()}, kv.TTL(o.options.TTL))
 	if errors.Is(failed, mainstem.ErrExists) || errors.Is(failed, mainstem.ErrConflict) {
 		failed = nil // another one with the same key was faster
 	}
