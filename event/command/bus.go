@@ -84,7 +84,8 @@ func (b *Bus) Types() []string {
 }
 
 // Handle registers the handler of commands of Go type C. What it writes into [Batch] is committed
-// when it has returned without an error. A type of command has one handler: a second is Exists.
+// when it has returned without an error. A type of command has one handler: a second is Exists. A method Validate or
+// IdempotencyKey of C that is not that of [ValidatedCommand] or [IdempotentCommand], or only that of a pointer to C, is Invalid.
 func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, error)) error {
 	if handle == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "the handler of %s is nil", reflect.TypeFor[C]())
@@ -108,6 +109,9 @@ func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, 
 // typeOf returns the command type of the Go type C.
 func typeOf[C Command]() (string, error) {
 	t := reflect.TypeFor[C]()
+	if err := checkMethods(t); err != nil {
+		return "", err
+	}
 	var zero Command
 	switch t.Kind() {
 	case reflect.Interface:
@@ -121,6 +125,27 @@ func typeOf[C Command]() (string, error) {
 		return name, nil
 	}
 	return "", mainstem.Refusef(mainstem.KindInvalid, "command", "the command type of %s is empty", t)
+}
+
+// checkMethods returns an error for a type of commands with a method that middleware looks for and would not find: it has
+// another form, or a pointer as its receiver while commands are values.
+func checkMethods(t reflect.Type) error {
+	all := t // the type with the methods of both receivers
+	if k := t.Kind(); k != reflect.Pointer && k != reflect.Interface {
+		all = reflect.PointerTo(t)
+	}
+	_, validate := all.MethodByName("Validate")
+	_, key := all.MethodByName("IdempotencyKey")
+	name, want := "", ""
+	switch {
+	case validate && !t.Implements(reflect.TypeFor[ValidatedCommand]()):
+		name, want = "Validate", "error"
+	case key && !t.Implements(reflect.TypeFor[IdempotentCommand]()):
+		name, want = "IdempotencyKey", "string"
+	default:
+		return nil
+	}
+	return mainstem.Refusef(mainstem.KindInvalid, "command", "%s has a method %s that no middleware would call: want func (%s) %s() %s", t, name, t, name, want)
 }
 
 func (b *Bus) register(name string, h Handler) error {

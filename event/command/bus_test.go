@@ -48,15 +48,54 @@ func testDispatch(t *testing.T, s *shop) {
 type named string
 
 func (n named) CommandType() string { return "Named" }
-func (named) Validate() error       { return nil }
 
 type nameless struct{}
 
 func (nameless) CommandType() string { return "" }
-func (nameless) Validate() error     { return nil }
 
 // impostor has the type of another command.
 type impostor struct{ named }
+
+type (
+	byPointer  struct{ named }
+	otherForm  struct{ named }
+	keyPointer struct{ named }
+)
+
+func (*byPointer) Validate() error         { return nil }
+func (otherForm) Validate() string         { return "" }
+func (*keyPointer) IdempotencyKey() string { return "k" }
+
+// handled registers a handler of C that does nothing.
+func handled[C command.Command](b *command.Bus) error {
+	return command.Handle(b, func(context.Context, C) (command.Result, error) { return command.Result{}, nil })
+}
+
+// A command needs no Validate, but one that no middleware would call is a mistake.
+func TestValidateIsOptional(t *testing.T) {
+	bus, err := command.Open(newShop(t).log, "plain", nil, command.Validation())
+	if err == nil {
+		err = handled[named](bus)
+	}
+	if err == nil {
+		_, err = bus.Dispatch(t.Context(), named("x"))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"Validate of a pointer":       handled[byPointer](bus),
+		"Validate of another form":    handled[otherForm](bus),
+		"IdempotencyKey of a pointer": handled[keyPointer](bus),
+	} {
+		if !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "want func (command_test.") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := handled[*otherForm](bus); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a pointer to a type with another form: %v", err)
+	}
+}
 
 func TestRegistration(t *testing.T) {
 	s := newShop(t)

@@ -12,8 +12,13 @@ type Command interface {
 	// CommandType names the command: "PlaceOrder". It is the same for all values of a Go
 	// type, the zero value and, for a pointer type, a pointer to one included.
 	CommandType() string
-	// Validate returns what is wrong with the command by itself, without looking at any state:
-	// an error of [Invalid], several joined, or any other; see [Validation].
+}
+
+// ValidatedCommand is a command that can be wrong by itself; see [Validation].
+type ValidatedCommand interface {
+	Command
+	// Validate returns what is wrong with the command, without looking at any state: an
+	// error of [Invalid], several joined, or any other.
 	Validate() error
 }
 

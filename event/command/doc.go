@@ -41,7 +41,6 @@
 //
 //snippet:type PlaceOrder struct { command.Base; OrderID, Item string; Left int }
 //snippet:func (PlaceOrder) CommandType() string { return "" }
-//snippet:func (PlaceOrder) Validate() error { return nil }
 //snippet:func (PlaceOrder) AggregateID() string { return "" }
 //snippet:type Order struct { aggregate.Root }
 //snippet:func (*Order) Apply(any) error { return nil }

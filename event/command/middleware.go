@@ -12,13 +12,15 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Validation refuses commands whose Validate returns an error, before their handler is called. The error is a
-// [*ValidationError], or several joined, each with the command's type.
+// Validation refuses commands whose Validate returns an error, before their handler is called; those that are no
+// [ValidatedCommand] pass. The error is a [*ValidationError], or several joined, each with the command's type.
 func Validation() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
-			if err := cmd.Validate(); err != nil {
-				return Result{}, validationError(cmd.CommandType(), err)
+			if c, ok := cmd.(ValidatedCommand); ok {
+				if err := c.Validate(); err != nil {
+					return Result{}, validationError(cmd.CommandType(), err)
+				}
 			}
 			return next(ctx, cmd)
 		}

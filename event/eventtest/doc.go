@@ -35,9 +35,7 @@
 //snippet:func (*Order) Pay() error { return nil }
 //snippet:type Charge struct{ Order string }
 //snippet:func (Charge) CommandType() string { return "" }
-//snippet:func (Charge) Validate() error { return nil }
 //snippet:type Cancel struct{ Order string }
 //snippet:func (Cancel) CommandType() string { return "" }
-//snippet:func (Cancel) Validate() error { return nil }
 //snippet:var fulfilment *saga.Saga
 package eventtest

@@ -62,7 +62,6 @@ func (o *Order) Pay() error {
 type pay struct{ ID string }
 
 func (pay) CommandType() string   { return "Pay" }
-func (pay) Validate() error       { return nil }
 func (p pay) AggregateID() string { return p.ID }
 
 // recorder is a test that may fail.

@@ -21,9 +21,7 @@ type (
 )
 
 func (collect) CommandType() string { return "Collect" }
-func (collect) Validate() error     { return nil }
 func (giveUp) CommandType() string  { return "GiveUp" }
-func (giveUp) Validate() error      { return nil }
 
 // collecting is a saga that gives up when it was not paid after a quarter of an hour.
 func collecting(t testing.TB) *saga.Saga {

@@ -123,13 +123,10 @@
 //snippet:type OrderShipped struct{}
 //snippet:type Charge struct { Order string; Cents int }
 //snippet:func (Charge) CommandType() string { return "" }
-//snippet:func (Charge) Validate() error { return nil }
 //snippet:type Refund struct { Order string; Cents int }
 //snippet:func (Refund) CommandType() string { return "" }
-//snippet:func (Refund) Validate() error { return nil }
 //snippet:type Ship struct { Order string }
 //snippet:func (Ship) CommandType() string { return "" }
-//snippet:func (Ship) Validate() error { return nil }
 //snippet:var store *event.Store
 //snippet:var types *event.Types
 //snippet:var bus *command.Bus

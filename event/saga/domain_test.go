@@ -42,15 +42,11 @@ type (
 )
 
 func (charge) CommandType() string { return "Charge" }
-func (charge) Validate() error     { return nil }
 func (ship) CommandType() string   { return "Ship" }
-func (ship) Validate() error       { return nil }
 func (refund) CommandType() string { return "Refund" }
-func (refund) Validate() error     { return nil }
 func (*cancel) CommandType() string {
 	return "Cancel"
 }
-func (*cancel) Validate() error { return nil }
 
 // state is the state of the saga.
 type state struct {

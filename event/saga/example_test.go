@@ -21,9 +21,7 @@ type (
 )
 
 func (Reserve) CommandType() string { return "Reserve" }
-func (Reserve) Validate() error     { return nil }
 func (Release) CommandType() string { return "Release" }
-func (Release) Validate() error     { return nil }
 
 func Example() {
 	ctx := context.Background()

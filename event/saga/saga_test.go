@@ -93,7 +93,6 @@ var quiet = &saga.Options{Logger: slog.New(slog.DiscardHandler)}
 type poke struct{}
 
 func (poke) CommandType() string { return "Poke" }
-func (poke) Validate() error     { return nil }
 
 // Events before the start, after the end, and second starts change nothing and are counted.
 func TestEventsOutOfTurn(t *testing.T) {

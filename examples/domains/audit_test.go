@@ -20,10 +20,6 @@ func (createAccount) CommandType() string { return "CreateAccount" }
 func (withdraw) CommandType() string      { return "Withdraw" }
 func (breakDown) CommandType() string     { return "BreakDown" }
 func (healthCheck) CommandType() string   { return "HealthCheck" }
-func (createAccount) Validate() error     { return nil }
-func (withdraw) Validate() error          { return nil }
-func (breakDown) Validate() error         { return nil }
-func (healthCheck) Validate() error       { return nil }
 
 // The trail has a row for each command, also for what failed and for what panicked.
 func TestAudit(t *testing.T) {

@@ -48,13 +48,9 @@ type (
 )
 
 func (RequestPayment) CommandType() string { return "RequestPayment" }
-func (RequestPayment) Validate() error     { return nil }
 func (Ship) CommandType() string           { return "Ship" }
-func (Ship) Validate() error               { return nil }
 func (Refund) CommandType() string         { return "Refund" }
-func (Refund) Validate() error             { return nil }
 func (Cancel) CommandType() string         { return "Cancel" }
-func (Cancel) Validate() error             { return nil }
 
 // Fulfilment is the state of the saga.
 type Fulfilment struct {

@@ -20,7 +20,6 @@ type do struct {
 }
 
 func (do) CommandType() string { return "Do" }
-func (do) Validate() error     { return nil }
 
 func TestTracing(t *testing.T) {
 	log, err := pebblelog.OpenMemory(nil)

@@ -20,7 +20,6 @@ type do struct {
 }
 
 func (do) CommandType() string { return "Do" }
-func (d do) Validate() error   { return nil }
 
 func TestMetrics(t *testing.T) {
 	log, err := pebblelog.OpenMemory(nil)

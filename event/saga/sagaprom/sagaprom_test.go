@@ -28,7 +28,6 @@ type placed struct{ Cents int }
 type charge struct{ Cents int }
 
 func (charge) CommandType() string { return "Charge" }
-func (charge) Validate() error     { return nil }
 
 // begin runs sagas that send a command each, over n events of 1, 2, 3 … cents: one cent is refused, two cents find a
 // bank that is closed, and what is more is charged.

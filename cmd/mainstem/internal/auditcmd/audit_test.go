@@ -25,7 +25,6 @@ type pay struct {
 }
 
 func (pay) CommandType() string   { return "Pay" }
-func (pay) Validate() error       { return nil }
 func (p pay) AggregateID() string { return p.Order }
 
 // fill leaves a trail in a directory: three commands, of which one was refused.

@@ -29,9 +29,7 @@ type (
 )
 
 func (charge) CommandType() string  { return "Charge" }
-func (charge) Validate() error      { return nil }
 func (release) CommandType() string { return "Release" }
-func (release) Validate() error     { return nil }
 
 // fill lets three sagas run in a directory, of orders with these items: one waits, one is compensated, one has failed.
 func fill(t *testing.T, dir, waits, compensated, failed string) {
