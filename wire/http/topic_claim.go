@@ -24,6 +24,10 @@ import (
 // The state is the record under the name of the group in the space topic.claims/<topic>, in JSON. A
 // change is one commit on condition that the state and the stored offsets are as they were read:
 // any server may answer any request, and a restart keeps claims.
+//
+// It stays when the topic is deleted, one record for each group: a token from before must not confirm
+// a record of a topic that is created anew under the name, and the count of resets is what tells them
+// apart. The first claim there replaces it.
 
 const topicClaimsPrefix = "topic.claims/"
 

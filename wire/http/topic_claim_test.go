@@ -152,6 +152,21 @@ func TestClaimsFollowTheStoredOffset(t *testing.T) {
 	equal(t, "another topic", claimedTexts(c.claimRecords(`{"consumer":"one"}`)), "new")
 }
 
+// TestClaimsOfADeletedTopic: tokens of a topic that was deleted confirm nothing in another of its name.
+func TestClaimsOfADeletedTopic(t *testing.T) {
+	c := serve(t, nil)
+	c.orders(1, "a")
+	old := c.claimRecords(`{"consumer":"one"}`)
+	equal(t, "before", claimedTexts(old), "a")
+	c.do(204, "DELETE", "/v1/topics/orders", "")
+	c.orders(1, "b")
+	got := c.claimRecords(`{"consumer":"one"}`)
+	equal(t, "the first attempt of another record of that offset", claimedTexts(got), "b")
+	c.ackRecords(409, old...)
+	c.nackRecords(409, "retry", old...)
+	c.ackRecords(204, got...)
+}
+
 // TestConsumersShareRecords: many consumers at once have each record once.
 func TestConsumersShareRecords(t *testing.T) {
 	c := serve(t, nil)
