@@ -31,7 +31,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     op is create, update, delete, purge or expire; a watch also has the marker
     synced, with bucket and position only
   kv put         bucket, key, revision, position, time
-  kv delete      bucket, key, deleted
+  kv delete      bucket, key, deleted; with --purge as kv purge
   kv increment   as kv get
   kv purge       bucket, key, revisions, bytes, deleted
   kv drop        bucket, keys, records, bytes, indexes, deleted
@@ -98,7 +98,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
   topic delete-records   topic, offsets, partitions (partition, old_start, start, end)
   topic produce  topic, partition, offset
   topic consume  topic, partition, offset, time, key, headers (name, value), value
-  topic delete   topic, deleted
+  topic delete   topic, partitions, offsets, bytes, deleted
   lease list     of a member: bucket, member, epoch, renewed, ttl_seconds, address; of a
     lease: bucket, lease, node, epoch, session, renewed, value
   kafka user set, list   user, mechanisms

@@ -87,28 +87,34 @@ func commit(ctx context.Context, log mainstem.Log, again bool, fill func(*mainst
 
 func (m commands) newDelete() *cobra.Command {
 	var condition conditionFlags
+	var consent cli.Consent
 	var purge bool
 	cmd := &cobra.Command{
 		Use:   "delete BUCKET KEY",
 		Short: "Delete a key",
 		Long: `Delete a key. Deleting a key that has no value is no error, unless a condition
-demands one. mainstem kv purge also removes its history, and shows how much that is.`,
+demands one. With --purge it is mainstem kv purge, which also removes the key's history:
+only then something is asked, and --dry-run and --yes are allowed.
+
+` + cli.ConsentHelp,
 		Example: `  mainstem kv delete users 42
   mainstem kv delete users 42 --if-revision 7
-  mainstem kv delete users 42 --purge`,
+  mainstem kv delete users 42 --purge --yes`,
 		Args: cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if !purge && (consent.DryRun || consent.Yes) {
+				return cli.WrongUsage(cmd, errors.New("--dry-run and --yes go with --purge: nothing is asked without it"))
+			}
+			var opts []kv.DeleteOption
+			if c, asked := condition.condition(cmd); asked {
+				opts = append(opts, c)
+			}
 			// A bucket that does not exist is not created in order to delete from it.
 			return m.withBucket(cmd, cli.Reading, a[0], nil, func(ctx context.Context, _ mainstem.Log, b *bucket) error {
-				do := b.Delete
 				if purge {
-					do = b.Purge
+					return m.purge(ctx, cmd, b, a[1], &consent, opts)
 				}
-				var opts []kv.DeleteOption
-				if c, asked := condition.condition(cmd); asked {
-					opts = append(opts, c)
-				}
-				if err := do(ctx, a[1], opts...); err != nil {
+				if err := b.Delete(ctx, a[1], opts...); err != nil {
 					return err
 				}
 				return m.Deleted(new(cli.Fields).Add("bucket", b.Name()).Text("key", a[1]))
@@ -117,5 +123,6 @@ demands one. mainstem kv purge also removes its history, and shows how much that
 	}
 	condition.add(cmd)
 	cmd.Flags().BoolVar(&purge, "purge", false, "also remove the key's history")
+	consent.Add(cmd)
 	return cmd
 }

@@ -131,19 +131,44 @@ func (m commands) newList() *cobra.Command {
 }
 
 func (m commands) newDelete() *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete TOPIC",
-		Short:   "Delete a topic and all its records",
-		Long:    "Delete a topic and all its records.",
-		Example: "  mainstem topic delete orders",
-		Args:    cli.Args(1, 1),
+	var consent cli.Consent
+	cmd := &cobra.Command{
+		Use:   "delete TOPIC",
+		Short: "Delete a topic and all its records",
+		Long: `Delete a topic with its configuration, all its records and the offsets of consumers.
+Nothing brings them back but a backup.
+
+` + cli.ConsentHelp,
+		Example: `  mainstem topic delete orders --dry-run
+  mainstem topic delete orders --yes`,
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return m.withTopics(cmd, cli.Reading, func(ctx context.Context, c *topic.Catalog) error {
-				if err := c.Delete(ctx, a[0]); err != nil {
-					return err
-				}
-				return m.Deleted(new(cli.Fields).Add("topic", a[0]))
+				return m.delete(ctx, cmd, c, a[0], &consent)
 			})
 		},
 	}
+	consent.Add(cmd)
+	return cmd
+}
+
+func (m commands) delete(ctx context.Context, cmd *cobra.Command, c *topic.Catalog, name string, consent *cli.Consent) error {
+	d, err := c.Describe(ctx, name)
+	if err != nil {
+		return err
+	}
+	offsets, size := int64(0), int64(0)
+	for _, p := range d.Partitions {
+		offsets += p.End - p.Start
+		size += p.Bytes
+	}
+	fields := new(cli.Fields).Add("topic", name).Add("partitions", len(d.Partitions)).Add("offsets", offsets).Add("bytes", size)
+	text := fmt.Sprintf("delete %s: %s in %s, %s", name, cli.Plural(offsets, "offset"), cli.Plural(len(d.Partitions), "partition"), cli.Plural(size, "byte"))
+	if agreed, _, err := m.Confirm(cmd, consent, cli.Loss{Text: text, Fields: fields}); !agreed {
+		return err
+	}
+	if err := c.Delete(ctx, name); err != nil {
+		return err
+	}
+	return m.Deleted(fields)
 }
