@@ -61,18 +61,33 @@ func ask[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Contex
 // with. It returns false if the call should be made by RPC.
 func (l *Log) askSession(ctx context.Context, c call, m wire.Method, request []byte, t *try) (body []byte, there bool, _ *mainstem.Error) {
 	for {
-		s, e := l.session(ctx, c)
-		if e != nil || s == nil {
-			return nil, false, e
-		}
-		body, err := s.one(ctx, l.killed, m, request, &t.connected)
+		again := t.lost.number > 0
+		s, e := l.session(ctx, c, again)
 		switch {
-		case errors.Is(err, errNotBegun):
-			continue // it ended a moment ago: there will be another
-		case err != nil:
-			return nil, false, c.failed(ctx, t, err)
+		case e != nil:
+			return nil, false, e
+		case again && s == nil:
+			return nil, false, c.fail(mainstem.KindUnavailable, mainstem.Unknown, errNoAnswer)
+		case again && s.key != t.lost.key:
+			t.lost = lostCall{}
+			return nil, false, c.forgotten()
+		case s == nil:
+			return nil, false, nil
 		}
-		return body, true, nil
+		body, err := s.one(ctx, l.killed, m, request, t)
+		if errors.Is(err, errNotBegun) {
+			continue // it ended a moment ago: there will be another
+		}
+		if err == nil {
+			return body, true, nil
+		}
+		e = c.failed(ctx, t, err)
+		if errors.As(err, new(*mainstem.Error)) {
+			t.answered = again
+		} else if c.resume && s.keyed && e.Kind == mainstem.KindUnavailable {
+			t.lost = lostCall{s.key, t.number}
+		}
+		return nil, false, e
 	}
 }
 
@@ -97,13 +112,18 @@ func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Erro
 	defer l.end()
 	c.began = time.Now()
 	var worst mainstem.Outcome
+	var lost lostCall
 	for n := 0; ; n++ {
-		t := new(try)
+		t := &try{lost: lost}
 		e := attempt(ctx, t)
 		if e == nil {
 			return nil
 		}
+		lost = t.lost
 		worst = max(worst, e.Outcome) // Unknown is the largest
+		if t.answered {
+			worst = e.Outcome // of all tries
+		}
 		if n < l.o.Retries && again(t, e) {
 			wait, release := until(ctx, l.killed)
 			retryPolicy.Wait(wait, n+1)
@@ -156,6 +176,9 @@ func never(*try, *mainstem.Error) bool { return false }
 
 // ifUnavailable is for calls that may be made any number of times.
 func ifUnavailable(_ *try, e *mainstem.Error) bool { return e.Kind == mainstem.KindUnavailable }
+
+// ifResumable is for commits without an ID: the server knows them by their number.
+func ifResumable(t *try, e *mainstem.Error) bool { return ifUnavailable(t, e) && t.lost.number > 0 }
 
 // ifLost is for reads: a connection that was there is gone, perhaps because the
 // server was started anew. Where there was none, nobody is there.

@@ -9,8 +9,8 @@ import (
 
 // Commit sends b to the server and returns when its log has committed it. See the
 // package comment for what the network adds: an error of kind Unavailable says by its
-// outcome whether the batch may have been written, and a batch with an ID is tried
-// again.
+// outcome whether the batch may have been written. A batch with an ID is tried again, and in
+// sessions one without, whose outcome the server remembers.
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.o.Limits); err != nil {
 		return mainstem.Receipt{}, err
@@ -24,11 +24,11 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	if err != nil {
 		return mainstem.Receipt{}, err
 	}
-	again := never
-	if b.ID != "" {
-		again = ifUnavailable
+	again := ifUnavailable
+	if b.ID == "" {
+		again = ifResumable
 	}
-	c := call{op: "commit", writes: true}
+	c := call{op: "commit", writes: true, resume: b.ID == ""}
 	out, err := ask(ctx, l, c, commitMethod, in, again)
 	if err != nil {
 		return mainstem.Receipt{}, b.Explained(ctx, err)

@@ -28,13 +28,15 @@ type sessions struct {
 	url       string
 	transport *http.Transport // for upgrades only; nil: there are no sessions
 	token     atomic.Pointer[string]
-	may       bool // RPC may be used instead
+	may       bool          // RPC may be used instead
+	numbers   atomic.Uint64 // the newest call's
 
 	mu struct {
 		sync.Mutex
 		current *session  // nil: none yet; it may have ended
 		dial    *dial     // under way; nil: none
 		until   time.Time // RPC is used until then
+		key     wire.Key  // of the newest session; zero: there was none
 	}
 }
 
@@ -83,9 +85,9 @@ func (l *Log) transportNow() Transport {
 	return RPC
 }
 
-// session returns a session, or nil if the call should be made by RPC. Without a session,
-// nothing has been sent.
-func (l *Log) session(ctx context.Context, c call) (*session, *mainstem.Error) {
+// session returns a session, or nil if the call should be made by RPC, which must is not for.
+// Without a session, nothing has been sent.
+func (l *Log) session(ctx context.Context, c call, must bool) (*session, *mainstem.Error) {
 	s := &l.sessions
 	if s.transport == nil {
 		return nil, nil
@@ -95,7 +97,7 @@ func (l *Log) session(ctx context.Context, c call) (*session, *mainstem.Error) {
 		s.mu.Unlock()
 		return cur, nil
 	}
-	if s.may && time.Now().Before(s.mu.until) {
+	if s.may && !must && time.Now().Before(s.mu.until) {
 		s.mu.Unlock()
 		return nil, nil
 	}
@@ -138,12 +140,15 @@ func (l *Log) inBackground(f func()) bool {
 // dial makes one attempt, and then reads from the session until that ends.
 func (l *Log) dial(d *dial) {
 	s := &l.sessions
-	established, in, rpcFor, err := s.upgrade(l.closing)
+	s.mu.Lock()
+	key := s.mu.key
+	s.mu.Unlock()
+	established, in, rpcFor, err := s.upgrade(l.closing, key)
 	s.mu.Lock()
 	s.mu.dial = nil
 	d.session, d.err = established, err
 	if established != nil {
-		s.mu.current = established
+		s.mu.current, s.mu.key = established, established.key
 	}
 	if rpcFor > 0 {
 		s.mu.until = time.Now().Add(rpcFor)
@@ -159,7 +164,7 @@ func (l *Log) dial(d *dial) {
 
 // upgrade asks the server for a session. Without one and without an error RPC is to be used
 // for a while.
-func (s *sessions) upgrade(ctx context.Context) (_ *session, _ *wire.Reader, rpcFor time.Duration, _ *mainstem.Error) {
+func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, _ *wire.Reader, rpcFor time.Duration, _ *mainstem.Error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var conn net.Conn
@@ -190,7 +195,7 @@ func (s *sessions) upgrade(ctx context.Context) (_ *session, _ *wire.Reader, rpc
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // it fails when the connection does
 	c := wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, nil)
 	defer context.AfterFunc(ctx, func() { c.Close(errClosed) })()
-	established, in, err := newSession(c)
+	established, in, err := newSession(c, key, &s.numbers)
 	if err != nil {
 		c.Close(err)
 		c.Wait()

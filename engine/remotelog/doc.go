@@ -28,7 +28,12 @@
 // [Options.Retries] times, which is safe because the server knows the ID. If the first
 // try was written and only its answer was lost, the receipt says Duplicate. If a later
 // try fails for another reason, for instance with Conflict, the outcome stays unknown:
-// an earlier try may still be on its way. A batch without ID is never sent twice.
+// an earlier try may still be on its way.
+//
+// A batch without ID is tried again as often in a session, and carried out once: the server
+// remembers the commits of its clients by number and says in the next session if it still
+// does (docs/sessions.md). If it was started anew, the outcome stays unknown. Over RPC a batch
+// without ID is never sent twice.
 // Reads whose connection was lost before their first answer are tried again as well.
 //
 // A follower (Feed or Read with Follow) whose connection is lost, or whose server

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
 // call says what is being done, for errors.
@@ -19,6 +20,7 @@ type call struct {
 	space  string
 	key    []byte
 	writes bool // its errors have an outcome
+	resume bool // the server can be asked for the answer if that was lost
 	began  time.Time
 }
 
@@ -33,7 +35,27 @@ func (c call) fail(kind mainstem.Kind, outcome mainstem.Outcome, cause error) *m
 // without one, the server cannot have seen anything.
 type try struct {
 	connected atomic.Bool
+	number    uint64 // of the call, if a session carried it
+	lost      lostCall
+	answered  bool // lost, and the server has said what it became
 	trace     httptrace.ClientTrace
+}
+
+// lostCall is a call with [call.resume] whose session was lost before the answer. It may be sent
+// again with its number in a session of the same key: see docs/sessions.md.
+type lostCall struct {
+	key    wire.Key
+	number uint64 // 0: nothing was lost
+}
+
+// errForgotten is the cause of an unknown outcome that no retry can resolve.
+var errForgotten = errors.New("the connection was lost before the answer came, and the server that answers now does not know the session")
+
+// forgotten is the error of a call that was lost and cannot be sent again.
+func (c call) forgotten() *mainstem.Error {
+	e := c.fail(mainstem.KindUnavailable, mainstem.Unknown, errForgotten)
+	e.Hint = "a batch with an ID can be committed again"
+	return e
 }
 
 // watch returns a context for the attempt.

@@ -86,7 +86,7 @@ type Options struct {
 	// Limits are checked before a batch is sent; zero fields leave it to the server.
 	Limits mainstem.Limits
 	// Retries is how often a Commit with a batch ID that was Unavailable is tried
-	// again, and a read whose connection was lost; 0 means [DefaultRetries], negative
+	// again, and a read or a Commit in a session whose connection was lost; 0 means [DefaultRetries], negative
 	// never.
 	Retries int
 }

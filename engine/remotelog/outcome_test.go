@@ -85,7 +85,7 @@ func TestCommitToAnotherKindOfServerIsNotWritten(t *testing.T) {
 
 func TestLostAnswerLeavesOutcomeUnknown(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
-		"sessions": {Transport: remotelog.Sessions}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC},
+		"sessions": {Transport: remotelog.Sessions, Retries: -1}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC},
 	} {
 		t.Run(name, func(t *testing.T) {
 			behind := model.New(nil)

@@ -20,6 +20,9 @@ type proxy struct {
 	cutAfter     atomic.Int64 // bytes from the server, on average, after which a connection is cut; 0: never
 	cuts         atomic.Int64 // connections cut so
 
+	cutRequestsAt atomic.Int64 // bytes from clients, of all connections, after which one is cut, once; 0: never
+	cutAnswersAt  atomic.Int64 // the same of bytes from the server
+
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // both sides of all connections
 }
@@ -60,6 +63,10 @@ func (p *proxy) accept() {
 
 // pass copies from one side to the other until one of them ends, then ends both.
 func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts bool) {
+	once := &p.cutRequestsAt
+	if cuts {
+		once = &p.cutAnswersAt
+	}
 	defer func() {
 		_ = to.Close()
 		_ = from.Close()
@@ -78,6 +85,11 @@ func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts bool) {
 		if drop.Load() {
 			p.dropped.Add(int64(n))
 			continue
+		}
+		if at := once.Load(); at > 0 && once.Add(-int64(n)) <= 0 {
+			once.Store(0)
+			_, _ = to.Write(buffer[:min(at, int64(n))])
+			return
 		}
 		if average := p.cutAfter.Load(); cuts && average > 0 && left < 0 {
 			left = 1 + rand.N(2*average)

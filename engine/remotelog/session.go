@@ -30,10 +30,12 @@ var (
 // session is a connection to the server that carries many calls at a time. Its reader is
 // one goroutine; a caller writes its request itself and waits for the reader.
 type session struct {
-	conn *wire.Conn
-	mu   struct {
+	conn    *wire.Conn
+	key     wire.Key       // of what the server remembers of the client's commits
+	keyed   bool           // it does
+	numbers *atomic.Uint64 // of calls: the Log's, so that a call has the same in any session
+	mu      struct {
 		sync.Mutex
-		last  uint64 // number of the newest call
 		calls map[uint64]*sessionCall
 		held  int64 // bytes of answers for which there was no credit
 		back  int64 // of these, bytes taken
@@ -44,6 +46,7 @@ type session struct {
 // sessionCall is one call. A call of one answer is used again by others.
 type sessionCall struct {
 	number uint64
+	again  bool // a session before carried it
 	stream bool
 	flow   wire.Flow     // of the request
 	wake   chan struct{} // gets an element when a call with one answer has ended, or a stream has something new
@@ -72,11 +75,14 @@ type answer struct {
 
 var calls = sync.Pool{New: func() any { return &sessionCall{wake: make(chan struct{}, 1)} }}
 
-// newSession returns a session on an upgraded connection, when the server has said hello.
-func newSession(conn *wire.Conn) (*session, *wire.Reader, error) {
-	s := &session{conn: conn}
+// newSession returns a session on an upgraded connection, when the server has said hello. The
+// key is that of the session before, zero if there was none.
+func newSession(conn *wire.Conn, key wire.Key, numbers *atomic.Uint64) (*session, *wire.Reader, error) {
+	s := &session{conn: conn, numbers: numbers}
 	s.mu.calls = map[uint64]*sessionCall{}
-	conn.Post(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Windows: wire.Windows{Call: callWindow, Session: sessionWindow}}))
+	conn.Post(wire.AppendHello(nil, wire.Hello{
+		Version: wire.Version, Windows: wire.Windows{Call: callWindow, Session: sessionWindow}, Keyed: true, Key: key,
+	}))
 	in := conn.NewReader(nil)
 	h, p, err := in.Next()
 	if err != nil {
@@ -89,6 +95,7 @@ func newSession(conn *wire.Conn) (*session, *wire.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	s.key, s.keyed = hello.Key, hello.Keyed
 	conn.SetWindows(hello.Windows)
 	return s, in, conn.NetConn().SetDeadline(time.Time{})
 }
@@ -266,15 +273,19 @@ func signal(c chan struct{}) {
 	}
 }
 
-// begin starts a call. Its request must then be sent.
-func (s *session) begin(c *sessionCall) error {
+// begin starts a call, with a number of its own or that which it had in a session before. Its
+// request must then be sent.
+func (s *session) begin(c *sessionCall, number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.err != nil {
 		return fmt.Errorf("%w: %w", errNotBegun, s.mu.err)
 	}
-	s.mu.last++
-	c.number = s.mu.last
+	c.again = number > 0
+	if !c.again {
+		number = s.numbers.Add(1)
+	}
+	c.number = number
 	s.mu.calls[c.number] = c
 	return nil
 }
@@ -318,7 +329,7 @@ func putRequest(p *[]byte) {
 
 // send sends the request of a call that has begun: b, as newRequest has begun it.
 func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []byte) error {
-	head := wire.Call{Method: m, Size: uint32(len(b) - callSpace)} //nolint:gosec // the server's limit is below
+	head := wire.Call{Method: m, Again: c.again, Size: uint32(len(b) - callSpace)} //nolint:gosec // the server's limit is below
 	if at, limited := ctx.Deadline(); limited {
 		head.Timeout = uint64(max(time.Until(at)/time.Microsecond, 1)) //nolint:gosec // positive
 	}
@@ -346,15 +357,16 @@ func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []b
 	return err
 }
 
-// one makes a call with one answer. Sent says whether the server can have seen it. The
-// error is the server's, or that of the session or of a context.
-func (s *session) one(ctx, killed context.Context, m wire.Method, request []byte, sent *atomic.Bool) (body []byte, err error) {
+// one makes a call with one answer, or makes it again. It notes in t that the server can have
+// seen it. The error is the server's, or that of the session or of a context.
+func (s *session) one(ctx, killed context.Context, m wire.Method, request []byte, t *try) (body []byte, err error) {
 	c := calls.Get().(*sessionCall)
-	if err := s.begin(c); err != nil {
+	if err := s.begin(c, t.lost.number); err != nil {
 		calls.Put(c)
 		return nil, err
 	}
-	sent.Store(true)
+	t.number = c.number
+	t.connected.Store(true)
 	err = s.send(ctx, m, c, request)
 	if err == nil {
 		select {
@@ -395,7 +407,7 @@ type sessionStream struct {
 // open starts a call with a stream of answers.
 func (s *session) open(ctx context.Context, m wire.Method, request []byte, sent *atomic.Bool) (*sessionStream, error) {
 	c := &sessionCall{wake: make(chan struct{}, 1), stream: true}
-	if err := s.begin(c); err != nil {
+	if err := s.begin(c, 0); err != nil {
 		return nil, err
 	}
 	sent.Store(true)

@@ -40,7 +40,7 @@ func (f sessionFailure) Unwrap() error { return f.error }
 // openStream starts a call with a stream of answers.
 func openStream[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call, t *try, m streamMethod[Req, M], in In) (*stream[M], error) {
 	for {
-		s, e := l.session(ctx, c)
+		s, e := l.session(ctx, c, false)
 		if e != nil {
 			return nil, sessionFailure{e}
 		}

@@ -112,14 +112,23 @@ func ParseHeader(b []byte) (Header, error) {
 
 // Hello is what each side says first. A payload may be longer: later versions add to it.
 //
-//	+-----------+------------+---------------+------------------+---------+
-//	| version 2 | reserved 2 | call window 4 | session window 4 | calls 4 |
-//	+-----------+------------+---------------+------------------+---------+
+//	+-----------+------------+---------------+------------------+---------+--------+
+//	| version 2 | reserved 2 | call window 4 | session window 4 | calls 4 | key 16 |
+//	+-----------+------------+---------------+------------------+---------+--------+
+//
+// A side that knows nothing of keys ends its hello before the key.
 type Hello struct {
 	Version uint16
 	Windows Windows
 	Calls   uint32 // that the sender takes at a time; 0: the sender is the client
+	Keyed   bool   // there is a key
+	Key     Key
 }
+
+// Key names what a server remembers of the commits of one client. The server chooses it at
+// random. A client shows the key of its last session to the next; the server answers with the
+// same if it remembers them still, else with another.
+type Key [16]byte
 
 // Windows are how many bytes of messages a side takes before it gives credit.
 type Windows struct {
@@ -138,6 +147,9 @@ func AppendHello(dst []byte, h Hello) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, h.Windows.Call)
 	dst = binary.BigEndian.AppendUint32(dst, h.Windows.Session)
 	dst = binary.BigEndian.AppendUint32(dst, h.Calls)
+	if h.Keyed {
+		dst = append(dst, h.Key[:]...)
+	}
 	return SealFrame(dst, at)
 }
 
@@ -151,6 +163,9 @@ func ParseHello(p []byte) (Hello, error) {
 		Windows: Windows{binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint32(p[8:])},
 		Calls:   binary.BigEndian.Uint32(p[12:]),
 	}
+	if len(p) >= helloSize+len(h.Key) {
+		h.Keyed, h.Key = true, Key(p[helloSize:])
+	}
 	if h.Version == 0 || min(h.Windows.Call, h.Windows.Session) < SmallMessage {
 		return Hello{}, Violation("a hello of version %d has windows of %d and %d bytes: want at least %d", h.Version, h.Windows.Call, h.Windows.Session, SmallMessage)
 	}
@@ -163,11 +178,12 @@ type Method uint8
 // Call is what begins the payload of a frame of TypeCall. The rest is the first piece of
 // the request.
 //
-//	+----------+------------+----------------+------------+
-//	| method 1 | reserved 3 | request size 4 | timeout 8  |
-//	+----------+------------+----------------+------------+
+//	+----------+---------+------------+----------------+------------+
+//	| method 1 | again 1 | reserved 2 | request size 4 | timeout 8  |
+//	+----------+---------+------------+----------------+------------+
 type Call struct {
 	Method  Method
+	Again   bool   // 1: a session that was lost carried it, with this number; see [Key]
 	Size    uint32 // bytes of the whole request
 	Timeout uint64 // microseconds that the client waits; 0: as long as it takes
 }
@@ -177,7 +193,11 @@ const CallSize = 16
 
 // AppendCall appends c.
 func AppendCall(dst []byte, c Call) []byte {
-	dst = append(dst, byte(c.Method), 0, 0, 0)
+	again := byte(0)
+	if c.Again {
+		again = 1
+	}
+	dst = append(dst, byte(c.Method), again, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, c.Size)
 	return binary.BigEndian.AppendUint64(dst, c.Timeout)
 }
@@ -188,7 +208,7 @@ func ParseCall(f Flags, p []byte) (Call, []byte, error) {
 	if len(p) < CallSize {
 		return Call{}, nil, Violation("a call has %d bytes: want at least %d", len(p), CallSize)
 	}
-	c := Call{Method(p[0]), binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint64(p[8:])}
+	c := Call{Method(p[0]), p[1] == 1, binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint64(p[8:])}
 	piece := p[CallSize:]
 	if uint64(len(piece)) > uint64(c.Size) || (f&Last != 0) != (len(piece) == int(c.Size)) {
 		return Call{}, nil, Violation("a call has a request of %d bytes, of which %d came first", c.Size, len(piece))

@@ -21,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The bytes of every type of frame.
 func TestFramesAreGolden(t *testing.T) {
 	call := session.AppendCall(nil, session.Call{Method: session.Get, Size: 5, Timeout: 1_500_000})
+	again := session.AppendCall(nil, session.Call{Method: session.Commit, Again: true, Size: 5})
+	key := session.Key{0xa0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xaf}
 	large := session.AppendCall(nil, session.Call{Method: session.Commit, Size: 1 << 20})
 	var got strings.Builder
 	for _, f := range []struct {
@@ -29,6 +31,8 @@ func TestFramesAreGolden(t *testing.T) {
 	}{
 		{"hello of a client", session.AppendHello(nil, session.Hello{Version: 1, Windows: session.Windows{Call: 256 << 10, Session: 32 << 20}})},
 		{"hello of a server", session.AppendHello(nil, session.Hello{Version: 1, Windows: session.Windows{Call: 64 << 10, Session: 128 << 10}, Calls: 4096})},
+		{"hello of a client that resumes", session.AppendHello(nil, session.Hello{Version: 1, Windows: session.Windows{Call: 256 << 10, Session: 32 << 20}, Keyed: true, Key: key})},
+		{"a commit that is sent again", session.AppendFrame(nil, session.TypeCall, session.First|session.Last|session.End, 7, again, []byte("hello"))},
 		{"a small call", session.AppendFrame(nil, session.TypeCall, session.First|session.Last|session.End, 7, call, []byte("hello"))},
 		{"the first piece of a large call", session.AppendFrame(nil, session.TypeCall, session.First, 8, large, []byte("abc"))},
 		{"a piece", session.AppendFrame(nil, session.TypeData, 0, 8, []byte("def"))},

@@ -61,6 +61,7 @@
 //	codec.go, memory.go                 the encodings, and the memory of requests
 //	session.go, session_request.go      sessions, who reads; requests until they are served
 //	session_call.go, session_method.go  one call and its answers; the methods
+//	outcomes.go                         what commits became whose answers may be lost
 //
 // # Concurrency and ownership
 //

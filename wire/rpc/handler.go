@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
@@ -51,6 +52,8 @@ type Handler struct {
 		closed    bool
 		exchanges map[*exchange]struct{} // being served
 		sessions  map[*session]struct{}  // that have not ended
+		outcomes  map[wire.Key]*outcomes // of clients that have a session, or may have one again
+		lost      []*outcomes            // of these, without a connection; the first was lost first
 		idle      chan struct{}          // closed when closed and nothing of both is left; nil before Close
 	}
 }
@@ -65,6 +68,7 @@ func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
 	h.mu.exchanges = map[*exchange]struct{}{}
 	h.snapshots = newSnapshots(log, h.o.MaxSnapshots, h.o.SnapshotLease)
 	h.mu.sessions = map[*session]struct{}{}
+	h.mu.outcomes = map[wire.Key]*outcomes{}
 	h.tokenHash.Store(hashOf(h.o.Token))
 	h.service = &service{log: log, h: h}
 	options := h.connectOptions()
@@ -220,6 +224,7 @@ func (h *Handler) Close() error {
 	h.mu.Unlock()
 
 	h.stop()
+	h.forgetLost()
 	select {
 	case <-idle:
 	case <-time.After(closeGrace):

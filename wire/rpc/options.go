@@ -67,7 +67,7 @@ type Options struct {
 	KeepAlive time.Duration
 
 	// Memory is what MaxPending, MaxAnswers and the memory of streams, 256 KiB each, and of
-	// sessions, 512 KiB each, are taken from, so that a process that serves several protocols has one limit. Nil means
+	// sessions, 768 KiB each, are taken from, so that a process that serves several protocols has one limit. Nil means
 	// one of the handler's own that is as large as all of them.
 	Memory *budget.Budget
 

@@ -26,7 +26,8 @@ const SessionPath = wire.Path
 const (
 	// sessionMemory is reserved for each session: the buffers of reading and writing,
 	// requests that wait for memory of their own, and the one that the reader serves itself.
-	sessionMemory = 512 << 10
+	// And what is remembered of its commits.
+	sessionMemory = 768 << 10
 
 	callWindow    = 64 << 10  // of a request, before its memory is reserved
 	sessionWindow = 128 << 10 // of all requests whose memory is not reserved
@@ -57,7 +58,10 @@ var (
 type session struct {
 	h    *Handler
 	conn *wire.Conn
-	hold *budget.Hold // sessionMemory
+	hold *budget.Hold  // sessionMemory
+	over chan struct{} // closed when the reader and all calls have ended
+
+	outcomes *outcomes // set before the first call; nil: the client does not ask for lost answers
 
 	// The fields of the goroutine that reads.
 
@@ -94,7 +98,11 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hold := h.memory.sessions.Hold()
-	if h.stopping.Err() != nil || !hold.Try(sessionMemory) {
+	if !hold.Try(sessionMemory) {
+		h.forgetLost()
+	}
+	if h.stopping.Err() != nil || hold.Size() == 0 && !hold.Try(sessionMemory) {
+		hold.Release()
 		http.Error(w, "the server is stopping, or has no memory for another session", http.StatusServiceUnavailable)
 		return
 	}
@@ -105,7 +113,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = conn.SetDeadline(time.Now().Add(headerTimeout)) // it fails when the connection does
-	s := &session{h: h, hold: hold.Move()}
+	s := &session{h: h, hold: hold.Move(), over: make(chan struct{})}
 	s.conn = wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, &wire.Options{KeepAlive: h.o.KeepAlive})
 	came, _ := buffers.Peek(buffers.Reader.Buffered()) // it is all there
 	s.in = s.conn.NewReader(came)
@@ -160,9 +168,12 @@ func (s *session) greet() error {
 		return err
 	}
 	s.conn.SetWindows(hello.Windows)
-	s.conn.Post(wire.AppendHello(nil, wire.Hello{
-		Version: wire.Version, Windows: wire.Windows{Call: callWindow, Session: sessionWindow}, Calls: maxCalls,
-	}))
+	answer := wire.Hello{Version: wire.Version, Windows: wire.Windows{Call: callWindow, Session: sessionWindow}, Calls: maxCalls}
+	if hello.Keyed {
+		s.outcomes = s.h.resume(hello.Key, s)
+		answer.Keyed, answer.Key = true, s.outcomes.key
+	}
+	s.conn.Post(wire.AppendHello(nil, answer))
 	return s.conn.NetConn().SetDeadline(time.Time{})
 }
 
@@ -224,17 +235,22 @@ func (s *session) end(cause error) {
 	}
 	s.cut(cause)
 	s.timer.Stop()
+	if s.outcomes != nil {
+		s.h.disconnected(s.outcomes)
+	}
 	s.release()
 }
 
-// cut closes the connection and cancels all calls.
+// cut closes the connection and cancels all calls, but those that are spared.
 func (s *session) cut(cause error) {
 	s.conn.Close(cause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.draining = cause
 	for _, c := range s.mu.calls {
-		s.cancelLocked(c, errGone)
+		if !s.spares(c, cause) {
+			s.cancelLocked(c, errGone)
+		}
 	}
 }
 
@@ -256,6 +272,7 @@ func (s *session) release() {
 		s.conn.Wait()
 		s.hold.Release()
 		s.h.endSession(s)
+		close(s.over)
 	}
 }
 
@@ -309,6 +326,9 @@ func (h *Handler) endSession(s *session) {
 	h.sessions.in.Add(in)
 	h.sessions.out.Add(out)
 	delete(h.mu.sessions, s)
+	if o := s.outcomes; o != nil {
+		o.sessions = slices.DeleteFunc(o.sessions, func(other *session) bool { return other == s })
+	}
 	h.idleLocked()
 }
 

@@ -21,16 +21,19 @@ type sessionCall struct {
 	s        *session
 	number   uint64
 	method   wire.Method
+	again    bool      // an earlier session carried it, with the same number
 	deadline time.Time // zero: none
 
-	request []byte    // the whole message, when it is being served
-	small   [128]byte // memory for a small request
-	inline  bool      // the reader serves it, or did when it began
-	flow    wire.Flow // of the answers
-	answer  budget.Hold
-	sending *budget.Hold // of the message being sent; the sending goroutine's
-	own     *budget.Hold
-	stall   *time.Timer // runs while a message is being sent; nil: none was, or there is no limit
+	request  []byte    // the whole message, when it is being served
+	small    [128]byte // memory for a small request
+	inline   bool      // the reader serves it, or did when it began
+	unnamed  bool      // a commit without an ID, of a client that may send it again
+	recorded bool      // its outcome is in s.outcomes
+	flow     wire.Flow // of the answers
+	answer   budget.Hold
+	sending  *budget.Hold // of the message being sent; the sending goroutine's
+	own      *budget.Hold
+	stall    *time.Timer // runs while a message is being sent; nil: none was, or there is no limit
 
 	arriving arrival // under s.mu
 
@@ -205,6 +208,7 @@ func (c *sessionCall) fail(err error) {
 	p := buffers.Get().(*[]byte)
 	b := wire.BeginFrame((*p)[:0], wire.TypeError, 0, c.number)
 	b = message.AppendError(b, err, outcome)
+	c.recordError(b[wire.HeaderSize:])
 	c.post(wire.SealFrame(b, 0))
 	putBuffer(p, b)
 }
@@ -213,6 +217,9 @@ func (c *sessionCall) fail(err error) {
 func (c *sessionCall) refuse(e *mainstem.Error) {
 	if c.writes() {
 		e.Outcome = mainstem.NotWritten
+		if c.again {
+			e.Outcome = mainstem.Unknown // an earlier session may have served it
+		}
 	}
 	c.fail(e)
 }
@@ -234,6 +241,7 @@ func (c *sessionCall) reply(m proto.Message) error {
 	b := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
 	b, err := proto.MarshalOptions{}.MarshalAppend(b, m)
 	if err == nil {
+		c.recordAnswer(b[wire.HeaderSize:])
 		err = c.replyFrame(b)
 	}
 	putBuffer(p, b)

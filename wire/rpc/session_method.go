@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
 	wire "github.com/mainstemdev/mainstem/internal/session"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
 // sessionMethod is how a session serves a method.
@@ -108,13 +109,25 @@ func (c *sessionCall) malformed(err error) error {
 	return e
 }
 
-var commitUnary = unary((*service).Commit)
-
 // serveCommit measures how long commits take, so that the reader knows whether it can serve
 // the next.
 func serveCommit(c *sessionCall) error {
 	began := time.Now()
-	err := commitUnary(c)
+	in := new(pb.CommitRequest)
+	if err := c.decode(in); err != nil {
+		return err
+	}
+	if c.again {
+		if answered, err := c.answerAgain(); answered || err != nil {
+			return err
+		}
+	}
+	c.unnamed = len(in.Id) == 0 && c.s.outcomes != nil
+	out, err := c.s.h.service.Commit(c, in)
+	if err != nil {
+		return err
+	}
+	err = c.reply(out)
 	c.s.h.lastCommit.Store(int64(time.Since(began)))
 	return err
 }

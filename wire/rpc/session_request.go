@@ -36,7 +36,7 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 	}
 	s.conn.Throttle()
 	s.h.sessions.counter(head.Method).Add(1)
-	c := &sessionCall{s: s, number: h.Call, method: head.Method}
+	c := &sessionCall{s: s, number: h.Call, method: head.Method, again: head.Again && head.Method == wire.Commit}
 	if us := head.Timeout; us > 0 {
 		c.deadline = time.Now().Add(time.Duration(min(us, 1<<40)) * time.Microsecond)
 	}
@@ -52,7 +52,7 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 // it waits for a disk, or a commit that nothing is beside of.
 func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 	m := methodOf(c.method)
-	if f&wire.Last == 0 || int64(head.Size) > min(wire.SmallMessage, s.h.maxRequest(c.method)) || !m.quick || s.refusing.Load() {
+	if f&wire.Last == 0 || c.again || int64(head.Size) > min(wire.SmallMessage, s.h.maxRequest(c.method)) || !m.quick || s.refusing.Load() {
 		return false
 	}
 	if c.method != wire.Commit {
@@ -113,7 +113,7 @@ func (s *session) addLocked(c *sessionCall) {
 	s.mu.calls[c.number] = c
 	s.mu.users++
 	s.active.Add(1)
-	if cause := s.mu.draining; cause != nil && s.conn.Err() != nil {
+	if cause := s.mu.draining; cause != nil && s.conn.Err() != nil && !s.spares(c, cause) {
 		c.cancel(errGone)
 	}
 }
