@@ -4,8 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 const orders = "/v1/events/shop/streams/order-1"
@@ -289,4 +292,28 @@ func TestStreamsOfAStore(t *testing.T) {
 		equal(t, query, strings.Join(out, " "), want)
 	}
 	c.do(400, "GET", "/v1/events/%01/streams", "")
+}
+
+// TestFollowerIsRefusedWhatRetentionRemoved: the events after its position are gone, and no
+// record is left that says how old that is.
+func TestFollowerIsRefusedWhatRetentionRemoved(t *testing.T) {
+	c := serve(t, nil)
+	if err := c.log.CreateSpace(t.Context(), "event/shop", mainstem.Policy{MaxAge: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	const feed = "/v1/events/shop/feed"
+	var page struct{ Events []struct{ Position string } }
+	events := func() int {
+		page.Events = nil
+		c.get(feed).into(&page)
+		return len(page.Events)
+	}
+	sse := []string{"Accept", "text/event-stream", "Last-Event-ID"}
+	placed(c, "order-1", 2)
+	testkit.Eventually(t, "the events are removed", func() bool { return events() == 0 })
+	c.do(410, "GET", feed, "", append(sse, "1")...)
+	c.follow(feed, sse[2], "2").stop() // there was nothing after it
+	placed(c, "order-2", 1)
+	c.do(410, "GET", feed, "", append(sse, "1")...)
+	c.follow(feed, sse[2], "3").stop()
 }

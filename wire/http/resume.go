@@ -38,6 +38,9 @@ func (c *call) resumable(space string, p mainstem.Position) error {
 	if err != nil {
 		return err
 	}
+	if err := c.retained(&info, p); err != nil {
+		return err
+	}
 	at, ok, err := c.timeAt(p)
 	if err != nil || !ok {
 		return err
@@ -51,6 +54,27 @@ func (c *call) resumable(space string, p mainstem.Position) error {
 	}
 	if info.Policy.History > 0 && keep > 0 && time.Since(at) > keep {
 		return gone(p, "deletions are kept for %v", keep)
+	}
+	return nil
+}
+
+// retained returns the answer 410 if limits on age or bytes may have removed records after p from
+// a space that otherwise keeps all. They remove the oldest first: so none are missing if the
+// first record of the space is not after p. If it is, records before p may be all that is
+// missing, but nobody knows.
+func (c *call) retained(info *mainstem.SpaceInfo, p mainstem.Position) error {
+	if info.Policy.History > 0 || info.Policy.MaxAge == 0 && info.Policy.MaxBytes == 0 {
+		return nil
+	}
+	first := info.Last // if all are removed
+	for r, err := range c.h.log.Feed(c.ctx, mainstem.Filter{Spaces: []string{info.Name}, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		first = r.Position
+	}
+	if first > p {
+		return gone(p, "%s keeps records for a time or up to a size, and begins at %d", info.Name, first)
 	}
 	return nil
 }
