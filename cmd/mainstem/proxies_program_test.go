@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testport"
+)
+
+var proxies = flag.Bool("proxies", false, "test a server behind proxies, which must be installed")
+
+// nginxAround is the configuration around what the documentation has for the http block.
+const nginxAround = `daemon off;
+master_process off;
+pid nginx.pid;
+error_log error.log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+%s
+}
+`
+
+// documentedNginx returns the configuration in the documentation.
+func documentedNginx(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "serving.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```nginx\n")
+	config, _, ended := strings.Cut(rest, "```\n")
+	if !found || !ended {
+		t.Fatal("docs/serving.md has no configuration of nginx")
+	}
+	return config
+}
+
+// startNginx runs nginx with a configuration, in which the addresses of the documentation become
+// those of the server and of a free port, until the test ends. It returns its URL.
+func startNginx(t *testing.T, config, server string) string {
+	t.Helper()
+	if !*proxies {
+		t.Skip("needs nginx: run with -args -proxies")
+	}
+	path, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Fatalf("nginx is not installed: %v", err)
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := testport.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	for from, to := range map[string]string{"127.0.0.1:8080;": u.Host + ";", "127.0.0.1:8000;": address + ";"} {
+		if strings.Count(config, from) != 1 {
+			t.Fatalf("the configuration has not one %q", from)
+		}
+		config = strings.Replace(config, from, to, 1)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), fmt.Appendf(nil, nginxAround, config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "error.log")
+	var complaints testkit.Lines
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if said, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
+			t.Logf("nginx: %s%s", said, complaints.String())
+		}
+	})
+	testkit.Eventually(t, "nginx listens", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return "http://" + address
+}
+
+// serveBehindNginx starts a server and nginx in front of it.
+func serveBehindNginx(t *testing.T, config string) (proxy string) {
+	t.Helper()
+	s, err := startServer(t.TempDir(), os.Environ(), "--log", "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	return startNginx(t, config, s.url)
+}
+
+// request sends a request and returns the body of the answer, which must have the status.
+func request(t *testing.T, status int, method, url, body string, headers ...string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s %s: status %d, want %d: %s %v", method, url, resp.StatusCode, status, got, err)
+	}
+	return string(got)
+}
+
+// tryViews writes, reads and follows a table.
+func tryViews(t *testing.T, proxy string) {
+	t.Helper()
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	const table = "/v1/kv/shop/carts"
+	key := proxy + table + "/a%2Fb"
+	request(t, 200, "PUT", key, "1")
+	if got := request(t, 200, "GET", key, ""); got != "1" {
+		t.Errorf("the value is %q", got)
+	}
+	request(t, 412, "PUT", key, "2", "If-Match", `"7"`)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", proxy+table, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	until := func(part string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), part) {
+				return
+			}
+		}
+		t.Fatalf("the follower ended before %q: %v", part, lines.Err())
+	}
+	until("event: synced")
+	for _, key := range []string{"c", "d"} { // each arrives before the next is written
+		request(t, 200, "PUT", proxy+table+"/"+key, "1")
+		until(`"key":"` + key + `"`)
+	}
+}
+
+// tryLog commits, reads and follows a log.
+func tryLog(t *testing.T, proxy string, o remotelog.Options) {
+	t.Helper()
+	log, err := remotelog.Open(proxy, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	put := func(value []byte) mainstem.Receipt {
+		b := mainstem.NewBatch()
+		b.Ensure("s", mainstem.Policy{})
+		b.Put("s", []byte("k"), value)
+		r, err := log.Commit(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := put(make([]byte, 3<<20)) // more than nginx takes by default
+	if r, err := log.Get(t.Context(), "s", []byte("k")); err != nil || len(r.Value) != 3<<20 {
+		t.Fatalf("%d bytes: %v", len(r.Value), err)
+	}
+	last := put([]byte("x"))
+	for r, err := range log.Feed(t.Context(), mainstem.Filter{Spaces: []string{"s"}, After: first.Last - 1, Follow: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(r.Value) == "y" {
+			break
+		}
+		if r.Position == last.Last {
+			put([]byte("y")) // the follower waits for it
+		}
+	}
+}
+
+// TestNginx runs the configuration of the documentation.
+func TestNginx(t *testing.T) {
+	proxy := serveBehindNginx(t, documentedNginx(t))
+	t.Run("views", func(t *testing.T) { tryViews(t, proxy) })
+	t.Run("sessions", func(t *testing.T) { tryLog(t, proxy, remotelog.Options{Transport: remotelog.Sessions}) })
+	t.Run("connect", func(t *testing.T) { tryLog(t, proxy, remotelog.Options{Transport: remotelog.RPC, HTTP1: true}) })
+	if !strings.Contains(request(t, 200, "GET", proxy+"/metrics", ""), `mainstem_session_calls_total{`) {
+		t.Error("the server counted no calls of sessions")
+	}
+}
+
+// TestNginxWithItsDefaults passes no upgrades, and buffers.
+func TestNginxWithItsDefaults(t *testing.T) {
+	proxy := serveBehindNginx(t, `server {
+    listen 127.0.0.1:8000;
+    location / { proxy_pass http://127.0.0.1:8080; }
+}`)
+	t.Run("views", func(t *testing.T) { tryViews(t, proxy) })
+	log, err := remotelog.Open(proxy, &remotelog.Options{Transport: remotelog.Sessions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.Head(t.Context()); !errors.Is(err, mainstem.ErrUnsupported) {
+		t.Errorf("a session without an upgrade: %v", err)
+	}
+	byConnect, err := remotelog.Open(proxy, &remotelog.Options{HTTP1: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer byConnect.Close()
+	if _, err := byConnect.Head(t.Context()); err != nil {
+		t.Errorf("Connect: %v", err)
+	}
+}
