@@ -6,7 +6,11 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { Mainstem, MainstemError } from "./mainstem.js";
 
-const m = new Mainstem(process.env.MAINSTEM_URL, { patience: 5000 });
+const m = new Mainstem(process.env.MAINSTEM_URL ?? "", { patience: 5000 });
+/**
+ * @template T
+ * @param {AsyncIterable<T>} items
+ */
 const all = async (items) => {
   const out = [];
   for await (const item of items) out.push(item);
@@ -17,11 +21,11 @@ test("a table", async () => {
   const t = m.table(`ts/${randomUUID()}`);
   assert.equal(await t.get("a/b"), undefined);
   assert.equal(await t.put("a/b", new Uint8Array([0, 255])), 1);
-  assert.deepEqual((await t.get("a/b")).value, new Uint8Array([0, 255]));
+  assert.deepEqual((await t.get("a/b"))?.value, new Uint8Array([0, 255]));
   const entry = await t.get("a/b");
-  assert.deepEqual(await t.get("a/b", { at: entry.position }), entry);
+  assert.deepEqual(await t.get("a/b", { at: entry?.position }), entry);
   assert.deepEqual(await t.get("a/b", { revision: 1 }), entry);
-  await assert.rejects(t.put("a/b", "x", { ifRevision: 7 }), (e) => e instanceof MainstemError && e.status === 412 && e.kind === "conflict" && e.outcome === "not_written");
+  await assert.rejects(t.put("a/b", "x", { ifRevision: 7 }), (/** @type {any} */ e) => e instanceof MainstemError && e.status === 412 && e.kind === "conflict" && e.outcome === "not_written");
   assert.equal(await t.increment("n", 2n ** 53n + 1n), 2n ** 53n + 1n);
   assert.equal(await t.increment("n", 1, { idempotencyKey: "k" }), 2n ** 53n + 2n);
   assert.equal(await t.increment("n", 1, { idempotencyKey: "k" }), 2n ** 53n + 2n);
@@ -34,8 +38,8 @@ test("events", async () => {
   const s = m.events(randomUUID());
   await s.append("order-1", Array.from({ length: 150 }, (_, n) => ({ type: "Placed", data: { n } })), { expected: "none" });
   const events = await all(s.load("order-1"));
-  assert.deepEqual(events.map((e) => e.data.n), Array.from({ length: 150 }, (_, n) => n));
-  await assert.rejects(s.append("order-1", [{ type: "X" }], { expected: 7 }), (e) => e.status === 409 && e.problem.actual === 150);
+  assert.deepEqual(events.map((e) => /** @type {any} */ (e.data).n), Array.from({ length: 150 }, (_, n) => n));
+  await assert.rejects(s.append("order-1", [{ type: "X" }], { expected: 7 }), (/** @type {any} */ e) => e.status === 409 && e.problem.actual === 150);
   for await (const e of s.follow({ after: events[10].position })) {
     assert.equal(e.version, 12);
     break;
@@ -57,7 +61,7 @@ test("a subscription", async () => {
   await sub.nack([second], "retry", "later");
   const [again] = await sub.claim("a");
   assert.deepEqual([again.event.type, again.attempt], ["Paid", 2]);
-  await assert.rejects(sub.ack(second), (e) => e.status === 409);
+  await assert.rejects(sub.ack(second), (/** @type {any} */ e) => e.status === 409);
   await sub.ack(again);
 });
 
@@ -67,7 +71,7 @@ test("a topic, and one commit", async () => {
   await t.create({ partitions: 1 });
   let r;
   for (let i = 0; i < 2; i++) r = await m.commit({ id: name, do: [{ "topic.publish": { topic: name, records: [{ key: "k", text: "v" }] } }] });
-  assert.equal(r.duplicate, true);
+  assert.equal(r?.duplicate, true);
   await t.publish([{ key: "l", json: { n: 1 } }]);
   assert.deepEqual((await all(t.read())).map((r) => [r.offset, r.key]), [["0", "k"], ["1", "l"]]);
 });
@@ -82,12 +86,12 @@ test("claims of records", async () => {
   await g.nack([second]);
   const [again] = await g.claim("two");
   assert.deepEqual([again.record.text, again.attempt], ["b", 2]);
-  await assert.rejects(g.ack(second), (e) => e.status === 409);
+  await assert.rejects(g.ack(second), (/** @type {any} */ e) => e.status === 409);
   await g.ack(again);
   assert.deepEqual(await g.offsets(), [{ partition: 0, offset: "2" }]);
 });
 
 test("a server that is not there", async () => {
   const nobody = new Mainstem("http://127.0.0.1:1", { patience: 0 });
-  await assert.rejects(nobody.table("t").put("k", "v"), (e) => e.status === 0 && e.outcome === "unknown");
+  await assert.rejects(nobody.table("t").put("k", "v"), (/** @type {any} */ e) => e.status === 0 && e.outcome === "unknown");
 });

@@ -2,13 +2,14 @@
 // while the server is killed and comes back.
 //
 //   node order_service.js http://127.0.0.1:8080 100
-import { Mainstem } from "./mainstem.js";
+import { Mainstem, MainstemError } from "./mainstem.js";
 
 const [url, count] = process.argv.slice(2);
 const orders = Number(count);
 const m = new Mainstem(url);
 
 // place sells one book: the stock goes down, the order has an event, and a mail is on its way.
+/** @param {number} order */
 async function place(order) {
   await m.commit({
     id: `order-${order}`,
@@ -24,7 +25,7 @@ await m.topic("mail").create();
 try {
   await m.table("shop/stock").put("book", String(orders), { ifAbsent: true, idempotencyKey: "stock" });
 } catch (e) {
-  if (e.status !== 412) throw e;
+  if (!(e instanceof MainstemError && e.status === 412)) throw e;
 }
 for (let order = 1; order <= orders; order++) {
   await place(order);
@@ -35,4 +36,4 @@ let mails = 0;
 for (let order = 1; order <= orders; order++) for await (const _ of m.events("shop").load(`order-${order}`)) events++;
 for await (const _ of m.topic("mail").read()) mails++;
 const stock = await m.table("shop/stock").get("book");
-console.log(`stock ${new TextDecoder().decode(stock.value)}, events ${events}, mails ${mails}`);
+console.log(`stock ${new TextDecoder().decode(stock?.value)}, events ${events}, mails ${mails}`);
