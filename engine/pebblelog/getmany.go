@@ -153,7 +153,8 @@ func (m *many) newest(i int, key []byte) ([]byte, error) {
 	if m.hot != nil && m.hot[i] != nil {
 		return m.hot[i], nil
 	}
-	if !m.seek(key) {
+	m.prefix = m.appendKey(m.prefix[:0], key)
+	if m.neverWritten(m.prefix) || !m.seek() {
 		return nil, m.it.Error()
 	}
 	return m.it.ValueAndErr()
@@ -167,9 +168,9 @@ func (m *many) appendKey(dst, key []byte) []byte {
 	return format.AppendPrefix(dst, format.TagVersion, m.s.id, key)
 }
 
-// seek moves the iterator to what is newest of key, and reports whether there is anything.
-func (m *many) seek(key []byte) bool {
-	m.prefix = m.appendKey(m.prefix[:0], key)
+// seek moves the iterator to what is newest of the key whose slot or prefix is m.prefix, and
+// reports whether there is anything.
+func (m *many) seek() bool {
 	if m.slots {
 		return m.it.SeekPrefixGE(m.prefix) && bytes.Equal(m.it.Key(), m.prefix)
 	}

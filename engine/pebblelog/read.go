@@ -171,6 +171,9 @@ func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) 
 func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var stack [128]byte
 	k := format.AppendSlotKey(stack[:0], r.s.id, key)
+	if r.neverWritten(k) {
+		return mainstem.Record{}, nil
+	}
 	if b, ok, err := r.hotBody(k); ok {
 		if err != nil {
 			return mainstem.Record{}, err
@@ -190,6 +193,23 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 		return mainstem.Record{}, err
 	}
 	return r.own(ctx, key, &b)
+}
+
+// neverWritten reports whether no record was ever written to a key, given that of its slot
+// or the prefix of its records. It knows that of most new keys of spaces that are new, too.
+// No tier need be asked for these, nor a group in flight awaited: it is not visible yet.
+func (r *read) neverWritten(k []byte) bool {
+	never := r.s.fresh && !r.l.written.Has(k)
+	if invariants.Enabled && never {
+		_, there := r.l.hot.Get(k)
+		it, err := r.l.db.NewIter(&pebble.IterOptions{LowerBound: k, UpperBound: format.AppendSuccessor(nil, k)})
+		if err == nil {
+			there = there || it.First() && bytes.HasPrefix(it.Key(), k) && (!r.slots || len(it.Key()) == len(k))
+			_ = it.Close()
+		}
+		invariants.Check(!there || r.l.written.Has(k), "%q is there, and the filter denies it", k)
+	}
+	return never
 }
 
 // own returns a copy of the record that belongs to the caller, or one of version 0
@@ -214,6 +234,9 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var s1, s2 [128]byte
 	prefix := format.AppendPrefix(s1[:0], format.TagVersion, r.s.id, key)
+	if r.neverWritten(prefix) {
+		return mainstem.Record{}, nil
+	}
 	if b, ok, err := r.hotBody(prefix); ok {
 		if err != nil {
 			return mainstem.Record{}, err
@@ -338,8 +361,16 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 	w.read, w.key, w.sel, w.yield, w.left = r, key, sel, yield, sel.Limit
 	w.lender.Record.Space = r.s.name
 	if !r.slots {
+		w.prefix = format.AppendPrefix(w.prefix, format.TagVersion, r.s.id, key)
+		if r.neverWritten(w.prefix) {
+			return true, nil
+		}
 		err := w.stream(ctx)
 		return !w.stopped, err
+	}
+	w.seek = format.AppendSlotKey(w.seek, r.s.id, key)
+	if r.neverWritten(w.seek) {
+		return true, nil
 	}
 	if err := r.drain(); err != nil {
 		return false, err

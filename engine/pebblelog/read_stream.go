@@ -31,9 +31,9 @@ func (v view) hotRecords(prefix []byte) store.Records {
 }
 
 // stream emits the records of a key in a space that keeps all history: the hot tier has the
-// newest ones, and Pebble those before them, and maybe some of the others again.
+// newest ones, and Pebble those before them, and maybe some of the others again. Their keys
+// begin with w.prefix.
 func (w *walk) stream(ctx context.Context) error {
-	w.prefix = format.AppendPrefix(w.prefix, format.TagVersion, w.s.id, w.key)
 	if w.sel == (mainstem.Versions{Reverse: true, Limit: 1}) {
 		if found, err := w.tip(ctx); found || err != nil {
 			return err

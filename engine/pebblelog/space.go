@@ -31,11 +31,12 @@ type space struct {
 		totals format.Totals // as published
 	}
 
+	fresh bool // it was created since the log was opened: Log.written has all its keys
+
 	// Only the leader of the committer touches these.
 	staged *stagedSpace
 	traces uint64 // no key of which nothing is left was written after this position
 	opened uint64 // position of the newest record when the log was opened; see written
-	fresh  bool   // it was created since the log was opened: Log.written has all its keys
 }
 
 // slots reports whether the space keeps the newest record of a key in a slot of

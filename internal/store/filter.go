@@ -3,25 +3,28 @@ package store
 import (
 	"hash/maphash"
 	"math/bits"
+	"sync/atomic"
 )
 
 // Filter says of a key that it was certainly never added: a Bloom filter that grows with
 // its keys, up to a limit. Beyond that it knows nothing any more and takes no memory.
-// One goroutine uses it.
+// One goroutine adds keys; many may ask for them beside it.
 //
 // It is a row of parts, each four times as large as the one before. A part is a table of
-// blocks of 32 bytes, of which a key has one, with a bit in each of its eight words: a
+// blocks of 32 bytes, of which a key has one, with two bits in each of its four words: a
 // look-up in a part reads one line of memory.
 type Filter struct {
-	parts []filterPart // only the last one takes keys
-	room  int          // keys that it still takes
-	limit int          // bytes of a part
-	full  bool
+	parts atomic.Pointer[filterParts] // replaced when it grows
+	room  int                         // keys that the last part still takes
+	limit int                         // bytes of a part
 }
+
+// filterParts are the parts of a filter; nil: it is full. Only the last one takes keys.
+type filterParts []filterPart
 
 type (
 	filterPart  []filterBlock // as many as a power of two
-	filterBlock [8]uint32
+	filterBlock [4]atomic.Uint64
 )
 
 const (
@@ -31,36 +34,48 @@ const (
 	filterGrowth     = 4
 )
 
-// filterSalts are odd numbers that choose the bits of a key, one in each word of its block.
-var filterSalts = filterBlock{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
+// filterSalts are odd numbers that choose the bits of a key, one in each half of a word of its block.
+var filterSalts = [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 
 // NewFilter returns an empty filter whose parts have at most partBytes each; all parts
 // together have a third more.
-func NewFilter(partBytes int) *Filter { return &Filter{limit: partBytes} }
+func NewFilter(partBytes int) *Filter {
+	f := &Filter{limit: partBytes}
+	f.parts.Store(&filterParts{})
+	return f
+}
 
 // Add adds a key. One that the filter has already takes no room.
 func (f *Filter) Add(key []byte) {
 	hash := maphash.Bytes(seed, key)
-	if f.full || f.has(hash) {
+	if f.has(hash) {
 		return
 	}
 	if f.room == 0 && !f.grow() {
-		f.parts, f.full = nil, true
+		f.parts.Store(nil)
 		return
 	}
 	f.room--
-	b := f.parts[len(f.parts)-1].block(hash)
+	parts := *f.parts.Load()
+	b := parts[len(parts)-1].block(hash)
 	for i := range b {
-		b[i] |= filterBit(hash, i)
+		if word, bits := b[i].Load(), filterBits(hash, i); word&bits != bits {
+			b[i].Store(word | bits)
+		}
 	}
 }
 
-// Has returns false if key was certainly never added.
-func (f *Filter) Has(key []byte) bool { return f.full || f.has(maphash.Bytes(seed, key)) }
+// Has returns false if no Add of key had returned when it was called. Whoever can see what
+// was written after an Add gets true.
+func (f *Filter) Has(key []byte) bool { return f.has(maphash.Bytes(seed, key)) }
 
 func (f *Filter) has(hash uint64) bool {
-	for i := len(f.parts) - 1; i >= 0; i-- {
-		if f.parts[i].has(hash) {
+	parts := f.parts.Load()
+	if parts == nil {
+		return true
+	}
+	for i := len(*parts) - 1; i >= 0; i-- {
+		if (*parts)[i].has(hash) {
 			return true
 		}
 	}
@@ -69,14 +84,16 @@ func (f *Filter) has(hash uint64) bool {
 
 // grow adds a part, and reports whether the limit allows for it.
 func (f *Filter) grow() bool {
-	n := filterBlocks
-	if last := len(f.parts) - 1; last >= 0 {
-		n = len(f.parts[last]) * filterGrowth
+	parts, n := *f.parts.Load(), filterBlocks
+	if last := len(parts) - 1; last >= 0 {
+		n = len(parts[last]) * filterGrowth
 	}
 	if n*filterBlockBytes > f.limit {
 		return false
 	}
-	f.parts, f.room = append(f.parts, make(filterPart, n)), n*filterBlockKeys
+	parts = append(parts[:len(parts):len(parts)], make(filterPart, n))
+	f.parts.Store(&parts)
+	f.room = n * filterBlockKeys
 	return true
 }
 
@@ -87,13 +104,15 @@ func (p filterPart) block(hash uint64) *filterBlock {
 func (p filterPart) has(hash uint64) bool {
 	b := p.block(hash)
 	for i := range b {
-		if b[i]&filterBit(hash, i) == 0 {
+		if bits := filterBits(hash, i); b[i].Load()&bits != bits {
 			return false
 		}
 	}
 	return true
 }
 
-func filterBit(hash uint64, word int) uint32 {
-	return 1 << (uint32(hash) * filterSalts[word] >> 27)
+// filterBits returns the two bits of a key in a word of its block.
+func filterBits(hash uint64, word int) uint64 {
+	low, high := uint32(hash)*filterSalts[2*word]>>27, uint32(hash)*filterSalts[2*word+1]>>27
+	return 1<<low | 1<<(high+32)
 }

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mainstemdev/mainstem/internal/store"
@@ -37,6 +39,34 @@ func TestFilterForgetsNothing(t *testing.T) {
 	if !f.Has(key(1 << 30)) {
 		t.Error("a filter that has forgotten its keys denies one")
 	}
+}
+
+// TestFilterBesideReaders asks for keys from other goroutines while they are added: who has
+// heard of a key is never denied it.
+func TestFilterBesideReaders(t *testing.T) {
+	const keys = 20_000
+	f := store.NewFilter(16 << 10) // it gets full on the way
+	key := func(i int64) []byte { return fmt.Appendf(nil, "key-%d", i) }
+	var added atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for n := int64(0); n < keys; {
+				n = added.Load()
+				for _, i := range []int64{n, n / 2, n / 3} {
+					if i > 0 && !f.Has(key(i)) {
+						t.Errorf("with %d keys, key %d is denied", n, i)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range int64(keys) {
+		f.Add(key(i + 1))
+		added.Store(i + 1)
+	}
+	wg.Wait()
 }
 
 func BenchmarkFilter(b *testing.B) {
