@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
 // TestNewKeysBesideReaders reads keys of a new space while they are written: a key is there, by
@@ -80,4 +81,50 @@ func newKeySeen(t *testing.T, l mainstem.Log, key []byte) bool {
 		t.Errorf("%s: found by Get, and by %d of 2 other reads: %v", key, found, err)
 	}
 	return true
+}
+
+// TestSlotsAreReadWithoutDrain reads all versions of a key that has one.
+func TestSlotsAreReadWithoutDrain(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("checked builds send some groups past the hot tier")
+	}
+	l, err := pebblelog.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for i := range 10 {
+		b := mainstem.NewBatch()
+		b.Ensure("one", mainstem.Policy{History: 1})
+		b.Put("one", []byte("key"), fmt.Append(nil, i))
+		if _, err := l.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		pending := l.Stats().HotPending
+		for _, key := range []string{"key", "never"} {
+			_ = versionsOf(t, l, "one", []byte(key), mainstem.Versions{})
+		}
+		if got := versionsOf(t, l, "one", []byte("key"), mainstem.Versions{Reverse: true}); len(got) != 1 || got[0].Version != mainstem.Version(i+1) {
+			t.Errorf("after %d puts: %+v", i+1, got)
+		}
+		if now := l.Stats().HotPending; now != pending || pending == 0 {
+			t.Errorf("%d bytes were pending before the read, and %d are now", pending, now)
+		}
+	}
+}
+
+// versionsOf returns the records that a read yields, without their keys, values and headers.
+func versionsOf(t *testing.T, l mainstem.Reader, space string, key []byte, sel mainstem.Versions) (out []mainstem.Record) {
+	t.Helper()
+	for r, err := range l.Read(t.Context(), space, key, sel) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Key, r.Value, r.Headers = nil, nil, nil
+		out = append(out, r)
+	}
+	return out
 }

@@ -215,7 +215,7 @@ func (r *read) neverWritten(k []byte) bool {
 // own returns a copy of the record that belongs to the caller, or one of version 0
 // if it is no live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
-	if b.Position > r.head() || b.VersionMarker {
+	if b.Position > r.head() {
 		if err := r.awaitPublished(ctx, r.op); err != nil {
 			return mainstem.Record{}, err
 		}
@@ -372,6 +372,9 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 	if r.neverWritten(w.seek) {
 		return true, nil
 	}
+	if found, err := w.only(ctx, w.seek); found || err != nil {
+		return !w.stopped, err
+	}
 	if err := r.drain(); err != nil {
 		return false, err
 	}
@@ -523,6 +526,22 @@ func (w *walk) passed(b *format.Body) bool {
 		return b.Version < uint64(w.sel.From)
 	}
 	return w.sel.To != 0 && b.Version-uint64(b.Count)+1 > uint64(w.sel.To)
+}
+
+// only emits the record that the hot tier has in a slot, if it has one. It is all that the key
+// has: older records are moved by groups that take the slot out of the hot tier, and those that
+// a version marker covers go when it is written over.
+func (w *walk) only(ctx context.Context, k []byte) (found bool, err error) {
+	b, found, err := w.hotBody(k)
+	if !found || err != nil || b.VersionMarker {
+		return false, err
+	}
+	if err := w.awaitPublished(ctx, w.op); err != nil {
+		return false, err
+	}
+	w.body = b
+	_, err = w.emit()
+	return true, err
 }
 
 func (w *walk) slot() error {
