@@ -31,39 +31,77 @@ func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, erro
 	}
 	in := StreamInfo{Stream: stream}
 	key := []byte(stream)
-	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{Reverse: true, Limit: 1}) {
-		if err != nil && !isNotFound(err) {
-			return StreamInfo{}, err
-		}
-		if err == nil {
-			in.Version, in.Position, in.Updated, in.Deleted = rec.Version, rec.Position, rec.Time, !rec.Live()
-		}
+	oldest, newest, err := s.ends(ctx, key)
+	if err != nil {
+		return StreamInfo{}, err
 	}
-	var err error
+	in.Version, in.Position, in.Updated, in.Deleted = newest.Version, newest.Position, newest.Time, !newest.Live()
 	if in.Seal, _, err = s.seal(ctx, stream); err != nil {
 		return StreamInfo{}, err
 	}
-	if in.Version == 0 {
-		if in.Seal == Tombstoned { // of a stream that never had events
-			in.Deleted = true
-			return in, nil
-		}
+	switch {
+	case in.Version == 0 && in.Seal == Tombstoned: // of a stream that never had events
+		in.Deleted = true
+		return in, nil
+	case in.Version == 0:
 		return StreamInfo{}, s.streamNotFound("stream info", stream, mainstem.NoOutcome)
-	}
-	if in.Deleted {
+	case in.Deleted:
 		in.Created = in.Updated
 		return in, nil
+	case oldest.Version > 0 && oldest.Live():
+		in.begin(&oldest)
+		return in, nil
 	}
-	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{To: in.Version, Limit: 2}) {
-		if err != nil {
-			return StreamInfo{}, err
-		}
-		if rec.Live() { // after the tombstone of the life before, if there is one
-			in.First, in.Created, in.Count = rec.Version, rec.Time, uint64(in.Version-rec.Version)+1
-			break
-		}
+	// After the tombstone of the life before, if there is one.
+	if oldest, err = s.firstLive(ctx, key, mainstem.Versions{To: in.Version, Limit: 2}); err != nil {
+		return StreamInfo{}, err
+	}
+	if oldest.Version > 0 {
+		in.begin(&oldest)
 	}
 	return in, nil
+}
+
+// begin notes the oldest event.
+func (in *StreamInfo) begin(rec *mainstem.Record) {
+	in.First, in.Created, in.Count = rec.Version, rec.Time, uint64(in.Version-rec.Version)+1
+}
+
+// ender is a log that finds both ends of a key at once, as that of engine/pebblelog does.
+type ender interface {
+	Ends(ctx context.Context, space string, key []byte) (oldest, newest mainstem.Record, err error)
+}
+
+// ends returns the newest record of a stream, of version 0 if there is none, and maybe the oldest. Only
+// versions, positions, times and tombstones of them are valid.
+func (s *Store) ends(ctx context.Context, key []byte) (oldest, newest mainstem.Record, err error) {
+	if log, ok := s.log.(ender); ok {
+		oldest, newest, err = log.Ends(ctx, s.spaces.events, key)
+		return oldest, newest, ignoreNotFound(err)
+	}
+	newest, err = s.tip(ctx, key)
+	return oldest, newest, err
+}
+
+// tip returns the newest record of a stream, of version 0 if there is none.
+func (s *Store) tip(ctx context.Context, key []byte) (newest mainstem.Record, err error) {
+	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{Reverse: true, Limit: 1}) {
+		if err != nil {
+			return newest, ignoreNotFound(err)
+		}
+		newest = rec
+	}
+	return newest, nil
+}
+
+// firstLive returns the first event of a selection, of version 0 if there is none.
+func (s *Store) firstLive(ctx context.Context, key []byte, sel mainstem.Versions) (first mainstem.Record, err error) {
+	for rec, err := range s.log.Read(ctx, s.spaces.events, key, sel) {
+		if err != nil || rec.Live() {
+			return rec, err
+		}
+	}
+	return first, nil
 }
 
 // LastPosition returns the position of the newest record of the store, deletions

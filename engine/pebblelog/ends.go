@@ -1,0 +1,92 @@
+package pebblelog
+
+import (
+	"context"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/format"
+)
+
+// Ends returns the oldest and the newest record of a key, those that Read yields first in
+// either direction, without their keys, values and headers. Both have Version 0 if there is none.
+// A key of a space that keeps all history, if all that it has was written lately, takes one
+// look into memory; others take two reads. Between these it may be written: oldest is that of
+// the versions up to newest. A space that does not exist is NotFound.
+func (l *Log) Ends(ctx context.Context, space string, key []byte) (oldest, newest mainstem.Record, err error) {
+	if err := mainstem.ValidateKey(key); err != nil {
+		return oldest, newest, err
+	}
+	r, err := l.view().begin(ctx, "ends", space)
+	if err != nil {
+		return oldest, newest, err
+	}
+	found := false
+	if !r.slots {
+		oldest, newest, found, err = r.hotEnds(ctx, key)
+	}
+	r.end()
+	if found || err != nil {
+		return oldest, newest, mapError("ends", err)
+	}
+	if newest, err = l.end(ctx, space, key, mainstem.Versions{Reverse: true, Limit: 1}); err != nil || newest.Version == 0 {
+		return oldest, newest, err
+	}
+	oldest, err = l.end(ctx, space, key, mainstem.Versions{To: newest.Version, Limit: 1})
+	return oldest, newest, err
+}
+
+// end returns the first record of a selection.
+func (l *Log) end(ctx context.Context, space string, key []byte, sel mainstem.Versions) (end mainstem.Record, err error) {
+	for rec, err := range l.Read(ctx, space, key, sel) {
+		if err != nil {
+			return end, err
+		}
+		end = rec
+		end.Key, end.Value, end.Headers = nil, nil, nil
+	}
+	return end, nil
+}
+
+// hotEnds finds both ends of a key in the hot tier, if this has all that there ever was of it.
+func (r *read) hotEnds(ctx context.Context, key []byte) (oldest, newest mainstem.Record, found bool, err error) {
+	var stack [128]byte
+	prefix := format.AppendPrefix(stack[:0], format.TagVersion, r.s.id, key)
+	if r.neverWritten(prefix) {
+		return oldest, newest, true, nil
+	}
+	records := r.hotRecords(prefix)
+	n := records.Len()
+	if n == 0 {
+		return oldest, newest, false, nil
+	}
+	var first, last format.Body
+	if err := first.Decode(records.At(0)); err != nil {
+		return oldest, newest, false, err
+	}
+	if first.Version != uint64(first.Count) || !r.visible(&first) { // it is not the first ever, or it has expired
+		return oldest, newest, false, nil
+	}
+	if err := last.Decode(records.At(n - 1)); err != nil {
+		return oldest, newest, false, err
+	}
+	if err := r.awaitPublished(ctx, r.op); err != nil {
+		return oldest, newest, false, err
+	}
+	if !r.visible(&last) || last.Position > r.head() {
+		return oldest, newest, false, nil
+	}
+	return r.bare(&first), r.bare(&last), true, nil
+}
+
+// bare returns a record without key, value and headers.
+func (r *read) bare(b *format.Body) mainstem.Record {
+	rec := mainstem.Record{
+		Space: r.s.name, Version: mainstem.Version(b.Version), Position: mainstem.Position(b.Position),
+		Time: time.Unix(0, b.Time), Count: b.Count, Tombstone: b.Tombstone,
+	}
+	if b.Expires != 0 && b.Tombstone == mainstem.Live {
+		rec.Expires = time.Unix(0, b.Expires)
+	}
+	return rec
+}
