@@ -50,6 +50,7 @@ type many struct {
 	*read
 	yield       func(mainstem.Record, error) bool
 	hot         [][]byte // by key, nil where the hot tier has nothing; nil: it was not asked
+	epoch       epoch    // from before the tiers were asked, if the hot tier was
 	it          *pebble.Iterator
 	body        format.Body
 	lender      format.Lender
@@ -106,8 +107,8 @@ func (m *many) open(keys [][]byte) error {
 // it was when m.it was opened, if nothing has left the hot tier meanwhile, and no group went
 // to Pebble past it; otherwise openBoth returns false.
 func (m *many) openBoth(keys [][]byte) (bool, error) {
-	edits, left := m.l.edits.Load(), m.l.hot.Left()
-	if edits%2 != 0 {
+	epoch, steady := m.l.epoch()
+	if !steady {
 		return false, nil
 	}
 	if err := m.openCold(); err != nil {
@@ -117,9 +118,9 @@ func (m *many) openBoth(keys [][]byte) (bool, error) {
 		m.l.betweenTiers()
 	}
 	hot := make([][]byte, len(keys))
-	same := m.l.hot.GetMany(left, hot, func(dst []byte, i int) []byte { return m.appendKey(dst, keys[i]) })
-	if same && m.l.edits.Load() == edits {
-		m.hot = hot
+	same := m.l.hot.GetMany(epoch.left, hot, func(dst []byte, i int) []byte { return m.appendKey(dst, keys[i]) })
+	if same && m.l.edits.Load() == epoch.edits {
+		m.hot, m.epoch = hot, epoch
 		return true, nil
 	}
 	return false, m.it.Close()
@@ -154,8 +155,13 @@ func (m *many) newest(i int, key []byte) ([]byte, error) {
 		return m.hot[i], nil
 	}
 	m.prefix = m.appendKey(m.prefix[:0], key)
-	if m.neverWritten(m.prefix) || !m.seek() {
-		return nil, m.it.Error()
+	if m.neverWritten(m.prefix) {
+		return nil, nil
+	}
+	if !m.seek() {
+		err := m.it.Error()
+		m.missing(m.prefix, m.epoch, err == nil && m.hot != nil)
+		return nil, err
 	}
 	return m.it.ValueAndErr()
 }

@@ -40,6 +40,7 @@ type Log struct {
 	frames    [1]journal.Frame // scratch
 	keyStates *keyStateCache
 	written   *store.Filter // keys of the spaces that were created since the log was opened
+	absent    absences      // keys that reads did not find
 	group     []*waiter
 	disk      diskCheck
 
@@ -148,6 +149,7 @@ func newLog(d *directory, opts Options) *Log {
 	l.snapshots.open = map[*Snapshot]struct{}{}
 	l.tx.l = l
 	l.reclaimer = newReclaimer(l)
+	l.absent.size = min(max(opts.KeyStateCache, minAbsences), maxAbsences)
 	l.hot, l.written = store.NewHot(opts.hotBytes), store.NewFilter(writtenBytes)
 	l.trimmer, l.drainer = newWorker(l.trimQuietly), newWorker(l.drainQuietly)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})

@@ -174,6 +174,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	if r.neverWritten(k) {
 		return mainstem.Record{}, nil
 	}
+	epoch, steady := r.l.epoch()
 	if b, ok, err := r.hotBody(k); ok {
 		if err != nil {
 			return mainstem.Record{}, err
@@ -182,6 +183,7 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	}
 	val, closer, err := r.db.Get(k)
 	if err == pebble.ErrNotFound {
+		r.missing(k, epoch, steady)
 		return mainstem.Record{}, r.awaitPublished(ctx, r.op)
 	}
 	if err != nil {
@@ -237,6 +239,7 @@ func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, erro
 	if r.neverWritten(prefix) {
 		return mainstem.Record{}, nil
 	}
+	epoch, steady := r.l.epoch()
 	if b, ok, err := r.hotBody(prefix); ok {
 		if err != nil {
 			return mainstem.Record{}, err
@@ -252,6 +255,7 @@ func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, erro
 		if err := it.Error(); err != nil {
 			return mainstem.Record{}, err
 		}
+		r.missing(prefix, epoch, steady)
 		return mainstem.Record{}, r.awaitPublished(ctx, r.op)
 	}
 	val, err := it.ValueAndErr()
@@ -411,6 +415,7 @@ type walk struct {
 	left    int
 	stopped bool // yield returned false
 	full    bool // the limit is reached
+	none    bool // Pebble has nothing of what versioned was called for
 
 	body   format.Body
 	lender format.Lender
@@ -424,7 +429,7 @@ var walks = sync.Pool{New: func() any { return new(walk) }}
 func (w *walk) release() {
 	w.lender.Reset()
 	w.read, w.it, w.key, w.yield = nil, nil, nil, nil
-	w.sel, w.left, w.stopped, w.full = mainstem.Versions{}, 0, false, false
+	w.sel, w.left, w.stopped, w.full, w.none = mainstem.Versions{}, 0, false, false, false
 	w.body = format.Body{}
 	w.prefix, w.end, w.seek = w.prefix[:0], w.end[:0], w.seek[:0]
 	walks.Put(w)
@@ -476,10 +481,12 @@ func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
 	switch {
 	case !w.sel.Reverse && w.sel.From <= 1:
 		ok = w.it.First()
+		w.none = !ok
 	case !w.sel.Reverse:
 		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.From))
 	case w.sel.To == 0:
 		ok = w.it.Last()
+		w.none = !ok
 	default: // the record that holds To may end above it; emit sorts out the one behind
 		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.To))
 		if !ok {

@@ -39,6 +39,7 @@ func (w *walk) stream(ctx context.Context) error {
 			return err
 		}
 	}
+	epoch, steady := w.l.epoch()
 	records, err := w.openStream(ctx)
 	if err != nil {
 		return err
@@ -57,6 +58,9 @@ func (w *walk) stream(ctx context.Context) error {
 	if w.it != nil && !w.stopped && !w.full {
 		if err := w.versioned(ctx, w.prefix, w.end); err != nil {
 			return err
+		}
+		if w.none && records.Len() == 0 {
+			w.missing(w.prefix, epoch, steady)
 		}
 	}
 	if w.sel.Reverse || w.stopped || w.full {

@@ -257,13 +257,21 @@ func (t *tx) loadState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	if slots(ts.policy) {
 		return t.loadSlotState(ts, hk, key)
 	}
-	return t.loadStreamState(hk, key)
+	return t.loadStreamState(ts, hk, key)
 }
 
 func (t *tx) loadSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	if v, ok := t.hot(hk); ok {
 		return t.keyStateOf(v, len(key))
 	}
+	if t.knownAbsent(hk) {
+		return keyState{}, t.checkAbsent(ts, hk, key)
+	}
+	return t.coldSlotState(ts, hk, key)
+}
+
+// coldSlotState reads the head of key from Pebble.
+func (t *tx) coldSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	it, err := t.iter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return keyState{}, err
@@ -324,10 +332,18 @@ func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 	}, nil
 }
 
-func (t *tx) loadStreamState(prefix, key []byte) (keyState, error) {
+func (t *tx) loadStreamState(ts *stagedSpace, prefix, key []byte) (keyState, error) {
 	if v, ok := t.hot(prefix); ok {
 		return t.keyStateOf(v, len(key))
 	}
+	if t.knownAbsent(prefix) {
+		return keyState{}, t.checkAbsent(ts, prefix, key)
+	}
+	return t.coldStreamState(prefix, key)
+}
+
+// coldStreamState is coldSlotState for a space that keeps all history.
+func (t *tx) coldStreamState(prefix, key []byte) (keyState, error) {
 	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2, UseL6Filters: true})
 	if err != nil {

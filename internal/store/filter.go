@@ -65,8 +65,8 @@ func (f *Filter) Add(key []byte) {
 	}
 }
 
-// Has returns false if no Add of key had returned when it was called. Whoever can see what
-// was written after an Add gets true.
+// Has returns false if key was certainly never added. If it is called after an Add of key has
+// returned, it returns true.
 func (f *Filter) Has(key []byte) bool { return f.has(maphash.Bytes(seed, key)) }
 
 func (f *Filter) has(hash uint64) bool {

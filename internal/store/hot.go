@@ -10,8 +10,9 @@ import (
 
 // Hot is the tier of what was written lately. See the package comment.
 type Hot struct {
-	limit   int          // bytes of both tables together
-	pending atomic.Int64 // bytes of effects that the cold tier may lack
+	limit   int           // bytes of both tables together
+	pending atomic.Int64  // bytes of effects that the cold tier may lack
+	left    atomic.Uint64 // how often something was forgotten that only the cold tier has now; changes under mu
 
 	drain struct { // held while groups are handed to the cold tier, before mu
 		sync.Mutex
@@ -26,7 +27,6 @@ type Hot struct {
 		pending [][]byte
 		newest  uint64 // number of the newest group
 		drained uint64 // number of the newest group that the cold tier has
-		left    uint64 // how often something was forgotten that only the cold tier has now
 		spaces  spaces
 		changes []change // scratch
 	}
@@ -52,7 +52,7 @@ func (h *Hot) Apply(effects []byte) error {
 	m := &h.mu
 	if m.young.bytes() >= h.limit/2 && len(m.pending) <= m.young.groups {
 		if m.old != nil {
-			m.left++
+			h.left.Add(1)
 		}
 		m.old, m.young = m.young, newTable()
 	}
@@ -91,11 +91,7 @@ func (h *Hot) getLocked(hash uint32, key []byte) []byte {
 }
 
 // Left counts how often the tier forgot something, which only the cold tier has since.
-func (h *Hot) Left() uint64 {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.mu.left
-}
+func (h *Hot) Left() uint64 { return h.left.Load() }
 
 // GetMany is [Hot.Get] of many keys at one moment: values[i] is nil if the tier does not have
 // the i-th key, which appendKey appends to what it is given. If left is not the present
@@ -106,7 +102,7 @@ func (h *Hot) Left() uint64 {
 func (h *Hot) GetMany(left uint64, values [][]byte, appendKey func(dst []byte, i int) []byte) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if h.mu.left != left {
+	if h.left.Load() != left {
 		return false
 	}
 	var stack [128]byte
@@ -224,7 +220,7 @@ func (h *Hot) Invalidate(effects []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	invariants.Check(len(h.mu.pending) == 0, "%d groups are not in the cold tier", len(h.mu.pending))
-	h.mu.left++
+	h.left.Add(1)
 	_, rest, err := format.Effects(effects)
 	for err == nil && len(rest) > 0 {
 		var c format.Change
@@ -272,7 +268,7 @@ func (h *Hot) Reset() {
 }
 
 func (h *Hot) reset() {
-	h.mu.left++
+	h.left.Add(1)
 	h.mu.young, h.mu.old = newTable(), nil
 	clear(h.mu.spaces)
 }
