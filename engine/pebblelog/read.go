@@ -217,7 +217,7 @@ func (r *read) neverWritten(k []byte) bool {
 // own returns a copy of the record that belongs to the caller, or one of version 0
 // if it is no live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
-	if b.Position > r.head() {
+	if b.Position > r.head() || b.VersionMarker { // a marker may have no position
 		if err := r.awaitPublished(ctx, r.op); err != nil {
 			return mainstem.Record{}, err
 		}
