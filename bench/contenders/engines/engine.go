@@ -41,6 +41,7 @@ func All() []Engine {
 		directory("interval", suite.Interval, mainstem.Interval(Every)),
 		directory("fsync", suite.Fsync, mainstem.Fsync),
 		remote(remoteOS, suite.OS),
+		remote(remoteInterval, suite.Interval),
 		remote(remoteFsync, suite.Fsync),
 		nats(NATS, suite.OS),
 		nats(NATSSync, suite.Fsync),

@@ -31,7 +31,9 @@ const (
 )
 
 // Servers returns the servers that engines and peers of more than one suite ask for.
-func Servers() []suite.Server { return []suite.Server{remoteOS, remoteFsync, NATS, NATSSync} }
+func Servers() []suite.Server {
+	return []suite.Server{remoteOS, remoteInterval, remoteFsync, NATS, NATSSync}
+}
 
 func nats(s suite.Server, d suite.Durability) Engine {
 	note := "one JetStream server on loopback, which syncs every two minutes"

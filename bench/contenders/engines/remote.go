@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
@@ -16,8 +17,9 @@ import (
 
 // The servers of a log in a directory.
 var (
-	remoteOS    = suite.Server{Name: "mainstem-os", Start: startRemote(mainstem.OS)}
-	remoteFsync = suite.Server{Name: "mainstem-fsync", Start: startRemote(mainstem.Fsync)}
+	remoteOS       = suite.Server{Name: "mainstem-os", Start: startRemote(mainstem.OS)}
+	remoteInterval = suite.Server{Name: "mainstem-interval", Start: startRemote(mainstem.Interval(time.Second))} // as Redis with appendfsync everysec
+	remoteFsync    = suite.Server{Name: "mainstem-fsync", Start: startRemote(mainstem.Fsync)}
 )
 
 func remote(s suite.Server, d suite.Durability) Engine {

@@ -9,9 +9,10 @@
 // # Guarantees
 //
 // Every row that was asked for is shown: failed ones with the reason, loudly, skipped
-// ones with theirs. Every row states its durability and
-// its transport, and a verdict on two that are reached in different ways has a mark. What the noise hides is
-// "no difference", never a percentage. The same file gives the same bytes.
+// ones with theirs. Every row states its durability and its transport, and a verdict on
+// two that are reached in different ways has a mark; servers are compared once more with
+// servers of the same transport. What the noise hides is "no difference", never a
+// percentage. The same file gives the same bytes.
 //
 // # Testing
 //

@@ -61,16 +61,7 @@ func write(d document, f *result.File, pictures []Picture) {
 	}
 	d.paragraph(f.Note)
 	d.paragraph(reading)
-	d.heading(2, "Verdicts")
-	if v := verdicts(f); len(v) > 0 {
-		d.paragraph("The best Mainstem contender against the best peer, at the same durability: " + tally(v) + ".")
-		d.table(verdictTable(v))
-		for line := range strings.Lines(legend(v)) {
-			d.paragraph(strings.TrimSpace(line))
-		}
-	} else {
-		d.paragraph("None: nowhere were Mainstem and a peer measured at the same durability.")
-	}
+	writeVerdicts(d, f)
 	for _, cases := range f.Suites() {
 		writeSuite(d, cases, pictures)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Verdicts writes how Mainstem did against its peers, for a terminal.
 func Verdicts(w io.Writer, f *result.File) error {
-	verdicts := verdicts(f)
+	verdicts := verdicts(f, stats.Judge)
 	if len(verdicts) == 0 {
 		_, err := io.WriteString(w, "no verdict: nowhere were Mainstem and a peer measured at the same durability\n")
 		return err
@@ -20,7 +20,7 @@ func Verdicts(w io.Writer, f *result.File) error {
 	if _, err := fmt.Fprintf(w, "Mainstem against the best peer of the same durability: %s\n\n", tally(verdicts)); err != nil {
 		return err
 	}
-	if err := verdictTable(verdicts).Text(w); err != nil {
+	if err := verdictTable(verdicts, false).Text(w); err != nil {
 		return err
 	}
 	if l := legend(verdicts); l != "" {
@@ -28,8 +28,23 @@ func Verdicts(w io.Writer, f *result.File) error {
 			return err
 		}
 	}
-	return nil
+	return servedVerdicts(w, f)
 }
+
+// servedVerdicts writes how Mainstem did against peers that are reached in the same way.
+func servedVerdicts(w io.Writer, f *result.File) error {
+	verdicts := verdicts(f, stats.JudgeServed)
+	if len(verdicts) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\n%s: %s\n\n", servedTitle, tally(verdicts)); err != nil {
+		return err
+	}
+	return verdictTable(verdicts, true).Text(w)
+}
+
+// servedTitle says what [stats.JudgeServed] compares.
+const servedTitle = "Servers against servers, the best of the same durability and transport"
 
 // The marks beside a verdict on contenders that were not reached in the same way.
 const (
@@ -58,10 +73,10 @@ func legend(verdicts []stats.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-func verdicts(f *result.File) []stats.Verdict {
+func verdicts(f *result.File, judge func([]*result.Row) []stats.Verdict) []stats.Verdict {
 	var all []stats.Verdict
 	for _, rows := range f.Cases() {
-		all = append(all, stats.Judge(rows)...)
+		all = append(all, judge(rows)...)
 	}
 	return all
 }
@@ -85,17 +100,42 @@ func tally(verdicts []stats.Verdict) string {
 	return text
 }
 
-func verdictTable(verdicts []stats.Verdict) Table {
+// verdictTable has a row for each verdict, with the transport where it is that of both sides.
+func verdictTable(verdicts []stats.Verdict, served bool) Table {
 	t := Table{Columns: []Column{
-		{"case", true}, {"durability", true}, {"Mainstem", true}, {"", false}, {"best peer", true}, {"", false}, {"verdict", true}, {"", true}, {"p", false},
+		{"case", true}, {"durability", true}, {"transport", true}, {"Mainstem", true}, {"", false}, {"best peer", true}, {"", false}, {"verdict", true}, {"", true}, {"p", false},
 	}}
 	for _, v := range verdicts {
+		transport := ""
+		if served {
+			transport = v.Ours.Transport
+		}
 		t.Rows = append(t.Rows, []string{
-			v.Suite + "/" + v.Case, v.Durability,
+			v.Suite + "/" + v.Case, v.Durability, transport,
 			v.Ours.Contender, median(v.Ours), v.Peer.Contender, median(v.Peer), verdictText(v), Mark(v), fmt.Sprintf("%.3f", v.Comparison.P),
 		})
 	}
 	return t.compact()
+}
+
+// writeVerdicts writes both tables of verdicts of a document.
+func writeVerdicts(d document, f *result.File) {
+	d.heading(2, "Verdicts")
+	v := verdicts(f, stats.Judge)
+	if len(v) == 0 {
+		d.paragraph("None: nowhere were Mainstem and a peer measured at the same durability.")
+		return
+	}
+	d.paragraph("The best Mainstem contender against the best peer, at the same durability: " + tally(v) + ".")
+	d.table(verdictTable(v, false))
+	for line := range strings.Lines(legend(v)) {
+		d.paragraph(strings.TrimSpace(line))
+	}
+	if v := verdicts(f, stats.JudgeServed); len(v) > 0 {
+		d.heading(3, "Servers against servers")
+		d.paragraph("The best Mainstem contender against the best peer, at the same durability, among those that answer over the same transport: " + tally(v) + ".")
+		d.table(verdictTable(v, true))
+	}
 }
 
 func median(r *result.Row) string {

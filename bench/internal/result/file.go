@@ -154,6 +154,11 @@ func (r *Row) CaseName() string { return r.Suite + "/" + r.Case }
 // Ours reports whether the contender is Mainstem.
 func (r *Row) Ours() bool { return strings.HasPrefix(r.Contender, "mainstem") }
 
+// Served reports whether the contender answers from another process, through a socket.
+func (r *Row) Served() bool {
+	return r.Transport != "" && r.Transport != "in process" && r.Transport != "none"
+}
+
 // Over returns the transport, or Unknown.
 func (r *Row) Over() string {
 	if r.Transport == "" {

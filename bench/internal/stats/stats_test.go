@@ -151,6 +151,32 @@ func TestDurabilitiesAreKeptApart(t *testing.T) {
 	}
 }
 
+// TestServersAreComparedWithServers: a library that is faster than all servers hides no
+// server, and two servers that are reached in different ways are not compared.
+func TestServersAreComparedWithServers(t *testing.T) {
+	row := func(contender, transport string, ns float64) *result.Row {
+		r := *runnertest.Results().Cases()[0][0]
+		r.Contender, r.Durability, r.Transport, r.Samples = contender, "os", transport, slices.Clone(r.Samples)
+		for i := range r.Samples {
+			r.Samples[i].Time = ns * (1 + float64(i)/100)
+		}
+		return &r
+	}
+	rows := []*result.Row{
+		row("mainstem-pebble", "in process", 1), row("map", "in process", 2), row("file", "none", 1), row("old", "", 1),
+		row("mainstem-remote", "loopback TCP", 30), row("mainstem-slow", "loopback TCP", 90), row("redis", "loopback TCP", 60), row("etcd", "loopback TCP", 500),
+		row("mainstem-http", "loopback HTTP", 20),
+	}
+	verdicts := stats.JudgeServed(rows)
+	if len(verdicts) != 1 {
+		t.Fatalf("%d verdicts, want 1: %+v", len(verdicts), verdicts)
+	}
+	v := verdicts[0]
+	if v.Ours.Contender != "mainstem-remote" || v.Peer.Contender != "redis" || v.Outcome != stats.Won || v.Ways() != stats.SameWay {
+		t.Errorf("%s against %s: %s", v.Ours.Contender, v.Peer.Contender, v.Outcome)
+	}
+}
+
 // TestFewRoundsLeaveItOpen: what too few rounds cannot tell apart is not called even.
 func TestFewRoundsLeaveItOpen(t *testing.T) {
 	rows := runnertest.Results().Cases()[0]

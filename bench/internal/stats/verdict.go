@@ -54,16 +54,35 @@ func (v *Verdict) Ways() Ways {
 // Judge returns the verdicts of one case, one for each durability at which both
 // Mainstem and a peer were measured, in the order in which they appear.
 func Judge(rows []*result.Row) []Verdict {
+	return judgeGroups(rows, func(r *result.Row) string { return r.Durability })
+}
+
+// JudgeServed returns the verdicts of one case on the contenders that answer from another
+// process, one for each durability and transport at which both Mainstem and a peer were
+// measured: [Judge] does not compare two servers where a library is faster than both.
+func JudgeServed(rows []*result.Row) []Verdict {
+	served := slices.DeleteFunc(slices.Clone(rows), func(r *result.Row) bool { return !r.Served() })
+	return judgeGroups(served, func(r *result.Row) string { return r.Durability + ", " + r.Transport })
+}
+
+// judgeGroups compares the best row of ours with the best of the peers in each group of rows.
+func judgeGroups(rows []*result.Row, group func(*result.Row) string) []Verdict {
 	var verdicts []Verdict
-	seen := map[string]bool{}
+	ranked, seen := Ranked(rows), map[string]bool{}
 	for _, r := range rows {
-		if r.Status != result.OK || seen[r.Durability] {
+		name := group(r)
+		if r.Status != result.OK || seen[name] {
 			continue
 		}
-		seen[r.Durability] = true
-		ours := best(rows, r.Durability, true)
-		peer := best(rows, r.Durability, false)
-		if ours != nil && peer != nil {
+		seen[name] = true
+		best := func(ours bool) *result.Row {
+			i := slices.IndexFunc(ranked, func(r *result.Row) bool { return group(r) == name && r.Ours() == ours })
+			if i < 0 {
+				return nil
+			}
+			return ranked[i]
+		}
+		if ours, peer := best(true), best(false); ours != nil && peer != nil {
 			verdicts = append(verdicts, judge(ours, peer))
 		}
 	}
@@ -93,18 +112,6 @@ func judge(ours, peer *result.Row) Verdict {
 		v.Times = 1 / v.Times
 	}
 	return v
-}
-
-// best returns the row with the best median at a durability, nil if there is none.
-func best(rows []*result.Row, durability string, ours bool) *result.Row {
-	var found *result.Row
-	for _, r := range Ranked(rows) {
-		if r.Durability == durability && r.Ours() == ours {
-			found = r
-			break
-		}
-	}
-	return found
 }
 
 // Ranked returns the rows that were measured, the best median first.
