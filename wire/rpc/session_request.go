@@ -84,9 +84,8 @@ func (s *session) serveInline(c *sessionCall) (reads bool) {
 // watch becomes the reader if that has been serving one call since watch ran last.
 func (s *session) watch() {
 	turn := s.turn.Load()
-	if turn != 0 && turn == s.seen && s.turn.CompareAndSwap(turn, 0) {
+	if turn != 0 && turn == s.seen && s.takeTurn(turn) {
 		s.watched.Store(false)
-		s.add(s.serving)
 		s.conn.Flush()
 		s.read()
 		return
@@ -102,13 +101,20 @@ func (s *session) watch() {
 	}
 }
 
-// add makes c a call with a goroutine of its own.
-func (s *session) add(c *sessionCall) {
+// takeTurn makes the call that the reader serves one with a goroutine of its own, if it is
+// still that of turn. It sets the turn under the lock: the goroutine that finds its turn
+// taken, and removes the call, comes after addLocked.
+func (s *session) takeTurn(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addLocked(c)
+	if !s.turn.CompareAndSwap(turn, 0) {
+		return false
+	}
+	s.addLocked(s.serving)
+	return true
 }
 
+// addLocked makes c a call with a goroutine of its own.
 func (s *session) addLocked(c *sessionCall) {
 	s.mu.calls[c.number] = c
 	s.mu.users++

@@ -307,6 +307,29 @@ func TestSlowCallDoesNotStopItsSession(t *testing.T) {
 	}
 }
 
+// A call loses its turn as reader under the lock of the session, which counts it then: it may end
+// at that moment, and a session that counts it too late ends twice.
+func TestTurnIsTakenUnderTheLock(t *testing.T) {
+	log := &slow{model.New(nil), make(chan struct{}), make(chan struct{})}
+	s := serve(t, log, nil)
+	r := s.session(t, wide)
+	number := uint64(0)
+	testkit.Eventually(t, "a call is served by the reader while the session is locked", func() bool {
+		number++
+		r.write(call(number, session.Get, &pb.GetRequest{Space: "s", Key: []byte("k")}))
+		<-log.entered
+		serving, lost := s.handler.KeepsTurn()
+		if lost {
+			t.Error("the call has lost its turn to nobody")
+		}
+		log.leave <- struct{}{}
+		if h, _ := r.answer(number); h.Type != session.TypeError { // there is no such space
+			t.Errorf("got a frame of type %d", h.Type)
+		}
+		return serving
+	})
+}
+
 // A deadline that passes on the server ends a call there.
 func TestDeadlineTravelsInSessions(t *testing.T) {
 	log := &slow{model.New(nil), make(chan struct{}, 1), make(chan struct{})}

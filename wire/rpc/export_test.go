@@ -1,0 +1,23 @@
+package rpc
+
+import (
+	"runtime"
+	"time"
+)
+
+// KeepsTurn locks the one session of h for longer than its timer needs to find that a call keeps
+// the reader. It returns whether there was such a call, and whether it has lost its turn.
+func (h *Handler) KeepsTurn() (serving, lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.mu.sessions {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		turn := s.turn.Load()
+		for begun := time.Now(); turn != 0 && time.Since(begun) < 20*watchEvery; {
+			runtime.Gosched()
+		}
+		return turn != 0, s.turn.Load() != turn
+	}
+	return false, false
+}
