@@ -100,7 +100,7 @@ func (p Policy) CanAlter(q Policy) error {
 type SpaceInfo struct {
 	Name    string
 	Policy  Policy
-	Created time.Time
+	Created time.Time // that of the batch: another space of the name may have had the same, if no time passed
 
 	Keys    int64    // keys that hold at least one record or tombstone
 	Records int64    // records held, tombstones included

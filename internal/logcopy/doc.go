@@ -55,6 +55,11 @@
 // for spaces without feed, and the versions of the keys written last. Lists of what
 // differed keep their first [MaxDifferences] entries.
 //
+// A space that was dropped and made again since the last run is known by the time at which
+// it was created. If that is the same, as while a clock that was set back stands still for the
+// log, its records are compared with those of the space before: Run repairs them, or fails
+// with Corrupt. A copy into a new target has all of them.
+//
 // # Testing
 //
 // Random logs are copied, interrupted at every commit and gone on with, edited and

@@ -59,10 +59,7 @@ type author struct {
 func (a *author) write(commits int) {
 	for range commits {
 		if rapid.IntRange(0, 2).Draw(a.T, "pass") > 0 {
-			a.clock.Advance(time.Duration(rapid.IntRange(1, 4).Draw(a.T, "time")) * 10 * time.Second)
-			if err := a.log.Sweep(context.Background()); err != nil {
-				a.Fatalf("sweep: %v", err)
-			}
+			a.pass(rapid.IntRange(1, 4).Draw(a.T, "time"))
 		}
 		switch rapid.IntRange(0, 40).Draw(a.T, "step") {
 		case 0:
@@ -75,12 +72,23 @@ func (a *author) write(commits int) {
 	}
 }
 
+// pass lets steps of ten seconds pass.
+func (a *author) pass(steps int) {
+	a.clock.Advance(time.Duration(steps) * 10 * time.Second)
+	if err := a.log.Sweep(context.Background()); err != nil {
+		a.Fatalf("sweep: %v", err)
+	}
+}
+
 func (a *author) space() string {
 	return universe[rapid.IntRange(0, len(universe)-1).Draw(a.T, "space")].name
 }
 
+// drop drops a space, at a time after it was created: by that a copy tells it from another of its
+// name.
 func (a *author) drop() {
 	name := a.space()
+	a.pass(1)
 	if err := a.log.DropSpace(context.Background(), name); err != nil && mainstem.KindOf(err) != mainstem.KindNotFound {
 		a.Fatalf("drop: %v", err)
 	}
