@@ -19,8 +19,8 @@ import (
 
 // engines are in the order in which they are tried: the quickest first.
 var engines = []engine{
-	{"memory", func(t testing.TB) mainstem.Log { return memory(t) }},
-	{"model", func(testing.TB) mainstem.Log { return model.New(nil) }},
+	{"memory", func(t testing.TB, large bool) mainstem.Log { return memory(t, large) }},
+	{"model", func(testing.TB, bool) mainstem.Log { return model.New(nil) }},
 	{"directory", directory},
 	{"remote", remote},
 	{"nats", overNATS},
@@ -30,17 +30,21 @@ var engines = []engine{
 // servers are the engines that need a server of others, which takes time to start.
 var servers = []string{"nats", "postgres"}
 
-func memory(t testing.TB) *pebblelog.Log {
+func memory(t testing.TB, large bool) *pebblelog.Log {
 	t.Helper()
 	// A tiny memtable and head cache: data moves to sorted files within a test.
-	log, err := pebblelog.OpenMemory(&pebblelog.Options{MemTableBytes: 256 << 10, KeyStateCache: 8})
+	opts := &pebblelog.Options{MemTableBytes: 256 << 10, KeyStateCache: 8}
+	if large {
+		opts = nil
+	}
+	log, err := pebblelog.OpenMemory(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return log
 }
 
-func directory(t testing.TB) mainstem.Log {
+func directory(t testing.TB, _ bool) mainstem.Log {
 	t.Helper()
 	log, err := pebblelog.Open(t.TempDir(), &pebblelog.Options{Durability: mainstem.OS})
 	if err != nil {
@@ -53,7 +57,7 @@ func directory(t testing.TB) mainstem.Log {
 // it with its URL.
 func Serve(t testing.TB) (mainstem.Log, string) {
 	t.Helper()
-	log := memory(t)
+	log := memory(t, false)
 	url, end := serve(log)
 	t.Cleanup(func() {
 		if err := end(); err != nil {
@@ -80,9 +84,9 @@ func serve(log *pebblelog.Log) (url string, end func() error) {
 }
 
 // remote is a connection to a served log in memory.
-func remote(t testing.TB) mainstem.Log {
+func remote(t testing.TB, large bool) mainstem.Log {
 	t.Helper()
-	url, end := serve(memory(t))
+	url, end := serve(memory(t, large))
 	log, err := remotelog.Open(url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +104,7 @@ type serverAndLog struct {
 func (s *serverAndLog) Close() error { return errors.Join(s.Log.Close(), s.end()) }
 
 // overNATS starts a NATS server of its own, with a stream in memory.
-func overNATS(t testing.TB) mainstem.Log {
+func overNATS(t testing.TB, _ bool) mainstem.Log {
 	t.Helper()
 	log, err := natslog.Open(testnats.NewServer(t, nil).URL(), &natslog.Options{Memory: true})
 	if err != nil {
@@ -110,7 +114,7 @@ func overNATS(t testing.TB) mainstem.Log {
 }
 
 // onPostgres makes a database of its own, on a server that all tests of a process share.
-func onPostgres(t testing.TB) mainstem.Log {
+func onPostgres(t testing.TB, _ bool) mainstem.Log {
 	t.Helper()
 	log, err := pglog.Open(t.Context(), testpostgres.FastDB(t), nil)
 	if err != nil {

@@ -8,7 +8,7 @@
 // The engines, in the order in which they are tried:
 //
 //   - memory: engine/pebblelog in memory, with caches so small that data moves
-//     to files within a test;
+//     to files within a test, unless it asks for [Large] ones;
 //   - model: the reference implementation (package enginetest/model). What fails
 //     only here is the fault of the test or of the model;
 //   - directory: engine/pebblelog in a directory of its own, removed afterwards;
@@ -64,15 +64,16 @@ func WithServers(t testing.TB, leftOut string) bool {
 // engine is one way to open a log.
 type engine struct {
 	name string
-	open func(t testing.TB) mainstem.Log
+	open func(t testing.TB, large bool) mainstem.Log
 }
 
 // Option changes what [Each] does.
 type Option func(*settings)
 
 type settings struct {
-	skip map[string]string // engine to reason
-	only []string
+	skip  map[string]string // engine to reason
+	only  []string
+	large bool
 }
 
 // Skip leaves out the engine called name. The reason is shown: a skip is loud.
@@ -83,6 +84,13 @@ func Skip(name, reason string) Option {
 // Only leaves out every engine but those named.
 func Only(names ...string) Option {
 	return func(s *settings) { s.only = append(s.only, names...) }
+}
+
+// Large opens the logs in memory with the memtables and caches that a log has by default. It is for a body
+// that writes more than they hold, so that data moves to files anyway: with tiny ones, to move it from file
+// to file would take most of the time.
+func Large() Option {
+	return func(s *settings) { s.large = true }
 }
 
 // Each runs body as a subtest, named after the engine, on an empty log of each
@@ -104,7 +112,7 @@ func Each(t *testing.T, body func(t *testing.T, log mainstem.Log), opts ...Optio
 			if reason := s.skip[e.name]; reason != "" {
 				t.Skipf("not on %s: %s", e.name, reason)
 			}
-			body(t, start(t, e))
+			body(t, start(t, e, s.large))
 		})
 	}
 }
@@ -137,12 +145,12 @@ func (s *settings) unknown() string {
 // test ends.
 func Memory(t testing.TB) mainstem.Log {
 	t.Helper()
-	return start(t, engines[0])
+	return start(t, engines[0], false)
 }
 
-func start(t testing.TB, e engine) mainstem.Log {
+func start(t testing.TB, e engine, large bool) mainstem.Log {
 	t.Helper()
-	log := e.open(t)
+	log := e.open(t, large)
 	t.Cleanup(func() { finish(t, log) })
 	return log
 }
