@@ -19,6 +19,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testfaults"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
@@ -131,6 +132,10 @@ func checkClaims(t *testing.T, s *event.Store) (events int) {
 // writer comes through. Half of them have handles of their own. The index is built while
 // they write.
 func TestConditionsHoldBetweenWriters(t *testing.T) {
+	var opts []testengines.Option
+	if *appends > 100_000 { // of some 700 bytes
+		opts = append(opts, testengines.Large())
+	}
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
 		const writers = 16
 		if err := s.CreateIndex(t.Context(), &event.IndexOptions{Pairs: []event.Pair{{Type: "A"}, {Type: "B", Prefix: "x:"}}}); err != nil {
@@ -169,7 +174,7 @@ func TestConditionsHoldBetweenWriters(t *testing.T) {
 			t.Fatalf("%d events: want at least %d", n, writers*quota)
 		}
 		t.Logf("%d events in %d appends, %.2f tries each, at most %d", n, writers*quota, float64(tries.Load())/float64(writers*quota), most.Load())
-	})
+	}, opts...)
 }
 
 // Decisions through every fault of a log: each is there once.

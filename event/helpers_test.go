@@ -19,9 +19,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // each runs body on an empty store of every engine.
-func each(t *testing.T, body func(t *testing.T, log mainstem.Log, s *event.Store)) {
+func each(t *testing.T, body func(t *testing.T, log mainstem.Log, s *event.Store), opts ...testengines.Option) {
 	t.Helper()
-	testengines.Each(t, func(t *testing.T, log mainstem.Log) { body(t, log, open(t, log, nil)) })
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) { body(t, log, open(t, log, nil)) }, opts...)
 }
 
 // checkAndClose ends a test of the embedded engine: whatever the store did, the log

@@ -427,11 +427,12 @@ func (bl *builder) trimKeys(ctx context.Context) error {
 // firstSince returns the version of the first record in key that was written after the build
 // began, or the one behind newest; 0 if there is none from before.
 func (bl *builder) firstSince(ctx context.Context, key []byte, newest mainstem.Version) (mainstem.Version, error) {
-	k := &keyRead{log: bl.log, space: bl.spaces.tags, key: key}
-	if err := k.open(ctx); err != nil || k.ended {
+	k := &keyRead{log: bl.log, space: bl.spaces.tags, key: key, next: 1, end: newest}
+	oldest, _, err := k.probe(ctx, 1)
+	if err != nil || oldest == 0 {
 		return 0, err
 	}
-	oldest := k.next
+	k.next = oldest
 	if err := k.skip(ctx, bl.x.at); err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 	"sort"
 
 	"github.com/mainstemdev/mainstem"
@@ -21,7 +22,7 @@ type positions interface {
 	// seek returns the first position that is target or lies behind it in the direction of
 	// the sequence; false if there is none. Targets of one sequence never go back.
 	seek(ctx context.Context, target mainstem.Position) (mainstem.Position, bool, error)
-	// count returns about how many positions there are.
+	// count returns about how many positions there are: more than there are if many were removed.
 	count() uint64
 }
 
@@ -61,93 +62,146 @@ func (d direction) distance(v, w mainstem.Version) mainstem.Version {
 	return 0
 }
 
-// keyRead is the sequence of the positions in one key of the index. It reads pages, and passes
-// over long stretches by halving the versions: the records of a key are in the order of
-// their events.
-type keyRead struct {
+// wanted says which positions are asked for.
+type wanted struct {
 	direction
-	log    mainstem.Reader
-	space  string
-	key    []byte
+	from   mainstem.Position        // upwards: none before it
+	most   int                      // of a sequence downwards: so many, if the sequence is not compared with others; 0: all
 	accept func(stream []byte) bool // nil: every stream
+}
+
+// keyRead is the sequence of the positions in one key of the index. It reads the newest records
+// first, in one page, since what is asked for is mostly among them: what came after a position
+// that was the head a moment ago, or the newest of all. Others it reads by further pages, and
+// passes over long stretches by halving the versions: the records of a key are in the order
+// of their events.
+type keyRead struct {
+	wanted
+	log   mainstem.Reader
+	space string
+	key   []byte
 
 	next, end mainstem.Version // to be read: from next to end, both inclusive
 	ended     bool
 	total     uint64
 	page      []mainstem.Position
 	size      int
+	reached   mainstem.Position // of the last record that was read into a page, whether or not it is in it
+
+	// newest is the page behind end, of a sequence upwards that has not come there, and newestFrom
+	// the position of its oldest record.
+	newest     []mainstem.Position
+	newestFrom mainstem.Position
 }
 
-// open finds the versions that the key holds.
+// open reads the newest page of the key.
 func (k *keyRead) open(ctx context.Context) error {
-	var ends [2]mainstem.Version
-	for i, reverse := range [...]bool{false, true} {
-		for rec, err := range k.log.Read(ctx, k.space, k.key, mainstem.Versions{Reverse: reverse, Limit: 1}) {
-			if err != nil {
-				return ignoreNotFound(err)
-			}
-			ends[i] = rec.Version
-		}
+	if k.size = smallPage; k.back && k.most > 0 {
+		k.size = min(k.size, k.most)
 	}
-	if ends[0] == 0 || ends[1] < ends[0] { // no records, or truncated between the two
-		k.ended = true
-		return nil
+	n, newest, oldest, err := k.read(ctx, mainstem.Versions{Reverse: true, Limit: k.size})
+	if err != nil {
+		return err
 	}
-	k.next, k.end, k.size = ends[0], ends[1], smallPage
-	k.total = uint64(ends[1]-ends[0]) + 1
+	if n < k.size || oldest == 1 {
+		k.ended, k.total = true, uint64(n)
+	} else {
+		k.next, k.end, k.total = 1, oldest-1, uint64(newest)
+	}
 	if k.back {
 		k.next, k.end = k.end, k.next
+		k.grow()
+		return nil
 	}
+	slices.Reverse(k.page)
+	if !k.ended && k.reached > k.from {
+		k.page, k.newest, k.newestFrom = nil, k.page, k.reached
+		return nil
+	}
+	k.page = k.page[k.search(k.from):]
+	k.ended, k.total = true, uint64(len(k.page))
 	return nil
+}
+
+// search returns the place in the page of the first position that is target or lies behind it.
+func (k *keyRead) search(target mainstem.Position) int {
+	return sort.Search(len(k.page), func(i int) bool { return !k.before(k.page[i], target) })
 }
 
 func (k *keyRead) count() uint64 { return k.total }
 
 func (k *keyRead) seek(ctx context.Context, target mainstem.Position) (mainstem.Position, bool, error) {
-	for {
-		k.page = k.page[sort.Search(len(k.page), func(i int) bool { return !k.before(k.page[i], target) }):]
-		if len(k.page) > 0 {
+	if k.newest != nil && k.newestFrom <= target {
+		k.ended = true // nothing before newest is wanted any more
+	}
+	for far := false; ; far = k.before(k.reached, target) {
+		k.page = k.page[k.search(target):]
+		switch {
+		case len(k.page) > 0:
 			return k.page[0], true, nil
+		case k.ended && k.newest == nil:
+			return 0, false, nil
+		case k.ended:
+			k.page, k.newest = k.newest, nil
+			continue
 		}
-		if !k.ended && k.distance(k.next, k.end) > skipOver {
+		if far && k.distance(k.next, k.end) > skipOver { // the page that follows had nothing that was wanted
 			if err := k.skip(ctx, target); err != nil {
 				return 0, false, err
 			}
+			k.size = smallPage
 		}
-		if k.ended {
-			return 0, false, nil
-		}
-		if err := k.fill(ctx); err != nil {
-			return 0, false, err
+		if !k.ended {
+			if err := k.fill(ctx); err != nil {
+				return 0, false, err
+			}
 		}
 	}
 }
 
 // fill reads the next page.
 func (k *keyRead) fill(ctx context.Context) error {
-	k.page = k.page[:0]
-	n := 0
-	for rec, err := range k.log.Read(ctx, k.space, k.key, k.versions(k.next, k.size)) {
-		if err != nil {
-			return err
-		}
-		n++
-		if rec.Live() {
-			p, stream, err := decodeEntry(&rec)
-			if err != nil {
-				return err
-			}
-			if len(stream) > 0 && (k.accept == nil || k.accept(stream)) {
-				k.page = append(k.page, p)
-			}
-		}
-		k.advance(rec.Version)
+	n, _, last, err := k.read(ctx, k.versions(k.next, k.size))
+	if err != nil {
+		return err
 	}
 	if n < k.size {
 		k.ended = true
+	} else {
+		k.advance(last)
 	}
-	k.size = min(2*k.size, largePage)
+	k.grow()
 	return nil
+}
+
+func (k *keyRead) grow() { k.size = min(2*k.size, largePage) }
+
+// read reads a page, and returns how many records it has, and the versions of the first and
+// the last of them. A space that is gone has none: then the control record is not the one with
+// which the reader began.
+func (k *keyRead) read(ctx context.Context, sel mainstem.Versions) (n int, first, last mainstem.Version, err error) {
+	k.page = k.page[:0]
+	for rec, err := range k.log.Read(ctx, k.space, k.key, sel) {
+		if err != nil {
+			return n, first, last, ignoreNotFound(err)
+		}
+		if n++; n == 1 {
+			first = rec.Version
+		}
+		last = rec.Version
+		if !rec.Live() {
+			continue
+		}
+		p, stream, err := decodeEntry(&rec)
+		if err != nil {
+			return n, first, last, err
+		}
+		k.reached = p
+		if len(stream) > 0 && (k.accept == nil || k.accept(stream)) {
+			k.page = append(k.page, p)
+		}
+	}
+	return n, first, last, nil
 }
 
 // advance sets next behind version v.
@@ -171,7 +225,7 @@ func (k *keyRead) versions(v mainstem.Version, n int) mainstem.Versions {
 func (k *keyRead) probe(ctx context.Context, v mainstem.Version) (at mainstem.Version, p mainstem.Position, err error) {
 	for rec, err := range k.log.Read(ctx, k.space, k.key, k.versions(v, 1)) {
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, ignoreNotFound(err)
 		}
 		p, _, err = decodeEntry(&rec)
 		return rec.Version, p, err
@@ -216,14 +270,28 @@ func (k *keyRead) skip(ctx context.Context, target mainstem.Position) error {
 }
 
 // twoKeys is the events from before the index was built and those since, the one sequence
-// behind the other.
-type twoKeys struct{ first, second *keyRead }
+// behind the other. The second is opened when the first has ended.
+type twoKeys struct {
+	first, second *keyRead
+	opened        bool // second is
+}
 
 func (t *twoKeys) count() uint64 { return t.first.total + t.second.total }
+
+func (t *twoKeys) openSecond(ctx context.Context) error {
+	if t.opened {
+		return nil
+	}
+	t.opened = true
+	return t.second.open(ctx)
+}
 
 func (t *twoKeys) seek(ctx context.Context, target mainstem.Position) (mainstem.Position, bool, error) {
 	if p, ok, err := t.first.seek(ctx, target); ok || err != nil {
 		return p, ok, err
+	}
+	if err := t.openSecond(ctx); err != nil {
+		return 0, false, err
 	}
 	return t.second.seek(ctx, target)
 }

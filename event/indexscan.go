@@ -85,13 +85,14 @@ func (c *indexScan) chunk(ctx context.Context, n int) ([]mainstem.Position, erro
 	return chunk, nil
 }
 
-// same reports whether the control record is the one of x.
+// same reports whether the control record is the one of x. No two have one position, also if the
+// store was dropped between them.
 func (s *Store) same(ctx context.Context, x *index) (bool, error) {
 	rec, err := s.log.Get(ctx, s.spaces.tags, controlKey)
 	if err != nil && !isNotFound(err) {
 		return false, err
 	}
-	return err == nil && rec.Version == x.version, nil
+	return err == nil && rec.Version == x.version && rec.Position == x.written, nil
 }
 
 // events calls do for the event at each of positions that is still there, until it returns false.
@@ -183,7 +184,7 @@ func (s *Store) recordsOfTypes(ctx context.Context, sel *selector, after mainste
 		return strings.HasPrefix(string(stream), sel.prefix) && (sel.streams == nil || sel.streams[string(stream)]) &&
 			(sel.partitions <= 1 || partitionOf(stream, sel.partitions) == sel.partition)
 	}
-	root, err := s.plan(ctx, x, Query{item}, direction{}, accept)
+	root, err := s.plan(ctx, x, Query{item}, wanted{from: after + 1, accept: accept})
 	if err != nil {
 		return after, err
 	}

@@ -154,14 +154,10 @@ func (s *Store) query(ctx context.Context, q Query, o QueryOptions, head mainste
 	case o.Follow && o.Backward:
 		return mainstem.Errorf(mainstem.KindInvalid, "query", "Follow and Backward exclude each other")
 	}
-	x, err := s.readIndex(ctx)
-	if err != nil {
-		return err
-	}
 	dec := s.decoders.Get().(*decoder)
 	defer s.decoders.Put(dec)
 	r := &queryRun{Store: s, q: q, o: o, head: head, dec: dec, do: do}
-	if err := r.throughIndex(ctx, x); err != nil || r.ended {
+	if err := r.throughIndex(ctx); err != nil || r.ended {
 		return err
 	}
 	if o.Backward {
@@ -204,24 +200,37 @@ func (r *queryRun) record(rec *mainstem.Record) (bool, error) {
 	return !r.ended, nil
 }
 
-// throughIndex reads by the index as far as it can: up to head, or until the index is built
-// anew. After is then where to go on.
-func (r *queryRun) throughIndex(ctx context.Context, x *index) error {
-	if !x.readable() {
-		return nil
+// throughIndex reads by the index as far as it can: up to head, or until there is none to read
+// by. After is then where to go on. The index that the handle knows is believed only if it is
+// the present one when its records have been read; see [indexScan].
+func (r *queryRun) throughIndex(ctx context.Context) error {
+	for x := r.index.Load(); ; x = nil {
+		if !x.readable() {
+			var err error
+			if x, err = r.readIndex(ctx); err != nil || !x.readable() {
+				return err
+			}
+		}
+		want := wanted{direction: direction{r.o.Backward}, from: r.o.After + 1, most: r.o.Limit}
+		root, err := r.plan(ctx, x, r.q, want)
+		if err != nil {
+			return err
+		}
+		if root == nil { // as far as this index goes: only the present one need be asked
+			same, err := r.same(ctx, x)
+			if err != nil || same {
+				return err
+			}
+			continue
+		}
+		scan := &indexScan{direction: want.direction, Store: r.Store, x: x, root: root, after: r.o.After, head: r.head, most: r.o.Limit}
+		all, err := scan.each(ctx, r.record)
+		r.o.After = scan.after
+		r.ended = r.ended || all && !r.o.Follow
+		if err != nil || all || r.ended {
+			return err
+		}
 	}
-	d := direction{r.o.Backward}
-	root, err := r.plan(ctx, x, r.q, d, nil)
-	if err != nil || root == nil {
-		return err
-	}
-	scan := &indexScan{direction: d, Store: r.Store, x: x, root: root, after: r.o.After, head: r.head, most: r.o.Limit}
-	all, err := scan.each(ctx, r.record)
-	r.o.After = scan.after
-	if all && !r.o.Follow {
-		r.ended = true
-	}
-	return err
 }
 
 // forward reads the feed of the store.
@@ -270,9 +279,8 @@ func (r *queryRun) backward(ctx context.Context) error {
 
 // plan returns the sequence of the positions that the index has for q: those of all events
 // that q selects, and perhaps of others. It is nil if the index has no key for an item.
-// accept, unless nil, says by the stream which events are wanted.
-func (s *Store) plan(ctx context.Context, x *index, q Query, d direction, accept func(stream []byte) bool) (positions, error) {
-	union := &anyOf{direction: d}
+func (s *Store) plan(ctx context.Context, x *index, q Query, want wanted) (positions, error) {
+	union := &anyOf{direction: want.direction}
 	for i := range q {
 		groups := x.groups(&q[i])
 		if groups == nil {
@@ -280,15 +288,19 @@ func (s *Store) plan(ctx context.Context, x *index, q Query, d direction, accept
 		}
 		all := &allOf{}
 		for _, keys := range groups {
-			one := &anyOf{direction: d}
+			one := &anyOf{direction: want.direction}
 			for _, key := range keys {
-				read, err := s.openKey(ctx, x, key, d, accept)
+				read, err := s.openKey(ctx, x, key, want, len(groups) > 1)
 				if err != nil {
 					return nil, err
 				}
 				one.of = append(one.of, read)
 			}
 			all.of = append(all.of, one)
+			if len(groups) > 1 && one.count() == 0 { // nor has the intersection any
+				all.of = []positions{one}
+				break
+			}
 		}
 		all.dropLongest()
 		union.of = append(union.of, all)
@@ -337,19 +349,25 @@ func (x *index) groups(it *Item) (groups [][][]byte) {
 }
 
 // openKey returns the sequence of the events of a key, from before the index was built and since.
-func (s *Store) openKey(ctx context.Context, x *index, key []byte, d direction, accept func([]byte) bool) (positions, error) {
-	now := &keyRead{direction: d, log: s.log, space: s.spaces.tags, key: key, accept: accept}
-	if err := now.open(ctx); err != nil || x.Since == 0 {
-		return now, err
+// If it is compared with others its count is that of both.
+func (s *Store) openKey(ctx context.Context, x *index, key []byte, want wanted, compared bool) (positions, error) {
+	if compared {
+		want.most = 0
 	}
-	built := &keyRead{direction: d, log: s.log, space: s.spaces.tags, key: append([]byte(builtPrefix), key...), accept: accept}
-	if err := built.open(ctx); err != nil {
-		return nil, err
+	now := &keyRead{wanted: want, log: s.log, space: s.spaces.tags, key: key}
+	if x.Since == 0 || !want.back && want.from > x.Since {
+		return now, now.open(ctx)
 	}
-	if d.back {
-		return &twoKeys{now, built}, nil
+	built := &keyRead{wanted: want, log: s.log, space: s.spaces.tags, key: append([]byte(builtPrefix), key...)}
+	two := &twoKeys{first: built, second: now}
+	if want.back {
+		two.first, two.second = now, built
 	}
-	return &twoKeys{built, now}, nil
+	err := two.first.open(ctx)
+	if err == nil && compared {
+		err = two.openSecond(ctx)
+	}
+	return two, err
 }
 
 // Plan says how [Store.Query] reads the events of q now: from the feed of the whole store, or
@@ -380,17 +398,43 @@ func (s *Store) Plan(ctx context.Context, q Query) (string, error) {
 		for j, keys := range groups {
 			n := uint64(0)
 			for _, key := range keys {
-				read, err := s.openKey(ctx, x, key, direction{}, nil)
+				held, err := s.held(ctx, x, key)
 				if err != nil {
 					return "", err
 				}
-				n += read.count()
+				n += held
 			}
 			all[j] = fmt.Sprintf("%s (%d)", strings.ReplaceAll(string(slices.Concat(slices.Collect(joined(keys))...)), "\x00", " "), n)
 		}
 		items[i] = strings.Join(all, " and ")
 	}
 	return "index: " + strings.Join(items, "; or "), nil
+}
+
+// held returns how many records a key of the index has, if none were removed between its oldest and its newest.
+func (s *Store) held(ctx context.Context, x *index, key []byte) (n uint64, err error) {
+	keys := [][]byte{key, append([]byte(builtPrefix), key...)}
+	if x.Since == 0 {
+		keys = keys[:1]
+	}
+	for _, key := range keys {
+		k := &keyRead{log: s.log, space: s.spaces.tags, key: key}
+		if err := k.open(ctx); err != nil {
+			return 0, err
+		}
+		if n += k.total; k.ended {
+			continue
+		}
+		oldest, _, err := k.probe(ctx, 1)
+		if err != nil {
+			return 0, err
+		}
+		if oldest == 0 { // all before the newest page were removed
+			oldest = k.end + 1
+		}
+		n -= uint64(oldest) - 1
+	}
+	return n, nil
 }
 
 // joined yields keys with " or " between them.

@@ -162,6 +162,7 @@ func (c control) encode(inline []inlineset.Entry) ([]byte, error) {
 // does not change.
 type index struct {
 	version mainstem.Version  // of the control record; 0: there is none
+	written mainstem.Position // of the control record
 	at      mainstem.Position // of the anchor of the last build: no event is between it and the control record of that
 	moved   bool              // its records came here from another log: positions are wrong
 	old     bool              // there is a set of inline projections in the old form
@@ -197,7 +198,7 @@ func (s *Store) readIndex(ctx context.Context) (*index, error) {
 		case bytes.Equal(rec.Key, anchorKey):
 			x.at = rec.Position
 		default:
-			x.version = rec.Version
+			x.version, x.written = rec.Version, rec.Position
 			if x.control, err = decodeControl(&rec); err != nil {
 				return nil, err
 			}
