@@ -31,7 +31,7 @@ func TestAppendHasOneConditionOnMetadata(t *testing.T) {
 	if err := s.CreateIndex(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := conditions(); got != 3 {
+	if got := conditions(); got != 4 { // on the version and on the position of the one record
 		t.Errorf("with an index: %d conditions", got)
 	}
 }

@@ -121,10 +121,14 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 
 // ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError], a
 // [*SealedError], a [*StaleIndexError] or an [*InlineError]. A condition on a position is not one of the store's
-// own, but of [Store.FailIf]: nil.
+// own, but of [Store.FailIf]: nil. Only that on the control record is: the store was dropped and made again.
 func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	if e.Want.Test == mainstem.TestNotAfter {
-		return nil
+		if e.Space != s.spaces.tags || string(e.Key) != string(controlKey) {
+			return nil
+		}
+		_, _ = s.readIndex(ctx) // best effort, as below
+		return &StaleIndexError{Store: s.name, cause: e}
 	}
 	stream := string(e.Key)
 	switch e.Space {

@@ -45,8 +45,8 @@ import (
 //	g:HASH    events of the stream that is the value were removed since the last sweep;
 //	          the SHA-256 of its name
 //
-// Invariant: every append has the condition that the control record is the one that its
-// handle knows, or that there is none. So no event is written without its records by a handle
+// Invariant: every append has the conditions that the control record is the one that its
+// handle knows, by version and position, or that there is none. So no event is written without its records by a handle
 // that does not know of the index: its commit fails with a [*StaleIndexError], the handle
 // reads the control record, and the next batch has them. The same condition keeps out those that
 // do not know the inline projections of the store: with an [*InlineError].
@@ -279,14 +279,23 @@ func (s *Store) expectIndex(b *mainstem.Batch) *index {
 	return x
 }
 
-// expectControl adds the condition that the control record is that of x, unless b has it.
+// expectControl adds the conditions that the control record is that of x, unless b has them. After the store
+// was dropped its versions begin anew, and only the position tells the record from a later one.
 func (s *Store) expectControl(b *mainstem.Batch, x *index) {
 	c := mainstem.Condition{Space: s.spaces.tags, Key: controlKey, Test: mainstem.TestVersion, Version: x.version}
 	if x.version == 0 {
 		c.Test = mainstem.TestAbsent
 	}
+	addOnce(b, c)
+	if x.version > 0 {
+		addOnce(b, mainstem.Condition{Space: s.spaces.tags, Key: controlKey, Test: mainstem.TestNotAfter, Position: x.written})
+	}
+}
+
+// addOnce adds a condition unless b has it.
+func addOnce(b *mainstem.Batch, c mainstem.Condition) {
 	if !slices.ContainsFunc(b.Conditions(), func(o mainstem.Condition) bool {
-		return o.Test == c.Test && o.Version == c.Version && o.Space == c.Space && bytes.Equal(o.Key, c.Key)
+		return o.Test == c.Test && o.Version == c.Version && o.Position == c.Position && o.Space == c.Space && bytes.Equal(o.Key, c.Key)
 	}) {
 		b.If(c)
 	}
