@@ -164,3 +164,14 @@ func (l *Log) ForgetWritten() (n int) {
 	}
 	return n
 }
+
+// DiskByKind returns about how many bytes of sorted files the keys with each of tags take.
+func (l *Log) DiskByKind(tags ...byte) []uint64 {
+	sizes := make([]uint64, len(tags))
+	for i, tag := range tags {
+		n, err := l.db.EstimateDiskUsage([]byte{tag}, []byte{tag + 1})
+		must(err)
+		sizes[i] = n
+	}
+	return sizes
+}

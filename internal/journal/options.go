@@ -53,8 +53,8 @@ const (
 	maxSegment       = 64 << 20
 	segmentGrowth    = 4
 	syncEvery        = 8 << 20
-	smallestSegment  = 4 * page
-	recycledSegments = 2 // files that are kept to be used again
+	smallestSegment  = 4 * page // also what a journal that is closed keeps
+	recycledSegments = 2        // files that are kept to be used again
 )
 
 func (o *Options) withDefaults() (Options, error) {

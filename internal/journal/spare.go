@@ -246,10 +246,8 @@ func (s *spares) eraseRecycled() error {
 	return s.remove(func(sp spare) bool { return !sp.zeroed() })
 }
 
-// removeAbove removes the files that are larger than size.
-func (s *spares) removeAbove(size int64) error {
-	return s.remove(func(sp spare) bool { return sp.size > size })
-}
+// removeAll removes all files of the list.
+func (s *spares) removeAll() error { return s.remove(func(spare) bool { return true }) }
 
 // remove removes the files that gone says.
 func (s *spares) remove(gone func(spare) bool) error {

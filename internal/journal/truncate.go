@@ -60,10 +60,11 @@ func (j *Journal) pinnedLocked() uint64 {
 }
 
 // Shrink is [Journal.TruncateFront] for a journal that is about to be closed, or not
-// written to for long: it also removes what was kept for speed. If all frames are up to
-// position p, a segment of the smallest size takes the place of larger ones.
+// written to for long: it also removes the files that were kept for speed. If all frames are
+// up to position p, a segment without room for more takes the place of theirs: the next
+// process begins a new one anyway.
 func (j *Journal) Shrink(p mainstem.Position) error {
-	if err := j.spares.removeAbove(j.opts.FirstSegment); err != nil {
+	if err := j.spares.removeAll(); err != nil {
 		return err
 	}
 	if err := j.beginSmallest(uint64(p)); err != nil {
@@ -73,7 +74,7 @@ func (j *Journal) Shrink(p mainstem.Position) error {
 }
 
 // beginSmallest begins a segment of the smallest size, unless the newest one has it, or
-// has frames above p.
+// has frames above p. The one after it has the size of the first again.
 func (j *Journal) beginSmallest(p uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -81,11 +82,12 @@ func (j *Journal) beginSmallest(p uint64) error {
 		return err
 	}
 	newest := j.newestLocked()
-	if newest == nil || int64(newest.Size) <= j.opts.FirstSegment || newest.last.Load() > p {
+	if newest == nil || newest.Size <= smallestSegment || newest.last.Load() > p {
 		return nil
 	}
-	j.mu.nextSize = j.opts.FirstSegment
+	j.mu.nextSize = smallestSegment
 	_, err := j.beginSegment(0)
+	j.mu.nextSize = j.opts.FirstSegment
 	return err
 }
 

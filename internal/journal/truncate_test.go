@@ -175,7 +175,7 @@ func TestShrink(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := j.Stats()
-	if smallest := small().FirstSegment; s.Segments != 1 || s.SegmentBytes != smallest || s.SpareBytes > smallest || grown.SegmentBytes < 4*smallest {
+	if smallest := small().FirstSegment; s.Segments != 1 || s.SegmentBytes != smallest || s.SpareBytes > 0 || grown.SegmentBytes < 4*smallest {
 		t.Errorf("it shrank from %+v to %+v", grown, s)
 	}
 	commit(t, j, mainstem.Fsync, effects)
@@ -187,5 +187,53 @@ func TestShrink(t *testing.T) {
 	j = open(t, fs, o)
 	if got := read(t, j, 201); len(got) != 1 {
 		t.Errorf("%d frames behind what was removed, want 1", len(got))
+	}
+}
+
+// TestShrinkBelowFirst: what a journal keeps that was closed has no room for frames, so the
+// size of its first segment does not matter. It goes on with one of the usual size.
+func TestShrinkBelowFirst(t *testing.T) {
+	fs, o := vfs.NewMem(), small()
+	o.FirstSegment, o.MaxSegment = 256<<10, 1<<20
+	for i := range mainstem.Position(3) {
+		o.From = i + 1
+		j := open(t, fs, o)
+		if i > 0 {
+			if s := j.Stats(); s.SegmentBytes+s.SpareBytes != small().FirstSegment {
+				t.Errorf("process %d finds %d bytes of segments and %d of spares", i, s.SegmentBytes, s.SpareBytes)
+			}
+		}
+		commit(t, j, mainstem.OS, "effects")
+		if s := j.Stats(); s.SegmentBytes < o.FirstSegment {
+			t.Errorf("process %d writes to segments of %d bytes", i, s.SegmentBytes)
+		}
+		if err := j.Sync(i + 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Shrink(i + 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShrinkThenAppend: who goes on writing after all gets a segment of the usual size, too.
+func TestShrinkThenAppend(t *testing.T) {
+	o := small()
+	o.FirstSegment, o.MaxSegment = 256<<10, 1<<20
+	j := open(t, vfs.NewMem(), o)
+	commit(t, j, mainstem.Fsync, "effects")
+	if err := j.Shrink(1); err != nil {
+		t.Fatal(err)
+	}
+	effects := string(make([]byte, 30_000))
+	commit(t, j, mainstem.OS, effects)
+	if s := j.Stats(); s.Segments != 2 || s.SegmentBytes != o.FirstSegment+small().FirstSegment {
+		t.Errorf("after a frame that does not fit into what was left: %+v", s)
+	}
+	if got := read(t, j, 2); len(got) != 1 || got[0] != effects {
+		t.Errorf("%d frames", len(got))
 	}
 }
