@@ -19,6 +19,7 @@ const (
 	coldLoads    = 50
 	diskBatches  = 100
 	diskPerBatch = 100
+	diskBefore   = 400 // batches that are there before
 )
 
 func (b *fixture) coldNames() []string {
@@ -180,39 +181,4 @@ func (r *recovery) close() error {
 	}
 	r.copies = 0
 	return err
-}
-
-// startDisk returns a round that appends and then looks how much of the disk that
-// took. Nothing is cleared: what the rounds before appended is there, too.
-func startDisk(ctx context.Context, b *fixture) (*suite.Round, error) {
-	events := batch(diskPerBatch)
-	var streams []string
-	appended := 0
-	return &suite.Round{
-		Prepare: func(ctx context.Context, n int) (err error) {
-			b.round++
-			streams = b.names(n)
-			b.began, err = b.store.LastPosition(ctx)
-			return err
-		},
-		Run: func(ctx context.Context, n int, rec *suite.Recorder) error {
-			appended += n * len(events)
-			return suite.Loop(ctx, n, rec, func(ctx context.Context, i int) error {
-				_, err := b.store.Append(ctx, streams[i], AnyVersion, events)
-				return err
-			})
-		},
-		Check: func(ctx context.Context) error { return b.holds(ctx, streams, events) },
-		Metrics: func(ctx context.Context) ([]suite.Metric, error) {
-			size, err := b.size(ctx)
-			return []suite.Metric{{Name: "disk", Unit: "B/event", Value: float64(size) / float64(max(appended, 1))}}, err
-		},
-	}, ctx.Err()
-}
-
-func (b *fixture) size(ctx context.Context) (int64, error) {
-	if s, ok := b.store.(Sizer); ok {
-		return s.DiskBytes(ctx)
-	}
-	return diskBytes(filepath.Join(b.env.Dir, b.dir))
 }

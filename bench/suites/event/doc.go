@@ -26,7 +26,7 @@
 //	feed/page, feed/catch-up      the order of all streams, by pages and by a subscription
 //	subscribe         from the append to its arrival at a subscription
 //	cold, recovery, disk          loads after a start with empty caches, opening what a
-//	                  killed process left, bytes in files
+//	                  killed process left, bytes in the files of a store that was closed
 //	scale/…           a million events (fewer where each waits for a disk or a network)
 //
 // # Guarantees

@@ -80,7 +80,7 @@ func leftOut() []workload {
 		{name: "subscribe", about: "append an event and wait until a subscription has been told", start: startSubscribe},
 		{name: "cold", about: "load a stream of 100 events, each once, after opening the store with nothing in the page cache", items: coldEvents, fixed: coldLoads, restarts: true, start: startCold},
 		{name: "recovery", about: "open what a killed process left, ask for the last position and load a stream", op: "recovery", fixed: 1, restarts: true, start: startRecovery},
-		{name: "disk", about: "append 100 events at once to a new stream; what the files take then", items: diskPerBatch, fixed: diskBatches, primary: "disk", start: startDisk},
+		{name: "disk", about: "append 100 events at once to a new stream, until there are 50,000; what the files take when the store is closed", items: diskPerBatch, fixed: diskBatches, primary: "disk", start: startDisk},
 	}
 }
 

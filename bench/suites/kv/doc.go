@@ -19,7 +19,8 @@
 //	set                    write a new key; also with 8 and 32 clients
 //	set-get                write a new key and read it
 //	get, get/spread        read one key again and again; any of 100,000 keys
-//	list, page             of 100 tables with 1,000 keys: all keys of one; 100 of them from the 100th on, in order
+//	list, page             of 100 tables with 1,000 keys: all keys of one; 100 of them from the 100th on, in order;
+//	                       the first one after writes is not timed
 //	set-large, get-large, set-get-large, delete-large    the same with 1 MiB; delete-large writes and deletes
 //	delete                 delete a small key
 //	compare-and-set        replace a value if it is the one that was read; also with 8 clients on one key
