@@ -30,7 +30,8 @@
 // A group that only appends becomes readable in memory, in the hot tier of package
 // internal/store; many of them go to Pebble together, in the background (hot.go). Others go
 // to Pebble at once. When Pebble has written a table in memory to a sorted file, the frames
-// it was made of are freed; what is left of them after a crash is replayed by the next Open.
+// it was made of are freed; what is left of them after a crash is replayed by the next Open
+// (replay.go).
 //
 // Gets, reads of streams, and feeds of one space that keeps all history look into the hot
 // tier first (read.go, read_stream.go, feed.go). Other reads go to Pebble (scan.go). The sweeper removes what has expired or

@@ -2,7 +2,6 @@ package pebblelog
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,7 +19,7 @@ import (
 //
 //   - A group reaches readers, and Pebble, only when its frame is as durable as was asked
 //     for, and after the group before it.
-//   - Pebble gets groups in their order, one or many in one batch (hot.go). The key 'n' holds
+//   - Pebble gets groups in their order, one or many in one batch (hot.go, replay.go). The key 'n' holds
 //     the number of the newest frame whose effects are there. It is part of the effects, so
 //     whatever Pebble holds says itself which frames it is made of.
 //   - A table in memory becomes a sorted file only after the journal was synced up to its
@@ -74,75 +73,6 @@ func (l *Log) segmentSizes() (first, largest int64) {
 }
 
 var frameKey = []byte{format.TagFrame}
-
-// replay applies the frames that sorted files do not hold.
-func (l *Log) replay() (err error) {
-	defer func() {
-		if p := recover(); p != nil { // as in show
-			l.broken.Store(true)
-			err = l.fail(p)
-		}
-	}()
-	applied, err := l.appliedFrame(false)
-	if err != nil {
-		return err
-	}
-	if s := l.journal.Stats(); uint64(s.First) > applied || uint64(s.Written) < applied {
-		return mainstem.Errorf(mainstem.KindCorrupt, "open "+l.dir.path, "the sorted files hold the frames up to %d, the journal those from %d to %d: %w", applied, s.First+1, s.Written, format.ErrCorrupt).
-			WithHint("put the missing files back, or restore from a backup")
-	}
-	l.frame = applied
-	for f, err := range l.journal.Read(mainstem.Position(applied + 1)) {
-		if err != nil {
-			return err
-		}
-		if err := l.applyFrame(&f); err != nil {
-			return fmt.Errorf("frame %d of the journal: %w", f.First, err)
-		}
-	}
-	return l.sound("open " + l.dir.path)
-}
-
-func (l *Log) applyFrame(f *journal.Frame) error {
-	if uint64(f.First) != l.frame+1 {
-		return fmt.Errorf("it follows frame %d: %w", l.frame, format.ErrCorrupt)
-	}
-	b := l.db.NewBatch()
-	defer b.Close()
-	if err := checkEffects(f.Effects); err != nil {
-		return err
-	}
-	if err := b.SetRepr(append([]byte(nil), f.Effects...)); err != nil {
-		return fmt.Errorf("%w: %w", format.ErrCorrupt, err)
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		return err
-	}
-	l.frame = uint64(f.First)
-	return nil
-}
-
-// checkEffects returns an error unless p is a Pebble batch of sets, deletes and deletes of
-// ranges of keys of a log, which is all that a tx writes. Pebble panics over some others.
-func checkEffects(p []byte) error {
-	n, rest, err := format.Effects(p)
-	for i := uint32(0); err == nil; i++ {
-		if i == n && len(rest) == 0 {
-			return nil
-		}
-		if i == n || len(rest) == 0 {
-			return fmt.Errorf("%d changes, and %d bytes behind them, where it says that it has %d: %w", i, len(rest), n, format.ErrCorrupt)
-		}
-		var c format.Change
-		if c, rest, err = format.NextChange(rest); err == nil {
-			err = format.CheckChange(c)
-		}
-		if err != nil {
-			return fmt.Errorf("change %d of %d: %w", i+1, n, err)
-		}
-	}
-	return err
-}
 
 // appliedFrame returns the number of the newest frame that Pebble holds; with durable, that
 // its sorted files hold; see storedFrame.
