@@ -88,19 +88,8 @@ func TestLostAnswerLeavesOutcomeUnknown(t *testing.T) {
 		"sessions": {Transport: remotelog.Sessions, Retries: -1}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true}, "grpc": {Protocol: remotelog.GRPC},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behind := model.New(nil)
-			p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-			log := open(t, p.url(), o)
-			head(t, log) // connects
-			p.dropAnswers.Store(true)
-			failed := make(chan error)
-			go func() {
-				_, err := log.Commit(t.Context(), put("", "k", "v"))
-				failed <- err
-			}()
-			testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
-			p.cut()
-			err := <-failed
+			p, log, behind := proxied(t, o)
+			_, err := lostCommit(t, p, log, behind, put("", "k", "v"), func() {})
 			wantError(t, err, mainstem.KindUnavailable, mainstem.Unknown)
 			if !errors.Is(err, mainstem.ErrUnknownOutcome) {
 				t.Errorf("%v is not an unknown outcome", err)
@@ -113,26 +102,10 @@ func TestLostAnswerLeavesOutcomeUnknown(t *testing.T) {
 }
 
 func TestLostAnswerOfBatchWithIDIsFoundAgain(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), nil)
-	head(t, log) // connects
-	p.dropAnswers.Store(true)
-	type result struct {
-		r   mainstem.Receipt
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		r, err := log.Commit(t.Context(), put("once", "k", "v"))
-		done <- result{r, err}
-	}()
-	testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
-	p.dropAnswers.Store(false)
-	p.cut()
-	got := <-done
-	if got.err != nil || !got.r.Duplicate || got.r.First != 1 || got.r.Versions[0] != 1 {
-		t.Errorf("receipt %+v, %v; want that of the first try", got.r, got.err)
+	p, log, behind := proxied(t, nil)
+	r, err := lostCommit(t, p, log, behind, put("once", "k", "v"), func() {})
+	if err != nil || !r.Duplicate || r.First != 1 || r.Versions[0] != 1 {
+		t.Errorf("receipt %+v, %v; want that of the first try", r, err)
 	}
 	if head(t, behind) != 1 {
 		t.Error("the batch was written twice")
@@ -141,53 +114,22 @@ func TestLostAnswerOfBatchWithIDIsFoundAgain(t *testing.T) {
 
 // The last try was certainly not written; the first may have been.
 func TestOutcomeIsThatOfAllTries(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), nil)
-	head(t, log) // connects
-	p.dropAnswers.Store(true)
-	failed := make(chan error)
-	go func() {
-		_, err := log.Commit(t.Context(), put("once", "k", "v"))
-		failed <- err
-	}()
-	testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == 1 })
-	p.close()
-	wantError(t, <-failed, mainstem.KindUnavailable, mainstem.Unknown)
+	p, log, behind := proxied(t, nil)
+	_, err := lostCommit(t, p, log, behind, put("once", "k", "v"), p.close)
+	wantError(t, err, mainstem.KindUnavailable, mainstem.Unknown)
 }
 
 // A condition that no longer holds at the second try says nothing about the first.
 func TestConflictAfterLostTryLeavesOutcomeUnknown(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), &remotelog.Options{HTTP1: true})                     // nothing but the request is on the way
-	if err := log.CreateSpace(t.Context(), "s", mainstem.Policy{}); err != nil { // connects, too
-		t.Fatal(err)
-	}
-	p.dropRequests.Store(true)
-	b := put("once", "k", "mine")
-	b.IfAbsent("s", []byte("k"))
-	failed := make(chan error)
-	go func() {
-		_, err := log.Commit(t.Context(), b)
-		failed <- err
-	}()
-	if _, err := behind.Commit(t.Context(), put("", "k", "theirs")); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the request is lost", func() bool { return p.dropped.Load() > 0 })
-	p.dropRequests.Store(false)
-	p.cut()
-	e := wantError(t, <-failed, mainstem.KindConflict, mainstem.Unknown)
+	p, log, behind := proxied(t, &remotelog.Options{HTTP1: true}) // nothing but the request is on the way
+	e := wantError(t, lostRequest(t, p, log, behind, "once"), mainstem.KindConflict, mainstem.Unknown)
 	if e.Got != 1 || !e.GotLive || e.Want.Test != mainstem.TestAbsent {
 		t.Errorf("the conflict says %+v", e)
 	}
 }
 
 func TestReadIsTriedAgainOnNewConnection(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), nil)
+	p, log, _ := proxied(t, nil)
 	if _, err := log.Commit(t.Context(), put("", "k", "v")); err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/remotelog"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // proxy passes bytes between clients and a server, and misbehaves when told to.
 type proxy struct {
 	listener net.Listener
-	server   string // host:port
+	server   atomic.Value // string: host:port
 	running  sync.WaitGroup
 
 	dropAnswers  atomic.Bool  // what the server sends is lost
@@ -34,10 +39,35 @@ func newProxy(t testing.TB, server string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, server: server, conns: map[net.Conn]struct{}{}}
+	p := &proxy{listener: l, conns: map[net.Conn]struct{}{}}
+	p.server.Store(server)
 	p.running.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
+}
+
+// proxied serves a log in memory behind a proxy, and opens a client of it.
+func proxied(t testing.TB, o *remotelog.Options) (p *proxy, log *remotelog.Log, behind mainstem.Log) {
+	t.Helper()
+	behind = model.New(nil)
+	p = newProxy(t, serve(t, behind, nil).Listener.Addr().String())
+	return p, open(t, p.url(), o), behind
+}
+
+// lose has what the server sends lost, or what clients send, while call runs until lost reports
+// that it was; then it cuts the connections. It returns when call has.
+func (p *proxy) lose(t testing.TB, what *atomic.Bool, call func(), description string, lost func() bool) {
+	t.Helper()
+	what.Store(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	testkit.Eventually(t, description, lost)
+	what.Store(false)
+	p.cut()
+	<-done
 }
 
 func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
@@ -48,7 +78,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial("tcp", p.server.Load().(string))
 		if err != nil {
 			_ = client.Close()
 			continue

@@ -12,7 +12,6 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
-	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -113,38 +112,68 @@ func TestCommitsAreCarriedOutOnceWhereverTheConnectionBreaks(t *testing.T) {
 // TestCommitsAreCarriedOutOnceWhileConnectionsBreak cuts each connection after some answers.
 func TestCommitsAreCarriedOutOnceWhileConnectionsBreak(t *testing.T) {
 	for range 20 {
-		behind := model.New(nil)
-		p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
+		p, log, behind := proxied(t, &remotelog.Options{Transport: remotelog.Sessions, Retries: 12})
 		p.cutAfter.Store(600)
-		log := open(t, p.url(), &remotelog.Options{Transport: remotelog.Sessions, Retries: 12})
 		appends(t, log, behind)
 	}
 }
 
-// lostCommit commits through a proxy that loses the answer, and cuts the connection when the batch
-// is written and meanwhile has returned. It returns the receipt and error.
-func lostCommit(t *testing.T, p *proxy, log, behind mainstem.Log, meanwhile func()) (r mainstem.Receipt, err error) {
+// replaceable serves a log behind a proxy. From restart on, another server does, of the log given.
+func replaceable(t *testing.T, behind mainstem.Log) (p *proxy, restart func(mainstem.Log)) {
 	t.Helper()
-	before := head(t, log) // connects
-	p.dropAnswers.Store(true)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r, err = log.Commit(t.Context(), put("", "k", "v"))
-	}()
-	testkit.Eventually(t, "the batch is committed", func() bool { return head(t, behind) == before+1 })
-	meanwhile()
-	p.dropAnswers.Store(false)
-	p.cut()
-	<-done
+	var current atomic.Pointer[rpc.Handler]
+	restart = func(log mainstem.Log) {
+		_, h := rpc.NewHandler(log, nil)
+		t.Cleanup(func() { _ = h.Close() })
+		current.Store(h)
+	}
+	restart(behind)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().ServeHTTP(w, r) }))
+	t.Cleanup(s.Close)
+	return newProxy(t, s.Listener.Addr().String()), restart
+}
+
+// lostCommit commits b through a proxy that loses the answer, and cuts the connection when the
+// batch is written and meanwhile has returned. It returns the receipt and error.
+func lostCommit(t *testing.T, p *proxy, log, behind mainstem.Log, b *mainstem.Batch, meanwhile func()) (r mainstem.Receipt, err error) {
+	t.Helper()
+	before := head(t, behind)
+	head(t, log) // connects
+	written := false
+	p.lose(t, &p.dropAnswers, func() { r, err = log.Commit(t.Context(), b) }, "the batch is committed", func() bool {
+		if written = head(t, behind) > before; written {
+			meanwhile()
+		}
+		return written
+	})
 	return r, err
 }
 
+// lostRequest commits a batch, on condition that its key is absent, through a proxy that loses the
+// request. Meanwhile somebody else writes to the key. It returns the error.
+func lostRequest(t *testing.T, p *proxy, log, behind mainstem.Log, id string) (err error) {
+	t.Helper()
+	if err := log.CreateSpace(t.Context(), "s", mainstem.Policy{}); err != nil { // connects, too
+		t.Fatal(err)
+	}
+	b := put(id, "k", "mine")
+	b.IfAbsent("s", []byte("k"))
+	lost := p.dropped.Load()
+	p.lose(t, &p.dropRequests, func() { _, err = log.Commit(t.Context(), b) }, "the request is lost", func() bool {
+		if p.dropped.Load() == lost {
+			return false
+		}
+		if _, err := behind.Commit(t.Context(), put("", "k", "theirs")); err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+	return err
+}
+
 func TestLostAnswerOfCommitIsFoundAgain(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), nil)
-	r, err := lostCommit(t, p, log, behind, func() {})
+	p, log, behind := proxied(t, nil)
+	r, err := lostCommit(t, p, log, behind, put("", "k", "v"), func() {})
 	if err != nil || r.Duplicate || r.First != 1 || r.Versions[0] != 1 {
 		t.Errorf("receipt %+v, %v; want that of the one commit", r, err)
 	}
@@ -157,18 +186,9 @@ func TestLostAnswerOfCommitIsFoundAgain(t *testing.T) {
 // the same address, does not know the session.
 func TestLostAnswerIsUnknownToAnotherServer(t *testing.T) {
 	behind := model.New(nil)
-	var current atomic.Pointer[rpc.Handler]
-	start := func() {
-		_, h := rpc.NewHandler(behind, nil)
-		t.Cleanup(func() { _ = h.Close() })
-		current.Store(h)
-	}
-	start()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().ServeHTTP(w, r) }))
-	t.Cleanup(s.Close)
-	p := newProxy(t, s.Listener.Addr().String())
+	p, restart := replaceable(t, behind)
 	log := open(t, p.url(), &remotelog.Options{Transport: remotelog.Sessions})
-	_, err := lostCommit(t, p, log, behind, start)
+	_, err := lostCommit(t, p, log, behind, put("", "k", "v"), func() { restart(behind) })
 	e := wantError(t, err, mainstem.KindUnavailable, mainstem.Unknown)
 	if !errors.Is(err, mainstem.ErrUnknownOutcome) || e.Hint == "" {
 		t.Errorf("%v, hint %q", err, e.Hint)
@@ -184,25 +204,6 @@ func TestLostAnswerIsUnknownToAnotherServer(t *testing.T) {
 // TestConflictOfCommitThatIsSentAgainIsCertain: the request was lost before the server had it, so
 // that the conflict of the second try is all that became of the batch.
 func TestConflictOfCommitThatIsSentAgainIsCertain(t *testing.T) {
-	behind := model.New(nil)
-	p := newProxy(t, serve(t, behind, nil).Listener.Addr().String())
-	log := open(t, p.url(), nil)
-	if err := log.CreateSpace(t.Context(), "s", mainstem.Policy{}); err != nil { // connects, too
-		t.Fatal(err)
-	}
-	p.dropRequests.Store(true)
-	b := put("", "k", "mine")
-	b.IfAbsent("s", []byte("k"))
-	failed := make(chan error)
-	go func() {
-		_, err := log.Commit(t.Context(), b)
-		failed <- err
-	}()
-	if _, err := behind.Commit(t.Context(), put("", "k", "theirs")); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the request is lost", func() bool { return p.dropped.Load() > 0 })
-	p.dropRequests.Store(false)
-	p.cut()
-	wantError(t, <-failed, mainstem.KindConflict, mainstem.NotWritten)
+	p, log, behind := proxied(t, nil)
+	wantError(t, lostRequest(t, p, log, behind, ""), mainstem.KindConflict, mainstem.NotWritten)
 }
