@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/engine/remotelog"
 )
 
 // behind returns a log in memory with 1,000 records of 61 bytes.
@@ -59,19 +61,54 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-func BenchmarkCommit(b *testing.B) {
-	ratio(b, func(b *testing.B, log mainstem.Log, n int) time.Duration {
-		batch, value := mainstem.NewBatch(), make([]byte, 61)
-		began := time.Now()
-		for range n {
-			batch.Reset()
-			batch.Put("s", []byte("key-0500"), value)
-			if _, err := log.Commit(context.Background(), batch); err != nil {
-				b.Fatal(err)
-			}
+// puts commits one put n times.
+func puts(b *testing.B, log mainstem.Log, n int) time.Duration {
+	batch, value := mainstem.NewBatch(), make([]byte, 61)
+	began := time.Now()
+	for range n {
+		batch.Reset()
+		batch.Put("s", []byte("key-0500"), value)
+		if _, err := log.Commit(context.Background(), batch); err != nil {
+			b.Fatal(err)
 		}
-		return time.Since(began)
-	})
+	}
+	return time.Since(began)
+}
+
+func BenchmarkCommit(b *testing.B) { ratio(b, puts) }
+
+// By turns, commits of a Log without and with BatchIDs, of one program and of 32 at a time, and the
+// ratio of the second to the first.
+func BenchmarkCommitWithBatchIDs(b *testing.B) {
+	for _, clients := range []int{1, 32} {
+		b.Run(fmt.Sprintf("%d at a time", clients), func(b *testing.B) {
+			url := serve(b, behind(b), nil).URL
+			logs := []mainstem.Log{open(b, url, nil), open(b, url, &remotelog.Options{BatchIDs: true})}
+			const turn = 2048 // commits
+			var spent [2]time.Duration
+			commits := 0
+			for warm := true; commits < b.N || commits == 0; warm = false {
+				for i, log := range logs {
+					began := time.Now()
+					var running sync.WaitGroup
+					for range clients {
+						running.Go(func() { puts(b, log, turn/clients) })
+					}
+					running.Wait()
+					if !warm {
+						spent[i] += time.Since(began)
+					}
+				}
+				if !warm {
+					commits += turn
+				}
+			}
+			b.ReportMetric(float64(spent[0].Nanoseconds())/float64(commits), "plain-ns/op")
+			b.ReportMetric(float64(spent[1].Nanoseconds())/float64(commits), "ids-ns/op")
+			b.ReportMetric(float64(spent[1])/float64(spent[0]), "x-plain")
+			b.ReportMetric(0, "ns/op") // of both together: says nothing
+		})
+	}
 }
 
 // One operation is a scan of 1,000 records.

@@ -111,7 +111,7 @@ func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Erro
 	}
 	defer l.end()
 	c.began = time.Now()
-	var worst mainstem.Outcome
+	worst := c.worst
 	var lost lostCall
 	for n := 0; ; n++ {
 		t := &try{lost: lost}
@@ -124,7 +124,8 @@ func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Erro
 		if t.answered {
 			worst = e.Outcome // of all tries
 		}
-		if n < l.o.Retries && again(t, e) {
+		unresolved := c.persists && worst == mainstem.Unknown
+		if (n < l.o.Retries || unresolved) && again(t, e) {
 			wait, release := until(ctx, l.killed)
 			retryPolicy.Wait(wait, n+1)
 			over := wait.Err() != nil

@@ -34,6 +34,11 @@
 // remembers the commits of its clients by number and says in the next session if it still
 // does (docs/sessions.md). If it was started anew, the outcome stays unknown. Over RPC a batch
 // without ID is never sent twice.
+//
+// With [Options.BatchIDs] the outcome of every batch that writes is found, also when the server
+// was killed: Commit tries until it knows, and fails with an unknown outcome only if its
+// context ends or the Log is closed. A Conflict is then certain.
+//
 // Reads whose connection was lost before their first answer are tried again as well.
 //
 // A follower (Feed or Read with Follow) whose connection is lost, or whose server

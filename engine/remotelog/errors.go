@@ -21,7 +21,10 @@ type call struct {
 	key    []byte
 	writes bool // its errors have an outcome
 	resume bool // the server can be asked for the answer if that was lost
-	began  time.Time
+	// persists means that tries go on until the outcome is known.
+	persists bool
+	worst    mainstem.Outcome // of earlier calls about the same
+	began    time.Time
 }
 
 func (c call) fail(kind mainstem.Kind, outcome mainstem.Outcome, cause error) *mainstem.Error {

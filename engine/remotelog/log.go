@@ -35,6 +35,7 @@ type Log struct {
 	sessions         sessions
 	grace            time.Duration // closeGrace, less in tests
 	batches          sync.Pool     // of *message.Batch
+	ids              *batchIDs
 
 	closing     context.Context // ends streams; done when Close is called
 	startClose  context.CancelFunc
@@ -63,7 +64,7 @@ func Open(url string, o *Options) (*Log, error) {
 	if err != nil {
 		return nil, mainstem.Errorf(mainstem.KindInvalid, "open remote log", "%w", redact.Error(err, url))
 	}
-	l := &Log{o: o.withDefaults(), grace: closeGrace, lastRunning: make(chan struct{})}
+	l := &Log{o: o.withDefaults(), grace: closeGrace, lastRunning: make(chan struct{}), ids: newBatchIDs()}
 	if err := l.o.validate(u); err != nil {
 		return nil, mainstem.Errorf(mainstem.KindInvalid, "open remote log", "%w", redact.Error(err, url))
 	}

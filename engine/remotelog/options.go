@@ -89,6 +89,13 @@ type Options struct {
 	// again, and a read or a Commit in a session whose connection was lost; 0 means [DefaultRetries], negative
 	// never.
 	Retries int
+	// BatchIDs gives each batch that writes, and has no ID, one of its own. Its outcome is
+	// then found again as long as the log remembers IDs (24 hours by default), whatever
+	// happens to the connection and to the server: also after a restart, by another server of
+	// the same log, and over RPC. Commit tries until it knows the outcome, or its context
+	// ends. Without BatchIDs only the server that lost the connection knows, for a minute.
+	// The log keeps the receipt of each batch: docs/sessions.md says what that costs.
+	BatchIDs bool
 }
 
 // withDefaults returns a copy of o with defaults for fields that are not set.

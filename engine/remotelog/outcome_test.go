@@ -185,12 +185,17 @@ func TestCanceledBeforeAndAfterSending(t *testing.T) {
 type gated struct {
 	mainstem.Log
 	entered, leave chan struct{}
+	left           chan error // if set: what became of the commits
 }
 
 func (g *gated) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	g.entered <- struct{}{}
 	<-g.leave
-	return g.Log.Commit(context.WithoutCancel(ctx), b)
+	r, err := g.Log.Commit(context.WithoutCancel(ctx), b)
+	if g.left != nil {
+		g.left <- err
+	}
+	return r, err
 }
 
 func TestCloseWaitsForCommit(t *testing.T) {

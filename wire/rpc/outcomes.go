@@ -35,7 +35,8 @@ var (
 //
 // A log remembers commits by their IDs, at the price of a key for each; here a commit costs
 // a few bytes of memory that are copied. The price is that nothing survives the handler: its
-// clients learn from another key (see [wire.Key]) that the outcome stays unknown.
+// clients learn from another key (see [wire.Key]) that the outcome stays unknown, unless they
+// have given their batches IDs themselves, see docs/sessions.md.
 //
 // To answer a commit that is sent again, three cases must be told apart. It was served: it is
 // in the ring. It was served so long ago that it is not there any more: its number is not above
