@@ -178,6 +178,9 @@ func never(*try, *mainstem.Error) bool { return false }
 // ifUnavailable is for calls that may be made any number of times.
 func ifUnavailable(_ *try, e *mainstem.Error) bool { return e.Kind == mainstem.KindUnavailable }
 
+// ifEnded is for batches with an ID of the Log's own: servers that stop may say other things, too.
+func ifEnded(_ *try, e *mainstem.Error) bool { return endsCalls(e) && !errors.Is(e, errClosed) }
+
 // ifResumable is for commits without an ID: the server knows them by their number.
 func ifResumable(t *try, e *mainstem.Error) bool { return ifUnavailable(t, e) && t.lost.number > 0 }
 

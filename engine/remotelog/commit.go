@@ -31,7 +31,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	c, again := call{op: "commit", writes: true}, ifUnavailable
 	named := l.o.BatchIDs && b.ID == "" && b.Len() > 0
 	if named {
-		in.Id, c.persists = l.ids.next(), true
+		in.Id, c.persists, again = l.ids.next(), true, ifEnded
 	} else if b.ID == "" {
 		c.resume, again = true, ifResumable
 	}
@@ -84,7 +84,7 @@ func (l *Log) resolve(ctx context.Context, c call, in *pb.CommitRequest, out *pb
 		return nil, err // nobody is left to ask
 	}
 	c.worst = mainstem.Unknown
-	taken, failed := ask(ctx, l, c, commitMethod, &pb.CommitRequest{Id: in.Id}, ifUnavailable)
+	taken, failed := ask(ctx, l, c, commitMethod, &pb.CommitRequest{Id: in.Id}, ifEnded)
 	switch {
 	case failed != nil:
 		return nil, err
