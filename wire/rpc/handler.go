@@ -117,6 +117,7 @@ func outcomeOf(procedure string) mainstem.Outcome {
 // ServeHTTP serves one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep what followers wait for
 	session := strings.HasSuffix(r.URL.Path, SessionPath)
 	if !h.authorized(r) {
 		if session {
