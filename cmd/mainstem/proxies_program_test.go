@@ -178,10 +178,13 @@ func tryViews(t *testing.T, proxy string) {
 	}
 }
 
+// beyondNginx is a value larger than the requests that nginx passes by default.
+const beyondNginx = 3 << 20
+
 // tryLog commits, reads and follows a log.
-func tryLog(t *testing.T, proxy string, o remotelog.Options) {
+func tryLog(t *testing.T, proxy string, large int, o *remotelog.Options) {
 	t.Helper()
-	log, err := remotelog.Open(proxy, &o)
+	log, err := remotelog.Open(proxy, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +199,8 @@ func tryLog(t *testing.T, proxy string, o remotelog.Options) {
 		}
 		return r
 	}
-	first := put(make([]byte, 3<<20)) // more than nginx takes by default
-	if r, err := log.Get(t.Context(), "s", []byte("k")); err != nil || len(r.Value) != 3<<20 {
+	first := put(make([]byte, large))
+	if r, err := log.Get(t.Context(), "s", []byte("k")); err != nil || len(r.Value) != large {
 		t.Fatalf("%d bytes: %v", len(r.Value), err)
 	}
 	last := put([]byte("x"))
@@ -218,8 +221,8 @@ func tryLog(t *testing.T, proxy string, o remotelog.Options) {
 func TestNginx(t *testing.T) {
 	proxy := serveBehindNginx(t, documentedNginx(t))
 	t.Run("views", func(t *testing.T) { tryViews(t, proxy) })
-	t.Run("sessions", func(t *testing.T) { tryLog(t, proxy, remotelog.Options{Transport: remotelog.Sessions}) })
-	t.Run("connect", func(t *testing.T) { tryLog(t, proxy, remotelog.Options{Transport: remotelog.RPC, HTTP1: true}) })
+	t.Run("sessions", func(t *testing.T) { tryLog(t, proxy, beyondNginx, &remotelog.Options{Transport: remotelog.Sessions}) })
+	t.Run("connect", func(t *testing.T) { tryLog(t, proxy, beyondNginx, &remotelog.Options{HTTP1: true}) })
 	if !strings.Contains(request(t, 200, "GET", proxy+"/metrics", ""), `mainstem_session_calls_total{`) {
 		t.Error("the server counted no calls of sessions")
 	}
@@ -240,12 +243,22 @@ func TestNginxWithItsDefaults(t *testing.T) {
 	if _, err := log.Head(t.Context()); !errors.Is(err, mainstem.ErrUnsupported) {
 		t.Errorf("a session without an upgrade: %v", err)
 	}
-	byConnect, err := remotelog.Open(proxy, &remotelog.Options{HTTP1: true})
+	for name, o := range map[string]*remotelog.Options{"auto": nil, "connect": {HTTP1: true}} {
+		t.Run(name, func(t *testing.T) { tryLog(t, proxy, 512<<10, o) })
+	}
+	auto, err := remotelog.Open(proxy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer byConnect.Close()
-	if _, err := byConnect.Head(t.Context()); err != nil {
-		t.Errorf("Connect: %v", err)
+	defer auto.Close()
+	info, err := auto.Info(t.Context())
+	if err != nil || info.Transport != remotelog.RPC || info.HTTP != "HTTP/1.1" || !strings.Contains(info.Fallback, "426") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	large := mainstem.NewBatch()
+	large.Put("s", []byte("k"), make([]byte, beyondNginx))
+	_, err = auto.Commit(t.Context(), large)
+	if !errors.Is(err, mainstem.ErrInvalid) || errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Errorf("a batch that nginx refuses: %v", err)
 	}
 }

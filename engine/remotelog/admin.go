@@ -22,6 +22,11 @@ type Info struct {
 
 	// Transport is how this Log reaches the server: [Sessions] or [RPC].
 	Transport Transport
+	// HTTP is the protocol below RPC, as "HTTP/1.1" or "HTTP/2.0"; empty with sessions.
+	HTTP string
+	// Fallback says why RPC is used although [Auto] prefers sessions: what a server or a
+	// proxy answered to the upgrade. Empty if sessions are used, or were not asked for.
+	Fallback string
 }
 
 // Info asks the server what it is: also a way to see whether it is there.
@@ -30,11 +35,15 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{
+	info := Info{
 		Version: out.Version, Engine: out.Engine,
 		Snapshots: out.Snapshots, Backup: out.Backup, Check: out.Check,
-		Limits: message.DecodeLimits(out.Limits), Transport: l.transportNow(),
-	}, nil
+		Limits: message.DecodeLimits(out.Limits),
+	}
+	if info.Transport, info.Fallback = l.transportNow(); info.Transport == RPC {
+		info.HTTP = l.doer.spoken()
+	}
+	return info, nil
 }
 
 // Clock implements [mainstem.ClockKeeper]: it describes the server's clock.

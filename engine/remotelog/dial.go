@@ -2,8 +2,6 @@ package remotelog
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -28,7 +26,8 @@ type sessions struct {
 	url       string
 	transport *http.Transport // for upgrades only; nil: there are no sessions
 	token     atomic.Pointer[string]
-	may       bool          // RPC may be used instead
+	may       bool // RPC may be used instead
+	learn     func(*http.Request)
 	numbers   atomic.Uint64 // the newest call's
 
 	mu struct {
@@ -36,6 +35,7 @@ type sessions struct {
 		current *session  // nil: none yet; it may have ended
 		dial    *dial     // under way; nil: none
 		until   time.Time // RPC is used until then
+		why     error     // RPC is used; nil: it was never
 		key     wire.Key  // of the newest session; zero: there was none
 	}
 }
@@ -47,8 +47,10 @@ type dial struct {
 	err     *mainstem.Error // nil, with session nil: use RPC
 }
 
-// init sets up the sessions to the server at u.
-func (s *sessions) init(u *url.URL, o *Options) {
+// init sets up the sessions to the server at u. Where they are refused, learn finds out how RPC
+// can be spoken.
+func (s *sessions) init(u *url.URL, o *Options, learn func(*http.Request)) {
+	s.learn = learn
 	s.url, s.may = strings.TrimRight(u.String(), "/")+wire.Path, o.Transport == Auto
 	s.token.Store(&o.Token)
 	if o.Transport == RPC || o.Transport == Auto && o.onlyRPC() {
@@ -74,15 +76,18 @@ func (l *Log) SetToken(token string) {
 	}
 }
 
-// transportNow returns how calls are made now.
-func (l *Log) transportNow() Transport {
+// transportNow returns how calls are made now, and why that is not by a session if it should be.
+func (l *Log) transportNow() (t Transport, why string) {
 	s := &l.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cur := s.mu.current; cur != nil && cur.usable() {
-		return Sessions
+		return Sessions, ""
 	}
-	return RPC
+	if s.mu.why != nil {
+		why = s.mu.why.Error()
+	}
+	return RPC, why
 }
 
 // session returns a session, or nil if the call should be made by RPC, which must is not for.
@@ -144,6 +149,9 @@ func (l *Log) dial(d *dial) {
 	key := s.mu.key
 	s.mu.Unlock()
 	established, in, rpcFor, err := s.upgrade(l.closing, key)
+	if rpcFor > 0 {
+		s.learnRPC(l.closing)
+	}
 	s.mu.Lock()
 	s.mu.dial = nil
 	d.session, d.err = established, err
@@ -169,26 +177,23 @@ func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, _ *wi
 	defer cancel()
 	var conn net.Conn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	request, err := s.request(ctx)
 	if err != nil {
 		return nil, nil, 0, unavailable(err)
 	}
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", wire.Protocol)
-	if token := *s.token.Load(); token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		if conn != nil && s.may {
-			return nil, nil, brokenFor, nil // RPC finds out more
+			return nil, nil, s.fallBack(brokenFor, err), nil // RPC finds out more
 		}
 		e := unavailable(err)
 		e.Hint = "is a Mainstem server running there?"
 		return nil, nil, 0, e
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		_ = response.Body.Close() // nothing of it is needed
+		defer response.Body.Close()
 		rpcFor, e := s.refused(response)
 		return nil, nil, rpcFor, e
 	}
@@ -200,26 +205,60 @@ func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, _ *wi
 		c.Close(err)
 		c.Wait()
 		if s.may {
-			return nil, nil, brokenFor, nil
+			return nil, nil, s.fallBack(brokenFor, err), nil
 		}
 		return nil, nil, 0, unavailable(err)
 	}
 	return established, in, 0, nil
 }
 
+// learnRPC finds out how RPC can be spoken, before it is used.
+func (s *sessions) learnRPC(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
+	defer cancel()
+	if r, err := s.request(ctx); err == nil {
+		s.learn(r)
+	}
+}
+
+// request returns a request for a session, without the headers of the upgrade.
+func (s *sessions) request(ctx context.Context) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if token := *s.token.Load(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r, nil
+}
+
 // refused says what to do after an answer that is no upgrade.
 func (s *sessions) refused(r *http.Response) (rpcFor time.Duration, _ *mainstem.Error) {
-	said := fmt.Errorf("the server refused a session: %s", r.Status)
+	said := refusalOf(r)
 	switch r.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return 0, &mainstem.Error{Kind: mainstem.KindDenied, Err: errors.New("the bearer token is missing or wrong")}
+	case http.StatusUnauthorized:
+		return 0, &mainstem.Error{Kind: mainstem.KindDenied, Err: said, Hint: "is Options.Token the token of the server?"}
+	case http.StatusForbidden:
+		return 0, &mainstem.Error{Kind: mainstem.KindDenied, Err: said}
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		return 0, unavailable(said)
 	}
 	if s.may {
-		return refusedFor, nil
+		return s.fallBack(refusedFor, said), nil
+	}
+	if r.StatusCode == http.StatusInternalServerError {
+		return 0, unavailable(said)
 	}
 	return 0, &mainstem.Error{Kind: mainstem.KindUnsupported, Err: said, Hint: "does the URL lead to a Mainstem server of this version? A proxy may refuse upgrades: use RPC"}
+}
+
+// fallBack notes why RPC is used for a while.
+func (s *sessions) fallBack(d time.Duration, why error) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.why = why
+	return d
 }
 
 func unavailable(err error) *mainstem.Error {

@@ -10,8 +10,9 @@
 // A [Log] is a client of one server; [Open] makes it without connecting, without TLS for
 // http://, with TLS for https://. By default it has a session: one connection that carries all
 // calls at a time (docs/sessions.md). Where a server or a proxy refuses that, it speaks Connect
-// RPC in Protobuf over HTTP/2. [Options] chooses the [Transport], and gives it a token, other
-// protocols of RPC, or an HTTP client of your own. [Log.Info] says what is used.
+// RPC in Protobuf over HTTP/2, or over HTTP/1.1 if a proxy speaks nothing else. [Options] chooses
+// the [Transport], and gives it a token, other protocols of RPC, or an HTTP client of your own.
+// [Log.Info] says what is used, and why.
 //
 // # Guarantees
 //

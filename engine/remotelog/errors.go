@@ -75,6 +75,9 @@ func (c call) explain(ctx context.Context, t *try, err error) *mainstem.Error {
 	if e := message.DecodeError(err); e != nil {
 		return e // the server's word
 	}
+	if r := (*plainRefusal)(nil); errors.As(err, &r) {
+		return c.plainly(r)
+	}
 	outcome := mainstem.NotWritten
 	if t.connected.Load() {
 		outcome = mainstem.Unknown

@@ -29,13 +29,13 @@ var errClosed = errors.New("the remote log was closed")
 // behind the server does not offer is Unsupported. Open it with [Open].
 type Log struct {
 	reader
-	o                Options
-	client           mainstemv1connect.LogServiceClient
-	closeConnections func()
-	sessions         sessions
-	grace            time.Duration // closeGrace, less in tests
-	batches          sync.Pool     // of *message.Batch
-	ids              *batchIDs
+	o        Options
+	client   mainstemv1connect.LogServiceClient
+	doer     *doer
+	sessions sessions
+	grace    time.Duration // closeGrace, less in tests
+	batches  sync.Pool     // of *message.Batch
+	ids      *batchIDs
 
 	closing     context.Context // ends streams; done when Close is called
 	startClose  context.CancelFunc
@@ -72,10 +72,9 @@ func Open(url string, o *Options) (*Log, error) {
 	l.batches.New = func() any { return new(message.Batch) }
 	l.closing, l.startClose = context.WithCancel(context.Background())
 	l.killed, l.kill = context.WithCancel(context.Background())
-	l.sessions.init(u, &l.o)
-	doer, closeConnections := newDoer(&l.o, &l.sessions.token)
-	l.closeConnections = closeConnections
-	l.client = mainstemv1connect.NewLogServiceClient(doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
+	l.doer = newDoer(u, &l.o, &l.sessions.token)
+	l.sessions.init(u, &l.o, l.doer.learn)
+	l.client = mainstemv1connect.NewLogServiceClient(l.doer, strings.TrimRight(u.String(), "/"), l.o.connectOptions()...)
 	return l, nil
 }
 
@@ -114,7 +113,7 @@ func (l *Log) Close() error {
 		l.kill()
 		<-l.lastRunning
 		l.background.Wait()
-		l.closeConnections()
+		l.doer.close()
 	})
 	return nil
 }

@@ -40,9 +40,10 @@ type Transport uint8
 
 // The transports.
 const (
-	// Auto uses sessions. Where the server or a proxy refuses them it uses RPC, and asks
-	// again after a minute. It uses RPC at once if one of Protocol, JSON, Compression, HTTP1
-	// and HTTPClient is set, which sessions do not have.
+	// Auto uses sessions. Where the server or a proxy refuses them it uses RPC, over HTTP/1.1
+	// if HTTP/2 gets no answer, and asks again after a minute; [Info] says so. It uses RPC at
+	// once if one of Protocol, JSON, Compression, HTTP1 and HTTPClient is set, which sessions
+	// do not have.
 	Auto     Transport = iota
 	Sessions           // one connection that carries all calls; it fails where that is refused
 	RPC                // Connect, gRPC or gRPC-Web: see [Options.Protocol]
@@ -70,7 +71,8 @@ type Options struct {
 	// Transport is how the server is reached; the default is [Auto].
 	Transport Transport
 
-	// HTTP1 speaks HTTP/1.1 instead of HTTP/2: one connection for each running call.
+	// HTTP1 speaks HTTP/1.1 instead of HTTP/2: one connection for each running call. [RPC]
+	// without TLS needs it where a proxy speaks nothing else; with TLS the handshake says.
 	HTTP1 bool
 	// Protocol is how calls are put into HTTP; the default is [Connect].
 	Protocol Protocol

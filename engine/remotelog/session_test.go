@@ -59,7 +59,7 @@ func TestRefusedSessionFallsBack(t *testing.T) {
 		http.StatusUpgradeRequired:     {mainstem.KindInternal, mainstem.KindUnsupported},
 		http.StatusForbidden:           {mainstem.KindDenied, mainstem.KindDenied},
 		http.StatusServiceUnavailable:  {mainstem.KindUnavailable, mainstem.KindUnavailable},
-		http.StatusInternalServerError: {mainstem.KindInternal, mainstem.KindUnsupported},
+		http.StatusInternalServerError: {mainstem.KindInternal, mainstem.KindUnavailable},
 	} {
 		status.Store(int64(code))
 		auto := open(t, s.URL, nil)

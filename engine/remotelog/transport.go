@@ -2,8 +2,10 @@ package remotelog
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,38 +17,56 @@ const (
 	pingAfter    = 15 * time.Second // of silence on a connection with calls
 	pingTimeout  = 15 * time.Second // for the answer, before the connection is dead
 	idleTimeout  = 2 * time.Minute  // for a connection without calls
+	learnTimeout = 5 * time.Second  // for an answer over HTTP/2, where sessions are refused
 	streamBuffer = 1 << 20          // bytes taken from the network for a follower that is slow
 	frameSize    = 128 << 10
 	idleHTTP1    = 64 // connections kept with HTTP/1.1
 )
 
-// doer makes HTTP requests. It adds the token, and with a transport of its own it
+// doer makes HTTP requests. It adds the token, and with transports of its own it
 // leaves out what [http.Client] does on top: redirects, cookies, timeouts.
 type doer struct {
-	do    func(*http.Request) (*http.Response, error)
 	token *atomic.Pointer[string]
+	do    func(*http.Request) (*http.Response, error) // of the caller's client, or of main
+	main  *http.Transport                             // nil: the caller's client is used
+	// http1 is used in place of main where that gets no answer, without TLS, of which HTTP/2
+	// is a part of the handshake. Nil: main must do.
+	http1    *http.Transport
+	useHTTP1 atomic.Bool
+	proto    atomic.Pointer[string] // of the last answer, as "HTTP/2.0"; nil: there was none
+	open     *connections
 }
 
-// Do makes one request. The request is the RPC client's and not used by others, so
-// its header may be changed.
-func (d *doer) Do(r *http.Request) (*http.Response, error) {
-	if token := *d.token.Load(); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	return d.do(r)
-}
-
-// newDoer returns a doer for o that presents a token, and what closes its connections.
-func newDoer(o *Options, token *atomic.Pointer[string]) (d *doer, close func()) {
-	d = &doer{token: token}
+// newDoer returns a doer for a server at u that presents a token.
+func newDoer(u *url.URL, o *Options, token *atomic.Pointer[string]) *doer {
+	d := &doer{token: token, open: &connections{open: map[*connection]struct{}{}}}
 	if o.HTTPClient != nil {
 		d.do = o.HTTPClient.Do
-		return d, func() {}
+		return d
 	}
-	connections := &connections{open: map[*connection]struct{}{}}
-	t := &http.Transport{
+	d.main = newTransport(o, d.open)
+	d.do = d.main.RoundTrip
+	switch p := d.main.Protocols; {
+	case o.HTTP1:
+		p.SetHTTP1(true)
+	case u.Scheme == "https":
+		p.SetHTTP2(true)
+		p.SetHTTP1(o.Protocol != GRPC)
+	default:
+		p.SetUnencryptedHTTP2(true)
+		if o.Transport == Auto && !o.onlyRPC() {
+			d.http1 = newTransport(o, d.open)
+			d.http1.Protocols.SetHTTP1(true)
+		}
+	}
+	return d
+}
+
+// newTransport returns a transport without protocols.
+func newTransport(o *Options, open *connections) *http.Transport {
+	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         connections.dial,
+		DialContext:         open.dial,
 		TLSClientConfig:     o.TLS.Clone(),
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     idleTimeout,
@@ -58,17 +78,62 @@ func newDoer(o *Options, token *atomic.Pointer[string]) (d *doer, close func()) 
 			MaxReceiveBufferPerStream: streamBuffer, MaxReadFrameSize: frameSize,
 		},
 	}
-	if o.HTTP1 {
-		t.Protocols.SetHTTP1(true)
-	} else {
-		t.Protocols.SetHTTP2(true)
-		t.Protocols.SetUnencryptedHTTP2(true)
+}
+
+// Do makes one request. The request is the RPC client's and not used by others, so
+// its header may be changed.
+func (d *doer) Do(r *http.Request) (*http.Response, error) {
+	if token := *d.token.Load(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	d.do = t.RoundTrip
-	return d, func() {
-		t.CloseIdleConnections()
-		connections.closeAll()
+	do := d.do
+	if d.useHTTP1.Load() {
+		do = d.http1.RoundTrip
 	}
+	response, err := do(r)
+	if err != nil {
+		return nil, err
+	}
+	if p := d.proto.Load(); p == nil || *p != response.Proto {
+		spoken := response.Proto // and not the whole response
+		d.proto.Store(&spoken)
+	}
+	return plainly(response)
+}
+
+// learn finds out whether requests get answers over HTTP/2, by one that any server answers
+// somehow. Those that get none are made over HTTP/1.1 from then on. Where nobody can be
+// reached, nothing is learnt.
+func (d *doer) learn(r *http.Request) {
+	if d.http1 == nil {
+		return
+	}
+	response, err := d.main.RoundTrip(r)
+	if err == nil {
+		_ = response.Body.Close() // its content says nothing
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
+		return
+	}
+	d.useHTTP1.Store(err != nil)
+}
+
+// spoken returns the protocol of the last answer, empty if there was none.
+func (d *doer) spoken() string {
+	if p := d.proto.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// close closes all connections but those of the caller's client.
+func (d *doer) close() {
+	for _, t := range []*http.Transport{d.main, d.http1} {
+		if t != nil {
+			t.CloseIdleConnections()
+		}
+	}
+	d.open.closeAll()
 }
 
 // connections are those of one transport, which closes only idle ones itself.
