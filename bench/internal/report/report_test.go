@@ -62,8 +62,9 @@ func TestVerdictsSayTheTransport(t *testing.T) {
 	mixed := runnertest.Results()
 	same := runnertest.Results()
 	unknown := runnertest.Results()
+	served := runnertest.Results()
 	for i := range same.Rows {
-		same.Rows[i].Transport, unknown.Rows[i].Transport = "in process", ""
+		same.Rows[i].Transport, unknown.Rows[i].Transport, served.Rows[i].Transport = "in process", "", "loopback TCP"
 	}
 	for name, write := range map[string]func(io.Writer, *result.File) error{
 		"terminal": report.Verdicts,
@@ -84,6 +85,14 @@ func TestVerdictsSayTheTransport(t *testing.T) {
 			}
 			if got := text(same); strings.Contains(got, "†") || strings.Contains(got, "reached in the same way") {
 				t.Errorf("the same transport is marked:\n%s", got)
+			}
+			if text := text(mixed); !strings.Contains(text, "Servers against servers") {
+				t.Errorf("servers are not compared with servers:\n%s", text)
+			}
+			for _, f := range []*result.File{same, unknown, served} {
+				if text := text(f); strings.Contains(text, "Servers against servers") {
+					t.Errorf("a table is empty, or there twice:\n%s", text)
+				}
 			}
 			if got := text(unknown); strings.Contains(got, "†") || !strings.Contains(got, "? The results do not say how both are reached") {
 				t.Errorf("an unknown transport is not said to be unknown:\n%s", got)

@@ -28,23 +28,24 @@ func Verdicts(w io.Writer, f *result.File) error {
 			return err
 		}
 	}
-	return servedVerdicts(w, f)
-}
-
-// servedVerdicts writes how Mainstem did against peers that are reached in the same way.
-func servedVerdicts(w io.Writer, f *result.File) error {
-	verdicts := verdicts(f, stats.JudgeServed)
-	if len(verdicts) == 0 {
+	served := servedVerdicts(f, verdicts)
+	if len(served) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(w, "\n%s: %s\n\n", servedTitle, tally(verdicts)); err != nil {
+	if _, err := fmt.Fprintf(w, "\nServers against servers, the best of the same durability and transport: %s\n\n", tally(served)); err != nil {
 		return err
 	}
-	return verdictTable(verdicts, true).Text(w)
+	return verdictTable(served, true).Text(w)
 }
 
-// servedTitle says what [stats.JudgeServed] compares.
-const servedTitle = "Servers against servers, the best of the same durability and transport"
+// servedVerdicts returns the verdicts on servers, none if they are all, which are shown already.
+func servedVerdicts(f *result.File, all []stats.Verdict) []stats.Verdict {
+	served := verdicts(f, stats.JudgeServed)
+	if slices.EqualFunc(served, all, func(a, b stats.Verdict) bool { return a.Ours == b.Ours && a.Peer == b.Peer }) {
+		return nil
+	}
+	return served
+}
 
 // The marks beside a verdict on contenders that were not reached in the same way.
 const (
@@ -131,10 +132,10 @@ func writeVerdicts(d document, f *result.File) {
 	for line := range strings.Lines(legend(v)) {
 		d.paragraph(strings.TrimSpace(line))
 	}
-	if v := verdicts(f, stats.JudgeServed); len(v) > 0 {
+	if served := servedVerdicts(f, v); len(served) > 0 {
 		d.heading(3, "Servers against servers")
-		d.paragraph("The best Mainstem contender against the best peer, at the same durability, among those that answer over the same transport: " + tally(v) + ".")
-		d.table(verdictTable(v, true))
+		d.paragraph("The best Mainstem contender against the best peer, at the same durability, among those that answer over the same transport: " + tally(served) + ".")
+		d.table(verdictTable(served, true))
 	}
 }
 

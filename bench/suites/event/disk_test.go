@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
@@ -27,26 +28,7 @@ func TestDiskAtRest(t *testing.T) {
 		name := filepath.Join(dir, "file")
 		return &reserves{newMapStore(), name}, os.WriteFile(name, make([]byte, reserved), 0o600)
 	}}
-	for _, e := range Entries(f) {
-		if e.Case != "disk" {
-			continue
-		}
-		round, err := e.Start(t.Context(), runnertest.Env(t, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 3 {
-			values := measured(t, round, 2)
-			if want := float64(kept) / (2 * diskPerBatch); len(values) != 1 || values[0].Value != want {
-				t.Errorf("round %d: %v, want %v bytes", i, values, want)
-			}
-		}
-		if err := round.Close(); err != nil {
-			t.Error(err)
-		}
-		return
-	}
-	t.Fatal("there is no such case")
+	diskRounds(t, f, float64(kept)/(2*diskPerBatch))
 }
 
 // sizer is a store that knows what it takes, so much for each event.
@@ -58,22 +40,28 @@ func (s *sizer) DiskBytes(context.Context) (int64, error) { return int64(7 * s.l
 func TestDiskOfASizer(t *testing.T) {
 	f := factory(func() Store { return &sizer{newMapStore()} })
 	f.Durability = suite.OS
-	for _, e := range Entries(f) {
-		if e.Case != "disk" {
-			continue
+	diskRounds(t, f, 7)
+}
+
+// diskRounds does three rounds of two appends of the case disk, which want bytes for an event.
+func diskRounds(t *testing.T, f Factory, want float64) {
+	t.Helper()
+	entries := Entries(f)
+	i := slices.IndexFunc(entries, func(e suite.Entry) bool { return e.Case == "disk" })
+	if i < 0 {
+		t.Fatal("there is no such case")
+	}
+	round, err := entries[i].Start(t.Context(), runnertest.Env(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if values := measured(t, round, 2); len(values) != 1 || values[0].Value != want {
+			t.Errorf("round %d: %v, want %v bytes", i, values, want)
 		}
-		round, err := e.Start(t.Context(), runnertest.Env(t, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 3 {
-			if values := measured(t, round, 2); len(values) != 1 || values[0].Value != 7 {
-				t.Errorf("round %d: %v, want 7 bytes", i, values)
-			}
-		}
-		if err := round.Close(); err != nil {
-			t.Error(err)
-		}
+	}
+	if err := round.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
