@@ -207,15 +207,25 @@ func (a *automation) info() AutomationInfo {
 // Enable enables or disables the automation called name, for all servers on the
 // log and for good. One that does not exist is NotFound.
 func (s *Server) Enable(ctx context.Context, name string, enabled bool) error {
-	a := s.automations.byName[name]
-	if a == nil {
-		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no automation %s", name)
-	}
-	return s.enable(ctx, []*automation{a}, enabled)
+	_, err := s.enable(ctx, name, enabled)
+	return err
 }
 
 // EnableGroup does it for all automations of a group.
 func (s *Server) EnableGroup(ctx context.Context, group string, enabled bool) error {
+	_, err := s.enableGroup(ctx, group, enabled)
+	return err
+}
+
+func (s *Server) enable(ctx context.Context, name string, enabled bool) (mainstem.Position, error) {
+	a := s.automations.byName[name]
+	if a == nil {
+		return 0, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no automation %s", name)
+	}
+	return s.enableAll(ctx, []*automation{a}, enabled)
+}
+
+func (s *Server) enableGroup(ctx context.Context, group string, enabled bool) (mainstem.Position, error) {
 	var found []*automation
 	for _, a := range s.automations.list {
 		if a.Automation.Group == group {
@@ -223,13 +233,14 @@ func (s *Server) EnableGroup(ctx context.Context, group string, enabled bool) er
 		}
 	}
 	if found == nil {
-		return mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no group of automations %s", group)
+		return 0, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no group of automations %s", group)
 	}
-	return s.enable(ctx, found, enabled)
+	return s.enableAll(ctx, found, enabled)
 }
 
-func (s *Server) enable(ctx context.Context, as []*automation, enabled bool) error {
-	_, err := s.do(ctx, light, func(t *tx) error {
+// enableAll returns the position of the last record that it wrote.
+func (s *Server) enableAll(ctx context.Context, as []*automation, enabled bool) (mainstem.Position, error) {
+	return s.do(ctx, light, func(t *tx) error {
 		for _, a := range as {
 			if err := t.describe(keyTrigger+a.Automation.Name, triggerRecord{enabled}, a.version); err != nil {
 				return err
@@ -237,7 +248,6 @@ func (s *Server) enable(ctx context.Context, as []*automation, enabled bool) err
 		}
 		return nil
 	})
-	return err
 }
 
 // schedule is the goroutine that runs the automations that are due.

@@ -16,10 +16,12 @@ func (ss *Session) define(ctx context.Context, st *osql.Statement, p *osql.Plan)
 	d := p.DDL
 	switch p.Verb {
 	case osql.AlterTrigger:
+		set := ss.s.enable
 		if d.Group {
-			return Result{}, ss.s.EnableGroup(ctx, d.Name, d.Enabled)
+			set = ss.s.enableGroup
 		}
-		return Result{}, ss.s.Enable(ctx, d.Name, d.Enabled)
+		at, err := set(ctx, d.Name, d.Enabled)
+		return Result{Position: at}, err
 	case osql.ServiceUpdate:
 		return ss.service(ctx, st.Literals[d.Slots[0]].Text, st.Literals[d.Slots[1]].Int)
 	}

@@ -120,18 +120,14 @@ func TestServersOnOneLogSeeEachOther(t *testing.T) {
 		}
 		// Tables that one changes are changed in the other.
 		exec(t, a, "create database d; create table d.t (A int primary key, B int); insert into d.t values (1, 2)")
-		exec(t, a, "alter table d.t add column C int; insert into d.t values (2, 3, 4); alter trigger expire set enabled false")
-		testkit.Eventually(t, "the table is there", func() bool {
-			got, err := b.Query(t.Context(), "select * from d.t order by A")
-			if err != nil {
-				return false
-			}
-			rows, err := got.Collect()
-			return err == nil && len(rows) == 2 && rows[1].Int("C") == 4
-		})
+		r = exec(t, a, "alter table d.t add column C int; insert into d.t values (2, 3, 4); alter trigger expire set enabled false")
+		if err := b.Wait(t.Context(), r.Position); err != nil {
+			t.Fatal(err)
+		}
+		want(t, b, "[[1 0] [2 4]]", "select A, C from d.t order by A")
+		want(t, b, "[[0]]", "select IsEnabled from catalog.triggers where TriggerName = 'expire'")
 		exec(t, b, "insert into d.t values (3, 3, 3)")
 		testkit.Eventually(t, "the row is there", func() bool { return len(query(t, a, "select A from d.t")) == 3 })
-		want(t, b, "[[0]]", "select IsEnabled from catalog.triggers where TriggerName = 'expire'")
 		exec(t, b, "drop table d.t; drop database d")
 		testkit.Eventually(t, "the table is gone", func() bool {
 			_, ok := a.Table("d.t")
@@ -146,6 +142,27 @@ func TestServersOnOneLogSeeEachOther(t *testing.T) {
 			return fmt.Sprint(query(t, a, "select count(*), count(distinct Serial) from alerts.status")) == "[[21 21]]"
 		})
 	})
+}
+
+// By its position another server waits for a statement, whatever it changed.
+func TestEveryChangeSaysItsPosition(t *testing.T) {
+	log := testengines.Memory(t)
+	s := open(t, log, Options{})
+	for _, text := range []string{
+		"create database d", "create table d.t (A int primary key, B int)", "alter table d.t add column C int",
+		"create index byB on d.t (B)", "insert into d.t values (1, 2, 3)", "update d.t set B = 3", "delete from d.t",
+		"drop index byB", "drop table d.t", "drop database d", "svc update 'disk' 1",
+		"alter trigger expire set enabled false", "alter trigger group default_triggers set enabled false",
+	} {
+		got := exec(t, s, text).Position
+		head, err := log.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != head {
+			t.Errorf("%s is at %d, and the log ends at %d", text, got, head)
+		}
+	}
 }
 
 func TestWritersOfOneServerShareCommits(t *testing.T) {
