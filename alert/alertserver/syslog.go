@@ -64,7 +64,8 @@ func (p *ingestListeners) startSyslog(ctx context.Context, h *server.Host, m *in
 // listen runs serve until it returns. An error ends the server.
 func (p *ingestListeners) listen(name string, serve func() error) {
 	p.listening.Go(func() {
-		if err := serve(); err != nil {
+		// A server that is stopped at once may close the receiver before it is given the socket.
+		if err := serve(); err != nil && !errors.Is(err, mainstem.ErrClosed) {
 			p.alerts.host.Failed(fmt.Errorf("%s: %w", name, err))
 		}
 	})

@@ -107,14 +107,15 @@ func (r *SyslogReceiver) disown(c io.Closer) {
 
 // ServeUDP takes datagrams from conn, each a message, until conn fails or the receiver
 // is closed; then it returns nil. The socket belongs to the receiver from now on. Several
-// goroutines may serve sockets, also the same one.
+// goroutines may serve sockets, also the same one. A call that begins after Close closes
+// conn, takes nothing from it, and is ErrClosed.
 func (r *SyslogReceiver) ServeUDP(conn net.PacketConn) error {
 	if !r.own(conn) {
 		_ = conn.Close()
 		return closed()
 	}
 	defer r.disown(conn)
-	if u, ok := conn.(*net.UDPConn); ok {
+	if u, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = u.SetReadBuffer(r.o.ReadBuffer) // as much as the system gives
 	}
 	buf := make([]byte, r.o.MaxMessage+1)
@@ -158,7 +159,9 @@ func passing(err error) bool {
 // ServeTCP accepts connections from l and takes messages from them until l fails or the
 // receiver is closed; then it returns nil. The listener belongs to the receiver from now
 // on. For TLS give it one of package crypto/tls. A listener without SetDeadline loses the
-// connections that it has not yet accepted when the receiver closes.
+// connections that it has not yet accepted when the receiver closes, and so does one that
+// ServeTCP is given after Close, which is ErrClosed: whoever starts ServeTCP in a goroutine
+// and closes at once may be that early.
 func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
 	if !r.own(l) {
 		_ = l.Close()

@@ -38,16 +38,21 @@ func receive(t testing.TB, sink ingest.Sink, o *ingest.SyslogOptions) *receiver 
 		t.Fatal(err)
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- r.ServeUDP(udp) }()
-	go func() { ended <- r.ServeTCP(tcp) }()
-	// Both serve before the test may close them.
+	packets := &servedUDP{UDPConn: udp.(*net.UDPConn), served: make(chan struct{})}
+	connections := &servedTCP{TCPListener: tcp.(*net.TCPListener), served: make(chan struct{})}
+	go func() { ended <- r.ServeUDP(packets) }()
+	go func() { ended <- r.ServeTCP(connections) }()
+	// Both serve before the test may close them: what is sent to a socket that the receiver
+	// was never given is lost.
+	<-packets.served
+	<-connections.served
 	out := &receiver{SyslogReceiver: r, udp: udp.LocalAddr().String(), tcp: tcp.Addr().String()}
 	out.close = sync.OnceValue(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		err := r.Close(ctx)
 		for range 2 {
-			if err := <-ended; err != nil && !errors.Is(err, mainstem.ErrClosed) {
+			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
@@ -59,6 +64,30 @@ func receive(t testing.TB, sink ingest.Sink, o *ingest.SyslogOptions) *receiver 
 		}
 	})
 	return out
+}
+
+// servedUDP says when a receiver reads from it.
+type servedUDP struct {
+	*net.UDPConn
+	once   sync.Once
+	served chan struct{}
+}
+
+func (c *servedUDP) ReadFrom(p []byte) (int, net.Addr, error) {
+	c.once.Do(func() { close(c.served) })
+	return c.UDPConn.ReadFrom(p)
+}
+
+// servedTCP says when a receiver accepts from it.
+type servedTCP struct {
+	*net.TCPListener
+	once   sync.Once
+	served chan struct{}
+}
+
+func (l *servedTCP) Accept() (net.Conn, error) {
+	l.once.Do(func() { close(l.served) })
+	return l.TCPListener.Accept()
 }
 
 func dial(t testing.TB, network, addr string) net.Conn {
