@@ -159,9 +159,9 @@ func passing(err error) bool {
 // ServeTCP accepts connections from l and takes messages from them until l fails or the
 // receiver is closed; then it returns nil. The listener belongs to the receiver from now
 // on. For TLS give it one of package crypto/tls. A listener without SetDeadline loses the
-// connections that it has not yet accepted when the receiver closes, and so does one that
-// ServeTCP is given after Close, which is ErrClosed: whoever starts ServeTCP in a goroutine
-// and closes at once may be that early.
+// connections that it has not yet accepted when the receiver closes. A call that begins
+// after Close, as in a goroutine that was started just before, loses them too: it closes l
+// and is ErrClosed.
 func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
 	if !r.own(l) {
 		_ = l.Close()
