@@ -126,6 +126,11 @@ func TestSubscriptionsOfProjectionsAndSagas(t *testing.T) {
 	if err := c.store.SetCheckpoint(t.Context(), "saga/fulfil", 0); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Eventually(t, "both partitions of the projection have a checkpoint", func() bool {
+		_, err0 := c.store.Checkpoint(t.Context(), "sums#0")
+		_, err1 := c.store.Checkpoint(t.Context(), "sums#1")
+		return err0 == nil && err1 == nil
+	})
 	m.run(cli.ExitOK, `(?m)^saga/fulfil\tsaga\t0\t0\t0$`, "list")
 	m.run(cli.ExitOK, `(?m)^sums#1\tprojection\t0\t0\t0$`, "list")
 	m.run(cli.ExitFailed, `unsupported: subscription sums#0 belongs to the projection sums.*mainstem projection rebuild`, "reset", "sums#0", "--to-start", "--yes")
