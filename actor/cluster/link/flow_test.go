@@ -224,11 +224,13 @@ func TestErrorsOfTheEncoder(t *testing.T) {
 // TestLargeMessageGivenUp: a message that cannot be sent to its end is not received,
 // and those after it are.
 func TestLargeMessageGivenUp(t *testing.T) {
-	release := make(chan struct{})
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release() // b waits for its handler when it is closed
 	var lengths []int
 	var mu sync.Mutex
 	atB := &hears{message: func(_ *link.Peer, _ uint32, body []byte) {
-		<-release
+		<-hold
 		mu.Lock()
 		defer mu.Unlock()
 		lengths = append(lengths, len(body))
@@ -242,7 +244,7 @@ func TestLargeMessageGivenUp(t *testing.T) {
 	if err := p.Send(ctx, 1, link.ExactlyOnce, bytesOf(make([]byte, 10<<20))); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("it was sent: %v", err)
 	}
-	close(release)
+	release()
 	for _, size := range []int{100_000, 7} {
 		if err := p.Send(within(t), 1, link.ExactlyOnce, bytesOf(make([]byte, size))); err != nil {
 			t.Fatal(err)

@@ -106,8 +106,10 @@ func TestCloseWhileASessionBegins(t *testing.T) {
 
 func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 	var atA hears
-	hold := make(chan struct{})
-	atB := &hears{message: func(*link.Peer, uint32, []byte) { <-hold }}
+	handling, hold := make(chan struct{}, 8), make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release() // b waits for its handler when it is closed
+	atB := &hears{message: func(*link.Peer, uint32, []byte) { handling <- struct{}{}; <-hold }}
 	b := open(t, plain("b"), atB)
 	px := newProxy(t, b.Addr().String(), 1)
 	o := plain("a")
@@ -126,10 +128,10 @@ func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Eventually(t, "the first message", func() bool { return b.Peers()[0].Stats().TakenBytes > 0 })
+	testkit.Eventually(t, "the first message", func() bool { return len(handling) > 0 })
 	px.cutAll(true)
 	testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
-	close(hold)
+	release()
 	if got := atA.downs()[0]; !errors.Is(got, link.ErrLost) {
 		t.Errorf("the reason is %v", got)
 	}
