@@ -34,3 +34,10 @@ func (e *Endpoint) PipeForTest(to *Endpoint) {
 		return here, nil
 	}
 }
+
+// ExpireForTest has the timers of a session's streams fire late, when they have been stopped.
+func (p *Peer) ExpireForTest() {
+	for _, s := range p.streams {
+		s.expire()
+	}
+}

@@ -159,6 +159,18 @@ func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 	}
 }
 
+// TestConnectionInTime: a connection that comes at the same moment as the end of the time to
+// resume carries on the session.
+func TestConnectionInTime(t *testing.T) {
+	var heard hears
+	p, _ := joined(t, &heard, func(oa, ob *link.Options) { oa.Connections, ob.Connections = 1, 1 })
+	p.ExpireForTest()
+	if err := p.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
+		t.Fatalf("the session of a stream that has a connection ended: %v", err)
+	}
+	testkit.Eventually(t, "the message", func() bool { return heard.count.Load() == 1 })
+}
+
 func TestRestartedPeer(t *testing.T) {
 	var atA, atB1, atB2 hears
 	ob := plain("b")

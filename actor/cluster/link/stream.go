@@ -335,8 +335,13 @@ func (s *stream) drain(ctx context.Context) error {
 	}
 }
 
-// expire ends the session because the stream had no connection for too long.
-func (s *stream) expire() { s.p.end(ErrLost) }
+// expire ends the session because the stream had no connection for too long. A connection
+// that came when the timer had fired, and before this, still counts.
+func (s *stream) expire() {
+	if !s.connected() {
+		s.p.end(ErrLost)
+	}
+}
 
 // connected reports whether a connection carries the stream now.
 func (s *stream) connected() bool {
