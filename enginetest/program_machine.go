@@ -205,7 +205,7 @@ func (m *machine) follow(b *mainstem.Batch, r mainstem.Receipt) {
 	seen := map[[2]string]bool{}
 	for i, w := range b.Writes() {
 		k := [2]string{w.Space, string(w.Key)}
-		if seen[k] || i >= len(r.Versions) {
+		if seen[k] || i >= len(r.Versions) || r.Versions[i] == 0 { // 0: it wrote nothing, as the delete of what is not there
 			continue
 		}
 		seen[k] = true

@@ -48,3 +48,22 @@ func remembered(ctx context.Context, l *model.Log, c *mainstem.Condition) (newes
 	}
 	return newest
 }
+
+// An engine may begin the versions of a key of which nothing is held above 1, also for a write
+// behind one that wrote nothing: programs must not take that for a fault.
+func TestProgramsFollowHigherVersions(t *testing.T) {
+	t.Parallel()
+	f := featuresOf(Ordered)
+	f.Programs, f.Seed = 1000, 1
+	s := broken(&f, func(l *model.Log) *mutant {
+		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+			for _, w := range b.Writes() {
+				l.Raise(w.Space, w.Key, 3)
+			}
+			return l.Commit(ctx, b)
+		}}
+	})
+	if out := take(func(r reporter) { runPrograms(r, f, s) }); out != "" {
+		t.Error(out)
+	}
+}
