@@ -140,6 +140,7 @@ func (l *Log) afterConnect(ctx context.Context, c *pgx.Conn) error {
 // are closed. It waits a few seconds for calls that the server does not answer.
 func (l *Log) Close() error {
 	l.closeOnce.Do(func() {
+		l.sweeper.cancel() // before a sweep finds the log closed, which it would report
 		l.closing.Store(true)
 		grace := time.AfterFunc(closeGrace, l.kill)
 		defer grace.Stop()
