@@ -13,13 +13,15 @@ import (
 //
 // Close cancels the context of the readers and wakes each with a deadline in the past.
 // A reader that finds the context done repeats its call (Accept, Read, ReadFrom) with a
-// deadline of its own, set right before the call, until one passes in silence. A deadline
-// that another goroutine has set proves nothing: on a busy machine it may be over
-// before the reader runs, with data in the buffers of the system.
+// deadline of its own, set right before the call, until several in a row pass in silence. A
+// deadline that another goroutine has set proves nothing: on a busy machine it may be over
+// before the reader runs, with data in the buffers of the system. One of its own proves
+// little: the reader may have stood still between the two calls, or the system behind the socket.
 const (
-	drainQuiet = 100 * time.Millisecond // in which nothing came: the socket is empty
-	drainLimit = 5 * time.Second        // of waiting, for a sender that sends now and then
-	drainBytes = 8 << 20                // for a sender that sends without a pause: more than a socket buffers
+	drainQuiet = 20 * time.Millisecond // in which nothing came
+	drainCalls = 5                     // in a row in which nothing came: the socket is empty
+	drainLimit = 5 * time.Second       // of waiting, for a sender that sends now and then
+	drainBytes = 8 << 20               // for a sender that sends without a pause: more than a socket buffers
 )
 
 // drain carries out the blocking calls on one socket. It belongs to one goroutine.
@@ -39,7 +41,7 @@ type deadliner interface{ SetReadDeadline(time.Time) error }
 // After the receiver has begun to close it gives os.ErrDeadlineExceeded when there is
 // nothing more to take.
 func (d *drain) do(set func(time.Time) error, f func() (int, error)) (int, error) {
-	for {
+	for silent := 0; ; {
 		closing := d.closing.Err() != nil
 		began := time.Now()
 		if closing {
@@ -56,11 +58,15 @@ func (d *drain) do(set func(time.Time) error, f func() (int, error)) (int, error
 			d.waited += took
 			d.bytes += int64(n)
 		}
-		interrupted := isTimeout(err) && n == 0 && d.closing.Err() != nil && (!closing || took < drainQuiet)
-		if !interrupted {
+		if !isTimeout(err) || n > 0 || d.closing.Err() == nil {
 			return n, err
 		}
-		// Close has woken f, with a deadline of its own.
+		// Else Close has woken f, with a deadline of its own.
+		if closing && took >= drainQuiet {
+			if silent++; silent == drainCalls {
+				return n, err
+			}
+		}
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"testing"
+	"time"
 )
 
 // TestDrainReadsAfterItWasWoken: a reader that Close has woken, whose deadline is over when
@@ -51,6 +53,20 @@ func TestDrainReadsAfterItWasWoken(t *testing.T) {
 	closing, stop := context.WithCancel(t.Context())
 	stop()
 	d := drain{closing: closing, givenUp: t.Context()}
+	if _, err := sender.Write([]byte("!")); err != nil {
+		t.Fatal(err)
+	}
+	var deadline time.Time
+	calls := 0
+	stands := func() (int, error) { // it does not run until its first deadline is over
+		for calls++; calls == 1 && time.Since(deadline) < 5*time.Millisecond; {
+			runtime.Gosched()
+		}
+		return conn.Read(make([]byte, 1))
+	}
+	if n, err := d.do(func(at time.Time) error { deadline = at; return conn.SetReadDeadline(at) }, stands); n != 1 || err != nil {
+		t.Errorf("read %d bytes after the deadline: %v", n, err)
+	}
 	n, err := d.do(conn.SetReadDeadline, func() (int, error) { return conn.Read(make([]byte, 1)) })
 	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes of an empty connection: %v", n, err)
