@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
@@ -380,46 +379,6 @@ func (t *tx) show() {
 			ts.s.mu.Unlock()
 		}
 	}
-}
-
-// duplicate answers a batch whose ID was committed before.
-func (t *tx) duplicate(w *waiter) (bool, error) {
-	if first := t.ids[w.batch.ID]; first != nil {
-		w.receipt = first.receipt
-		w.receipt.Time = time.Unix(0, t.time)
-		w.receipt.Versions = append([]mainstem.Version(nil), first.receipt.Versions...)
-		w.receipt.Duplicate = true
-		return true, nil
-	}
-	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
-	v, err := t.read(t.key)
-	if err != nil || v == nil {
-		return false, err
-	}
-	r, err := format.DecodeReceipt(v)
-	if err != nil {
-		return false, err
-	}
-	w.receipt = mainstem.Receipt{
-		First: mainstem.Position(r.First), Last: mainstem.Position(r.Last),
-		Time: time.Unix(0, r.Time), Versions: r.Versions, Duplicate: true,
-	}
-	return true, nil
-}
-
-// remember keeps the receipt of a batch with an ID.
-func (t *tx) remember(w *waiter) {
-	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.time, Versions: w.receipt.Versions}
-	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)
-	t.body = format.AppendReceipt(t.body[:0], &r)
-	t.set(t.key, t.body)
-	t.key = format.AppendIDOrderKey(t.key[:0], t.Now, w.batch.ID)
-	t.set(t.key, nil)
-	if t.ids == nil {
-		t.ids = map[string]*waiter{}
-	}
-	t.ids[w.batch.ID] = w
-	t.l.hasIDs.Store(true)
 }
 
 func withOutcome(err error, o mainstem.Outcome) error {

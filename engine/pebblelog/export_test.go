@@ -175,3 +175,15 @@ func (l *Log) DiskByKind(tags ...byte) []uint64 {
 	}
 	return sizes
 }
+
+// ReceiptLooks is after how many looks into Pebble a log reads which receipts it has.
+const ReceiptLooks = receiptLooks
+
+// ReceiptsKnown reports whether the log knows which receipts it had when it was opened.
+func (l *Log) ReceiptsKnown() bool { return l.receipts.old.Load() != nil }
+
+// LimitReceipts sets how many bytes the largest part of what the log knows of its receipts has.
+func (l *Log) LimitReceipts(n int) {
+	l.receipts.bytes = n
+	l.receipts.begin()
+}

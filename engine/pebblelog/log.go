@@ -41,6 +41,7 @@ type Log struct {
 	keyStates *keyStateCache
 	written   *store.Filter // keys of the spaces that were created since the log was opened
 	absent    absences      // keys that reads did not find
+	receipts  receipts
 	group     []*waiter
 	disk      diskCheck
 
@@ -151,6 +152,7 @@ func newLog(d *directory, opts Options) *Log {
 	l.reclaimer = newReclaimer(l)
 	l.absent.size = min(max(opts.KeyStateCache, minAbsences), maxAbsences)
 	l.hot, l.written = store.NewHot(opts.hotBytes), store.NewFilter(writtenBytes)
+	l.receipts.bytes = receiptBytes
 	l.trimmer, l.drainer = newWorker(l.trimQuietly), newWorker(l.drainQuietly)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func(err error) { _ = l.fail(err) })
@@ -195,6 +197,9 @@ func (l *Log) load(fresh bool) error {
 	}
 	if err == nil {
 		err = l.loadSpaces()
+	}
+	if err == nil {
+		err = l.beginReceipts()
 	}
 	return mapError(op, err)
 }

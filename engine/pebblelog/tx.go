@@ -75,6 +75,7 @@ func (t *tx) begin(indexed bool, given int64, marks bool) {
 		t.pb = t.l.db.NewBatch()
 	}
 	t.remarked = false
+	t.l.receipts.renew()
 	t.readClock(given, marks)
 	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
 }

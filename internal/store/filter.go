@@ -65,6 +65,9 @@ func (f *Filter) Add(key []byte) {
 	}
 }
 
+// Full reports whether the filter has had more keys than its limit allows, and says nothing any more.
+func (f *Filter) Full() bool { return f.parts.Load() == nil }
+
 // Has returns false if key was certainly never added. If it is called after an Add of key has
 // returned, it returns true.
 func (f *Filter) Has(key []byte) bool { return f.has(maphash.Bytes(seed, key)) }
