@@ -34,7 +34,7 @@ type pingPong struct {
 	answer  []byte
 }
 
-func newPingPong(b *testing.B) *pingPong {
+func newPingPong(b *testing.B, answerSize int) *pingPong {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +51,7 @@ func newPingPong(b *testing.B) *pingPong {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		request, answer := make([]byte, getRequest), make([]byte, getAnswer)
+		request, answer := make([]byte, getRequest), make([]byte, answerSize)
 		for {
 			if _, err := io.ReadFull(other, request); err != nil {
 				return
@@ -62,7 +62,7 @@ func newPingPong(b *testing.B) *pingPong {
 		}
 	}()
 	b.Cleanup(func() { _ = conn.Close(); _ = l.Close(); <-done; _ = other.Close() })
-	return &pingPong{conn, make([]byte, getRequest), make([]byte, getAnswer)}
+	return &pingPong{conn, make([]byte, getRequest), make([]byte, answerSize)}
 }
 
 func (p *pingPong) once() error {
@@ -113,7 +113,7 @@ func inTurn(b *testing.B, names []string, works []func() error) {
 // A get over a session and over RPC beside a TCP ping-pong of the same bytes.
 func BenchmarkTransportGet(b *testing.B) {
 	sessions, rpc := transports(b)
-	ping := newPingPong(b)
+	ping := newPingPong(b, getAnswer)
 	inTurn(b, []string{"tcp", "session", "rpc"}, []func() error{ping.once, get(sessions), get(rpc)})
 }
 
@@ -122,6 +122,34 @@ func get(log mainstem.Log) func() error {
 	return func() error {
 		_, err := log.Get(context.Background(), "s", key)
 		return err
+	}
+}
+
+// Gets of large values beside a TCP ping-pong of answers of the same size.
+func BenchmarkTransportGetLarge(b *testing.B) {
+	log := behind(b)
+	there := open(b, serve(b, log, nil).URL, &remotelog.Options{Transport: remotelog.Sessions})
+	for _, size := range []int{16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20} {
+		batch := mainstem.NewBatch()
+		batch.Put("s", []byte("key-0500"), make([]byte, size))
+		if _, err := log.Commit(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+		ping := newPingPong(b, getAnswer+size)
+		b.Run(fmt.Sprintf("%d KiB", size>>10), func(b *testing.B) {
+			inTurn(b, []string{"tcp", "session"}, []func() error{ping.once, get(there)})
+		})
+	}
+}
+
+// Puts of large values over a session beside those without a server.
+func BenchmarkTransportPutLarge(b *testing.B) {
+	log := behind(b)
+	there := open(b, serve(b, log, nil).URL, &remotelog.Options{Transport: remotelog.Sessions})
+	for _, size := range []int{16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20} {
+		b.Run(fmt.Sprintf("%d KiB", size>>10), func(b *testing.B) {
+			inTurn(b, []string{"local", "session"}, []func() error{commit(log, size), commit(there, size)})
+		})
 	}
 }
 
@@ -146,12 +174,12 @@ func BenchmarkTransportGetAllocations(b *testing.B) {
 
 func BenchmarkTransportPut(b *testing.B) {
 	sessions, rpc := transports(b)
-	ping := newPingPong(b)
-	inTurn(b, []string{"tcp", "session", "rpc"}, []func() error{ping.once, commit(sessions), commit(rpc)})
+	ping := newPingPong(b, getAnswer)
+	inTurn(b, []string{"tcp", "session", "rpc"}, []func() error{ping.once, commit(sessions, 61), commit(rpc, 61)})
 }
 
-func commit(log mainstem.Log) func() error {
-	batch, value := mainstem.NewBatch(), make([]byte, 61)
+func commit(log mainstem.Log, size int) func() error {
+	batch, value := mainstem.NewBatch(), make([]byte, size)
 	return func() error {
 		batch.Reset()
 		batch.Put("s", []byte("key-0500"), value)

@@ -45,6 +45,14 @@ func (c *Conn) sendableLocked(m *message) int {
 	return int(n)
 }
 
+// Covers reports whether the credit is there for a message of n bytes that begins its
+// direction of a call. Credit for the rest comes by [Reader.Next] and [Conn.Credit].
+func (c *Conn) Covers(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(n) <= min(int64(c.mu.window.Call), c.mu.credit)
+}
+
 // chargeLocked takes n bytes off the credit of a call and of the session.
 func (c *Conn) chargeLocked(f *Flow, n int) {
 	f.used += int64(n)

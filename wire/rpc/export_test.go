@@ -14,10 +14,14 @@ func (h *Handler) KeepsTurn() (serving, lost bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		turn := s.turn.Load()
-		for begun := time.Now(); turn != 0 && time.Since(begun) < 20*watchEvery; {
+		for begun := time.Now(); turn != 0 && time.Since(begun) < 20*h.watchEvery; {
 			runtime.Gosched()
 		}
 		return turn != 0, s.turn.Load() != turn
 	}
 	return false, false
 }
+
+// NeverWatch lets calls of later sessions keep the reader for as long as they do not give it
+// away themselves.
+func (h *Handler) NeverWatch() { h.watchEvery = time.Hour }

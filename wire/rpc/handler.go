@@ -44,6 +44,7 @@ type Handler struct {
 	sessions   sessionCounters
 	space      atomic.Pointer[string] // the last that a session read from
 	lastCommit atomic.Int64           // nanoseconds that the last commit of a session took
+	watchEvery time.Duration          // see defaultWatchEvery
 
 	stopping context.Context // done when Close was called
 	stop     context.CancelFunc
@@ -62,7 +63,7 @@ type Handler struct {
 // [http.ServeMux] should route to it. The log stays the caller's, who closes the
 // handler first.
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
-	h = &Handler{o: o.withDefaults()}
+	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.memory = newMemory(&h.o)
 	h.mu.exchanges = map[*exchange]struct{}{}

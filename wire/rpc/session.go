@@ -60,6 +60,7 @@ type session struct {
 	conn *wire.Conn
 	hold *budget.Hold  // sessionMemory
 	over chan struct{} // closed when the reader and all calls have ended
+	goOn func()        // read, by which the table of methods would refer to itself
 
 	outcomes *outcomes // set before the first call; nil: the client does not ask for lost answers
 
@@ -114,6 +115,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = conn.SetDeadline(time.Now().Add(headerTimeout)) // it fails when the connection does
 	s := &session{h: h, hold: hold.Move(), over: make(chan struct{})}
+	s.goOn = s.read
 	s.conn = wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, &wire.Options{KeepAlive: h.o.KeepAlive})
 	came, _ := buffers.Peek(buffers.Reader.Buffered()) // it is all there
 	s.in = s.conn.NewReader(came)

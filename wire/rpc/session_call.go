@@ -27,6 +27,7 @@ type sessionCall struct {
 	request  []byte    // the whole message, when it is being served
 	small    [128]byte // memory for a small request
 	inline   bool      // the reader serves it, or did when it began
+	turn     uint64    // of s.turns, if it is inline; 0: the call was refused
 	unnamed  bool      // a commit without an ID, of a client that may send it again
 	recorded bool      // its outcome is in s.outcomes
 	flow     wire.Flow // of the answers
@@ -282,6 +283,9 @@ func (c *sessionCall) sendBytes(f wire.Flags, b []byte) error {
 			c.stall.Reset(limit)
 		}
 		defer c.stall.Stop()
+	}
+	if !c.s.conn.Covers(len(b)) {
+		c.s.handOver(c)
 	}
 	_, err := c.s.conn.Send(c, wire.TypeData, f, c.number, nil, b, &c.flow)
 	return err

@@ -10,8 +10,8 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// watchEvery is how long a call may keep the reader: between once and twice this time.
-const watchEvery = 500 * time.Microsecond
+// defaultWatchEvery is how long a call may keep the reader: between once and twice this time.
+const defaultWatchEvery = 500 * time.Microsecond
 
 // quickCommit is how long the last commit of the log took at most if the reader serves the
 // next one itself.
@@ -66,11 +66,11 @@ func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 func (s *session) serveInline(c *sessionCall) (reads bool) {
 	s.turns++
 	turn := s.turns
-	c.inline = true
+	c.inline, c.turn = true, turn
 	s.serving = c
 	s.turn.Store(turn)
 	if !s.watched.Load() && s.watched.CompareAndSwap(false, true) {
-		s.timer.Reset(watchEvery)
+		s.timer.Reset(s.h.watchEvery)
 	}
 	c.serve()
 	if s.turn.CompareAndSwap(turn, 0) {
@@ -92,12 +92,12 @@ func (s *session) watch() {
 	}
 	s.seen = turn
 	if turn != 0 {
-		s.timer.Reset(watchEvery)
+		s.timer.Reset(s.h.watchEvery)
 		return
 	}
 	s.watched.Store(false)
 	if s.turn.Load() != 0 && s.watched.CompareAndSwap(false, true) { // it began just now
-		s.timer.Reset(watchEvery)
+		s.timer.Reset(s.h.watchEvery)
 	}
 }
 
@@ -112,6 +112,15 @@ func (s *session) takeTurn(turn uint64) bool {
 	}
 	s.addLocked(s.serving)
 	return true
+}
+
+// handOver has another goroutine read on, if this call keeps the reader. It must be called by
+// the goroutine that serves c, before it waits for what only a reader learns.
+func (s *session) handOver(c *sessionCall) {
+	if c.inline && s.takeTurn(c.turn) {
+		s.conn.Flush()
+		go s.goOn()
+	}
 }
 
 // addLocked makes c a call with a goroutine of its own.

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -304,6 +305,35 @@ func TestSlowCallDoesNotStopItsSession(t *testing.T) {
 		if h, _, err := r.frame(); err != nil || h.Type != session.TypeError { // there is no such space
 			t.Errorf("got a frame of type %d, %v", h.Type, err)
 		}
+	}
+}
+
+// An answer that the client's window does not cover gives the reader away before it waits for
+// credit, which only a reader learns of.
+func TestLargeAnswerDoesNotKeepTheReader(t *testing.T) {
+	s := serve(t, model.New(nil), nil)
+	s.handler.NeverWatch()
+	r := s.session(t, session.Windows{Call: 8 << 10, Session: 1 << 20})
+	value := bytes.Repeat([]byte("v"), 50<<10)
+	r.write(call(1, session.Commit, commitOf(value)))
+	for h, _ := r.answer(1); h.Type == session.TypeCredit; h, _ = r.answer(1) {
+	}
+	r.write(call(2, session.Get, &pb.GetRequest{Space: "s", Key: []byte("k")}))
+	_ = r.c.SetReadDeadline(time.Now().Add(30 * time.Second)) // by far more than the answer takes
+	var answer session.Parts
+	for full := false; !full; {
+		h, p := r.answer(2)
+		var cost int
+		var err error
+		if full, cost, err = answer.Add(h.Flags, p); err != nil || h.Type != session.TypeData {
+			t.Fatalf("got a frame of type %d, %v", h.Type, err)
+		}
+		if !full {
+			r.write(session.AppendCredit(nil, 2, cost))
+		}
+	}
+	if !bytes.Contains(answer.Body, value) {
+		t.Errorf("the answer of %d bytes does not have the value", len(answer.Body))
 	}
 }
 
