@@ -166,6 +166,14 @@ func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlin
 	case have < p.version:
 		return false, s.clear(ctx, p, at)
 	}
+	// The control row may be older than the set: another process may have changed both between the two reads.
+	now, err := s.read(ctx, p.name)
+	if err == nil && (now.ctl.Version != at.ctl.Version || now.entry.Version != at.entry.Version || now.entry.NextVersion != at.entry.NextVersion) {
+		err = errChanged
+	}
+	if err != nil {
+		return false, err
+	}
 	return false, &VersionError{Name: p.name, Have: have, Want: p.version}
 }
 
