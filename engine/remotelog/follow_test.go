@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
@@ -28,23 +29,28 @@ func TestFollowersResumeWithoutHolesOrDuplicates(t *testing.T) {
 			if _, err := log.Commit(t.Context(), put("", "k", "1")); err != nil {
 				t.Fatal(err)
 			}
-			p.cutAfter.Store(64 << 10)
 			const total = 10_000
+			var served sync.WaitGroup // until then a follower is as any other read, with few retries
+			served.Add(2)
 			go func() {
-				for i := 2; i <= total; i++ {
+				served.Wait()
+				p.cutAfter.Store(64 << 10)
+				for i := 2; i <= total; {
 					b := mainstem.NewBatch()
-					b.Put("s", []byte("k"), fmt.Appendf(nil, "%d", i))
-					b.Put("s", []byte("other"), nil)
+					for ; i <= total && len(b.Writes()) < 20; i++ {
+						b.Put("s", []byte("k"), fmt.Appendf(nil, "%d", i))
+						b.Put("s", []byte("other"), nil)
+					}
 					_, _ = behind.Commit(context.Background(), b) // a failure leaves a hole that is found
 				}
 			}()
 			results := make(chan error, 2)
 			go func() {
-				results <- expect(log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{Follow: true, To: total}), total)
+				results <- expect(noting(log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{Follow: true, To: total}), served.Done), total)
 			}()
 			go func() {
 				f := mainstem.Filter{Spaces: []string{"s"}, KeyPrefix: []byte("k"), Follow: true, Limit: total}
-				results <- expect(log.Feed(t.Context(), f), total)
+				results <- expect(noting(log.Feed(t.Context(), f), served.Done), total)
 			}()
 			for range 2 {
 				if err := <-results; err != nil {
@@ -55,6 +61,19 @@ func TestFollowersResumeWithoutHolesOrDuplicates(t *testing.T) {
 				t.Errorf("only %d connections were cut: this test shows nothing", p.cuts.Load())
 			}
 		})
+	}
+}
+
+// noting calls began when the first record comes, or an error instead.
+func noting(records iter.Seq2[mainstem.Record, error], began func()) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		first := sync.OnceFunc(began)
+		for r, err := range records {
+			first()
+			if !yield(r, err) {
+				return
+			}
+		}
 	}
 }
 
