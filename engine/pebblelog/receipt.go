@@ -26,8 +26,8 @@ type receipts struct {
 }
 
 const (
-	receiptBytes = 8 << 20 // as writtenBytes
-	receiptLooks = 256     // looks into Pebble after which old is made: it reads the keys of all receipts
+	receiptBytes = writtenBytes
+	receiptLooks = 256 // looks into Pebble after which old is made: it reads the keys of all receipts
 )
 
 func (r *receipts) begin() { r.since, r.cold = store.NewFilter(r.bytes), 0 }
