@@ -127,13 +127,14 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 }
 
 // versions passes o on to the log. A stream that was deleted begins with a
-// tombstone, which is one record more than the limit. With time travel backwards the
-// number of records to pass over is unknown, so there the log gets no limit.
+// tombstone, which forwards is one record more than the limit; backwards it is the last
+// record that there is. With time travel backwards the number of records to pass over is
+// unknown, so there the log gets no limit.
 func (o *LoadOptions) versions() mainstem.Versions {
 	v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward, Follow: o.Follow}
 	if o.Limit > 0 && !o.Follow && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {
 		v.Limit = o.Limit
-		if v.Limit < math.MaxInt {
+		if !o.Backward && v.Limit < math.MaxInt {
 			v.Limit++
 		}
 	}

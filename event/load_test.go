@@ -75,8 +75,12 @@ func TestLoadAfterDelete(t *testing.T) {
 				t.Errorf("%+v: versions %v", o, got)
 			}
 		}
-		if got := versions(load(t, s, "order-1", &event.LoadOptions{Backward: true, Limit: 9})); !slices.Equal(got, []mainstem.Version{7, 6, 5}) {
-			t.Errorf("backward: versions %v", got)
+		back := []mainstem.Version{7, 6, 5}
+		for limit := 1; limit <= 5; limit++ {
+			want := back[:min(limit, len(back))]
+			if got := versions(load(t, s, "order-1", &event.LoadOptions{Backward: true, Limit: limit})); !slices.Equal(got, want) {
+				t.Errorf("backward, limit %d: versions %v, want %v", limit, got, want)
+			}
 		}
 	})
 }
