@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"testing"
@@ -125,13 +126,21 @@ func get(log mainstem.Log) func() error {
 	}
 }
 
+// noise returns bytes that do not compress. Pebble decides what to compact by compressed
+// bytes: gigabytes of zeros stay in its first level, which each compaction then writes anew.
+func noise(size int) []byte {
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it does not fail
+	return b
+}
+
 // Gets of large values beside a TCP ping-pong of answers of the same size.
 func BenchmarkTransportGetLarge(b *testing.B) {
 	log := behind(b)
 	there := open(b, serve(b, log, nil).URL, &remotelog.Options{Transport: remotelog.Sessions})
 	for _, size := range []int{16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20} {
 		batch := mainstem.NewBatch()
-		batch.Put("s", []byte("key-0500"), make([]byte, size))
+		batch.Put("s", []byte("key-0500"), noise(size))
 		if _, err := log.Commit(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
@@ -179,7 +188,7 @@ func BenchmarkTransportPut(b *testing.B) {
 }
 
 func commit(log mainstem.Log, size int) func() error {
-	batch, value := mainstem.NewBatch(), make([]byte, size)
+	batch, value := mainstem.NewBatch(), noise(size)
 	return func() error {
 		batch.Reset()
 		batch.Put("s", []byte("key-0500"), value)
