@@ -228,14 +228,18 @@ func many(b *testing.B) (sessions, rpc *remotelog.Log, records int) {
 	b.Helper()
 	log := behind(b)
 	batch := mainstem.NewBatch()
-	for i := range 99 {
-		batch.Reset()
+	batch.Ensure("bucket", mainstem.Policy{History: 1})
+	for i := range 100 {
 		for j := range 1000 {
-			batch.Put("s", fmt.Appendf(nil, "more-%05d", i*1000+j), make([]byte, 61))
+			if i < 99 { // the first thousand of s are there
+				batch.Put("s", fmt.Appendf(nil, "more-%05d", i*1000+j), make([]byte, 61))
+			}
+			batch.Put("bucket", fmt.Appendf(nil, "more-%05d", i*1000+j), make([]byte, 61))
 		}
 		if _, err := log.Commit(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
+		batch.Reset()
 	}
 	s := serve(b, log, nil)
 	return open(b, s.URL, &remotelog.Options{Transport: remotelog.Sessions}), open(b, s.URL, &remotelog.Options{Transport: remotelog.RPC}), 100_000
@@ -256,7 +260,8 @@ func BenchmarkTransportStreams(b *testing.B) {
 			}
 			b.ReportMetric(float64(records*b.N)/b.Elapsed().Seconds(), "records/s")
 		}
-		b.Run("scan/"+c.name, func(b *testing.B) { rate(b, c.log.Scan(b.Context(), "s", mainstem.Range{})) })
+		b.Run("scan/"+c.name, func(b *testing.B) { rate(b, c.log.Scan(b.Context(), "bucket", mainstem.Range{})) })
+		b.Run("scan-all-history/"+c.name, func(b *testing.B) { rate(b, c.log.Scan(b.Context(), "s", mainstem.Range{})) })
 		b.Run("feed/"+c.name, func(b *testing.B) {
 			rate(b, c.log.Feed(b.Context(), mainstem.Filter{Spaces: []string{"s"}}))
 		})
