@@ -148,7 +148,7 @@ func (l *Log) dial(d *dial) {
 	s.mu.Lock()
 	key := s.mu.key
 	s.mu.Unlock()
-	established, in, rpcFor, err := s.upgrade(l.closing, key)
+	established, rpcFor, err := s.upgrade(l.closing, key)
 	if rpcFor > 0 {
 		s.learnRPC(l.closing)
 	}
@@ -167,49 +167,49 @@ func (l *Log) dial(d *dial) {
 		return
 	}
 	defer context.AfterFunc(l.killed, func() { established.conn.Close(errClosed) })()
-	established.read(in)
+	established.read()
 }
 
 // upgrade asks the server for a session. Without one and without an error RPC is to be used
 // for a while.
-func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, _ *wire.Reader, rpcFor time.Duration, _ *mainstem.Error) {
+func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, rpcFor time.Duration, _ *mainstem.Error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var conn net.Conn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
 	request, err := s.request(ctx)
 	if err != nil {
-		return nil, nil, 0, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", wire.Protocol)
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		if conn != nil && s.may {
-			return nil, nil, s.fallBack(brokenFor, err), nil // RPC finds out more
+			return nil, s.fallBack(brokenFor, err), nil // RPC finds out more
 		}
 		e := unavailable(err)
 		e.Hint = "is a Mainstem server running there?"
-		return nil, nil, 0, e
+		return nil, 0, e
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		defer response.Body.Close()
 		rpcFor, e := s.refused(response)
-		return nil, nil, rpcFor, e
+		return nil, rpcFor, e
 	}
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // it fails when the connection does
 	c := wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, nil)
 	defer context.AfterFunc(ctx, func() { c.Close(errClosed) })()
-	established, in, err := newSession(c, key, &s.numbers)
+	established, err := newSession(c, key, &s.numbers)
 	if err != nil {
 		c.Close(err)
 		c.Wait()
 		if s.may {
-			return nil, nil, s.fallBack(brokenFor, err), nil
+			return nil, s.fallBack(brokenFor, err), nil
 		}
-		return nil, nil, 0, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
-	return established, in, 0, nil
+	return established, 0, nil
 }
 
 // learnRPC finds out how RPC can be spoken, before it is used.

@@ -27,10 +27,12 @@ var (
 	errNoAnswer  = errors.New("the connection was lost before the answer came")
 )
 
-// session is a connection to the server that carries many calls at a time. Its reader is
-// one goroutine; a caller writes its request itself and waits for the reader.
+// session is a connection to the server that carries many calls at a time. A caller writes
+// its request itself, and reads its answer or waits for the goroutine that reads.
 type session struct {
 	conn    *wire.Conn
+	in      *wire.Reader // of who has the turn
+	turn    turn
 	key     wire.Key       // of what the server remembers of the client's commits
 	keyed   bool           // it does
 	numbers *atomic.Uint64 // of calls: the Log's, so that a call has the same in any session
@@ -77,27 +79,27 @@ var calls = sync.Pool{New: func() any { return &sessionCall{wake: make(chan stru
 
 // newSession returns a session on an upgraded connection, when the server has said hello. The
 // key is that of the session before, zero if there was none.
-func newSession(conn *wire.Conn, key wire.Key, numbers *atomic.Uint64) (*session, *wire.Reader, error) {
-	s := &session{conn: conn, numbers: numbers}
+func newSession(conn *wire.Conn, key wire.Key, numbers *atomic.Uint64) (*session, error) {
+	s := &session{conn: conn, in: conn.NewReader(nil), numbers: numbers}
+	s.turn.start(s.tick)
 	s.mu.calls = map[uint64]*sessionCall{}
 	conn.Post(wire.AppendHello(nil, wire.Hello{
 		Version: wire.Version, Windows: wire.Windows{Call: callWindow, Session: sessionWindow}, Keyed: true, Key: key,
 	}))
-	in := conn.NewReader(nil)
-	h, p, err := in.Next()
+	h, p, err := s.in.Next()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if h.Type != wire.TypeHello {
-		return nil, nil, wire.Violation("the first frame has the type %d", h.Type)
+		return nil, wire.Violation("the first frame has the type %d", h.Type)
 	}
 	hello, err := wire.ParseHello(p)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.key, s.keyed = hello.Key, hello.Keyed
 	conn.SetWindows(hello.Windows)
-	return s, in, conn.NetConn().SetDeadline(time.Time{})
+	return s, conn.NetConn().SetDeadline(time.Time{})
 }
 
 // usable reports whether calls can begin.
@@ -105,20 +107,6 @@ func (s *session) usable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.err == nil
-}
-
-// read is the reader: it ends with the connection.
-func (s *session) read(in *wire.Reader) {
-	for {
-		h, p, err := in.Next()
-		if err == nil {
-			err = s.take(h, p)
-		}
-		if err != nil {
-			s.end(err)
-			return
-		}
-	}
 }
 
 // end fails all calls.
@@ -252,6 +240,7 @@ func (s *session) creditLocked(c *sessionCall, n int64) {
 func (s *session) finishLocked(number uint64, c *sessionCall) {
 	delete(s.mu.calls, number)
 	c.ended = true
+	s.turn.idle = len(s.mu.calls) == 0
 	if c.stop != nil {
 		c.stop()
 	}
@@ -338,6 +327,7 @@ func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []b
 		s.conn.Post(wire.SealFrame(b, 0))
 		return nil
 	}
+	s.wakeReader() // for the credit
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -369,6 +359,7 @@ func (s *session) one(ctx, killed context.Context, m wire.Method, request []byte
 	t.connected.Store(true)
 	err = s.send(ctx, m, c, request)
 	if err == nil {
+		s.readFor(c)
 		select {
 		case <-c.wake:
 		case <-ctx.Done():
@@ -411,6 +402,7 @@ func (s *session) open(ctx context.Context, m wire.Method, request []byte, sent 
 		return nil, err
 	}
 	sent.Store(true)
+	s.wakeReader()
 	if err := s.send(ctx, m, c, request); err != nil {
 		s.forget(c)
 		return nil, err
