@@ -56,14 +56,14 @@ func (c *Catalog) validate(name string, partitions int32, config Config) error {
 		return err
 	}
 	if partitions < 1 || partitions > MaxPartitions {
-		return invalid("topic "+name, "%d partitions: want 1 to %d", partitions, MaxPartitions)
+		return mainstem.Refusef(mainstem.KindInvalid, "topic "+name, "%d partitions: want 1 to %d", partitions, MaxPartitions)
 	}
 	s, err := config.parse()
 	if err != nil {
 		return err
 	}
 	if s.MaxMessage > int64(c.o.MaxMessage) {
-		return invalid("topic config", "%s is %d: the log takes values of at most %d bytes", MaxMessageBytes, s.MaxMessage, c.o.MaxMessage)
+		return mainstem.Refusef(mainstem.KindInvalid, "topic config", "%s is %d: the log takes values of at most %d bytes", MaxMessageBytes, s.MaxMessage, c.o.MaxMessage)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (c *Catalog) checkCollision(ctx context.Context, name string) error {
 			return err
 		}
 		if other := strings.TrimPrefix(info.Name, SpacePrefix); collides(name, other) {
-			return invalid("create topic", "%q differs from the topic %q only in '.' and '_', which Kafka's metrics cannot tell apart", name, other)
+			return mainstem.Refusef(mainstem.KindInvalid, "create topic", "%q differs from the topic %q only in '.' and '_', which Kafka's metrics cannot tell apart", name, other)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c *Catalog) SetConfig(ctx context.Context, name, key, value string) error 
 func (c *Catalog) AddPartitions(ctx context.Context, name string, total int32) error {
 	return c.change(ctx, name, func(m *meta) error {
 		if total <= m.Partitions {
-			return invalid("add partitions", "topic %s has %d partitions already: want more than that, not %d", name, m.Partitions, total)
+			return mainstem.Refusef(mainstem.KindInvalid, "add partitions", "topic %s has %d partitions already: want more than that, not %d", name, m.Partitions, total)
 		}
 		m.Partitions = total
 		return nil

@@ -86,7 +86,7 @@ func (o *Options) Validate() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return invalid("open topics", "%w", errors.Join(errs...))
+	return mainstem.Refusef(mainstem.KindInvalid, "open topics", "%w", errors.Join(errs...))
 }
 
 // Catalog is the set of topics of a log. Its methods may be called from many

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -270,7 +271,7 @@ func (c Config) parse() (settings, error) {
 	var s settings
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if findConfig(name) < 0 {
-			return s, invalid("topic config", "unknown configuration %q; there are: %s", name, configNames())
+			return s, mainstem.Refusef(mainstem.KindInvalid, "topic config", "unknown configuration %q; there are: %s", name, configNames())
 		}
 	}
 	for _, k := range configKeys {
@@ -279,7 +280,7 @@ func (c Config) parse() (settings, error) {
 			v = k.Default
 		}
 		if err := k.set(&s, v); err != nil {
-			return s, invalid("topic config", "%s is %q: %w", k.Name, v, err)
+			return s, mainstem.Refusef(mainstem.KindInvalid, "topic config", "%s is %q: %w", k.Name, v, err)
 		}
 	}
 	if _, ok := c[TimestampBefore]; !ok {
@@ -289,7 +290,7 @@ func (c Config) parse() (settings, error) {
 		s.After = s.difference
 	}
 	if s.minLag > s.maxLag {
-		return s, invalid("topic config", "%s is %d, more than %s, which is %d", MinCompactionLag, s.minLag, MaxCompactionLag, s.maxLag)
+		return s, mainstem.Refusef(mainstem.KindInvalid, "topic config", "%s is %d, more than %s, which is %d", MinCompactionLag, s.minLag, MaxCompactionLag, s.maxLag)
 	}
 	return s, nil
 }

@@ -25,11 +25,6 @@ func (p *partitionState) outOfRange(op string, offset, end int64) error {
 	return p.t.fail(mainstem.KindInvalid, op, &OutOfRangeError{Topic: p.t.name, Partition: p.num, Offset: offset, Start: p.start.Load(), End: end})
 }
 
-// invalid returns an Invalid error that certainly wrote nothing.
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
-}
-
 // fail returns an error of the topic. Nothing was written.
 func (t *Topic) fail(k mainstem.Kind, op string, err error) *mainstem.Error {
 	return &mainstem.Error{Kind: k, Op: op, Space: t.space, Outcome: mainstem.NotWritten, Err: err}

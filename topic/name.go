@@ -3,6 +3,7 @@ package topic
 import (
 	"strings"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/uuid"
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
@@ -15,15 +16,15 @@ const MaxName = 249
 func ValidateName(name string) error {
 	switch {
 	case name == "":
-		return invalid("topic name", "the name is empty")
+		return mainstem.Refusef(mainstem.KindInvalid, "topic name", "the name is empty")
 	case name == "." || name == "..":
-		return invalid("topic name", "%q is not allowed as a name", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "topic name", "%q is not allowed as a name", name)
 	case len(name) > MaxName:
-		return invalid("topic name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxName)
+		return mainstem.Refusef(mainstem.KindInvalid, "topic name", "%.40q... has %d bytes: the limit is %d", name, len(name), MaxName)
 	}
 	for _, r := range name {
 		if !nameRune(r) {
-			return invalid("topic name", "%q has the character %q: only letters a-z and A-Z, digits, '.', '_' and '-' are allowed", name, r)
+			return mainstem.Refusef(mainstem.KindInvalid, "topic name", "%q has the character %q: only letters a-z and A-Z, digits, '.', '_' and '-' are allowed", name, r)
 		}
 	}
 	return nil

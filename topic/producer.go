@@ -45,7 +45,7 @@ func (o *ProducerOptions) withDefaults() (ProducerOptions, error) {
 		c = *o
 	}
 	if c.Linger < 0 || c.BatchBytes < 0 || c.BufferBytes < 0 || c.Compression > Zstd {
-		return c, invalid("producer", "options Linger %v, BatchBytes %d, BufferBytes %d, Compression %v: want 0 (default) or more, and a codec that exists", c.Linger, c.BatchBytes, c.BufferBytes, c.Compression)
+		return c, mainstem.Refusef(mainstem.KindInvalid, "producer", "options Linger %v, BatchBytes %d, BufferBytes %d, Compression %v: want 0 (default) or more, and a codec that exists", c.Linger, c.BatchBytes, c.BufferBytes, c.Compression)
 	}
 	if c.BatchBytes == 0 {
 		c.BatchBytes = DefaultBatchBytes

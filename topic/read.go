@@ -26,10 +26,10 @@ func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.
 		o = &partition.ReadOptions{}
 	}
 	if o.MaxBytes < 0 {
-		return partition.Chunk{}, invalid(op, "MaxBytes is %d: want 0 (default) or more", o.MaxBytes)
+		return partition.Chunk{}, mainstem.Refusef(mainstem.KindInvalid, op, "MaxBytes is %d: want 0 (default) or more", o.MaxBytes)
 	}
 	if o.MaxFirst < 0 {
-		return partition.Chunk{}, invalid(op, "MaxFirst is %d: want 0 (no limit) or more", o.MaxFirst)
+		return partition.Chunk{}, mainstem.Refusef(mainstem.KindInvalid, op, "MaxFirst is %d: want 0 (no limit) or more", o.MaxFirst)
 	}
 	if offset < p.start.Load() {
 		return partition.Chunk{}, p.outOfRange(op, offset, p.KnownEnd())

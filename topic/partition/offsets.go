@@ -3,7 +3,6 @@ package partition
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/mainstemdev/mainstem"
@@ -26,7 +25,7 @@ type Offsets struct {
 func NewOffsets(log mainstem.Log, group, name string, id ID) *Offsets {
 	o := &Offsets{log: log, id: id, err: ValidateGroup(group)}
 	if o.err == nil && (name == "" || len(name) > maxName) {
-		o.err = invalid("offsets", "the name %.40q has %d bytes: want 1 to %d", name, len(name), maxName)
+		o.err = mainstem.Refusef(mainstem.KindInvalid, "offsets", "the name %.40q has %d bytes: want 1 to %d", name, len(name), maxName)
 	}
 	if o.err == nil {
 		o.prefix = offsetPrefix(group, name)
@@ -40,7 +39,7 @@ const maxName = 249
 // ValidateGroup returns an Invalid error unless group is 1 to [MaxGroup] bytes.
 func ValidateGroup(group string) error {
 	if group == "" || len(group) > MaxGroup {
-		return invalid("offsets", "the group's name %.40q has %d bytes: want 1 to %d", group, len(group), MaxGroup)
+		return mainstem.Refusef(mainstem.KindInvalid, "offsets", "the group's name %.40q has %d bytes: want 1 to %d", group, len(group), MaxGroup)
 	}
 	return nil
 }
@@ -54,9 +53,9 @@ func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset)
 	case o.err != nil:
 		b.Fail(o.err)
 	case partition < 0:
-		b.Fail(invalid(op, "there is no partition %d", partition))
+		b.Fail(mainstem.Refusef(mainstem.KindInvalid, op, "there is no partition %d", partition))
 	case off.Next < 0 || len(off.Metadata) > MaxOffsetMetadata:
-		b.Fail(invalid(op, "offset %d with %d bytes of metadata: want 0 or more, and at most %d", off.Next, len(off.Metadata), MaxOffsetMetadata))
+		b.Fail(mainstem.Refusef(mainstem.KindInvalid, op, "offset %d with %d bytes of metadata: want 0 or more, and at most %d", off.Next, len(off.Metadata), MaxOffsetMetadata))
 	default:
 		EnsureGroupSpace(b)
 		b.Put(GroupSpace, o.key(partition), off.encode(o.id))
@@ -119,9 +118,4 @@ func (o *Offsets) Load(ctx context.Context) (map[int32]Offset, error) {
 
 func (o *Offsets) key(partition int32) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clip(o.prefix), uint32(partition))
-}
-
-// invalid returns an Invalid error that certainly wrote nothing.
-func invalid(op, format string, args ...any) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Outcome: mainstem.NotWritten, Err: fmt.Errorf(format, args...)}
 }
