@@ -10,12 +10,13 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 func TestAppendRefuses(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	now := ck.Now().UnixMilli()
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
 	hour := time.Hour.Milliseconds()
@@ -101,7 +102,7 @@ func TestAppendStoresAsReceived(t *testing.T) {
 }
 
 func TestLogAppendTime(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
 	tp := create(t, c, "x", Spec{Config: Config{TimestampType: "LogAppendTime"}})
 	sent := batch(Snappy, rec{ms: 5, value: "v"}, rec{ms: 1 << 50, value: "w"})
@@ -113,7 +114,7 @@ func TestLogAppendTime(t *testing.T) {
 	if !bytes.Equal(sent, before) {
 		t.Error("the caller's bytes were changed")
 	}
-	ck.add(time.Second)
+	ck.Advance(time.Second)
 	p, err := tp.Producer(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func TestAppendTogether(t *testing.T) {
 }
 
 func TestPublish(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	log := testengines.Memory(t)
 	c := open(t, log, &Options{Now: ck.Now})
 	tp := create(t, c, "x", Spec{Partitions: 4, Config: Config{MaxMessageBytes: "300"}})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func names(t *testing.T, c *Catalog) []string {
@@ -27,7 +28,7 @@ func names(t *testing.T, c *Catalog) []string {
 
 func TestCreateDescribeDelete(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		ck := newClock()
+		ck := &testkit.Clock{}
 		c := open(t, log, &Options{Now: ck.Now})
 		if got := names(t, c); got != nil {
 			t.Errorf("an empty log has topics %v", got)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -19,7 +20,7 @@ import (
 // compaction has come to rest, below the newest batch each key is there once.
 func TestCompactionAgreesWithModel(t *testing.T) {
 	eachProgram(t, func(t *rapid.T, log *failing) {
-		p := &compactionProgram{log: log, clock: newClock(), newest: map[string]int64{}}
+		p := &compactionProgram{log: log, clock: &testkit.Clock{}, newest: map[string]int64{}}
 		p.open(t)
 		defer func() { p.c.Close() }()
 		t.Repeat(rapid.StateMachineActions(p))
@@ -30,7 +31,7 @@ func TestCompactionAgreesWithModel(t *testing.T) {
 // everything that was written.
 type compactionProgram struct {
 	log     *failing
-	clock   *clock
+	clock   *testkit.Clock
 	c       *Catalog
 	t       *Topic
 	written []Record         // by offset
@@ -130,7 +131,7 @@ func (p *compactionProgram) DeleteRecords(t *rapid.T) {
 }
 
 func (p *compactionProgram) Wait(t *rapid.T) {
-	p.clock.add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
+	p.clock.Advance(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
 }
 
 func (p *compactionProgram) Restart(t *rapid.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -49,7 +50,7 @@ func wantRecords(t testing.TB, tp *Topic, want ...string) {
 func TestCompact(t *testing.T) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
 		testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-			ck := newClock()
+			ck := &testkit.Clock{}
 			now := ck.Now().UnixMilli()
 			c := open(t, log, &Options{Now: ck.Now})
 			tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", DeleteRetention: "1000"}})
@@ -65,10 +66,10 @@ func TestCompact(t *testing.T) {
 			if chunk, err := tp.Read(t.Context(), 0, 3, nil); err != nil || bases(t, chunk.Data)[0] != 4 {
 				t.Errorf("%v, %v", bases(t, chunk.Data), err)
 			}
-			ck.add(999 * time.Millisecond)
+			ck.Advance(999 * time.Millisecond)
 			mustCompact(t, tp)
 			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
-			ck.add(time.Millisecond)
+			ck.Advance(time.Millisecond)
 			if err := c.Upkeep(t.Context()); err != nil { // nothing is dirty, but the tombstone is due
 				t.Fatal(err)
 			}
@@ -93,19 +94,19 @@ func TestCompact(t *testing.T) {
 
 // Records within the lag, and everything after them, are left alone.
 func TestMinCompactionLag(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
 	tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", MinCompactionLag: "1000"}})
 	for i := range 4 {
 		mustAppend(t, tp, 0, batch(0, rec{ms: ck.Now().UnixMilli(), key: "k", value: strconv.Itoa(i)}))
-		ck.add(400 * time.Millisecond)
+		ck.Advance(400 * time.Millisecond)
 	}
 	mustCompact(t, tp) // the first is 1600 ms old, the others 1200, 800, 400
 	wantRecords(t, tp, "1 k=1", "2 k=2", "3 k=3")
 }
 
 func TestCompactionIsDue(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
 	tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact", MinDirtyRatio: "0.8", MaxCompactionLag: "10000"}})
 	put := func(key string) {
@@ -127,7 +128,7 @@ func TestCompactionIsDue(t *testing.T) {
 	if got := compacted(t, tp); len(got) != 12 {
 		t.Fatalf("compacted too early: %v", got)
 	}
-	ck.add(10001 * time.Millisecond)
+	ck.Advance(10001 * time.Millisecond)
 	upkeep() // the lag is over
 	if got := compacted(t, tp); len(got) != 11 || got[0] != "1 1=value" {
 		t.Errorf("not compacted after the longest lag: %v", got)

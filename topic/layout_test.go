@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
@@ -143,7 +144,7 @@ func TestDamagedIndex(t *testing.T) {
 
 // Everything is there again after the directory was closed and opened.
 func TestReopenDirectory(t *testing.T) {
-	dir, ck := t.TempDir(), newClock()
+	dir, ck := t.TempDir(), &testkit.Clock{}
 	var id ID
 	for round := range int64(4) {
 		log, err := pebblelog.Open(dir, &pebblelog.Options{Durability: mainstem.OS})

@@ -3,9 +3,7 @@ package topic
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -76,26 +74,6 @@ func (f *failing) mayFail(t *rapid.T, run func() error) (failed bool) {
 		t.Fatal(err)
 	}
 	return err != nil
-}
-
-// clock is a clock that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.UnixMilli(1_700_000_000_000)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // open returns the topics of log without background upkeep.

@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -69,7 +70,7 @@ func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) er
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
-	eventually(t, "it waits for memory or ends", func() bool { return waits(memory) || len(done) > 0 })
+	testkit.Eventually(t, "it waits for memory or ends", func() bool { return waits(memory) || len(done) > 0 })
 	cancel()
 	return <-done
 }
@@ -77,20 +78,6 @@ func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) er
 // waits reports whether somebody waits for bytes of memory or of a budget below it.
 func waits(memory *budget.Budget) bool {
 	return slices.ContainsFunc(memory.Stats(), func(s budget.Stats) bool { return s.Waiting > 0 })
-}
-
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !f() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never happened: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
 }
 
 // Checking, finding times and compacting take their memory from the budget, and give it back.

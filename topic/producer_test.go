@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
@@ -162,7 +163,7 @@ func TestStickyPartition(t *testing.T) {
 }
 
 func TestProduceRefuses(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
 	tp := create(t, c, "x", Spec{Partitions: 2, Config: Config{MaxMessageBytes: "500", CleanupPolicy: "compact"}})
 	p := producer(t, tp, &ProducerOptions{Partitioner: ByPartition(), Compression: Gzip})

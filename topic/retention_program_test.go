@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
@@ -83,7 +84,7 @@ func (m *retentionModel) newest() (offset, ms int64) {
 // lookups by time agree with a model, with small extents so that every boundary is met.
 func TestRetentionAgreesWithModel(t *testing.T) {
 	eachProgram(t, func(t *rapid.T, log *failing) {
-		p := &retentionProgram{log: log, clock: newClock(), ms: -1, bytes: -1}
+		p := &retentionProgram{log: log, clock: &testkit.Clock{}, ms: -1, bytes: -1}
 		p.open(t)
 		defer func() { p.c.Close() }()
 		t.Repeat(rapid.StateMachineActions(p))
@@ -93,7 +94,7 @@ func TestRetentionAgreesWithModel(t *testing.T) {
 // retentionProgram does random things to a topic and to its model.
 type retentionProgram struct {
 	log       *failing
-	clock     *clock
+	clock     *testkit.Clock
 	c         *Catalog
 	t         *Topic
 	m         retentionModel
@@ -129,7 +130,7 @@ func (p *retentionProgram) Append(t *rapid.T) {
 }
 
 func (p *retentionProgram) Wait(t *rapid.T) {
-	p.clock.add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
+	p.clock.Advance(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
 }
 
 func (p *retentionProgram) Configure(t *rapid.T) {

@@ -10,13 +10,14 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 // Records without timestamps are as old as their commit.
 func TestRetentionWithoutTimestamps(t *testing.T) {
-	ck := newClock()
+	ck := &testkit.Clock{}
 	log := model.New(&model.Options{Now: ck.Now})
 	defer log.Close()
 	c := open(t, log, &Options{Now: ck.Now})
@@ -29,9 +30,9 @@ func TestRetentionWithoutTimestamps(t *testing.T) {
 		if start, err := tp.Start(t.Context(), 0); start != 0 || err != nil {
 			t.Fatalf("start %d, %v", start, err)
 		}
-		ck.add(time.Second)
+		ck.Advance(time.Second)
 	}
-	ck.add(time.Millisecond)
+	ck.Advance(time.Millisecond)
 	if err := c.Upkeep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestRemovalIsFinishedLater(t *testing.T) {
 // Two catalogs may look after the same topics at once.
 func TestUpkeepByTwo(t *testing.T) {
 	log := testengines.Memory(t)
-	ck := newClock()
+	ck := &testkit.Clock{}
 	cs := []*Catalog{open(t, log, &Options{Now: ck.Now}), open(t, log, &Options{Now: ck.Now})}
 	tp := create(t, cs[0], "x", Spec{Config: Config{CleanupPolicy: "compact,delete", RetentionMs: "100", MinDirtyRatio: "0"}})
 	for _, c := range cs {
@@ -116,7 +117,7 @@ func TestUpkeepByTwo(t *testing.T) {
 	}
 	for i := range 500 {
 		mustAppend(t, tp, 0, batch(0, rec{ms: ck.Now().UnixMilli(), key: strconv.Itoa(i % 7), value: "v"}))
-		ck.add(time.Millisecond)
+		ck.Advance(time.Millisecond)
 	}
 	for range cs {
 		if err := <-done; err != nil {
