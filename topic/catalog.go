@@ -145,13 +145,9 @@ func Open(log mainstem.Log, o *Options) (*Catalog, error) {
 func (c *Catalog) Close() error {
 	c.mu.Lock()
 	c.mu.closed = true
-	topics := c.mu.topics
 	c.mu.topics = map[string]*Topic{}
 	c.mu.Unlock()
 	c.stop()
-	for _, t := range topics {
-		t.hub.retire()
-	}
 	c.wg.Wait()
 	return nil
 }

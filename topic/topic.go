@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/follow"
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
@@ -25,7 +26,7 @@ type Topic struct {
 	id      ID
 	idKey   []byte
 	created time.Time
-	hub     hub
+	hub     *follow.Hub[*partitionState, *Waiter]
 
 	appending partition.Options // of its partitions
 
@@ -62,7 +63,7 @@ type partitionState struct {
 // newTopic makes a handle from the description m, stored in rec.
 func newTopic(ctx context.Context, c *Catalog, name string, m meta, rec mainstem.Record) (*Topic, error) {
 	t := &Topic{c: c, name: name, space: Space(name), id: m.ID, idKey: idKey(m.ID), created: m.Created}
-	t.hub.t = t
+	t.hub = t.newHub()
 	t.appending = partition.Options{Space: t.space, Rules: t.rules, Now: c.o.Now, Memory: c.o.Memory}
 	t.current.Store(&generation{})
 	if err := t.apply(m, rec); err != nil {
@@ -167,7 +168,7 @@ func (t *Topic) now() *generation { return t.current.Load() }
 // retire makes the handle give NotFound and wakes all that wait.
 func (t *Topic) retire() {
 	t.gone.Store(true)
-	t.hub.retire()
+	t.hub.Retire()
 }
 
 // Name returns the topic's name.

@@ -1,7 +1,6 @@
 package topic
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -71,14 +70,14 @@ func (w *Waiter) Add(ctx context.Context, t *Topic, partition int32) error {
 		return closed(op)
 	}
 	if _, ok := w.mu.parts[p]; ok {
-		if t.hub.running() {
-			return nil
-		}
-		t.hub.remove(p, w)
-		delete(w.mu.parts, p)
+		return nil
 	}
-	if err := t.hub.add(ctx, p, w); err != nil {
+	ok, err := t.hub.Add(ctx, w, []*partitionState{p})
+	if err != nil {
 		return err
+	}
+	if !ok { // deleted since the first look
+		return t.usable(op)
 	}
 	w.mu.parts[p] = struct{}{}
 	return nil
@@ -94,7 +93,7 @@ func (w *Waiter) Remove(t *Topic, partition int32) {
 	}
 	p := parts[partition]
 	if _, ok := w.mu.parts[p]; ok {
-		t.hub.remove(p, w)
+		t.hub.Remove(w, []*partitionState{p})
 		delete(w.mu.parts, p)
 	}
 }
@@ -123,7 +122,7 @@ func (w *Waiter) Close() {
 	defer w.mu.Unlock()
 	w.mu.closed = true
 	for p := range w.mu.parts {
-		p.t.hub.remove(p, w)
+		p.t.hub.Remove(w, []*partitionState{p})
 	}
 	clear(w.mu.parts)
 }
@@ -148,134 +147,47 @@ func (w *Waiter) signal(p *partitionState) {
 	wake.Signal(w.wake)
 }
 
-// hub follows a topic's space and wakes the waiters of its partitions.
+// newHub returns what wakes the waiters of the topic's partitions.
 //
-// Lock order: Waiter.mu, hub.mu, then Catalog.mu or the lock of waiters, Waiter.grown.
-type hub struct {
-	t       *Topic
-	waiters wake.Set[*partitionState, *Waiter] // gets one only under mu
-	mu      struct {
-		sync.Mutex
-		on      bool // a follower runs
-		retired bool
-		stop    context.CancelFunc // of the follower
+// Lock order: Waiter.mu, the locks of the hub, then Catalog.mu or Waiter.grown.
+func (t *Topic) newHub() *follow.Hub[*partitionState, *Waiter] {
+	return &follow.Hub[*partitionState, *Waiter]{
+		Log: t.c.log, Space: t.space, Ctx: t.c.ctx, Start: t.c.start,
+		Record: t.observe,
+		Signal: func(p *partitionState, w *Waiter) { w.signal(p) },
+		Ended: func(err error) {
+			if errors.Is(err, mainstem.ErrClosed) {
+				// To wake once is not enough: a waiter that looks again may find the log
+				// still readable for a moment, and would then wait without end.
+				t.c.stop()
+			}
+		},
 	}
 }
 
-// idleRecords is how many records in a row a follower takes without anybody
-// waiting before it stops: a consumer that is busy with what it got comes back.
-const idleRecords = 1024
-
-func (h *hub) running() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.mu.on
-}
-
-// add registers w for p and makes sure that a follower runs.
-func (h *hub) add(ctx context.Context, p *partitionState, w *Waiter) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.mu.retired {
-		return cmp.Or(h.t.usable("wait"), error(closed("wait")))
-	}
-	if !h.mu.on {
-		// The head is read before the caller looks at the partition: what it does not
-		// find there is behind this position, and the follower will meet it.
-		head, err := h.t.c.log.Head(ctx)
-		if err != nil {
-			return err
-		}
-		if !h.startLocked(head) {
-			return closed("wait")
-		}
-	}
-	h.waiters.Add(w, []*partitionState{p})
-	return nil
-}
-
-// startLocked starts the follower, unless the catalog is closed.
-func (h *hub) startLocked(after mainstem.Position) bool {
-	c := h.t.c
+// start runs f in a goroutine that Close waits for, unless the catalog is closed.
+func (c *Catalog) start(f func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.closed {
-		return false
+		return closed("wait")
 	}
-	ctx, stop := context.WithCancel(c.ctx)
-	h.mu.on, h.mu.stop = true, stop
-	c.wg.Go(func() { h.follow(ctx, after) })
-	return true
+	c.wg.Go(f)
+	return nil
 }
 
-func (h *hub) remove(p *partitionState, w *Waiter) { h.waiters.Remove(w, []*partitionState{p}) }
-
-// retire stops the follower for good and wakes everybody.
-func (h *hub) retire() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.mu.retired = true
-	if h.mu.stop != nil {
-		h.mu.stop()
-	}
-	h.wakeAll()
-}
-
-func (h *hub) wakeAll() {
-	h.waiters.WakeAll(func(p *partitionState, w *Waiter) { w.signal(p) })
-}
-
-// follow runs until ctx ends, or until nobody has waited for a while.
-func (h *hub) follow(ctx context.Context, after mainstem.Position) {
-	idle := 0
-	err := follow.Feed(ctx, h.t.c.log, mainstem.Filter{Spaces: []string{h.t.space}, After: after}, func(rec *mainstem.Record) bool {
-		if h.t.observe(rec) {
-			idle = 0
-			return true
-		}
-		idle++
-		return idle <= idleRecords || !h.quit()
-	}, nil)
-	if errors.Is(err, mainstem.ErrClosed) {
-		// Waking once is not enough: who looks again may find the log still
-		// readable for a moment, and would then wait for good.
-		h.t.c.stop()
-		h.retire()
-	}
-}
-
-// quit ends the follower unless somebody waits.
-func (h *hub) quit() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiters.Len() > 0 {
-		return false
-	}
-	h.mu.on = false
-	h.mu.stop()
-	return true
-}
-
-// wake wakes the waiters of p and reports whether anybody waits for the topic.
-func (h *hub) wake(p *partitionState) bool {
-	h.waiters.Wake(p, func(w *Waiter) { w.signal(p) })
-	return h.waiters.Len() > 0
-}
-
-// observe takes notice of a record of the topic's space. It reports whether
-// anybody waits for the topic.
-func (t *Topic) observe(rec *mainstem.Record) bool {
+// observe takes notice of a record of the topic's space.
+func (t *Topic) observe(rec *mainstem.Record) {
 	n, ok := partitionOf(rec.Key)
 	if !ok {
 		t.observeMeta(rec)
-		return false
+		return
 	}
-	parts := t.now().parts
-	if int(n) >= len(parts) {
-		return false
+	if parts := t.now().parts; int(n) < len(parts) {
+		p := parts[n]
+		p.Seen(int64(rec.Version))
+		t.hub.Wake(p, func(w *Waiter) { w.signal(p) })
 	}
-	parts[n].Seen(int64(rec.Version))
-	return t.hub.wake(parts[n])
 }
 
 // observeMeta applies a description that somebody wrote, perhaps from another
@@ -296,5 +208,5 @@ func (t *Topic) observeMeta(rec *mainstem.Record) {
 	if err := t.apply(m, rec.Clone()); err != nil {
 		t.c.o.Logger.Error("applying a topic's description", "topic", t.name, "error", err)
 	}
-	t.hub.wakeAll() // there may be more partitions
+	t.hub.WakeAll() // there may be more partitions
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
@@ -98,6 +99,8 @@ func TestManyWaiters(t *testing.T) {
 		c := open(t, log, nil)
 		const waiters, records = 60, 20
 		tp := create(t, c, "x", Spec{Partitions: 4})
+		ended := make(chan error, 10)
+		tp.hub.Ended = func(err error) { ended <- err }
 		var wg sync.WaitGroup
 		ready := make(chan struct{}, waiters)
 		for i := range waiters {
@@ -134,16 +137,19 @@ func TestManyWaiters(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if !tp.hub.running() {
+		if len(ended) > 0 {
 			t.Error("no follower runs")
 		}
-		for range idleRecords + 1 {
-			mustAppend(t, tp, 0, batch(0, rec{value: "v"}))
-		}
-		testkit.Eventually(t, "the follower ends", func() bool { return !tp.hub.running() })
-		w := c.NewWaiter() // and begins again
+		tp.hub.Linger = time.Millisecond
+		w := c.NewWaiter()
 		defer w.Close()
 		add(t, w, tp, 0)
+		w.Remove(tp, 0)
+		testkit.Eventually(t, "the follower ends", func() bool { return len(ended) > 0 })
+		if err := <-ended; err != nil {
+			t.Errorf("the follower ends with %v", err)
+		}
+		add(t, w, tp, 0) // and begins again
 		mustAppend(t, tp, 0, batch(0, rec{value: "v"}))
 		woken(t, w)
 	})

@@ -1,5 +1,30 @@
 // Package follow reads the feed of a log for as long as its reader needs it, over
-// errors of the log that pass.
+// errors of the log that pass. [Feed] does so in the goroutine of its caller. A [Hub] lets
+// many waiters wait for the records of one space at the cost of one goroutine, the
+// follower of the space:
+//
+//	idle --Add--> following --Linger without a waiter--> idle
+//	any --Retire--> retired
+//
+// # When a follower ends
+//
+// A follower without a waiter ends after a time, not after a number of records: one that
+// counts records stays in a space to which nothing is written, and keeps its goroutine,
+// and with a log on another machine a stream. What a busy space costs meanwhile is bounded
+// by the same time.
+//
+// # Guarantees
+//
+// A waiter is signaled for each record that is committed after Add has returned and whose
+// key it waits for. It may also be signaled when there is none: for records that were
+// committed just before, and when the follower ends although there are waiters. That
+// happens when the hub is retired, its owner closes or the log was closed.
+//
+// # Concurrency and ownership
+//
+// The methods of a Hub may be called from many goroutines. Its owner starts the follower
+// and, when it closes, waits for it. The functions among the fields run in the follower, in
+// a call of the hub or in a timer.
 package follow
 
 import (

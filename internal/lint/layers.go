@@ -436,7 +436,7 @@ var Layers = []Layer{
 	{
 		Name:    "followers",
 		Dirs:    []string{"internal/follow"},
-		May:     []string{".", "internal/backoff"},
+		May:     []string{".", "internal/backoff", "internal/wake"},
 		Because: "views and servers follow logs, so this one knows the contract only",
 	},
 	{
