@@ -46,7 +46,7 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 	if o == nil {
 		o = &Options{}
 	}
-	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
+	c := &Catalog{log: log, followers: feedtopic.OpenFollowers(log, o.Logger)}
 	c.mu.topics = map[string]*table{}
 	return c
 }

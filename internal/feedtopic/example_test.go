@@ -27,7 +27,7 @@ func Example() {
 	if _, err := store.Commit(ctx, b); err != nil {
 		log.Fatal(err)
 	}
-	f := feedtopic.NewFollowers(store, nil)
+	f := feedtopic.OpenFollowers(store, nil)
 	defer f.Close()
 	t := feedtopic.New(f, "t", feedtopic.ComputedID([16]byte{1}), plain{store})
 	chunk, err := t.Read(ctx, 0, 0, nil)

@@ -38,9 +38,9 @@ type Followers struct {
 	}
 }
 
-// NewFollowers returns followers of log, which stays the caller's. logger receives what
+// OpenFollowers returns the followers of log, which stays the caller's. logger receives what
 // they could not do; nil discards it.
-func NewFollowers(log mainstem.Log, logger *slog.Logger) *Followers {
+func OpenFollowers(log mainstem.Log, logger *slog.Logger) *Followers {
 	f := &Followers{log: log, logger: logger}
 	if logger == nil {
 		f.logger = slog.New(slog.DiscardHandler)

@@ -81,7 +81,7 @@ func put(t testing.TB, log mainstem.Log, key, value string) mainstem.Position {
 // open returns a topic of a log, with followers that end with the test.
 func open(t testing.TB, log mainstem.Log) *feedtopic.Topic {
 	t.Helper()
-	f := feedtopic.NewFollowers(log, nil)
+	f := feedtopic.OpenFollowers(log, nil)
 	t.Cleanup(f.Close)
 	return feedtopic.New(f, "t", feedtopic.ComputedID([16]byte{1}), plain{log})
 }
@@ -163,7 +163,7 @@ func TestWhatIsShownIsRead(t *testing.T) {
 func TestFollowersEnd(t *testing.T) {
 	log := testengines.Memory(t)
 	put(t, log, "a", "")
-	f := feedtopic.NewFollowers(log, nil)
+	f := feedtopic.OpenFollowers(log, nil)
 	tp := feedtopic.New(f, "t", feedtopic.ComputedID([16]byte{1}), plain{log})
 	wake := make(chan struct{}, 1)
 	stop, err := tp.Notify(0, wake)

@@ -51,7 +51,7 @@ var Exceptions = []Exception{
 	{"background", "server/server.go:Open", "what the server runs outlives the call of Open; Stop cancels it"},
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},
-	{"background", "internal/feedtopic/follow.go:NewFollowers", "followers outlive the fetches that wait for them; Close cancels them"},
+	{"background", "internal/feedtopic/follow.go:OpenFollowers", "followers outlive the fetches that wait for them; Close cancels them"},
 	{"background", "wire/kafka/conn.go:newConn", "a connection has no caller; the server's Shutdown and the client end it"},
 	{"background", "wire/kafka/server.go:Open", "the server outlives the call of Open; Shutdown cancels it"},
 	{"background", "wire/kafka/internal/group/coordinator.go:Open", "groups outlive the requests of their members; Close cancels what they wait for"},

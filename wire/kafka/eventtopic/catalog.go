@@ -44,7 +44,7 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 	if o == nil {
 		o = &Options{}
 	}
-	c := &Catalog{log: log, followers: feedtopic.NewFollowers(log, o.Logger)}
+	c := &Catalog{log: log, followers: feedtopic.OpenFollowers(log, o.Logger)}
 	c.mu.topics = map[string]*stored{}
 	c.mu.ids = map[topic.ID]*stored{}
 	c.mu.listings = map[string]listing{}
