@@ -12,7 +12,7 @@ import (
 )
 
 // Waiter wakes when any partition of a set grows. It costs no goroutine: one
-// follower per topic serves all waiters, and it runs only while there are some.
+// follower per topic serves all waiters, and it ends some seconds after the last of them.
 // The methods may be called from many goroutines.
 //
 //	w := topics.NewWaiter()
