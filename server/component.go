@@ -153,19 +153,19 @@ func (n *Server) newHost() *Host {
 	return h
 }
 
-// components returns the components as parts of the server: those of [Intake], or the others.
-func (n *Server) components(intake bool) []part {
-	var parts []part
+// startedComponents returns the configured components: those of [Intake], or the others.
+func (n *Server) startedComponents(intake bool) []startedComponent {
+	var all []startedComponent
 	for _, c := range n.config.Components {
 		if _, is := c.(Intake); is == intake {
-			parts = append(parts, n.component(c))
+			all = append(all, n.startedComponent(c))
 		}
 	}
-	return parts
+	return all
 }
 
-// component returns one component as a part, whose metrics are shown while it runs.
-func (n *Server) component(c Component) part {
+// startedComponent returns one component. Its metrics are registered while it runs.
+func (n *Server) startedComponent(c Component) startedComponent {
 	r := &registrations{Registerer: n.metrics.registry}
 	start := func(ctx context.Context) error {
 		h := *n.host
@@ -180,7 +180,7 @@ func (n *Server) component(c Component) part {
 		defer r.remove()
 		return c.Stop(ctx)
 	}
-	return part{c.Name(), start, stop}
+	return startedComponent{c.Name(), start, stop}
 }
 
 // Listeners returns the addresses that the server listens on for clients, besides that of

@@ -22,22 +22,22 @@ import (
 // Server is one running server: an engine, what runs in the background on it, and
 // the wires that serve it. Its methods may be called from many goroutines.
 type Server struct {
-	config   Config
-	logger   *slog.Logger
-	metrics  *metrics
-	memory   *budget.Budget // that all clients share
-	engine   mainstem.Log   // as it was opened
-	log      mainstem.Log   // the same, measured
-	token    string
-	tls      *tls.Config
-	parts    []part
-	stopping context.Context // done when Stop begins
-	begin    context.CancelFunc
-	failed   chan error
+	config     Config
+	logger     *slog.Logger
+	metrics    *metrics
+	memory     *budget.Budget // that all clients share
+	engine     mainstem.Log   // as it was opened
+	log        mainstem.Log   // the same, measured
+	token      string
+	tls        *tls.Config
+	components []startedComponent
+	stopping   context.Context // done when Stop begins
+	begin      context.CancelFunc
+	failed     chan error
 
 	mu struct {
 		sync.Mutex
-		running int // parts started
+		running int // how many of components are started, from the first
 		stopped bool
 	}
 	mux     *http.ServeMux // of the HTTP listener; set by Start, as the rest
@@ -54,8 +54,9 @@ type Server struct {
 	watching       sync.WaitGroup
 }
 
-// part is something that starts after those before it and stops before them.
-type part struct {
+// startedComponent is a [Component], or a part of the server that is none, as Start and Stop
+// see it. It starts after those before it and stops before them.
+type startedComponent struct {
 	name  string
 	start func(ctx context.Context) error
 	stop  func(ctx context.Context) error
@@ -91,9 +92,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	n.memory = budget.New("process", c.memoryBudget())
 	n.metrics.registry.MustRegister(memoryMetrics{n.memory})
 	n.metrics.registry.MustRegister(&contents{log: n.engine})
-	n.parts = slices.Concat(
-		[]part{{"background", n.startBackground, n.stopBackground}}, n.components(false),
-		[]part{{"http", n.startHTTP, n.stopHTTP}}, n.components(true),
+	n.components = slices.Concat(
+		[]startedComponent{{"background", n.startBackground, n.stopBackground}}, n.startedComponents(false),
+		[]startedComponent{{"http", n.startHTTP, n.stopHTTP}}, n.startedComponents(true),
 	)
 	return n, nil
 }
@@ -116,11 +117,11 @@ func (n *Server) URL() string {
 	return scheme + "://" + n.address.String()
 }
 
-// Failed yields the error of a part that ended by itself. The server then serves
+// Failed yields the error of a component that ended by itself. The server then serves
 // nobody: stop it.
 func (n *Server) Failed() <-chan error { return n.failed }
 
-// Start starts the parts in order. If one fails, those before it are stopped
+// Start starts the components in order. If one fails, those before it are stopped
 // again and its error is returned; the log stays open until Stop.
 func (n *Server) Start(ctx context.Context) error {
 	n.mu.Lock()
@@ -129,10 +130,10 @@ func (n *Server) Start(ctx context.Context) error {
 		return mainstem.Errorf(mainstem.KindClosed, "start", "the server was stopped")
 	}
 	n.mux, n.mounts = http.NewServeMux(), nil
-	for n.mu.running < len(n.parts) {
-		p := n.parts[n.mu.running]
-		if err := p.start(ctx); err != nil {
-			return errors.Join(err, n.stopPartsLocked(ctx))
+	for n.mu.running < len(n.components) {
+		c := n.components[n.mu.running]
+		if err := c.start(ctx); err != nil {
+			return errors.Join(err, n.stopComponentsLocked(ctx))
 		}
 		n.mu.running++
 	}
@@ -152,7 +153,7 @@ func (n *Server) sayServed() {
 	}
 }
 
-// Stop stops the parts in reverse order and closes the log. Followers end at
+// Stop stops the components in reverse order and closes the log. Followers end at
 // once; other requests may run on until ctx ends or Config.StopTimeout has passed.
 // Stopping twice is allowed.
 func (n *Server) Stop(ctx context.Context) error {
@@ -165,24 +166,24 @@ func (n *Server) Stop(ctx context.Context) error {
 	n.mu.stopped = true
 	ctx, cancel := context.WithTimeout(ctx, n.config.StopTimeout)
 	defer cancel()
-	return errors.Join(n.stopPartsLocked(ctx), n.engine.Close())
+	return errors.Join(n.stopComponentsLocked(ctx), n.engine.Close())
 }
 
-func (n *Server) stopPartsLocked(ctx context.Context) error {
+func (n *Server) stopComponentsLocked(ctx context.Context) error {
 	var errs []error
 	for n.mu.running > 0 {
 		n.mu.running--
-		p := n.parts[n.mu.running]
+		c := n.components[n.mu.running]
 		begin := time.Now()
-		if err := p.stop(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("stop %s: %w", p.name, err))
+		if err := c.stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", c.name, err))
 		}
-		n.logger.Debug("stopped", "part", p.name, "took", time.Since(begin))
+		n.logger.Debug("stopped", "part", c.name, "took", time.Since(begin))
 	}
 	return errors.Join(errs...)
 }
 
-// fail reports that a part ended by itself.
+// fail reports that a component ended by itself.
 func (n *Server) fail(err error) {
 	select {
 	case n.failed <- err:

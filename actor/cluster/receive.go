@@ -100,8 +100,8 @@ func (s *session) take(lane uint32, body []byte) error {
 		return s.onLink(body)
 	case frames.KindUnlink, frames.KindExit:
 		return s.onUnlink(body)
-	case frames.KindOrder:
-		return s.onOrder(body)
+	case frames.KindControl:
+		return s.onControl(body)
 	case frames.KindMark:
 		return s.onMark(lane, body)
 	case frames.KindRequest:

@@ -33,9 +33,9 @@ type session struct {
 	in  atomic.Pointer[[]*kind]   // what the peer's numbers mean, by number; nil: nothing that can be read
 	out atomic.Pointer[peerTypes] // what the peer can read
 
-	replies replies
-	orders  orders
-	refused atomic.Uint64 // frames
+	replies  replies
+	controls controls
+	refused  atomic.Uint64 // frames
 
 	mu           sync.Mutex // guards the fields below
 	ended        bool
@@ -47,17 +47,17 @@ type session struct {
 	sinks        map[uint64]sink         // our subscriptions
 	taps         map[uint64]func()       // their subscriptions: what cancels
 	unknownTypes map[string]frames.Entry // types of theirs that we do not know, by name
-	puzzled      int                     // bytes that were ever put into unknownTypes
+	unknownBytes int                     // bytes that were ever put into unknownTypes
 }
 
 // peerTypes are what a peer has said about our types, by number.
 type peerTypes struct {
-	known   []string      // "" for those that it can read; unjudged until it has said so
+	known   []string      // "" for those that it can read; unanswered until it has said so
 	lacking bool          // it cannot read some, or has not said so of all of these
 	changed chan struct{} // closed when there are others
 }
 
-const unjudged = "\x00"
+const unanswered = "\x00"
 
 // maxRequests is how many requests of one node are served at a time; then its
 // connection waits.
@@ -176,7 +176,7 @@ func (s *session) judged(ctx context.Context, k *kind, v any) error {
 	i := int(k.number) - 1
 	for {
 		j := s.out.Load()
-		if i < len(j.known) && j.known[i] != unjudged {
+		if i < len(j.known) && j.known[i] != unanswered {
 			if problem := j.known[i]; problem != "" {
 				return unsendable(reflect.TypeOf(v).String(), "to node "+s.name+": "+problem)
 			}
@@ -236,9 +236,9 @@ func (s *session) consider(entries []frames.Entry) {
 	for _, e := range entries {
 		k, problem := s.cluster.kinds.judge(e)
 		if k == nil {
-			if size := len(e.Name) + len(e.Schema); s.puzzled+size <= maxPuzzled {
+			if size := len(e.Name) + len(e.Schema); s.unknownBytes+size <= maxPuzzled {
 				s.unknownTypes[e.Name] = e
-				s.puzzled += size
+				s.unknownBytes += size
 			}
 		} else {
 			delete(s.unknownTypes, e.Name)
@@ -285,7 +285,7 @@ func (s *session) onTypeAck(body []byte) error {
 			return fmt.Errorf("%w: a verdict on type %d, of which there are %d", frames.ErrMalformed, j.Number, len(table.byNumber))
 		}
 		for uint64(len(now.known)) < j.Number {
-			now.known = append(now.known, unjudged)
+			now.known = append(now.known, unanswered)
 		}
 		now.known[j.Number-1] = j.Problem
 	}

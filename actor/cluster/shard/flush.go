@@ -9,7 +9,7 @@ import (
 // reroute lets messages go to a shard's new owner, "" for this node, once all that
 // went to the former has arrived: also if it is the same, as another may have had the shard in between.
 func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
-	p := &g.places[i]
+	p := &g.states[i]
 	former := p.owner
 	p.owner = node
 	for gen := range p.gens {
@@ -30,7 +30,7 @@ type wait struct {
 // flush lets messages of a generation wait until the way by a former
 // owner is empty.
 func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
-	p := &g.places[i]
+	p := &g.states[i]
 	to, err := g.lane(c, former) // behind what went there before
 	if err != nil {
 		return
@@ -53,7 +53,7 @@ func (h *forwardGen) flushed(w *wait) {
 }
 
 // giveUp forgets flushes by nodes that are gone: what they had is gone with them.
-func (g *router[M]) giveUp(p *place[M]) {
+func (g *router[M]) giveUp(p *shardState[M]) {
 	for i := range p.gens {
 		h := &p.gens[i]
 		for _, w := range slices.Clone(h.flushes) {

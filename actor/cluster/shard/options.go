@@ -14,13 +14,13 @@ import (
 
 // Limits and defaults.
 const (
-	DefaultShards = 64
-	MaxShards     = 4096
-	DefaultBuffer = 10_000
-	DefaultLinger = time.Second
-	doorway       = 1024 // messages that wait for admission
-	maxName       = actor.MaxName - len(actorPrefix)
-	actorPrefix   = "shard/" // of the name that a region's actor is registered under
+	DefaultShards  = 64
+	MaxShards      = 4096
+	DefaultBuffer  = 10_000
+	DefaultLinger  = time.Second
+	admissionLimit = 1024 // messages that wait for admission
+	maxName        = actor.MaxName - len(actorPrefix)
+	actorPrefix    = "shard/" // of the name that a region's actor is registered under
 )
 
 // How long things take that others are to do.

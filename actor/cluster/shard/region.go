@@ -85,26 +85,26 @@ func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region
 	}
 	r := &Region[M]{name: name, node: c.Node(), keeper: k, shards: g.opts.Shards}
 	r.ctx, r.cancel = context.WithCancel(k.Context())
-	g.region, g.places = r, make([]place[M], g.opts.Shards)
-	g.orders = make(chan order, 2*g.opts.Shards+2)
+	g.region, g.states = r, make([]shardState[M], g.opts.Shards)
+	g.requests = make(chan leaseRequest, 2*g.opts.Shards+2)
 	g.slots, g.lanes = make(chan struct{}, g.opts.Buffer), make(map[string]actor.Ref[any])
 	var err error
 	if r.router, err = actor.Spawn(r.node, actor.Actor[any](g), &actor.Options{Name: actorPrefix + name, Grace: -1}); err != nil {
 		r.cancel()
 		return nil, err
 	}
-	if r.admission, err = actor.Spawn(r.node, actor.Func[M](g.let), &actor.Options{Mailbox: doorway, Overflow: actor.Block, Grace: -1}); err != nil {
+	if r.admission, err = actor.Spawn(r.node, actor.Func[M](g.admit), &actor.Options{Mailbox: admissionLimit, Overflow: actor.Block, Grace: -1}); err != nil {
 		r.cancel()
 		r.router.Stop()
 		return nil, err
 	}
 	r.done.Go(func() { g.observe(r.ctx) })
-	r.done.Go(func() { g.handleOrders(r.ctx) })
+	r.done.Go(func() { g.handleRequests(r.ctx) })
 	return r, nil
 }
 
-// let admits a local message when there is a slot. It must not keep its node from stopping.
-func (g *router[M]) let(c *actor.Context[M], m M) error {
+// admit lets a local message in when there is a slot. It must not keep its node from stopping.
+func (g *router[M]) admit(c *actor.Context[M], m M) error {
 	select {
 	case g.slots <- struct{}{}:
 		return g.region.router.Send(c, local[M]{m})

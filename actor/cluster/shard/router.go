@@ -12,31 +12,31 @@ import (
 // router is the actor of a region: it knows where each shard is, and passes messages on.
 //
 // What it gets is: local[M] from senders of this node, after admission, M and flush
-// from the routers of other nodes, and from its own region refresh, outcomes of orders and
+// from the routers of other nodes, and from its own region refresh, outcomes of requests and
 // leave. It never waits: what other nodes are slow to take waits in lanes, and
 // only so many local messages are admitted, so that senders wait, not messages.
 type router[M any] struct {
-	region *Region[M]
-	opts   Options
-	key    func(M) int // the shard of a message
-	start  func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error)
-	hosts  bool // this node may own shards
-	sticky bool // a shard stays where it is while its owner lives
-	orders chan order
+	region   *Region[M]
+	opts     Options
+	key      func(M) int // the shard of a message
+	start    func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error)
+	hosts    bool // this node may own shards
+	sticky   bool // a shard stays where it is while its owner lives
+	requests chan leaseRequest
 
 	slots   chan struct{} // taken by local messages on their way
 	pending atomic.Bool   // a refresh is in the mailbox
 
-	places     []place[M]
-	nodes      []string // who shares the shards
-	best       []string // of those, which is to own each shard
+	states     []shardState[M] // by shard
+	nodes      []string        // who shares the shards
+	best       []string        // of those, which is to own each shard
 	lanes      map[string]actor.Ref[any]
-	announcing bool // an order is under way that says whether this node is among them
+	announcing bool // a request is under way that says whether this node is among them
 	leaving    *leave
 	lingering  bool // all is given away; what still comes by the old way is passed on
 }
 
-// forwardGen is what a place has for messages that were forwarded so often (their generation):
+// forwardGen is what a shardState has for messages that were forwarded so often (their generation):
 // those of this node never.
 //
 // To keep their order, those of generation n wait until all that was passed on
@@ -92,7 +92,7 @@ type (
 	leave   struct{ done actor.Reply[struct{}] }
 )
 
-// stage is what a place is at.
+// stage is where a shard is in its life on this node.
 type stage uint8
 
 const (
@@ -103,8 +103,8 @@ const (
 	giving                // its lease is being released
 )
 
-// place is what a router knows of one shard.
-type place[M any] struct {
+// shardState is what a router knows of one shard.
+type shardState[M any] struct {
 	stage   stage
 	lease   *lease.Lease
 	host    actor.Ref[M]
@@ -125,7 +125,7 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	case local[M]:
 		g.take(c, g.key(m.m), 0, m.m)
 	case flush:
-		if m.Shard >= 0 && m.Shard < len(g.places) {
+		if m.Shard >= 0 && m.Shard < len(g.states) {
 			g.take(c, m.Shard, m.Gen, m)
 		}
 	case relayed:
@@ -154,9 +154,9 @@ func (g *router[M]) Start(c *actor.Context[any]) error {
 
 // Stop makes dead letters of what still waits.
 func (g *router[M]) Stop(c *actor.Context[any], _ error) {
-	for i := range g.places {
-		for h := range g.places[i].gens {
-			for _, m := range g.places[i].gens[h].queue {
+	for i := range g.states {
+		for h := range g.states[i].gens {
+			for _, m := range g.states[i].gens[h].queue {
 				g.drop(c, m, actor.ErrStopped)
 			}
 		}
@@ -165,7 +165,7 @@ func (g *router[M]) Stop(c *actor.Context[any], _ error) {
 
 // take passes on a message of a generation.
 func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
-	p := &g.places[shard]
+	p := &g.states[shard]
 	gen = min(max(gen, 0), maxGen)
 	h := &p.gens[gen]
 	switch {
@@ -202,7 +202,7 @@ func (g *router[M]) drop(c *actor.Context[any], m any, reason error) {
 }
 
 // deliver hands a message to the shard's host on this node.
-func (g *router[M]) deliver(c *actor.Context[any], p *place[M], m any) {
+func (g *router[M]) deliver(c *actor.Context[any], p *shardState[M], m any) {
 	switch m := m.(type) {
 	case flush:
 		_ = m.Reply.Send(flushDone{Epoch: p.lease.Epoch()})
@@ -212,7 +212,7 @@ func (g *router[M]) deliver(c *actor.Context[any], p *place[M], m any) {
 }
 
 // forward sends a message of a generation to the router of the shard's owner.
-func (g *router[M]) forward(c *actor.Context[any], p *place[M], gen int, m envelope) {
+func (g *router[M]) forward(c *actor.Context[any], p *shardState[M], gen int, m envelope) {
 	p.gens[gen].used = true
 	next := min(gen+1, maxGen)
 	lane, err := g.lane(c, p.owner)
@@ -280,7 +280,7 @@ func (g *router[M]) closeLanes() {
 }
 
 // release sends what waits for a shard whose way is known.
-func (g *router[M]) release(c *actor.Context[any], p *place[M]) {
+func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 	if p.stage != active && (p.stage != away || p.owner == "") {
 		return
 	}
@@ -303,11 +303,11 @@ func (g *router[M]) release(c *actor.Context[any], p *place[M]) {
 // refresh takes in what the keeper sees now.
 func (g *router[M]) refresh(c *actor.Context[any]) {
 	if nodes := participants(g.region.keeper, g.region.name); g.best == nil || !slices.Equal(nodes, g.nodes) {
-		g.nodes, g.best = nodes, winners(nodes, g.region.name, len(g.places))
+		g.nodes, g.best = nodes, winners(nodes, g.region.name, len(g.states))
 	}
 	g.closeLanes()
 	g.announce()
-	for i := range g.places {
+	for i := range g.states {
 		g.refreshShard(c, i)
 	}
 	g.finish(c)
@@ -318,16 +318,16 @@ func (g *router[M]) announce() {
 	want := g.hosts && g.leaving == nil
 	if want != g.shares() && !g.announcing {
 		g.announcing = true
-		g.orders <- order{shard: present, acquire: want}
+		g.requests <- leaseRequest{shard: present, acquire: want}
 	}
 }
 
 // shares reports whether this node is seen among those that share the shards.
 func (g *router[M]) shares() bool { return slices.Contains(g.nodes, g.region.node.Name()) }
 
-// refreshShard brings one place in line with what is seen of its shard.
+// refreshShard brings the state of one shard in line with its lease.
 func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
-	p := &g.places[i]
+	p := &g.states[i]
 	k, self := g.region.keeper, g.region.node.Name()
 	h, owned := k.Holder(shardKey(g.region.name, i))
 	if owned && h.Node != self && h.Epoch > max(p.past, p.epoch) {
@@ -348,7 +348,7 @@ func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 	case away:
 		if (!owned || h.Node == self) && best == self && g.hosts && g.leaving == nil && p.retry == nil {
 			p.stage = asking
-			g.orders <- order{shard: i, acquire: true}
+			g.requests <- leaseRequest{shard: i, acquire: true}
 		}
 	case active:
 		switch {
@@ -368,7 +368,7 @@ func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 
 // retreat stops the actors of a shard whose lease is over: another may own it soon.
 func (g *router[M]) retreat(c *actor.Context[any], i int) {
-	p := &g.places[i]
+	p := &g.states[i]
 	p.stage = draining
 	p.host.Stop()
 }
@@ -378,8 +378,8 @@ func (g *router[M]) finish(c *actor.Context[any]) {
 	if g.leaving == nil || g.announcing || g.shares() {
 		return
 	}
-	for i := range g.places {
-		p := &g.places[i]
+	for i := range g.states {
+		p := &g.states[i]
 		if p.stage != away || p.waiting(len(g.nodes) > 0) {
 			return
 		}
@@ -395,8 +395,8 @@ func (g *router[M]) finish(c *actor.Context[any]) {
 	c.After(linger, func() error { return g.leaving.done.Send(struct{}{}) })
 }
 
-// waiting reports whether a place waits for flushes, or, if there are others, has messages for them.
-func (p *place[M]) waiting(others bool) bool {
+// waiting reports whether a shard waits for flushes, or, if there are others, has messages for them.
+func (p *shardState[M]) waiting(others bool) bool {
 	for i := range p.gens {
 		if len(p.gens[i].flushes) > 0 || others && len(p.gens[i].queue) > 0 {
 			return true

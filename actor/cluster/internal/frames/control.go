@@ -158,41 +158,41 @@ func ParseUnlink(frame []byte) (u Unlink, err error) {
 	return u, r.end()
 }
 
-// Order tells an actor to end.
+// Control carries an actor.Order, which ends an actor.
 //
 //	to      target
 //	order   1 byte
-//	after   number: it counts when all lanes have brought the mark of that number; 0 for at once
+//	after   number: it takes effect when all lanes have brought the mark of that number; 0: at once
 //	lanes   number: of those lanes, which are the first
-type Order struct {
+type Control struct {
 	To    Target
 	Order byte
 	After uint64
 	Lanes uint64
 }
 
-// MaxLanes is how many lanes an order may wait for.
+// MaxLanes is how many lanes a control may wait for.
 const MaxLanes = 1 << 10
 
 // Append appends the frame.
-func (o *Order) Append(dst []byte) []byte {
-	dst = append(o.To.append(append(dst, byte(KindOrder)|o.To.flag())), o.Order)
-	return appendUvarint(appendUvarint(dst, o.After), o.Lanes)
+func (c *Control) Append(dst []byte) []byte {
+	dst = append(c.To.append(append(dst, byte(KindControl)|c.To.flag())), c.Order)
+	return appendUvarint(appendUvarint(dst, c.After), c.Lanes)
 }
 
-// ParseOrder parses a [KindOrder].
-func ParseOrder(frame []byte) (o Order, err error) {
+// ParseControl parses a [KindControl].
+func ParseControl(frame []byte) (c Control, err error) {
 	r := reader{rest: frame}
-	o.To = r.target(r.kind(KindOrder, flagNamed))
-	o.Order = r.byte()
-	o.After = r.uvarint()
-	if o.Lanes = r.uvarint(); o.Lanes > MaxLanes {
-		r.fail("an order for %d lanes: the limit is %d", o.Lanes, MaxLanes)
+	c.To = r.target(r.kind(KindControl, flagNamed))
+	c.Order = r.byte()
+	c.After = r.uvarint()
+	if c.Lanes = r.uvarint(); c.Lanes > MaxLanes {
+		r.fail("an order for %d lanes: the limit is %d", c.Lanes, MaxLanes)
 	}
-	return o, r.end()
+	return c, r.end()
 }
 
-// Mark says that all that its lane had before the order of that number has come.
+// Mark says that all that its lane had before the [Control] of that number has come.
 type Mark struct{ Number uint64 }
 
 // Append appends the frame.

@@ -27,8 +27,8 @@ var samples = []struct {
 	{"link", Link{ID: 1, From: 2, To: Target{Name: "n"}}, "86 01 02 016e"},
 	{"unlink", Unlink{Kind: KindUnlink, ID: 1, Theirs: true}, "27 01"},
 	{"exit", Unlink{Kind: KindExit, ID: 1, Reason: []byte("r")}, "08 01 72"},
-	{"order", Order{To: Target{ID: 4}, Order: 2}, "09 04 02 00 00"},
-	{"drain", Order{To: Target{ID: 4}, Order: 1, After: 9, Lanes: 64}, "09 04 01 09 40"},
+	{"order", Control{To: Target{ID: 4}, Order: 2}, "09 04 02 00 00"},
+	{"drain", Control{To: Target{ID: 4}, Order: 1, After: 9, Lanes: 64}, "09 04 01 09 40"},
 	{"request", Request{ID: 1, TTL: 2, Op: OpSpawn, Name: "n", Messages: "m", Number: 3, Value: Value{Type: 4, Data: []byte("d")}}, "0a 01 02 02 016e 016d 03 04 64"},
 	{"response", Response{ID: 1, Numbers: []uint64{1, 300}}, "0b 01 01 ac02"},
 	{"failed response", Response{ID: 1, Failed: true, Error: []byte("e")}, "2b 01 65"},
@@ -57,7 +57,7 @@ func appendFrame(frame any) []byte {
 		return f.Append(nil)
 	case Unlink:
 		return append(f.AppendHead(nil), f.Reason...)
-	case Order:
+	case Control:
 		return f.Append(nil)
 	case Request:
 		return append(f.AppendHead(nil), f.Data...)
@@ -94,8 +94,8 @@ func parseFrame(b []byte) (frame any, err error) {
 		frame, err = as(ParseLink(b))
 	case KindUnlink, KindExit:
 		frame, err = as(ParseUnlink(b))
-	case KindOrder:
-		frame, err = as(ParseOrder(b))
+	case KindControl:
+		frame, err = as(ParseControl(b))
 	case KindRequest:
 		frame, err = as(ParseRequest(b))
 	case KindResponse:

@@ -14,7 +14,7 @@ const (
 	KindLink           // tie two actors
 	KindUnlink         // end that
 	KindExit           // a linked actor has ended
-	KindOrder          // tell an actor to end
+	KindControl        // end an actor
 	KindRequest        // ask the node for something
 	KindResponse       // what came of it
 	KindEvent          // a value of an event that was subscribed to
@@ -22,7 +22,7 @@ const (
 	KindGroup          // a message for the members of a group
 	KindCatalog        // the types that a node may send
 	KindTypeAck        // which of them the other can read
-	KindMark           // what a lane had before an order has come
+	KindMark           // what a lane had before a control has come
 	kindEnd
 )
 

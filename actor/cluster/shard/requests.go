@@ -9,8 +9,9 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// order is something that takes time and must not be waited for in the router's turn.
-type order struct {
+// leaseRequest is a lease to acquire or to release. That takes time, so the router does not
+// wait for it: it gets an outcome later.
+type leaseRequest struct {
 	shard   int // or present
 	acquire bool
 	lease   *lease.Lease // to release
@@ -19,13 +20,13 @@ type order struct {
 // present stands for the lease that says that a node takes shards.
 const present = -1
 
-// outcome is what became of an order.
+// outcome is the result of a request.
 type outcome struct {
-	order
+	leaseRequest
 	err error
 }
 
-// observe tells the router whenever something has changed.
+// observe sends the router a refresh after each change.
 func (g *router[M]) observe(ctx context.Context) {
 	k := g.region.keeper
 	for {
@@ -53,29 +54,29 @@ func (g *router[M]) observe(ctx context.Context) {
 	}
 }
 
-// handleOrders carries out orders, one after another.
-func (g *router[M]) handleOrders(ctx context.Context) {
+// handleRequests carries out requests, one after another.
+func (g *router[M]) handleRequests(ctx context.Context) {
 	var here *lease.Lease // that says that this node takes shards
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case o := <-g.orders:
+		case q := <-g.requests:
 			var err error
-			if o.shard == present {
-				here, err = g.handlePresence(ctx, o, here)
+			if q.shard == present {
+				here, err = g.handlePresence(ctx, q, here)
 			} else {
-				o, err = g.handleShard(ctx, o)
+				q, err = g.handleShard(ctx, q)
 			}
-			if g.region.router.Send(ctx, outcome{o, err}) != nil {
+			if g.region.router.Send(ctx, outcome{q, err}) != nil {
 				return
 			}
 		}
 	}
 }
 
-func (g *router[M]) handlePresence(ctx context.Context, o order, here *lease.Lease) (*lease.Lease, error) {
-	if !o.acquire {
+func (g *router[M]) handlePresence(ctx context.Context, q leaseRequest, here *lease.Lease) (*lease.Lease, error) {
+	if !q.acquire {
 		if here == nil {
 			return nil, nil
 		}
@@ -87,16 +88,16 @@ func (g *router[M]) handlePresence(ctx context.Context, o order, here *lease.Lea
 	return g.region.keeper.Acquire(ctx, presence(g.region.name)+g.region.node.Name(), strconv.Itoa(g.opts.Shards))
 }
 
-func (g *router[M]) handleShard(ctx context.Context, o order) (order, error) {
-	if !o.acquire {
-		return o, o.lease.Release(ctx)
+func (g *router[M]) handleShard(ctx context.Context, q leaseRequest) (leaseRequest, error) {
+	if !q.acquire {
+		return q, q.lease.Release(ctx)
 	}
-	l, err := g.region.keeper.Acquire(ctx, shardKey(g.region.name, o.shard), "")
-	o.lease = l
-	return o, err
+	l, err := g.region.keeper.Acquire(ctx, shardKey(g.region.name, q.shard), "")
+	q.lease = l
+	return q, err
 }
 
-// outcome takes in what became of an order.
+// outcome takes in the result of a request.
 func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 	if o.shard == present {
 		if o.err != nil {
@@ -109,7 +110,7 @@ func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 		g.finish(c)
 		return nil
 	}
-	p := &g.places[o.shard]
+	p := &g.states[o.shard]
 	if o.acquire {
 		g.acquired(c, p, o)
 	} else {
@@ -121,7 +122,7 @@ func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 }
 
 // acquired starts the actors of a shard.
-func (g *router[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
+func (g *router[M]) acquired(c *actor.Context[any], p *shardState[M], o outcome) {
 	p.stage = away
 	if o.err == nil {
 		p.past, p.lease = o.lease.Epoch(), o.lease
@@ -132,7 +133,7 @@ func (g *router[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
 		}
 		g.opts.Logger.Warn("cannot start the actors of a shard", "region", g.region.name, "shard", o.shard, "error", o.err)
 		p.stage = giving
-		g.orders <- order{shard: o.shard, lease: o.lease}
+		g.requests <- leaseRequest{shard: o.shard, lease: o.lease}
 	}
 	if errors.Is(o.err, lease.ErrHeld) || errors.Is(o.err, lease.ErrLost) {
 		p.failures = 0 // it has not failed: this node does not see yet what the log knows
@@ -140,8 +141,8 @@ func (g *router[M]) acquired(c *actor.Context[any], p *place[M], o outcome) {
 	g.fail(c, p, o.shard)
 }
 
-// fail lets a shard be for a while.
-func (g *router[M]) fail(c *actor.Context[any], p *place[M], shard int) {
+// fail leaves a shard alone until the next retry.
+func (g *router[M]) fail(c *actor.Context[any], p *shardState[M], shard int) {
 	p.retry = c.After(retryPolicy.Delay(p.failures+1), func() error {
 		p.retry = nil
 		g.refreshShard(c, shard)
@@ -151,7 +152,7 @@ func (g *router[M]) fail(c *actor.Context[any], p *place[M], shard int) {
 }
 
 // begin starts the host of a shard.
-func (g *router[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
+func (g *router[M]) begin(c *actor.Context[any], p *shardState[M], shard int) error {
 	if !p.lease.Valid() {
 		return errLost
 	}
@@ -165,7 +166,7 @@ func (g *router[M]) begin(c *actor.Context[any], p *place[M], shard int) error {
 
 // ended gives up the lease of a shard whose actors have ended.
 func (g *router[M]) ended(c *actor.Context[any], shard int, reason error) error {
-	p := &g.places[shard]
+	p := &g.states[shard]
 	if actor.IsCrash(reason) && p.stage == active {
 		g.opts.Logger.Warn("the actors of a shard have failed", "region", g.region.name, "shard", shard, "reason", reason)
 		g.fail(c, p, shard)
@@ -173,6 +174,6 @@ func (g *router[M]) ended(c *actor.Context[any], shard int, reason error) error 
 		p.failures = 0
 	}
 	p.host, p.stage = actor.Ref[M]{}, giving
-	g.orders <- order{shard: shard, lease: p.lease}
+	g.requests <- leaseRequest{shard: shard, lease: p.lease}
 	return nil
 }
