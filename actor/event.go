@@ -25,12 +25,9 @@ type Event[E any] struct {
 
 	publishing chan struct{} // of capacity 1: full while a value goes to all mailboxes, which keeps the order
 	mu         sync.Mutex    // guards the fields below; never held while anything waits
-	subs       []Ref[E]
-	lent       bool          // somebody reads subs without mu: its elements must not change
-	index      map[*core]int // where in subs
+	subs       receivers[E]  // lent to one publisher at most
 	last       []E           // the last values, the oldest first
 	ended      bool
-	sweepAt    int // sweep when subs is this long
 
 	published atomic.Uint64
 }
@@ -58,7 +55,7 @@ func NewEvent[E any](s Spawner, name string, o *EventOptions) (*Event[E], error)
 		return nil, invalidf("EventOptions.Replay is %d: want 0 or more", o.Replay)
 	}
 	n, owner := s.spawner()
-	e := &Event[E]{name: name, node: n, owner: owner, keep: o.Replay, index: make(map[*core]int), sweepAt: firstSweep, publishing: make(chan struct{}, 1)}
+	e := &Event[E]{name: name, node: n, owner: owner, keep: o.Replay, subs: newReceivers[E](), publishing: make(chan struct{}, 1)}
 	if name != "" {
 		if err := validName("an event", name); err != nil {
 			return nil, err
@@ -109,7 +106,7 @@ func (e *Event[E]) Owner() Address {
 func (e *Event[E]) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.subs)
+	return len(e.subs.refs)
 }
 
 // Subscribe lets r get all values from now on, after the last ones that the
@@ -127,7 +124,7 @@ func (e *Event[E]) Subscribe(r Ref[E]) error {
 	e.mu.Lock()
 	notices, err := e.subscribeLocked(r, c)
 	e.mu.Unlock()
-	e.notice(notices)
+	e.notice(notices...)
 	return err
 }
 
@@ -137,9 +134,7 @@ func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error
 	if e.ended {
 		return nil, fault("subscribe to", Address{Node: e.node.name, Name: e.name}, ErrStopped)
 	}
-	if i, ok := e.index[c]; ok {
-		e.ownLocked()
-		e.subs[i] = r
+	if e.subs.replace(c, r) {
 		return nil, nil
 	}
 	for _, v := range e.last {
@@ -147,12 +142,10 @@ func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error
 			return nil, err
 		}
 	}
-	if len(e.subs) >= e.sweepAt {
-		notices = e.sweepLocked()
+	if e.subs.add(c, r) {
+		notices = append(notices, false)
 	}
-	e.index[c] = len(e.subs)
-	e.subs = append(e.subs, r)
-	if len(e.subs) == 1 {
+	if len(e.subs.refs) == 1 {
 		notices = append(notices, true)
 	}
 	return notices, nil
@@ -162,77 +155,32 @@ func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error
 // stay there, and one that is being published may still come.
 func (e *Event[E]) Unsubscribe(r AnyRef) {
 	e.mu.Lock()
-	notices := e.dropLocked(r.core())
+	emptied := e.subs.drop(r.core()) && len(e.subs.refs) == 0
 	e.mu.Unlock()
-	e.notice(notices)
+	if emptied {
+		e.notice(false)
+	}
 }
 
 // giveBack takes back what a publisher was lent, and drops those of it that have
 // stopped, unless they have subscribed anew.
 func (e *Event[E]) giveBack(gone []Ref[E]) {
-	var notices []bool
 	e.mu.Lock()
-	e.lent = false // by the only publisher
-	for _, r := range gone {
-		if i, ok := e.index[r.core()]; ok && e.subs[i] == r {
-			notices = append(notices, e.dropLocked(r.core())...)
-		}
-	}
+	e.subs.lent = false
+	emptied := e.subs.dropStopped(gone) && len(e.subs.refs) == 0
 	e.mu.Unlock()
-	e.notice(notices)
+	if emptied {
+		e.notice(false)
+	}
 }
 
-// notice tells Active, which may use the event: the caller does not hold e.mu.
-func (e *Event[E]) notice(active []bool) {
+// notice calls Active, which may use the event: the caller does not hold e.mu.
+func (e *Event[E]) notice(active ...bool) {
 	if e.watch != nil {
 		for _, on := range active {
 			e.watch(on)
 		}
 	}
-}
-
-// ownLocked makes the elements of subs free to change.
-func (e *Event[E]) ownLocked() {
-	if e.lent {
-		e.subs = append(make([]Ref[E], 0, len(e.subs)+1), e.subs...)
-		e.lent = false
-	}
-}
-
-// dropLocked returns what Active is to be called with.
-func (e *Event[E]) dropLocked(c *core) (notices []bool) {
-	i, ok := e.index[c]
-	if !ok {
-		return nil
-	}
-	e.ownLocked()
-	last := len(e.subs) - 1
-	if i != last {
-		e.subs[i] = e.subs[last]
-		e.index[e.subs[i].core()] = i
-	}
-	e.subs[last] = Ref[E]{}
-	e.subs = e.subs[:last]
-	delete(e.index, c)
-	if last == 0 {
-		notices = append(notices, false)
-	}
-	return notices
-}
-
-// firstSweep is how many subscribers there are when stopped ones are looked for first.
-const firstSweep = 256
-
-// sweepLocked forgets subscribers that have stopped, so that an event that is
-// seldom published does not collect them.
-func (e *Event[E]) sweepLocked() (notices []bool) {
-	for i := len(e.subs) - 1; i >= 0; i-- {
-		if c := e.subs[i].core(); c.gone() {
-			notices = append(notices, e.dropLocked(c)...)
-		}
-	}
-	e.sweepAt = max(firstSweep, 2*len(e.subs))
-	return notices
 }
 
 // Publish puts v into the mailboxes of all subscribers and returns how many there
@@ -262,8 +210,7 @@ func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 		}
 		e.last = append(e.last, v)
 	}
-	subs := e.subs
-	e.lent = true
+	subs := e.subs.lend()
 	e.mu.Unlock()
 
 	e.published.Add(1)

@@ -16,11 +16,8 @@ type Group[M any] struct {
 	name string
 	node *Node
 
-	mu      sync.Mutex // guards the fields below
-	members []Ref[M]
-	index   map[*core]int // where in members
-	lent    bool          // somebody reads members without mu: its elements must not change
-	sweepAt int           // sweep when members is this long
+	mu      sync.Mutex // guards members
+	members receivers[M]
 }
 
 // GroupOf returns the group of a name on a node, and makes it if there is none:
@@ -28,7 +25,7 @@ type Group[M any] struct {
 // only to those who are given it. It fails with Invalid if the group of that name
 // takes other messages. A named group lasts as long as its node, even while it is empty.
 func GroupOf[M any](n *Node, name string) (*Group[M], error) {
-	g := &Group[M]{name: name, node: n, index: make(map[*core]int), sweepAt: firstSweep}
+	g := &Group[M]{name: name, node: n, members: newReceivers[M]()}
 	if name == "" {
 		return g, nil
 	}
@@ -60,16 +57,9 @@ func (g *Group[M]) Join(r Ref[M]) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i, ok := g.index[c]; ok {
-		g.ownLocked()
-		g.members[i] = r
-		return nil
+	if !g.members.replace(c, r) {
+		g.members.add(c, r)
 	}
-	if len(g.members) >= g.sweepAt {
-		g.sweepLocked()
-	}
-	g.index[c] = len(g.members)
-	g.members = append(g.members, r)
 	return nil
 }
 
@@ -77,14 +67,14 @@ func (g *Group[M]) Join(r Ref[M]) error {
 func (g *Group[M]) Leave(r AnyRef) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dropLocked(r.core())
+	return g.members.drop(r.core())
 }
 
 // Has reports whether an actor is a member.
 func (g *Group[M]) Has(r AnyRef) bool {
 	c := r.core()
 	g.mu.Lock()
-	_, ok := g.index[c]
+	_, ok := g.members.index[c]
 	g.mu.Unlock()
 	return ok && !c.gone()
 }
@@ -94,8 +84,8 @@ func (g *Group[M]) Has(r AnyRef) bool {
 func (g *Group[M]) Members() []Ref[M] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sweepLocked()
-	return append([]Ref[M](nil), g.members...)
+	g.members.sweep()
+	return append([]Ref[M](nil), g.members.refs...)
 }
 
 // Len returns how many members there are. Some may have stopped since the last
@@ -103,7 +93,7 @@ func (g *Group[M]) Members() []Ref[M] {
 func (g *Group[M]) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.members)
+	return len(g.members.refs)
 }
 
 // Broadcast puts m into the mailboxes of all that are members now and returns how
@@ -116,57 +106,16 @@ func (g *Group[M]) Broadcast(ctx context.Context, m M) (int, error) {
 		return 0, fault("broadcast to", Address{Node: g.node.name, Name: g.name}, endOf(ctx, time.Time{}, ""))
 	}
 	g.mu.Lock()
-	g.lent = true
-	to := g.members
+	to := g.members.lend()
 	g.mu.Unlock()
 
 	gone := spread(ctx, to, m)
 	if len(gone) > 0 {
 		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, r := range gone {
-			if i, ok := g.index[r.core()]; ok && g.members[i] == r { // it may have joined anew
-				g.dropLocked(r.core())
-			}
-		}
+		g.members.dropStopped(gone)
+		g.mu.Unlock()
 	}
 	return len(to) - len(gone), nil
-}
-
-// ownLocked makes the elements of members free to change.
-func (g *Group[M]) ownLocked() {
-	if g.lent {
-		g.members = append(make([]Ref[M], 0, len(g.members)+1), g.members...)
-		g.lent = false
-	}
-}
-
-func (g *Group[M]) dropLocked(c *core) bool {
-	i, ok := g.index[c]
-	if !ok {
-		return false
-	}
-	g.ownLocked()
-	last := len(g.members) - 1
-	if i != last {
-		g.members[i] = g.members[last]
-		g.index[g.members[i].core()] = i
-	}
-	g.members[last] = Ref[M]{}
-	g.members = g.members[:last]
-	delete(g.index, c)
-	return true
-}
-
-// sweepLocked forgets members that have stopped, so that a group to which nobody
-// broadcasts does not collect them.
-func (g *Group[M]) sweepLocked() {
-	for i := len(g.members) - 1; i >= 0; i-- {
-		if c := g.members[i].core(); c.gone() {
-			g.dropLocked(c)
-		}
-	}
-	g.sweepAt = max(firstSweep, 2*len(g.members))
 }
 
 // DropGroup forgets the name of a group, so that [GroupOf] makes a new one. Those
