@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -138,7 +139,7 @@ func TestWaitingMessagesOfACrashedActorAreDeadLetters(t *testing.T) {
 	if reason := wait(t, r); reason != crash && reason != actor.Missing {
 		t.Errorf("reason %v, want crash", reason)
 	}
-	eventually(t, func() bool { return node.DeadLetters() == 3 })
+	testkit.Eventually(t, "three dead letters", func() bool { return node.DeadLetters() == 3 })
 }
 
 func TestPanicAndGoexitAreReasons(t *testing.T) {
@@ -224,10 +225,10 @@ func TestChildrenEndBeforeTheirParent(t *testing.T) {
 			return err
 		})
 	})
-	eventually(t, func() bool { return node.Len() == 3 })
+	testkit.Eventually(t, "three actors to run", func() bool { return node.Len() == 3 })
 	top.Stop()
 	wait(t, top)
-	eventually(t, func() bool { return node.Len() == 0 })
+	testkit.Eventually(t, "all actors to end", func() bool { return node.Len() == 0 })
 	if want := []string{"leaf", "mid", "top"}; !slices.Equal(order, want) {
 		t.Errorf("stopped %v, want %v", order, want)
 	}
@@ -242,7 +243,7 @@ func TestKillSkipsStop(t *testing.T) {
 	}
 	r.Kill()
 	wait(t, r)
-	eventually(t, func() bool { return node.Len() == 0 })
+	testkit.Eventually(t, "all actors to end", func() bool { return node.Len() == 0 })
 	if called {
 		t.Error("Stop was called")
 	}
@@ -258,7 +259,7 @@ func TestPrioritiesGoFirst(t *testing.T) {
 		return nil
 	}, nil)
 	send(t, r, "first", "user1", "user2")
-	eventually(t, func() bool { return waiting(t, node, r) == 2 })
+	testkit.Eventually(t, "two messages to wait", func() bool { return waiting(t, node, r) == 2 })
 	for _, m := range []string{"system1", "urgent1", "system2", "urgent2"} {
 		p := actor.System
 		if m[0] == 'u' {
@@ -386,7 +387,7 @@ func TestStashKeepsQuestionsAndOrder(t *testing.T) {
 		}
 		answers <- v
 	}()
-	eventually(t, func() bool { i, err := node.Inspect(r.Address()); return err == nil && i.Handled == 1 })
+	testkit.Eventually(t, "one message to be handled", func() bool { i, err := node.Inspect(r.Address()); return err == nil && i.Handled == 1 })
 	send(t, r, message{n: 2}, message{n: 0}, message{n: 3})
 	r.Drain()
 	if v := <-answers; v != 10 {
@@ -490,17 +491,6 @@ func TestTimersOfAnActorEndWithIt(t *testing.T) {
 			t.Errorf("n = %d, want 3 ticks and 2 of the others", n)
 		}
 	})
-}
-
-// eventually waits until ok, as long as the test may run.
-func eventually(t testing.TB, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come true")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 type slowStop struct{ handled int }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 type question struct {
@@ -132,14 +133,14 @@ func TestQuestionThatIsDroppedFailsAtOnce(t *testing.T) {
 		return errNegative
 	}, &actor.Options{Mailbox: 1, Overflow: actor.DropOldest})
 	send(t, r, question{})
-	eventually(t, func() bool { i, _ := node.Inspect(r.Address()); return i.Waiting == 0 && i.State == "running" })
+	testkit.Eventually(t, "all messages to be handled", func() bool { i, _ := node.Inspect(r.Address()); return i.Waiting == 0 && i.State == "running" })
 	errs := make(chan error, 2)
 	for i := range 2 {
 		go func() {
 			_, err := ask(t.Context(), r, i)
 			errs <- err
 		}()
-		eventually(t, func() bool { i, _ := node.Inspect(r.Address()); return i.Waiting == 1 })
+		testkit.Eventually(t, "one message to wait", func() bool { i, _ := node.Inspect(r.Address()); return i.Waiting == 1 })
 	}
 	if err := <-errs; !errors.Is(err, actor.ErrNoReply) || !errors.Is(err, actor.ErrMailboxFull) {
 		t.Errorf("dropped: %v, want ErrNoReply because the mailbox is full", err)
@@ -161,7 +162,7 @@ func TestStopInterruptsAnActorThatAsks(t *testing.T) {
 		errs <- err
 		return nil
 	})
-	eventually(t, func() bool { i, err := node.Inspect(silent.Address()); return err == nil && i.Handled == 1 })
+	testkit.Eventually(t, "the question to be handled", func() bool { i, err := node.Inspect(silent.Address()); return err == nil && i.Handled == 1 })
 	r.Stop()
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Errorf("ask: %v, want Canceled", err)

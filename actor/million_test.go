@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var wholeMillion = flag.Bool("actor.million", false, "start a whole million actors in TestMillionActors")
@@ -49,7 +50,7 @@ func TestMillionActors(t *testing.T) {
 	if stopped.Load() != int64(million) || node.Len() != 0 || node.DeadLetters() != 0 {
 		t.Errorf("%d stopped, %d left, %d dead letters", stopped.Load(), node.Len(), node.DeadLetters())
 	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Eventually(t, "goroutines to be as few as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // adder adds what it is sent and answers with the sum.

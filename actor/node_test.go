@@ -11,6 +11,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestStopOfANodeDrains(t *testing.T) {
@@ -122,7 +123,7 @@ func TestMonitorsOfAnActorEndWithIt(t *testing.T) {
 		return nil
 	})
 	wait(t, watcher)
-	eventually(t, func() bool { i, err := node.Inspect(watched.Address()); return err == nil && i.Monitors == 0 })
+	testkit.Eventually(t, "the monitor to be gone", func() bool { i, err := node.Inspect(watched.Address()); return err == nil && i.Monitors == 0 })
 }
 
 func TestLinkedActorsEndTogether(t *testing.T) {
@@ -144,7 +145,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 	if e := <-exits; e.Reason != crash || e.From.ID != c.Address().ID {
 		t.Errorf("exit %+v, want crash of %s", e, c)
 	}
-	eventually(t, func() bool { return node.Len() == 1 })
+	testkit.Eventually(t, "one actor to be left", func() bool { return node.Len() == 1 })
 	if i, err := node.Inspect(trapper.Address()); err != nil || i.Links != 0 {
 		t.Errorf("trapper: %+v, %v: want it alive without links", i, err)
 	}

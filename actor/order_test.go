@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // numbered is a message that one of several senders counted.
@@ -66,7 +67,7 @@ func TestOrderHoldsOverRandomCrashes(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		eventually(t, func() bool { return handled.Load() == each*int64(len(seen)) })
+		testkit.Eventually(t, "all messages to be handled", func() bool { return handled.Load() == each*int64(len(seen)) })
 		if n := node.DeadLetters(); n != 0 {
 			t.Errorf("mailbox %d: %d dead letters", mailbox, n)
 		}
@@ -123,7 +124,7 @@ func TestCrowdUnderRandomEnds(t *testing.T) {
 				a.Kill()
 				b.Kill()
 			}
-			eventually(t, func() bool { return reported.Load() == 2*rounds })
+			testkit.Eventually(t, "all ends to be reported", func() bool { return reported.Load() == 2*rounds })
 		})
 	}
 	wg.Wait()

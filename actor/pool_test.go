@@ -16,6 +16,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // recorders spawns n actors that note what they get.
@@ -194,7 +195,7 @@ func TestPoolSurvivesItsWorkers(t *testing.T) {
 	if _, err := actor.Wait(t.Context(), pool.Ref()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return node.Len() == 0 })
+	testkit.Eventually(t, "all actors to end", func() bool { return node.Len() == 0 })
 }
 
 func TestPoolPushesBack(t *testing.T) {
@@ -246,7 +247,7 @@ func TestPoolResizesWithoutLoss(t *testing.T) {
 			t.Errorf("%d workers, want %d", len(w), n)
 		}
 	}
-	eventually(t, func() bool { return handled.Load() == int64(sent) })
+	testkit.Eventually(t, "all messages to be handled", func() bool { return handled.Load() == int64(sent) })
 	if err := pool.Resize(t.Context(), 0); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("Resize to 0: %v, want Invalid", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var errCrash = errors.New("crash")
@@ -407,10 +408,10 @@ func TestDynamicSupervisor(t *testing.T) {
 			awaitHandled(t, r)
 		}
 	}
-	eventually(t, func() bool { all, err := s.Children(t.Context()); return err == nil && len(all) == 334 })
+	testkit.Eventually(t, "334 children to be left", func() bool { all, err := s.Children(t.Context()); return err == nil && len(all) == 334 })
 	s.Ref().Stop()
 	wait(t, s.Ref())
-	eventually(t, func() bool { return node.Len() == 0 })
+	testkit.Eventually(t, "all actors to end", func() bool { return node.Len() == 0 })
 }
 
 func TestSupervisorsOfSupervisors(t *testing.T) {

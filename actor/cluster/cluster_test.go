@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster"
 	"github.com/mainstemdev/mainstem/actor/cluster/devca"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,19 +124,8 @@ func two(t testing.TB, o *cluster.Options) (a, b *member) {
 	if err := a.Connect(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return len(b.Nodes()) == 1 })
+	testkit.Eventually(t, "b to see a", func() bool { return len(b.Nodes()) == 1 })
 	return a, b
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatal("it did not happen")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // The messages of the tests.
@@ -215,7 +205,7 @@ func TestMessagesArriveInOrder(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return next.Load() == n })
+	testkit.Eventually(t, "all messages to arrive", func() bool { return next.Load() == n })
 }
 
 func TestAskAndForward(t *testing.T) {
@@ -264,6 +254,6 @@ func worker2(t testing.TB, m *member) actor.Ref[Errand] {
 	if _, err := actor.Wait(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { _, err := m.node.Inspect(a); return err != nil })
+	testkit.Eventually(t, "the address to be forgotten", func() bool { _, err := m.node.Inspect(a); return err != nil })
 	return r
 }

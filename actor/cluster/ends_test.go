@@ -10,6 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/actor/cluster"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // reasons collects reasons for tests.
@@ -55,7 +56,7 @@ func watching(t testing.TB, m *member, other actor.AnyRef) (actor.Ref[job], *rea
 
 func only(t testing.TB, r *reasons, want error) {
 	t.Helper()
-	eventually(t, func() bool { return len(r.get()) > 0 })
+	testkit.Eventually(t, "a reason", func() bool { return len(r.get()) > 0 })
 	if all := r.get(); len(all) != 1 || !errors.Is(all[0], want) {
 		t.Errorf("told %v, want %v once", all, want)
 	}
@@ -90,7 +91,7 @@ func TestMonitorsGetEnds(t *testing.T) {
 			far := seen(t, a, here)
 			_, reported := watching(t, a, far)
 			_, byName := watching(t, a, named[job](t, a, "b", name))
-			eventually(t, func() bool { i, err := b.node.Inspect(here.Address()); return err == nil && i.Monitors == 2 })
+			testkit.Eventually(t, "two monitors", func() bool { i, err := b.node.Inspect(here.Address()); return err == nil && i.Monitors == 2 })
 			end.do(far, here)
 			only(t, reported, end.want)
 			only(t, byName, end.want)
@@ -122,7 +123,7 @@ func TestLinkedActorsEndTogether(t *testing.T) {
 			trapping, plain, unlinked := worker(t, a, nil), worker(t, a, nil), worker(t, a, nil)
 			links := func(want int) { // links take their time to get there
 				t.Helper()
-				eventually(t, func() bool { i, err := b.node.Inspect(there.Address()); return err == nil && i.Links == want })
+				testkit.Eventually(t, "the links to arrive", func() bool { i, err := b.node.Inspect(there.Address()); return err == nil && i.Links == want })
 			}
 			do(t, unlinked, func(c *actor.Context[job]) error { c.Link(far); return nil })
 			links(1)
@@ -206,7 +207,7 @@ func TestNodeDown(t *testing.T) {
 				_, err := actor.Ask(context.Background(), seen(t, a, asker), func(p actor.Reply[string]) Errand { return Errand{Reply: p} })
 				asked <- err
 			}()
-			eventually(t, func() bool { i, err := b.node.Inspect(asker.Address()); return err == nil && i.Handled == 1 })
+			testkit.Eventually(t, "the question to be handled", func() bool { i, err := b.node.Inspect(asker.Address()); return err == nil && i.Handled == 1 })
 			if leave {
 				if err := b.Leave(t.Context()); err != nil {
 					t.Fatal(err)
@@ -219,7 +220,7 @@ func TestNodeDown(t *testing.T) {
 			if err := <-asked; !errors.Is(err, actor.ErrNoReply) || !errors.Is(err, actor.NodeDown) {
 				t.Errorf("Ask: %v, want ErrNoReply because of NodeDown", err)
 			}
-			eventually(t, func() bool { return len(events.get()) == 1 && len(a.Nodes()) == 0 })
+			testkit.Eventually(t, "the node to be down", func() bool { return len(events.get()) == 1 && len(a.Nodes()) == 0 })
 			if err := far.Send(t.Context(), nil); err == nil || a.node.DeadLetters() == 0 {
 				t.Errorf("Send to a node that is down: %v", err)
 			}
@@ -242,7 +243,7 @@ func TestRestartedNode(t *testing.T) {
 	if err := second.Connect(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { n := a.Nodes(); return len(n) == 1 && n[0].Start == second.node.Start() })
+	testkit.Eventually(t, "the second incarnation to be up", func() bool { n := a.Nodes(); return len(n) == 1 && n[0].Start == second.node.Start() })
 	if err := old.Send(t.Context(), Ping{}); !errors.Is(err, actor.ErrRestarted) || !errors.Is(err, actor.ErrStopped) || !errors.Is(err, mainstem.ErrClosed) {
 		t.Errorf("Send to an earlier life: %v, want ErrRestarted", err)
 	}

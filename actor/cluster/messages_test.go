@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/codec/binary"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func plain(t testing.TB) *cluster.Options {
@@ -38,7 +39,7 @@ func TestUnsendableMessagesFailAtSend(t *testing.T) {
 	if err := b.Register("late", Late{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return far.Send(t.Context(), Late{5}) == nil })
+	testkit.Eventually(t, "the type to be known at both nodes", func() bool { return far.Send(t.Context(), Late{5}) == nil })
 	if n := <-got; n != 5 {
 		t.Errorf("got %d", n)
 	}
@@ -200,7 +201,7 @@ func TestNilAndInterfaceMessages(t *testing.T) {
 	if err := r.Send(t.Context(), Note{}); err != nil { // its type is not known here
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return b.node.DeadLetters() == 1 })
+	testkit.Eventually(t, "a dead letter", func() bool { return b.node.DeadLetters() == 1 })
 }
 
 func TestPriorities(t *testing.T) {
@@ -216,12 +217,12 @@ func TestPriorities(t *testing.T) {
 	}, nil)
 	far := seen(t, a, r)
 	err := errors.Join(far.Send(t.Context(), Ping{0}))
-	eventually(t, func() bool { i, err := b.node.Inspect(r.Address()); return err == nil && i.State == "running" })
+	testkit.Eventually(t, "the actor to run", func() bool { i, err := b.node.Inspect(r.Address()); return err == nil && i.State == "running" })
 	err = errors.Join(err, far.Send(t.Context(), Ping{2}), far.SendPriority(t.Context(), actor.Urgent, Ping{1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { i, err := b.node.Inspect(r.Address()); return err == nil && i.Waiting == 2 })
+	testkit.Eventually(t, "two messages to wait", func() bool { i, err := b.node.Inspect(r.Address()); return err == nil && i.Waiting == 2 })
 	close(release)
 	for want := range 3 {
 		if n := <-got; n != want {
@@ -246,12 +247,12 @@ func TestFullMailboxes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return quick.Load() == n })
+	testkit.Eventually(t, "the quick messages to arrive", func() bool { return quick.Load() == n })
 	if got := b.node.DeadLetters(); got < n-2 || got > n {
 		t.Errorf("%d dead letters, want those that the small mailbox refused", got)
 	}
 	close(release)
-	eventually(t, func() bool { return slow.Load() == n })
+	testkit.Eventually(t, "the slow messages to arrive", func() bool { return slow.Load() == n })
 }
 
 // Drain lets an actor handle what was sent before, by whichever actor of the node.
@@ -331,7 +332,7 @@ func TestAtMostOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return got.Load() == 1000 })
+	testkit.Eventually(t, "1000 messages to arrive", func() bool { return got.Load() == 1000 })
 }
 
 // What was sent and not delivered when a node is lost is a dead letter.
@@ -353,14 +354,14 @@ func TestUndeliveredMessagesAreDeadLetters(t *testing.T) {
 	if err := far.Send(t.Context(), Ping{1}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { i, err := b.node.Inspect(actor.Address{Name: "x"}); return err == nil && i.Handled == 1 })
+	testkit.Eventually(t, "one message to be handled", func() bool { i, err := b.node.Inspect(actor.Address{Name: "x"}); return err == nil && i.Handled == 1 })
 	p.cut(true)
 	for range 5 {
 		if err := far.Send(t.Context(), Ping{7}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return letters.Load() == 5 })
+	testkit.Eventually(t, "five dead letters", func() bool { return letters.Load() == 5 })
 }
 
 // A node that belongs to the cluster and sends rubbish harms nobody.
@@ -398,7 +399,7 @@ func TestHostilePeer(t *testing.T) {
 			send(body)
 		}
 	}
-	eventually(t, func() bool { return h.up.Load() && p.Stats().Waiting == 0 })
+	testkit.Eventually(t, "the messages to be handled", func() bool { return h.up.Load() && p.Stats().Waiting == 0 })
 	if b.Malformed() == 0 {
 		t.Error("nothing was refused")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 var soak = flag.Duration("soak", time.Second, "how long the random program runs")
@@ -117,7 +118,7 @@ func randomProgram(t *testing.T, a, b *member, p *proxy) {
 		}
 	}
 	running.Wait()
-	eventually(t, func() bool { return got.Load() == sent.Load() })
+	testkit.Eventually(t, "all messages to arrive", func() bool { return got.Load() == sent.Load() })
 	t.Logf("%d messages", got.Load())
 }
 
@@ -150,7 +151,7 @@ func endings(t *testing.T, a, b *member, end time.Time) {
 		reported, want = append(reported, r, &exits), append(want, reason, reason)
 	}
 	for i, r := range reported {
-		eventually(t, func() bool { return len(r.get()) > 0 })
+		testkit.Eventually(t, "a reason", func() bool { return len(r.get()) > 0 })
 		// What is told twice would come soon after what follows it.
 		if all := r.get(); len(all) != 1 || !errors.Is(all[0], want[i]) && !errors.Is(all[0], actor.Missing) {
 			t.Errorf("told %v, want %v once", all, want[i])

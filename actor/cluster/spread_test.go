@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/actor/app"
 	"github.com/mainstemdev/mainstem/actor/cluster"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // notes is an actor that collects notes.
@@ -69,9 +70,9 @@ func TestEventsCrossNodes(t *testing.T) {
 	if active.Load() != 1 || news.Len() != 1 {
 		t.Errorf("%d notices, %d subscribers: want one of each", active.Load(), news.Len())
 	}
-	eventually(t, func() bool { return slices.Equal(got1.get(), []string{"1", "2"}) })
+	testkit.Eventually(t, "two values to arrive", func() bool { return slices.Equal(got1.get(), []string{"1", "2"}) })
 	publish("3")
-	eventually(t, func() bool { return len(got1.get()) == 3 })
+	testkit.Eventually(t, "a third value to arrive", func() bool { return len(got1.get()) == 3 })
 	if err := cluster.EventAt[Note](a.Cluster, "b", "news").Subscribe(t.Context(), r2); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestEventsCrossNodes(t *testing.T) {
 	if err := far.Publish(t.Context(), Note{"5"}); err != nil {
 		t.Error(err)
 	}
-	eventually(t, func() bool {
+	testkit.Eventually(t, "five values to arrive", func() bool {
 		return slices.Equal(got1.get(), []string{"1", "2", "3", "4", "5"}) && slices.Equal(got2.get(), []string{"2", "3", "4", "5"})
 	})
 	if news.Len() != 1 {
@@ -87,11 +88,11 @@ func TestEventsCrossNodes(t *testing.T) {
 	}
 	far.Unsubscribe(r1)
 	far.Unsubscribe(r2)
-	eventually(t, func() bool { return active.Load() == 0 && news.Len() == 0 })
+	testkit.Eventually(t, "the subscriptions to end", func() bool { return active.Load() == 0 && news.Len() == 0 })
 	if err := far.Subscribe(t.Context(), r1); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return len(got1.get()) == 7 })
+	testkit.Eventually(t, "seven values to arrive", func() bool { return len(got1.get()) == 7 })
 
 	if err := cluster.EventAt[Note](a.Cluster, "b", "none").Subscribe(t.Context(), r1); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("Subscribe to no event: %v, want NotFound", err)
@@ -138,7 +139,7 @@ func TestGroupsSpanNodes(t *testing.T) {
 	if err := errors.Join(c.Connect(t.Context(), "a"), c.Connect(t.Context(), "b")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return len(a.Nodes()) == 2 && len(b.Nodes()) == 2 })
+	testkit.Eventually(t, "all nodes to see each other", func() bool { return len(a.Nodes()) == 2 && len(b.Nodes()) == 2 })
 	var all []*notes
 	var groups []*cluster.Group[Note]
 	for _, m := range []*member{a, b, c} {
@@ -161,7 +162,7 @@ func TestGroupsSpanNodes(t *testing.T) {
 		}
 	}
 	for _, n := range all {
-		eventually(t, func() bool { return len(n.get()) == 100 })
+		testkit.Eventually(t, "100 messages to arrive", func() bool { return len(n.get()) == 100 })
 		for i, text := range n.get() {
 			if text != fmt.Sprint(i) {
 				t.Fatalf("got %s, want %d", text, i)
@@ -178,7 +179,7 @@ func TestGroupsSpanNodes(t *testing.T) {
 		}
 	}
 	for _, n := range all {
-		eventually(t, func() bool { return len(n.get()) == 101 })
+		testkit.Eventually(t, "one more message to arrive", func() bool { return len(n.get()) == 101 })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster"
 	"github.com/mainstemdev/mainstem/actor/cluster/inspect"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // A node that is lost is suspect, up when it is back, and down when it leaves. An
@@ -31,7 +32,7 @@ func TestStates(t *testing.T) {
 	begun := time.Now()
 	is := func(want cluster.State) {
 		t.Helper()
-		eventually(t, func() bool { return a.State("b").State == want })
+		testkit.Eventually(t, "b to be "+want.String(), func() bool { return a.State("b").State == want })
 		s := a.State("b")
 		if (want != cluster.NeverSeen) != s.Since.After(begun) || (want == cluster.Down) != (s.Reason != nil) {
 			t.Errorf("%s: since %v, reason %v", want, s.Since, s.Reason)
