@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -71,5 +70,5 @@ func start(ctx context.Context) (began time.Time) {
 }
 
 func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "actor", Err: fmt.Errorf(format, args...)}
+	return mainstem.Errorf(mainstem.KindInvalid, "actor", format, args...)
 }

@@ -74,7 +74,7 @@ func Start(s actor.Spawner, o *Options, apps ...App) (*Set, error) {
 	set := &Set{apps: make(map[string]*App), turn: make(chan struct{}, 1)}
 	for _, a := range apps {
 		if a.Name == "" || set.apps[a.Name] != nil || a.Mode > Temporary {
-			return nil, invalidf("app %q, %s: want a name of its own and a mode", a.Name, a.Mode)
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "start apps", "app %q, %s: want a name of its own and a mode", a.Name, a.Mode)
 		}
 		set.apps[a.Name] = &a
 	}
@@ -109,9 +109,9 @@ func (s *Set) sort(name string, path []string) error {
 	case slices.Contains(s.rank, name):
 		return nil
 	case slices.Contains(path[:len(path)-1], name):
-		return invalidf("apps need each other in a circle: %s", strings.Join(path[slices.Index(path, name):], " needs "))
+		return mainstem.Errorf(mainstem.KindInvalid, "start apps", "apps need each other in a circle: %s", strings.Join(path[slices.Index(path, name):], " needs "))
 	case s.apps[name] == nil:
-		return invalidf("app %q needs %q, which is not there", path[max(0, len(path)-2)], name)
+		return mainstem.Errorf(mainstem.KindInvalid, "start apps", "app %q needs %q, which is not there", path[max(0, len(path)-2)], name)
 	}
 	for _, need := range s.apps[name].Needs {
 		if err := s.sort(need, path); err != nil {
@@ -201,10 +201,6 @@ func (h *hooks) Stop(*actor.Context[struct{}], error) {
 	if h.a.Stop != nil && h.started {
 		h.a.Stop()
 	}
-}
-
-func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "start apps", Err: fmt.Errorf(format, args...)}
 }
 
 func notFound(name string) error {

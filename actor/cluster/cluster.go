@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -271,7 +270,7 @@ func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 // unreachable is the error of a node that cannot be reached. It keeps the kind of
 // the cause, if that says more than Unavailable.
 func unreachable(node string, cause error) error {
-	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "reach node " + node, Err: fmt.Errorf("%w: %w", actor.ErrUnreachable, cause)}
+	e := mainstem.Errorf(mainstem.KindUnavailable, "reach node "+node, "%w: %w", actor.ErrUnreachable, cause)
 	if k := mainstem.KindOf(cause); k == mainstem.KindDenied || k == mainstem.KindNotFound {
 		e.Kind = k
 	}

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"time"
@@ -145,9 +143,9 @@ func (o *Options) resolve(ctx context.Context, node string) (string, error) {
 }
 
 func notFound(op, why string) error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Err: errors.New(why)}
+	return mainstem.Errorf(mainstem.KindNotFound, op, "%s", why)
 }
 
 func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "cluster", Err: fmt.Errorf(format, args...)}
+	return mainstem.Errorf(mainstem.KindInvalid, "cluster", format, args...)
 }

@@ -59,7 +59,7 @@ func (c *Cluster) takes(name string, t reflect.Type, of string) error {
 		return nil
 	}
 	if k := c.kinds.table.Load().byType[t]; k != nil && k.name != name {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "look up " + of, Err: fmt.Errorf("%w: %q, not %q", errTakesOther, k.name, name)}
+		return mainstem.Errorf(mainstem.KindInvalid, "look up "+of, "%w: %q, not %q", errTakesOther, k.name, name)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ type appOffer struct {
 }
 
 func denied(from, what string) error {
-	return &mainstem.Error{Kind: mainstem.KindDenied, Op: what, Err: fmt.Errorf("it is not enabled for node %s", from)}
+	return mainstem.Errorf(mainstem.KindDenied, what, "it is not enabled for node %s", from)
 }
 
 func allows(nodes []string, from string) bool {

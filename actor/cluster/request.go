@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -161,7 +160,7 @@ func (s *session) serve(ctx context.Context, q frames.Request, v any) ([]uint64,
 	case frames.OpMembers:
 		return c.in.Members(q.Name), nil
 	}
-	return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "serve node " + s.name, Err: fmt.Errorf("request %d is not known here", q.Op)}
+	return nil, mainstem.Errorf(mainstem.KindUnsupported, "serve node "+s.name, "request %d is not known here", q.Op)
 }
 
 var errTakesOther = errors.New("it takes other messages")

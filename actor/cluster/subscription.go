@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -76,7 +75,7 @@ func (s *session) subscribe(q frames.Request) ([]uint64, error) {
 	_, taken := s.taps[q.Number]
 	if taken || s.ended {
 		s.mu.Unlock()
-		return nil, &mainstem.Error{Kind: mainstem.KindExists, Op: "subscribe to " + q.Name, Err: fmt.Errorf("number %d is in use", q.Number)}
+		return nil, mainstem.Errorf(mainstem.KindExists, "subscribe to "+q.Name, "number %d is in use", q.Number)
 	}
 	s.taps[q.Number] = func() {}
 	s.mu.Unlock()

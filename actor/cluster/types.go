@@ -187,7 +187,7 @@ func (ks *kinds) of(v any) (*kind, error) {
 }
 
 func unsendable(what, why string) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "send a " + what, Err: fmt.Errorf("%w: %s", ErrUnregistered, why)}
+	return mainstem.Errorf(mainstem.KindInvalid, "send a "+what, "%w: %s", ErrUnregistered, why)
 }
 
 // catalog describes kinds to other nodes.

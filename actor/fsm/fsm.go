@@ -126,11 +126,11 @@ func (m *Machine[S, M]) SetTimeout(c *actor.Context[M], d time.Duration) {
 func (m *Machine[S, M]) Start(c *actor.Context[M]) error {
 	for name, s := range m.States {
 		if s.Timeout < 0 || s.Timeout > 0 && s.Expired == nil {
-			return invalidf("state %v has a timeout of %s: want Expired to be set, and 0 or more", name, s.Timeout)
+			return mainstem.Errorf(mainstem.KindInvalid, "state machine", "state %v has a timeout of %s: want Expired to be set, and 0 or more", name, s.Timeout)
 		}
 	}
 	if _, ok := m.States[m.Initial]; !ok {
-		return invalidf("the initial state %v is not in the table", m.Initial)
+		return mainstem.Errorf(mainstem.KindInvalid, "state machine", "the initial state %v is not in the table", m.Initial)
 	}
 	m.now = m.Initial
 	return m.enter(c, m.Initial)
@@ -171,7 +171,7 @@ func (m *Machine[S, M]) change(c *actor.Context[M], next S) error {
 		return nil
 	}
 	if _, ok := m.States[next]; !ok {
-		return invalidf("the next state after %v is %v, which is not in the table", from, next)
+		return mainstem.Errorf(mainstem.KindInvalid, "state machine", "the next state after %v is %v, which is not in the table", from, next)
 	}
 	m.SetTimeout(c, 0)
 	if exit := m.States[from].Exit; exit != nil {
@@ -199,8 +199,4 @@ func (m *Machine[S, M]) enter(c *actor.Context[M], from S) error {
 		return nil
 	}
 	return s.Enter(c, from)
-}
-
-func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "state machine", Err: fmt.Errorf(format, args...)}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -99,7 +98,7 @@ func (s *stream) check() error {
 }
 
 func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "input and output", Err: fmt.Errorf(format, args...)}
+	return mainstem.Errorf(mainstem.KindInvalid, "input and output", format, args...)
 }
 
 // guard calls f, which runs code of the user in a goroutine of ours, and turns a

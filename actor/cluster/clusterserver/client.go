@@ -70,5 +70,5 @@ func Ask(ctx context.Context, base, path string, query url.Values, o *server.Log
 		return fail(mainstem.KindUnavailable, fmt.Errorf("it answers with status %d", resp.StatusCode))
 	}
 	kind, _ := mainstem.ParseKind(failed.Kind)
-	return &mainstem.Error{Kind: kind, Op: "ask " + base, Err: errors.New(strings.TrimPrefix(failed.Error, "ask "+base+": "))}
+	return mainstem.Errorf(kind, "ask "+base, "%s", strings.TrimPrefix(failed.Error, "ask "+base+": "))
 }

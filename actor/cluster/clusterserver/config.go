@@ -37,7 +37,7 @@ func (c *Config) options() (*cluster.Options, string, error) {
 		}
 		o.Secret = []byte(strings.TrimSpace(string(secret)))
 		if len(o.Secret) < link.MinSecret {
-			return nil, "", &mainstem.Error{Kind: mainstem.KindInvalid, Op: "cluster-secret-file", Err: fmt.Errorf("%s holds %d bytes: want at least %d", c.SecretFile, len(o.Secret), link.MinSecret)}
+			return nil, "", mainstem.Errorf(mainstem.KindInvalid, "cluster-secret-file", "%s holds %d bytes: want at least %d", c.SecretFile, len(o.Secret), link.MinSecret)
 		}
 	}
 	if c.Certs != "" {

@@ -3,7 +3,6 @@ package clusterserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -58,7 +57,7 @@ func (a *Component) answers(h *server.Host, show func(ctx context.Context, r *ht
 		ctx, cancel := context.WithTimeout(r.Context(), inspectTime)
 		defer cancel()
 		var v any
-		err := error(&mainstem.Error{Kind: mainstem.KindUnsupported, Op: "inspect", Err: errors.New("the server is no node of a cluster"), Hint: "start it with --cluster NAME@HOST:PORT"})
+		err := error(mainstem.Errorf(mainstem.KindUnsupported, "inspect", "the server is no node of a cluster").WithHint("start it with --cluster NAME@HOST:PORT"))
 		if a.cluster != nil {
 			v, err = show(ctx, r)
 		}
@@ -106,7 +105,7 @@ func (a *Component) showTree(ctx context.Context, r *http.Request) (any, error) 
 	if s := r.FormValue("limit"); s != "" {
 		var err error
 		if limit, err = strconv.Atoi(s); err != nil || limit < 1 {
-			return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "inspect", Err: errors.New("limit is not a number from 1 on")}
+			return nil, mainstem.Errorf(mainstem.KindInvalid, "inspect", "limit is not a number from 1 on")
 		}
 	}
 	node := a.askedNode(r)
@@ -117,7 +116,7 @@ func (a *Component) showTree(ctx context.Context, r *http.Request) (any, error) 
 func (a *Component) showActor(ctx context.Context, r *http.Request) (any, error) {
 	at, err := actor.ParseAddress(r.FormValue("address"))
 	if err == nil && at.IsZero() {
-		err = &mainstem.Error{Kind: mainstem.KindInvalid, Op: "inspect", Err: errors.New("address is empty: want NODE@START/NAME or NODE@START/#NUMBER")}
+		err = mainstem.Errorf(mainstem.KindInvalid, "inspect", "address is empty: want NODE@START/NAME or NODE@START/#NUMBER")
 	}
 	if err != nil {
 		return nil, err

@@ -7,8 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"net/url"
@@ -43,7 +41,7 @@ type Authority struct {
 func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fault(mainstem.KindInternal, "make authority", err)
+		return nil, mainstem.Errorf(mainstem.KindInternal, "make authority", "%w", err)
 	}
 	serial, err := newSerial()
 	if err != nil {
@@ -80,7 +78,7 @@ func (a *Authority) Issue(name string) (tls.Certificate, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fault(mainstem.KindInternal, "issue certificate", err)
+		return tls.Certificate{}, mainstem.Errorf(mainstem.KindInternal, "issue certificate", "%w", err)
 	}
 	serial, err := newSerial()
 	if err != nil {
@@ -109,11 +107,11 @@ func (a *Authority) Issue(name string) (tls.Certificate, error) {
 func sign(c, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, public, key)
 	if err != nil {
-		return nil, fault(mainstem.KindInternal, "sign certificate", err)
+		return nil, mainstem.Errorf(mainstem.KindInternal, "sign certificate", "%w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fault(mainstem.KindInternal, "sign certificate", err)
+		return nil, mainstem.Errorf(mainstem.KindInternal, "sign certificate", "%w", err)
 	}
 	return cert, nil
 }
@@ -121,7 +119,7 @@ func sign(c, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.Priva
 func newSerial() (*big.Int, error) {
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fault(mainstem.KindInternal, "choose serial number", err)
+		return nil, mainstem.Errorf(mainstem.KindInternal, "choose serial number", "%w", err)
 	}
 	return n, nil
 }
@@ -150,15 +148,11 @@ func isHost(name string) bool {
 func validName(name string) error {
 	switch {
 	case name == "":
-		return fault(mainstem.KindInvalid, "issue certificate", errors.New("the name of the node is empty"))
+		return mainstem.Errorf(mainstem.KindInvalid, "issue certificate", "the name of the node is empty")
 	case len(name) > MaxName:
-		return fault(mainstem.KindInvalid, "issue certificate", fmt.Errorf("the name of the node has %d bytes: the limit is %d", len(name), MaxName))
+		return mainstem.Errorf(mainstem.KindInvalid, "issue certificate", "the name of the node has %d bytes: the limit is %d", len(name), MaxName)
 	case strings.ContainsAny(name, "/\x00\r\n"):
-		return fault(mainstem.KindInvalid, "issue certificate", fmt.Errorf("the name %.64q of the node has a character that ends names elsewhere", name))
+		return mainstem.Errorf(mainstem.KindInvalid, "issue certificate", "the name %.64q of the node has a character that ends names elsewhere", name)
 	}
 	return nil
-}
-
-func fault(kind mainstem.Kind, op string, err error) error {
-	return &mainstem.Error{Kind: kind, Op: op, Err: err}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -58,7 +57,7 @@ func create(dir string) (*Authority, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault(mainstem.KindUnavailable, "create authority", err)
+		return nil, mainstem.Errorf(mainstem.KindUnavailable, "create authority", "%w", err)
 	}
 	return a, write(filepath.Join(dir, CertificateFile), filepath.Join(dir, KeyFile), a.cert, a.key)
 }
@@ -72,7 +71,7 @@ func Open(dir string) (*Authority, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return nil, fault(mainstem.KindCorrupt, "open authority", fmt.Errorf("%s has no authority of this package", dir))
+		return nil, mainstem.Errorf(mainstem.KindCorrupt, "open authority", "%s has no authority of this package", dir)
 	}
 	return &Authority{pair.Leaf, key}, nil
 }
@@ -96,7 +95,7 @@ func Load(dir, name string) (tls.Certificate, *x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return cert, nil, fault(mainstem.KindCorrupt, "load certificate", fmt.Errorf("%s has no certificate", authority))
+		return cert, nil, mainstem.Errorf(mainstem.KindCorrupt, "load certificate", "%s has no certificate", authority)
 	}
 	return cert, roots, nil
 }
@@ -133,7 +132,7 @@ func read(certFile, keyFile string) (tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return pair, fault(mainstem.KindCorrupt, "read "+certFile, err)
+		return pair, mainstem.Errorf(mainstem.KindCorrupt, "read "+certFile, "%w", err)
 	}
 	return pair, nil
 }
@@ -144,7 +143,7 @@ func readFile(name string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read certificate", Err: err, Hint: "Create makes it"}
 	case err != nil:
-		return nil, fault(mainstem.KindUnavailable, "read certificate", err)
+		return nil, mainstem.Errorf(mainstem.KindUnavailable, "read certificate", "%w", err)
 	}
 	return text, nil
 }
@@ -153,7 +152,7 @@ func readFile(name string) ([]byte, error) {
 func write(certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return fault(mainstem.KindInternal, "write key", err)
+		return mainstem.Errorf(mainstem.KindInternal, "write key", "%w", err)
 	}
 	if err := writeFile(keyFile, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
 		return err
@@ -165,7 +164,7 @@ func write(certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateK
 func writeFile(name string, block *pem.Block) (err error) {
 	defer func() {
 		if err != nil {
-			err = fault(mainstem.KindUnavailable, "write certificate", err)
+			err = mainstem.Errorf(mainstem.KindUnavailable, "write certificate", "%w", err)
 		}
 	}()
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")

@@ -120,10 +120,10 @@ func (t answering) Receive(c *actor.Context[question], q question) error {
 				one(c, q)
 			}()
 		default:
-			_ = q.Reply.Fail(&mainstem.Error{Kind: mainstem.KindUnavailable, Op: "inspect", Err: fmt.Errorf("%d actors are being asked already", MaxAsked)})
+			_ = q.Reply.Fail(mainstem.Errorf(mainstem.KindUnavailable, "inspect", "%d actors are being asked already", MaxAsked))
 		}
 	default:
-		_ = q.Reply.Fail(&mainstem.Error{Kind: mainstem.KindUnsupported, Op: "inspect", Err: fmt.Errorf("%q is not a question that this version knows", q.What)})
+		_ = q.Reply.Fail(mainstem.Errorf(mainstem.KindUnsupported, "inspect", "%q is not a question that this version knows", q.What))
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (i *Inspector) Actor(ctx context.Context, at actor.Address) (Actor, error) 
 	}
 	a, err := i.ask(ctx, at.Node, question{What: askActor, Address: string(text)})
 	if err == nil && len(a.Actors) != 1 {
-		err = &mainstem.Error{Kind: mainstem.KindInternal, Op: "inspect", Err: fmt.Errorf("node %s described %d actors: want 1", at.Node, len(a.Actors))}
+		err = mainstem.Errorf(mainstem.KindInternal, "inspect", "node %s described %d actors: want 1", at.Node, len(a.Actors))
 	}
 	if err != nil {
 		return Actor{}, err
@@ -243,7 +243,7 @@ func (i *Inspector) reach(ctx context.Context, node string) error {
 	case cluster.Up:
 		return nil
 	case cluster.Suspect:
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "ask node " + node, Err: fmt.Errorf("it is suspect: out of reach since %s", clock(s.Since))}
+		return mainstem.Errorf(mainstem.KindUnavailable, "ask node "+node, "it is suspect: out of reach since %s", clock(s.Since))
 	}
 	err := i.c.Connect(ctx, node)
 	switch {

@@ -158,7 +158,7 @@ func (o *Options) withDefaults() (*Options, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if wrong := c.mistakes(); len(wrong) > 0 {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "open link", Err: fmt.Errorf("%s", strings.Join(wrong, "; "))}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "open link", "%s", strings.Join(wrong, "; "))
 	}
 	return &c, nil
 }

@@ -48,10 +48,10 @@ type Name struct {
 // session of the keeper is over, or [Name.Release]. It fails with Exists if an actor has the name.
 func Register[M any](ctx context.Context, k *lease.Keeper, name string, ref actor.Ref[M]) (*Name, error) {
 	if name == "" || len(name) > MaxName {
-		return nil, invalidf("the name %.64q has %d bytes: want 1 to %d", name, len(name), MaxName)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "register", "the name %.64q has %d bytes: want 1 to %d", name, len(name), MaxName)
 	}
 	if at := ref.Address(); at.Node != k.Self().Name {
-		return nil, invalidf("%s is no actor of node %q", ref, k.Self().Name)
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "register", "%s is no actor of node %q", ref, k.Self().Name)
 	}
 	text, err := ref.MarshalText()
 	if err != nil {
@@ -105,7 +105,7 @@ func (n *Name) Release(ctx context.Context) error {
 func Lookup[M any](k *lease.Keeper, node *actor.Node, name string) (actor.Ref[M], error) {
 	h, ok := k.Holder(prefix + name)
 	if !ok {
-		return actor.Ref[M]{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: fmt.Sprintf("look up %.64q", name), Err: errors.New("no actor of the cluster has the name")}
+		return actor.Ref[M]{}, mainstem.Errorf(mainstem.KindNotFound, fmt.Sprintf("look up %.64q", name), "no actor of the cluster has the name")
 	}
 	at, err := actor.ParseAddress(h.Value)
 	if err != nil {
@@ -121,8 +121,4 @@ func All(k *lease.Keeper) map[string]string {
 		all[h.Key[len(prefix):]] = h.Node
 	}
 	return all
-}
-
-func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "register", Err: fmt.Errorf(format, args...)}
 }

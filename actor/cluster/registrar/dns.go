@@ -76,7 +76,7 @@ func (d *DNS) service(ctx context.Context, node, host string) (string, error) {
 // the same first label are one node: the later in the order of their names is left out.
 func (d *DNS) Peers(ctx context.Context) (Static, error) {
 	if d.Service == "" || d.Domain == "" {
-		return nil, &mainstem.Error{Kind: mainstem.KindInvalid, Op: "find nodes", Err: errors.New("DNS needs Service and Domain for that")}
+		return nil, mainstem.Errorf(mainstem.KindInvalid, "find nodes", "DNS needs Service and Domain for that")
 	}
 	_, srvs, err := d.client().LookupSRV(ctx, d.Service, "tcp", dot(d.Domain))
 	if err != nil && len(srvs) == 0 {

@@ -38,7 +38,7 @@ func (r *Log) Announce(ctx context.Context, node string, start uint64, addr stri
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keeper != nil {
-		return &mainstem.Error{Kind: mainstem.KindExists, Op: "announce node " + node, Err: fmt.Errorf("this registrar has announced %s", r.keeper.Self().Name)}
+		return mainstem.Errorf(mainstem.KindExists, "announce node "+node, "this registrar has announced %s", r.keeper.Self().Name)
 	}
 	k, err := lease.Open(ctx, r.log, lease.Member{Name: node, Start: start, Address: addr}, r.options)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Log) Keeper() *lease.Keeper {
 func (r *Log) Resolve(_ context.Context, node string) (string, error) {
 	k := r.Keeper()
 	if k == nil {
-		return "", &mainstem.Error{Kind: mainstem.KindUnavailable, Op: fmt.Sprintf("find node %.64q", node), Err: errors.New("no node is announced yet")}
+		return "", mainstem.Errorf(mainstem.KindUnavailable, fmt.Sprintf("find node %.64q", node), "no node is announced yet")
 	}
 	m, ok := k.Member(node)
 	if !ok || m.Address == "" {

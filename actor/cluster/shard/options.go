@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func (o *Options) withDefaults(name string) (Options, error) {
 }
 
 func invalidf(format string, args ...any) error {
-	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "shard", Err: fmt.Errorf(format, args...)}
+	return mainstem.Errorf(mainstem.KindInvalid, "shard", format, args...)
 }
 
 // Cluster is what a region needs of one: its node, and that it can name the types of messages.
