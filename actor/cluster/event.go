@@ -181,7 +181,7 @@ func (f *feed[E]) active(on bool) {
 // cancel ends the subscription from this side.
 func (f *feed[E]) cancel() {
 	f.leave()
-	if f.session.takeSink(f.id) != nil {
+	if remove(f.session, &f.session.sinks, f.id) != nil {
 		q := frames.Request{Op: frames.OpUnsubscribe, Number: f.id}
 		f.session.replies.send(f.id, q.AppendHead)
 	}

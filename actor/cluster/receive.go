@@ -201,23 +201,11 @@ func (s *session) onMonitor(body []byte) error {
 	s.watched[f.ID] = func() {}
 	s.mu.Unlock()
 	cancel := s.cluster.in.Monitor(to, func(reason error) {
-		s.mu.Lock()
-		_, wanted := s.watched[f.ID]
-		delete(s.watched, f.ID)
-		s.mu.Unlock()
-		if wanted {
+		if remove(s, &s.watched, f.ID) != nil {
 			s.notice(frames.KindDown, number, f.ID, reason)
 		}
 	})
-	s.mu.Lock()
-	_, wanted := s.watched[f.ID]
-	if wanted {
-		s.watched[f.ID] = cancel
-	}
-	s.mu.Unlock()
-	if !wanted {
-		cancel()
-	}
+	s.setCancel(&s.watched, f.ID, cancel)
 	return nil
 }
 
@@ -233,11 +221,7 @@ func (s *session) onDemonitor(body []byte) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	cancel := s.watched[f.ID]
-	delete(s.watched, f.ID)
-	s.mu.Unlock()
-	if cancel != nil {
+	if cancel := remove(s, &s.watched, f.ID); cancel != nil {
 		cancel()
 	}
 	return nil

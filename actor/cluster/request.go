@@ -40,7 +40,7 @@ func (s *session) request(ctx context.Context, from uint64, q frames.Request, va
 	q.ID = s.numberLocked()
 	s.pending[q.ID] = done
 	s.mu.Unlock()
-	defer s.forget(q.ID)
+	defer remove(s, &s.pending, q.ID)
 	err = s.peer.Send(ctx, lane(from), link.ExactlyOnce, func(dst []byte) ([]byte, error) {
 		dst = q.AppendHead(dst)
 		if k == nil {
@@ -60,12 +60,6 @@ func (s *session) request(ctx context.Context, from uint64, q frames.Request, va
 	}
 }
 
-func (s *session) forget(id uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pending, id)
-}
-
 func (s *session) onResponse(body []byte) error {
 	f, err := frames.ParseResponse(body)
 	if err != nil {
@@ -75,11 +69,7 @@ func (s *session) onResponse(body []byte) error {
 	if f.Failed {
 		o.err = s.cluster.parseError(f.Error)
 	}
-	s.mu.Lock()
-	done := s.pending[f.ID]
-	delete(s.pending, f.ID)
-	s.mu.Unlock()
-	if done != nil {
+	if done := remove(s, &s.pending, f.ID); done != nil {
 		done <- o
 	}
 	return nil

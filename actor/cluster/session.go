@@ -95,6 +95,30 @@ func (s *session) numberLocked() uint64 {
 	return s.next
 }
 
+// remove removes the entry of a number from a map of s, and returns it. It is nil if it was
+// removed before or the session has ended.
+func remove[V any](s *session, from *map[uint64]V, number uint64) V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := (*from)[number]
+	delete(*from, number)
+	return v
+}
+
+// setCancel puts cancel into a map of s, at a number that was put there before. It calls
+// cancel if the number was removed meanwhile.
+func (s *session) setCancel(in *map[uint64]func(), number uint64, cancel func()) {
+	s.mu.Lock()
+	_, found := (*in)[number]
+	if found {
+		(*in)[number] = cancel
+	}
+	s.mu.Unlock()
+	if !found {
+		cancel()
+	}
+}
+
 // end ends all there is between the nodes: everything that waits for the peer gets an error, once.
 func (s *session) end(reason error) {
 	s.mu.Lock()

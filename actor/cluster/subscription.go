@@ -21,15 +21,6 @@ func (s *session) addSink(to sink, id *uint64) bool {
 	return true
 }
 
-// takeSink removes a subscription of ours, nil if it has ended.
-func (s *session) takeSink(id uint64) sink {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	to := s.sinks[id]
-	delete(s.sinks, id)
-	return to
-}
-
 func (s *session) hasSink(id uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +46,7 @@ func (s *session) onEventEnd(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if to := s.takeSink(n.ID); to != nil {
+	if to := remove(s, &s.sinks, n.ID); to != nil {
 		to.end(s.cluster.parseError(n.Reason))
 	}
 	return nil
@@ -84,44 +75,27 @@ func (s *session) subscribe(q frames.Request) ([]uint64, error) {
 		Ready: func(keep int) { kept = keep },
 		Value: func(ctx context.Context, v any) error {
 			err := s.sendEvent(ctx, q.Number, v)
-			if err != nil && s.takeTap(q.Number) != nil {
+			if err != nil && remove(s, &s.taps, q.Number) != nil {
 				s.notice(frames.KindEventEnd, q.Number, q.Number, err)
 			}
 			return err
 		},
 		Ended: func(reason error) {
-			if s.takeTap(q.Number) != nil {
+			if remove(s, &s.taps, q.Number) != nil {
 				s.notice(frames.KindEventEnd, q.Number, q.Number, reason)
 			}
 		},
 	})
 	if err != nil {
-		s.takeTap(q.Number)
+		remove(s, &s.taps, q.Number)
 		return nil, err
 	}
-	s.mu.Lock()
-	_, wanted := s.taps[q.Number]
-	if wanted {
-		s.taps[q.Number] = cancel
-	}
-	s.mu.Unlock()
-	if !wanted {
-		cancel()
-	}
+	s.setCancel(&s.taps, q.Number, cancel)
 	return []uint64{uint64(kept)}, nil
 }
 
-// takeTap removes a subscription of the peer's, nil if it has ended.
-func (s *session) takeTap(id uint64) (cancel func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cancel = s.taps[id]
-	delete(s.taps, id)
-	return cancel
-}
-
 func (s *session) unsubscribe(id uint64) {
-	if cancel := s.takeTap(id); cancel != nil {
+	if cancel := remove(s, &s.taps, id); cancel != nil {
 		cancel()
 	}
 }

@@ -144,25 +144,16 @@ func (c *Cluster) Monitor(from uint64, to actor.Address, f func(reason error)) (
 		s.down(m.ID, actor.NodeDown)
 	}
 	return func() {
-		if s.takeMonitor(m.ID) != nil {
+		if remove(s, &s.monitors, m.ID) != nil {
 			d := frames.Demonitor{ID: m.ID}
 			s.replies.send(from, d.Append)
 		}
 	}
 }
 
-// takeMonitor removes one of our monitors, nil if it is told of or cancelled.
-func (s *session) takeMonitor(id uint64) func(error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.monitors[id]
-	delete(s.monitors, id)
-	return f
-}
-
 // down tells who monitors of an end.
 func (s *session) down(id uint64, reason error) {
-	if f := s.takeMonitor(id); f != nil {
+	if f := remove(s, &s.monitors, id); f != nil {
 		f(reason)
 	}
 }
