@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// Whether the peer knows the type of a message is known before it is sent. What is in
-// fields of interface types shows only in the message: if the peer lacks some type of ours,
-// or has not been told of all, messages that may hold others are looked through.
+// A message is refused before it is sent if the peer cannot read its type. The types of the
+// values in fields of interface types depend on the message: if the peer cannot read some type of
+// ours, or has not answered about all, each message with such fields is searched.
 
-// maxInside is how deep a message is looked through. What is deeper the codec refuses.
+// maxInside is how deep a message is searched. The codec refuses deeper ones.
 const maxInside = 1000
 
 // readable fails if v holds a value that the peer cannot read, when it is known of all.
@@ -62,12 +62,12 @@ func (s *session) readable(ctx context.Context, v reflect.Value, depth int) erro
 // plainKind reports whether nothing is inside of values of a kind.
 func plainKind(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
 
-// knows fails if the peer says that it cannot read what an interface holds. An error
+// knows fails if the peer cannot read the value v of an interface. An error
 // without a name is written as a text, which all can read.
 func (s *session) knows(ctx context.Context, v any) error {
 	k := s.cluster.kinds.table.Load().byName[s.cluster.kinds.codec.NameOf(v)]
 	if k == nil {
 		return nil
 	}
-	return s.judged(ctx, k, v)
+	return s.awaitTypeAck(ctx, k, v)
 }

@@ -17,8 +17,8 @@ import (
 
 // session is what there is between this node and one life of another.
 //
-// Invariant: what is in the maps is told of the end once: by end, which takes the
-// maps, or by the caller that removes it before.
+// Invariant: each entry of the maps is notified of the end of the session or removed before,
+// never both: end takes the maps, and the caller of remove owns what it got.
 type session struct {
 	cluster *Cluster
 	peer    *link.Peer
@@ -184,7 +184,7 @@ func (s *session) kindOf(ctx context.Context, v any) (*kind, error) {
 	}
 	j := s.out.Load()
 	if i := int(k.number) - 1; i >= len(j.known) || j.known[i] != "" {
-		if err := s.judged(ctx, k, v); err != nil {
+		if err := s.awaitTypeAck(ctx, k, v); err != nil {
 			return nil, err
 		}
 		j = s.out.Load()
@@ -195,8 +195,9 @@ func (s *session) kindOf(ctx context.Context, v any) (*kind, error) {
 	return k, nil
 }
 
-// judged waits for what the peer says about the kind of a value.
-func (s *session) judged(ctx context.Context, k *kind, v any) error {
+// awaitTypeAck waits until the peer has answered whether it can read the kind of a value, and
+// fails if it cannot.
+func (s *session) awaitTypeAck(ctx context.Context, k *kind, v any) error {
 	i := int(k.number) - 1
 	for {
 		j := s.out.Load()
@@ -217,7 +218,7 @@ func (s *session) judged(ctx context.Context, k *kind, v any) error {
 	}
 }
 
-// announce tells the peer which kinds there are.
+// announce sends the peer kinds of this node.
 func (s *session) announce(ks []*kind) {
 	// A large catalog goes in parts.
 	for len(ks) > 0 {
@@ -232,13 +233,13 @@ func (s *session) announce(ks []*kind) {
 	}
 }
 
-// maxPuzzled is how many bytes of types that are not known here are kept of a peer.
-const maxPuzzled = 16 << 20
+// maxUnknownBytes is how many bytes of types that are not known here are kept of a peer.
+const maxUnknownBytes = 16 << 20
 
 // maxCatalogPart is about how many bytes of names and schemas are in one frame.
 const maxCatalogPart = 256 << 10
 
-// onCatalog learns the peer's types, and tells it which can be read.
+// onCatalog takes in types of the peer, and answers which of them can be read here.
 func (s *session) onCatalog(body []byte) error {
 	c, err := frames.ParseCatalog(body)
 	if err != nil {
@@ -248,7 +249,7 @@ func (s *session) onCatalog(body []byte) error {
 	return nil
 }
 
-// consider judges entries, and keeps those that are not registered for later.
+// consider answers which entries can be read, and keeps those that are not registered for later.
 func (s *session) consider(entries []frames.Entry) {
 	ack := &frames.TypeAck{}
 	s.mu.Lock()
@@ -260,7 +261,7 @@ func (s *session) consider(entries []frames.Entry) {
 	for _, e := range entries {
 		k, problem := s.cluster.kinds.judge(e)
 		if k == nil {
-			if size := len(e.Name) + len(e.Schema); s.unknownBytes+size <= maxPuzzled {
+			if size := len(e.Name) + len(e.Schema); s.unknownBytes+size <= maxUnknownBytes {
 				s.unknownTypes[e.Name] = e
 				s.unknownBytes += size
 			}
@@ -271,14 +272,14 @@ func (s *session) consider(entries []frames.Entry) {
 			}
 			in[e.Number] = k
 		}
-		ack.Judged = append(ack.Judged, frames.Judgement{Number: e.Number, Problem: problem})
+		ack.Answers = append(ack.Answers, frames.TypeAnswer{Number: e.Number, Problem: problem})
 	}
 	s.in.Store(&in)
 	s.mu.Unlock()
 	s.replies.send(0, func(dst []byte) []byte { return ack.Append(dst) })
 }
 
-// reconsider judges again what was not known before: there are more types now.
+// reconsider answers again about entries that have been registered here since.
 func (s *session) reconsider() {
 	s.mu.Lock()
 	var again []frames.Entry
@@ -293,7 +294,7 @@ func (s *session) reconsider() {
 	}
 }
 
-// onTypeAck learns which types the peer can read.
+// onTypeAck takes in which types the peer can read.
 func (s *session) onTypeAck(body []byte) error {
 	v, err := frames.ParseTypeAck(body)
 	if err != nil {
@@ -304,7 +305,7 @@ func (s *session) onTypeAck(body []byte) error {
 	defer s.mu.Unlock()
 	old := s.out.Load()
 	now := &peerTypes{known: append([]string(nil), old.known...), changed: make(chan struct{})}
-	for _, j := range v.Judged {
+	for _, j := range v.Answers {
 		if j.Number > uint64(len(table.byNumber)) {
 			return fmt.Errorf("%w: a verdict on type %d, of which there are %d", frames.ErrMalformed, j.Number, len(table.byNumber))
 		}

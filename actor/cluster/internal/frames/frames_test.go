@@ -36,7 +36,7 @@ var samples = []struct {
 	{"event end", Notice{Kind: KindEventEnd, ID: 3}, "0d 03"},
 	{"group", Group{Name: "g", Value: Value{Type: 2, Data: []byte("d")}}, "0e 0167 02 64"},
 	{"catalog", Catalog{Entries: []Entry{{Number: 1, Short: 4, Name: "int", Schema: "int64"}}}, "0f 01 01 04 03696e74 05696e743634"},
-	{"verdict", TypeAck{Judged: []Judgement{{Number: 1}, {Number: 2, Problem: "no"}}}, "10 02 01 00 02 026e6f"},
+	{"verdict", TypeAck{Answers: []TypeAnswer{{Number: 1}, {Number: 2, Problem: "no"}}}, "10 02 01 00 02 026e6f"},
 	{"mark", Mark{Number: 5}, "11 05"},
 }
 

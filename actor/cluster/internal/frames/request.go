@@ -147,24 +147,24 @@ func ParseCatalog(frame []byte) (c Catalog, err error) {
 
 // TypeAck says which types of a catalog its receiver can read.
 //
-//	judged  their count, a number, then each:
+//	answers  their count, a number, then each:
 //	          number   number: that of the catalog
 //	          problem  text: why it cannot read it; empty if it can
-type TypeAck struct{ Judged []Judgement }
+type TypeAck struct{ Answers []TypeAnswer }
 
-// Judgement is the verdict on one type.
-type Judgement struct {
+// TypeAnswer says whether one type can be read.
+type TypeAnswer struct {
 	Number  uint64
 	Problem string
 }
 
-// leastJudgement is how many bytes a judgement has at least.
-const leastJudgement = 2
+// leastTypeAnswer is how many bytes a TypeAnswer has at least.
+const leastTypeAnswer = 2
 
 // Append appends the frame. Problems are cut to [MaxText].
 func (v *TypeAck) Append(dst []byte) []byte {
-	dst = appendUvarint(append(dst, byte(KindTypeAck)), uint64(len(v.Judged)))
-	for _, j := range v.Judged {
+	dst = appendUvarint(append(dst, byte(KindTypeAck)), uint64(len(v.Answers)))
+	for _, j := range v.Answers {
 		dst = appendText(appendUvarint(dst, j.Number), j.Problem[:min(len(j.Problem), MaxText)])
 	}
 	return dst
@@ -174,14 +174,14 @@ func (v *TypeAck) Append(dst []byte) []byte {
 func ParseTypeAck(frame []byte) (v TypeAck, err error) {
 	r := reader{rest: frame}
 	r.kind(KindTypeAck, 0)
-	n := r.count(leastJudgement)
-	v.Judged = make([]Judgement, 0, n)
+	n := r.count(leastTypeAnswer)
+	v.Answers = make([]TypeAnswer, 0, n)
 	for range n {
-		j := Judgement{Number: r.typeNumber(), Problem: r.text()}
+		j := TypeAnswer{Number: r.typeNumber(), Problem: r.text()}
 		if r.err != nil {
 			break
 		}
-		v.Judged = append(v.Judged, j)
+		v.Answers = append(v.Answers, j)
 	}
 	return v, r.end()
 }
