@@ -4,8 +4,8 @@ package actor
 // happened in one happens before the next: its fields need no lock.
 type Actor[M any] interface {
 	// Receive handles one message. An error ends the actor with that error as the
-	// reason; so does a panic, as a [*PanicError]. What m points to is shared with the
-	// sender: by convention nobody changes a message that was sent.
+	// reason; so does a panic, as a [*PanicError]. The memory that m points to is shared
+	// with the sender: by convention nobody changes a message that was sent.
 	Receive(c *Context[M], m M) error
 }
 
@@ -24,7 +24,7 @@ type Stopper[M any] interface {
 
 // Inspector is an [Actor] that has something to show.
 type Inspector interface {
-	// Inspect returns what [Node.Inspect] shows besides what the runtime knows. It is
+	// Inspect returns what [Node.Inspect] shows besides the data of the runtime. It is
 	// called between two messages.
 	Inspect() map[string]string
 }

@@ -10,7 +10,7 @@ import (
 // map keys, printed, encoded and sent.
 type Address struct {
 	Node string // the node's name
-	// Start tells two lives of a node of the same name apart; 0 means whichever lives.
+	// Start is the incarnation of the node; 0 means the one that lives now.
 	Start uint64
 	ID    uint64 // the actor's number on that node, 0 if it is addressed by name
 	Name  string // the name it was registered under, "" if it is addressed by number

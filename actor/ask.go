@@ -133,7 +133,7 @@ func (e *noReply) Unwrap() []error { return []error{ErrNoReply, e.cause} }
 // while it handled it; or with the error that was passed to [Reply.Fail].
 //
 // An actor that asks passes its own [Context]. It blocks no other actor, and when it
-// is told to end while it waits, Ask returns; use [AskThen] to handle other
+// is asked to end while it waits, Ask returns; use [AskThen] to handle other
 // messages meanwhile.
 //
 //snippet:type Message any

@@ -7,14 +7,14 @@ import (
 
 // Decoded messages hold references and replies that belong to no node yet. bind
 // finds them by type and gives them to the node that got the message, so that an
-// actor need not know where a message came from. What is to be done for a type
-// is found out once: nothing for types that hold none.
+// actor treats messages of all nodes alike. How to find them is worked out once for each
+// type; types that hold none cost nothing.
 
 // bindable is implemented by pointers to references and replies.
 type bindable interface{ bind(to binding) }
 
 // binding is what references and replies are bound to: a node, and the actor that
-// got them, whose answers keep their order with what else it sends. by is 0 if that is not known.
+// got them. Its answers keep their order with its other messages. by is 0 if it is not known.
 type binding struct {
 	node *Node
 	by   uint64

@@ -113,11 +113,11 @@ type Child struct {
 	err   error
 }
 
-// Name returns the name that the supervisor knows the child by.
+// Name returns the name of the child, unique among its siblings.
 func (c Child) Name() string { return c.name }
 
 // NewChild describes an actor that a supervisor starts, restarts and stops. name
-// tells it from its siblings; Options.Name, which may differ, registers it on the
+// is unique among its siblings; Options.Name, which may differ, registers it on the
 // node. fresh makes the actor's value anew for each incarnation. The child's [Ref]
 // and its mailbox outlive restarts.
 func NewChild[A Actor[M], M any](name string, fresh func() A, o *ChildOptions) Child {

@@ -9,7 +9,7 @@ import (
 // Context is an actor's view of itself and its node. Its methods are for the
 // actor's own turn (inside Start, Receive, Stop, and functions that the runtime
 // calls for it), except those of [context.Context]: as that it ends when the actor
-// is told to, and may be handed to other goroutines and to calls that block.
+// is asked to end, and may be handed to other goroutines and to calls that block.
 type Context[M any] struct {
 	self *process[M]
 }
@@ -104,7 +104,7 @@ func (c *Context[M]) Unregister(name string) bool { return c.self.unregister(nam
 // Deadline returns no deadline.
 func (c *Context[M]) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Done returns a channel that is closed when the actor is told to end, before it
+// Done returns a channel that is closed when the actor is asked to end, before it
 // does. It is for this incarnation.
 func (c *Context[M]) Done() <-chan struct{} {
 	p := c.self

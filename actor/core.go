@@ -46,7 +46,7 @@ type ops interface {
 // coreExtras holds what few actors need.
 type coreExtras struct {
 	names    []string
-	done     chan struct{}        // closed when the actor is told to end: Context.Done
+	done     chan struct{}        // closed when the actor is asked to end: Context.Done
 	closed   bool                 // done is closed, or would be
 	ended    chan struct{}        // closed when the incarnation has ended
 	reason   error                // why it ended last

@@ -47,7 +47,7 @@ func (n *Node) OnDeadLetter(f func(DeadLetter)) (cancel func()) {
 
 // SendDeadLetters sends every dead letter from now on to an actor, until cancel
 // is called. Give it a mailbox with a limit: a flood of dead letters is a flood there
-// too. What it cannot take is counted, and not sent to it again.
+// too. A dead letter that it cannot take is counted, and not sent to it again.
 func (n *Node) SendDeadLetters(to Ref[DeadLetter]) (cancel func()) {
 	return n.OnDeadLetter(func(l DeadLetter) {
 		if _, again := l.Message.(DeadLetter); !again {

@@ -61,8 +61,8 @@ func judge(reason error) (safe error, crash bool) {
 	return reason, crash
 }
 
-// part takes from the actor what belongs to the incarnation that ends: its links and
-// monitors, which are to be told. A supervised actor is suspended from then on: its
+// part takes from the actor the links and monitors of the incarnation that ends, to be
+// notified by the caller. A supervised actor is suspended from then on: its
 // supervisor may restart it at any time.
 func (p *process[M]) part(reason error) (last coreExtras, inc uint32, suspended bool) {
 	p.mu.Lock()
@@ -193,7 +193,7 @@ func (c *core) awaitEnd() bool {
 	}
 }
 
-// tell reports the end to linked actors and to those who monitor.
+// tell reports the end to linked and monitoring actors.
 func (p *process[M]) tell(last *coreExtras, reason error) {
 	for other := range last.links {
 		other.mu.Lock()

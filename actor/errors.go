@@ -8,8 +8,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Errors of sending and asking, for errors.Is. What the calls return is an error
-// of package mainstem that wraps one of them and names the actor.
+// Errors of sending and asking, for errors.Is. The calls return an error of package
+// mainstem that wraps one of them and names the actor.
 var (
 	// ErrStopped: the actor has stopped, or never was. Kind Closed.
 	ErrStopped = errors.New("the actor has stopped")

@@ -114,8 +114,8 @@ func (e *Event[E]) Len() int {
 // actor is subscribed once: a second Subscribe replaces the first and replays nothing.
 // A subscription outlives restarts. It fails with Closed if the event or the actor has ended.
 //
-// Subscribe waits for no mailbox and no publisher. What the event keeps must find room
-// in the actor's mailbox: if it is full, Subscribe fails with Unavailable.
+// Subscribe waits for no mailbox and no publisher. If the values that the event keeps do not
+// fit into the actor's mailbox, it fails with Unavailable.
 func (e *Event[E]) Subscribe(r Ref[E]) error {
 	c := r.core()
 	if c == nil || c.gone() {
@@ -186,8 +186,7 @@ func (e *Event[E]) notice(active ...bool) {
 // Publish puts v into the mailboxes of all subscribers and returns how many there
 // were. ctx bounds the waiting for mailboxes with the policy [Block], and for others who
 // publish: it fails with Canceled if ctx ends before its turn comes, Closed if the event
-// has ended. What finds a full mailbox is treated by its policy; it
-// is no error here.
+// has ended. A full mailbox is no error here: its policy decides about the value.
 func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 	var cancelled <-chan struct{}
 	if ctx != nil {

@@ -99,7 +99,7 @@ func (g *Group[M]) Len() int {
 // Broadcast puts m into the mailboxes of all that are members now and returns how
 // many there were; members that have stopped are forgotten. Messages of one sender
 // to one member keep their order. ctx bounds the waiting for mailboxes with the
-// policy [Block]; what finds a full mailbox is treated by its policy and is no error here. It
+// policy [Block]; a full mailbox is no error here: its policy decides about the message. It
 // fails with Canceled if ctx had ended before.
 func (g *Group[M]) Broadcast(ctx context.Context, m M) (int, error) {
 	if ctx.Err() != nil {

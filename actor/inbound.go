@@ -19,8 +19,8 @@ const maxArrivals = 1024
 // arriving is the context of what comes from other nodes.
 type arriving struct{ context.Context }
 
-// Arriving returns the context to deliver with: one who brings the messages of many
-// must not wait for a full mailbox, because what would empty it may come behind. So a
+// Arriving returns the context to deliver with. A transport brings messages for many actors,
+// so it must not wait for a full mailbox: the message that would empty it may come later. So a
 // mailbox with the policy [Block] takes some more messages, in their order, that come with such a
 // context, before that waits, as long as ctx allows.
 func (i Inbound) Arriving(ctx context.Context) context.Context { return arriving{ctx} }
@@ -35,7 +35,7 @@ type Delivery struct {
 	// Encoded decodes the message, if it is not nil.
 	Encoded Encoded
 	Data    []byte // what Encoded decodes; it is not kept
-	// Question, if it is not zero, is where the message wants an answer: if it is
+	// Question, if it is not zero, is where the answer to the message goes: if it is
 	// dropped, [Transport.Answer] says so with [ErrNoReply].
 	Question Address
 	// Deadline is when nobody waits for the answer any more: from then on the message is
@@ -140,8 +140,8 @@ func (i Inbound) Number(of Address) uint64 {
 	return 0
 }
 
-// Link lets an actor of another node be told by [Transport.Exit] when an actor of
-// this node has ended. It fails with [Missing] if it is gone.
+// Link lets [Transport.Exit] be called for an actor of another node when an actor of this
+// node has ended. It fails with [Missing] if that is gone.
 func (i Inbound) Link(from, to Address) error {
 	if c, err := i.find(to); err != nil || !c.linkFar(from) {
 		return Missing
@@ -156,7 +156,7 @@ func (i Inbound) Unlink(from, to Address) {
 	}
 }
 
-// Exit tells an actor of this node that one it is linked to has ended.
+// Exit reports to an actor of this node that one it is linked to has ended.
 func (i Inbound) Exit(from, to Address, reason error) {
 	if c, err := i.find(to); err == nil {
 		c.unlinkFar(from)
@@ -164,7 +164,7 @@ func (i Inbound) Exit(from, to Address, reason error) {
 	}
 }
 
-// Order tells an actor of this node to end.
+// Order ends an actor of this node.
 func (i Inbound) Order(to Address, o Order) {
 	if c, err := i.find(to); err == nil {
 		c.order(o)

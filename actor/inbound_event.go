@@ -77,7 +77,7 @@ type tapActor[E any] struct {
 	reason atomic.Pointer[error] // why the event has ended
 }
 
-// Receive passes a value on. What fails is the other node, not the actor.
+// Receive passes a value on. If that fails, the other node has failed, not the actor.
 func (a *tapActor[E]) Receive(c *Context[E], v E) error {
 	if a.over.Load() {
 		return Normal

@@ -29,8 +29,8 @@ type watch struct {
 
 // Monitor calls f in the actor's turn, before user messages, when the other has
 // ended for any reason, with its reason; at once, with [Missing], if it has ended
-// for good. It is told once: an actor that was restarted by its supervisor is
-// monitored anew. A monitor ends with the actor that set it, and by cancel: once
+// for good. f is called once: to watch an actor that its supervisor has restarted,
+// monitor it again. A monitor ends with the actor that set it, and by cancel: once
 // that has returned in the actor's turn, f is not called.
 func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	p := c.self
@@ -134,7 +134,7 @@ func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 	}
 }
 
-// Link ties the actor to another, both ways: when one ends for another reason
+// Link links the actor with another, both ways: when one ends for another reason
 // than [Normal], so does the other, for the same reason, unless it traps exits. If
 // the other is gone, that is an exit with [Missing]. Linking twice is linking once.
 // A link ends with either incarnation.
@@ -177,7 +177,7 @@ func (c *Context[M]) Unlink(other AnyRef) {
 }
 
 // TrapExit turns exits of linked actors into calls of f, in the actor's turn,
-// before all messages; nil turns that off. Orders of parents and of [AnyRef] to end are never trapped.
+// before all messages; nil turns that off. A parent or [AnyRef] that ends the actor is never trapped.
 func (c *Context[M]) TrapExit(f func(Exit) error) {
 	c.self.mu.Lock()
 	defer c.self.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 type NodeOptions struct {
 	// Logger gets failures of actors and what is left behind. Default: discards.
 	Logger *slog.Logger
-	// Observer is told what the actors do. Default: none, at no cost.
+	// Observer is called at each step of an actor. Default: none, at no cost.
 	Observer Observer
 	// Tracer lets traces ride on messages. Default: none, at no cost.
 	Tracer Tracer
 }
 
 // Node is a set of actors that live and stop together. It is safe for
-// concurrent use. Several nodes in one process know nothing of each other.
+// concurrent use. Several nodes in one process are independent of each other.
 type Node struct {
 	name  string
 	start uint64
@@ -90,7 +90,7 @@ func (l lifetime) Err() error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// Start returns what tells this life of the node from others of its name.
+// Start returns the incarnation of the node, which differs from all others of its name.
 func (n *Node) Start() uint64 { return n.start }
 
 // Len returns how many actors live on the node.
@@ -197,7 +197,7 @@ func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 	return nil
 }
 
-// giveUp tells all actors that still live to end at once, and lists them.
+// giveUp kills all actors that still live, and lists them.
 func (n *Node) giveUp(cause error) error {
 	e := &StopError{Err: cause}
 	var list func(c *core)

@@ -40,7 +40,7 @@ func (NoObserver) Dropped(DeadLetter) {}
 // Tracer lets traces ride on messages; see [NodeOptions.Tracer].
 type Tracer interface {
 	// Sent is called when a message is sent, with the context that was passed to Send.
-	// What it returns rides on the message.
+	// The value that it returns rides on the message.
 	Sent(ctx context.Context, to AnyRef) any
 	// Received is called before the message is handled, with what rides on it (nil if
 	// nothing does); life ends when the node has stopped. While it is handled, values of the actor's [Context] come from ctx;
@@ -83,7 +83,7 @@ func report(log func(msg string, args ...any), msg string, args ...any) {
 	_ = guard(func() error { log(msg, args...); return nil })
 }
 
-// receive calls Receive and tells the observer and the tracer.
+// receive calls Receive, and the observer and the tracer before and after.
 func (p *process[M]) receive(m M, t *trail) (reason error) {
 	n, self := p.node, Ref[M]{p}
 	begin := time.Now()

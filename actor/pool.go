@@ -87,7 +87,7 @@ func checkWorkers(n int) error {
 	return nil
 }
 
-// follow lets the router know the actor of worker i, whenever there is a new one.
+// follow gives the router each new actor of worker i.
 func (p *Pool[M]) follow(c *Child, i int) {
 	spawn := c.spawn
 	c.spawn = func(parent *core) (*core, error) {

@@ -12,7 +12,7 @@ var (
 	Normal error = &reason{"normal"}
 	// Shutdown: its parent or its node stopped it.
 	Shutdown error = &reason{"shutdown"}
-	// Killed: it was told to end at once; its Stop method was not called.
+	// Killed: it was ended at once; its Stop method was not called.
 	Killed error = &reason{"killed"}
 	// Passivated: it had nothing to do for the time of [Options.Idle].
 	Passivated error = &reason{"passivated"}

@@ -28,11 +28,11 @@ type target[M any] interface {
 type AnyRef interface {
 	Address() Address
 	String() string
-	// Stop tells the actor to end with [Shutdown] after the present message.
+	// Stop ends the actor with [Shutdown] after the present message.
 	Stop()
-	// Drain tells it to end with [Shutdown] after all messages that wait now.
+	// Drain ends it with [Shutdown] after all messages that wait now.
 	Drain()
-	// Kill tells it to end with [Killed] after the present message, without its Stop method.
+	// Kill ends it with [Killed] after the present message, without its Stop method.
 	Kill()
 
 	core() *core
@@ -92,13 +92,13 @@ func (r Ref[M]) String() string {
 // IsZero reports whether r refers to nobody.
 func (r Ref[M]) IsZero() bool { return r.to == nil }
 
-// Stop tells the actor to end with [Shutdown] after the present message. See [Wait].
+// Stop ends the actor with [Shutdown] after the present message. See [Wait].
 func (r Ref[M]) Stop() { r.order(OrderStop) }
 
-// Kill tells the actor to end with [Killed] after the present message, without its Stop method.
+// Kill ends the actor with [Killed] after the present message, without its Stop method.
 func (r Ref[M]) Kill() { r.order(OrderKill) }
 
-// Drain tells the actor to end with [Shutdown] after all messages that wait now.
+// Drain ends the actor with [Shutdown] after all messages that wait now.
 func (r Ref[M]) Drain() { r.order(OrderDrain) }
 
 func (r Ref[M]) order(o Order) {

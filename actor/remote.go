@@ -14,14 +14,14 @@ import (
 )
 
 // Transport carries what a node has for actors of other nodes. Its counterpart on
-// the other node calls the methods of [Inbound] there. What is from one actor keeps
-// its order, whatever it is and however the receiver is addressed; from is the
+// the other node calls the methods of [Inbound] there. The calls from one actor keep
+// their order, whichever methods they are and however the receiver is addressed; from is the
 // number of that actor, 0 if it is none. All methods may be called from many
 // goroutines, most by actors in their turn: they may block while a node is being connected, Send and
 // Answer also while it takes no more.
 type Transport interface {
-	// Send carries a message. An error says that it certainly does not arrive; what
-	// cannot be delivered later should be reported by [Inbound.Undelivered].
+	// Send carries a message. An error says that it certainly does not arrive. If it
+	// cannot be delivered later, that should be reported by [Inbound.Undelivered].
 	Send(ctx context.Context, m Outbound) error
 	// Answer carries the answer to a question; err is nil or what Fail was given.
 	Answer(from uint64, to Address, v any, err error) error
@@ -47,14 +47,14 @@ type Outbound struct {
 	To       Address
 	Priority Priority
 	Message  any
-	// Question, if it is not zero, is where the message wants an answer. It is on this
+	// Question, if it is not zero, is where the answer to the message goes. It is on this
 	// node, or, if the message is passed on, on the node where it was asked.
 	Question Address
 	// Trace is what rides on the message, as a [Propagator] has written it, or nil.
 	Trace []byte
 }
 
-// Order is what a reference can tell an actor.
+// Order is one of the ways in which a reference can end an actor.
 type Order uint8
 
 // The orders.
@@ -189,8 +189,8 @@ func carry(ctx context.Context, t Transport, m Outbound) (err error) {
 	return t.Send(ctx, m)
 }
 
-// failed makes a dead letter of a message that was not carried. What the transport
-// says is the error if it is one of the contract.
+// failed makes a dead letter of a message that was not carried. It returns
+// the transport's error if that is one of the contract.
 func (f remote[M]) failed(e envelope[M], cause error) error {
 	err := unplaced(f.node, f.at, e, cause)
 	var known *mainstem.Error
@@ -229,7 +229,7 @@ func (f remote[M]) asks() *askPools {
 	return &f.node.asks
 }
 
-// order tells a remote actor to end.
+// order ends a remote actor.
 func (f remote[M]) order(o Order) {
 	if t, err := f.node.carrier(f.at); err == nil {
 		t.Order(f.at, o)

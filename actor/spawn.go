@@ -34,7 +34,7 @@ func Spawn[M any](s Spawner, a Actor[M], o *Options) (Ref[M], error) {
 	return Ref[M]{p}, nil
 }
 
-// newProcess makes an actor that nothing knows yet.
+// newProcess makes an actor that nothing refers to yet.
 func newProcess[M any](n *Node, a Actor[M], set *settings) (*process[M], error) {
 	if a == nil {
 		return nil, invalidf("there is no actor to spawn: it is nil")

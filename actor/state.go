@@ -37,7 +37,7 @@ const (
 	phaseClosing                // ending by passivation: the mailbox refuses messages
 	phaseEnded                  // the incarnation is over and there will be no other
 	phaseSuspended              // the incarnation is over; the supervisor will restart or finalize the actor
-	phaseDead                   // its mailbox is gone; links and monitors are being told
+	phaseDead                   // its mailbox is gone; links and monitors are being notified
 	phaseFinished               // all is done
 	phases         = iota
 )
@@ -64,7 +64,7 @@ const (
 	onRestart                    // the supervisor begins a new incarnation
 	onFinalize                   // the supervisor lets it go
 	onTerminate                  // its own goroutine empties the mailbox
-	onFinish                     // links and monitors have been told
+	onFinish                     // links and monitors have been notified
 	lifeEvents  = iota
 )
 
@@ -162,7 +162,7 @@ func (s *state) check(e lifeEvent, to phase) {
 // can reports whether the table allows e.
 func (s *state) can(e lifeEvent) bool { return next[e][s.phase] != illegal }
 
-// supervise is called once, before anybody knows the actor.
+// supervise is called once, before there is a reference to the actor.
 func (s *state) supervise() { s.supervised = true }
 
 // release is called when the supervisor leaves the actor behind. It reports whether
@@ -178,7 +178,7 @@ func (s *state) alive() bool { return s.phase < phaseEnding }
 // busy reports whether a goroutine has an actor that is alive, or is about to.
 func (s *state) busy() bool { return s.phase != phaseIdle && s.phase < phaseEnding }
 
-// open reports whether the mailbox takes messages. What it takes while the actor is
+// open reports whether the mailbox takes messages. A message that it takes while the actor is
 // ending or suspended is handled by the next incarnation, or becomes dead letters.
 func (s *state) open() bool { return s.phase <= phaseEnding || s.phase == phaseSuspended }
 

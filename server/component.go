@@ -91,7 +91,7 @@ type Host struct {
 	// TLS is the configuration of listeners, nil if the server has no certificate.
 	TLS *tls.Config
 	// Token is what requests of HTTP must carry, "" if the server has none. The token file may
-	// change while the server runs: [Host.CarriesToken] knows.
+	// change while the server runs: [Host.CarriesToken] checks the present one.
 	Token string
 	// BodyTimeout is how long a request of HTTP may take to arrive.
 	BodyTimeout time.Duration

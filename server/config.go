@@ -23,7 +23,7 @@ const (
 )
 
 // Config is everything that can be set about a server. Start from [DefaultConfig];
-// [Config.Settings] lists the names by which files, variables and flags know the fields.
+// [Config.Settings] lists the names of the fields in files, variables and flags.
 //
 // Of numbers, sizes and durations, 0 means the default; of texts, "" means none.
 type Config struct {
@@ -72,7 +72,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// DefaultConfig returns the configuration of a server that was told nothing.
+// DefaultConfig returns the configuration of a server without any settings.
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,

@@ -16,7 +16,7 @@ import (
 // scrapeTimeout bounds what one scrape asks of the log.
 const scrapeTimeout = 5 * time.Second
 
-// engineStats is an engine that tells how it is doing.
+// engineStats is an engine that has statistics.
 type engineStats interface{ Stats() pebblelog.Stats }
 
 // engineName is what clients see in Info.

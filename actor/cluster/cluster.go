@@ -207,7 +207,7 @@ func (c *Cluster) RegisterError(name string, err error) error {
 	return c.announce()
 }
 
-// announce tells all nodes what has been registered since it was told last.
+// announce sends all nodes the types that were registered since the last call.
 func (c *Cluster) announce() error {
 	fresh, err := c.kinds.update()
 	for _, s := range c.sessions.Load().byName {
@@ -217,8 +217,8 @@ func (c *Cluster) announce() error {
 	return err
 }
 
-// Leave says good-bye to all nodes, which are told that this one is down, waits for
-// what was sent to be acknowledged, as long as ctx allows, and closes all connections.
+// Leave reports to all nodes that this one is down, waits until all that was sent is
+// acknowledged, as long as ctx allows, and closes all connections.
 // It fails with Canceled if something was left unacknowledged: that has become dead letters. Leaving twice
 // is allowed: the second returns when the first has.
 func (c *Cluster) Leave(ctx context.Context) error {

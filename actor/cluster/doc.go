@@ -20,9 +20,10 @@
 // # Messages
 //
 // Any type that package codec/binary can encode can be sent once it has a name:
-// [Cluster.Register]. Nodes tell each other their types and how they are written; what the other does not
-// know or cannot read fails at Send, with [ErrUnregistered]. Types may grow while nodes of both
-// versions run. What is in a field of an interface type must be registered too. Methods that encode a message must not send any.
+// [Cluster.Register]. Nodes send each other their types and how they are written. Send of a
+// type that the other node has not registered or cannot read fails with [ErrUnregistered]. Types
+// may grow while nodes of both versions run. The values of fields of interface types must be of
+// registered types too. Methods that encode a message must not send any.
 //
 // # Guarantees
 //
@@ -33,11 +34,11 @@
 // Delivery: when Send returns nil, the message arrives exactly once, as long as both
 // nodes live and are out of each other's reach for less than [Options.DownAfter] at a time. What
 // was not acknowledged until then is a dead letter, though it may have arrived. [AtMostOnce]
-// trades that for speed. What finds no actor, or one that refuses it, is a dead letter at
-// the receiving node; a question that is dropped fails with [actor.ErrNoReply] on either.
+// trades that for speed. A message that finds no actor, or one that refuses it, is a dead letter
+// at the receiving node; a question that is dropped fails with [actor.ErrNoReply] on either.
 //
-// Ends: monitors and links are told once: of the actor's end, with its reason, or of the
-// node's, with [actor.NodeDown]. A question is dropped when the deadline of its context is over.
+// Ends: a monitor or link reports once: the end of the actor, with its reason, or that of
+// its node, with [actor.NodeDown]. A question is dropped when the deadline of its context is over.
 //
 // Lives: a reference to an actor of a node that was restarted since is refused with
 // [actor.ErrRestarted]; one by name refers to the actor that has it now.
@@ -51,8 +52,8 @@
 // # Security
 //
 // Nodes prove themselves to each other before anything is read: see package link.
-// Those that have are trusted to send messages and orders to actors whose address they
-// know, to subscribe, and to ask for members of groups; to start things they need permission by
+// Those that have are trusted to send messages to actors whose address they know and to end
+// them, to subscribe, and to ask for members of groups; to start things they need permission by
 // name. A node can answer only questions that were put to it. Malformed messages are
 // refused, counted ([Cluster.Malformed]) and logged.
 //

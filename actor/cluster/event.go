@@ -241,7 +241,7 @@ func decodeAs[E any](s *session, data frames.Value) (v E, err error) {
 	return v, err
 }
 
-// end tells those who want to know that there will be no more values.
+// end reports to the subscribers with an onEnd that there will be no more values.
 func (f *feed[E]) end(reason error) {
 	f.leave()
 	e := f.event

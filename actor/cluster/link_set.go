@@ -119,8 +119,8 @@ func (c *Cluster) Unlink(from, to actor.Address) {
 	}
 }
 
-// Exit tells an actor of another node that one of this node has ended. If that
-// node is down it has been told.
+// Exit reports to an actor of another node that one of this node has ended. If that
+// node is down, its links have ended with NodeDown.
 func (c *Cluster) Exit(from, to actor.Address, reason error) {
 	s := c.known(to)
 	if s == nil {

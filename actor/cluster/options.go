@@ -39,15 +39,15 @@ type Options struct {
 	// Listen is the address "host:port" at which other nodes reach this one; port 0 takes
 	// a free one (see [Cluster.Addr]). Default "": this node only dials.
 	Listen string
-	// Advertise is the address that others are told, if it is not that of the
+	// Advertise is the address that other nodes dial, if it is not that of the
 	// listener. Default: that of the listener.
 	Advertise string
 
 	// TLS is how this node proves its name, and which authorities it trusts. Package devca makes
 	// certificates for development.
 	TLS *link.TLS
-	// Secret is what all nodes of the cluster know. Each proves to the other that it does,
-	// without telling it, before anything else is read. With TLS it may be empty.
+	// Secret is shared by all nodes of the cluster. Each proves to the other that it has it,
+	// without sending it, before anything else is read. With TLS it may be empty.
 	Secret []byte
 	// Plain does without TLS: anybody who can reach the connections can then read and change
 	// what is sent. It is for the loopback of one machine. It needs a Secret.
@@ -59,7 +59,7 @@ type Options struct {
 	// before are found without it.
 	Resolver Resolver
 
-	// Registry knows the types of messages by name; see [Cluster.Register]. Join adds
+	// Registry holds the types of messages by name; see [Cluster.Register]. Join adds
 	// the errors of this module to it. Default: a new one.
 	Registry *binary.Registry
 	// Logger gets what peers do wrong and when they come and go. Default: discards.

@@ -53,7 +53,7 @@ func nameOf[M any](c *Cluster) string {
 }
 
 // takes fails if an actor takes other messages than those of the type with a name. Types
-// without names cannot be told apart between nodes.
+// without names cannot be distinguished between nodes.
 func (c *Cluster) takes(name string, t reflect.Type, of string) error {
 	if name == "" {
 		return nil

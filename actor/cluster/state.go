@@ -41,7 +41,7 @@ type NodeState struct {
 	Reason error     // why it is down, else nil
 }
 
-// maxDown is how many nodes that are down a node remembers: those that went down last.
+// maxDown is how many nodes that are down are kept: those that went down last.
 const maxDown = 1024
 
 // downNodes are the nodes that were up and are down now.

@@ -124,7 +124,7 @@ func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error 
 	return nil
 }
 
-// Monitor asks the node of an actor to be told of its end.
+// Monitor asks the node of an actor for a notice of its end.
 func (c *Cluster) Monitor(from uint64, to actor.Address, f func(reason error)) (cancel func()) {
 	s, err := c.live(c.life, to)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Cluster) Monitor(from uint64, to actor.Address, f func(reason error)) (
 	}
 }
 
-// down tells who monitors of an end.
+// down reports an end to the one who monitors.
 func (s *session) down(id uint64, reason error) {
 	if f := remove(s, &s.monitors, id); f != nil {
 		f(reason)

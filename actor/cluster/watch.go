@@ -14,7 +14,7 @@ import (
 type NodeInfo struct {
 	Name  string
 	Start uint64 // which of its lives: see actor.Address
-	Addr  string // where it wants to be dialed, "" if it does not
+	Addr  string // where it can be dialed, "" if it cannot
 }
 
 // NodeEvent says that another node is up or down.
@@ -51,10 +51,10 @@ func (c *Cluster) Watch(f func(NodeEvent)) (cancel func()) {
 // already are not in it: see [Cluster.Nodes].
 func (c *Cluster) Events() *actor.Event[NodeEvent] { return c.watchers.event }
 
-// watchers are those who are told of nodes that go up and down.
+// watchers are called when nodes go up and down.
 type watchers struct {
 	event *actor.Event[NodeEvent]
-	turn  sync.Mutex // held while they are told, so that each is told in order
+	turn  sync.Mutex // held while they are called, so that each gets the changes in order
 	mu    sync.Mutex // guards all
 	all   map[*func(NodeEvent)]struct{}
 }
@@ -65,7 +65,7 @@ func (w *watchers) open(node *actor.Node) (err error) {
 	return err
 }
 
-// notify makes the change and tells everybody.
+// notify makes the change and calls all watchers.
 func (w *watchers) notify(ctx context.Context, change func(), e NodeEvent) {
 	w.turn.Lock()
 	defer w.turn.Unlock()

@@ -77,7 +77,7 @@ func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 	}
 	if _, err := a.conn.Write(m.Bytes); err != nil {
 		if c.Err() != nil {
-			return nil // it was closed because the actor is told to end, which comes next
+			return nil // it was closed because the actor is asked to end, which comes next
 		}
 		return err
 	}

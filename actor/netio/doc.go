@@ -18,7 +18,7 @@
 // # Guarantees
 //
 // Events of one actor arrive in order: [Opened], then data, then [Closed], which comes
-// after everything that was read (it is a dead letter if an actor is told to end while the
+// after everything that was read (it is a dead letter if an actor is asked to end while the
 // receiver's mailbox is full). Data written by one sender is written in order. Nothing
 // is dropped: if the receiver cannot take an Event, the actor ends. Whatever ends an
 // actor, being killed too, what it owns is closed, and the process is ended.

@@ -20,7 +20,7 @@ const (
 )
 
 // Server is an actor that owns an HTTP server. It takes the question for its [Address].
-// When it is told to end, it accepts nothing more and waits for requests under way.
+// When it is asked to end, it accepts nothing more and waits for requests under way.
 type Server struct {
 	// Address is where it listens, like that of net.Listen.
 	Address string
@@ -53,7 +53,7 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 	return nil
 }
 
-// watch ends the server when the actor is told to end, and the actor when the
+// watch ends the server when the actor is asked to end, and the actor when the
 // server ends.
 func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-chan struct{}, done chan struct{}, server *http.Server, served <-chan error) {
 	defer close(done)

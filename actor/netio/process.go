@@ -16,7 +16,7 @@ const DefaultGrace = 3 * time.Second
 
 // Process is an actor that owns a process of the operating system. It ends when the
 // process has: for the reason Normal if that succeeded, else for an *exec.ExitError. When the
-// actor is told to end, the process gets an interrupt, and is killed after its Grace;
+// actor is asked to end, the process gets an interrupt, and is killed after its Grace;
 // processes that it has started itself are its own business.
 type Process struct {
 	// Path is the program, Args its arguments, without its name.
@@ -79,7 +79,7 @@ func (p *Process) Start(c *actor.Context[Command]) error {
 	return nil
 }
 
-// end ends the process when the actor is told to end.
+// end ends the process when the actor is asked to end.
 func (p *Process) end(ending, done <-chan struct{}, pipes ...io.Closer) {
 	grace := p.Grace
 	if grace == 0 {

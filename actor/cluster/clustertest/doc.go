@@ -4,8 +4,8 @@
 //	go test ./actor/cluster/clustertest
 //	go test ./actor/cluster/clustertest -args -cluster.long=5m -cluster.soak=10m
 //
-// The test binary is each node's program too: a child that is told by lines of JSON
-// what to do. The network of three namespaces is made with iproute2 and TUN devices; a switch in
+// The test binary is each node's program too: a child that gets its tasks as lines
+// of JSON. The network of three namespaces is made with iproute2 and TUN devices; a switch in
 // the test carries the packets, because the kernel's own netem is missing on many
 // machines. It needs Linux, root, the command ip and /dev/net/tun.
 package clustertest

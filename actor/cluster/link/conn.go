@@ -35,14 +35,14 @@ type conn struct {
 	failed        chan struct{} // closed with the connection
 	once          sync.Once
 	leaving       atomic.Bool   // the farewell has been written
-	repaid        atomic.Uint64 // bytes of the stream, handled, that the peer has been told of
+	repaid        atomic.Uint64 // bytes of the stream, handled and acknowledged to the peer
 
 	// The stream's lock guards these.
 	work   sync.Cond // the writer waits for it
 	asleep bool
 	closed bool
-	ackDue bool   // the peer should be told now what was handled
-	acked  uint64 // what it has been told
+	ackDue bool   // an acknowledgement of what was handled should be sent now
+	acked  uint64 // what was acknowledged last
 	acking bool   // ackTimer runs
 	spoke  bool   // something was written since the last beat
 	bye    *frame.Farewell

@@ -6,7 +6,7 @@
 //
 // An [Endpoint] is a node's end of everything. A [Peer] is a session with one
 // incarnation of another node: it begins with a handshake, outlives its connections, and
-// ends once. A [Handler] is told of sessions and takes messages. A lane is
+// ends once. A [Handler] gets notice of sessions and takes messages. A lane is
 // a number that says which messages keep their order: of one sender to one receiver.
 //
 //	a, err := link.Open(&link.Options{Name: "a", TLS: certificates, Resolve: addresses}, handler)

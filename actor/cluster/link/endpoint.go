@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// Handler is told what happens on an endpoint. Of one session, Up is called first,
+// Handler is called for each event of an endpoint. Of one session, Up is called first,
 // then Message and nothing else until the session has ended, then Undelivered, then
 // Down. Sessions with one name follow each other: Up of the next is called when Down
 // of the last has returned.
@@ -240,7 +240,7 @@ func (e *Endpoint) install(k *known, p *Peer) {
 	p.launch()
 }
 
-// forget is told that the session has ended, and that the handler knows.
+// forget is called when the session has ended and the handler has been called for that.
 func (e *Endpoint) forget(p *Peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

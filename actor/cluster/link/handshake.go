@@ -119,7 +119,7 @@ func (h *shake) receive(want frame.Step) ([]byte, error) {
 	return nil, fmt.Errorf("%w: the other end sent step %#x, want %#x", ErrRefused, p.Step, want)
 }
 
-// refuse tells the dialer why it is not accepted, and returns that.
+// refuse sends the dialer the reason why it is not accepted, and returns it.
 func (h *shake) refuse(reason error) error {
 	_ = h.send(frame.Refusal{Reason: reason.Error()}.Append(nil))
 	return fmt.Errorf("%w: %w", ErrRefused, reason)

@@ -78,13 +78,13 @@ type TLS struct {
 type Options struct {
 	// Name is the name of this node. No two nodes that can reach each other have the same.
 	Name string
-	// Start is the incarnation of this node: what tells it from earlier ones of the
-	// same name. It must grow from one to the next. Default: the time in nanoseconds.
+	// Start is the incarnation of this node. It must grow from one node of a name to the
+	// next. Default: the time in nanoseconds.
 	Start uint64
 	// Listen is the host:port to accept connections at. Default "": none are accepted, only dialed.
 	Listen string
-	// Advertise is the address that peers are told, to dial this node at, when
-	// their Resolve knows none. Default: the address of the listener.
+	// Advertise is the address at which peers dial this node when their
+	// Resolve finds none. Default: the address of the listener.
 	Advertise string
 	// TLS is needed unless Plain is set.
 	TLS *TLS

@@ -58,7 +58,7 @@ type Peer struct {
 	running sync.WaitGroup        // goroutines of connections, and those that make them
 }
 
-// agreed is what both ends of a session know from the handshake.
+// agreed is the result of the handshake, the same at both ends.
 type agreed struct {
 	id          frame.Session
 	name        string
@@ -106,8 +106,7 @@ func (p *Peer) Name() string { return p.name }
 // Start returns the incarnation of the node.
 func (p *Peer) Start() uint64 { return p.start }
 
-// Advertised returns the address that the node wants to be dialed at, "" if it does
-// not want to.
+// Advertised returns the address at which the node can be dialed, "" if it has none.
 func (p *Peer) Advertised() string { return p.advertised }
 
 // Done is closed when the session has ended.
@@ -151,7 +150,7 @@ func (p *Peer) end(reason error) {
 	}
 }
 
-// finish tells the handler when nothing of the session runs any more.
+// finish calls Undelivered and Down of the handler when nothing of the session runs any more.
 func (p *Peer) finish(reason error) {
 	defer p.e.running.Done()
 	for _, s := range p.streams {
@@ -168,7 +167,7 @@ func (p *Peer) finish(reason error) {
 	close(p.gone)
 }
 
-// begin tells the handler of the session, and lets messages in.
+// begin calls Up of the handler, and lets messages in.
 func (p *Peer) begin() {
 	p.e.o.Log.Info("session began", "peer", p.name, "start", p.start, "connections", len(p.streams))
 	p.e.handler.Up(p)
@@ -184,7 +183,7 @@ func (p *Peer) notBegun(err error) {
 	p.end(fmt.Errorf("%w: %w", ErrLost, err))
 }
 
-// lostConnection is told why a stream has no connection any more.
+// lostConnection is called with the reason when a stream has lost its connection.
 func (p *Peer) lostConnection(s *stream, err error) {
 	if p.leaving.Load() {
 		return

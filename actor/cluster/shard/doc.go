@@ -1,5 +1,5 @@
 // Package shard spreads actors over the nodes of a cluster by key: each key has one
-// actor, on one node, and its senders need not know on which.
+// actor, on one node, and its senders need not choose the node.
 //
 // # Words
 //
@@ -7,7 +7,7 @@
 // the key of a message says which shard it is for, and each shard has an owner, by a
 // lease (see package lease). The owner starts the actor of a key when there is a
 // message for it, and passivates it when it has been idle, as [actor.Keyed] does. An [Entity] is
-// what such an actor is told about itself.
+// the key and the lease that such an actor is made with.
 //
 //	r, err := shard.Open(cluster, keeper, "carts", func(m Message) string { return m.Cart },
 //		func(e shard.Entity) actor.Actor[Message] { return &cart{id: e.Key, lease: e.Lease} }, nil)
@@ -37,8 +37,8 @@
 // before a region that was closed has lingered long enough ([Options.Linger]). What a node that crashed had is lost with it,
 // and what its actors must not forget they keep in the log.
 //
-// What cannot be kept waiting for an owner, beyond [Options.Buffer], is a dead letter. A node
-// that is slow to take messages slows those down who send to the region.
+// Messages that wait for an owner beyond [Options.Buffer] are dead letters. A node that is slow
+// to take messages slows down the senders of the region.
 //
 // # Concurrency and ownership
 //

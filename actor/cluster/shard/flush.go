@@ -6,8 +6,9 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// reroute lets messages go to a shard's new owner, "" for this node, once all that
-// went to the former has arrived: also if it is the same, as another may have had the shard in between.
+// reroute sends messages to a shard's new owner, "" for this node, once all that were sent to
+// the former owner have arrived. It also waits if both are the same node, as another may have
+// owned the shard in between.
 func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
 	p := &g.states[i]
 	former := p.owner

@@ -21,7 +21,7 @@ func (h *host[M]) Start(c *actor.Context[M]) (err error) {
 	return err
 }
 
-// Receive passes a message on. What cannot be delivered is a dead letter already.
+// Receive passes a message on. If that fails, Send has made a dead letter of it.
 func (h *host[M]) Receive(c *actor.Context[M], m M) error {
 	_ = h.keyed.Send(c, h.key(m), m)
 	return nil

@@ -100,7 +100,7 @@ type Cluster interface {
 	Register(name string, zero any) error
 }
 
-// Entity is the actor of a key as it is told about itself.
+// Entity is the key and the lease that the actor of a key is made with.
 type Entity struct {
 	Key string
 	// Lease is the ownership of the shard: what the actor writes to the log it should

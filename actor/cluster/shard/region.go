@@ -115,8 +115,8 @@ func (g *router[M]) admit(c *actor.Context[M], m M) error {
 	return nil
 }
 
-// register names what routers send each other, once for each node: an actor that does
-// nothing but have its name remembers that it was done.
+// register names the messages of routers, once for each node. An idle actor with the name
+// [flushName] marks that it was done.
 func register(c Cluster) error {
 	idle := actor.Func[struct{}](func(*actor.Context[struct{}], struct{}) error { return nil })
 	mark, err := actor.Spawn(c.Node(), idle, &actor.Options{Name: flushName})

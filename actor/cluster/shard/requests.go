@@ -136,7 +136,7 @@ func (g *router[M]) acquired(c *actor.Context[any], p *shardState[M], o outcome)
 		g.requests <- leaseRequest{shard: o.shard, lease: o.lease}
 	}
 	if errors.Is(o.err, lease.ErrHeld) || errors.Is(o.err, lease.ErrLost) {
-		p.failures = 0 // it has not failed: this node does not see yet what the log knows
+		p.failures = 0 // it has not failed: this node has not read yet what is in the log
 	}
 	g.fail(c, p, o.shard)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// router is the actor of a region: it knows where each shard is, and passes messages on.
+// router is the actor of a region: it keeps the state of each shard, and passes messages on.
 //
-// What it gets is: local[M] from senders of this node, after admission, M and flush
-// from the routers of other nodes, and from its own region refresh, outcomes of requests and
-// leave. It never waits: what other nodes are slow to take waits in lanes, and
-// only so many local messages are admitted, so that senders wait, not messages.
+// It gets local[M] from senders of this node, after admission, M and flush from the routers of
+// other nodes, and refresh, outcomes of requests and leave from its own region. It never waits:
+// messages that other nodes are slow to take wait in lanes. The number of local messages that
+// are admitted is bounded by slots, so that their senders wait.
 type router[M any] struct {
 	region   *Region[M]
 	opts     Options
@@ -103,7 +103,7 @@ const (
 	giving                // its lease is being released
 )
 
-// shardState is what a router knows of one shard.
+// shardState is the state of one shard, as this node sees it.
 type shardState[M any] struct {
 	stage   stage
 	lease   *lease.Lease
@@ -313,7 +313,8 @@ func (g *router[M]) refresh(c *actor.Context[any]) {
 	g.finish(c)
 }
 
-// announce lets the others know that this node takes shards, or does no more.
+// announce requests the lease that shows to other nodes that this one takes shards, or its
+// release.
 func (g *router[M]) announce() {
 	want := g.hosts && g.leaving == nil
 	if want != g.shares() && !g.announcing {
@@ -373,7 +374,7 @@ func (g *router[M]) retreat(c *actor.Context[any], i int) {
 	p.host.Stop()
 }
 
-// finish answers who waits for this region to have given everything away.
+// finish answers leave when this region has given everything away.
 func (g *router[M]) finish(c *actor.Context[any]) {
 	if g.leaving == nil || g.announcing || g.shares() {
 		return

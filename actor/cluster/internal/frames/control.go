@@ -39,7 +39,7 @@ func ParseAnswer(frame []byte) (a Answer, err error) {
 	return a, r.err
 }
 
-// Monitor asks to be told of an end, under a number of the one who asks.
+// Monitor asks for a notice of the end of an actor, under a number of the sender.
 type Monitor struct {
 	ID uint64
 	To Target
@@ -99,7 +99,7 @@ func ParseNotice(frame []byte, k Kind) (n Notice, err error) {
 	return n, r.err
 }
 
-// Link ties an actor of the sender, by number, to one of the receiver, under a number
+// Link links an actor of the sender, by number, to one of the receiver, under a number
 // of the sender's.
 type Link struct {
 	ID   uint64
