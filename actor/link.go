@@ -159,7 +159,7 @@ func (c *Context[M]) Link(other AnyRef) {
 	}
 }
 
-// Unlink unties the actor from another. An exit that is on its way still comes.
+// Unlink ends the link with another. An exit that is on its way still comes.
 func (c *Context[M]) Unlink(other AnyRef) {
 	p, o := &c.self.core, other.core()
 	if n := other.elsewhere(); n != nil {

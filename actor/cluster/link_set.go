@@ -15,8 +15,8 @@ type pair struct {
 	there actor.Address
 }
 
-// tieID is the number of a link: ours or the peer's.
-type tieID struct {
+// linkID is the number of a link: ours or the peer's.
+type linkID struct {
 	id   uint64
 	ours bool
 }
@@ -24,19 +24,19 @@ type tieID struct {
 // linkSet are the links between actors of this node and one life of another. A pair
 // that both have linked has two numbers, and ends as one.
 type linkSet struct {
-	byID   map[tieID]pair
-	byPair map[pair][]tieID
+	byID   map[linkID]pair
+	byPair map[pair][]linkID
 }
 
-func newLinkSet() linkSet { return linkSet{map[tieID]pair{}, map[pair][]tieID{}} }
+func newLinkSet() linkSet { return linkSet{map[linkID]pair{}, map[pair][]linkID{}} }
 
-func (t *linkSet) add(id tieID, p pair) {
+func (t *linkSet) add(id linkID, p pair) {
 	t.byID[id] = p
 	t.byPair[p] = append(t.byPair[p], id)
 }
 
 // drop removes a pair and returns its numbers.
-func (t *linkSet) drop(p pair) []tieID {
+func (t *linkSet) drop(p pair) []linkID {
 	ids := t.byPair[p]
 	for _, id := range ids {
 		delete(t.byID, id)
@@ -50,9 +50,9 @@ const maxWatches = 1 << 20
 
 var errWatches = fmt.Errorf("a node has more than %d links or monitors for actors of another", maxWatches)
 
-// tie adds a link. It reports false if the session has ended, the number is in use,
+// addLink adds a link. It reports false if the session has ended, the number is in use,
 // or the peer has too many.
-func (s *session) tie(id tieID, p pair) bool {
+func (s *session) addLink(id linkID, p pair) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.links.byID[id]; s.ended || taken || !id.ours && len(s.links.byID) >= maxWatches {
@@ -62,15 +62,15 @@ func (s *session) tie(id tieID, p pair) bool {
 	return true
 }
 
-// untie removes a pair and returns its numbers.
-func (s *session) untie(p pair) []tieID {
+// dropLink removes a pair and returns its numbers.
+func (s *session) dropLink(p pair) []linkID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.links.drop(p)
 }
 
-// untieID removes the pair of a number.
-func (s *session) untieID(id tieID) (pair, bool) {
+// dropLinkID removes the pair of a number.
+func (s *session) dropLinkID(id linkID) (pair, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.links.byID[id]
@@ -89,10 +89,10 @@ func (c *Cluster) Link(from, to actor.Address) error {
 	s.mu.Lock()
 	l := frames.Link{ID: s.numberLocked(), From: from.ID, To: target(to)}
 	s.mu.Unlock()
-	if !s.tie(tieID{l.ID, true}, pair{from.ID, to}) {
+	if !s.addLink(linkID{l.ID, true}, pair{from.ID, to}) {
 		return s.lost(actor.NodeDown)
 	}
-	if err := s.sendFrame(s.life, from.ID, l.Append); err != nil && len(s.untie(pair{from.ID, to})) > 0 {
+	if err := s.sendFrame(s.life, from.ID, l.Append); err != nil && len(s.dropLink(pair{from.ID, to})) > 0 {
 		return sendFailed(to, err)
 	}
 	return nil
@@ -107,13 +107,13 @@ func (c *Cluster) known(a actor.Address) *session {
 	return s
 }
 
-// Unlink unties them.
+// Unlink ends the link between them.
 func (c *Cluster) Unlink(from, to actor.Address) {
 	s := c.known(to)
 	if s == nil {
 		return
 	}
-	for _, id := range s.untie(pair{from.ID, to}) {
+	for _, id := range s.dropLink(pair{from.ID, to}) {
 		u := frames.Unlink{Kind: frames.KindUnlink, ID: id.id, Theirs: !id.ours}
 		s.replies.send(from.ID, u.AppendHead)
 	}
@@ -126,13 +126,13 @@ func (c *Cluster) Exit(from, to actor.Address, reason error) {
 	if s == nil {
 		return
 	}
-	ids := s.untie(pair{from.ID, to})
+	ids := s.dropLink(pair{from.ID, to})
 	if len(ids) > 0 {
 		s.exit(from.ID, ids[0], reason)
 	}
 }
 
-func (s *session) exit(from uint64, id tieID, reason error) {
+func (s *session) exit(from uint64, id linkID, reason error) {
 	u := frames.Unlink{Kind: frames.KindExit, ID: id.id, Theirs: !id.ours}
 	text := s.cluster.appendError(nil, reason)
 	s.replies.send(from, func(dst []byte) []byte { return append(u.AppendHead(dst), text...) })
@@ -144,19 +144,19 @@ func (s *session) onLink(body []byte) error {
 	if err != nil {
 		return err
 	}
-	id := tieID{l.ID, false}
+	id := linkID{l.ID, false}
 	number := s.cluster.in.Number(s.here(l.To))
 	p := pair{number, s.there(frames.Target{ID: l.From})}
 	if number == 0 {
 		s.exit(0, id, actor.Missing)
 		return nil
 	}
-	// First the tie: from Link on the actor may end at any time.
-	if !s.tie(id, p) {
+	// The link is added first: from in.Link on the actor may end at any time.
+	if !s.addLink(id, p) {
 		s.exit(number, id, errWatches)
 		return nil
 	}
-	if err := s.cluster.in.Link(p.there, s.here(frames.Target{ID: number})); err != nil && slices.Contains(s.untie(p), id) {
+	if err := s.cluster.in.Link(p.there, s.here(frames.Target{ID: number})); err != nil && slices.Contains(s.dropLink(p), id) {
 		s.exit(0, id, err)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (s *session) onUnlink(body []byte) error {
 	if err != nil {
 		return err
 	}
-	p, ok := s.untieID(tieID{u.ID, u.Theirs})
+	p, ok := s.dropLinkID(linkID{u.ID, u.Theirs})
 	if !ok {
 		return nil // both ended at once
 	}

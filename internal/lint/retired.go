@@ -24,7 +24,7 @@ var retired = []retiredWord{
 	{names: []string{"place", "places"}, instead: "shardState", in: []string{"actor/cluster/shard"}},
 	{names: []string{"orders"}, instead: "controls, requests", in: []string{"actor/cluster"}},
 	{names: []string{"part", "parts"}, instead: "component", in: []string{"server"}},
-	{names: []string{"ties"}, instead: "links", in: []string{"actor"}},
+	{names: []string{"tie", "ties", "untie"}, instead: "links", in: []string{"actor"}},
 	{names: []string{"judgment", "judgments"}, prose: word(`judgments?`), instead: "peerTypes"},
 	{names: []string{"verdict", "verdicts"}, instead: "typeAck", in: []string{"actor"}},
 	{names: []string{"puzzle", "puzzles"}, instead: "unknownTypes"},
