@@ -12,8 +12,8 @@ const DefaultIdle = 10 * time.Minute
 
 // Keyed is one actor for each key: it is spawned by the first message for its
 // key and ends when it has had nothing to do for some time, so that only keys in use take
-// memory. What an actor must remember for longer it keeps elsewhere: it loads it in
-// its Start method and saves it in its Stop method. Keyed is safe for concurrent use.
+// memory. An actor that needs its state for longer loads it in its Start method and saves it in
+// its Stop method. Keyed is safe for concurrent use.
 //
 // At any moment there is at most one actor for a key: the next is started when the
 // former has ended, its Stop method included. No message is lost in between: one that

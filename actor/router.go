@@ -76,8 +76,8 @@ func (r *Router[M]) Add(route Ref[M]) {
 	r.change(func(routes []Ref[M]) []Ref[M] { return append(routes, route) })
 }
 
-// Remove takes a route away, and reports whether there was such a one. What it has
-// in its mailbox stays there.
+// Remove takes a route away, and reports whether there was such a one. The messages
+// in its mailbox stay there.
 func (r *Router[M]) Remove(route AnyRef) (had bool) {
 	c := route.core()
 	r.change(func(routes []Ref[M]) []Ref[M] {

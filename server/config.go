@@ -176,7 +176,7 @@ func CheckToken(token string) error {
 }
 
 // LoadTLS returns the TLS configuration of a listener with a certificate and its key in PEM
-// files, nil without a file. What is wrong with them is Invalid.
+// files, nil without a file. It fails with Invalid if they are wrong.
 func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
 	if certFile == "" {
 		return nil, nil

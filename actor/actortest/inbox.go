@@ -79,7 +79,7 @@ func (b *Inbox[T]) next() (v T, ok bool) {
 }
 
 // Expect waits for as many as it is given, and fails the test if they are others or
-// come in another order. What comes after them stays for later.
+// come in another order. Later values stay for later calls.
 func (b *Inbox[T]) Expect(want ...T) {
 	b.t.Helper()
 	for i, w := range want {

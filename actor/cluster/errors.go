@@ -123,8 +123,8 @@ func cut(s string) string {
 	return s
 }
 
-// parseError is the inverse of appendError. What is no error, or one whose methods
-// panic, becomes one that says so.
+// parseError is the inverse of appendError. Malformed data, or an error whose
+// methods panic, become an error that says so.
 func (c *Cluster) parseError(data []byte) error {
 	far, err := frames.ParseError(data)
 	if err != nil {

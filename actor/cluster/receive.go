@@ -27,7 +27,7 @@ func (h handler) Up(p *link.Peer) {
 		c.change(func(t *sessions) { t.byName[s.name], t.byPeer[p] = s, s })
 		c.down.remove(s.name)
 	}, NodeEvent{NodeInfo: s.info(), Up: true})
-	// What is registered from here on is announced to s too.
+	// Types that are registered from here on are announced to s too.
 	s.announce(c.kinds.table.Load().byNumber)
 }
 
@@ -122,8 +122,8 @@ func (s *session) take(lane uint32, body []byte) error {
 	return fmt.Errorf("%w: there is no such kind", frames.ErrMalformed)
 }
 
-// onMessage puts a message into its mailbox. What the runtime refuses it has made a
-// dead letter of.
+// onMessage puts a message into its mailbox. If the runtime refuses it, it has
+// made a dead letter of it.
 func (s *session) onMessage(body []byte) error {
 	f, err := frames.ParseMessage(body)
 	if err != nil {

@@ -3,8 +3,8 @@
 //
 // # Nouns
 //
-// A [Machine] is an actor that is in one state of type S at a time. What it does there
-// is in a table of [State]: a function for messages, one for coming and one for going, and
+// A [Machine] is an actor that is in one state of type S at a time. A table gives
+// the [State] for each: a function for messages, one for coming and one for going, and
 // how long it may stay. The data of the machine are wherever the functions keep them,
 // usually in the struct whose methods they are.
 //

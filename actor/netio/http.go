@@ -165,8 +165,8 @@ func (a Response) write(w http.ResponseWriter) {
 	_, _ = w.Write(a.Body) // a client that has gone is not our business
 }
 
-// statusOf returns the status for a request that was not answered. What went wrong
-// inside is not for the client to know.
+// statusOf returns the status for a request that was not answered. Internal
+// errors are not shown to the client.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -24,8 +24,8 @@
 // can be one. A certificate is good for both ends of connections. The authority cannot
 // sign other authorities.
 //
-// What is there is kept: Create called again makes what is missing, and renews what
-// ends within [RenewBefore]. Each file is written whole or not at all.
+// Create keeps the files that exist: called again it makes the missing ones, and renews
+// certificates that end within [RenewBefore]. Each file is written whole or not at all.
 //
 // There is no revocation: who lost a key makes another authority. Clusters that have
 // certificates from elsewhere do not need this package.

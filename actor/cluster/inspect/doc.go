@@ -11,9 +11,9 @@
 //
 // # Guarantees
 //
-// What is shown of one actor is of one moment; actors that come and go meanwhile may be
-// missed. Nothing is changed by looking. What an actor shows of itself (see
-// [actor.Inspector]) it shows between two messages; all else needs no turn of it.
+// The data of one actor are of one moment; actors that come and go meanwhile may be
+// missed. Nothing is changed by looking. [actor.Inspector] is called between two
+// messages of the actor; all else needs no turn of it.
 //
 // # Concurrency and ownership
 //

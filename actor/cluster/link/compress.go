@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// compressor makes compressed frames for one writer. What it returns is valid until reset.
+// compressor makes compressed frames for one writer. Its frames are valid until reset.
 type compressor struct {
 	lz4  lz4.Compressor
 	zstd *zstd.Encoder

@@ -17,7 +17,7 @@
 //
 // # Guarantees
 //
-// What a Log resolves is the address of the node that has the name now, as far as this
+// A Log resolves a name to the address of the node that has the name now, as far as this
 // node has seen; a node that is not heard of for its TTL is NotFound. At most one
 // node has a name at a time: see package lease. DNS and lists promise nothing: the
 // handshake of a connection finds out who is there.

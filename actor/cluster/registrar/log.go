@@ -48,8 +48,8 @@ func (r *Log) Announce(ctx context.Context, node string, start uint64, addr stri
 	return nil
 }
 
-// Withdraw takes the announcement back, and all leases with it. What was not announced
-// is no error.
+// Withdraw takes the announcement back, and all leases with it. It is no error
+// if nothing was announced.
 func (r *Log) Withdraw(ctx context.Context, node string, start uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

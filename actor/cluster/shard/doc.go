@@ -34,8 +34,8 @@
 // was sent by the old way arrives before what is sent by the new, unless that takes longer than
 // half a minute. No message is lost by a
 // move, as long as the connections between the nodes lose none, and a node sees the move
-// before a region that was closed has lingered long enough ([Options.Linger]). What a node that crashed had is lost with it,
-// and what its actors must not forget they keep in the log.
+// before a region that was closed has lingered long enough ([Options.Linger]). The
+// messages and actors of a node that crashes are lost: actors keep in the log what must survive.
 //
 // Messages that wait for an owner beyond [Options.Buffer] are dead letters. A node that is slow
 // to take messages slows down the senders of the region.

@@ -11,7 +11,7 @@
 //
 // # Guarantees
 //
-// At most one: the actor gets its [lease.Lease]. What it writes to the log of the
+// At most one: the actor gets its [lease.Lease]. A commit to the log of the
 // cluster under [lease.Lease.Fence] is refused once another may run, and
 // its node stops it before another node can start its own, if it stops within a quarter of the keeper's
 // TTL. Package lease says under what conditions.

@@ -22,7 +22,7 @@
 //
 // # Concurrency and ownership
 //
-// What is parsed shares the bytes of the input.
+// Parsed frames share the bytes of the input.
 //
 // # Limits
 //

@@ -11,7 +11,7 @@ const (
 	KindMonitor        // begin to monitor
 	KindDemonitor      // end that
 	KindDown           // a monitored actor has ended
-	KindLink           // tie two actors
+	KindLink           // link two actors
 	KindUnlink         // end that
 	KindExit           // a linked actor has ended
 	KindControl        // end an actor
