@@ -19,12 +19,12 @@
 // # Components
 //
 // Other protocols are served by components. Each is a package of its own, so that a program
-// links only those that it names: wire/kafka/kafkaserver, alert/alertserver and
-// actor/cluster/clusterserver. A [Component] has a name and can be started and stopped. It may
-// implement more: a [Configured] one adds settings to those of the server, a [Listening] one
-// has addresses, and /readyz asks a [Required] one. An [Intake] writes what others send to the
-// log; it starts after the HTTP listener and stops before it. A server gives each component a
-// [Host].
+// links only those that it names: wire/kafka/kafkaserver, wire/http/viewserver,
+// alert/alertserver and actor/cluster/clusterserver. A [Component] has a name and can be
+// started and stopped. It may implement more: a [Configured] one adds settings to those of the
+// server, a [Listening] one has addresses, and /readyz asks a [Required] one. An [Intake]
+// writes what others send to the log; it starts after the HTTP listener and stops before it. A
+// server gives each component a [Host].
 //
 // # What is served
 //
