@@ -5,10 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/lease"
+	"github.com/mainstemdev/mainstem/topic"
+	views "github.com/mainstemdev/mainstem/wire/http"
+	"github.com/mainstemdev/mainstem/wire/kafka"
+	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
 var rewriteSettings = flag.Bool("rewrite", false, "write docs/settings.md anew")
@@ -95,6 +103,47 @@ func TestEverySettingReadsWhatItWrites(t *testing.T) {
 		}
 		if s.Usage == "" || s.Type == "" || s.Env() != "MAINSTEM_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
 			t.Errorf("%+v is not complete", s)
+		}
+	}
+}
+
+// TestDefaultsOfSettings: the text of a default is what the package that uses the setting takes
+// for zero. A setting whose default is a text with another meaning must be named here.
+func TestDefaultsOfSettings(t *testing.T) {
+	constants := map[string]any{
+		"max-value": mainstem.DefaultMaxValue, "max-batch-bytes": mainstem.DefaultMaxBatchBytes, "max-batch-writes": mainstem.DefaultMaxBatchWrites,
+		"cache": pebblelog.DefaultCacheBytes, "memtable": pebblelog.DefaultMemTableBytes, "min-free": pebblelog.DefaultMinFree,
+		"batch-id-age": pebblelog.DefaultBatchIDAge, "sweep-every": pebblelog.DefaultSweepEvery,
+		"upkeep-every": topic.DefaultEvery, "compaction-memory": topic.DefaultCompactionBytes,
+		"max-request": rpc.DefaultMaxRequest, "max-pending": rpc.DefaultMaxPending, "max-answers": rpc.DefaultMaxAnswers,
+		"max-streams": rpc.DefaultMaxStreams, "max-snapshots": rpc.DefaultMaxSnapshots, "snapshot-lease": rpc.DefaultSnapshotLease,
+		"body-timeout": rpc.DefaultBodyTimeout, "stall-timeout": rpc.DefaultStallTimeout,
+		"views-max-streams": views.DefaultMaxStreams, "views-write-timeout": views.DefaultWriteTimeout,
+		"kafka-partitions": kafka.DefaultPartitions, "kafka-auto-create-rate": kafka.DefaultAutoCreateRate, "kafka-auto-create-topics": kafka.DefaultAutoCreateTotal,
+		"kafka-max-request": kafka.DefaultMaxRequest, "kafka-max-pending": kafka.DefaultMaxInFlight, "kafka-max-connections": kafka.DefaultMaxConnections,
+		"kafka-max-fetch": kafka.DefaultMaxFetch, "kafka-write-timeout": kafka.DefaultWriteTimeout, "kafka-idle-timeout": kafka.DefaultIdleTimeout,
+		"kafka-offset-retention": kafka.DefaultOffsetRetention, "kafka-group-session": kafka.DefaultGroupSession, "kafka-group-heartbeat": kafka.DefaultGroupHeartbeat,
+		"kafka-lease": lease.DefaultTTL,
+	}
+	texts := []string{
+		"memory-limit", "memory-budget", "cluster", "cluster-advertise", "omnibus", "omnibus-users", "alert-server-name", "alert-syslog", "alert-webhook",
+		"alert-mapping", "kafka-advertise", "kafka-sasl",
+	}
+	c := (&cli.Main{Components: Components}).ServerConfig()
+	for _, s := range c.Settings() {
+		constant, ok := constants[s.Name]
+		switch {
+		case s.Default == "" || slices.Contains(texts, s.Name):
+			continue
+		case !ok:
+			t.Errorf("this test has no constant for %s, whose default is %s", s.Name, s.Default)
+			continue
+		}
+		if err := s.Set(s.Default); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if got, want := s.Get(), fmt.Sprint(constant); got != want {
+			t.Errorf("the default of %s is %s, which is %s, but the program uses %s", s.Name, s.Default, got, want)
 		}
 	}
 }
