@@ -207,18 +207,13 @@ func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error
 	if n >= limit {
 		return limit, nil
 	}
-	for _, err := range s.store.Feed(ctx, &event.FeedOptions{After: in.read, Limit: limit - n, Filter: in.Config.Filter()}) {
+	for _, err := range s.store.Feed(ctx, &event.FeedOptions{After: in.read, Limit: limit - n, Filter: in.Config.Filter}) {
 		if err != nil {
 			return 0, err
 		}
 		n++
 	}
 	return n, nil
-}
-
-// Filter returns which events are selected.
-func (c *Config) Filter() event.Filter {
-	return event.Filter{Category: c.Category, Types: c.Types, Streams: c.Streams}
 }
 
 // Next returns the first event that is not done, as it would be parked; NotFound if all are.

@@ -263,7 +263,7 @@ func (s *Subscription) fill(ctx context.Context, state *State, limit int) error 
 	if err != nil {
 		return err
 	}
-	o := event.FeedOptions{After: state.Read, Limit: places, Filter: state.Config.Filter()}
+	o := event.FeedOptions{After: state.Read, Limit: places, Filter: state.Config.Filter}
 	n := 0
 	for r, err := range s.store.Feed(ctx, &o) {
 		if err != nil {

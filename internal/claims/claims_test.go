@@ -32,7 +32,7 @@ func each(t *testing.T, n int, body func(t *testing.T, s *claims.Subscription, p
 		if _, err := s.Info(t.Context()); !errors.Is(err, mainstem.ErrNotFound) {
 			t.Fatalf("before it is made: %v", err)
 		}
-		must(t, s.Put(t.Context(), claims.Config{Category: "order", Strategy: claims.RoundRobin, Timeout: time.Minute, MaxRetry: 3, Buffer: 4}))
+		must(t, s.Put(t.Context(), claims.Config{Filter: event.Filter{Category: "order"}, Strategy: claims.RoundRobin, Timeout: time.Minute, MaxRetry: 3, Buffer: 4}))
 		var positions []mainstem.Position
 		for i := range n {
 			for _, stream := range []string{fmt.Sprintf("order-%d", i), "user-1"} {

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 )
 
-// State is what a subscription knows: it hands out the events of a store to consumers, which
+// State is the state of a subscription: it hands out the events of a store to consumers, which
 // confirm each. It is one record, and every change is a commit on condition that the record is as it was read: any
 // server may answer any request, and a restart keeps all claims.
 //
@@ -58,9 +59,7 @@ const pinnedSlots = 1024
 
 // Config says which events a subscription hands out, and how.
 type Config struct {
-	Category string            `json:"category,omitempty"`
-	Types    []string          `json:"types,omitempty"`
-	Streams  []string          `json:"streams,omitempty"`
+	event.Filter
 	From     mainstem.Position `json:"from,omitempty"`
 	Strategy string            `json:"strategy"`
 	Timeout  time.Duration     `json:"timeout"` // nanoseconds

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 )
 
 // TestClaimsByRandom runs random programs of consumers on the state of a subscription, and
@@ -147,4 +148,16 @@ func FuzzTokens(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A configuration is stored in these bytes.
+func TestConfigAsStored(t *testing.T) {
+	c := Config{
+		Filter: event.Filter{Category: "order", Types: []string{"Placed"}, Streams: []string{"order-1"}},
+		From:   3, Strategy: Single, Timeout: time.Second, MaxRetry: 2, Buffer: 8,
+	}
+	const want = `{"category":"order","types":["Placed"],"streams":["order-1"],"from":3,"strategy":"single","timeout":1000000000,"max_retry":2,"buffer":8}`
+	if got, err := json.Marshal(c); err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
 }

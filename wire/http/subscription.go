@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/claims"
 )
 
@@ -40,7 +41,7 @@ type subscriptionSelect struct {
 // config returns the specification with its defaults.
 func (q *subscriptionSpec) config() (claims.Config, error) {
 	c := claims.Config{
-		Category: q.Select.Category, Types: q.Select.Types, Streams: q.Select.Streams,
+		Filter:   event.Filter{Category: q.Select.Category, Types: q.Select.Types, Streams: q.Select.Streams},
 		Strategy: q.Strategy, Timeout: defaultMessageTimeout, MaxRetry: defaultMaxRetry, Buffer: q.Buffer,
 	}
 	if q.From != nil {

@@ -195,7 +195,7 @@ func (c claimed) filter(ctx context.Context) (event.Filter, error) {
 	if err != nil {
 		return event.Filter{}, err
 	}
-	return state.Config.Filter(), nil
+	return state.Config.Filter, nil
 }
 
 func (c claimed) standing(ctx context.Context) (standing, error) {
