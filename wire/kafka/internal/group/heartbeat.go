@@ -12,7 +12,7 @@ import (
 
 // Heartbeat, versions 0 to 4.
 //
-//	v3  static members
+//	v3  static members (KIP-345)
 
 // Heartbeat keeps the session of a member of a classic group. REBALANCE_IN_PROGRESS
 // asks it to join again. It writes nothing.
