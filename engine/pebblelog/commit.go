@@ -216,6 +216,9 @@ func (l *Log) commitRun(group []*waiter) int {
 	n := 0
 	for n < len(group) && l.isPlain(group[n]) && (!l.disk.short || group[n].removes() == group[0].removes()) {
 		n++
+		if l.creates(group[n-1]) {
+			break
+		}
 	}
 	indexed := n == 0
 	if indexed {
@@ -285,7 +288,9 @@ func givenTime(b *mainstem.Batch) int64 {
 	return b.Time.UnixNano()
 }
 
-// isPlain reports whether w can share a plain tx with others.
+// isPlain reports whether w can share a plain tx with others. Whether a write can depends on
+// the policy of its space. No earlier batch of the run creates that with another policy, since
+// a run ends with a batch that creates a space.
 func (l *Log) isPlain(w *waiter) bool {
 	if w.job != nil || givenTime(w.batch) != 0 {
 		return false
@@ -313,6 +318,16 @@ func (l *Log) isPlain(w *waiter) bool {
 		}
 	}
 	return true
+}
+
+// creates reports whether w may create a space.
+func (l *Log) creates(w *waiter) bool {
+	for i := range w.batch.Ensures() {
+		if l.spaces.Load().byName[w.batch.Ensures()[i].Space] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // durability returns what w asks for.
