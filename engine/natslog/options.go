@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,15 +108,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Stream, DefaultStream)
+	c.Stream = cmp.Or(c.Stream, DefaultStream)
 	c.Limits = c.Limits.WithDefaults()
-	setDefault(&c.MaxMessages, DefaultMaxMessages)
-	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
-	setDefault(&c.CacheBytes, DefaultCacheBytes)
-	setDefault(&c.Timeout, DefaultTimeout)
-	setDefault(&c.Silence, DefaultSilence)
-	setDefault(&c.SweepEvery, DefaultSweepEvery)
-	setDefault(&c.Grace, DefaultGrace)
+	c.MaxMessages = cmp.Or(c.MaxMessages, DefaultMaxMessages)
+	c.BatchIDAge = cmp.Or(c.BatchIDAge, DefaultBatchIDAge)
+	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Silence = cmp.Or(c.Silence, DefaultSilence)
+	c.SweepEvery = cmp.Or(c.SweepEvery, DefaultSweepEvery)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -123,13 +124,6 @@ func (o *Options) withDefaults() Options {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Validate reports every field out of range.

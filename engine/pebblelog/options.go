@@ -1,6 +1,7 @@
 package pebblelog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,17 +80,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	if c.Durability == mainstem.DefaultDurability {
-		c.Durability = mainstem.Fsync
-	}
+	c.Durability = cmp.Or(c.Durability, mainstem.Fsync)
 	c.Limits = c.Limits.WithDefaults()
-	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
-	setDefault(&c.CacheBytes, DefaultCacheBytes)
-	setDefault(&c.MemTableBytes, DefaultMemTableBytes)
-	setDefault(&c.hotBytes, c.MemTableBytes)
-	setDefault(&c.KeyStateCache, DefaultKeyStateCache)
-	setDefault(&c.MinFree, DefaultMinFree)
-	setDefault(&c.SweepEvery, DefaultSweepEvery)
+	c.BatchIDAge = cmp.Or(c.BatchIDAge, DefaultBatchIDAge)
+	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
+	c.MemTableBytes = cmp.Or(c.MemTableBytes, DefaultMemTableBytes)
+	c.hotBytes = cmp.Or(c.hotBytes, c.MemTableBytes)
+	c.KeyStateCache = cmp.Or(c.KeyStateCache, DefaultKeyStateCache)
+	c.MinFree = cmp.Or(c.MinFree, DefaultMinFree)
+	c.SweepEvery = cmp.Or(c.SweepEvery, DefaultSweepEvery)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -100,13 +99,6 @@ func (o *Options) withDefaults() Options {
 		c.FS = systemFS
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // maxBatchBytes bounds Limits.MaxBatchBytes: Pebble cannot hold more than 4 GiB in one batch.

@@ -1,6 +1,7 @@
 package pglog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,27 +69,20 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Schema, DefaultSchema)
-	setDefault(&c.Durability, mainstem.Fsync)
+	c.Schema = cmp.Or(c.Schema, DefaultSchema)
+	c.Durability = cmp.Or(c.Durability, mainstem.Fsync)
 	c.Limits = c.Limits.WithDefaults()
-	setDefault(&c.BatchIDAge, DefaultBatchIDAge)
-	setDefault(&c.SweepEvery, DefaultSweepEvery)
-	setDefault(&c.Conns, max(DefaultConns, runtime.GOMAXPROCS(0)))
-	setDefault(&c.HeldConns, DefaultHeldConns)
-	setDefault(&c.Retries, DefaultRetries)
+	c.BatchIDAge = cmp.Or(c.BatchIDAge, DefaultBatchIDAge)
+	c.SweepEvery = cmp.Or(c.SweepEvery, DefaultSweepEvery)
+	c.Conns = cmp.Or(c.Conns, max(DefaultConns, runtime.GOMAXPROCS(0)))
+	c.HeldConns = cmp.Or(c.HeldConns, DefaultHeldConns)
+	c.Retries = cmp.Or(c.Retries, DefaultRetries)
 	c.Retries = max(c.Retries, 0)
-	setDefault(&c.PollEvery, DefaultPollEvery)
+	c.PollEvery = cmp.Or(c.PollEvery, DefaultPollEvery)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // maxBatchBytes bounds Limits.MaxBatchBytes: a parameter of a statement has less than 1 GiB.

@@ -1,6 +1,7 @@
 package logcopy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.BatchBytes < 0 || c.BatchWrites < 0 || c.QuietBytes < 0 || c.SyncEvery < 0 {
 		return c, mainstem.Errorf(mainstem.KindInvalid, "copy options", "BatchBytes %d, BatchWrites %d, QuietBytes %d, SyncEvery %v: want 0 (default) or more", c.BatchBytes, c.BatchWrites, c.QuietBytes, c.SyncEvery)
 	}
-	setDefault(&c.BatchBytes, DefaultBatchBytes)
-	setDefault(&c.BatchWrites, DefaultBatchWrites)
-	setDefault(&c.QuietBytes, DefaultQuietBytes)
-	setDefault(&c.SyncEvery, DefaultSyncEvery)
+	c.BatchBytes = cmp.Or(c.BatchBytes, DefaultBatchBytes)
+	c.BatchWrites = cmp.Or(c.BatchWrites, DefaultBatchWrites)
+	c.QuietBytes = cmp.Or(c.QuietBytes, DefaultQuietBytes)
+	c.SyncEvery = cmp.Or(c.SyncEvery, DefaultSyncEvery)
 	if c.OnProgress == nil {
 		c.OnProgress = func(Progress) {}
 	}
@@ -61,13 +62,6 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Now = time.Now
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Phase is what a run is doing.
