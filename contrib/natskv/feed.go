@@ -107,23 +107,11 @@ func (f *feed) run(ctx context.Context, to sink) error {
 			failures = 0
 		}
 		failures++
-		if err := f.pause(ctx, feedAgain.Delay(failures)); err != nil {
-			return err
+		backoff.SleepOr(ctx, f.kick, feedAgain.Delay(failures)) // or until the connection is back
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
-}
-
-// pause waits for d, or until the connection is back.
-func (f *feed) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-f.kick:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // session makes a consumer and feeds to from it until something ends it.

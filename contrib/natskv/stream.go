@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
 // stream is one bucket of JetStream, shared by all tables in it.
@@ -266,14 +268,8 @@ func isNoLeader(err error) bool {
 }
 
 func pause(ctx context.Context, done <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
+	if backoff.SleepOr(ctx, done, d) {
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-done:
-		return errClosed
 	}
+	return cmp.Or(context.Cause(ctx), errClosed)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
@@ -512,12 +513,5 @@ func (l *Log) confirm(group []*request, last uint64, deadline time.Time) error {
 
 // pause waits for d and reports whether the log still runs.
 func (l *Log) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-l.stopping:
-		return false
-	}
+	return backoff.Sleep(l.ctx, d)
 }

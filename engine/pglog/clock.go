@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
@@ -112,9 +113,7 @@ func (l *Log) endHold(ctx context.Context, c *pgx.Conn) error {
 			l.opts.Logger.Warn("the clock jumped forward while another process had the log open: nothing expires by the jump until it is accepted (mainstem clock accept)")
 			return nil
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

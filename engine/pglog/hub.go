@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
@@ -134,13 +135,7 @@ func (f *follower) survives(ctx context.Context, err error) bool {
 		return false
 	}
 	f.tries++
-	t := time.NewTimer(retryPolicy.Delay(f.tries))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-f.h.ctx.Done():
-	}
+	backoff.SleepOr(ctx, f.h.ctx.Done(), retryPolicy.Delay(f.tries))
 	return true // the next read finds out whether ctx or the log has ended
 }
 
@@ -169,12 +164,7 @@ func (h *hub) listen(tried chan struct{}) {
 		}
 		h.l.opts.Logger.Warn("the connection that listens for new records is lost: followers look from time to time until it is back", "error", err)
 		h.announceAll(0)
-		t := time.NewTimer(h.l.opts.PollEvery)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		backoff.Sleep(ctx, h.l.opts.PollEvery)
 	}
 }
 

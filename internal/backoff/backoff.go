@@ -48,7 +48,11 @@ func (p Policy) Delay(n int) time.Duration {
 func (p Policy) Wait(ctx context.Context, n int) bool { return Sleep(ctx, p.Delay(n)) }
 
 // Sleep waits for d. It returns false, at once, when ctx ends first or has ended.
-func Sleep(ctx context.Context, d time.Duration) bool {
+func Sleep(ctx context.Context, d time.Duration) bool { return SleepOr(ctx, nil, d) }
+
+// SleepOr is Sleep that returns false also when something comes from done first, or when
+// it is closed.
+func SleepOr(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
 	if ctx.Err() != nil { // select takes either, when d has passed too
 		return false
 	}
@@ -58,6 +62,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
-		return false
+	case <-done:
 	}
+	return false
 }
