@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
 	wire "github.com/mainstemdev/mainstem/internal/session"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // How many bytes of answers a session takes that nobody has asked for yet. A call's window
@@ -188,7 +189,7 @@ func (s *session) data(h wire.Header, p []byte) error {
 	case whole && !c.gone && c.stream:
 		c.queue = append(c.queue, answer{c.parts.Body, c.partial})
 		c.partial = 0
-		signal(c.wake)
+		wake.Signal(c.wake)
 	case whole && !c.gone:
 		c.body = c.parts.Body
 		s.creditLocked(nil, c.partial)
@@ -244,7 +245,7 @@ func (s *session) finishLocked(number uint64, c *sessionCall) {
 	if c.stop != nil {
 		c.stop()
 	}
-	signal(c.wake)
+	wake.Signal(c.wake)
 	s.leaveLocked()
 }
 
@@ -252,13 +253,6 @@ func (s *session) finishLocked(number uint64, c *sessionCall) {
 func (s *session) leaveLocked() {
 	if errors.Is(s.mu.err, errGoingAway) && len(s.mu.calls) == 0 {
 		s.conn.Close(errGoingAway)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }
 

@@ -186,7 +186,7 @@ var Layers = []Layer{
 	{
 		Name:    "the remote engine",
 		Dirs:    []string{"engine/remotelog"},
-		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/message", "internal/redact", "internal/session", "wire/rpc/mainstem"},
+		May:     []string{".", "internal/backoff", "internal/format", "internal/invariants", "internal/message", "internal/redact", "internal/session", "internal/wake", "wire/rpc/mainstem"},
 		Libs:    []string{"connectrpc.com/connect", protobuf, "golang.org/x/net"},
 		Because: "an engine carries any view, so it knows none; of the server it needs the messages, not the handler",
 	},
