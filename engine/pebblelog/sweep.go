@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,13 +26,10 @@ type sweeper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	looked time.Time // at the clock; of run
-	mu     struct {
-		sync.Mutex
-		// next is the earliest expiry known, unix ns without the jump of a hold; 0: none.
-		// Entries of the index that are visible while it is set to 0 are found by the sweep
-		// that does so; later ones lower it.
-		next int64
-	}
+	// next is the earliest expiry known, unix ns without the jump of a hold; 0: none.
+	// Entries of the index that are visible while it is set to 0 are found by the sweep
+	// that does so; later ones lower it.
+	next atomic.Int64
 }
 
 // lookEvery is how long the sweeper sleeps at most while something will expire: clocks
@@ -54,24 +51,16 @@ func startSweeper(l *Log) {
 // jump of a hold (see [wallclock.Hold.Trusted]), and is visible. It wakes the sweeper when
 // that is due, not at once.
 func (s *sweeper) expiresAt(at int64) {
-	s.mu.Lock()
-	sooner := s.mu.next == 0 || at < s.mu.next
-	if sooner {
-		s.mu.next = at
+	for {
+		next := s.next.Load()
+		if next != 0 && at >= next {
+			return
+		}
+		if s.next.CompareAndSwap(next, at) {
+			wake.Signal(s.rearm)
+			return
+		}
 	}
-	s.mu.Unlock()
-	if sooner {
-		wake.Signal(s.rearm)
-	}
-}
-
-// takeNext returns the earliest expiry known and forgets it.
-func (s *sweeper) takeNext() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := s.mu.next
-	s.mu.next = 0
-	return next
 }
 
 func (s *sweeper) poke() { wake.Signal(s.wake) }
@@ -127,12 +116,10 @@ func (s *sweeper) wait() time.Duration {
 			wait = d
 		}
 	}
-	s.mu.Lock()
-	if s.mu.next != 0 && s.mu.next != math.MaxInt64 {
+	if next := s.next.Load(); next != 0 && next != math.MaxInt64 {
 		m := s.l.moment()
-		sooner(min(time.Duration(s.mu.next-m.Due()), lookEvery))
+		sooner(min(time.Duration(next-m.Due()), lookEvery))
 	}
-	s.mu.Unlock()
 	if s.l.minding() {
 		sooner(s.l.opts.SweepEvery - time.Since(s.looked))
 	}

@@ -12,7 +12,7 @@ import (
 
 // sweepExpired handles the first entries of the expiry index that are due.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
-	known := l.sweeper.takeNext()
+	known := l.sweeper.next.Swap(0)
 	m := l.moment()
 	due, next, err := l.dueEntries([]byte{format.TagExpiry}, m.Due())
 	if err != nil {

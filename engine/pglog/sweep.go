@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,12 +24,9 @@ type sweeper struct {
 	wake   chan struct{} // capacity 1
 	cancel context.CancelFunc
 	done   chan struct{}
-	mu     struct {
-		sync.Mutex
-		// next is the earliest expiry known, unix ns; 0: none. What is committed before it is
-		// set to 0 is found by the query that follows; what is committed later lowers it.
-		next int64
-	}
+	// next is the earliest expiry known, unix ns; 0: none. What is committed before it is
+	// set to 0 is found by the query that follows; what is committed later lowers it.
+	next atomic.Int64
 }
 
 // sweepPause is the least time between two sweeps, also if the clocks of this machine and
@@ -47,24 +44,16 @@ func startSweeper(l *Log) {
 
 // expiresAt tells the sweeper of a record that expires at the time at, unix ns.
 func (s *sweeper) expiresAt(at int64) {
-	s.mu.Lock()
-	sooner := s.mu.next == 0 || at < s.mu.next
-	if sooner {
-		s.mu.next = at
+	for {
+		next := s.next.Load()
+		if next != 0 && at >= next {
+			return
+		}
+		if s.next.CompareAndSwap(next, at) {
+			s.poke()
+			return
+		}
 	}
-	s.mu.Unlock()
-	if sooner {
-		s.poke()
-	}
-}
-
-// takeNext returns the earliest expiry known and forgets it.
-func (s *sweeper) takeNext() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := s.mu.next
-	s.mu.next = 0
-	return next
 }
 
 func (s *sweeper) poke() {
@@ -99,12 +88,11 @@ func (s *sweeper) run(ctx context.Context) {
 // wait returns how long the sweeper may sleep.
 func (s *sweeper) wait() time.Duration {
 	now := s.l.clock.now() // may call expiresAt
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.next == 0 {
+	next := s.next.Load()
+	if next == 0 {
 		return s.l.opts.SweepEvery
 	}
-	return min(max(time.Duration(s.mu.next-now), sweepPause), s.l.opts.SweepEvery)
+	return min(max(time.Duration(next-now), sweepPause), s.l.opts.SweepEvery)
 }
 
 // Sweep removes now what has expired or exceeds the limits of its space. The engine does
@@ -188,7 +176,7 @@ func (l *Log) sweepNext(ctx context.Context) error {
 	var next *int64
 	var state clockRow
 	published := l.clock.published.Load()
-	known := l.sweeper.takeNext()
+	known := l.sweeper.next.Swap(0)
 	const text = "SELECT l.clock, l.boundary, l.ahead, l.set_backs, (SELECT min(r.expires) FROM {schema}.record r) FROM {schema}.log l"
 	if err := l.reads.QueryRow(ctx, l.dialect.sql(text)).Scan(&state.newest, &state.boundary, &state.ahead, &state.setBacks, &next); err != nil {
 		if known != 0 {
