@@ -89,9 +89,9 @@ func (t *tx) checkAbsent(ts *stagedSpace, hk, key []byte) error {
 	}
 	load := t.coldStreamState
 	if slots(ts.policy) {
-		load = func(hk, key []byte) (keyState, error) { return t.coldSlotState(ts, hk, key) }
+		load = t.coldSlotState
 	}
-	stored, err := load(hk, key)
+	stored, err := load(ts, hk, key)
 	invariants.Check(err != nil || stored == keyState{}, "%q, which a read did not find, has version %d", key, stored.version)
 	return err
 }

@@ -282,6 +282,11 @@ func (t *tx) coldSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	if !it.SeekPrefixGE(hk) || !bytes.Equal(it.Key(), hk) {
 		return keyState{}, it.Error()
 	}
+	return t.stateAt(it, ts, key)
+}
+
+// stateAt returns the state of key, whose newest record or version marker stands at it.
+func (t *tx) stateAt(it *pebble.Iterator, ts *stagedSpace, key []byte) (keyState, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {
 		return keyState{}, err
@@ -290,8 +295,11 @@ func (t *tx) coldSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	if err != nil || !h.marker {
 		return h, err
 	}
-	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
-	return t.newestBehindMarker(prefix, len(key), h)
+	tag := byte(format.TagVersion)
+	if slots(ts.policy) {
+		tag = format.TagOlder
+	}
+	return t.newestBehindMarker(format.AppendPrefix(nil, tag, ts.s.id, key), len(key), h)
 }
 
 // newestBehindMarker returns h with what is known of the newest record held under prefix.
@@ -340,11 +348,11 @@ func (t *tx) loadStreamState(ts *stagedSpace, prefix, key []byte) (keyState, err
 	if t.knownAbsent(prefix) {
 		return keyState{}, t.checkAbsent(ts, prefix, key)
 	}
-	return t.coldStreamState(prefix, key)
+	return t.coldStreamState(ts, prefix, key)
 }
 
 // coldStreamState is coldSlotState for a space that keeps all history.
-func (t *tx) coldStreamState(prefix, key []byte) (keyState, error) {
+func (t *tx) coldStreamState(ts *stagedSpace, prefix, key []byte) (keyState, error) {
 	t.key2 = format.AppendPrefixEnd(t.key2[:0], prefix)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: t.key2, UseL6Filters: true})
 	if err != nil {
@@ -357,15 +365,7 @@ func (t *tx) coldStreamState(prefix, key []byte) (keyState, error) {
 	if !it.Last() {
 		return keyState{}, it.Error()
 	}
-	v, err := it.ValueAndErr()
-	if err != nil {
-		return keyState{}, err
-	}
-	h, err := t.keyStateOf(v, len(key))
-	if err != nil || !h.marker {
-		return h, err
-	}
-	return t.newestBehindMarker(prefix, len(key), h)
+	return t.stateAt(it, ts, key)
 }
 
 // seal writes the totals of the touched spaces and closes their feed blocks: the
