@@ -186,8 +186,9 @@ type Batch struct {
 	// Durability asks for more or less than the log's default.
 	Durability Durability
 	// Time, unless zero, is the commit time of the batch in place of the engine's
-	// clock: for copies of other logs. Times never decrease with position: one before that of the
-	// newest record becomes that one. One that is still to come becomes the clock's.
+	// clock: for copies of other logs. Times never decrease with position: a time before that
+	// of the newest record is replaced by the time of that record, and a time in the future by
+	// the present time of the engine's clock.
 	Time time.Time
 
 	writes     []Write
