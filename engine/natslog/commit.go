@@ -43,7 +43,12 @@ type request struct {
 	finished bool
 }
 
-// queue holds the requests that wait for the committer.
+// queue holds the requests that wait for the committer, oldest first. One goroutine, commits,
+// takes groups from its head; docs/decisions/0022 says why the engines share no queue.
+//
+// Invariants: a request is in waiting, in the group of the committer, or finished, so that
+// withdraw takes out only what was not evaluated since it was put. After closed is set,
+// waiting stays empty.
 type queue struct {
 	wake chan struct{} // capacity 1
 	mu   struct {

@@ -13,8 +13,15 @@ import (
 // again in Pebble. An entry is not removed when its key is written: it is asked for only if the
 // hot tier does not have the key, and counts only in the epoch in which it was made. Each
 // place holds the latest of its entries, so memory is bounded.
+//
+// Why an entry is right. A reader reads the epoch, then finds the key in neither tier. Suppose the
+// leader asks for the entry while that epoch lasts, and the hot tier lacks the key. Had a group
+// written the key after the reader's look, it went to the hot tier, since no group goes past it
+// in the epoch, and it is there still, since nothing is forgotten in the epoch. So no group has.
+// A group that was shown before the reader read the epoch is in the tier in which the reader
+// looked. Only the leader ends epochs, so the one that it reads lasts until it has used the answer.
 type absences struct {
-	size  int
+	size  int                       // places; fixed when the log is opened
 	table atomic.Pointer[[]absence] // nil until the first entry
 }
 
@@ -34,7 +41,10 @@ const (
 // epoch is a time in which the hot tier forgets nothing and no group goes past it: a key that
 // neither tier had, both asked in one epoch, is absent as long as the hot tier lacks it and
 // the epoch lasts.
-type epoch struct{ edits, left uint64 }
+type epoch struct {
+	edits uint64 // Log.edits: even, else no epoch lasts
+	left  uint64 // store.Hot.Left: how often the hot tier has forgotten anything
+}
 
 // epoch returns the present one; false while a group goes past the hot tier.
 func (l *Log) epoch() (epoch, bool) {
@@ -42,6 +52,7 @@ func (l *Log) epoch() (epoch, bool) {
 	return t, t.edits%2 == 0
 }
 
+// place returns where key stands, if it is remembered. Another key with the same place replaces it.
 func (a *absences) place(table []absence, key []byte) *absence {
 	return &table[maphash.Bytes(keyStateSeed, key)%uint64(len(table))]
 }

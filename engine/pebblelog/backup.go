@@ -23,6 +23,11 @@ import (
 // scratchPrefix names the checkpoint that a backup streams from.
 const scratchPrefix = "backup-"
 
+// A backup is a tar stream of sorted files, frames of the journal that they lack, the checksums of
+// all of them, and the identity, in this order. What it holds is the log at one moment, that of
+// the job in checkpoint. The identity makes a directory a log, here and in [Restore], and it
+// comes last in both: whatever is cut short before it is no log.
+
 // Backup implements [mainstem.Backuper]. It costs no more disk space than what is in
 // memory: sorted files are hard links while they are copied, and the frames of the journal
 // that they do not hold are copied. Commits go on meanwhile.
@@ -49,7 +54,9 @@ func (l *Log) removeScratch() {
 }
 
 // checkpoint makes a consistent copy of the log in dir: the folders of Pebble's files and
-// of the journal.
+// of the journal. Inside of the job no frame is added: the copy ends at l.frame. The pin keeps
+// the frames that the sorted files lack until they are copied, which takes place after the job,
+// so that commits wait for links to be made, and not for bytes to be copied.
 func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	if !l.readers.begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "backup"}
@@ -118,6 +125,7 @@ func (l *Log) copyFrames(ctx context.Context, dir string, from, to uint64) (err 
 	return nil
 }
 
+// writeTar streams the files of dir. Names are sorted: the same files give the same stream.
 func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
 	s := sums{}
@@ -221,6 +229,7 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 	return nil
 }
 
+// unpack writes the files of a stream below d, each durably, and the identity last.
 func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
 	for _, name := range []string{dbDir, journalDir} {
 		if err := d.make(name); err != nil {

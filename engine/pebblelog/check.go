@@ -65,13 +65,14 @@ type check struct {
 	stats  mainstem.CheckStats
 }
 
-// seen sums up what the records of a space say.
+// seen sums up what the records of a space say. keys is counted on the way in a space that keeps
+// all history, where the versions of a key follow one another; see countKeys for others.
 type seen struct {
 	records, keys, bytes int64
-	last                 uint64
+	last                 uint64 // highest position
 	fed                  int64  // entries of the feed
 	key                  string // the user's key met last
-	version              uint64
+	version              uint64 // of its record met last
 }
 
 func (c *check) problem(where, format string, args ...any) {
@@ -96,6 +97,7 @@ func (c *check) spaces() error {
 	return nil
 }
 
+// space checks the records of a space, its feed and its totals.
 func (c *check) space(s *space) error {
 	p := s.policy.Load()
 	var sum seen
@@ -248,6 +250,8 @@ func (c *check) block(s *space, sum *seen, k, v []byte) error {
 	return nil
 }
 
+// totals compares what the space says of itself with what was found. Last may be above the newest
+// record: that may have been removed.
 func (c *check) totals(s *space, sum *seen) {
 	t, err := c.s.totals(s)
 	if err != nil {

@@ -95,6 +95,8 @@ func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error
 	return true, t.moveExpiry(names, e)
 }
 
+// moveExpiry puts one entry where the record says that it belongs, or removes it if the record is
+// gone. Doing it twice changes nothing, so a restart in the middle does no harm.
 func (t *tx) moveExpiry(names map[uint32]string, e format.Expiry) error {
 	var b *ownedBody
 	if name, ok := names[e.Space]; ok {

@@ -9,15 +9,81 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// committer is the queue in front of the log. The first goroutine to find
-// nobody leading becomes the leader: it takes everything that waits as one group,
-// writes and syncs it once, wakes the others and hands the lead to the one that
-// queued meanwhile. So a lone committer pays for no hand-over, and one fsync
-// serves all that wait.
+// The commit path, from the caller of Commit to the receipt.
+//
+// # Roles
+//
+// Everything that changes the log, or must not run beside a change, is a waiter: a batch, or
+// an internal job (a sweep, a change of a space, a snapshot, a backup). The goroutine that
+// brings a waiter is its caller. No goroutine exists for commits alone:
+//
+//   - A caller that finds nobody leading becomes the leader. Its waiter never enters the queue.
+//   - A caller that finds a leader appends its waiter to the queue and waits for a signal.
+//   - The leader takes from the head of the queue what fits into one group, its own waiter
+//     first, commits it, and signals the callers of the group.
+//   - Then, if the queue is not empty, the leader removes its head and makes the caller of
+//     that waiter the next leader, by a signal with lead set. Otherwise nobody leads.
+//
+// A leader commits one group, the one with its own waiter, so no caller is kept for the
+// batches of others that came later. A lone committer takes the mutex of the queue three
+// times and switches to no other goroutine; with many of them, one fsync serves all that wait.
+//
+// # Steps
+//
+// A group is cut into runs (commitRun). A run is one Pebble batch and one frame, or neither if
+// it changes nothing:
+//
+//  1. begin reads the clock once; apply tests the conditions of each batch against the
+//     outcome of all batches before it, and adds its changes (put.go, edit.go).
+//  2. seal adds totals and feed blocks: the frame has all that follows from its batches.
+//  3. append writes the frame to the journal, and syncs it if a waiter of the run asks so.
+//  4. show makes the changes readable, while the commit gate keeps readers from relying on them.
+//  5. finish publishes totals, spaces and the position, opens the gate, wakes followers.
+//  6. The leader signals the callers of the run.
+//
+// A crash before the frame is whole in the journal leaves nothing of the run, a crash after it
+// all of it: the next open replays the frame. A receipt is given after step 3, and a reader
+// sees a record after step 3, so neither can be taken back by a crash that the durability
+// asked for survives. Positions are given in step 1; a run that fails in step 1, or whose
+// frame is refused with nothing written, gives them back (abandon). After an error in any
+// later step the log is read-only, so that no other frame can get the same positions.
+//
+// # Invariants of the queue
+//
+//   - At most one goroutine leads. What Log says is the leader's, other goroutines do not
+//     touch. It passes from one leader to the next under mu, or with the signal.
+//   - While nobody leads, the queue is empty: only callers that find a leader append to it, and
+//     a leader resigns only when it finds it empty, both under mu.
+//   - A waiter is in the queue, in the group of a leader, or done. Only the holder of mu moves
+//     it out of the queue. So a caller whose context ends either withdraws its waiter, which
+//     was then not written, or finds it taken, and waits for its signal.
+//   - A waiter that was taken from the queue gets exactly one signal. Its channel has room for it,
+//     so the leader never blocks on a caller.
+//   - receipt, err and lead are the leader's until the signal, and the caller's from then on.
+//   - The queue is first in, first out, and versions and positions are given in that order.
+//   - After closed is set nothing is appended. What is in the queue is committed; close waits
+//     until nobody leads.
+//
+// # Rejected
+//
+//   - A goroutine that commits for all, as natslog and pglog have: it costs a lone committer two
+//     switches between goroutines, which count beside a commit without fsync.
+//   - A leader that goes on until the queue is empty: under load its caller would get its own
+//     receipt late, or never.
+//   - Waiting for a moment so that groups grow: a group grows by itself while the one before
+//     it is synced.
+//   - Testing conditions outside of the lead: they would have to be tested again in it.
+//
+// docs/decisions/0022-three-commit-queues.md says why the three engines share no queue.
+
+// committer is the queue in front of the log.
 type committer struct {
 	mu struct {
 		sync.Mutex
-		queue   []*waiter
+		// queue is oldest first. Empty unless leading.
+		queue []*waiter
+		// leading: a goroutine is between becoming the leader and resigning. It stays true
+		// while the lead passes from one goroutine to the next.
 		leading bool
 		closed  bool
 		idle    chan struct{} // closed when nobody leads, if Close waits for it
@@ -25,13 +91,15 @@ type committer struct {
 	waiters sync.Pool // *waiter, of this log alone: a channel that was made in a bubble of synctest must not come out of it
 }
 
-// Limits of one group: they bound the latency of the first batch in it.
+// Limits of one group: they bound the latency of the first batch in it. A group is closed
+// when it has exceeded groupBytes, so it may have one batch more than that.
 const (
 	groupBatches = 1024
-	groupBytes   = 16 << 20
+	groupBytes   = 16 << 20 // of writes, without those of the leader's own batch
 )
 
-// waiter is one batch or internal job on its way through the committer.
+// waiter is one batch or internal job on its way through the committer. Its caller sets the
+// first part before it enters the queue; nobody changes that part afterwards.
 type waiter struct {
 	batch *mainstem.Batch
 	job   func(*tx) error // instead of a batch
@@ -40,10 +108,11 @@ type waiter struct {
 	clock bool            // job is there to note what the clock shows
 	op    string
 
+	// The leader sets these before it sends to wake, the caller reads them after it has received.
 	receipt mainstem.Receipt
-	err     error
-	lead    bool          // the wake-up says: lead the queue
-	wake    chan struct{} // capacity 1
+	err     error         // set: nothing of it is published, and err has its outcome
+	lead    bool          // the signal does not mean that the waiter is done, but that its caller leads
+	wake    chan struct{} // capacity 1; at most one signal is under way
 }
 
 // waiter returns one that has no batch yet.
@@ -54,7 +123,8 @@ func (c *committer) waiter() *waiter {
 	return &waiter{wake: make(chan struct{}, 1)}
 }
 
-// Commit implements [mainstem.Log].
+// Commit implements [mainstem.Log]. The waiter may be used again when enqueue has returned:
+// it is in no queue then, and its channel is empty.
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.opts.Limits); err != nil {
 		return mainstem.Receipt{}, err
@@ -71,23 +141,27 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	return r, nil
 }
 
-// removal is exclusive for jobs that free disk space: see removalFloor.
+// removal is [Log.exclusive] for jobs that free disk space: see removalFloor.
 func (l *Log) removal(ctx context.Context, op string, job func(*tx) error) error {
 	return l.enqueue(ctx, &waiter{job: job, frees: true, op: op, wake: make(chan struct{}, 1)})
 }
 
-// exclusive runs job alone in an indexed tx, in its place in the order of commits.
+// exclusive runs job alone in an indexed tx, in its place in the order of commits. Pebble has
+// everything that was committed before it (see commitRun). If job fails, nothing of it remains.
 func (l *Log) exclusive(ctx context.Context, op string, job func(*tx) error) error {
 	return l.enqueue(ctx, &waiter{job: job, op: op, wake: make(chan struct{}, 1)})
 }
 
-// between runs job, which writes nothing, between two commits.
+// between runs job, which writes nothing, between two commits: Pebble has everything that was
+// committed before, all of it is published, and nothing is added until job returns.
 func (l *Log) between(ctx context.Context, op string, job func()) error {
 	run := func(*tx) error { job(); return nil }
 	err := l.enqueue(ctx, &waiter{job: run, reads: true, op: op, wake: make(chan struct{}, 1)})
 	return withoutOutcome(err)
 }
 
+// enqueue returns when w is done or was withdrawn, with its error. It may make its goroutine the
+// leader: at once if there is none, or later, when all waiters before w were taken.
 func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		return mainstem.Ended(ctx, w.op, time.Time{}, "").WithOutcome(mainstem.NotWritten)
@@ -123,7 +197,9 @@ func (l *Log) usableLocked(w *waiter) error {
 	return l.writable(w.op)
 }
 
-// await waits until w is done (true), or until it is w's turn to lead (false).
+// await waits until w is done (true), or until it is w's turn to lead (false). A context that
+// ends after w was taken changes nothing any more: it also leads if it is its turn, since
+// the queue behind it has no other leader.
 func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 	began := time.Now()
 	select {
@@ -132,7 +208,7 @@ func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 		if l.committer.withdraw(w) {
 			return true, mainstem.Ended(ctx, w.op, began, "the commits before it").WithOutcome(mainstem.NotWritten)
 		}
-		<-w.wake // it has been taken: its outcome is near
+		<-w.wake // it has been taken: the signal is sent or will be
 	}
 	if w.lead {
 		w.lead = false
@@ -154,7 +230,12 @@ func (c *committer) withdraw(w *waiter) bool {
 	return false
 }
 
-// lead commits w and what waits behind it, and passes the lead on.
+// lead commits w and what waits behind it, and passes the lead on. Callers are signaled after
+// their run, not after the group: an edit of history late in a group does not delay the
+// batches before it. w needs no signal: its caller is this goroutine.
+//
+// keyStates.rotate comes after the group, since a tx relies on the cache from its first batch
+// to its last; see keyStateCache.
 func (l *Log) lead(w *waiter) {
 	group := l.group[:0]
 	group = append(group, w)
@@ -189,7 +270,8 @@ func (l *Log) lead(w *waiter) {
 	}
 }
 
-// take moves waiters from the queue to group, up to the limits of a group.
+// take moves waiters from the queue to group, up to the limits of a group. It takes a prefix of
+// the queue: order is kept, and no waiter is overtaken.
 func (c *committer) take(group []*waiter) []*waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,6 +294,15 @@ func (c *committer) take(group []*waiter) []*waiter {
 
 // commitRun commits as many waiters from the front of group as can share one
 // Pebble batch, at least one, and returns how many. Their outcomes are set.
+//
+// Batches that only append share a plain tx, up to one that creates a space. Such a batch either fails in its conditions,
+// before it has changed the tx, and the others go on without it; or reading the state of a
+// key fails in the middle of it, and then the run fails as a whole (tx.broken). Everything
+// else has a tx of its own, an indexed one, and is thrown away alone if it fails. An indexed tx
+// reads from Pebble and from itself, so Pebble gets the hot tier's groups first.
+//
+// On a disk that is nearly full, a run has only waiters that remove or only others: the two
+// have different limits (checkSpace), and a refused put must not take a delete with it.
 func (l *Log) commitRun(group []*waiter) int {
 	n := 0
 	for n < len(group) && l.isPlain(group[n]) && (!l.disk.short || group[n].removes() == group[0].removes()) {
@@ -288,9 +379,11 @@ func givenTime(b *mainstem.Batch) int64 {
 	return b.Time.UnixNano()
 }
 
-// isPlain reports whether w can share a plain tx with others. Whether a write can depends on
-// the policy of its space. No earlier batch of the run creates that with another policy, since
-// a run ends with a batch that creates a space.
+// isPlain reports whether w can share a plain tx with others. Jobs cannot, nor batches with a
+// time of their own, since a tx has one time. Whether a write can depends on the policy of its
+// space: the present one, or the one with which the batch itself would create the space. No
+// earlier batch of the run creates it with another one, since a run ends with a batch that
+// creates a space.
 func (l *Log) isPlain(w *waiter) bool {
 	if w.job != nil || givenTime(w.batch) != 0 {
 		return false
@@ -338,7 +431,15 @@ func (l *Log) durability(w *waiter) mainstem.Durability {
 	return l.opts.Durability
 }
 
-// finish makes a durable tx visible and wakes its callers and followers.
+// finish makes a durable tx visible and wakes followers. Its order matters:
+//
+//   - Receipts get their time before anything is visible; callers are signaled by the leader.
+//   - publish runs before the position moves: policies, marks of the clock and the like are in
+//     force when the first record that depends on them can be read.
+//   - newest and latest, which describe the newest record, move before the position.
+//   - The gate opens after show, since readers behind it rely on head and totals.
+//   - Followers are woken last: a follower that was registered before finds the new position
+//     when it looks, and one that registers later looks after that anyway.
 func (t *tx) finish(run []*waiter) {
 	l := t.l
 	for _, w := range run {
@@ -375,7 +476,9 @@ func (t *tx) finish(run []*waiter) {
 }
 
 // show makes the tx visible at once: nobody sees the totals of a space without its
-// records, or records without the totals.
+// records, or records without the totals. It holds the locks of all touched spaces while it
+// stores the registry and the position. No other code holds two of these locks, so their
+// order does not matter.
 func (t *tx) show() {
 	for _, ts := range t.staged {
 		if ts.dirty {

@@ -12,6 +12,28 @@ import (
 
 // The edits of history: purge, forget, truncate, rewrite, remove. They run in
 // an indexed tx; where a slot is all that a key has, purge and forget need none.
+//
+// Why an indexed tx: an edit reads records and feed blocks back and replaces them. Two edits of
+// one batch may concern the same block, so the second must see what the first one wrote. Pebble
+// has all groups before the tx (commitRun), so the tx with Pebble below it is the whole log.
+//
+// An edit changes, in one frame, everything that says something of the record:
+//
+//	the record itself        deleted, or replaced in place
+//	its feed entry           deleted, or replaced in its block
+//	the totals of the space  counted down
+//	the version of the key   kept by a version marker, if the newest record goes
+//	the cached state         dropped and read anew
+//
+// Only its entry in the expiry index stays, until it is due: see indexExpiry.
+//
+// Readers see all of it or nothing: a group with an edit goes past the hot tier to Pebble as
+// one batch, the hot tier forgets what it touched before that, and a reader that looked into
+// both tiers while it happened looks again (hot.go).
+//
+// Versions are never given twice (docs/decisions/0003), although records go: the newest record
+// has the version of its key, so when it is removed, a version marker takes its place. In a
+// slot the marker expires as a tombstone would, and then the floor of the space stands for it.
 
 // held is a record found by recordsOf. The slices belong to the tx's reader and
 // are valid until the next step.
@@ -21,7 +43,8 @@ type held struct {
 }
 
 // eachRecord calls f for the records of key, version markers excluded, oldest first, whose
-// version is at most limit. f may delete or replace the record it is given.
+// version is at most limit. f may delete or replace the record it is given. With slots the older
+// keys come first and the slot last: it has the newest version.
 func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) error) error {
 	tag := byte(format.TagVersion)
 	if slots(ts.policy) {
@@ -44,6 +67,8 @@ func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) 
 	return f(held{slot, b})
 }
 
+// eachVersioned is eachRecord for the version keys under prefix. The iterator shows the tx as it
+// was when it was made: what f writes does not come up.
 func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) error {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
 	if err != nil {
@@ -79,6 +104,9 @@ func (t *tx) removeUpTo(ts *stagedSpace, key []byte, limit uint64) error {
 	return t.removeWhere(ts, key, limit, func(*format.Body) bool { return true })
 }
 
+// removeWhere removes the records of key up to version limit that match. before is a copy of the
+// state, since the one in the cache goes away in reloadKeyState. Records come in the order of
+// versions, which for one key is that of positions: so positions ascends, as editFeed needs.
 func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*format.Body) bool) error {
 	h, err := t.keyState(ts, key)
 	if err != nil {
@@ -113,7 +141,9 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 }
 
 // leaveMarker writes a version marker as the newest record of key. In a slot it goes away
-// when a tombstone would, and the space's floor rises instead.
+// when a tombstone would, and the space's floor rises instead. It takes no position and has
+// no feed entry. written is the position of the newest record that the key was ever given:
+// conditions on it hold or fail as they did while the record was there.
 func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.Now, Count: 1, VersionMarker: true}
 	b.SetWritten(written)
@@ -129,7 +159,8 @@ func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 	t.set(hk, t.body)
 }
 
-// reloadKeyState reads the head of key anew after an edit and counts the key in or out.
+// reloadKeyState reads the head of key anew after an edit and counts the key out if it holds
+// nothing any more. It must come after all changes of the edit that concern the head.
 func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
 	t.l.keyStates.drop(t.stateKey(ts, key))
 	h, err := t.keyState(ts, key)
@@ -142,6 +173,8 @@ func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
 	return nil
 }
 
+// purge writes a tombstone and removes all records before it. In a plain tx the slot was all
+// that there was, and the tombstone has overwritten it.
 func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error) {
 	v, err := t.tombstone(ts, w, mainstem.Purged)
 	if err != nil || v == 0 || !t.indexed {
@@ -185,6 +218,9 @@ func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
 	return nil
 }
 
+// truncate removes the records of key that end below the version before. One more than the
+// present version removes all of them; more than that is refused, since a record that does
+// not exist yet would be meant.
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {
 	h, err := t.keyState(ts, key)
 	if err != nil || !h.held {
@@ -210,6 +246,8 @@ func noSuchVersion(ts *stagedSpace, key []byte, op mainstem.Op, version uint64) 
 	return e
 }
 
+// removeOne removes the record of key that ends at version. It must be visible: what has
+// expired is the sweeper's to remove.
 func (t *tx) removeOne(ts *stagedSpace, key []byte, version uint64) error {
 	_, b, err := t.findRecord(ts, key, version)
 	if err != nil {
@@ -245,6 +283,7 @@ func (t *tx) findRecord(ts *stagedSpace, key []byte, version uint64) ([]byte, *f
 	return k, b.visible(&t.moment, ts.maxAge), nil
 }
 
+// ownedBody is a body whose bytes are a copy: it does not change when the tx goes on.
 type ownedBody struct{ format.Body }
 
 // visible returns the body if a reader would see it at m, else nil.
@@ -255,6 +294,7 @@ func (b *ownedBody) visible(m *moment, maxAge int64) *format.Body {
 	return &b.Body
 }
 
+// readBody returns the body under k, rebased, version markers included; nil if there is none.
 func (t *tx) readBody(k []byte) (*ownedBody, error) {
 	v, err := t.read(k)
 	if err != nil || v == nil {
@@ -265,7 +305,8 @@ func (t *tx) readBody(k []byte) (*ownedBody, error) {
 	return &ownedBody{b}, err
 }
 
-// rewrite replaces value and headers of one record, in place.
+// rewrite replaces value and headers of one record, in place. Version, position, time and expiry
+// stay, so neither the order of the feed nor any index changes. A tombstone keeps having no value.
 func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 	k, old, err := t.findRecord(ts, w.Key, uint64(w.Version))
 	if err != nil {
@@ -312,7 +353,7 @@ func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) e
 	if ts.policy.NoFeed || len(positions) == 0 {
 		return nil
 	}
-	t.closeBlock(ts)
+	t.closeBlock(ts) // an entry that this tx has added is in the tx then, where it can be found
 	if slots(ts.policy) && replacement == nil {
 		for _, p := range positions {
 			t.del(format.AppendFeedKey(nil, ts.s.id, p))
@@ -330,7 +371,10 @@ func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) e
 }
 
 // editBlock edits the block that holds positions[0] and returns the positions
-// behind it.
+// behind it. That is the last block that begins at or below the position, since blocks do not
+// overlap. A block that loses its first entry keeps its key: readers skip by the positions of
+// entries, not of blocks. One that loses all entries is deleted. Each call removes at least
+// one position, or reports damage: the loop in editFeed ends.
 func (t *tx) editBlock(ts *stagedSpace, positions []uint64, replacement []byte) ([]uint64, error) {
 	keyState := format.AppendHead(nil, format.TagFeed, ts.s.id)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendFeedKey(nil, ts.s.id, positions[0]+1)})

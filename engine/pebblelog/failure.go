@@ -11,6 +11,18 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
+// How the log fails. From the mildest to the worst:
+//
+//	short         the disk is nearly full: commits are refused, removals go on longer (checkSpace)
+//	flushErr      a table in memory cannot be written out: commits are refused, Pebble tries again
+//	failure       a write failed whose outcome is unknown: no commit until the log is opened again
+//	broken        Pebble has panicked: as failure, and Pebble is neither written nor closed any more
+//
+// The first two end by themselves. Once failure is set no frame is written, so the next open finds
+// in the journal what became of the batches whose outcome was unknown. If the write that
+// failed was one of the journal or of Pebble's manifest, nothing at all reaches the disk from
+// then on: the directory stays as a crash at that moment would have left it (guard.go).
+
 // fatalError is what logger.Fatalf panics with on a goroutine of the committer.
 type fatalError struct{ error }
 
@@ -103,11 +115,13 @@ func (l *Log) writable(op string) error {
 	return mainstem.Refusef(mainstem.KindUnavailable, op, "the log is read-only after a failed write: %w", f.Err).WithHint(f.Hint)
 }
 
-// diskCheck asks the file system now and then how much room is left.
+// diskCheck asks the file system now and then how much room is left. It is the leader's. Between two
+// looks commits may take MinFree/diskCheckShare bytes, so the disk does not fill unnoticed by
+// the log itself.
 type diskCheck struct {
-	written int64 // bytes since the last look
-	last    time.Time
-	short   bool
+	written int64     // bytes since the last look
+	last    time.Time // of the last look
+	short   bool      // the last look found less than MinFree: look before each commit
 }
 
 const (

@@ -13,6 +13,30 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
+// A feed yields records in the order of positions, up to a head, and then perhaps waits and
+// goes on. Each round (catchUp) works like this:
+//
+//  1. Read the head. Everything up to it is in the hot tier or in Pebble, and published.
+//  2. Read the registry, and choose the spaces with records above c.after. One that is created
+//     later has only records above the head.
+//  3. Read what is in (c.after, head], and cut off what is above: groups that are being shown
+//     stay for the next round. So a feed need not wait for the commit gate.
+//  4. Set c.after to the head: also what the filter left out has been passed.
+//
+// Nothing is lost between rounds. A follower is registered before the first round. A commit
+// publishes its position before it signals, so either the next round reads a head that has
+// it, or the signal is still to come. The channel keeps one signal, which stands for any number.
+//
+// Nothing is yielded twice or out of order: c.after moves with each entry that is yielded or
+// left out, and entries at or below it are skipped.
+//
+// One space is read straight from its blocks: from the hot tier if that has all of them, else
+// from Pebble. Several spaces are merged (merge).
+//
+// A record that was removed since is not in the feed: blocks are edited with their records.
+// One that is removed while the round runs may be yielded still, from the view of the round,
+// unless its value is external: then it is looked for at that moment, and left out.
+
 // Feed implements [mainstem.Reader].
 func (l *Log) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
 	return l.view().feed(ctx, f)
@@ -35,23 +59,26 @@ func (v view) feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Re
 	}
 }
 
-// feedCursor is one feed under way.
+// feedCursor is one feed under way. One goroutine uses it.
 type feedCursor struct {
 	view
 	filter mainstem.Filter
-	after  uint64 // everything up to here has been passed
-	left   int    // records until the limit; 0: none
+	after  uint64 // everything up to here has been passed; it never decreases
+	left   int    // records until the limit; 0 at first: none, and then it counts below 0
 	yield  func(mainstem.Record, error) bool
 	over   bool // yield returned false, or the limit is reached
 
+	// What is lent to the loop body: memory of the hot tier, of the iterator, of value or of
+	// the arena, which stays until the body returns.
 	body   format.Body
 	lender format.Lender
-	value  []byte // of a large record
+	value  []byte // of a large record from Pebble: a copy
 
-	// Used by feeds over several spaces only.
-	window  uint64 // positions read at once
+	// Used by feeds over several spaces only. Invariant: all entries have positions in
+	// (after, after+window] as after was when they were read.
+	window  uint64 // positions read at once; 0 before the first merge
 	entries []feedEntry
-	arena   []byte
+	arena   []byte // what entries refer to, by offset, since it moves as it grows
 }
 
 // feedEntry is an entry read ahead to be merged with those of other spaces.
@@ -64,6 +91,8 @@ type feedEntry struct {
 // keepValue is the size up to which a feed that waits keeps memory for large records.
 const keepValue = 64 << 10
 
+// run catches up, and with Follow sleeps until one of the spaces may have more, until the loop
+// body ends it, the limit is reached, ctx ends or the log is closed.
 func (c *feedCursor) run(ctx context.Context) error {
 	var f chan struct{}
 	if c.filter.Follow {
@@ -84,7 +113,8 @@ func (c *feedCursor) run(ctx context.Context) error {
 	}
 }
 
-// catchUp yields what is committed after c.after and not yet yielded.
+// catchUp yields what is committed after c.after and not yet yielded. It is one read of the log,
+// for which Close waits; the sleep between two of them is not.
 func (c *feedCursor) catchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return mainstem.Ended(ctx, "feed", time.Time{}, "")
@@ -125,7 +155,9 @@ func (c *feedCursor) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// spacesAfter returns the spaces of the filter with records after c.after.
+// spacesAfter returns the spaces of the filter with records after c.after, each once. The field
+// last of a space is published before the position: a space with a record up to the head has it.
+// In a snapshot it may be newer than the snapshot, which costs a look without result only.
 func (c *feedCursor) spacesAfter() []*space {
 	reg := c.l.spaces.Load()
 	if c.snap != nil {
@@ -166,7 +198,8 @@ func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, a
 	upper := format.AppendFeedKey(b2[:0], r.s.id, head+1)
 	it.SetBounds(lower, upper)
 	start := format.AppendFeedKey(b3[:0], r.s.id, after+1)
-	// The block that begins before start may reach beyond it.
+	// The block that begins before start may reach beyond it. Blocks do not overlap, so no
+	// earlier one does.
 	ok := it.SeekLT(start)
 	if !ok {
 		if err := it.Error(); err != nil {
@@ -216,6 +249,8 @@ func (c *feedCursor) entriesOf(block []byte, after, head uint64, f func(pos uint
 }
 
 // hot yields the feed of one space from the hot tier; done is false if it has not all of it.
+// Then nothing was yielded. The tier is asked after the head was read, so its blocks reach at
+// least as far, and they do not change while the loop body runs.
 func (c *feedCursor) hot(ctx context.Context, s *space, head uint64) (done bool, err error) {
 	blocks, ok := c.l.hot.Blocks(s.id, c.after)
 	if !ok {
@@ -241,7 +276,7 @@ func (c *feedCursor) hot(ctx context.Context, s *space, head uint64) (done bool,
 	return true, nil
 }
 
-// drain has Pebble get what it lacks of spaces.
+// drain has Pebble get what it lacks of spaces. A snapshot has all that it shows in Pebble.
 func (c *feedCursor) drain(spaces []*space) error {
 	for _, s := range spaces {
 		if c.snap != nil {
@@ -260,7 +295,7 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 	if err := b.Decode(body); err != nil {
 		return false, err
 	}
-	c.after = b.Position
+	c.after = b.Position // before the loop body runs: a feed that is ended there has passed it
 	if !r.visible(b) {
 		return true, nil
 	}
@@ -283,6 +318,11 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 }
 
 // fetch fills in a value that stands with its record. The record may be gone by now.
+//
+// A record is identified by its version and its position together. Its place may hold another
+// one by now: a slot that was overwritten, whose record has moved to an older key or is gone,
+// or a version marker. A rewrite keeps both, so the value that is found may be newer than the
+// entry, which is what a rewrite is for.
 func (c *feedCursor) fetch(r *read, key []byte, b *format.Body) (bool, error) {
 	if !slots(r.s.policy.Load()) {
 		if found, err := c.fetchHot(r, key, b); found || err != nil {
@@ -349,6 +389,11 @@ const (
 // merge yields the feeds of several spaces in one order, a window of positions at
 // a time: one iterator visits the spaces in turn, so memory and open files do not
 // grow with their number.
+//
+// Order: all entries of a window are read, from all spaces, before the first is yielded, and
+// windows follow one another. Positions are unique in the log, so sorting by them is enough.
+// The iterator moves on while a window is read, so entries are copied to the arena. The
+// window is doubled or halved to hold about mergeBytes, whatever the records weigh.
 func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*space, head uint64) error {
 	if c.window == 0 {
 		c.window = mergeFirst
@@ -386,6 +431,7 @@ func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*s
 	return nil
 }
 
+// readWindow reads the entries of all spaces with c.after < position <= end, in any order.
 func (c *feedCursor) readWindow(ctx context.Context, it *pebble.Iterator, spaces []*space, end uint64) error {
 	c.entries, c.arena = c.entries[:0], c.arena[:0]
 	for _, s := range spaces {

@@ -90,7 +90,9 @@ func (m *many) run(ctx context.Context, keys [][]byte) error {
 // hotMany is how many keys the hot tier is asked for at once, while commits wait.
 const hotMany = 4096
 
-// open asks the hot tier for all keys and opens m.it for those that it does not have.
+// open asks the hot tier for all keys and opens m.it for those that it does not have. It tries
+// once to take both at one moment; if that moment was disturbed, or the keys are so many that
+// commits would wait, Pebble gets what it lacks of the space, and its iterator is enough.
 func (m *many) open(keys [][]byte) error {
 	if m.snap == nil && len(keys) <= hotMany {
 		if done, err := m.openBoth(keys); done || err != nil {

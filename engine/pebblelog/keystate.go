@@ -8,6 +8,16 @@ import (
 
 // keyState is what the committer must know of a key to write it: its newest version,
 // and whether that is a live value.
+//
+// Invariants:
+//
+//   - The zero state is that of a key that was never written, or of which no trace is left.
+//   - position, clock, expires, size and tomb describe the newest record held; all are zero
+//     unless held.
+//   - Unless marker, the newest record held has the version of the key. With it, that record, if
+//     any, is an older one.
+//   - clock and expires are rebased by the marks that were in force when the state was made.
+//     The cache is cleared when marks change (tx.remark).
 type keyState struct {
 	version  uint64 // newest version ever given; 0: never written, or forgotten
 	position uint64 // of the newest record held; 0 if none is held
@@ -30,8 +40,20 @@ func (h *keyState) live(m *moment, maxAge int64) bool {
 // their engine key. It has two generations: when the young one is full it becomes
 // the old one, so memory is bounded and no entry needs a list node. Only the
 // leader of the committer touches it.
+//
+// Invariants:
+//
+//   - An entry is the state of its key after everything that the tx has done so far. Between
+//     groups that is what the tiers have: abandon clears the cache, since a tx that is thrown
+//     away has changed states in place.
+//   - Within a group no entry goes away but by drop and clear. A plain tx cannot read its own
+//     writes back, so what it has written to a key is known from here only.
+//   - A key that is in both generations is newer in the young one, which is asked first.
+//
+// A tx that drops a state reads it anew, so drop is for indexed txs, which find their own writes.
+// remark clears the cache at the beginning of a tx, before it has written records.
 type keyStateCache struct {
-	limit      int
+	limit      int // entries of young at which it becomes old, half of Options.KeyStateCache
 	young, old *keyStateTable
 }
 
@@ -39,7 +61,9 @@ func newKeyStateCache(limit int) *keyStateCache {
 	return &keyStateCache{limit: max(limit/2, 1), young: new(keyStateTable), old: new(keyStateTable)}
 }
 
-// get returns the head of key or nil. The pointer is valid until the next rotate.
+// get returns the head of key or nil. The pointer is valid until the next rotate: entries do not
+// move when others are added. An entry of the old generation is copied to the young one, so
+// a state is only ever changed there, and keys in use survive the next rotate.
 func (c *keyStateCache) get(key []byte) *keyState {
 	hash := maphash.Bytes(keyStateSeed, key)
 	if h := c.young.get(hash, key); h != nil {
@@ -57,6 +81,7 @@ func (c *keyStateCache) put(key []byte, h keyState) *keyState {
 	return c.young.add(maphash.Bytes(keyStateSeed, key), key, h)
 }
 
+// drop removes key from both generations: an older state of it must not come back.
 func (c *keyStateCache) drop(key []byte) {
 	hash := maphash.Bytes(keyStateSeed, key)
 	c.young.drop(hash, key)
@@ -83,11 +108,15 @@ func (c *keyStateCache) clear() {
 
 // keyStateTable is a hash table with open addressing that keeps its memory when it is
 // cleared: neither keys nor states are objects for the garbage collector.
+//
+// Probing is linear: an entry is in the first free slot from that of its hash on, and a search
+// ends at a free slot. So a slot never becomes free again: a dropped entry is marked, keeps
+// its slot, and is passed over. At most three quarters of the slots are taken.
 type keyStateTable struct {
-	slots  []uint64 // by hash: the upper half of it, and the number of an entry and 1; 0 is free. A power of two
-	chunks [][]keyStateEntry
-	n      int // entries in use, dropped ones included
-	keys   []byte
+	slots  []uint64          // by hash: the upper half of it, and the number of an entry and 1; 0 is free. A power of two
+	chunks [][]keyStateEntry // of keyStateChunk entries each; kept by clear
+	n      int               // entries in use, dropped ones included
+	keys   []byte            // of all entries, one behind the other; entries refer to it by offset
 }
 
 type keyStateEntry struct {
@@ -110,6 +139,8 @@ func (t *keyStateTable) entry(i int) *keyStateEntry {
 	return &t.chunks[i/keyStateChunk][i%keyStateChunk]
 }
 
+// find returns the entry of key, nil if there is none. The half of the hash in the slot spares
+// most looks at entries of other keys.
 func (t *keyStateTable) find(hash uint64, key []byte) *keyStateEntry {
 	if t.n == 0 {
 		return nil
@@ -150,6 +181,7 @@ func (t *keyStateTable) add(hash uint64, key []byte, h keyState) *keyState {
 	return &e.state
 }
 
+// grow doubles the slots. Entries stay where they are; their numbers get slots anew.
 func (t *keyStateTable) grow() {
 	t.slots = make([]uint64, max(2*len(t.slots), keyStateChunk))
 	for number := 1; number <= t.n; number++ {
@@ -174,6 +206,7 @@ func (t *keyStateTable) drop(hash uint64, key []byte) {
 	}
 }
 
+// clear removes all entries. Chunks are not emptied: an entry is written whole when it is added.
 func (t *keyStateTable) clear() {
 	if t.n == 0 {
 		return

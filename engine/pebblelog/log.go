@@ -34,16 +34,19 @@ type Log struct {
 	journal *journal.Journal // nil: the log is in memory
 
 	committer committer
-	// The leader of the committer owns these.
+	// The leader of the committer owns these, but for what is said of single fields. Open uses
+	// them before there is a leader, and close after the last one.
 	tx        tx
-	frame     uint64           // number of the newest frame of the journal
+	frame     uint64           // number of the newest frame of the journal; frames have no gaps
 	frames    [1]journal.Frame // scratch
 	keyStates *keyStateCache
-	written   *store.Filter // keys of the spaces that were created since the log was opened
-	absent    absences      // keys that reads did not find
-	receipts  receipts
-	group     []*waiter
-	disk      diskCheck
+	// written has the keys of the spaces that were created since the log was opened, each from
+	// before its first record is readable. The leader adds; readers ask beside it.
+	written  *store.Filter
+	absent   absences // keys that reads did not find: readers add, the leader asks
+	receipts receipts
+	group    []*waiter // of the present leader; scratch
+	disk     diskCheck
 
 	clock    *wallclock.Clock
 	marks    atomic.Pointer[[]wallclock.Mark]
@@ -53,8 +56,10 @@ type Log struct {
 	unmoved  atomic.Bool // moving.pending, for all to read
 	moving   moving      // of the leader
 
+	// What readers see. The leader changes it, in this order: hot or Pebble, spaces, position;
+	// and the gate is closed from before the first of them until after the last.
 	spaces     atomic.Pointer[registry]
-	position   atomic.Uint64 // of the newest record that is durable and published
+	position   atomic.Uint64 // of the newest record that is durable and published; never decreases
 	commitGate commitGate
 	hot        *store.Hot
 	edits      atomic.Uint64 // odd while a group is shown that is not in the hot tier; see hot.go
@@ -72,9 +77,12 @@ type Log struct {
 	metrics   metrics
 	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
 
-	broken  atomic.Bool                    // Pebble must not be touched any more
-	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more
-	closing struct {
+	// The two states of failure. Neither is left until the log is opened again. In both, readers
+	// go on as far as they can. broken is set just before failure.
+	broken  atomic.Bool                    // Pebble has panicked: it must not be written or closed any more
+	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more; set once
+	closing struct {                       // of Close; err is set before done is closed
+
 		sync.Mutex
 		begun bool
 		done  chan struct{}
@@ -143,6 +151,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 	return l, nil
 }
 
+// newLog returns a log of which no file is open yet.
 func newLog(d *directory, opts Options) *Log {
 	l := &Log{opts: opts, dir: d, keyStates: newKeyStateCache(opts.KeyStateCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
 	l.closing.done = make(chan struct{})
@@ -350,6 +359,15 @@ func (l *Log) Close() error {
 	return l.closing.err
 }
 
+// close ends the log from the outside to the inside. Each step relies on those before it:
+//
+//  1. The sweeper and the reclaimer end: they would commit, or wait for Pebble.
+//  2. The committer refuses new work and finishes the queue: from here on no frame is written.
+//  3. Followers are woken and end; snapshots are closed; reads under way end. Now nobody
+//     uses Pebble or the hot tier but the two workers.
+//  4. The drainer ends, the file system gives up its pauses, the trimmer ends.
+//  5. What is in memory is written to sorted files, and the files are closed.
+//  6. The lock of the directory is released last: another process finds all in order.
 func (l *Log) close() error {
 	if !l.opts.ReadOnly {
 		l.sweeper.stop()
@@ -398,7 +416,8 @@ func (l *Log) closeFiles() error {
 	return err
 }
 
-// close refuses new work and waits for what is under way.
+// close refuses new work and waits for what is under way. When nobody leads, nothing is: see the
+// invariants in commit.go.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.mu.closed = true
@@ -414,6 +433,10 @@ func (c *committer) close() {
 
 // readers counts the reads under way, so that Close can wait for them. It is no
 // RWMutex because reads nest: a loop over Scan may call Get.
+//
+// begin counts first and looks at closed then; close sets closed first and looks at the count
+// then. So of a read and a Close at the same time, at least one sees the other: the read gives
+// up, or Close waits for it.
 type readers struct {
 	closed atomic.Bool
 	n      atomic.Int64

@@ -10,6 +10,8 @@ import (
 // latencyBuckets are the upper bounds of Stats.Latency, in seconds.
 var latencyBuckets = [...]float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1, 5}
 
+// metrics are counters of what the leader has done: it adds, Stats reads. They are not of one
+// moment: a commit between two of them is in the later one only.
 type metrics struct {
 	groups, batches, records, failed, bytes atomic.Uint64
 	seconds                                 atomic.Uint64 // nanoseconds in groups
@@ -28,6 +30,8 @@ func (m *metrics) committed(d time.Duration, n int) {
 	m.buckets[i].Add(1)
 }
 
+// outcome counts what became of a waiter. Jobs are counted if they failed. A duplicate counts as a
+// batch, but its records were counted the first time.
 func (m *metrics) outcome(w *waiter) {
 	if w.err != nil {
 		m.failed.Add(1)

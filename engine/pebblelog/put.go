@@ -10,6 +10,29 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
+// How a batch becomes keys and values of a tx.
+//
+// What this file relies on:
+//
+//   - Only the leader runs it, and batches are applied one after the other. The state of a key
+//     (keystate.go) is that after all batches before, those of the same run included, so
+//     conditions and versions are exact without a lock.
+//   - In a plain tx nothing can fail once the conditions and spaces of a batch are checked, but
+//     for reading from the tiers. plain admits only operations for which that is so.
+//     Then a batch that is refused leaves no change, and the others of the run go on.
+//   - The order of changes inside the tx does not matter to a crash: they are one frame. It
+//     matters to later changes of the same key only, of which the last one counts.
+//   - Every change is absolute: a value, not a difference. So frames can be replayed twice.
+//
+// What a put changes, by kind of space (docs/format.md draws the keys):
+//
+//	all history (History 0)    version key with the record; feed entry
+//	one record (History 1)     slot, overwritten; the feed entry of the record before is deleted
+//	a few records (History n)  slot; the record before moves to an older key; what is beyond
+//	                           n goes with its feed entry
+//
+// and for each the totals of the space (seal), and an entry of the expiry index if it ends.
+
 // apply puts one batch into the tx and fills in the waiter's receipt. If it
 // fails, a plain tx is as before the call; an indexed one must be abandoned.
 func (t *tx) apply(w *waiter) error {
@@ -19,6 +42,7 @@ func (t *tx) apply(w *waiter) error {
 			return err
 		}
 	}
+	// All conditions are tested before the first write: a batch does not see its own writes.
 	if err := t.checkConditions(b); err != nil {
 		return err
 	}
@@ -36,7 +60,7 @@ func (t *tx) apply(w *waiter) error {
 	for i := range writes {
 		v, err := t.write(&writes[i])
 		if err != nil {
-			t.broken = err
+			t.broken = err // some of its writes are in the tx: the run cannot go on
 			return err
 		}
 		versions[i] = v
@@ -79,6 +103,9 @@ func ensured(b *mainstem.Batch, name string) bool {
 	return false
 }
 
+// checkConditions returns a Conflict for the first condition of b that does not hold. A key of
+// a space that does not exist has version 0, no value, and was never written. The error
+// copies what it shows of the batch, which belongs to the caller.
 func (t *tx) checkConditions(b *mainstem.Batch) error {
 	for i := range b.Conditions() {
 		c := &b.Conditions()[i]
@@ -153,6 +180,8 @@ func plain(op mainstem.Op, p *mainstem.Policy) bool {
 	return false
 }
 
+// tombstone writes a tombstone if the key has a live value; deleting what is not there is no
+// write and takes no position.
 func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
 	h, err := t.keyState(ts, w.Key)
 	if err != nil {
@@ -165,6 +194,16 @@ func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombsto
 }
 
 // put writes a record or tombstone as the newest of its key.
+//
+// Its version continues that of the key, whatever became of the records. Of a key without any
+// trace the version is not known any more; then it continues the floor of the space, which is
+// at least the version of every key that left no trace (vanish). So no version of a key is
+// given twice.
+//
+// The state h points into the cache of key states, where it stays until the group is over;
+// put changes it in place, after everything that needs the state before: supersede and count.
+// hk is t.key itself: nothing between here and t.set(hk, …) may use t.key as scratch, so
+// supersede and below use key2.
 func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
 	h, err := t.keyState(ts, w.Key)
 	if err != nil {
@@ -180,6 +219,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		newest = ts.totals.Floor
 	}
 	body.Version = newest + uint64(body.Count)
+	// Before the record is in any tier: a reader that the filter sends away has not missed it.
 	if h.version == 0 && ts.s.fresh {
 		t.l.written.Add(hk)
 	}
@@ -190,12 +230,12 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		if err := t.supersede(ts, hk, h, w.Key); err != nil {
 			return 0, err
 		}
-		if kind != mainstem.Live {
+		if kind != mainstem.Live { // overwritten values make Pebble merge by itself: see reclaim.go
 			ts.removed += bytes - ts.totals.Bytes
 		}
 		t.set(hk, t.body)
 	} else {
-		if h.marker {
+		if h.marker { // the new record has a higher version, so the marker has done its work
 			t.del(format.AppendVersion(hk, h.version))
 		}
 		t.set(format.AppendVersion(hk, body.Version), t.body)
@@ -240,6 +280,8 @@ func tombstoneAge(p *mainstem.Policy) int64 {
 	return int64(p.TombstoneAge)
 }
 
+// count adds a record of size bytes to the totals of its space. h is the state before it: a key
+// that holds nothing now becomes one that counts. t.next is behind the record already.
 func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 	ts.dirty = true
 	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.Now
@@ -252,6 +294,12 @@ func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 
 // supersede makes room in the slot hk: the record there is dropped or, with
 // longer history, moves to an older key, and the oldest beyond the history go.
+//
+// With one record for each key, in a plain tx, nothing is read: the slot is overwritten, and the
+// state has the size and the position that totals and feed need. In any other case records
+// are read back. An indexed tx finds those of its own there. A plain one gets here only
+// over a version marker, with an older record behind it; only indexed txs write older records,
+// and Pebble has these at once, so it is not missed.
 func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) error {
 	if !h.held {
 		return nil
@@ -271,6 +319,8 @@ func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) erro
 	return t.trimOlder(ts, prefix, len(key), ts.policy.History-1)
 }
 
+// dropSlotRecord counts out the record of h, which is overwritten or deleted, and deletes its
+// feed entry, which is a block of its own in a space with bounded history.
 func (t *tx) dropSlotRecord(ts *stagedSpace, h *keyState) {
 	ts.totals.Records--
 	ts.totals.Bytes -= h.size
@@ -344,6 +394,9 @@ func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	return it.Error()
 }
 
+// indexExpiry adds the entry by which the sweeper finds b when it ends. The entry is not
+// removed with its record: it names the version, and one that finds no such record is dropped
+// when it is due.
 func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
 	t.key2 = format.AppendExpiryKey(t.key2[:0], b.Expires, ts.s.id, key, b.Version)
 	t.set(t.key2, nil)
@@ -353,6 +406,11 @@ func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
 }
 
 // feed appends the record whose body stands in t.body to the feed of its space.
+//
+// A block is a row of entries in the order of positions, under the position of the first one.
+// Blocks of a space do not overlap: a block is closed before the next one is begun, and a run
+// closes its last block in seal. A large value is stored once, with its record; its entry
+// says External, and a reader fetches it there (feed.go).
 func (t *tx) feed(ts *stagedSpace, w *mainstem.Write, b *format.Body) {
 	body := t.body
 	if len(b.Value) > format.InlineMax {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,6 +13,29 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 	"github.com/mainstemdev/mainstem/internal/invariants"
 )
+
+// Reads of one key, and what all reads have in common.
+//
+// A get takes no lock that a commit holds while it writes to the journal or to Pebble. A read is
+// right because of the order in which a group becomes visible (commit.go) and in which it looks:
+//
+//   - The hot tier first, then Pebble. A group is in the hot tier, or in Pebble, or in both,
+//     from the moment it is shown: the hot tier forgets only what Pebble has. So a read that
+//     finds nothing in the hot tier finds in Pebble what was there before.
+//   - What the hot tier has of a key is its newest: then Pebble is not asked.
+//   - A record above the head belongs to a group that is being shown. The read waits at the
+//     commit gate until the group is published (awaitPublished), so that Head is never behind
+//     a record that a caller has seen. A read that found nothing waits, too, since its answer
+//     may be that of such a group, which has removed the key.
+//   - After that wait a record above the head is of a group that failed on its way to Pebble.
+//     It is durable as was asked, and reported as unknown: the read is Unavailable (doubtful).
+//   - What has expired is invisible at once, by the clock and not by the sweeper. The moment of
+//     a read is taken once, when it is first needed, and judges all of its records.
+//
+// A snapshot is a Pebble snapshot: its reads ask Pebble only, never wait, and are judged by the
+// moment at which it was taken.
+//
+// Close waits for reads under way (readers in log.go), and longer reads notice Close in step.
 
 // view answers reads: from the log as it is when the read begins, or from a
 // snapshot.
@@ -31,15 +53,16 @@ func (m *moment) visible(b *format.Body, maxAge int64) bool {
 	return !b.VersionMarker && !m.Over(b.Clock, b.Expires, maxAge)
 }
 
-// read is one read under way in one space.
+// read is one read under way in one space. One goroutine uses it. A policy that is altered
+// meanwhile does not concern it: maxAge is that of its beginning, and slots never changes.
 type read struct {
 	view
 	op     string
 	s      *space
-	slots  bool
+	slots  bool   // of the policy
 	at     moment // zero until it is needed: reading the clock takes as long as a lookup
-	maxAge int64
-	steps  int
+	maxAge int64  // ns; 0: records do not get old
+	steps  int    // calls of step
 }
 
 // begin starts a read; end must be called if it succeeds.
@@ -92,8 +115,10 @@ func (v view) readers() *readers {
 	return &v.l.readers
 }
 
+// end must be called once, when nothing that the read has lent is used any more.
 func (r *read) end() { r.readers().end() }
 
+// visible reports whether the read sees b, which it rebases if the clock matters to it.
 func (r *read) visible(b *format.Body) bool {
 	if b.Expires == 0 && r.maxAge == 0 {
 		return !b.VersionMarker
@@ -113,7 +138,8 @@ func (v view) head() uint64 {
 	return v.l.position.Load()
 }
 
-// awaitPublished waits until everything the read may have seen is published.
+// awaitPublished waits until everything the read may have seen is published. It must come after
+// the last look into a tier: a group that is shown later has not been seen.
 func (v view) awaitPublished(ctx context.Context, op string) error {
 	if v.snap != nil || !v.l.commitGate.closed() {
 		return nil
@@ -167,7 +193,8 @@ func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) 
 	return r.getNewest(ctx, key)
 }
 
-// getSlot returns the record in the slot of key, or one of version 0.
+// getSlot returns the record in the slot of key, or one of version 0. The epoch is read before
+// either tier, as absences need.
 func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var stack [128]byte
 	k := format.AppendSlotKey(stack[:0], r.s.id, key)
@@ -306,7 +333,9 @@ func firstError(errs ...error) error {
 }
 
 // followKey yields what is there and then what comes, until the loop ends, the
-// context does, or the log is closed.
+// context does, or the log is closed. The follower is registered before the first read, so
+// a record that comes between a read and the sleep has sent its signal. sel.From moves with
+// each record: none comes twice. The read ends before the sleep, so Close does not wait for it.
 func (v view) followKey(ctx context.Context, space string, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) {
 	if v.snap != nil {
 		yield(mainstem.Record{}, snapshotFollow("read"))
@@ -356,217 +385,6 @@ func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 	case <-l.done:
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
 	}
-}
-
-// versions yields the selected records of key. It returns false if yield did.
-func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) (bool, error) {
-	w := walks.Get().(*walk)
-	defer w.release()
-	w.read, w.key, w.sel, w.yield, w.left = r, key, sel, yield, sel.Limit
-	w.lender.Record.Space = r.s.name
-	if !r.slots {
-		w.prefix = format.AppendPrefix(w.prefix, format.TagVersion, r.s.id, key)
-		if r.neverWritten(w.prefix) {
-			return true, nil
-		}
-		err := w.stream(ctx)
-		return !w.stopped, err
-	}
-	w.seek = format.AppendSlotKey(w.seek, r.s.id, key)
-	if r.neverWritten(w.seek) {
-		return true, nil
-	}
-	if found, err := w.only(ctx, w.seek); found || err != nil {
-		return !w.stopped, err
-	}
-	if err := r.drain(); err != nil {
-		return false, err
-	}
-	it, err := r.db.NewIter(nil)
-	if err != nil {
-		return false, err
-	}
-	defer it.Close()
-	if err := r.awaitPublished(ctx, r.op); err != nil {
-		return false, err
-	}
-	w.it = it
-	w.prefix = format.AppendPrefix(w.prefix, format.TagOlder, r.s.id, key)
-	w.end = format.AppendPrefixEnd(w.end, w.prefix)
-	parts := []func() error{func() error { return w.versioned(ctx, w.prefix, w.end) }, w.slot}
-	if sel.Reverse {
-		parts[0], parts[1] = parts[1], parts[0]
-	}
-	for _, part := range parts {
-		if err := part(); err != nil || w.stopped || w.full {
-			return !w.stopped, err
-		}
-	}
-	return true, nil
-}
-
-// walk goes over the records of one key.
-type walk struct {
-	*read
-	it      *pebble.Iterator
-	key     []byte
-	sel     mainstem.Versions
-	yield   func(mainstem.Record, error) bool
-	left    int
-	stopped bool // yield returned false
-	full    bool // the limit is reached
-	none    bool // Pebble has nothing of what versioned was called for
-
-	body   format.Body
-	lender format.Lender
-
-	prefix, end, seek []byte // scratch
-}
-
-var walks = sync.Pool{New: func() any { return new(walk) }}
-
-// release gives w back. What it has lent is not used any more.
-func (w *walk) release() {
-	w.lender.Reset()
-	w.read, w.it, w.key, w.yield = nil, nil, nil, nil
-	w.sel, w.left, w.stopped, w.full, w.none = mainstem.Versions{}, 0, false, false, false
-	w.body = format.Body{}
-	w.prefix, w.end, w.seek = w.prefix[:0], w.end[:0], w.seek[:0]
-	walks.Put(w)
-}
-
-// emit yields w.body if it is selected; it returns false when the walk is over.
-func (w *walk) emit() (bool, error) {
-	b := &w.body
-	first := b.Version - uint64(b.Count) + 1
-	if b.Version < uint64(w.sel.From) || w.sel.To != 0 && first > uint64(w.sel.To) || !w.visible(b) {
-		return true, nil
-	}
-	if b.Position > w.head() {
-		if err := w.doubtful(w.op, b); err != nil {
-			return false, err
-		}
-	}
-	w.lender.Fill(w.key, b)
-	if !lend(w.yield, &w.lender.Record) {
-		w.stopped = true
-		return false, nil
-	}
-	w.left--
-	w.full = w.left == 0
-	return !w.full, nil
-}
-
-// lend yields a record whose bytes belong to the engine. In checked builds it yields
-// a copy and spoils it afterwards, so that a loop body which keeps it is found out.
-func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
-	if !invariants.Enabled {
-		return yield(*r, nil)
-	}
-	c := r.Clone()
-	defer func() {
-		invariants.Mangle(c.Key)
-		invariants.Mangle(c.Value)
-		for i := range c.Headers {
-			invariants.Mangle(c.Headers[i].Value)
-		}
-	}()
-	return yield(c, nil)
-}
-
-// versioned emits what Pebble has of prefix below end.
-func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
-	w.it.SetBounds(prefix, end)
-	ok := false
-	switch {
-	case !w.sel.Reverse && w.sel.From <= 1:
-		ok = w.it.First()
-		w.none = !ok
-	case !w.sel.Reverse:
-		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.From))
-	case w.sel.To == 0:
-		ok = w.it.Last()
-		w.none = !ok
-	default: // the record that holds To may end above it; emit sorts out the one behind
-		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.To))
-		if !ok {
-			if err := w.it.Error(); err != nil {
-				return err // the next move would forget it
-			}
-			ok = w.it.Last()
-		}
-	}
-	for ok {
-		if err := w.step(ctx); err != nil {
-			return err
-		}
-		val, err := w.it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if err := w.body.Decode(val); err != nil {
-			return err
-		}
-		if w.passed(&w.body) {
-			return nil
-		}
-		if more, err := w.emit(); !more || err != nil {
-			return err
-		}
-		if w.sel.Reverse {
-			ok = w.it.Prev()
-		} else {
-			ok = w.it.Next()
-		}
-	}
-	return w.it.Error()
-}
-
-func (w *walk) seekKey(prefix []byte, v mainstem.Version) []byte {
-	w.seek = format.AppendVersion(append(w.seek[:0], prefix...), uint64(v))
-	return w.seek
-}
-
-// passed reports whether the walk has left the selection for good.
-func (w *walk) passed(b *format.Body) bool {
-	if w.sel.Reverse {
-		return b.Version < uint64(w.sel.From)
-	}
-	return w.sel.To != 0 && b.Version-uint64(b.Count)+1 > uint64(w.sel.To)
-}
-
-// only emits the record that the hot tier has in a slot, if it has one. It is all that the key
-// has: older records are moved by groups that take the slot out of the hot tier, and those that
-// a version marker covers go when it is written over.
-func (w *walk) only(ctx context.Context, k []byte) (found bool, err error) {
-	b, found, err := w.hotBody(k)
-	if !found || err != nil || b.VersionMarker {
-		return false, err
-	}
-	if err := w.awaitPublished(ctx, w.op); err != nil {
-		return false, err
-	}
-	w.body = b
-	_, err = w.emit()
-	return true, err
-}
-
-func (w *walk) slot() error {
-	var s1 [128]byte
-	k := format.AppendSlotKey(s1[:0], w.s.id, w.key)
-	w.it.SetBounds(nil, nil)
-	if !w.it.SeekGE(k) || !bytes.Equal(w.it.Key(), k) {
-		return w.it.Error()
-	}
-	val, err := w.it.ValueAndErr()
-	if err != nil {
-		return err
-	}
-	if err := w.body.Decode(val); err != nil {
-		return err
-	}
-	_, err = w.emit()
-	return err
 }
 
 // stepEvery is how many records a longer read yields between two looks around.

@@ -30,6 +30,16 @@ func (v view) hotRecords(prefix []byte) store.Records {
 	return v.l.hot.Records(prefix)
 }
 
+// Reads of streams, whose newest records may be in the hot tier and the others in Pebble.
+//
+// The hot tier has an end of the stream without gaps, or nothing of it. So the walk takes from
+// Pebble what is below the first version of that end (boundCold), and the end from the hot
+// tier. What Pebble has of it already is outside of the bounds, so nothing is emitted twice;
+// what is below was in Pebble when the hot tier was asked, so nothing is missing.
+//
+// That holds while records are only appended. An edit may change both parts: openStream looks
+// again if a group went to Pebble past the hot tier between its two looks.
+
 // stream emits the records of a key in a space that keeps all history: the hot tier has the
 // newest ones, and Pebble those before them, and maybe some of the others again. Their keys
 // begin with w.prefix.
@@ -86,7 +96,9 @@ func (w *walk) tip(ctx context.Context) (found bool, err error) {
 
 // openStream returns what the hot tier has under w.prefix, and opens w.it for the records
 // before, which lie below w.end, unless there are none. A group that edits a stream is
-// wholly in both or in none.
+// wholly in both or in none: edits has the same even value before the hot tier is asked and
+// after the iterator is made, so no such group was shown in between. With nothing in the hot
+// tier there is one look only, into Pebble, which is of one moment by itself.
 func (w *walk) openStream(ctx context.Context) (r store.Records, err error) {
 	for {
 		edits := w.l.edits.Load()
@@ -129,7 +141,8 @@ func (w *walk) boundCold(r *store.Records) (cold bool, err error) {
 	return first > 1 && uint64(w.sel.From) < first, nil
 }
 
-// hotPart emits the records of the hot tier.
+// hotPart emits the records of the hot tier. They are those of the moment of openStream, whatever
+// is appended or forgotten since: the arena keeps them.
 func (w *walk) hotPart(ctx context.Context, r *store.Records) error {
 	i, step := 0, 1
 	if w.sel.Reverse {

@@ -17,12 +17,22 @@ import (
 // look for it. They begin when the log is opened, and again when since is full. Invariant: since
 // has the key of every receipt written after that, and old, if there is one, of every other.
 // Those that were forgotten may be in both.
+//
+// A batch with an ID is new if neither filter has its key. A filter never denies a key that was
+// added, so no duplicate is taken for new. One that has the key by chance, or for a receipt
+// that was forgotten, costs a look into the tiers, which decide.
+//
+// A receipt is written in the frame of its batch. So after a crash either both are there, and
+// the batch committed again is answered with the receipt, or neither is, and it is written.
+// Two batches with one ID in one run meet in tx.ids: the first one's receipt is not stored yet.
 type receipts struct {
 	bytes   int           // of the largest part of each filter
 	since   *store.Filter // the leader's
 	cold    int           // looks into Pebble for want of old; the leader's
-	finding atomic.Bool   // findReceipts runs
-	old     atomic.Pointer[store.Filter]
+	finding atomic.Bool   // findReceipts runs; the leader sets it, and does not renew meanwhile
+	// old is nil until all receipts that are not in since are found: then every ID has to be
+	// looked for. findReceipts stores it when it is whole, and does not change it then.
+	old atomic.Pointer[store.Filter]
 }
 
 const (
@@ -64,6 +74,11 @@ func (l *Log) beginReceipts() error {
 // findReceipts makes receipts.old, in the background. It finds all receipts that are not in since:
 // they were written in groups before. The caller has begun a read, which ends here. What cannot be
 // read is left to those who look for a receipt.
+//
+// It misses none: those in the log when it starts are in Pebble after the drain, which comes
+// before the iterator, and those that are written later are in since, which the leader does not
+// begin anew while finding is set. Receipts that the iterator shows and that are removed
+// meanwhile stay in the filter, which costs looks only.
 func (l *Log) findReceipts() {
 	defer l.readers.end()
 	defer l.receipts.finding.Store(false)
@@ -91,7 +106,9 @@ func (l *Log) receiptKeys() (*pebble.Iterator, error) {
 	return l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagReceipt}, UpperBound: []byte{format.TagReceipt + 1}})
 }
 
-// receipt returns the receipt under k, nil if there is none.
+// receipt returns the receipt under k, nil if there is none. The first receiptLooks batches for
+// which the filters do not answer look into Pebble, which has filters of its own; then
+// it is worth reading all keys once.
 func (t *tx) receipt(k []byte) ([]byte, error) {
 	if !t.l.receipts.may(k) {
 		if invariants.Enabled {
@@ -126,7 +143,10 @@ func (t *tx) coldReceipt(k []byte) ([]byte, error) {
 	return bytes.Clone(v), err
 }
 
-// duplicate answers a batch whose ID was committed before.
+// duplicate answers a batch whose ID was committed before, in this run or in an earlier one. It
+// comes before the conditions: they held the first time. The versions are copied, since each
+// receipt belongs to its caller. The time of a receipt of this run is that of the tx; first's
+// own is set in finish. If the run fails, both batches fail.
 func (t *tx) duplicate(w *waiter) (bool, error) {
 	if first := t.ids[w.batch.ID]; first != nil {
 		w.receipt = first.receipt
@@ -151,7 +171,9 @@ func (t *tx) duplicate(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// remember keeps the receipt of a batch with an ID.
+// remember keeps the receipt of a batch with an ID, and an entry by time, by which the sweeper
+// finds it when it may be forgotten. The filter gets the key before the receipt is in any tier;
+// if the tx is thrown away, the key stays, which costs a look some day.
 func (t *tx) remember(w *waiter) {
 	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.time, Versions: w.receipt.Versions}
 	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)

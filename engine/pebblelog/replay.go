@@ -13,6 +13,17 @@ import (
 	"github.com/mainstemdev/mainstem/internal/journal"
 )
 
+// Opening after a crash.
+//
+// Pebble opens with its sorted files, which hold the outcome of the first frames of the journal;
+// the key 'n' says of how many. The journal has all later frames, up to the first that is not
+// whole, and verified them when it was opened. Replay hands these to Pebble, in order. A crash
+// during a replay changes nothing: sorted files that it has written hold their own number 'n',
+// and the next open goes on from there.
+//
+// Two checks find files that do not belong together: the journal must begin at or before the
+// frame after 'n', and must not end before 'n', since it was synced before a sorted file was.
+
 // replay applies the frames that sorted files do not hold.
 func (l *Log) replay() (err error) {
 	defer func() {

@@ -11,6 +11,26 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
+// A scan reads one range of Pebble's keys with one iterator, which is a view of one moment.
+//
+// Three steps, in this order, make that the log at one moment, not older than the call:
+//
+//  1. drain: Pebble gets all groups with changes of the space that readers could see.
+//  2. NewIter: the view. It holds whole groups, in their order, since Pebble takes them so.
+//     Groups that come to the hot tier after step 1 may be missing: they are concurrent.
+//  3. awaitPublished: a group in the view may have its positions and totals published only
+//     now. The gate was closed before Pebble got it, so it is seen closed here, or it has
+//     opened again, and then they are published. Waiting before step 2 would not do: a group
+//     could come between.
+//
+// After step 3 a record above the head can only be of a group whose publication failed. It is
+// in the journal, and its outcome was reported as unknown, so the scan reports that as well
+// (doubtful) rather than show it or leave it out.
+//
+// Keys come in the order of their bytes. Slots have the user's keys as they are. Version keys
+// have them escaped, in a way that keeps the order and marks the end, so that all versions of a
+// key stand together and no key's versions mix with those of a longer key.
+
 // Scan implements [mainstem.Reader].
 func (l *Log) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
 	return l.view().scan(ctx, space, r)
@@ -36,17 +56,20 @@ func (v view) scan(ctx context.Context, space string, rng mainstem.Range) iter.S
 	}
 }
 
-// scan is one scan under way.
+// scan is one scan under way. One goroutine uses it.
 type scan struct {
 	*read
-	rng     mainstem.Range
-	yield   func(mainstem.Record, error) bool
-	left    int
-	it      *pebble.Iterator
-	body    format.Body
-	lender  format.Lender
-	userKey []byte
-	prefix  []byte
+	rng   mainstem.Range
+	yield func(mainstem.Record, error) bool
+	left  int // records until the limit; 0 at first: none, and then it counts below 0
+	it    *pebble.Iterator
+
+	// body and lender lend memory of the iterator: valid until it moves.
+	body   format.Body
+	lender format.Lender
+
+	userKey []byte // of the key under way, unescaped
+	prefix  []byte // that all versions of it have; a copy, since the iterator moves
 	end     []byte // scratch
 }
 
@@ -73,7 +96,9 @@ func (s *scan) run(ctx context.Context) error {
 	return s.overStreams(ctx)
 }
 
-// bounds returns the engine keys between which the selected keys lie.
+// bounds returns the engine keys between which the selected keys lie. Escaping keeps the order,
+// also between a key and a prefix or bound that is none, so the bounds of the range become
+// bounds of engine keys; the upper one is excluded.
 func (s *scan) bounds() (lower, upper []byte) {
 	tag := byte(format.TagVersion)
 	encode := format.AppendEscaped
@@ -94,7 +119,7 @@ func (s *scan) bounds() (lower, upper []byte) {
 	return lower, upper
 }
 
-// emit yields s.body as the record of userKey; it returns false when the scan is over.
+// emit yields s.body, which is visible, as the record of userKey; it returns false when the scan is over.
 func (s *scan) emit(userKey []byte) (bool, error) {
 	b := &s.body
 	if b.Tombstone != mainstem.Live && !s.rng.Tombstones {
@@ -140,6 +165,8 @@ func (s *scan) next() bool {
 	return s.it.Next()
 }
 
+// overSlots visits the keys of a space with bounded history: the newest record of each is in
+// its slot, and older ones have another tag.
 func (s *scan) overSlots(ctx context.Context) error {
 	for ok := s.first(); ok; ok = s.next() {
 		if err := s.step(ctx); err != nil {
@@ -163,7 +190,9 @@ func (s *scan) overSlots(ctx context.Context) error {
 }
 
 // overStreams visits the keys of a space that keeps all history: for each it finds
-// the newest version, then steps over the rest.
+// the newest version, then steps over the rest. Forward it arrives at the oldest version of a
+// key and seeks back from its end. Backward it arrives at the newest one. So a key costs two
+// seeks or one, however many versions it has.
 func (s *scan) overStreams(ctx context.Context) error {
 	for ok := s.first(); ok; {
 		if err := s.step(ctx); err != nil {
@@ -196,7 +225,8 @@ func (s *scan) prefixEnd() []byte {
 	return s.end
 }
 
-// newestOfPrefix yields the record of the newest version under s.prefix.
+// newestOfPrefix yields the record of the newest version under s.prefix. If that is a version
+// marker or has expired, the key has no value: an older version does not come back.
 func (s *scan) newestOfPrefix() (bool, error) {
 	if !s.rng.Reverse && !s.it.SeekLT(s.prefixEnd()) {
 		return true, s.it.Error()

@@ -33,7 +33,9 @@ type snapshots struct {
 	open map[*Snapshot]struct{}
 }
 
-// Snapshot implements [mainstem.Snapshotter]. It waits its turn among the commits.
+// Snapshot implements [mainstem.Snapshotter]. It waits its turn among the commits: between two
+// of them Pebble has everything that was committed, so that a Pebble snapshot, the registry and
+// the position are of one moment. The hot tier is not part of it.
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
 	err := l.between(ctx, "snapshot", func() {

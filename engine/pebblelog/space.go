@@ -23,20 +23,20 @@ type space struct {
 	id      uint32
 	name    string
 	created int64
-	policy  atomic.Pointer[mainstem.Policy]
-	last    atomic.Uint64 // position of the newest record committed and published
+	policy  atomic.Pointer[mainstem.Policy] // the policy does not change: the leader stores another one
+	last    atomic.Uint64                   // position of the newest record committed and published
 
 	mu struct {
 		sync.Mutex
-		totals format.Totals // as published
+		totals format.Totals // as published; the leader changes them, see tx.show
 	}
 
 	fresh bool // it was created since the log was opened: Log.written has all its keys
 
 	// Only the leader of the committer touches these.
-	staged *stagedSpace
-	traces uint64 // no key of which nothing is left was written after this position
-	opened uint64 // position of the newest record when the log was opened; see written
+	staged *stagedSpace // nil unless the present tx has touched the space
+	traces uint64       // no key of which nothing is left was written after this position
+	opened uint64       // position of the newest record when the log was opened; see written
 }
 
 // slots reports whether the space keeps the newest record of a key in a slot of
@@ -69,7 +69,8 @@ func (s *space) info() mainstem.SpaceInfo {
 	return info
 }
 
-// registry is the set of spaces. It is immutable: the leader replaces it.
+// registry is the set of spaces. It is immutable: the leader replaces it. A reader loads it once
+// and sees the spaces of one moment. byName and names have the same spaces.
 type registry struct {
 	byName map[string]*space
 	names  []string // sorted
@@ -121,6 +122,8 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 // the records beyond it in the same commit: it takes time and memory in
 // proportion to them.
 func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
+	// The policy in force changes in finish, with the rest of the tx. Until then the tx, and
+	// readers, go by the old one.
 	return l.removal(ctx, "alter space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
@@ -202,7 +205,12 @@ func (ts *stagedSpace) written(h *keyState) uint64 {
 	return ts.traces
 }
 
-// loadSpaces reads the registry, the totals and the counters at open.
+// loadSpaces reads the registry, the totals and the counters at open, when Pebble has all frames.
+//
+// The newest position is the highest that any totals have: every commit writes those of the
+// spaces that it touches. But when a space is dropped, its totals go with it, so a commit that
+// drops one writes the counters of the log instead (seal). The numbers of spaces are found
+// the same way. So neither a position nor a number is given again after a crash.
 func (l *Log) loadSpaces() error {
 	byName := map[string]*space{}
 	byID := map[uint32]*space{}

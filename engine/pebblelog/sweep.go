@@ -15,6 +15,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
+// What the sweeper relies on:
+//
+//   - It decides nothing by what it has read outside of a commit. It reads the indexes beside
+//     commits, and looks at each record again in the commit that removes it: the record may be
+//     gone, replaced, or not due any more, since the clock was set back.
+//   - A removal is a commit like any other: durable, in order, and seen by followers where the
+//     space has a feed and the newest record of a key expires (a tombstone follows it).
+//   - Readers do not need it: what has expired is invisible by the clock alone.
+//   - A crash loses no removal for good: the index entries go in the same frame as the records.
+
 // sweeper removes from disk what readers no longer see: records whose time to
 // live is over, records beyond the age and size limits of their space, and batch
 // IDs that need not be remembered. It sleeps until something is due, and works in
@@ -453,7 +463,9 @@ func userKey(k []byte) ([]byte, error) {
 	return format.AppendUnescaped(nil, prefix)
 }
 
-// sweepIDs forgets the batch IDs that are older than promised.
+// sweepIDs forgets the batch IDs that are older than promised. An entry that was read before the
+// commit is still there in it: only this function, under sweeping, and moveIDs, which runs
+// before it in a sweep, remove such entries.
 func (l *Log) sweepIDs(ctx context.Context) error {
 	for {
 		old, err := l.oldIDs()
@@ -477,6 +489,8 @@ func (l *Log) sweepIDs(ctx context.Context) error {
 	}
 }
 
+// oldIDs returns up to sweepChunk entries of the index of batch IDs that are too old. If there are
+// younger ones, the sweeper has to come again: hasIDs stays set.
 func (l *Log) oldIDs() (old [][]byte, err error) {
 	if !l.readers.begin() {
 		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}

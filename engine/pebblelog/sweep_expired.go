@@ -10,7 +10,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// sweepExpired handles the first entries of the expiry index that are due.
+// sweepExpired handles the first entries of the expiry index that are due. It takes next before it
+// reads the index: an entry that becomes visible after the read sets next again, and one from
+// before is in the index. So no expiry is forgotten, and after an error the one known is put back.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	known := l.sweeper.next.Swap(0)
 	m := l.moment()

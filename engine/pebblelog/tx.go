@@ -17,48 +17,64 @@ import (
 // keys written earlier in the group stands in the cache of key states. An indexed tx
 // also reads its own writes back, which edits of history and of feed blocks need;
 // it holds one batch or one internal job, so that it can be thrown away on an error.
+//
+// Its life: begin, any number of changes, seal, then the commit (commit.go) and finish, which
+// publishes; or abandon at any point before that. Both end in reset. Nothing outside of the tx
+// changes before finish, but for what is only the leader's: key states in the cache, which
+// abandon clears, and keys in the filters written and receipts.since, which are harmless there.
+//
+// What a plain tx reads of keys that this run has written is in the cache of key states, in
+// staged, created and ids; all else is what was committed before. Of keys that are read through
+// the hot tier the newest value is there, or in Pebble: hot first, then Pebble.
 type tx struct {
 	l       *Log
-	pb      *pebble.Batch
+	pb      *pebble.Batch // nil between two txs
 	indexed bool
-	moment        // by which the group is judged
+	moment        // by which the run is judged; Now is latest if the clock was set back by a little
 	time    int64 // that its records get, unix ns: at least that of the newest record
 
+	// These go on from one tx to the next. Invariant, between two txs: all positions below next
+	// are given, and the newest of them is durable and published, unless a write has failed.
 	next      uint64 // position of the next record
-	nextSpace uint32
-	last      int64 // time of the newest record: time never runs backwards
-	latest    int64 // latest reading of the clock that counts; see clock.go
-	remarked  bool  // the tx changes the marks of the clock
+	nextSpace uint32 // number of the next space: numbers are never given twice
+	last      int64  // time of the newest record: time never runs backwards
 
-	staged  []*stagedSpace // spaces touched, in order of first touch
-	spare   []*stagedSpace
-	created []*space
-	dropped string
-	publish []func()           // run when the group is durable
-	ids     map[string]*waiter // batch IDs of this group
+	latest   int64 // latest reading of the clock that counts; see clock.go
+	remarked bool  // the tx changes the marks of the clock
+
+	staged  []*stagedSpace     // spaces touched, in order of first touch, each once
+	spare   []*stagedSpace     // for other txs
+	created []*space           // not in the registry yet; each is staged
+	dropped string             // name of the space that the tx drops; "": none
+	publish []func()           // finish runs them, when the group is durable
+	ids     map[string]*waiter // batch IDs of this run; their receipts are in pb
 	broken  error              // a plain tx failed in the middle of a batch
 	expiry  int64              // earliest expiry written, unix ns; 0: none
 	limits  bool               // a space gets an age or a size limit
-	undo    struct {
+	undo    struct {           // what next and nextSpace were at begin, for abandon
 		next      uint64
 		nextSpace uint32
 	}
 
-	key, key2, body, feedBody []byte // scratch
+	// Scratch. key has the state key of the key under way from keyState to the next use.
+	key, key2, body, feedBody []byte
 }
 
 // stagedSpace is what a tx has done to a space and not yet published.
+//
+// Invariant: s.staged points to it from stage to reset, and to nothing else; so a space is staged
+// once, and everything in a run counts on the same totals.
 type stagedSpace struct {
 	s       *space
-	policy  *mainstem.Policy
-	maxAge  int64
-	totals  format.Totals
-	dirty   bool   // something was written
-	removed int64  // bytes of records that the tx removes without writing others instead
-	traces  uint64 // as in space, with what the tx removes
+	policy  *mainstem.Policy // as when it was staged: it counts for the whole tx
+	maxAge  int64            // of the policy, ns; 0: records do not get old
+	totals  format.Totals    // after what the tx has done; seal writes them, show publishes them
+	dirty   bool             // something was written
+	removed int64            // bytes of records that the tx removes without writing others instead
+	traces  uint64           // as in space, with what the tx removes
 
-	block      []byte // feed block under construction
-	blockFirst uint64
+	block      []byte // feed block under construction; empty: none
+	blockFirst uint64 // position of its first entry, which is its key
 }
 
 // feedBlockMax is the size, in bytes, at which a feed block is closed: a
@@ -80,13 +96,15 @@ func (t *tx) begin(indexed bool, given int64, marks bool) {
 	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
 }
 
-// abandon throws away everything since begin.
+// abandon throws away everything since begin. Positions are given again to others: none of the
+// tx is in the journal, or the log takes no commits any more.
 func (t *tx) abandon() {
 	t.next, t.nextSpace = t.undo.next, t.undo.nextSpace
 	t.l.keyStates.clear()
 	t.reset()
 }
 
+// reset makes t ready for begin. It keeps memory.
 func (t *tx) reset() {
 	if t.pb != nil {
 		t.pb.Close()
@@ -104,6 +122,8 @@ func (t *tx) reset() {
 	clear(t.ids)
 }
 
+// onPublish has finish call f when the group is durable, before it is visible. f does not run if
+// the tx is abandoned.
 func (t *tx) onPublish(f func()) { t.publish = append(t.publish, f) }
 
 // space returns the staged space called name, or nil if there is none.
@@ -123,6 +143,8 @@ func (t *tx) space(name string) *stagedSpace {
 	return t.stage(s)
 }
 
+// stage begins to stage s, which is not staged. Its totals are the published ones, which are
+// those after the run before: only the leader changes them.
 func (t *tx) stage(s *space) *stagedSpace {
 	var ts *stagedSpace
 	if n := len(t.spare); n > 0 {
@@ -137,6 +159,8 @@ func (t *tx) stage(s *space) *stagedSpace {
 	return ts
 }
 
+// create creates a space in the tx. It is fresh: every key that is ever written to it goes into
+// Log.written first, so a key of it that the filter denies was never written.
 func (t *tx) create(name string, p mainstem.Policy) *stagedSpace {
 	s := newSpace(t.nextSpace, name, t.time, p)
 	s.fresh = true
@@ -157,7 +181,8 @@ func (t *tx) describe(s *space, p *mainstem.Policy) {
 }
 
 // drop removes everything a space has stored. Expiry entries that point to it
-// are dropped when they come up.
+// are dropped when they come up: the number of the space is not given again, so they never
+// point to records of another one.
 func (t *tx) drop(ts *stagedSpace) error {
 	s := ts.s
 	t.del(format.AppendSpaceKey(nil, s.name))
@@ -226,7 +251,10 @@ func (t *tx) stateKey(ts *stagedSpace, key []byte) []byte {
 	return t.key
 }
 
-// keyState returns the head of key; t.key holds its head key afterwards.
+// keyState returns the head of key; t.key holds its head key afterwards. It is looked for, in
+// this order: in the cache, which has what this run has written; in the filter of keys of spaces
+// that are new; in the hot tier; among the keys that a read has not found; in Pebble. Each
+// step is right by itself, and cheaper than the next.
 func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
 	hk := t.stateKey(ts, key)
 	if h := t.l.keyStates.get(hk); h != nil {
@@ -285,7 +313,8 @@ func (t *tx) coldSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	return t.stateAt(it, ts, key)
 }
 
-// stateAt returns the state of key, whose newest record or version marker stands at it.
+// stateAt returns the state of key, whose newest record or version marker stands at it. Behind
+// a marker, what is held is looked for among the version keys or the older keys of the key.
 func (t *tx) stateAt(it *pebble.Iterator, ts *stagedSpace, key []byte) (keyState, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {
@@ -326,6 +355,7 @@ func (t *tx) newestBehindMarker(prefix []byte, keyLen int, h keyState) (keyState
 	return h, it.Error()
 }
 
+// keyStateOf returns the state that v, a body of a key of keyLen bytes, gives as the newest one.
 func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 	b, err := format.DecodeBody(v)
 	if err != nil {
@@ -386,6 +416,7 @@ func (t *tx) seal() {
 	}
 }
 
+// closeBlock puts the block under construction, if there is one, into pb.
 func (t *tx) closeBlock(ts *stagedSpace) {
 	if len(ts.block) == 0 {
 		return

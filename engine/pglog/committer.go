@@ -11,7 +11,13 @@ import (
 )
 
 // committer gathers the batches that wait and sends them to the server as groups: one
-// call, one transaction and one fsync for all of a group.
+// call, one transaction and one fsync for all of a group. One goroutine, run, does so;
+// docs/decisions/0022 says why the engines share no queue.
+//
+// Invariants: a batch in the queue is queued, or left by its caller, and then the next pick
+// drops it. Stages change under mu. The slices of a batch are read under mu while it is queued,
+// and in the stages encoding and deciding, during which its caller waits, whatever becomes of
+// its context.
 type committer struct {
 	l    *Log
 	seed maphash.Seed
