@@ -44,7 +44,7 @@ type request struct {
 }
 
 // queue holds the requests that wait for the committer, oldest first. One goroutine, commits,
-// takes groups from its head; docs/decisions/0022 says why the engines share no queue.
+// takes groups from its head; docs/decisions/0021 says why the engines share no queue.
 //
 // Invariants: a request is in waiting, in the group of the committer, or finished, so that
 // withdraw takes out only what was not evaluated since it was put. After closed is set,

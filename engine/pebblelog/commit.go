@@ -74,7 +74,7 @@ import (
 //     it is synced.
 //   - Testing conditions outside of the lead: they would have to be tested again in it.
 //
-// docs/decisions/0022-three-commit-queues.md says why the three engines share no queue.
+// docs/decisions/0021-three-commit-queues.md says why the three engines share no queue.
 
 // committer is the queue in front of the log.
 type committer struct {

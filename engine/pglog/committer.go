@@ -12,7 +12,7 @@ import (
 
 // committer gathers the batches that wait and sends them to the server as groups: one
 // call, one transaction and one fsync for all of a group. One goroutine, run, does so;
-// docs/decisions/0022 says why the engines share no queue.
+// docs/decisions/0021 says why the engines share no queue.
 //
 // Invariants: a batch in the queue is queued, or left by its caller, and then the next pick
 // drops it. Stages change under mu. The slices of a batch are read under mu while it is queued,

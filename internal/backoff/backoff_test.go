@@ -80,3 +80,23 @@ func TestWaitEnded(t *testing.T) {
 		}
 	}
 }
+
+// A pause that may end early says so, whatever ended it.
+func TestSleepOr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan struct{}, 1)
+		begin := time.Now()
+		if !SleepOr(t.Context(), done, time.Hour) || time.Since(begin) != time.Hour {
+			t.Errorf("nothing came, and it ended after %v", time.Since(begin))
+		}
+		begin = time.Now()
+		time.AfterFunc(time.Minute, func() { done <- struct{}{} })
+		if SleepOr(t.Context(), done, time.Hour) || time.Since(begin) != time.Minute {
+			t.Errorf("something came after a minute, and it ended after %v", time.Since(begin))
+		}
+		close(done)
+		if SleepOr(t.Context(), done, time.Hour) || time.Since(begin) != time.Minute {
+			t.Errorf("done is closed, and it ended after %v", time.Since(begin))
+		}
+	})
+}
