@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -119,16 +118,6 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// eventually fails unless what becomes true while a test may run.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for ctx := within(t); !done(); runtime.Gosched() {
-		if ctx.Err() != nil {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func wantKind(t testing.TB, err error, want error) {

@@ -100,7 +100,7 @@ func TestSubscriptionHandlesEachEventOnce(t *testing.T) {
 					a := write(t, s, fmt.Sprintf("order-%d", i%20), event.AnyVersion, some("A", i%3+1))
 					if i%10 == 0 {
 						waitFor(t, sub, a.LastPosition)
-						eventually(t, "lag 0", func() bool { lag, err := sub.Lag(t.Context()); return err == nil && lag == 0 })
+						testkit.Eventually(t, "lag 0", func() bool { lag, err := sub.Lag(t.Context()); return err == nil && lag == 0 })
 					}
 				}
 				last, err := s.LastPosition(t.Context())

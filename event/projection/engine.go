@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // Options tune an [Engine]. Nil and zero fields mean the defaults.
@@ -191,7 +192,7 @@ func (e *Engine) notify(name string) {
 	u := e.units[name]
 	e.mu.Unlock()
 	if u != nil {
-		u.wake()
+		wake.Signal(u.woken)
 	}
 }
 

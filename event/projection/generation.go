@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -95,7 +96,7 @@ func (g *generation) recheck(ctx context.Context) (current bool, err error) {
 	defer g.mu.Unlock()
 	if now != g.ctl || g.ended {
 		g.ended = true
-		g.u.wake()
+		wake.Signal(g.u.woken)
 		return false, nil
 	}
 	g.is = is
@@ -124,12 +125,12 @@ func (g *generation) drive() {
 		err := g.step(ctx)
 		switch {
 		case err == nil:
-			g.u.wake() // if it was a step, the row has changed
+			wake.Signal(g.u.woken) // if it was a step, the row has changed
 			return
 		case ctx.Err() != nil:
 			return
 		case mainstem.KindOf(err) == mainstem.KindConflict:
-			g.u.wake()
+			wake.Signal(g.u.woken)
 		case mainstem.KindOf(err) != mainstem.KindNotFound: // a checkpoint that is not written yet
 			g.u.e.opts.Logger.Warn("a projection cannot be changed yet", "store", g.u.e.store.Name(), "projection", g.u.p.name, "error", err)
 		}

@@ -36,14 +36,6 @@ var sweepAgain = backoff.Policy{First: 100 * time.Millisecond, Max: time.Minute,
 // sweepEvery is how often an engine looks for tables to remove that other engines have left.
 const sweepEvery = 10 * time.Minute
 
-// sweepSoon lets the engine look at what there is to remove.
-func (e *Engine) sweepSoon() {
-	select {
-	case e.swept <- struct{}{}:
-	default:
-	}
-}
-
 // sweep removes old tables until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
@@ -54,13 +46,7 @@ func (e *Engine) sweep(ctx context.Context) {
 			next = sweepAgain.Delay(failures)
 			e.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", e.store.Name(), "error", err)
 		}
-		t := time.NewTimer(min(next, sweepEvery))
-		select {
-		case <-t.C:
-		case <-e.swept:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		backoff.SleepOr(ctx, e.swept, min(next, sweepEvery))
 	}
 }
 

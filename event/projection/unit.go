@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -47,13 +48,6 @@ type unit struct {
 
 func newUnit(e *Engine, p *Projection, opts *event.SubscribeOptions) *unit {
 	return &unit{e: e, p: p, opts: opts, woken: make(chan struct{}, 1), leaving: make(chan struct{})}
-}
-
-func (u *unit) wake() {
-	select {
-	case u.woken <- struct{}{}:
-	default:
-	}
 }
 
 func (u *unit) leave() { u.left.Do(func() { close(u.leaving) }) }
@@ -95,13 +89,7 @@ func (u *unit) run(ctx context.Context) {
 
 // pause waits, but not when the engine stops.
 func (u *unit) pause(ctx context.Context, p backoff.Policy, n int) {
-	t := time.NewTimer(p.Delay(n))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-u.leaving:
-	case <-ctx.Done():
-	}
+	backoff.SleepOr(ctx, u.leaving, p.Delay(n))
 }
 
 // follow does what a control row says until it has changed, or the engine stops.
@@ -117,7 +105,7 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 				if err == nil && (now != ctl || g.isEnded()) {
 					// The engine that made the change need not know it: that it is seen there ends its commit.
 					if now.Build != ctl.Build {
-						u.e.sweepSoon()
+						wake.Signal(u.e.swept) // there may be tables to remove
 					}
 					return
 				}

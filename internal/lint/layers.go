@@ -63,7 +63,7 @@ var Layers = []Layer{
 	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
-		May:     []string{".", "internal/backoff", "internal/invariants", "internal/readfile"},
+		May:     []string{".", "internal/backoff", "internal/invariants", "internal/readfile", "internal/wake"},
 		Libs:    []string{"github.com/klauspost/compress", "github.com/pierrec/lz4/v4"},
 		Because: "it carries bytes between named nodes and knows nothing of actors",
 	},
@@ -95,7 +95,7 @@ var Layers = []Layer{
 	{
 		Name:    "the toolkit of events",
 		Dirs:    []string{"event/aggregate", "event/command", "event/eventtest", "event/projection", "event/readmodel"},
-		May:     []string{".", "codec", "event", "kv", "lease", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid"},
+		May:     []string{".", "codec", "event", "kv", "lease", "internal/backoff", "internal/invariants", "internal/outcome", "internal/uuid", "internal/wake"},
 		Because: "it stands on the event store, on tables for what it remembers, and on leases for what processes share; a program of it links no library",
 	},
 	{

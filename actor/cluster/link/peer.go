@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
+	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
 // Mode says what a message is worth.
@@ -193,10 +194,7 @@ func (p *Peer) lostConnection(s *stream, err error) {
 		return
 	}
 	p.e.log.warnOf(p.name, "connection lost", "peer", p.name, "stream", s.index, "err", err)
-	select {
-	case s.lost <- struct{}{}:
-	default:
-	}
+	wake.Signal(s.lost)
 }
 
 // violation ends the session because of what the peer sent: it would send it again.
