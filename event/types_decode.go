@@ -253,7 +253,7 @@ func (e *SchemaFutureError) Unwrap() error { return unsupported }
 var unsupported = &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "decode event"}
 
 func corruptEvent(r *Recorded, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "decode event", Key: []byte(r.Stream), Err: fmt.Errorf("version %d of type %s: %w", r.Version, r.Type, err)}
+	return mainstem.Errorf(mainstem.KindCorrupt, "decode event", "version %d of type %s: %w", r.Version, r.Type, err).At("", []byte(r.Stream))
 }
 
 func upcastError(r *Recorded, schema int, err error) error {

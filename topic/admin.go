@@ -43,7 +43,7 @@ func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, erro
 	b.Put(Space(name), idKey(m.ID), nil)
 	_, err := c.log.Commit(ctx, b)
 	if errors.Is(err, mainstem.ErrConflict) {
-		return nil, &mainstem.Error{Kind: mainstem.KindExists, Op: "create topic", Space: Space(name), Outcome: mainstem.NotWritten, Err: errors.New("the topic exists already")}
+		return nil, mainstem.Refusef(mainstem.KindExists, "create topic", "the topic exists already").At(Space(name), nil)
 	}
 	if err != nil {
 		return nil, err

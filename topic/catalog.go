@@ -253,7 +253,7 @@ func (c *Catalog) ByID(ctx context.Context, id ID) (*Topic, error) {
 			return t, nil
 		}
 	}
-	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "topic by id", Err: fmt.Errorf("no topic has the ID %v", id)}
+	return nil, mainstem.Errorf(mainstem.KindNotFound, "topic by id", "no topic has the ID %v", id)
 }
 
 func (c *Catalog) cachedID(id ID) *Topic {

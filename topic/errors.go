@@ -31,11 +31,11 @@ func (t *Topic) fail(k mainstem.Kind, op string, err error) *mainstem.Error {
 }
 
 func notFound(op, name string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: Space(name), Outcome: mainstem.NotWritten, Err: errors.New("no such topic")}
+	return mainstem.Refusef(mainstem.KindNotFound, op, "no such topic").At(Space(name), nil)
 }
 
 func closed(op string) *mainstem.Error {
-	return &mainstem.Error{Kind: mainstem.KindClosed, Op: op, Outcome: mainstem.NotWritten, Err: errors.New("the catalog of topics is closed")}
+	return mainstem.Refusef(mainstem.KindClosed, op, "the catalog of topics is closed")
 }
 
 var errChecksum = errors.New("its CRC-32C is wrong")

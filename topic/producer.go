@@ -194,7 +194,7 @@ func (p *Producer) limit() int {
 func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 	for {
 		if p.mu.closed {
-			return &mainstem.Error{Kind: mainstem.KindClosed, Op: "produce", Space: p.t.space, Outcome: mainstem.NotWritten, Err: errors.New("the producer is closed")}
+			return mainstem.Refusef(mainstem.KindClosed, "produce", "the producer is closed").At(p.t.space, nil)
 		}
 		if p.mu.held == 0 || p.mu.held+size <= p.o.BufferBytes {
 			return nil

@@ -3,7 +3,6 @@ package topic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 
@@ -101,5 +100,5 @@ func (p *partitionState) batches(ctx context.Context, offset int64) iter.Seq2[ma
 
 // corrupt returns the error for a stored record batch that cannot be one.
 func (p *partitionState) corrupt(rec *mainstem.Record, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "read", Space: p.t.space, Key: p.Key(), Err: fmt.Errorf("the record batch at offset %d of %s/%d: %w", rec.First()-1, p.t.name, p.num, err)}
+	return mainstem.Errorf(mainstem.KindCorrupt, "read", "the record batch at offset %d of %s/%d: %w", rec.First()-1, p.t.name, p.num, err).At(p.t.space, p.Key())
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -152,7 +151,7 @@ func (b *Bus) register(name string, h Handler) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.handlers[name] != nil {
-		return &mainstem.Error{Kind: mainstem.KindExists, Op: "register handler", Outcome: mainstem.NotWritten, Err: fmt.Errorf("command %s has a handler already", name)}
+		return mainstem.Refusef(mainstem.KindExists, "register handler", "command %s has a handler already", name)
 	}
 	b.handlers[name] = h
 	return nil

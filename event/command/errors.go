@@ -8,7 +8,7 @@ import (
 )
 
 // ErrBusClosed is the error of commands that come after [Bus.Close]. It is Closed.
-var ErrBusClosed error = &mainstem.Error{Kind: mainstem.KindClosed, Op: "dispatch", Outcome: mainstem.NotWritten, Err: errors.New("the command bus is closed")}
+var ErrBusClosed error = mainstem.Refusef(mainstem.KindClosed, "dispatch", "the command bus is closed")
 
 // HandlerNotFoundError says that nobody handles a type of command. It is NotFound.
 type HandlerNotFoundError struct{ Type string }

@@ -3,7 +3,6 @@ package saga
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"runtime/debug"
 	"strings"
@@ -284,7 +283,7 @@ func (u *unit) taskOf(ctx context.Context, in *instance, m message) (t task, err
 	if err != nil {
 		return task{}, err
 	}
-	gone := &mainstem.Error{Kind: mainstem.KindNotFound, Op: "saga", Err: fmt.Errorf("version %d of stream %.100q cannot be handled again: it is gone, or has no handler any more", m.Event.Version, m.Event.Stream)}
+	gone := mainstem.Errorf(mainstem.KindNotFound, "saga", "version %d of stream %.100q cannot be handled again: it is gone, or has no handler any more", m.Event.Version, m.Event.Stream)
 	if len(evs) == 0 {
 		return task{}, gone
 	}

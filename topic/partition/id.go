@@ -2,7 +2,6 @@ package partition
 
 import (
 	"encoding/base64"
-	"fmt"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -21,7 +20,7 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 func (id *ID) UnmarshalText(text []byte) error {
 	b, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil || len(b) != len(id) {
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "topic id", Err: fmt.Errorf("%.40q is not a topic ID: want 16 bytes in URL-safe base64", text)}
+		return mainstem.Errorf(mainstem.KindInvalid, "topic id", "%.40q is not a topic ID: want 16 bytes in URL-safe base64", text)
 	}
 	copy(id[:], b)
 	return nil

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -76,7 +75,7 @@ func (s *service) sameSpace(ctx context.Context, in *pb.ReadRequest, last time.T
 	}
 	info, err := s.log.Space(ctx, in.Space)
 	if err == nil && info.Created.After(last) {
-		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: in.Space, Err: errors.New("the space was dropped while it was read")}
+		err = mainstem.Errorf(mainstem.KindNotFound, "read", "the space was dropped while it was read").At(in.Space, nil)
 	}
 	return err
 }

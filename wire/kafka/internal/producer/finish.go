@@ -117,7 +117,7 @@ func (f *ending) leave(r mainstem.Receipt, err error) {
 func (m *Manager) topicAt(ctx context.Context, at place, name string) (*topic.Topic, error) {
 	t, err := m.catalog.Topic(ctx, name)
 	if err == nil && t.ID() != at.id {
-		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "end transaction", Space: topic.Space(name), Outcome: mainstem.NotWritten, Err: errors.New("the topic was deleted, and another has its name")}
+		err = mainstem.Refusef(mainstem.KindNotFound, "end transaction", "the topic was deleted, and another has its name").At(topic.Space(name), nil)
 	}
 	return t, err
 }
