@@ -10,10 +10,10 @@ import (
 )
 
 // This file is about the checkpoint of a running subscription: it moves only
-// together with what the handler wrote, and only from where this instance knows it.
+// together with what the handler wrote, and only from where this instance has read it.
 
 // load reads the checkpoint, and writes it if there is none or its filter is
-// another: from then on, WaitFor knows what the subscription selects.
+// another: from then on, WaitFor waits for what the subscription selects.
 func (sub *Subscription) load(ctx context.Context) error {
 	s := sub.store
 	rec, err := s.log.Get(ctx, s.spaces.checkpoints, sub.name)
@@ -59,7 +59,7 @@ func (sub *Subscription) moved(p mainstem.Position) {
 	sub.position.Store(uint64(p))
 }
 
-// condition holds as long as the checkpoint is where this instance knows it.
+// condition holds as long as the checkpoint is where this instance has read it.
 func (sub *Subscription) condition() mainstem.Condition {
 	c := mainstem.Condition{Space: sub.store.spaces.checkpoints, Key: sub.name, Test: mainstem.TestAbsent}
 	if sub.record > 0 {
@@ -68,7 +68,7 @@ func (sub *Subscription) condition() mainstem.Condition {
 	return c
 }
 
-// addCheckpoint makes b move the checkpoint from where this instance knows it to p.
+// addCheckpoint makes b move the checkpoint from where this instance has read it to p.
 func (sub *Subscription) addCheckpoint(b *mainstem.Batch, p mainstem.Position) {
 	b.If(sub.condition())
 	if sub.opts.Expect != nil {
@@ -156,7 +156,7 @@ func (sub *Subscription) resolve(p mainstem.Position) (done, undecided bool) {
 	}
 	cp, _, err := decodeCheckpoint(&rec)
 	if err != nil || cp.Position != p || rec.Version != sub.record+1 {
-		return false, false // as before, or moved by somebody else: the next commit will tell
+		return false, false // as before, or moved by somebody else: the next commit shows it
 	}
 	sub.record = rec.Version
 	sub.moved(p)

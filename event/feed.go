@@ -247,7 +247,7 @@ func (sel *selector) filter(s *Store, after mainstem.Position, follow bool) main
 	return mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: []byte(sel.prefix), After: after, Follow: follow}
 }
 
-// wants reports whether rec, which matches the filter, belongs to the feed.
+// wants reports whether the feed includes rec, which matches the filter.
 func (sel *selector) wants(ctx context.Context, s *Store, rec *mainstem.Record) (bool, error) {
 	if sel.partitions > 1 && partitionOf(rec.Key, sel.partitions) != sel.partition {
 		return false, nil

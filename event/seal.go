@@ -170,7 +170,7 @@ func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	key := []byte(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
 	// The purge takes a version, so that a snapshot saved too late, by somebody who
-	// loaded the stream before, can be told from one of the stream's next life.
+	// loaded the stream before, can be distinguished from one of the stream's next life.
 	b.Add(mainstem.Write{Op: mainstem.OpPurge, Space: s.spaces.events, Key: key})
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.events, Key: key})
 	b.ExplainWith(s)

@@ -6,7 +6,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// State is all that it takes to know where a stream stands: the newest snapshot
+// State is what the state of a stream is computed from: the newest snapshot
 // that fits, and the events after it.
 type State struct {
 	Snapshot *Snapshot  // nil if there is none that fits

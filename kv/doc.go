@@ -45,7 +45,7 @@
 //   - Compare-and-set is exact: of the writers that saw revision r, one succeeds.
 //     The others fail with Conflict, which carries the revision found.
 //   - A value whose time to live has run out is gone from every read at once;
-//     watches are told when the engine removes it.
+//     watches report it when the engine removes it.
 //   - Values come back as they were written: a bucket of []byte keeps nil and empty
 //     distinct, and JSON, Protobuf or any other [codec.Codec] does what it documents.
 //   - Dropping a table or a database touches exactly that: "default" is neither
@@ -71,7 +71,7 @@
 // Indexes are spaces of their own; indexed_write.go says how they are kept, and catalog.go how programs agree on them.
 //
 //	part.go, index.go, catalog.go    parts and their bytes, declarations of a program, those of the log
-//	indexed.go                       the handle with indexes, and what it knows of the declaration
+//	indexed.go                       the handle with indexes, and the declaration that it has read
 //	indexed_write.go, indexed_now.go writes that keep the indexes, into a batch and at once
 //	indexed_read.go                  reading by an index
 //	build.go, index_check.go         building an index beside writers, comparing it with the values

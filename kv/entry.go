@@ -64,7 +64,7 @@ const (
 	headerNew = reservedHeader + "new"
 )
 
-// opOf returns what r did, as far as r alone can tell.
+// opOf returns what r did, as far as r alone shows it.
 func opOf(r *mainstem.Record) Op {
 	switch r.Tombstone {
 	case mainstem.Deleted:

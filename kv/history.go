@@ -46,7 +46,7 @@ func (b *Bucket[T]) History(ctx context.Context, key string, v mainstem.Versions
 }
 
 // historyReverse yields the newest revision first. It holds each back until the
-// one before it has told whether it created the key.
+// one before it has shown whether it created the key.
 func (b *Bucket[T]) historyReverse(ctx context.Context, key string, v mainstem.Versions, yield func(Entry[T], error) bool) {
 	var held Entry[T]
 	var heldErr error

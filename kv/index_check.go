@@ -25,7 +25,7 @@ type CheckedIndexes struct{ Values, Entries int64 }
 
 // Check compares the values with the entries of all indexes that are ready, in both directions: a value without its
 // entry, and an entry whose value is gone or has other parts. It calls report for each difference. Only writes that
-// go past this package make one; [Indexed.Rebuild] mends it. An index that only other programs know is Unavailable.
+// go past this package make one; [Indexed.Rebuild] mends it. An index that only other programs declare is Unavailable.
 func (x *Indexed[T]) Check(ctx context.Context, report func(IndexProblem)) (done CheckedIndexes, err error) {
 	var from mainstem.Reader = x.plain.log
 	if s, ok := x.plain.log.(mainstem.Snapshotter); ok {

@@ -24,7 +24,7 @@ type Indexed[T any] struct {
 	seen    atomic.Pointer[declared[T]] // that was read last, whatever it is
 }
 
-// declared is the declaration of a table as this program knows it. It is not changed.
+// declared is the declaration of a table that this program has read. It is not changed.
 type declared[T any] struct {
 	declaration
 	version Revision    // 0: none

@@ -101,7 +101,7 @@ func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Ent
 		one.Limit = DefaultPage
 	}
 	limit := one.Limit
-	one.Limit++ // the one too many tells whether there are more
+	one.Limit++ // the one too many shows whether there are more
 	more, last := false, ""
 	err = i.each(ctx, []*IndexQuery{&one}, func(e Entry[T], entry []byte) bool {
 		if more = len(entries) == limit; more {

@@ -124,7 +124,7 @@ func (b *Bucket[T]) Page(ctx context.Context, q *Query) (entries []Entry[T], nex
 	}
 	limit := one.Limit
 	if limit > 0 && limit < math.MaxInt {
-		one.Limit++ // the one too many tells whether there are more
+		one.Limit++ // the one too many shows whether there are more
 	}
 	for e, err := range b.List(ctx, &one) {
 		if err != nil {

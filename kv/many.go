@@ -83,7 +83,7 @@ func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...PutOpt
 	return r.Versions, nil
 }
 
-// hintImport tells the caller of PutMany what to do about a batch that is too large.
+// hintImport is what to do about a batch that is too large for PutMany.
 func hintImport(err error) error {
 	var e *mainstem.Error
 	if x := (*IndexedError)(nil); errors.As(err, &x) {

@@ -81,7 +81,7 @@ type settings struct {
 	err       error // why the options cannot be used
 }
 
-// collect adds opts to s. They are told apart by a type switch and not by methods of
+// collect adds opts to s. They are distinguished by a type switch and not by methods of
 // their own, so that options and settings stay on the stack of the caller.
 func collect[O any](s settings, opts []O) settings {
 	for i := range opts {

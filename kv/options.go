@@ -28,10 +28,10 @@ type Options struct {
 	// option. Watches see such a value expire. Default 0: without end.
 	TTL time.Duration
 	// MaxAge removes everything older than this from the table, no matter which handle wrote it.
-	// Watches are not told. Default 0: no limit.
+	// Watches do not report it. Default 0: no limit.
 	MaxAge time.Duration
 	// MaxBytes bounds the table's keys, values and metadata; the oldest are removed in
-	// the background. Watches are not told. Default 0: no limit.
+	// the background. Watches do not report it. Default 0: no limit.
 	MaxBytes int64
 	// TombstoneAge is how long a deleted key leaves a trace, which a watch that
 	// resumes needs to learn of the deletion. Default 0: mainstem.DefaultTombstoneAge;

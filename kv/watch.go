@@ -29,7 +29,7 @@ type WatchOptions struct {
 // Watch yields the changes of the table as they are committed. First come the
 // current values in the order of their keys, then one marker, an entry with Op
 // [OpSynced] and nothing but a Position, and then the changes after it, as they
-// happen, in the order of the log. No change is lost or told twice between the
+// happen, in the order of the log. No change is lost or reported twice between the
 // phases. A table that does not exist yet is watched too, from its first write.
 //
 // The loop ends when its body breaks, with a Canceled error when ctx is done, and
@@ -207,7 +207,7 @@ func (w *watch[T]) emit(key string, r *mainstem.Record, op Op) error {
 	return nil
 }
 
-// opOf returns what r did, by all that the watch knows: see Watch.
+// opOf returns what r did, by all that the watch has seen: see Watch.
 func (w *watch[T]) opOf(key string, r *mainstem.Record) (Op, error) {
 	op := opOf(r)
 	switch {

@@ -15,7 +15,7 @@ import (
 
 // Topics are created because a client names them. A client that names many, by mistake
 // or not, must not fill the log with topics, so three limits hold for creation that
-// nobody asked for; CreateTopics knows none of them:
+// nobody asked for; CreateTopics has none of them:
 //
 //   - one request creates at most maxAutoCreatePerRequest topics;
 //   - all requests together create Options.AutoCreateRate a minute: a bucket of so many

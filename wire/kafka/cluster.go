@@ -12,7 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// ClusterSpace holds what the server knows about itself: the cluster's ID.
+// ClusterSpace holds the cluster's ID.
 const ClusterSpace = "kafka.cluster"
 
 var clusterIDKey = []byte("id")
@@ -56,7 +56,7 @@ func findClusterID(ctx context.Context, log mainstem.Log) (string, error) {
 	}
 }
 
-// advertised returns the host and port that the client of c is told to connect to.
+// advertised returns the host and port that answers to the client of c name.
 func (c *conn) advertised() (string, int32) {
 	listening, portText, err := net.SplitHostPort(c.on.Addr().String())
 	if err != nil {

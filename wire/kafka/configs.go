@@ -176,7 +176,7 @@ func configRefusal(err error) error {
 	return err
 }
 
-// unchangeable is the answer to who wants to change anything but topics and groups.
+// unchangeable is the answer to a change of anything but topics and groups.
 func unchangeable(kind kmsg.ConfigResourceType) error {
 	if kind == kmsg.ConfigResourceTypeBroker {
 		return refuse(kerr.InvalidConfig, "the configurations of the broker are given when it is started and cannot be changed")

@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// openCoordinators opens the coordinators of groups and of transactions, which know
+// openCoordinators opens the coordinators of groups and of transactions, which refer to
 // each other: a transaction may hold offsets of a group.
 func (s *Server) openCoordinators(ctx context.Context) error {
 	stable := func(id topic.ID, num int32) { s.stable.Wake(partitionKey{id, num}, wake.Signal) }

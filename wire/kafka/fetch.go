@@ -295,7 +295,7 @@ func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 	return out
 }
 
-// news says whether a part has something to tell that the client does not know.
+// news reports whether the answer about a part has anything new for the client.
 func (p *fetchPart) news() bool {
 	return p.code != 0 || len(p.chunk.Data) > 0 ||
 		p.lastReported != lastReported{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}

@@ -62,7 +62,7 @@ func appendAnswer(dst []byte, correlationID int32, resp kmsg.Response) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(correlationID))
 	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
-		dst = append(dst, 0) // no tags; ApiVersions is the exception, for clients that do not yet know us
+		dst = append(dst, 0) // no tags; ApiVersions is the exception, for clients that have not learned our versions yet
 	}
 	dst = resp.AppendTo(dst)
 	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))

@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// Metrics is told what a server does. Its methods are called from many goroutines, in
+// Metrics receives what a server does. Its methods are called from many goroutines, in
 // the middle of serving: they must be quick.
 type Metrics interface {
 	// Connected is called when a connection begins (1) and ends (-1).
@@ -29,7 +29,7 @@ type Metrics interface {
 	Produced(records, bytes int)
 }
 
-// noMetrics is for a server whose owner does not want to know.
+// noMetrics is for a server without metrics.
 type noMetrics struct{}
 
 func (noMetrics) Connected(int)                          {}
@@ -38,12 +38,12 @@ func (noMetrics) NotCreated()                            {}
 func (noMetrics) Served(string, time.Duration, int, int) {}
 func (noMetrics) Produced(int, int)                      {}
 
-// served tells how long a request took whose answer has been written.
+// served records how long a request took whose answer has been written.
 func (c *conn) served(key int16, begin time.Time, in, out int) {
 	c.s.o.Metrics.Served(kmsg.NameForKey(key), time.Since(begin), in, out)
 }
 
-// countProduced tells how much of a request was stored.
+// countProduced records how much of a request was stored.
 func (s *Server) countProduced(appends []producer.Append) {
 	records, bytes := 0, 0
 	for i := range appends {

@@ -95,7 +95,7 @@ type Options struct {
 	// Logger receives what clients do wrong and what the log could not do.
 	// Default: discards.
 	Logger *slog.Logger
-	// Metrics is told what the server does. Default: nobody is.
+	// Metrics receives what the server does. Default: none.
 	Metrics Metrics
 }
 

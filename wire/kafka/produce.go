@@ -104,7 +104,7 @@ func (s *Server) produceResponse(ctx context.Context, c *conn, req *kmsg.Produce
 	return resp, appends
 }
 
-// writable returns the topic that a part of a request wants to write to, or why not.
+// writable returns the topic that a part of a request is to be written to, or why it cannot be.
 func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest, t *kmsg.ProduceRequestTopic) (*topic.Topic, int16, string) {
 	switch {
 	case req.Version < minProduceVersion:

@@ -40,7 +40,7 @@ func (s *Server) saslAuthenticate(ctx context.Context, c *conn, req *kmsg.SASLAu
 	return resp
 }
 
-// refused logs why a client is not let in and returns what it is told.
+// refused logs why a client is not let in and returns the error for it.
 func (c *conn) refused(mechanism string, err error) (int16, *string) {
 	log := []slog.Attr{slog.Any("client", c.nc.RemoteAddr()), slog.String("mechanism", mechanism), slog.Any("error", err)}
 	if errors.Is(err, errNotAuthenticated) {

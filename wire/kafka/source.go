@@ -25,7 +25,7 @@ func (s *Server) source(ctx context.Context, name string, id topic.ID) (partitio
 	return t, err
 }
 
-// sourceByID asks the sources first: they know by the form of an ID that it is not theirs.
+// sourceByID asks the sources first: the form of an ID shows whether it is theirs.
 func (s *Server) sourceByID(ctx context.Context, id topic.ID) (partition.Reader, error) {
 	for _, from := range s.o.Sources {
 		t, err := from.ByID(ctx, id)

@@ -10,7 +10,7 @@ const (
 	Never When = iota
 	// Failed: only where the structure of the field has an error code other than 0.
 	Failed
-	// Maybe: also without an error. Clients know it.
+	// Maybe: also without an error. Clients expect it.
 	Maybe
 )
 

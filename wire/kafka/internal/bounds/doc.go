@@ -1,4 +1,4 @@
-// Package bounds tells what the body of a request costs to decode before it is
+// Package bounds computes what the body of a request costs to decode before it is
 // decoded.
 //
 // Kafka's requests say how many elements an array has and how many tags follow a

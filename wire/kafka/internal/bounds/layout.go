@@ -74,7 +74,7 @@ const (
 	asTag
 )
 
-// structure learns a structure that is part of the request. It says asTag if the
+// structure adds a structure that is part of the request. It says asTag if the
 // structure, or all that there is of it, is written as a tag.
 func (le learner) structure(v reflect.Value) (*layout, presence) {
 	l := &layout{tagged: le.req.IsFlexible()}
@@ -110,7 +110,7 @@ func plain(t reflect.Type) bool {
 	return true
 }
 
-// field learns one field, which it leaves as it was.
+// field adds one field, which it leaves as it was.
 func (le learner) field(v reflect.Value) (field, presence) {
 	old := reflect.New(v.Type()).Elem()
 	old.Set(v)
@@ -171,7 +171,7 @@ func flip(v reflect.Value) {
 	}
 }
 
-// array learns an array: a second element takes as much room as the first, unless
+// array adds an array: a second element takes as much room as the first, unless
 // the array is written as a tag, which is there only if it is not empty.
 func (le learner) array(v reflect.Value, before []byte) (field, presence) {
 	elem := v.Type().Elem()
@@ -195,7 +195,7 @@ func (le learner) array(v reflect.Value, before []byte) (field, presence) {
 	return field{kind: array, size: int(elem.Size()), of: &of}, inPlace
 }
 
-// optional learns a structure that may be null.
+// optional adds a structure that may be null.
 func (le learner) optional(v reflect.Value, before []byte) (field, presence) {
 	one := reflect.New(v.Type().Elem())
 	if d, ok := one.Interface().(interface{ Default() }); ok {

@@ -14,7 +14,7 @@ const (
 	Range   = "range"   // of each topic a run of partitions: equal numbers of different topics meet
 )
 
-// plan is what an assignor knows.
+// plan is what an assignor is given.
 type plan struct {
 	members []subscriber // in an order that does not depend on chance
 	sizes   map[topic.ID]int32

@@ -43,7 +43,7 @@ func (g *group) accepts(req *kmsg.JoinGroupRequest) bool {
 	})
 }
 
-// supported reports whether all members know a protocol.
+// supported reports whether all members support a protocol.
 func supported(name string, members []*member) bool {
 	for _, m := range members {
 		if !slices.ContainsFunc(m.protocols, func(p protocol) bool { return p.name == name }) {
@@ -53,7 +53,7 @@ func supported(name string, members []*member) bool {
 	return true
 }
 
-// vote returns the protocol that most members like best, of those that all know.
+// vote returns the protocol that most members list first, of those that all support.
 // Among equals it is the one that the oldest member likes better.
 func (g *group) vote() string {
 	members := g.inOrder()

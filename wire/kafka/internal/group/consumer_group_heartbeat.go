@@ -192,7 +192,7 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 	return nil, nil
 }
 
-// answer tells a member what it is to have; before the report it was had.
+// answer gives a member its assignment; had is that before the report.
 func (m *member) answer(p *report, had partitions, resp *kmsg.ConsumerGroupHeartbeatResponse) {
 	switch { // an answer may be lost: the assignment is repeated until the client has it
 	case !had.equal(m.assigned):

@@ -73,7 +73,7 @@ func (c *Coordinator) Close() error {
 	return nil
 }
 
-// SetPending says who knows about offsets in open transactions. Call it before
+// SetPending sets where offsets in open transactions are found. Call it before
 // the first request.
 func (c *Coordinator) SetPending(p Pending) {
 	c.mu.Lock()
@@ -181,7 +181,7 @@ func (c *Coordinator) all() []*group {
 // now returns the time by the coordinator's clock.
 func (c *Coordinator) now() time.Time { return c.o.Now() }
 
-// code returns what a client is told of an error of the log. What is no passing
+// code returns the error code for an error of the log. What is no passing
 // trouble is logged, for the client learns only that it happened.
 func (c *Coordinator) code(op, group string, err error) int16 {
 	switch {

@@ -16,7 +16,7 @@ import (
 // it hands a partition to somebody else, who therefore never reads an offset that
 // changes behind its back.
 
-// committer is who wants to commit offsets.
+// committer is a client that commits offsets.
 type committer struct {
 	member     string
 	instance   *string

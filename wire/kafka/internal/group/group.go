@@ -77,7 +77,7 @@ type member struct {
 	join    chan joined // JoinGroup waits for it
 	sync    chan synced // SyncGroup waits for it
 	synced  bool        // it has asked for its assignment in this generation
-	knowsID bool        // the client knows its ID
+	knowsID bool        // an answer has given the client its ID
 
 	// Of the consumer protocol.
 	re      *regexp.Regexp // of regex

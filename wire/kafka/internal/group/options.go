@@ -43,7 +43,7 @@ type Options struct {
 	MaxGroups int
 	// Durability of stored offsets and of the groups' state. Default: the log's.
 	Durability mainstem.Durability
-	// Pending tells which offsets are part of an open transaction. Default: none;
+	// Pending shows which offsets are part of an open transaction. Default: none;
 	// see [Coordinator.SetPending].
 	Pending Pending
 	// Now is the clock. Default [time.Now].

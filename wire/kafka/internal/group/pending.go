@@ -2,7 +2,7 @@ package group
 
 import "github.com/mainstemdev/mainstem/topic"
 
-// Pending tells about offsets in open transactions. No lock is held while it is
+// Pending shows offsets in open transactions. No lock is held while it is
 // asked.
 type Pending interface {
 	// Pending reports whether an open transaction holds an offset of the group for

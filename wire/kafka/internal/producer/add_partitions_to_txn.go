@@ -25,7 +25,7 @@ import (
 // to each other, and here they are served to any client. Versions 1 and 3 change
 // nothing here.
 
-// addition is the partitions that a request wants in one transaction.
+// addition is the partitions that a request adds to one transaction.
 type addition struct {
 	id     string
 	pid    int64

@@ -31,7 +31,7 @@ var reasonCodes = map[recordbatch.Reason]*kerr.Error{
 	recordbatch.BadRecord:    kerr.InvalidRecord,
 }
 
-// codeOf returns the error code that tells a client of err.
+// codeOf returns the error code of err for a client.
 func codeOf(err error) *kerr.Error {
 	var r *refusal
 	if errors.As(err, &r) {

@@ -1,4 +1,4 @@
-// Package producer knows the producers of Kafka clients: it gives out producer
+// Package producer keeps the producers of Kafka clients: it gives out producer
 // ids, stores each of their batches once, and coordinates their transactions.
 //
 // # Words

@@ -89,7 +89,7 @@ func (t *transaction) end(ctx context.Context, commit, bumps bool) error {
 	return t.m.finish(ctx, t, commit, marker, next)
 }
 
-// result is the status that a request wants.
+// result is the status that a request asks for.
 func result(commit bool) status {
 	if commit {
 		return statusCommitted

@@ -21,7 +21,7 @@ type Groups interface {
 	CheckTxnCommit(group, member string, instance *string, generation int32) (code int16)
 }
 
-// Manager knows the producers of a log and coordinates their transactions. Its
+// Manager keeps the producers of a log and coordinates their transactions. Its
 // methods may be called from many goroutines. A log must have one manager at a
 // time.
 type Manager struct {
@@ -133,7 +133,7 @@ func (m *Manager) scan(ctx context.Context, kind byte, f func(*mainstem.Record) 
 	return nil
 }
 
-// SetGroups tells the manager where to ask about consumer groups. Call it before
+// SetGroups sets where the manager looks up consumer groups. Call it before
 // the first request; without it every member may store offsets.
 func (m *Manager) SetGroups(g Groups) { m.groups = g }
 

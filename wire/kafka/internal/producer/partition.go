@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// partition is what the manager knows about one partition. It is read from the
+// partition is the state of one partition in memory. It is read from the
 // log when it is first needed, and again after a commit whose outcome is unknown.
 //
 // Lock order: transaction.mu, then the tickets of partitions in the order of their
@@ -38,7 +38,7 @@ type partitionState struct {
 	saved savedState
 }
 
-// savedState is what a partition knows about what is stored about it.
+// savedState says what is stored about a partition.
 type savedState struct {
 	batches int                // taken over since the last snapshot
 	dirty   []*producer        // changed since; see producer.dirty
@@ -110,7 +110,7 @@ func (p *partitionState) enter(ctx context.Context, k *ticket, t *topic.Topic, p
 }
 
 // leave gives the ticket back, after f, if it is not nil, has changed what is known.
-// It tells waiting readers when the last stable offset has moved.
+// It wakes waiting readers when the last stable offset has moved.
 func (k *ticket) leave(f func()) {
 	p := k.p
 	p.mu.Lock()

@@ -23,7 +23,7 @@ type sent struct {
 	stamp   int64 // log append time in ms, or recordbatch.NoTimestamp
 }
 
-// producer is what a partition knows about one producer.
+// producer is the state of one producer in a partition.
 //
 // Its lock is held while a batch of the producer is being committed. The other
 // fields are under the lock of the partition as well: to change one takes both, to
