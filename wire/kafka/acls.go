@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// DescribeACLs, CreateACLs and DeleteACLs (KIP-140), versions 1 to 3.
+// DescribeACLs, CreateACLs and DeleteACLs, versions 1 to 3 (KIP-140).
 //
 // There is no access control yet: a client that is let in may do everything. Each is answered
 // with SECURITY_DISABLED, as by a broker of Kafka without an authorizer, so that tools

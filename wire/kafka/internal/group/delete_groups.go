@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// DeleteGroups (KIP-229), versions 0 to 2.
+// DeleteGroups, versions 0 to 2 (KIP-229).
 
 // DeleteGroups removes groups without members and all their offsets.
 func (c *Coordinator) DeleteGroups(ctx context.Context, _ coord.Client, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
