@@ -77,20 +77,33 @@ func (c *Coordinator) join(ctx context.Context, cl coord.Client, req *kmsg.JoinG
 	if wait == nil {
 		return a
 	}
+	return awaitAnswer(ctx, g, wait, g.leaveBarrier, joined{code: kerr.CoordinatorNotAvailable.Code})
+}
+
+// awaitAnswer returns the answer to a request that waits for other members, without the lock
+// of g. If ctx or the coordinator ends first, it calls leave with the lock held, and returns
+// the answer that came meanwhile, or else none.
+func awaitAnswer[A any](ctx context.Context, g *group, wait chan A, leave func(chan A), none A) A {
 	select {
-	case a = <-wait:
+	case a := <-wait:
 		return a
 	case <-ctx.Done():
-	case <-c.ctx.Done():
+	case <-g.c.ctx.Done():
 	}
-	return g.leaveBarrier(wait)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	leave(wait)
+	select {
+	case a := <-wait:
+		return a
+	default:
+		return none
+	}
 }
 
 // leaveBarrier is for a client that has gone while its JoinGroup waited. One that
 // never learned its ID cannot come back.
-func (g *group) leaveBarrier(wait chan joined) joined {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *group) leaveBarrier(wait chan joined) {
 	for _, m := range g.members {
 		if m.join != wait {
 			continue
@@ -99,21 +112,15 @@ func (g *group) leaveBarrier(wait chan joined) joined {
 		now := g.c.now()
 		if m.deadline = now.Add(m.session); m.knowsID {
 			g.soon(m.deadline)
-			break
+			return
 		}
 		g.strike(m, kerr.UnknownMemberID.Code)
 		if err := g.dueClassic(now, true); err != nil {
 			g.c.code("join group", g.name, err)
-			break
+			return
 		}
 		g.arm()
-		break
-	}
-	select {
-	case a := <-wait:
-		return a
-	default:
-		return joined{code: kerr.CoordinatorNotAvailable.Code}
+		return
 	}
 }
 

@@ -60,30 +60,16 @@ func (c *Coordinator) sync(ctx context.Context, req *kmsg.SyncGroupRequest) sync
 	if wait == nil {
 		return a
 	}
-	select {
-	case a = <-wait:
-		return a
-	case <-ctx.Done():
-	case <-c.ctx.Done():
-	}
-	return g.stopSync(wait)
+	return awaitAnswer(ctx, g, wait, g.stopSync, synced{code: kerr.CoordinatorNotAvailable.Code})
 }
 
 // stopSync is for a client that has gone while its SyncGroup waited.
-func (g *group) stopSync(wait chan synced) synced {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *group) stopSync(wait chan synced) {
 	for _, m := range g.members {
 		if m.sync == wait {
 			m.sync, m.synced = nil, false
 			g.heard(m)
 		}
-	}
-	select {
-	case a := <-wait:
-		return a
-	default:
-		return synced{code: kerr.CoordinatorNotAvailable.Code}
 	}
 }
 

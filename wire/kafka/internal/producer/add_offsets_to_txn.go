@@ -29,20 +29,14 @@ func (m *Manager) AddOffsetsToTxn(ctx context.Context, _ coord.Client, req *kmsg
 }
 
 func (m *Manager) addOffsets(ctx context.Context, req *kmsg.AddOffsetsToTxnRequest) error {
-	if err := checkTransactionalID(req.TransactionalID); err != nil {
+	if err := checkOffsetsOf(req.TransactionalID, req.Group); err != nil {
 		return err
 	}
-	if err := checkGroup(req.Group); err != nil {
-		return err
-	}
-	t, err := m.lockTransaction(req.TransactionalID)
+	t, err := m.lockOwned(req.TransactionalID, req.ProducerID, req.ProducerEpoch)
 	if err != nil {
 		return err
 	}
 	defer t.mu.Unlock()
-	if r := t.owned(req.ProducerID, req.ProducerEpoch); r != nil {
-		return r
-	}
 	if t.state.holdsGroup(req.Group) {
 		return nil
 	}
@@ -56,7 +50,11 @@ func (m *Manager) addOffsets(ctx context.Context, req *kmsg.AddOffsetsToTxnReque
 	return t.store(ctx, next)
 }
 
-func checkGroup(group string) error {
+// checkOffsetsOf checks the names in a request about offsets of a group in a transaction.
+func checkOffsetsOf(id, group string) error {
+	if err := checkTransactionalID(id); err != nil {
+		return err
+	}
 	if group == "" || len(group) > partition.MaxGroup {
 		return refuse(kerr.InvalidGroupID, fmt.Sprintf("the group %.40q has %d bytes: want 1 to %d", group, len(group), partition.MaxGroup))
 	}

@@ -110,14 +110,11 @@ func (m *Manager) addPartitions(ctx context.Context, a *addition) func(name stri
 			return kerr.OperationNotAttempted.Code
 		}
 	}
-	t, err := m.lockTransaction(a.id)
+	t, err := m.lockOwned(a.id, a.pid, a.epoch)
 	if err != nil {
 		return all(err)
 	}
 	defer t.mu.Unlock()
-	if r := t.owned(a.pid, a.epoch); r != nil {
-		return all(r)
-	}
 	if a.verify {
 		return t.verify(wanted)
 	}

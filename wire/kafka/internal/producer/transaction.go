@@ -157,51 +157,46 @@ func (t *transaction) admits(h *header) *refusal {
 	return nil
 }
 
-// owned returns why a request is not from the producer that holds the transactional id.
-func (t *transaction) owned(pid int64, epoch int16) *refusal {
+// lockOwned is lockTransaction for a request of a producer, which is refused if another one
+// holds the transactional id.
+func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, error) {
+	t, err := m.lockTransaction(id)
+	if err != nil {
+		return nil, err
+	}
 	switch s := t.state; {
 	case pid != s.pid:
-		return refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("the transactional id %q belongs to producer %d, not to %d", t.id, s.pid, pid))
+		err = refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("the transactional id %q belongs to producer %d, not to %d", t.id, s.pid, pid))
 	case epoch != s.epoch:
-		return refuse(kerr.ProducerFenced, fmt.Sprintf("the transactional id %q has epoch %d, not %d", t.id, s.epoch, epoch))
+		err = refuse(kerr.ProducerFenced, fmt.Sprintf("the transactional id %q has epoch %d, not %d", t.id, s.epoch, epoch))
+	default:
+		return t, nil
 	}
-	return nil
+	t.mu.Unlock()
+	return nil, err
 }
 
 // lockTransaction returns the transactional id called id, locked. One that does
 // not exist is a refusal.
-func (m *Manager) lockTransaction(id string) (*transaction, error) {
-	for {
-		m.mu.Lock()
-		t := m.mu.txns[id]
-		m.mu.Unlock()
-		if t == nil {
-			return nil, refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("there is no transactional id %q: it was never initialised, or has expired", id))
-		}
-		t.mu.Lock()
-		err := t.refresh()
-		if err == nil && !t.gone {
-			return t, nil
-		}
-		t.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-	}
-}
+func (m *Manager) lockTransaction(id string) (*transaction, error) { return m.lock(id, false) }
 
-// createTransaction is lockTransaction, but makes what does not exist: a
+// createTransaction is lockTransaction, but makes one that does not exist: a
 // transaction without a state.
-func (m *Manager) createTransaction(id string) (*transaction, error) {
+func (m *Manager) createTransaction(id string) (*transaction, error) { return m.lock(id, true) }
+
+func (m *Manager) lock(id string, create bool) (*transaction, error) {
 	for {
 		m.mu.Lock()
 		t := m.mu.txns[id]
-		if t == nil {
+		if t == nil && create {
 			t = &transaction{m: m, id: id}
 			t.due.Store(math.MaxInt64)
 			m.mu.txns[id] = t
 		}
 		m.mu.Unlock()
+		if t == nil {
+			return nil, refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("there is no transactional id %q: it was never initialised, or has expired", id))
+		}
 		t.mu.Lock()
 		err := t.refresh()
 		if err == nil && !t.gone {

@@ -87,20 +87,14 @@ func (m *Manager) examine(ctx context.Context, t *kmsg.TxnOffsetCommitRequestTop
 
 // commitTxnOffsets stores accepted offsets in the transaction.
 func (m *Manager) commitTxnOffsets(ctx context.Context, req *kmsg.TxnOffsetCommitRequest, accepted map[place]txnOffset) error {
-	if err := checkTransactionalID(req.TransactionalID); err != nil {
+	if err := checkOffsetsOf(req.TransactionalID, req.Group); err != nil {
 		return err
 	}
-	if err := checkGroup(req.Group); err != nil {
-		return err
-	}
-	t, err := m.lockTransaction(req.TransactionalID)
+	t, err := m.lockOwned(req.TransactionalID, req.ProducerID, req.ProducerEpoch)
 	if err != nil {
 		return err
 	}
 	defer t.mu.Unlock()
-	if r := t.owned(req.ProducerID, req.ProducerEpoch); r != nil {
-		return r
-	}
 	implicit := req.Version >= implicitOffsets
 	if !implicit && !t.state.holdsGroup(req.Group) {
 		return refuse(kerr.InvalidTxnState, fmt.Sprintf("group %q was not added to an open transaction of %q", req.Group, t.id))
