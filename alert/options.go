@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,24 +60,14 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	if c.Name == "" {
-		c.Name = DefaultName
-	}
+	c.Name = cmp.Or(c.Name, DefaultName)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Every == 0 {
-		c.Every = DefaultEvery
-	}
-	if c.MaxResultBytes == 0 {
-		c.MaxResultBytes = DefaultMaxResultBytes
-	}
-	if c.BatchRows == 0 {
-		c.BatchRows = DefaultBatchRows
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Every = cmp.Or(c.Every, DefaultEvery)
+	c.MaxResultBytes = cmp.Or(c.MaxResultBytes, DefaultMaxResultBytes)
+	c.BatchRows = cmp.Or(c.BatchRows, DefaultBatchRows)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Properties = maps.Clone(c.Properties)
 	return c
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,9 +71,7 @@ type LineError struct {
 // Error returns "file:line: reason".
 func (e *LineError) Error() string {
 	file := e.File
-	if file == "" {
-		file = "line"
-	}
+	file = cmp.Or(file, "line")
 	return fmt.Sprintf("%s:%d: %v", file, e.Line, e.Err)
 }
 
@@ -117,15 +116,9 @@ func (o *ImportOptions) withDefaults() (ImportOptions, error) {
 	if d.Mapping == nil {
 		d.Mapping, err = DefaultMapping(d.Format)
 	}
-	if d.Comma == 0 {
-		d.Comma = ','
-	}
-	if d.BatchRows == 0 {
-		d.BatchRows = DefaultBatchRows
-	}
-	if d.MaxLine == 0 {
-		d.MaxLine = DefaultMaxLine
-	}
+	d.Comma = cmp.Or(d.Comma, ',')
+	d.BatchRows = cmp.Or(d.BatchRows, DefaultBatchRows)
+	d.MaxLine = cmp.Or(d.MaxLine, DefaultMaxLine)
 	return d, err
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,18 +53,12 @@ func (o ReceiverOptions) withDefaults(s Source) (ReceiverOptions, error) {
 	if o.Mapping == nil {
 		o.Mapping, err = DefaultMapping(s)
 	}
-	if o.Queue == 0 {
-		o.Queue = DefaultQueue
-	}
-	if o.BatchRows == 0 {
-		o.BatchRows = DefaultBatchRows
-	}
+	o.Queue = cmp.Or(o.Queue, DefaultQueue)
+	o.BatchRows = cmp.Or(o.BatchRows, DefaultBatchRows)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, err
 }
 
@@ -110,21 +105,11 @@ func (o *SyslogOptions) withDefaults() (SyslogOptions, error) {
 		d = *o
 	}
 	d.ReceiverOptions, err = d.ReceiverOptions.withDefaults(Syslog)
-	if d.MaxMessage == 0 {
-		d.MaxMessage = syslog.DefaultMaxMessage
-	}
-	if d.MaxConnections == 0 {
-		d.MaxConnections = DefaultMaxConnections
-	}
-	if d.FrameTimeout == 0 {
-		d.FrameTimeout = DefaultFrameTimeout
-	}
-	if d.ReadBuffer == 0 {
-		d.ReadBuffer = DefaultReadBuffer
-	}
-	if d.Location == nil {
-		d.Location = time.Local
-	}
+	d.MaxMessage = cmp.Or(d.MaxMessage, syslog.DefaultMaxMessage)
+	d.MaxConnections = cmp.Or(d.MaxConnections, DefaultMaxConnections)
+	d.FrameTimeout = cmp.Or(d.FrameTimeout, DefaultFrameTimeout)
+	d.ReadBuffer = cmp.Or(d.ReadBuffer, DefaultReadBuffer)
+	d.Location = cmp.Or(d.Location, time.Local)
 	return d, err
 }
 
@@ -160,12 +145,8 @@ func (o *WebhookOptions) withDefaults() (WebhookOptions, error) {
 		d = *o
 	}
 	d.ReceiverOptions, err = d.ReceiverOptions.withDefaults(Alertmanager)
-	if d.MaxBody == 0 {
-		d.MaxBody = DefaultMaxBody
-	}
-	if d.MaxAlerts == 0 {
-		d.MaxAlerts = DefaultMaxAlerts
-	}
+	d.MaxBody = cmp.Or(d.MaxBody, DefaultMaxBody)
+	d.MaxAlerts = cmp.Or(d.MaxAlerts, DefaultMaxAlerts)
 	return d, err
 }
 

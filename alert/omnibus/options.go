@@ -119,8 +119,6 @@ func (o *Options) withDefaults() Options {
 	out.WriteTimeout = cmp.Or(out.WriteTimeout, DefaultWriteTimeout)
 	out.Heartbeat = cmp.Or(out.Heartbeat, DefaultHeartbeat)
 	out.CompressFrom = cmp.Or(out.CompressFrom, DefaultCompressFrom)
-	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
-	}
+	out.Logger = cmp.Or(out.Logger, slog.New(slog.DiscardHandler))
 	return out
 }

@@ -1,6 +1,7 @@
 package viewhttp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -94,9 +95,7 @@ func (o *Options) withDefaults() Options {
 	if c.Observe == nil {
 		c.Observe = func(string, int, time.Duration) {}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

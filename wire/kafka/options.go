@@ -155,9 +155,7 @@ func (o *Options) withDefaults() Options {
 	if out.Now == nil {
 		out.Now = time.Now
 	}
-	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
-	}
+	out.Logger = cmp.Or(out.Logger, slog.New(slog.DiscardHandler))
 	if out.Metrics == nil {
 		out.Metrics = noMetrics{}
 	}

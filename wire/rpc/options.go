@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -112,15 +113,9 @@ func (o *Options) withDefaults() Options {
 	orDefault(&c.SnapshotLease, DefaultSnapshotLease)
 	c.Limits = c.Limits.WithDefaults()
 	orDefault(&c.MaxCommit, c.Limits.MaxBatchBytes/2*3+DefaultMaxRequest)
-	if c.BodyTimeout == 0 {
-		c.BodyTimeout = DefaultBodyTimeout
-	}
-	if c.StallTimeout == 0 {
-		c.StallTimeout = DefaultStallTimeout
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.BodyTimeout = cmp.Or(c.BodyTimeout, DefaultBodyTimeout)
+	c.StallTimeout = cmp.Or(c.StallTimeout, DefaultStallTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
