@@ -91,7 +91,7 @@ func (s *Store) Events(ctx context.Context, stream string, o *LoadOptions) iter.
 }
 
 // read calls do for the record of each event that o selects, until do returns
-// false or an error.
+// false or an error; with Follow also for those that will be appended.
 func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
 	if err := checkStream("load", stream); err != nil {
 		return err
@@ -99,31 +99,43 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.Follow {
-		return s.follow(ctx, stream, o, do)
-	}
+	key := []byte(stream)
 	n := 0
-	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), o.versions()) {
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		if o.after(&rec) {
-			if o.Backward {
+	for {
+		for rec, err := range s.log.Read(ctx, s.spaces.events, key, o.versions()) {
+			if isNotFound(err) {
+				break // the store has no space yet
+			}
+			if err != nil {
+				return err
+			}
+			if o.after(&rec) {
+				if o.Backward {
+					continue
+				}
+				return nil
+			}
+			if !rec.Live() {
 				continue
 			}
+			if more, err := do(rec); !more {
+				return err
+			}
+			if n++; n == o.Limit {
+				return nil
+			}
+		}
+		if !o.Follow {
 			return nil
 		}
-		if !rec.Live() {
-			continue
-		}
-		if more, err := do(rec); !more {
-			return err
-		}
-		if n++; n == o.Limit {
-			return nil
+		// A feed may wait for a space that does not exist; Read may not.
+		for _, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: key, Follow: true}) {
+			if err != nil {
+				return err
+			}
+			break
 		}
 	}
-	return nil
 }
 
 // versions passes o on to the log. A stream that was deleted begins with a
@@ -139,36 +151,4 @@ func (o *LoadOptions) versions() mainstem.Versions {
 		}
 	}
 	return v
-}
-
-// follow is read for the events that are stored and those that will be appended.
-func (s *Store) follow(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
-	key := []byte(stream)
-	n := 0
-	for {
-		for rec, err := range s.log.Read(ctx, s.spaces.events, key, o.versions()) {
-			if isNotFound(err) {
-				break // the store has no space yet
-			}
-			if err != nil {
-				return err
-			}
-			if !rec.Live() {
-				continue
-			}
-			if more, err := do(rec); !more {
-				return err
-			}
-			if n++; n == o.Limit {
-				return nil
-			}
-		}
-		// A feed may wait for a space that does not exist; Read may not.
-		for _, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: key, Follow: true}) {
-			if err != nil {
-				return err
-			}
-			break
-		}
-	}
 }
