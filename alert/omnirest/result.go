@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/httpconn"
@@ -36,9 +35,6 @@ type Result struct {
 	Cursor          string
 }
 
-// readers keeps the memory of readers.
-var readers = sync.Pool{New: func() any { return new(rowjson.Reader) }}
-
 // rows does a request and gives each row of the answer to do, which is lent it. If res is
 // not nil, it becomes what else the answer says.
 func (c *Client) rows(ctx context.Context, req *httpconn.Request, o mainstem.Outcome, res *Result, do func(Row) error) (affected int64, err error) {
@@ -54,15 +50,8 @@ func (c *Client) rows(ctx context.Context, req *httpconn.Request, o mainstem.Out
 	if err != nil {
 		return 0, err
 	}
-	r, ok := readers.Get().(*rowjson.Reader)
-	if !ok {
-		r = new(rowjson.Reader)
-	}
-	defer func() {
-		r.Reset(nil, nil)
-		readers.Put(r)
-	}()
-	r.Reset(body, &c.limits)
+	r := rowjson.NewReader(body, &c.limits)
+	defer r.Release()
 	affected, err = readRowset(r, res, do)
 	if err != nil && o != mainstem.NoOutcome {
 		err = withOutcome(err, mainstem.Unknown)

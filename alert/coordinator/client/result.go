@@ -3,15 +3,11 @@ package client
 import (
 	"bytes"
 	"context"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/omnirest/rowjson"
 )
-
-// readers keeps the memory of readers.
-var readers = sync.Pool{New: func() any { return new(rowjson.Reader) }}
 
 // results does a request and reads the entries of its answer. The answer is copied
 // once, without white space, and the rows are pieces of the copy.
@@ -28,17 +24,8 @@ func (c *Client) results(ctx context.Context, sql string, clusters []string, m *
 	if !utf8.Valid(body) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD")) // now nothing becomes longer in the copy
 	}
-	r, ok := readers.Get().(*rowjson.Reader)
-	if !ok {
-		r = new(rowjson.Reader)
-	}
-	defer func() {
-		r.Reset(nil, nil)
-		readers.Put(r)
-	}()
-	var src bytes.Reader
-	src.Reset(body)
-	r.Reset(&src, &c.limits)
+	r := rowjson.NewReader(bytes.NewReader(body), &c.limits)
+	defer r.Release()
 	// Rows are never longer in the copy than in the answer, so they overwrite what was read.
 	s := scan{r: r, keep: body[:0]}
 	if err := s.entries(); err != nil {

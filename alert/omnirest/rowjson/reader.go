@@ -3,6 +3,7 @@ package rowjson
 import (
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -36,11 +37,21 @@ type Reader struct {
 	key    []byte
 }
 
+// readers keeps the memory of released readers.
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
 // NewReader returns a reader of src. Nil limits mean the defaults.
 func NewReader(src io.Reader, l *Limits) *Reader {
-	r := &Reader{}
+	r := readers.Get().(*Reader)
 	r.Reset(src, l)
 	return r
+}
+
+// Release gives the memory of r to later calls of [NewReader]. Neither r nor what it has lent
+// may be used afterwards.
+func (r *Reader) Release() {
+	r.Reset(nil, nil)
+	readers.Put(r)
 }
 
 // Reset makes r read src from its beginning, and keeps its memory.
