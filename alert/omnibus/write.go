@@ -19,12 +19,7 @@ func (x *exchange) insert() error {
 	if _, err := x.parameters(true, paramFilter, paramCollist, paramOrder); err != nil {
 		return err
 	}
-	buf, err := x.body()
-	if err != nil {
-		return err
-	}
-	g, err := decodeRows(*buf, x.h.o.MaxInsertRows)
-	release(buf)
+	g, err := x.readRows()
 	if err != nil {
 		return err
 	}
@@ -44,6 +39,16 @@ func (x *exchange) insert() error {
 	key := string(appendEscaped(nil, r.KeyField))
 	x.entry(r.Affected, key, x.base()+x.route.collection()+"/kf/"+key, true)
 	return nil
+}
+
+// readRows reads the rows of the body.
+func (x *exchange) readRows() (*given, error) {
+	buf, err := x.body()
+	if err != nil {
+		return nil, err
+	}
+	defer release(buf)
+	return decodeRows(*buf, x.h.o.MaxInsertRows)
 }
 
 // complete gives rows that lack columns of others the values that the table would
@@ -85,12 +90,7 @@ func (x *exchange) update() error {
 	if err != nil {
 		return err
 	}
-	buf, err := x.body()
-	if err != nil {
-		return err
-	}
-	g, err := decodeRows(*buf, x.h.o.MaxInsertRows)
-	release(buf)
+	g, err := x.readRows()
 	if err == nil && len(g.rows) != 1 {
 		err = badRequest("the body has %d rows: a PATCH has one, for all rows that it changes", len(g.rows))
 	}
