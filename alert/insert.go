@@ -178,8 +178,7 @@ func (ss *Session) reinsert(t *tx, tab *table, old *stored, e *RowEvent, updatin
 		return Result{}, err
 	}
 	if !ran && updating == nil {
-		return Result{}, &mainstem.Error{Kind: mainstem.KindExists, Op: "alert", Space: tab.space, Key: encodeKey(tab, old.values), Outcome: mainstem.NotWritten,
-			Err: fmt.Errorf("%s has a row with this primary key", tab)}
+		return Result{}, mainstem.Refusef(mainstem.KindExists, "alert", "%s has a row with this primary key", tab).At(tab.space, encodeKey(tab, old.values))
 	}
 	r := Result{Serial: old.k, KeyField: keyField(tab, old.values)}
 	if e.canceled {

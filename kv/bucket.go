@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -98,8 +97,7 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision Revisi
 			return e, err
 		}
 	}
-	return Entry[T]{}, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "get", Space: b.space, Key: []byte(key),
-		Err: fmt.Errorf("revision %d is not held", revision)}
+	return Entry[T]{}, mainstem.Errorf(mainstem.KindNotFound, "get", "revision %d is not held", revision).At(b.space, []byte(key))
 }
 
 // Alter gives the table the policy of the options that the bucket was opened

@@ -27,9 +27,8 @@ func (b *Bucket[T]) encodeError(op, key string, err error) error {
 }
 
 func (b *Bucket[T]) decodeError(op string, r *mainstem.Record, err error) error {
-	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: op, Space: b.space, Key: append([]byte(nil), r.Key...),
-		Err:  fmt.Errorf("revision %d: %w", r.Version, err),
-		Hint: "the value was written with another codec or type; read the table as []byte with codec.Raw to see it"}
+	return mainstem.Errorf(mainstem.KindCorrupt, op, "revision %d: %w", r.Version, err).At(b.space, r.Key).
+		WithHint("the value was written with another codec or type; read the table as []byte with codec.Raw to see it")
 }
 
 // IndexedError says that a plain [Bucket] cannot write to a table that has indexes: they would not be kept.

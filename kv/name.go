@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
@@ -71,8 +70,7 @@ func validateKey(op, space, key string) error {
 	case key == "":
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Space: space, Err: errEmptyKey}
 	case len(key) > mainstem.MaxKey:
-		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Space: space,
-			Err: fmt.Errorf("the key %.40q... has %d bytes: the limit is %d", key, len(key), mainstem.MaxKey)}
+		return mainstem.Errorf(mainstem.KindInvalid, op, "the key %.40q... has %d bytes: the limit is %d", key, len(key), mainstem.MaxKey).At(space, nil)
 	}
 	return nil
 }

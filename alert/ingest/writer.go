@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -106,8 +105,8 @@ func (w *writer) close(ctx context.Context) error {
 	<-w.ended
 	w.giveUp()
 	if n := w.count.lost.Load(); n > 0 {
-		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "ingest", Outcome: mainstem.Unknown, Hint: "see the log for what the sink answered",
-			Err: errors.New("alerts that were received could not be written in time")}
+		return mainstem.Errorf(mainstem.KindUnavailable, "ingest", "alerts that were received could not be written in time").
+			WithOutcome(mainstem.Unknown).WithHint("see the log for what the sink answered")
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (s *Statement) parse() (tree *statement, err error) {
 	// which the parser's library gives up with a panic, only this statement fails.
 	defer func() {
 		if r := recover(); r != nil {
-			tree, err = nil, &mainstem.Error{Op: "sql", Outcome: mainstem.NotWritten, Err: fmt.Errorf("parsing a %s statement: %v", s.Verb(), r)}
+			tree, err = nil, mainstem.Refusef(mainstem.KindInternal, "sql", "parsing a %s statement: %v", s.Verb(), r)
 		}
 	}()
 	if err := s.scan(); err != nil {

@@ -3,7 +3,6 @@ package projection
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -99,8 +98,7 @@ func (e *Engine) skipAllTo(ctx context.Context, b *mainstem.Batch, name string, 
 		}
 	}
 	if len(parked) == 0 {
-		return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "skip", Outcome: mainstem.NotWritten,
-			Err: fmt.Errorf("projection %s is not faulted at an event", name)}
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "skip", "projection %s is not faulted at an event", name)
 	}
 	return parked, nil
 }
