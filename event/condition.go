@@ -15,8 +15,8 @@ import (
 // DefaultRetries is the default of [Options.Retries].
 const DefaultRetries = 50
 
-// afterQuery is the pause before a conflict over a query is tried again. What was in the way
-// is committed, so it is short; it grows, and differs, so that many writers make way.
+// afterQuery is the pause before a conflict over a query is tried again. The other batch
+// is committed already, so it is short; it grows, and differs, so that many writers make way.
 var afterQuery = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
 
 // ConditionError says that a batch was not written because of a condition of [Store.FailIf].

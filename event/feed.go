@@ -9,8 +9,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Filter selects events of a store. The zero value selects all of them. What is set
-// must all hold; within Types and Streams, one must match. Its JSON form is stored with
+// Filter selects events of a store. The zero value selects all of them. All fields
+// that are set must hold; within Types and Streams, one must match. Its JSON form is stored with
 // the checkpoint of a subscription.
 type Filter struct {
 	Category string   `json:"category,omitempty"` // only streams of this category: names that start with "category-"

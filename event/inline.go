@@ -172,7 +172,7 @@ func (s *Store) doubt(ctx context.Context, id string, conditions []mainstem.Cond
 }
 
 // firstVersion returns the version of the first event that is appended to stream next in b, as far as expected
-// says it; else 0. What b appends to the stream already comes before.
+// says it; else 0. Events that b appends to the stream already come before.
 func (s *Store) firstVersion(b *mainstem.Batch, stream string, expected Expected) mainstem.Version {
 	if expected < 0 {
 		return 0

@@ -26,8 +26,8 @@ const headerVersion = "$version"
 // with the events that led to it. It is a hint for [Store.LoadState], never needed:
 // an older snapshot saved after a newer one only makes loading slower. The stream
 // must have events, before b or through an Append in b: a snapshot is the state that events
-// add up to. Else the batch fails with a [*ConflictError] that says so. What has state and
-// no events belongs into a bucket of package kv. The batch keeps Data until Commit has returned.
+// add up to. Else the batch fails with a [*ConflictError] that says so. State without
+// events belongs into a bucket of package kv. The batch keeps Data until Commit has returned.
 func (s *Store) SaveSnapshotTo(b *mainstem.Batch, snap Snapshot) {
 	err := checkStream("save snapshot", snap.Stream)
 	switch {

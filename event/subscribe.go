@@ -12,10 +12,10 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Handler handles one event of a subscription. What it writes into b is committed
+// Handler handles one event of a subscription. Its writes into b are committed
 // together with the checkpoint that says that ev is handled: both or neither, so
 // each event takes effect exactly once. It may be called again for an event whose
-// batch was not committed, so what it does besides b happens at least once. An error
+// batch was not committed, so its other effects happen at least once. An error
 // or a panic writes nothing. ev belongs to the handler; b ends with the call.
 type Handler func(ctx context.Context, b *mainstem.Batch, ev Recorded) error
 

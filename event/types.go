@@ -34,7 +34,7 @@ type Types struct {
 // TypesOptions tune a [Types]. Nil and zero fields mean the defaults.
 type TypesOptions struct {
 	// Lenient skips events of types that nobody registered, where the default is to
-	// fail with an [*UnknownTypeError]. What is skipped is counted by type, see
+	// fail with an [*UnknownTypeError]. Skipped events are counted by type, see
 	// [Types.Skipped], and logged once for each type.
 	Lenient bool
 	// Logger of what is skipped. Default slog.Default.

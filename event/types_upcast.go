@@ -66,8 +66,8 @@ func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error))
 }
 
 // UpcastMany adds a step that replaces an event of type name and schema version from by
-// any number of events, of the same or other types, or by none. What an event of f
-// leaves empty is that of the old one: ID, type, content type, metadata. Without an entry
+// any number of events, of the same or other types, or by none. Fields that an event of f
+// leaves empty are those of the old one: ID, type, content type, metadata. Without an entry
 // [SchemaName] an event of the same type has the next schema version, one of another type
 // version 1; further steps may follow. The name need not be registered any more: so a type is renamed.
 // Stream, version, position and time stay: a stream's versions count what was appended.

@@ -101,7 +101,7 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision Revisi
 }
 
 // Alter gives the table the policy of the options that the bucket was opened
-// with, and creates it if it does not exist. What cannot change is Invalid: see
+// with, and creates it if it does not exist. A change that cannot be made is Invalid: see
 // [mainstem.Policy.CanAlter]; so are a MaxAge other than that of the table's indexes, and a MaxBytes with one.
 func (b *Bucket[T]) Alter(ctx context.Context) error {
 	d, version, err := b.catalog.read(ctx, b.log)

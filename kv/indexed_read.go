@@ -312,7 +312,7 @@ const readAgain = 8
 
 // chunk returns the first entries in r, with their values. Without a snapshot a value may change after its entry was read,
 // and then have another entry, which may have been passed: so the chunk is read again. It then is of the moment of the
-// last reading of entries. What differs again and again is an entry that is left over.
+// last reading of entries. An entry that still differs after all readings is left over.
 func (l *lookup[T]) chunk(ctx context.Context, r mainstem.Range, size int) (entries []mainstem.Record, values []Entry[T], err error) {
 	for range readAgain {
 		if entries, err = l.some(ctx, r, size); err != nil {

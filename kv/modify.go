@@ -73,7 +73,7 @@ func (b *Bucket[T]) modify(ctx context.Context, key string, change func(old T, f
 
 // ModifyTo reads the value of key, and adds to batch the write of what change makes of
 // it, on condition that no other write comes between: then Commit fails with Conflict,
-// and the caller makes the batch anew. What the batch itself does to the key would not be
+// and the caller makes the batch anew. Writes of the batch itself would not be
 // seen, so a key that it writes already is Invalid. Otherwise it is like [Bucket.Modify].
 // An error is returned, and by Commit, too.
 func (b *Bucket[T]) ModifyTo(ctx context.Context, batch *mainstem.Batch, key string, change func(old T, found bool) (T, error), opts ...ValueOption) error {

@@ -49,8 +49,8 @@ type WatchOptions struct {
 // # Slow watches
 //
 // Nothing is buffered: a watch reads the log at the pace of the loop body, and a
-// slow one holds up neither writers nor other watches. What it finds when it gets there
-// is what the table still keeps: with History 1, only the newest state of each
+// slow one holds up neither writers nor other watches. It finds only the revisions
+// that the table still keeps: with History 1, only the newest state of each
 // key; intermediate revisions are skipped, the newest never is. Keep more
 // revisions to see more of them. Until the marker, the watch holds one read
 // view of the log open.

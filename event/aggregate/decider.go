@@ -104,8 +104,8 @@ func (r *Deciders[S, C, E]) load(ctx context.Context, id string, p Point) (*deci
 
 // Handle loads the state of id, decides, and appends the events on condition that nothing was
 // appended since. After a conflict it decides anew, up to [Options.Retries] times. An error of
-// Decide is returned, and nothing is written; so it is if there are no events. What is returned
-// is as durable as [Options.Durability] says.
+// Decide is returned, and nothing is written; so it is if there are no events. The events returned
+// are as durable as [Options.Durability] says.
 func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event.Appended, error) {
 	return decide(ctx, &r.streams, &r.cache, decision[*decided[S]]{
 		id:   id,

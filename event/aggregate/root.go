@@ -43,8 +43,8 @@ func (r *Root) Version() mainstem.Version { return r.version }
 // belongs to the caller.
 func (r *Root) Uncommitted() []any { return slices.Clone(r.uncommitted) }
 
-// SetMetadata sets the metadata of the events that the next saves write. What it leaves
-// empty is taken from the context of the save; see [event.WithMetadata].
+// SetMetadata sets the metadata of the events that the next saves write. Fields that are
+// empty are taken from the context of the save; see [event.WithMetadata].
 func (r *Root) SetMetadata(m event.Metadata) { r.metadata = m }
 
 // Clear ends the save that [Repository.SaveTo] began: after the commit of its batch, the events

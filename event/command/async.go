@@ -37,7 +37,7 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 }
 
 // DispatchAsync is [Bus.Dispatch] in a goroutine of its own, with ctx: it ends when the command
-// has ended. What the command meets is in the Pending.
+// has ended. Its result is in the Pending.
 func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := b.enter(ctx, cmd); err != nil {

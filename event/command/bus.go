@@ -82,7 +82,7 @@ func (b *Bus) Types() []string {
 	return slices.Sorted(maps.Keys(b.handlers))
 }
 
-// Handle registers the handler of commands of Go type C. What it writes into [Batch] is committed
+// Handle registers the handler of commands of Go type C. Its writes into [Batch] are committed
 // when it has returned without an error. A type of command has one handler: a second is Exists. A method Validate or
 // IdempotencyKey of C that is not that of [ValidatedCommand] or [IdempotentCommand], or only that of a pointer to C, is Invalid.
 func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, error)) error {

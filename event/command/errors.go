@@ -23,8 +23,8 @@ func (e *HandlerNotFoundError) Unwrap() error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "dispatch", Outcome: mainstem.NotWritten}
 }
 
-// PanicError is a panic of a handler that [Recovery] caught. What the handler had put into the
-// batch was not written.
+// PanicError is a panic of a handler that [Recovery] caught. The writes that the handler had put
+// into the batch were not committed.
 type PanicError struct {
 	Command string // the type
 	Value   any    // what it panicked with

@@ -91,7 +91,7 @@ func Logging(logger *slog.Logger) Middleware {
 	}
 }
 
-// Timeout cancels the context of what comes after it when d has passed. What waits for that context gets
+// Timeout cancels the context of what comes after it when d has passed. A call that waits for that context gets
 // an error that names the command and d. d of 0 or less does nothing.
 func Timeout(d time.Duration) Middleware {
 	return func(next Handler) Handler {

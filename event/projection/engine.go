@@ -167,7 +167,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch tells units that their control rows have changed.
+// watch wakes units whose control rows have changed.
 func (e *Engine) watch(ctx context.Context) {
 	retry := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
 	for failures := 1; ; failures++ {

@@ -34,9 +34,9 @@ type Handler struct {
 	do  func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
 }
 
-// On returns the handler of events that decode to a T. What f writes through tx is committed
+// On returns the handler of events that decode to a T. Writes of f through tx are committed
 // together with the projection's checkpoint, once for each event. f may be called again for an event
-// whose commit failed, so what it does elsewhere happens at least once. An error writes nothing.
+// whose commit failed, so its other effects happen at least once. An error writes nothing.
 func On[T any](f func(ctx context.Context, tx *Tx, ev T, r event.Recorded) error) Handler {
 	h := Handler{typ: reflect.TypeFor[T]()}
 	if f != nil {

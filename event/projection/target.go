@@ -64,7 +64,7 @@ type prepared struct {
 	upto        mainstem.Position
 }
 
-// source returns what a target is told of the projection.
+// source describes the projection to its target.
 func (u *unit) source(subscription string) Source {
 	return Source{Store: u.e.store, Projection: u.p.name, Subscription: subscription}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// Context is a saga for which something is being handled. What is done through it becomes true when
+// Context is a saga for which something is being handled. Changes made through it become true when
 // the handler has returned without an error, in one commit with the event's or the timeout's being
 // handled; a handler that is called again begins with the state as it was. It belongs to the handler's
 // goroutine, and ends with the call.

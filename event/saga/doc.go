@@ -38,7 +38,7 @@
 //
 // # A step
 //
-// A handler is called with a [Context]. What it does there is one commit: the state, the cursor that says
+// A handler is called with a [Context]. All that it does there is one commit: the state, the cursor that says
 // that the event is handled, the commands, which are rows of an inbox, the timeouts, and an entry of the
 // saga's history. An error writes nothing, and the event is tried again; see [Follow] for what becomes of one that
 // is poison.

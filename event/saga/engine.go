@@ -187,7 +187,7 @@ func (e *Engine) Start(ctx context.Context) error {
 }
 
 // Stop lets the handlers and commands under way end and commit, and ends the engine. If ctx ends first, they
-// are ended at once, and the error is that of ctx. What was not done is done by the next engine. It cannot be started again.
+// are ended at once, and the error is that of ctx. The next engine does the rest. This one cannot be started again.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.started = true
@@ -260,8 +260,8 @@ func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
 	})
 }
 
-// Stats counts what this engine has done with sagas of one type since it was opened. What was tried several
-// times is counted once, except where a process was ended before it knew the outcome.
+// Stats counts what this engine has done with sagas of one type since it was opened. Work that was tried several
+// times is counted once, except where a process was ended before the outcome was known.
 type Stats struct {
 	Saga     string
 	Handled  uint64 // events for sagas under way, start events included

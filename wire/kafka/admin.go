@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// refusal is why a part of a request is not served, as its client is told.
+// refusal is the answer to a part of a request that is not served: an error code and a message.
 type refusal struct {
 	code *kerr.Error
 	text string

@@ -13,8 +13,8 @@ const (
 
 var buffers [maxBufferBits - minBufferBits + 1]sync.Pool
 
-// getBuffer returns an empty buffer with room for n bytes. What is in it beyond its
-// length is garbage of others.
+// getBuffer returns an empty buffer with room for n bytes. Its bytes beyond the length
+// are left over from earlier uses.
 func getBuffer(n int) []byte {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBufferBits)
 	if class > maxBufferBits {

@@ -100,8 +100,8 @@ func joining[Q kmsg.Request, R kmsg.Response](f func(*group.Coordinator, context
 	}
 }
 
-// byGroups makes a method of the coordinator of groups an entry of the table. What a
-// client has asked for is done also if it goes away meanwhile.
+// byGroups makes a method of the coordinator of groups an entry of the table. A
+// request is served to its end also if its client goes away meanwhile.
 func byGroups[Q kmsg.Request, R kmsg.Response](f func(*group.Coordinator, context.Context, coord.Client, Q) R) func(*conn, kmsg.Request) kmsg.Response {
 	return plain(func(s *Server, ctx context.Context, c *conn, req Q) R {
 		return f(s.groups, context.WithoutCancel(ctx), c.client, req)

@@ -57,7 +57,7 @@
 // Batches are stored as received. Fetches return whole batches and wake without
 // polling. The answers of a connection come in the order of its requests. The end of
 // a transaction is one commit: markers in all partitions and the offsets of groups
-// become true together. What was acknowledged survives a crash of the process at any
+// become true together. Acknowledged writes survive a crash of the process at any
 // moment, and with fsync a power cut.
 //
 // # Security

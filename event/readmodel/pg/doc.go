@@ -36,13 +36,13 @@
 // # Guarantees
 //
 // Fields and values of a query are checked against the struct by package readmodel before anything runs, and
-// give the same errors. What it selects, in which order and after which cursor, is the same too: text is compared by its
+// give the same errors. Its entries, their order and the cursors are the same too: text is compared by its
 // bytes, NULL is before all, cursors may be exchanged. A query is one statement, so it sees one moment. Names are quoted, and values
 // are parameters.
 //
 // A projection takes effect exactly once. If its log is in the same database (package pglog), rows, checkpoint and what else
 // its handlers write are one transaction. Otherwise rows and the position of the newest event are one, the checkpoint
-// in the log follows, and events up to the position are passed over: target.go says how. What a handler has read is a condition of
+// in the log follows, and events up to the position are passed over: target.go says how. The entries that a handler has read are a condition of
 // its commit: if somebody else, such as another partition, has changed it, the events are handled again.
 //
 // [Open] makes a table, and adds columns and indexes to one that is there. It never changes or removes a column. One

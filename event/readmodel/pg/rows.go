@@ -56,7 +56,7 @@ func (c *changes) add(b *builder, err error, rows int, of rowKey) error {
 	return err
 }
 
-// Get returns the entry of a table with a key as of now in tx, or NotFound. What tx commits depends on it: if somebody
+// Get returns the entry of a table with a key as of now in tx, or NotFound. The commit of tx depends on it: if somebody
 // else has changed it meanwhile, the events are handled again. The projection has the table's database as its target.
 func Get[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string) (T, error) {
 	var none T
@@ -75,7 +75,7 @@ func Get[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string)
 	return e.value, nil
 }
 
-// Put adds an entry to a table as part of tx, or replaces the one with its key. What is wrong with it fails the commit.
+// Put adds an entry to a table as part of tx, or replaces the one with its key. An entry that cannot be stored fails the commit.
 func Put[T any](tx *projection.Tx, t *Table[T], v T) {
 	_, key, err := t.values(v)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 )
 
 // Offsets are committed without the group's lock, so that all that is committed
-// at once shares one fsync. What keeps a member of the past from committing is a
-// condition in the batch: the record that names the generation or the member's
-// epoch is still the one that was looked at. A rebalance stores that record before
-// it hands a partition to somebody else, who therefore never reads an offset that
-// changes behind its back.
+// at once shares one fsync. A condition in the batch keeps a former member from
+// committing: the record that names the generation or the member's epoch must still
+// be the one that was read. A rebalance stores that record before it assigns a
+// partition to another member, which therefore never reads an offset that is changed
+// afterwards.
 
 // committer is a client that commits offsets.
 type committer struct {

@@ -112,8 +112,8 @@ func (g *group) letGo() {
 	g.mu.Unlock()
 }
 
-// discard ends the life of the group in memory. What waits is told to look for
-// its coordinator again.
+// discard ends the life of the group in memory. Requests that wait are answered
+// that the client has to find the coordinator again.
 func (g *group) discard() {
 	g.gone = true
 	if g.timer != nil {

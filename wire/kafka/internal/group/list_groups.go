@@ -128,8 +128,8 @@ func (c *Coordinator) survey(ctx context.Context, yield func(Info) error) error 
 	return nil
 }
 
-// storedGroups yields the groups of the log. What they say of states is true only
-// of groups that are not in memory: those have no members.
+// storedGroups yields the groups of the log. Their states are right only for
+// groups that are not in memory: those have no members.
 func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for rec, err := range c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: []byte{groupKind}}) {

@@ -47,7 +47,7 @@ func (c *Coordinator) missing() {
 	wake.Signal(c.lost)
 }
 
-// restore loads the groups that have members. What fails is tried again, unless it
+// restore loads the groups that have members. A group that cannot be read is tried again, unless it
 // is damaged: then the group's next request says so.
 func (c *Coordinator) restore() {
 	names, err := c.inhabited()

@@ -37,7 +37,7 @@ type addition struct {
 // severalTransactions is the version from which requests name several transactions.
 const severalTransactions = 4
 
-// AddPartitionsToTxn answers one request. What was added is durable when it returns.
+// AddPartitionsToTxn answers one request. Added partitions are durable when it returns.
 func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ coord.Client, req *kmsg.AddPartitionsToTxnRequest) *kmsg.AddPartitionsToTxnResponse {
 	resp := req.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
 	if req.Version < severalTransactions {

@@ -10,8 +10,8 @@ import (
 // maxSnapshot is how many producers one commit saves at most.
 const maxSnapshot = 10_000
 
-// snapshot is what a commit saves about a partition. What is saved about a producer
-// may be newer than the head: recovery passes over the batches that it knows.
+// snapshot is what a commit saves about a partition. The state of a producer
+// may be newer than the head: recovery passes over the batches that the state includes.
 type snapshot struct {
 	p       *partitionState
 	head    int64

@@ -16,7 +16,7 @@ type Aborted struct {
 
 // Stable returns the last stable offset of a partition that ends at end, or did a
 // moment ago: the first offset of a transaction that is still open, else end. It
-// never falls below the start of the partition. What lies below it is decided:
+// never falls below the start of the partition. Batches below it are decided:
 // committed, or in the list of [Manager.Aborted].
 func (m *Manager) Stable(ctx context.Context, t *topic.Topic, partition int32, end int64) (int64, error) {
 	p := m.partition(t, partition)

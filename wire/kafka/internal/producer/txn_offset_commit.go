@@ -29,7 +29,7 @@ const (
 	implicitOffsets = 5
 )
 
-// TxnOffsetCommit answers one request. What was accepted is durable, as part of the
+// TxnOffsetCommit answers one request. Accepted offsets are durable, as part of the
 // transaction, when it returns.
 func (m *Manager) TxnOffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.TxnOffsetCommitRequest) *kmsg.TxnOffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
