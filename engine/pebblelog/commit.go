@@ -270,8 +270,8 @@ func (l *Log) lead(w *waiter) {
 	}
 }
 
-// take moves waiters from the queue to group, up to the limits of a group. It takes a prefix of
-// the queue: order is kept, and no waiter is overtaken.
+// take moves waiters from the head of the queue to group, in their order, up to the limits of
+// a group.
 func (c *committer) take(group []*waiter) []*waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,11 +295,12 @@ func (c *committer) take(group []*waiter) []*waiter {
 // commitRun commits as many waiters from the front of group as can share one
 // Pebble batch, at least one, and returns how many. Their outcomes are set.
 //
-// Batches that only append share a plain tx, up to one that creates a space. Such a batch either fails in its conditions,
-// before it has changed the tx, and the others go on without it; or reading the state of a
-// key fails in the middle of it, and then the run fails as a whole (tx.broken). Everything
-// else has a tx of its own, an indexed one, and is thrown away alone if it fails. An indexed tx
-// reads from Pebble and from itself, so Pebble gets the hot tier's groups first.
+// Batches that only append share a plain tx, up to and with the first one that creates a space.
+// A batch in it either fails in its conditions, before it has changed the tx, and the others go
+// on without it; or reading the state of a key fails in the middle of it, and then the run
+// fails as a whole (tx.broken). Everything else has a tx of its own, an indexed one, and is
+// thrown away alone if it fails. An indexed tx reads from Pebble and from itself, so Pebble gets
+// the hot tier's groups first.
 //
 // On a disk that is nearly full, a run has only waiters that remove or only others: the two
 // have different limits (checkSpace), and a refused put must not take a delete with it.

@@ -86,12 +86,7 @@ func (w *walk) tip(ctx context.Context) (found bool, err error) {
 	if !found || err != nil || !w.visible(&b) {
 		return false, err
 	}
-	if err := w.awaitPublished(ctx, w.op); err != nil {
-		return false, err
-	}
-	w.body = b
-	_, err = w.emit()
-	return true, err
+	return true, w.emitHot(ctx, b)
 }
 
 // openStream returns what the hot tier has under w.prefix, and opens w.it for the records

@@ -211,12 +211,17 @@ func (w *walk) only(ctx context.Context, k []byte) (found bool, err error) {
 	if !found || err != nil || b.VersionMarker {
 		return false, err
 	}
+	return true, w.emitHot(ctx, b)
+}
+
+// emitHot emits a record that the hot tier has, when it is published.
+func (w *walk) emitHot(ctx context.Context, b format.Body) error {
 	if err := w.awaitPublished(ctx, w.op); err != nil {
-		return false, err
+		return err
 	}
 	w.body = b
-	_, err = w.emit()
-	return true, err
+	_, err := w.emit()
+	return err
 }
 
 func (w *walk) slot() error {

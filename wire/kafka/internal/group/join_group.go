@@ -101,8 +101,8 @@ func awaitAnswer[A any](ctx context.Context, g *group, wait chan A, leave func(c
 	}
 }
 
-// leaveBarrier is for a client that has gone while its JoinGroup waited. One that
-// never learned its ID cannot come back.
+// leaveBarrier is for a client that has gone while its JoinGroup waited. One that has not
+// got its ID cannot come back. The lock of g is held.
 func (g *group) leaveBarrier(wait chan joined) {
 	for _, m := range g.members {
 		if m.join != wait {

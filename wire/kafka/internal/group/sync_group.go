@@ -63,7 +63,7 @@ func (c *Coordinator) sync(ctx context.Context, req *kmsg.SyncGroupRequest) sync
 	return awaitAnswer(ctx, g, wait, g.stopSync, synced{code: kerr.CoordinatorNotAvailable.Code})
 }
 
-// stopSync is for a client that has gone while its SyncGroup waited.
+// stopSync is for a client that has gone while its SyncGroup waited. The lock of g is held.
 func (g *group) stopSync(wait chan synced) {
 	for _, m := range g.members {
 		if m.sync == wait {
