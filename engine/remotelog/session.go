@@ -50,6 +50,7 @@ type session struct {
 type sessionCall struct {
 	number uint64
 	again  bool // a session before carried it
+	among  int  // calls under way when it began, with itself
 	stream bool
 	flow   wire.Flow     // of the request
 	wake   chan struct{} // gets an element when a call with one answer has ended, or a stream has something new
@@ -270,6 +271,7 @@ func (s *session) begin(c *sessionCall, number uint64) error {
 	}
 	c.number = number
 	s.mu.calls[c.number] = c
+	c.among = len(s.mu.calls)
 	return nil
 }
 
@@ -318,7 +320,7 @@ func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []b
 	}
 	if head.Size <= wire.SmallMessage {
 		wire.AppendCall(wire.BeginFrame(b[:0], wire.TypeCall, wire.First|wire.Last|wire.End, c.number), head)
-		s.conn.Post(wire.SealFrame(b, 0))
+		s.conn.PostAmong(c.among, wire.SealFrame(b, 0))
 		return nil
 	}
 	s.wakeReader() // for the credit

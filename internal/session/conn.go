@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,10 @@ const (
 	backlog   = 128 << 10 // bytes of small frames beyond which [Conn.Throttle] waits
 	maxKeep   = 256 << 10 // a buffer that has become larger is not kept
 )
+
+// manyCalls is how many calls are under way when [Conn.PostAmong] gathers. Among fewer, it
+// costs more time than it saves writes.
+const manyCalls = 9
 
 // DefaultKeepAlive is the time between two signs of life, unless options say otherwise.
 const DefaultKeepAlive = 15 * time.Second
@@ -63,6 +68,7 @@ type Conn struct {
 		pong    bool       // is to be sent
 		writing bool       // by somebody; Invariant: only that one touches batch and rest
 		asleep  bool       // the writer is
+		gathers bool       // a call of PostAmong is going to flush
 		err     error      // why done is closed
 	}
 }
@@ -138,6 +144,29 @@ func (c *Conn) Post(frames []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.small = append(c.mu.small, frames...)
+	c.flushLocked()
+}
+
+// PostAmong is Post for one of so many calls under way. Among many, others are about to post,
+// too, for one commit of the log answers many calls, and one read brings many answers: it lets
+// them run first, and sends with one write what all of them have queued.
+func (c *Conn) PostAmong(calls int, frames []byte) {
+	if calls < manyCalls {
+		c.Post(frames)
+		return
+	}
+	c.mu.Lock()
+	c.mu.small = append(c.mu.small, frames...)
+	first := !c.mu.gathers
+	c.mu.gathers = true
+	c.mu.Unlock()
+	if !first {
+		return
+	}
+	runtime.Gosched()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.gathers = false
 	c.flushLocked()
 }
 

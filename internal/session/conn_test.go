@@ -3,10 +3,12 @@ package session_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -150,6 +152,38 @@ func TestMessagesArriveWholeAndInOrder(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What many goroutines post at a time arrives whole, that of each in its order.
+func TestPostAmongMany(t *testing.T) {
+	const posters, frames = 20, 500
+	for _, calls := range []int{1, posters} {
+		a, b := pair(t, false, nil, nil)
+		var all sync.WaitGroup
+		for call := range uint64(posters) {
+			all.Go(func() {
+				for i := range frames {
+					a.PostAmong(calls, session.AppendFrame(nil, session.TypeData, 0, call, binary.BigEndian.AppendUint32(nil, uint32(i))))
+					if i%7 == 0 {
+						runtime.Gosched()
+					}
+				}
+			})
+		}
+		in := b.NewReader(nil)
+		var next [posters]uint32
+		for range posters * frames {
+			h, p, err := in.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := binary.BigEndian.Uint32(p); got != next[h.Call] {
+				t.Fatalf("among %d: frame %d of call %d came when %d was next", calls, got, h.Call, next[h.Call])
+			}
+			next[h.Call]++
+		}
+		all.Wait()
 	}
 }
 

@@ -233,7 +233,7 @@ func (c *sessionCall) post(frame []byte) {
 		return
 	}
 	c.s.conn.Throttle()
-	c.s.conn.Post(frame)
+	c.s.conn.PostAmong(int(c.s.active.Load()), frame)
 }
 
 // reply sends the one answer.
