@@ -45,6 +45,7 @@ type Handler struct {
 	space      atomic.Pointer[string] // the last that a session read from
 	lastCommit atomic.Int64           // nanoseconds that the last commit of a session took
 	watchEvery time.Duration          // see defaultWatchEvery
+	workers    workers                // of sessions
 
 	stopping context.Context // done when Close was called
 	stop     context.CancelFunc
@@ -63,7 +64,7 @@ type Handler struct {
 // [http.ServeMux] should route to it. The log stays the caller's, who closes the
 // handler first.
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
-	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery}
+	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery, workers: newWorkers()}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.memory = newMemory(&h.o)
 	h.mu.exchanges = map[*exchange]struct{}{}

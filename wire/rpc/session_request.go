@@ -299,10 +299,7 @@ func (s *session) startLocked(c *sessionCall) {
 		c.arriving.late.Stop()
 	}
 	c.request, c.arriving.parts.Body = c.arriving.parts.Body, nil
-	go func() {
-		c.serve()
-		s.remove(c)
-	}()
+	s.h.start(c)
 }
 
 // late refuses a call whose request did not arrive in time.
