@@ -24,11 +24,17 @@ func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]Entry[T], er
 	}
 	names := make([][]byte, len(keys))
 	entries := make([]Entry[T], len(keys))
-	for i, key := range keys {
+	size := 0
+	for _, key := range keys {
 		if err := validateKey("get", b.space, key); err != nil {
 			return nil, err
 		}
-		names[i], entries[i].Key = []byte(key), key
+		size += len(key)
+	}
+	all := make([]byte, 0, size)
+	for i, key := range keys {
+		all = append(all, key...)
+		names[i], entries[i].Key = all[len(all)-len(key):len(all):len(all)], key
 	}
 	i := 0
 	for r, err := range b.log.GetMany(ctx, b.space, names) {
