@@ -8,7 +8,9 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/message"
+	wire "github.com/mainstemdev/mainstem/internal/session"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // Commit sends b to the server and returns when its log has committed it. See the
@@ -19,34 +21,67 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	if err := b.Validate(l.o.Limits); err != nil {
 		return mainstem.Receipt{}, err
 	}
-	encoder := l.batches.Get().(*message.Batch)
-	defer func() {
-		encoder.Reset()
-		l.batches.Put(encoder)
-	}()
-	in, err := encoder.Encode(b)
-	if err != nil {
-		return mainstem.Receipt{}, err
-	}
 	c, again := call{op: "commit", writes: true}, ifUnavailable
-	named := l.o.BatchIDs && b.ID == "" && b.Len() > 0
-	if named {
-		in.Id, c.persists, again = l.ids.next(), true, ifEnded
+	var id []byte
+	if l.o.BatchIDs && b.ID == "" && b.Len() > 0 {
+		id, c.persists, again = l.ids.next(), true, ifEnded
 	} else if b.ID == "" {
 		c.resume, again = true, ifResumable
 	}
-	out, err := ask(ctx, l, c, commitMethod, in, again)
-	if named {
-		out, err = l.resolve(ctx, c, in, out, err)
+	r, err := l.commit(ctx, c, b, id, again)
+	if id != nil {
+		r, err = l.resolve(ctx, c, id, r, err)
 	}
 	if err != nil {
 		return mainstem.Receipt{}, b.Explained(ctx, err)
 	}
-	receipt, err := message.DecodeReceipt(out)
+	return r, nil
+}
+
+// commit commits b, with that ID if there is one.
+func (l *Log) commit(ctx context.Context, c call, b *mainstem.Batch, id []byte, again func(*try, *mainstem.Error) bool) (mainstem.Receipt, error) {
+	p := newRequest()
+	defer putRequest(p)
+	encoder := l.encoders.Get().(*message.Encoder)
+	request, err := encoder.AppendBatch(*p, b, id)
+	l.encoders.Put(encoder)
+	if err != nil {
+		return mainstem.Receipt{}, err
+	}
+	*p = request
+	var r mainstem.Receipt
+	err = l.tries(ctx, c, again, func(ctx context.Context, t *try) (e *mainstem.Error) {
+		r, e = l.commitOnce(ctx, c, request, t)
+		return e
+	})
+	return r, err
+}
+
+// commitOnce makes one attempt. In a session it needs no messages of Protobuf.
+func (l *Log) commitOnce(ctx context.Context, c call, request []byte, t *try) (mainstem.Receipt, *mainstem.Error) {
+	body, there, e := l.askSession(ctx, c, wire.Commit, request, t)
+	if e != nil {
+		return mainstem.Receipt{}, e
+	}
+	var r mainstem.Receipt
+	var err error
+	if there {
+		r, err = message.ParseReceipt(body)
+	} else {
+		in := new(pb.CommitRequest)
+		if err := proto.Unmarshal(request[callSpace:], in); err != nil {
+			return r, c.fail(mainstem.KindInvalid, mainstem.NotWritten, err)
+		}
+		out, e := askRPC[pb.CommitRequest, pb.CommitResponse](ctx, l, c, commitMethod, in, t)
+		if e != nil {
+			return r, e
+		}
+		r, err = message.DecodeReceipt(out)
+	}
 	if err != nil {
 		return mainstem.Receipt{}, c.fail(mainstem.KindInternal, mainstem.Unknown, err)
 	}
-	return receipt, nil
+	return r, nil
 }
 
 // batchIDs makes IDs for batches that have none: random bytes, by which those of two Logs
@@ -66,32 +101,32 @@ func (ids *batchIDs) next() []byte {
 	return binary.BigEndian.AppendUint64(ids.random[:len(ids.random):len(ids.random)], ids.last.Add(1))
 }
 
-// resolve returns what became of a batch with an ID of the Log's own: out and err, unless the
+// resolve returns what became of a batch with an ID of the Log's own: r and err, unless the
 // server refused the last try and an earlier one may have been written or still be on its way.
 // Then a batch that writes nothing takes the ID. If the ID was taken, by the batch itself, the
 // log returns the receipt of that; else no try that is still to come can be written.
-func (l *Log) resolve(ctx context.Context, c call, in *pb.CommitRequest, out *pb.CommitResponse, err error) (*pb.CommitResponse, error) {
-	if out != nil {
-		out.Duplicate = false // the caller has committed it once
-		return out, nil
+func (l *Log) resolve(ctx context.Context, c call, id []byte, r mainstem.Receipt, err error) (mainstem.Receipt, error) {
+	if err == nil {
+		r.Duplicate = false // the caller has committed it once
+		return r, nil
 	}
 	e, ok := err.(*mainstem.Error)
 	if !ok || e.Outcome != mainstem.Unknown {
-		return nil, err
+		return mainstem.Receipt{}, err
 	}
 	switch e.Kind {
 	case mainstem.KindUnavailable, mainstem.KindCanceled, mainstem.KindClosed:
-		return nil, err // nobody is left to ask
+		return mainstem.Receipt{}, err // nobody is left to ask
 	}
 	c.worst = mainstem.Unknown
-	taken, failed := ask(ctx, l, c, commitMethod, &pb.CommitRequest{Id: in.Id}, ifEnded)
+	taken, failed := l.commit(ctx, c, mainstem.NewBatch(), id, ifEnded)
 	switch {
 	case failed != nil:
-		return nil, err
+		return mainstem.Receipt{}, err
 	case len(taken.Versions) > 0: // and not the receipt of an earlier try of what writes nothing
 		taken.Duplicate = false
 		return taken, nil
 	}
 	e.Outcome = mainstem.NotWritten
-	return nil, e
+	return mainstem.Receipt{}, e
 }

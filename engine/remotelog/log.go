@@ -34,7 +34,7 @@ type Log struct {
 	doer     *doer
 	sessions sessions
 	grace    time.Duration // closeGrace, less in tests
-	batches  sync.Pool     // of *message.Batch
+	encoders sync.Pool     // of *message.Encoder
 	ids      *batchIDs
 
 	closing     context.Context // ends streams; done when Close is called
@@ -69,7 +69,7 @@ func Open(url string, o *Options) (*Log, error) {
 		return nil, mainstem.Errorf(mainstem.KindInvalid, "open remote log", "%w", redact.Error(err, url))
 	}
 	l.reader.l = l
-	l.batches.New = func() any { return new(message.Batch) }
+	l.encoders.New = func() any { return new(message.Encoder) }
 	l.closing, l.startClose = context.WithCancel(context.Background())
 	l.killed, l.kill = context.WithCancel(context.Background())
 	l.doer = newDoer(u, &l.o, &l.sessions.token)

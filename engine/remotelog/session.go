@@ -29,7 +29,8 @@ var (
 )
 
 // session is a connection to the server that carries many calls at a time. A caller writes
-// its request itself, and reads its answer or waits for the goroutine that reads.
+// its request itself, and reads its answer, or the first message of a stream, or waits for the
+// goroutine that reads.
 type session struct {
 	conn    *wire.Conn
 	in      *wire.Reader // of who has the turn
@@ -398,7 +399,6 @@ func (s *session) open(ctx context.Context, m wire.Method, request []byte, sent 
 		return nil, err
 	}
 	sent.Store(true)
-	s.wakeReader()
 	if err := s.send(ctx, m, c, request); err != nil {
 		s.forget(c)
 		return nil, err
@@ -416,6 +416,7 @@ func (t *sessionStream) receive() ([]byte, bool) {
 		if ended {
 			return nil, false
 		}
+		t.s.readFor(t.c)
 		select {
 		case <-t.c.wake:
 		case <-t.ctx.Done():

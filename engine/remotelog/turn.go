@@ -118,7 +118,7 @@ func (s *session) readFrames() error {
 }
 
 // readFor reads for the caller of c, unless somebody reads already. When it returns, the answer
-// is there, or the reader has the turn.
+// or a message of the stream is there, or somebody else has the turn.
 func (s *session) readFor(c *sessionCall) {
 	now := s.turn.now.Load()
 	if now%holders != ofNobody || !s.turn.pass(now, ofCaller) {
@@ -134,6 +134,10 @@ func (s *session) readFor(c *sessionCall) {
 			return
 		}
 		if c.ended {
+			return
+		}
+		if len(c.queue) > 0 { // of a stream that goes on
+			s.turn.pass(s.turn.now.Load(), ofReader)
 			return
 		}
 	}

@@ -3,7 +3,6 @@ package message
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
@@ -12,112 +11,6 @@ import (
 
 // MaxEnsures is how many spaces one batch may create over the wire.
 const MaxEnsures = 4096
-
-// keepWrites is how many writes, conditions or headers a [Batch] keeps memory for.
-const keepWrites = 1024
-
-// Batch encodes batches for Commit, again and again into the same memory. The zero
-// value is ready.
-//
-// Invariant: the messages in request point into the slabs.
-type Batch struct {
-	request    pb.CommitRequest
-	writes     slab[pb.Write]
-	conditions slab[pb.Condition]
-	headers    slab[pb.Header]
-}
-
-// slab hands out messages of one type and takes them all back at once.
-type slab[T any] struct {
-	all  []*T
-	used int
-}
-
-func (s *slab[T]) next() *T {
-	if s.used == len(s.all) {
-		s.all = append(s.all, new(T))
-	}
-	s.used++
-	return s.all[s.used-1]
-}
-
-// reset takes back what was handed out, after wipe has cleared the pointers in it.
-func (s *slab[T]) reset(wipe func(*T)) {
-	if len(s.all) > keepWrites {
-		s.all = nil
-	}
-	for _, m := range s.all[:min(s.used, len(s.all))] {
-		wipe(m)
-	}
-	s.used = 0
-}
-
-// Encode makes the message of b, or returns an Invalid error for names that are not
-// UTF-8. It borrows the bytes of b and stays valid until
-// the next call of Encode or Reset.
-func (e *Batch) Encode(b *mainstem.Batch) (*pb.CommitRequest, error) {
-	e.Reset()
-	e.request.Id, e.request.Durability = []byte(b.ID), int64(b.Durability)
-	e.request.Time = encodeTime(b.Time, nil)
-	for _, en := range b.Ensures() {
-		p, err := EncodePolicy(en.Policy)
-		if err != nil {
-			return nil, err
-		}
-		e.request.Ensures = append(e.request.Ensures, &pb.Ensure{Space: en.Space, Policy: p})
-	}
-	for i, c := range b.Conditions() {
-		if !utf8.ValidString(c.Space) {
-			return nil, mainstem.Refusef(mainstem.KindInvalid, "commit", "condition %d: %w", i, mainstem.ValidateSpaceName(c.Space))
-		}
-		out := e.conditions.next()
-		fillCondition(out, c)
-		e.request.Conditions = append(e.request.Conditions, out)
-	}
-	writes := b.Writes()
-	for i := range writes {
-		if !utf8.ValidString(writes[i].Space) {
-			return nil, mainstem.Refusef(mainstem.KindInvalid, "commit", "write %d: %w", i, mainstem.ValidateSpaceName(writes[i].Space))
-		}
-		e.request.Writes = append(e.request.Writes, e.encodeWrite(&writes[i]))
-	}
-	return &e.request, nil
-}
-
-func (e *Batch) encodeWrite(w *mainstem.Write) *pb.Write {
-	out := e.writes.next()
-	out.Op, out.Space, out.Key, out.Value = pb.Op(w.Op), w.Space, w.Key, w.Value
-	out.Count, out.Version = w.Count, uint64(w.Version)
-	out.Ttl = encodeDuration(w.TTL)
-	out.Headers = out.Headers[:0]
-	for _, h := range w.Headers {
-		m := e.headers.next()
-		fillHeader(m, h)
-		out.Headers = append(out.Headers, m)
-	}
-	return out
-}
-
-// Reset drops the batch encoded last and keeps some memory.
-func (e *Batch) Reset() {
-	e.request.Id, e.request.Ensures, e.request.Time = nil, nil, nil
-	e.request.Writes, e.request.Conditions = recycle(e.request.Writes), recycle(e.request.Conditions)
-	e.writes.reset(func(w *pb.Write) {
-		w.Space, w.Key, w.Value, w.Ttl = "", nil, nil, nil
-		w.Headers = recycle(w.Headers)
-	})
-	e.conditions.reset(func(c *pb.Condition) { c.Space, c.Key = "", nil })
-	e.headers.reset(func(h *pb.Header) { h.Name, h.RawName, h.Value = "", nil, nil })
-}
-
-// recycle empties a slice of messages, which it keeps if it is not large.
-func recycle[T any](s []*T) []*T {
-	if cap(s) > keepWrites {
-		return nil
-	}
-	clear(s)
-	return s[:0]
-}
 
 func encodeCondition(c mainstem.Condition) *pb.Condition {
 	out := new(pb.Condition)

@@ -3,8 +3,9 @@
 // (package remotelog). Everything here is a pure function of its arguments.
 //
 // Functions called EncodeX make a message of X; DecodeX makes X of a message that
-// came over the wire. [Batch] and [Records] encode many writes or records into
-// memory that is used again.
+// came over the wire. [Records] encodes many records into memory that is used again.
+// AppendX and ParseX are the same for the bytes of a message, without a message of
+// Protobuf in between, which would be most of the work of a small call.
 //
 // # Guarantees
 //
@@ -18,7 +19,7 @@
 // # Concurrency and ownership
 //
 // Decoded values share their bytes with the message, which must not be changed or
-// used again while they are in use. EncodeX functions and [Batch] borrow the bytes
+// used again while they are in use. EncodeX functions borrow the bytes
 // they are given until the message has been marshalled; [Records] copies them.
 //
 // # Testing

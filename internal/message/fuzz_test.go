@@ -53,12 +53,12 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		invalidOrNil(t, first.Validate(mainstem.Limits{}.WithDefaults()))
-		again, err := new(message.Batch).Encode(first)
+		again, err := new(message.Encoder).AppendBatch(nil, first, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		second := mainstem.NewBatch()
-		if err := message.DecodeBatch(again, second); err != nil {
+		if err := message.ParseBatch(again, second, asString, new(message.Ensured)); err != nil {
 			t.Fatal(err)
 		}
 		if len(first.Writes()) != len(second.Writes()) || len(first.Conditions()) != len(second.Conditions()) || len(first.Ensures()) != len(second.Ensures()) {

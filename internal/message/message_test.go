@@ -153,18 +153,15 @@ func TestRecordsTakeNoMemoryForEachRecord(t *testing.T) {
 }
 
 func TestBatchArrivesAsItWasSent(t *testing.T) {
-	var encoder message.Batch // the same memory again and again
+	var encoder message.Encoder // the same memory again and again
+	var known message.Ensured
 	rapid.Check(t, func(t *rapid.T) {
 		want := batch.Draw(t, "batch")
-		m, err := encoder.Encode(want)
+		sent, err := encoder.AppendBatch(nil, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		travel(t, m, func(m *pb.CommitRequest) {
-			got := mainstem.NewBatch()
-			if err := message.DecodeBatch(m, got); err != nil {
-				t.Fatal(err)
-			}
+		sameBatch := func(got *mainstem.Batch) {
 			same(t, got.ID, want.ID)
 			same(t, got.Durability, want.Durability)
 			if !got.Time.Equal(want.Time) {
@@ -173,29 +170,64 @@ func TestBatchArrivesAsItWasSent(t *testing.T) {
 			same(t, got.Ensures(), want.Ensures())
 			same(t, got.Conditions(), want.Conditions())
 			same(t, got.Writes(), want.Writes())
+		}
+		m := new(pb.CommitRequest)
+		if err := proto.Unmarshal(sent, m); err != nil {
+			t.Fatal(err)
+		}
+		travel(t, m, func(m *pb.CommitRequest) {
+			got := mainstem.NewBatch()
+			if err := message.DecodeBatch(m, got); err != nil {
+				t.Fatal(err)
+			}
+			sameBatch(got)
 		})
+		got := mainstem.NewBatch()
+		if err := message.ParseBatch(sent, got, asString, &known); err != nil {
+			t.Fatal(err)
+		}
+		sameBatch(got)
+		runtime, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil || !bytes.Equal(runtime, sent) {
+			t.Fatalf("%v\nis  %x\nnot %x, %v", m, sent, runtime, err)
+		}
 	})
 }
 
-func TestBatchEncoderLetsGo(t *testing.T) {
-	var encoder message.Batch
-	b := mainstem.NewBatch()
-	b.ID = "id"
-	b.IfExists("space", []byte("key"))
-	b.Ensure("space", mainstem.Policy{})
-	b.Add(mainstem.Write{Space: "space", Key: []byte("key"), Value: []byte("value"), TTL: 1, Headers: mainstem.Headers{{Name: "h", Value: []byte("v")}}})
-	m, err := encoder.Encode(b)
-	if err != nil {
-		t.Fatal(err)
+func asString(name []byte) string { return string(name) }
+
+// A batch that is encoded with another ID has that one.
+func TestBatchWithAnotherID(t *testing.T) {
+	b, got := mainstem.NewBatch(), mainstem.NewBatch()
+	b.ID = "own"
+	sent, err := new(message.Encoder).AppendBatch([]byte("before"), b, []byte("other"))
+	if err != nil || !bytes.HasPrefix(sent, []byte("before")) {
+		t.Fatalf("%q, %v", sent, err)
 	}
-	write, condition, header := m.Writes[0], m.Conditions[0], m.Writes[0].Headers[0]
-	encoder.Reset()
-	if write.Key != nil || write.Value != nil || condition.Key != nil || header.Value != nil {
-		t.Error("after Reset the encoder still holds bytes of the batch")
+	if err := message.ParseBatch(sent[len("before"):], got, asString, new(message.Ensured)); err != nil || got.ID != "other" {
+		t.Errorf("the ID is %q, %v", got.ID, err)
 	}
-	m, err = encoder.Encode(mainstem.NewBatch())
-	if err != nil || !proto.Equal(m, new(pb.CommitRequest)) {
-		t.Errorf("an empty batch encoded after another is %v, %v", m, err)
+}
+
+// An encoder that remembers a space takes another policy, or one that was changed since, as it is.
+func TestEncoderTakesPoliciesAsTheyAre(t *testing.T) {
+	var encoder message.Encoder
+	var known message.Ensured
+	metadata := map[string]string{"a": "1", "b": "2"}
+	for i, change := range []func(){func() {}, func() { metadata["a"] = "3" }, func() { delete(metadata, "b") }, func() {}} {
+		change()
+		b, got := mainstem.NewBatch(), mainstem.NewBatch()
+		b.Ensure("s", mainstem.Policy{History: 1, Metadata: metadata})
+		sent, err := encoder.AppendBatch(nil, b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := message.ParseBatch(sent, got, asString, &known); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Ensures()) != 1 || !got.Ensures()[0].Policy.Equal(b.Ensures()[0].Policy) {
+			t.Errorf("batch %d ensures %v, want %v", i, got.Ensures(), b.Ensures())
+		}
 	}
 }
 
@@ -204,7 +236,7 @@ func TestNamesThatCannotTravelAreInvalid(t *testing.T) {
 	write.Put("\xff", []byte("k"), nil)
 	condition.IfAbsent("\xff", []byte("k"))
 	for name, b := range map[string]*mainstem.Batch{"write": write, "condition": condition} {
-		_, err := new(message.Batch).Encode(b)
+		_, err := new(message.Encoder).AppendBatch(nil, b, nil)
 		var e *mainstem.Error
 		if !errors.As(err, &e) || e.Kind != mainstem.KindInvalid || e.Outcome != mainstem.NotWritten {
 			t.Errorf("%s in a space that is not UTF-8: %v", name, err)
@@ -231,6 +263,15 @@ func TestReceiptArrivesAsItWasSent(t *testing.T) {
 			}
 			same(t, got, want)
 		})
+		sent := message.AppendReceipt(nil, &want)
+		if runtime, err := proto.Marshal(message.EncodeReceipt(want)); err != nil || !bytes.Equal(runtime, sent) {
+			t.Fatalf("%v\nis  %x\nnot %x, %v", want, sent, runtime, err)
+		}
+		got, err := message.ParseReceipt(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, want)
 	})
 }
 

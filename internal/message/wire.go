@@ -12,18 +12,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The messages of Get and of records are encoded and decoded here without messages of
-// Protobuf in between, which would be most of the work of a small call. The bytes are the
-// same: tests compare them with those of the Protobuf runtime, in both directions.
+// The bytes that are appended here and in wire_commit.go are those that the Protobuf runtime
+// writes, and what is parsed is what it reads: tests compare them, in both directions.
 
 // GetRequest is a request of Get. Its bytes are those of the message.
 type GetRequest struct{ Space, Key, Snapshot []byte }
 
 // AppendGetRequest appends the message of a request.
 func AppendGetRequest(dst []byte, space string, key, snapshot []byte) []byte {
-	if space != "" {
-		dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), space)
-	}
+	dst = appendString(dst, 1, space)
 	dst = appendBytes(dst, 2, key)
 	return appendBytes(dst, 3, snapshot)
 }
@@ -40,6 +37,37 @@ func ParseGetRequest(b []byte) (r GetRequest, err error) {
 			return f.want(protowire.BytesType)
 		case 2:
 			r.Key = f.bytes
+			return f.want(protowire.BytesType)
+		case 3:
+			r.Snapshot = f.bytes
+			return f.want(protowire.BytesType)
+		}
+		return nil
+	})
+	return r, err
+}
+
+// GetManyRequest is a request of GetMany. Its bytes are those of the message.
+type GetManyRequest struct {
+	Space, Snapshot []byte
+	Keys            [][]byte
+}
+
+// ParseGetManyRequest returns the request in a message.
+func ParseGetManyRequest(b []byte) (r GetManyRequest, err error) {
+	err = fields(b, func(number protowire.Number, f field) error {
+		switch number {
+		case 1:
+			r.Space = f.bytes
+			if !utf8.Valid(f.bytes) {
+				return errors.New("the space is not valid UTF-8")
+			}
+			return f.want(protowire.BytesType)
+		case 2:
+			if r.Keys == nil {
+				r.Keys = make([][]byte, 0, min(len(b)/(len(f.bytes)+2)+1, mainstem.MaxGetKeys))
+			}
+			r.Keys = append(r.Keys, f.bytes)
 			return f.want(protowire.BytesType)
 		case 3:
 			r.Snapshot = f.bytes
@@ -81,11 +109,21 @@ func ParseGetResponse(b []byte, space string) (r mainstem.Record, err error) {
 	return r, err
 }
 
+// AppendNext appends r to the message of a piece of a stream. The space is left out if it is
+// that of the record before, which is in last.
+func AppendNext(dst []byte, r *mainstem.Record, last *string) []byte {
+	full := r.Space
+	if full == *last {
+		r.Space = ""
+	}
+	dst = AppendGetResponse(dst, r) // a piece has its records where an answer to Get has its one
+	r.Space, *last = full, full
+	return dst
+}
+
 // AppendRecord appends the message of r.
 func AppendRecord(dst []byte, r *mainstem.Record) []byte {
-	if r.Space != "" {
-		dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), r.Space)
-	}
+	dst = appendString(dst, 1, r.Space)
 	dst = appendBytes(dst, 2, r.Key)
 	dst = appendNumber(dst, 3, uint64(r.Version))
 	dst = appendNumber(dst, 4, uint64(r.Count))
@@ -122,8 +160,8 @@ func appendHeader(dst []byte, h *mainstem.Header) []byte {
 	name := protowire.Number(1)
 	if !utf8.ValidString(h.Name) {
 		name = 3
-	} else if h.Name != "" {
-		dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), h.Name)
+	} else {
+		dst = appendString(dst, 1, h.Name)
 	}
 	if h.Value != nil {
 		dst = protowire.AppendBytes(protowire.AppendTag(dst, 2, protowire.BytesType), h.Value)
@@ -147,6 +185,13 @@ func appendBytes(dst []byte, number protowire.Number, b []byte) []byte {
 		return dst
 	}
 	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
+}
+
+func appendString(dst []byte, number protowire.Number, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return protowire.AppendString(protowire.AppendTag(dst, number, protowire.BytesType), s)
 }
 
 func appendNumber(dst []byte, number protowire.Number, v uint64) []byte {
@@ -337,7 +382,7 @@ func (f field) want(kind protowire.Type) error {
 // fields calls each with every field of a message, in their order.
 func fields(b []byte, each func(protowire.Number, field) error) error {
 	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
+		number, kind, n := consumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
@@ -348,10 +393,9 @@ func fields(b []byte, each func(protowire.Number, field) error) error {
 		f := field{kind: kind}
 		switch kind {
 		case protowire.VarintType:
-			f.number, n = protowire.ConsumeVarint(b)
+			f.number, n = consumeVarint(b)
 		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(b)
-			f.bytes = f.bytes[:len(f.bytes):len(f.bytes)]
+			f.bytes, n = consumeBytes(b)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
@@ -364,6 +408,31 @@ func fields(b []byte, each func(protowire.Number, field) error) error {
 		}
 	}
 	return nil
+}
+
+// What most fields have, tags, numbers and lengths of one byte, costs no call here.
+
+func consumeTag(b []byte) (protowire.Number, protowire.Type, int) {
+	if c := b[0]; c < 0x80 && c >= 1<<3 {
+		return protowire.Number(c >> 3), protowire.Type(c & 7), 1
+	}
+	return protowire.ConsumeTag(b)
+}
+
+func consumeVarint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return protowire.ConsumeVarint(b)
+}
+
+func consumeBytes(b []byte) ([]byte, int) {
+	if len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) {
+		n := 1 + int(b[0])
+		return b[1:n:n], n
+	}
+	p, n := protowire.ConsumeBytes(b)
+	return p[:len(p):len(p)], n
 }
 
 // ParseRecords calls each with every record of a piece of a stream, whose bytes it shares,

@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,6 +108,17 @@ func TestRecordsOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var one []byte
+	var before string
+	for _, r := range []mainstem.Record{
+		{Space: "a", Key: []byte("1"), Version: 1, Count: 1}, {Space: "a", Key: []byte("2"), Version: 1, Count: 1, Value: []byte{}},
+		{Space: "b", Key: []byte("3"), Version: 1, Count: 1, Headers: mainstem.Headers{{Name: "h"}}},
+	} {
+		one = message.AppendNext(one, &r, &before)
+	}
+	if !bytes.Equal(one, b) {
+		t.Errorf("appended one by one they are\n%x, not\n%x", one, b)
+	}
 	var got string
 	_, last, err := message.ParseRecords(b, "", nil, func(r mainstem.Record) bool {
 		got += r.Space + string(r.Key) + " "
@@ -158,6 +170,87 @@ func FuzzParseGetRequest(f *testing.F) {
 			t.Fatalf("Protobuf says %v", err)
 		}
 		if string(got.Space) != m.Space || !bytes.Equal(got.Key, m.Key) || !bytes.Equal(got.Snapshot, m.Snapshot) {
+			t.Fatalf("got %q, want %v", got, m)
+		}
+	})
+}
+
+// A batch that is read at all is read as Protobuf reads it.
+func FuzzParseBatch(f *testing.F) {
+	b := mainstem.NewBatch()
+	b.ID, b.Durability, b.Time = "id", mainstem.Fsync, time.Unix(1, 2)
+	b.Ensure("s", mainstem.Policy{History: 1, MaxAge: time.Hour, Metadata: map[string]string{"a": "b"}})
+	b.IfVersion("s", []byte("k"), 3)
+	b.IfNotAfter("s", []byte("k"), 4)
+	b.Add(mainstem.Write{
+		Space: "s", Key: []byte("k"), Value: []byte{}, Count: 2, TTL: -time.Hour - 1, Version: 1 << 63,
+		Headers: mainstem.Headers{{Name: "a", Value: []byte{}}, {Name: "\xff"}},
+	})
+	sent, err := new(message.Encoder).AppendBatch(nil, b, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sent)
+	f.Add(sent[:len(sent)-1])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, want := mainstem.NewBatch(), mainstem.NewBatch()
+		if message.ParseBatch(data, got, asString, new(message.Ensured)) != nil {
+			return
+		}
+		m := new(pb.CommitRequest)
+		if err := proto.Unmarshal(data, m); err != nil {
+			t.Fatalf("Protobuf says %v", err)
+		}
+		if err := message.DecodeBatch(m, want); err != nil {
+			t.Fatalf("DecodeBatch says %v", err)
+		}
+		if got.ID != want.ID || got.Durability != want.Durability || !got.Time.Equal(want.Time) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		for _, d := range []string{
+			cmp.Diff(want.Ensures(), got.Ensures(), cmpopts.EquateEmpty()), cmp.Diff(want.Conditions(), got.Conditions(), cmpopts.EquateEmpty()),
+			cmp.Diff(want.Writes(), got.Writes(), cmpopts.EquateEmpty()),
+		} {
+			if d != "" {
+				t.Fatalf("(-Protobuf +here)\n%s", d)
+			}
+		}
+	})
+}
+
+func FuzzParseReceipt(f *testing.F) {
+	seed(f, &pb.CommitResponse{First: 1, Last: 2, Versions: []uint64{1, 0, 1 << 63}, Duplicate: true})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := message.ParseReceipt(data)
+		if !invalidOrNil(t, err) {
+			return
+		}
+		m := new(pb.CommitResponse)
+		if err := proto.Unmarshal(data, m); err != nil {
+			t.Fatalf("Protobuf says %v", err)
+		}
+		want, err := message.DecodeReceipt(m)
+		if err != nil {
+			t.Fatalf("DecodeReceipt says %v", err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("(-Protobuf +here)\n%s", d)
+		}
+	})
+}
+
+func FuzzParseGetManyRequest(f *testing.F) {
+	seed(f, &pb.GetManyRequest{Space: "s", Keys: [][]byte{[]byte("k"), {}, []byte("l")}, Snapshot: []byte("id")})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := message.ParseGetManyRequest(data)
+		if err != nil {
+			return
+		}
+		m := new(pb.GetManyRequest)
+		if err := proto.Unmarshal(data, m); err != nil {
+			t.Fatalf("Protobuf says %v", err)
+		}
+		if string(got.Space) != m.Space || !slices.EqualFunc(got.Keys, m.Keys, bytes.Equal) || !bytes.Equal(got.Snapshot, m.Snapshot) {
 			t.Fatalf("got %q, want %v", got, m)
 		}
 	})

@@ -40,14 +40,23 @@ func (c binaryCodec) Unmarshal(data []byte, m any) error {
 	if err != nil {
 		return err
 	}
-	if len(data) > smallRequest {
-		left := c.maxParts
-		countParts(data, p.ProtoReflect().Descriptor(), &left)
-		if left < 0 {
-			return tooManyParts(c.maxParts)
-		}
+	if err := checkParts(data, p, c.maxParts); err != nil {
+		return err
 	}
 	return proto.Unmarshal(data, p)
+}
+
+// checkParts fails if data, which is such a message, has more parts than the limit.
+func checkParts(data []byte, m proto.Message, limit int) error {
+	if len(data) <= smallRequest {
+		return nil
+	}
+	left := limit
+	countParts(data, m.ProtoReflect().Descriptor(), &left)
+	if left < 0 {
+		return tooManyParts(limit)
+	}
+	return nil
 }
 
 // countParts takes the messages in data, whose type is d, off left, until that is

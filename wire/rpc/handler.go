@@ -42,7 +42,8 @@ type Handler struct {
 	streams    atomic.Int64 // streams being served
 	snapshots  *snapshots
 	sessions   sessionCounters
-	space      atomic.Pointer[string] // the last that a session read from
+	space      atomic.Pointer[string] // the last that a call of a session named
+	ensured    message.Ensured        // by commits of sessions
 	lastCommit atomic.Int64           // nanoseconds that the last commit of a session took
 	watchEvery time.Duration          // see defaultWatchEvery
 	workers    workers                // of sessions

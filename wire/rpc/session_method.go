@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -22,7 +23,7 @@ type sessionMethod struct {
 var sessionMethods = [...]sessionMethod{
 	wire.Commit:        {serve: serveCommit, quick: true},
 	wire.Get:           {serve: serveGet, quick: true},
-	wire.GetMany:       {serve: streaming((*service).getMany)},
+	wire.GetMany:       {serve: serveGetMany, quick: true},
 	wire.Scan:          {serve: streaming((*service).scan)},
 	wire.Read:          {serve: streaming((*service).read)},
 	wire.Feed:          {serve: streaming((*service).feed)},
@@ -109,12 +110,13 @@ func (c *sessionCall) malformed(err error) error {
 	return e
 }
 
-// serveCommit measures how long commits take, so that the reader knows whether it can serve
-// the next.
+// serveCommit is Commit without messages of Protobuf. It measures how long commits take, so
+// that the reader knows whether it can serve the next.
 func serveCommit(c *sessionCall) error {
 	began := time.Now()
-	in := new(pb.CommitRequest)
-	if err := c.decode(in); err != nil {
+	b := batches.Get().(*mainstem.Batch)
+	defer putBatch(b)
+	if err := c.parseBatch(b); err != nil {
 		return err
 	}
 	if c.again {
@@ -122,14 +124,31 @@ func serveCommit(c *sessionCall) error {
 			return err
 		}
 	}
-	c.unnamed = len(in.Id) == 0 && c.s.outcomes != nil
-	out, err := c.s.h.service.Commit(c, in)
+	c.unnamed = b.ID == "" && c.s.outcomes != nil
+	receipt, err := c.s.h.service.log.Commit(c, b)
 	if err != nil {
 		return err
 	}
-	err = c.reply(out)
+	p := buffers.Get().(*[]byte)
+	out := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
+	out = message.AppendReceipt(out, &receipt)
+	c.recordAnswer(out[wire.HeaderSize:])
+	err = c.replyFrame(out)
+	putBuffer(p, out)
 	c.s.h.lastCommit.Store(int64(time.Since(began)))
 	return err
+}
+
+// parseBatch adds what the request says to the empty batch b, which shares its bytes.
+func (c *sessionCall) parseBatch(b *mainstem.Batch) error {
+	if err := checkParts(c.request, (*pb.CommitRequest)(nil), c.s.h.o.MaxParts); err != nil {
+		return c.malformed(err)
+	}
+	err := message.ParseBatch(c.request, b, c.s.h.spaceName, &c.s.h.ensured)
+	if err == nil || errors.As(err, new(*mainstem.Error)) {
+		return err
+	}
+	return c.malformed(err)
 }
 
 // serveGet is Get without messages of Protobuf.
@@ -153,6 +172,60 @@ func serveGet(c *sessionCall) error {
 	err = c.replyFrame(b)
 	putBuffer(p, b)
 	return err
+}
+
+// serveGetMany answers with one message without messages of Protobuf, if that holds all
+// records and there is memory for it, else with a stream.
+func serveGetMany(c *sessionCall) error {
+	in, err := message.ParseGetManyRequest(c.request)
+	if err != nil {
+		return c.malformed(err)
+	}
+	r, release, err := c.s.h.service.reader("get many", in.Snapshot)
+	if err != nil {
+		return err
+	}
+	p := buffers.Get().(*[]byte)
+	b := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
+	b, whole, err := c.appendFound(b, r.GetMany(c, c.s.h.spaceName(in.Space), in.Keys))
+	release()
+	if err == nil && whole {
+		err = c.replyFrame(b)
+	}
+	putBuffer(p, b)
+	if err != nil || whole {
+		return err
+	}
+	c.answer.Release()
+	c.s.handOver(c)
+	return streamMany(c)
+}
+
+var streamMany = streaming((*service).getMany)
+
+// appendFound appends the records of keys that have a live value. It returns false if they are
+// more than one message holds, or than there is memory for.
+func (c *sessionCall) appendFound(b []byte, all records) (_ []byte, whole bool, _ error) {
+	turn := reader{places: c.s.h.memory.readers}
+	turn.enter(c)
+	defer turn.leave()
+	space, held := "", false
+	for r, err := range all {
+		switch {
+		case err != nil:
+			return b, false, err
+		case r.Version == 0:
+			continue
+		case int64(len(b))+sizeOf(&r) > message.FullBytes:
+			return b, false, nil
+		case int64(len(b))+sizeOf(&r) > smallAnswer && !held:
+			if held = c.answer.Try(copies * message.FullBytes); !held {
+				return b, false, nil
+			}
+		}
+		b = message.AppendNext(b, &r, &space)
+	}
+	return b, true, nil
 }
 
 // spaceName returns the name of a space as a string, most often one that is there.

@@ -20,12 +20,7 @@ var batches = sync.Pool{New: func() any { return mainstem.NewBatch() }}
 
 func (s *service) Commit(ctx context.Context, in *pb.CommitRequest) (*pb.CommitResponse, error) {
 	b := batches.Get().(*mainstem.Batch)
-	defer func() {
-		if max(b.Len(), len(b.Conditions()), len(b.Ensures())) <= keepWrites {
-			b.Reset()
-			batches.Put(b)
-		}
-	}()
+	defer putBatch(b)
 	if err := message.DecodeBatch(in, b); err != nil {
 		return nil, message.EncodeError(err, mainstem.NotWritten)
 	}
@@ -34,6 +29,13 @@ func (s *service) Commit(ctx context.Context, in *pb.CommitRequest) (*pb.CommitR
 		return nil, message.EncodeError(err, mainstem.Unknown)
 	}
 	return message.EncodeReceipt(receipt), nil
+}
+
+func putBatch(b *mainstem.Batch) {
+	if max(b.Len(), len(b.Conditions()), len(b.Ensures())) <= keepWrites {
+		b.Reset()
+		batches.Put(b)
+	}
 }
 
 func (s *service) CreateSpace(ctx context.Context, in *pb.CreateSpaceRequest) (*pb.CreateSpaceResponse, error) {
