@@ -52,18 +52,23 @@ func newPingPong(b *testing.B, answerSize int) *pingPong {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		request, answer := make([]byte, getRequest), make([]byte, answerSize)
-		for {
-			if _, err := io.ReadFull(other, request); err != nil {
-				return
-			}
-			if _, err := other.Write(answer); err != nil {
-				return
-			}
-		}
+		echo(other, answerSize)
 	}()
 	b.Cleanup(func() { _ = conn.Close(); _ = l.Close(); <-done; _ = other.Close() })
 	return &pingPong{conn, make([]byte, getRequest), make([]byte, answerSize)}
+}
+
+// echo answers requests on a connection until that ends.
+func echo(conn net.Conn, answerSize int) {
+	request, answer := make([]byte, getRequest), make([]byte, answerSize)
+	for {
+		if _, err := io.ReadFull(conn, request); err != nil {
+			return
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
 }
 
 func (p *pingPong) once() error {
