@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,33 @@ func TestTLSWithToken(t *testing.T) {
 	}
 	if http2() != 2 {
 		t.Errorf("%d of 2 calls came over HTTP/2 with TLS", http2())
+	}
+}
+
+// A session is asked for over HTTP/1.1 alone, whatever the caller's TLS offers: a server or proxy
+// that chooses by ALPN must not choose HTTP/2, which has no upgrades.
+func TestSessionsOfferHTTP1ByALPN(t *testing.T) {
+	_, h := rpc.NewHandler(model.New(nil), nil)
+	s := httptest.NewUnstartedServer(h)
+	rpc.ConfigureServer(s.Config)
+	s.EnableHTTP2 = true
+	offers := make(chan []string, 10)
+	s.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		offers <- hello.SupportedProtos
+		return nil, nil
+	}}
+	s.StartTLS()
+	t.Cleanup(func() { _ = h.Close(); s.Close() })
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	for _, trust := range []*tls.Config{{RootCAs: roots}, {RootCAs: roots, NextProtos: []string{"h2", "http/1.1"}}} {
+		log := open(t, s.URL, &remotelog.Options{TLS: trust, Transport: remotelog.Sessions})
+		if _, err := log.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-offers; !slices.Equal(got, []string{"http/1.1"}) {
+			t.Errorf("%q was offered", got)
+		}
 	}
 }
 

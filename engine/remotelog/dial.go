@@ -2,6 +2,7 @@ package remotelog
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -57,8 +58,13 @@ func (s *sessions) init(u *url.URL, o *Options, learn func(*http.Request)) {
 		return
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout}
+	secure := o.TLS.Clone()
+	if secure == nil {
+		secure = new(tls.Config)
+	}
+	secure.NextProtos = []string{"http/1.1"}
 	s.transport = &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(),
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: secure,
 		TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true, DisableCompression: true, Protocols: new(http.Protocols),
 	}
 	s.transport.Protocols.SetHTTP1(true) // HTTP/2 has no upgrades
