@@ -124,22 +124,17 @@ func (s *session) readFor(c *sessionCall) {
 	if now%holders != ofNobody || !s.turn.pass(now, ofCaller) {
 		return
 	}
-	for {
-		interrupted, err := s.readFrame()
-		if err != nil && !interrupted {
-			s.turn.broken = err
-		}
-		if err != nil || c.ended && !s.rest() {
+	for !c.ended && len(c.queue) == 0 { // who had the turn before may have read it
+		if interrupted, err := s.readFrame(); err != nil {
+			if !interrupted {
+				s.turn.broken = err
+			}
 			s.turn.pass(s.turn.now.Load(), ofReader)
 			return
 		}
-		if c.ended {
-			return
-		}
-		if len(c.queue) > 0 { // of a stream that goes on
-			s.turn.pass(s.turn.now.Load(), ofReader)
-			return
-		}
+	}
+	if !c.ended || !s.rest() {
+		s.turn.pass(s.turn.now.Load(), ofReader)
 	}
 }
 

@@ -33,6 +33,19 @@ func (l *slowGets) Get(ctx context.Context, space string, key []byte) (mainstem.
 	return l.Log.Get(ctx, space, key)
 }
 
+// A caller whose answer others have read before it takes the turn reads nothing: no frame may come.
+func TestCallerOfAnAnsweredCallReadsNothing(t *testing.T) {
+	log := open(t, serve(t, logWith(t, 1), nil).URL, &remotelog.Options{Transport: remotelog.Sessions})
+	for range 10 {
+		if _, err := log.Get(t.Context(), "s", []byte("k")); err != nil {
+			t.Fatal(err)
+		}
+		if !log.ReadForAnswered() {
+			t.Fatal("the turn is not left to nobody")
+		}
+	}
+}
+
 // A caller that reads the session for its own answer is interrupted: it can give up, and others
 // are answered meanwhile. Each round begins with a session that nobody reads.
 func TestCallerThatReadsIsInterrupted(t *testing.T) {
