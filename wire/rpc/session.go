@@ -75,7 +75,7 @@ type session struct {
 	timer    *time.Timer   // of watch
 	seen     uint64        // the timer's own: turn when it ran last
 	refusing atomic.Bool   // mu.draining is set
-	active   atomic.Int64  // calls that have goroutines of their own
+	active   atomic.Int64  // calls with one answer that have goroutines of their own
 
 	mu struct {
 		sync.Mutex
@@ -154,6 +154,7 @@ func (s *session) begin() {
 		s.end(err)
 		return
 	}
+	s.h.checkSession(s) // the token may have changed since it was looked at
 	s.read()
 }
 
