@@ -41,6 +41,7 @@ type session struct {
 	mu      struct {
 		sync.Mutex
 		calls map[uint64]*sessionCall
+		busy  int   // of these, with one answer
 		held  int64 // bytes of answers for which there was no credit
 		back  int64 // of these, bytes taken
 		err   error // why no call can begin; nil: they can
@@ -51,7 +52,7 @@ type session struct {
 type sessionCall struct {
 	number uint64
 	again  bool // a session before carried it
-	among  int  // calls under way when it began, with itself
+	among  int  // calls with one answer that were under way when it began
 	stream bool
 	flow   wire.Flow     // of the request
 	wake   chan struct{} // gets an element when a call with one answer has ended, or a stream has something new
@@ -242,6 +243,9 @@ func (s *session) creditLocked(c *sessionCall, n int64) {
 // finishLocked ends a call.
 func (s *session) finishLocked(number uint64, c *sessionCall) {
 	delete(s.mu.calls, number)
+	if !c.stream {
+		s.mu.busy--
+	}
 	c.ended = true
 	s.turn.idle = len(s.mu.calls) == 0
 	if c.stop != nil {
@@ -272,7 +276,10 @@ func (s *session) begin(c *sessionCall, number uint64) error {
 	}
 	c.number = number
 	s.mu.calls[c.number] = c
-	c.among = len(s.mu.calls)
+	if !c.stream {
+		s.mu.busy++
+	}
+	c.among = s.mu.busy
 	return nil
 }
 

@@ -53,7 +53,8 @@ type GetManyRequest struct {
 	Keys            [][]byte
 }
 
-// ParseGetManyRequest returns the request in a message.
+// ParseGetManyRequest returns the request in a message. Its error is a [mainstem.Error] if there
+// are too many keys.
 func ParseGetManyRequest(b []byte) (r GetManyRequest, err error) {
 	err = fields(b, func(number protowire.Number, f field) error {
 		switch number {
@@ -64,6 +65,9 @@ func ParseGetManyRequest(b []byte) (r GetManyRequest, err error) {
 			}
 			return f.want(protowire.BytesType)
 		case 2:
+			if len(r.Keys) == mainstem.MaxGetKeys {
+				return mainstem.Errorf(mainstem.KindInvalid, "get many", "the request has more than %d keys: that is the limit", mainstem.MaxGetKeys)
+			}
 			if r.Keys == nil {
 				r.Keys = make([][]byte, 0, min(len(b)/(len(f.bytes)+2)+1, mainstem.MaxGetKeys))
 			}

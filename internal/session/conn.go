@@ -149,7 +149,8 @@ func (c *Conn) Post(frames []byte) {
 
 // PostAmong is Post for one of so many calls under way. Among many, others are about to post,
 // too, for one commit of the log answers many calls, and one read brings many answers: it lets
-// them run first, and sends with one write what all of them have queued.
+// them run first, and sends with one write what all of them have queued. Where goroutines that
+// compute keep all processors busy, it waits for its turn as one does that the network wakes.
 func (c *Conn) PostAmong(calls int, frames []byte) {
 	if calls < manyCalls {
 		c.Post(frames)

@@ -22,9 +22,9 @@
 //
 // # Writing
 //
-// There is no timer and no delay: the goroutine that has something to send writes it, if
-// nobody else is writing; otherwise that one writes it next, so that what gathers during
-// one write shares the next. No goroutine that flushes ever waits for the network: it
+// There is no timer: the goroutine that has something to send writes it, if nobody else is
+// writing; otherwise that one writes it next, so that what gathers during one write shares
+// the next. [Conn.PostAmong] also lets the goroutines that are ready run first. No goroutine that flushes ever waits for the network: it
 // makes one attempt that does not block, and leaves the rest to the connection's writer,
 // which does. So a reader can answer, and a caller can give up, while the network is
 // stuck. Where an attempt without blocking is not possible (TLS, other systems than Unix)

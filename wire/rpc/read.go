@@ -60,10 +60,15 @@ func (s *service) Head(ctx context.Context, in *pb.HeadRequest) (*pb.HeadRespons
 }
 
 func (s *service) GetMany(ctx context.Context, in *pb.GetManyRequest, out *recordStream) error {
-	return s.getMany(ctx, in, out.Send)
+	return s.getMany(ctx, in, out.Send, true)
 }
 
-func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendRecords) error {
+// pumpMany is GetMany of more records than one message holds.
+func (s *service) pumpMany(ctx context.Context, in *pb.GetManyRequest, send sendRecords) error {
+	return s.getMany(ctx, in, send, false)
+}
+
+func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendRecords, mayBeOne bool) error {
 	return s.stream(ctx, "get many", func(ctx context.Context) error {
 		r, release, err := s.reader("get many", in.Snapshot)
 		if err != nil {
@@ -71,8 +76,10 @@ func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendR
 		}
 		defer release()
 		open := func(ctx context.Context, _ bool) records { return found(r.GetMany(ctx, in.Space, in.Keys)) }
-		if done, err := sendOne(ctx, &s.h.memory, send, open(ctx, false)); done {
-			return err
+		if mayBeOne {
+			if done, err := sendOne(ctx, &s.h.memory, send, open(ctx, false)); done {
+				return err
+			}
 		}
 		return pump(ctx, &s.h.memory, linger, send, source{open: open})
 	})

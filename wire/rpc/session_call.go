@@ -21,6 +21,7 @@ type sessionCall struct {
 	s        *session
 	number   uint64
 	method   wire.Method
+	streams  bool      // its answers are a stream
 	again    bool      // an earlier session carried it, with the same number
 	deadline time.Time // zero: none
 

@@ -17,6 +17,8 @@ import (
 type sessionMethod struct {
 	serve func(*sessionCall) error // it answers, or returns an error for the client
 	quick bool                     // the reader may serve it
+
+	streams bool // it has a stream of answers
 }
 
 // sessionMethods are those of the protocol file, by their numbers.
@@ -24,19 +26,19 @@ var sessionMethods = [...]sessionMethod{
 	wire.Commit:        {serve: serveCommit, quick: true},
 	wire.Get:           {serve: serveGet, quick: true},
 	wire.GetMany:       {serve: serveGetMany, quick: true},
-	wire.Scan:          {serve: streaming((*service).scan)},
-	wire.Read:          {serve: streaming((*service).read)},
-	wire.Feed:          {serve: streaming((*service).feed)},
+	wire.Scan:          {serve: streaming((*service).scan), streams: true},
+	wire.Read:          {serve: streaming((*service).read), streams: true},
+	wire.Feed:          {serve: streaming((*service).feed), streams: true},
 	wire.Head:          {serve: unary((*service).Head), quick: true},
 	wire.CreateSpace:   {serve: unary((*service).CreateSpace)},
 	wire.AlterSpace:    {serve: unary((*service).AlterSpace)},
 	wire.DropSpace:     {serve: unary((*service).DropSpace)},
 	wire.Space:         {serve: unary((*service).Space)},
-	wire.Spaces:        {serve: streaming((*service).spaces)},
+	wire.Spaces:        {serve: streaming((*service).spaces), streams: true},
 	wire.Snapshot:      {serve: unary((*service).Snapshot)},
 	wire.CloseSnapshot: {serve: unary((*service).CloseSnapshot)},
-	wire.Backup:        {serve: streaming((*service).backup)},
-	wire.Check:         {serve: streaming((*service).check)},
+	wire.Backup:        {serve: streaming((*service).backup), streams: true},
+	wire.Check:         {serve: streaming((*service).check), streams: true},
 	wire.Clock:         {serve: unary((*service).Clock)},
 	wire.Info:          {serve: unary((*service).Info)},
 }
@@ -144,7 +146,11 @@ func (c *sessionCall) parseBatch(b *mainstem.Batch) error {
 	if err := checkParts(c.request, (*pb.CommitRequest)(nil), c.s.h.o.MaxParts); err != nil {
 		return c.malformed(err)
 	}
-	err := message.ParseBatch(c.request, b, c.s.h.spaceName, &c.s.h.ensured)
+	return c.unreadable(message.ParseBatch(c.request, b, c.s.h.spaceName, &c.s.h.ensured))
+}
+
+// unreadable returns what to say of an error of a parser: that of the contract as it is.
+func (c *sessionCall) unreadable(err error) error {
 	if err == nil || errors.As(err, new(*mainstem.Error)) {
 		return err
 	}
@@ -179,29 +185,29 @@ func serveGet(c *sessionCall) error {
 func serveGetMany(c *sessionCall) error {
 	in, err := message.ParseGetManyRequest(c.request)
 	if err != nil {
-		return c.malformed(err)
+		return c.unreadable(err)
 	}
 	r, release, err := c.s.h.service.reader("get many", in.Snapshot)
 	if err != nil {
 		return err
 	}
+	defer release()
 	p := buffers.Get().(*[]byte)
 	b := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
-	b, whole, err := c.appendFound(b, r.GetMany(c, c.s.h.spaceName(in.Space), in.Keys))
-	release()
-	if err == nil && whole {
-		err = c.replyFrame(b)
-	}
-	putBuffer(p, b)
-	if err != nil || whole {
+	defer func() { putBuffer(p, b) }()
+	whole := false
+	if b, whole, err = c.appendFound(b, r.GetMany(c, c.s.h.spaceName(in.Space), in.Keys)); err != nil {
 		return err
+	}
+	if whole {
+		return c.replyFrame(b)
 	}
 	c.answer.Release()
 	c.s.handOver(c)
 	return streamMany(c)
 }
 
-var streamMany = streaming((*service).getMany)
+var streamMany = streaming((*service).pumpMany)
 
 // appendFound appends the records of keys that have a live value. It returns false if they are
 // more than one message holds, or than there is memory for.
@@ -234,7 +240,9 @@ func (h *Handler) spaceName(name []byte) string {
 		return *last
 	}
 	s := string(name)
-	h.space.Store(&s)
+	if len(s) <= mainstem.MaxSpaceName {
+		h.space.Store(&s)
+	}
 	return s
 }
 

@@ -36,7 +36,10 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 	}
 	s.conn.Throttle()
 	s.h.sessions.counter(head.Method).Add(1)
-	c := &sessionCall{s: s, number: h.Call, method: head.Method, again: head.Again && head.Method == wire.Commit}
+	c := &sessionCall{
+		s: s, number: h.Call, method: head.Method, streams: methodOf(head.Method).streams,
+		again: head.Again && head.Method == wire.Commit,
+	}
 	if us := head.Timeout; us > 0 {
 		c.deadline = time.Now().Add(time.Duration(min(us, 1<<40)) * time.Microsecond)
 	}
@@ -49,7 +52,7 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 }
 
 // quick reports whether the reader should serve a call itself: a read that is quick unless
-// it waits for a disk, or a commit that nothing is beside of.
+// it waits for a disk, or a commit beside which there are none but streams.
 func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 	m := methodOf(c.method)
 	if f&wire.Last == 0 || c.again || int64(head.Size) > min(wire.SmallMessage, s.h.maxRequest(c.method)) || !m.quick || s.refusing.Load() {
@@ -127,7 +130,7 @@ func (s *session) handOver(c *sessionCall) {
 func (s *session) addLocked(c *sessionCall) {
 	s.mu.calls[c.number] = c
 	s.mu.users++
-	s.active.Add(1)
+	s.active.Add(c.single())
 	if cause := s.mu.draining; cause != nil && s.conn.Err() != nil && !s.spares(c, cause) {
 		c.cancel(errGone)
 	}
@@ -138,8 +141,17 @@ func (s *session) remove(c *sessionCall) {
 	s.mu.Lock()
 	delete(s.mu.calls, c.number)
 	s.mu.Unlock()
-	s.active.Add(-1)
+	s.active.Add(-c.single())
 	s.release()
+}
+
+// single returns 1 for a call with one answer, 0 for one with a stream of them, which may do
+// nothing for hours.
+func (c *sessionCall) single() int64 {
+	if c.streams {
+		return 0
+	}
+	return 1
 }
 
 // admit takes a call that gets a goroutine of its own when its request is there.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -337,93 +338,6 @@ func TestLargeAnswerDoesNotKeepTheReader(t *testing.T) {
 	}
 }
 
-// The records of many keys come in one message with the end of the call, or in a stream if they
-// are more than that holds.
-func TestGetManyOfSessions(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		size     int // of each of three values
-		messages int
-	}{{"nothing", -1, 1}, {"small", 10, 1}, {"up to a message", 20 << 10, 1}, {"more than a message", 40 << 10, 2}} {
-		t.Run(tt.name, func(t *testing.T) {
-			log := model.New(nil)
-			in := &pb.GetManyRequest{Space: "s"}
-			for _, key := range []string{"a", "b", "c"} {
-				if tt.size >= 0 {
-					commit(t, log, key, bytes.Repeat([]byte(key), tt.size))
-				}
-				in.Keys = append(in.Keys, []byte(key), []byte(key+" is not there"))
-			}
-			if tt.size < 0 {
-				commit(t, log, "another", nil)
-			}
-			r := serve(t, log, nil).session(t, wide)
-			r.write(call(1, session.GetMany, in))
-			var parts session.Parts
-			var keys string
-			messages := 0
-			for flags := session.Flags(0); flags&session.End == 0; {
-				h, p := r.answer(1)
-				if flags = h.Flags; h.Type != session.TypeData {
-					t.Fatalf("got a frame of type %d", h.Type)
-				}
-				if flags == session.End {
-					break
-				}
-				whole, _, err := parts.Add(h.Flags, p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !whole {
-					continue
-				}
-				messages++
-				m := new(pb.Records)
-				if err := proto.Unmarshal(parts.Body, m); err != nil {
-					t.Fatal(err)
-				}
-				for _, record := range m.Records {
-					keys += string(record.Key)
-					if want := bytes.Repeat(record.Key, tt.size); !bytes.Equal(record.Value, want) {
-						t.Errorf("the value of %s has %d bytes, want %d", record.Key, len(record.Value), tt.size)
-					}
-				}
-			}
-			want := "abc"
-			if tt.size < 0 {
-				want = ""
-			}
-			if keys != want || messages != tt.messages {
-				t.Errorf("the keys %q came in %d messages, want %q in %d", keys, messages, want, tt.messages)
-			}
-		})
-	}
-}
-
-// The records of many keys come in a stream, which has memory of its own, if there is none for
-// an answer because another client does not take its.
-func TestGetManyWithoutMemoryForAnswers(t *testing.T) {
-	log := model.New(nil)
-	commit(t, log, "large", make([]byte, 50<<10))
-	commit(t, log, "small", make([]byte, 5<<10))
-	s := serve(t, log, &rpc.Options{MaxAnswers: 64 << 10})
-	r := s.session(t, session.Windows{Call: 8 << 10, Session: 1 << 20})
-	many := &pb.GetManyRequest{Space: "s", Keys: [][]byte{[]byte("small")}}
-	r.write(call(1, session.GetMany, many))
-	if h, p := r.answer(1); h.Type != session.TypeData || h.Flags != whole {
-		t.Fatalf("got a frame of type %d with flags %x and %d bytes", h.Type, h.Flags, len(p))
-	}
-	r.write(call(2, session.Get, &pb.GetRequest{Space: "s", Key: []byte("large")}))
-	r.answer(2)
-	r.write(call(3, session.GetMany, many))
-	if h, p := r.answer(3); h.Type != session.TypeData || h.Flags != session.First|session.Last || len(p) < 5<<10 {
-		t.Fatalf("got a frame of type %d with flags %x and %d bytes", h.Type, h.Flags, len(p))
-	}
-	if h, _ := r.answer(3); h.Type != session.TypeData || h.Flags != session.End {
-		t.Errorf("got a frame of type %d with flags %x", h.Type, h.Flags)
-	}
-}
-
 // A call loses its turn as reader under the lock of the session, which counts it then: it may end
 // at that moment, and a session that counts it too late ends twice.
 func TestTurnIsTakenUnderTheLock(t *testing.T) {
@@ -541,6 +455,31 @@ func TestChangedTokenEndsSessions(t *testing.T) {
 	if _, status := s.upgrade(t, asks, old); status != http.StatusUnauthorized {
 		t.Errorf("the old token has the status %d", status)
 	}
+}
+
+// A session whose token changes while it is upgraded ends like those that were there before.
+func TestTokenChangesDuringTheUpgrade(t *testing.T) {
+	_, h := rpc.NewHandler(model.New(nil), &rpc.Options{Token: "old"})
+	s := &server{httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(changesToken{w, h}, r)
+	})), h}
+	t.Cleanup(func() { _ = h.Close(); s.Close() })
+	r, status := s.upgrade(t, asks, "Authorization: Bearer old")
+	if status != http.StatusSwitchingProtocols {
+		t.Fatalf("the status is %d", status)
+	}
+	r.write(session.AppendHello(nil, session.Hello{Version: session.Version, Windows: wide}))
+	r.wantClosed()
+}
+
+type changesToken struct {
+	http.ResponseWriter
+	h *rpc.Handler
+}
+
+func (w changesToken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.h.SetToken("new")
+	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
 // A get that panics fails alone.
