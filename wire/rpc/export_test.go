@@ -25,3 +25,6 @@ func (h *Handler) KeepsTurn() (serving, lost bool) {
 // NeverWatch lets calls of later sessions keep the reader for as long as they do not give it
 // away themselves.
 func (h *Handler) NeverWatch() { h.watchEvery = time.Hour }
+
+// IdleWorkers returns how many goroutines wait for calls of sessions.
+func (h *Handler) IdleWorkers() int { return len(h.workers.idle) }

@@ -65,7 +65,8 @@ type Handler struct {
 // [http.ServeMux] should route to it. The log stays the caller's, who closes the
 // handler first.
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
-	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery, workers: newWorkers()}
+	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery}
+	h.workers.init()
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.memory = newMemory(&h.o)
 	h.mu.exchanges = map[*exchange]struct{}{}

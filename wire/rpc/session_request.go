@@ -311,7 +311,7 @@ func (s *session) startLocked(c *sessionCall) {
 		c.arriving.late.Stop()
 	}
 	c.request, c.arriving.parts.Body = c.arriving.parts.Body, nil
-	s.h.start(c)
+	s.h.workers.start(c)
 }
 
 // late refuses a call whose request did not arrive in time.

@@ -1,47 +1,91 @@
 package rpc
 
-// maxIdle is how many goroutines of a handler wait for calls. Each keeps its stack.
-const maxIdle = 32
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxIdle is how many goroutines of a handler wait for calls. Each keeps its stack.
+	maxIdle = 32
+
+	// idleFor is how long they wait while no call begins: between once and twice this time.
+	idleFor = 100 * time.Millisecond
+)
 
 // workers are goroutines that serve calls of sessions, one after the other. The stack of a
 // goroutine that has served a call is large enough for the next; that of a new one grows
 // several times while it serves its first, which took a fifth of the time of a small commit.
 //
-// Invariant: there is an element in idle for each goroutine that receives from calls, so at
-// most maxIdle do. They end with the handler.
+// Invariants:
+//   - There is an element in idle for each goroutine that receives from calls, or is about to:
+//     at most maxIdle do.
+//   - The timer runs where there is an element in idle.
 type workers struct {
-	calls chan *sessionCall // without a buffer: what is sent is being served
+	calls chan *sessionCall // without a buffer: what is sent is being served; nil ends who receives it
 	idle  chan struct{}
+	begun atomic.Uint64 // calls
+	timer *time.Timer   // of tick
+	timed atomic.Bool   // the timer runs
+	seen  uint64        // begun at the last tick. It is the timer's
 }
 
-func newWorkers() workers {
-	return workers{make(chan *sessionCall), make(chan struct{}, maxIdle)}
+func (w *workers) init() {
+	w.calls, w.idle = make(chan *sessionCall), make(chan struct{}, maxIdle)
+	w.timer = time.AfterFunc(time.Hour, w.tick)
+	w.timer.Stop()
 }
 
 // start serves c in a goroutine of its own.
-func (h *Handler) start(c *sessionCall) {
+func (w *workers) start(c *sessionCall) {
+	w.begun.Add(1)
 	select {
-	case h.workers.calls <- c:
+	case w.calls <- c:
 	default:
-		go h.work(c)
+		go w.work(c)
 	}
 }
 
-// work serves c, and then other calls, until enough goroutines wait for them.
-func (h *Handler) work(c *sessionCall) {
-	for {
+// work serves c, and then other calls, until enough goroutines wait for them or none comes.
+func (w *workers) work(c *sessionCall) {
+	for c != nil {
 		c.serve()
 		c.s.remove(c)
 		select {
-		case h.workers.idle <- struct{}{}:
+		case w.idle <- struct{}{}:
 		default:
 			return
 		}
+		w.watch()
+		c = <-w.calls
+		<-w.idle
+	}
+}
+
+// watch starts the timer unless it runs.
+func (w *workers) watch() {
+	if !w.timed.Load() && w.timed.CompareAndSwap(false, true) {
+		w.timer.Reset(idleFor)
+	}
+}
+
+// tick ends the goroutines that wait if no call began since it ran last.
+func (w *workers) tick() {
+	if n := w.begun.Load(); n != w.seen {
+		w.seen = n
+		w.timer.Reset(idleFor)
+		return
+	}
+	w.timed.Store(false)
+	for {
 		select {
-		case c = <-h.workers.calls:
-			<-h.workers.idle
-		case <-h.stopping.Done():
-			return
+		case w.calls <- nil:
+			continue
+		default:
 		}
+		if len(w.idle) > 0 { // of who is about to receive, or has just done so
+			w.watch()
+		}
+		return
 	}
 }
