@@ -1,19 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"errors"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 )
-
-// clientOrders is how many orders the example of a client places while its server is killed.
-const clientOrders = "40"
 
 // interpreter returns the path of a program that runs clients in another language. On a machine
 // without it the test is skipped, and says so; with CI set it fails.
@@ -43,8 +35,12 @@ func clientPath(t *testing.T, parts ...string) string {
 func TestPythonClient(t *testing.T) {
 	python := interpreter(t, "python3")
 	testClient(t, exec.Command(python, "-B", "-m", "unittest", "discover", "-s", clientPath(t, "python", "tests")))
-	testOrders(t, func(url string) *exec.Cmd {
-		cmd := exec.Command(python, "-B", clientPath(t, "python", "order_service.py"), url, clientOrders)
+}
+
+func TestPythonOrders(t *testing.T) {
+	python := interpreter(t, "python3")
+	testOrders(t, func(args ...string) *exec.Cmd {
+		cmd := exec.Command(python, append([]string{"-B", clientPath(t, "python", "order_service.py")}, args...)...)
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+clientPath(t, "python"))
 		return cmd
 	})
@@ -53,8 +49,12 @@ func TestPythonClient(t *testing.T) {
 func TestTypeScriptClient(t *testing.T) {
 	node := interpreter(t, "node")
 	testClient(t, exec.Command(node, "--test", clientPath(t, "typescript", "mainstem.test.js")))
-	testOrders(t, func(url string) *exec.Cmd {
-		return exec.Command(node, clientPath(t, "typescript", "order_service.js"), url, clientOrders)
+}
+
+func TestTypeScriptOrders(t *testing.T) {
+	node := interpreter(t, "node")
+	testOrders(t, func(args ...string) *exec.Cmd {
+		return exec.Command(node, append([]string{clientPath(t, "typescript", "order_service.js")}, args...)...)
 	})
 }
 
@@ -69,50 +69,5 @@ func testClient(t *testing.T, cmd *exec.Cmd) {
 	cmd.Env = append(os.Environ(), "MAINSTEM_URL="+s.url)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
-	}
-}
-
-// testOrders runs the example of a client, and kills the server with SIGKILL three times
-// meanwhile. Every order is made once.
-func testOrders(t *testing.T, example func(url string) *exec.Cmd) {
-	t.Helper()
-	dir := t.TempDir()
-	s, err := startServer(dir, os.Environ(), "--log", "data", "--durability", "os")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { s.kill() }()
-	at, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := example(s.url)
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	overdue := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
-	defer overdue.Stop()
-	last := ""
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		switch last = lines.Text(); last {
-		case "placed 10", "placed 20", "placed 30":
-			s.kill()
-			if s, err = startServer(dir, os.Environ(), "--log", "data", "--durability", "os", "--listen", at.Host); err != nil {
-				err = errors.Join(err, cmd.Process.Kill())
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, complaints.String())
-	}
-	if want := "stock 0, events " + clientOrders + ", mails " + clientOrders; last != want {
-		t.Errorf("the orders end with %q, want %q", last, want)
 	}
 }
