@@ -43,6 +43,61 @@ export interface Entry {
   revision: number;
   position: Digits;
 }
+/** One write of putMany. */
+export interface Pair extends Value {
+  key?: string;
+  key64?: string;
+  /** such as "30m" */
+  ttl?: string;
+  metadata?: Record<string, string>;
+  ifRevision?: number;
+  ifAbsent?: boolean;
+  ifExists?: boolean;
+}
+/** What a watch shows: first the values, then "synced", then every change. Only a put has a value. */
+export type Change =
+  | { type: "put"; key: string; value: Uint8Array; revision: number; position: Digits }
+  | { type: "delete" | "purge" | "expire"; key: string; value: undefined; revision: number; position: Digits }
+  | { type: "synced"; position: Digits };
+/** What a stream keeps. */
+export interface Settings {
+  maxCount?: number;
+  /** such as "720h" */
+  maxAge?: string;
+  custom?: Record<string, string>;
+}
+/** The state of a stream that contains its events up to a version; type says in which form it is. */
+export interface Snapshot {
+  version: number;
+  type: string;
+  data: Uint8Array;
+}
+/** An event that a subscription has put aside. */
+export interface Parked {
+  stream: string;
+  version: number;
+  position: Digits;
+  attempts: number;
+  reason: string;
+  time: string;
+}
+/** A subscription, and how far it is: everything up to position is done or parked. */
+export interface SubscriptionInfo {
+  name: string;
+  select: { category?: string; types?: string[]; streams?: string[] };
+  strategy: "round_robin" | "pinned" | "single";
+  messageTimeout: string;
+  maxRetry: number;
+  buffer: number;
+  position: Digits;
+  last: Digits;
+  claimed: number;
+  waiting: number;
+  parked: number;
+  consumers: number;
+  /** the reason, if it hands out nothing until the next put */
+  stopped?: string;
+}
 export interface Claimed {
   token: string;
   attempt: number;
@@ -98,6 +153,8 @@ export class MainstemError extends Error {
 /** The views of one server. */
 export class Mainstem {
   constructor(url: string, options?: { token?: string; /** for one request, in ms */ timeout?: number; /** how long requests are sent again, in ms */ patience?: number });
+  /** A client whose requests wait until their server has come to a position that another server of the same log has answered. After 30 s that is an error 504. */
+  waitFor(position: Digits | number | bigint): Mainstem;
   table(name: string): Table;
   events(store: string): Store;
   topic(name: string): Topic;
@@ -113,9 +170,13 @@ export interface Table {
   /** The newest entry, a revision, or as it was at a position or a time such as "2026-01-31T12:00:00Z". */
   get(key: string, options?: { revision?: number; at?: Digits }): Promise<Entry | undefined>;
   put(key: string, value: string | Uint8Array, options?: { ttl?: string; ifRevision?: number; ifAbsent?: boolean; idempotencyKey?: string }): Promise<number>;
+  /** Writes many keys in one commit. A condition that does not hold is an error 409, and nothing is written. */
+  putMany(entries: Pair[], options?: { idempotencyKey?: string }): Promise<{ revisions: number[]; position: Digits; duplicate: boolean }>;
   delete(key: string, options?: { purge?: boolean }): Promise<number>;
   increment(key: string, by?: number | bigint, options?: { idempotencyKey?: string }): Promise<bigint>;
   list(prefix?: string): AsyncGenerator<Entry>;
+  /** The values, "synced", and every change, until the connection ends. Where it ends, go on after the position of the last change from "synced" on. */
+  watch(options?: { prefix?: string; after?: Digits }): AsyncGenerator<Change>;
 }
 
 /** An event store. */
@@ -123,15 +184,37 @@ export interface Store {
   append(stream: string, events: NewEvent[], options?: { expected?: Expected; idempotencyKey?: string }): Promise<{ first: number; last: number; firstPosition: Digits; lastPosition: Digits; duplicate: boolean }>;
   load(stream: string, from?: number): AsyncGenerator<Event>;
   follow(options?: { after?: Digits; category?: string; tags?: string[] }): AsyncGenerator<Event>;
+  /** Deletes a stream; with tombstone so that it never begins again, with forget without a trace, whatever is expected. */
+  delete(stream: string, options?: { expected?: Expected; tombstone?: boolean; forget?: boolean; idempotencyKey?: string }): Promise<void>;
+  /** Makes a stream read-only, and hides it from lists and feeds. */
+  archive(stream: string, options?: { idempotencyKey?: string }): Promise<void>;
+  unarchive(stream: string, options?: { idempotencyKey?: string }): Promise<void>;
+  /** Removes the events before a version. */
+  truncate(stream: string, before: number, options?: { idempotencyKey?: string }): Promise<void>;
+  settings(stream: string): Promise<Settings>;
+  putSettings(stream: string, settings: Settings, options?: { idempotencyKey?: string }): Promise<void>;
+  /** The newest snapshot, or the newest of a version up to upTo. */
+  snapshot(stream: string, options?: { upTo?: number }): Promise<Snapshot | undefined>;
+  putSnapshot(stream: string, snapshot: { version: number; type?: string; data: string | Uint8Array }, options?: { idempotencyKey?: string }): Promise<void>;
+  deleteSnapshots(stream: string): Promise<void>;
   subscription(name: string): Subscription;
 }
 
 /** Events that are handed to consumers, which confirm each. */
 export interface Subscription {
-  put(spec: { select?: { category?: string; types?: string[]; streams?: string[] }; from?: Digits; strategy?: "round_robin" | "pinned" | "single"; messageTimeout?: string; maxRetry?: number; buffer?: number }): Promise<Record<string, unknown>>;
+  put(spec: { select?: { category?: string; types?: string[]; streams?: string[] }; from?: Digits; strategy?: "round_robin" | "pinned" | "single"; messageTimeout?: string; maxRetry?: number; buffer?: number }): Promise<SubscriptionInfo>;
   claim(consumer: string, options?: { max?: number; wait?: string }): Promise<Claimed[]>;
   ack(...claimed: Claimed[]): Promise<void>;
   nack(claimed: Claimed[], action?: "retry" | "park" | "skip" | "stop", reason?: string): Promise<void>;
+  info(): Promise<SubscriptionInfo>;
+  /** The oldest events that are parked. */
+  parked(options?: { limit?: number }): Promise<Parked[]>;
+  /** Hands out parked events again: how many, and whether there are more than the buffer takes. */
+  retryParked(): Promise<{ retried: number; more: boolean }>;
+  /** Begins after a position. Claims from before count for nothing. */
+  reset(position?: Digits | number): Promise<SubscriptionInfo>;
+  /** Deletes it with what it has parked. */
+  delete(): Promise<void>;
 }
 
 /** A topic, as clients of Kafka see it. */

@@ -24,7 +24,13 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 export class Mainstem {
   constructor(url, { token, timeout = 60_000, patience = 60_000 } = {}) {
-    Object.assign(this, { url: url.replace(/\/+$/, ""), token, timeout, patience });
+    Object.assign(this, { url: url.replace(/\/+$/, ""), token, timeout, patience, headers: {} });
+  }
+
+  waitFor(position) {
+    const waiting = new Mainstem(this.url, this);
+    waiting.headers = { ...this.headers, "Mainstem-Wait-For": String(position) };
+    return waiting;
   }
 
   table(name) {
@@ -95,7 +101,8 @@ export class Mainstem {
       if (value === undefined || value === false) continue;
       for (const v of [value].flat()) url.searchParams.append(name, v);
     }
-    const head = this.token ? { ...headers, Authorization: `Bearer ${this.token}` } : headers;
+    const head = { ...this.headers, ...headers };
+    if (this.token) head.Authorization = `Bearer ${this.token}`;
     let answer;
     try {
       answer = await fetch(url, { method, headers: head, body, signal });
@@ -130,6 +137,9 @@ function parseEvent(text) {
   return event.data === undefined ? undefined : event;
 }
 
+const keyOf = (e) => e.key ?? Buffer.from(e.key64, "base64").toString("latin1");
+const valueOf = (e) => new Uint8Array(Buffer.from(e.base64, "base64"));
+
 class Table {
   constructor(client, name) {
     const [database, ...rest] = name.includes("/") ? name.split("/") : ["default", name];
@@ -157,6 +167,10 @@ class Table {
     return (await answer.json()).revision;
   }
 
+  async putMany(entries, { idempotencyKey } = {}) {
+    return (await this.client.request("POST", this.path, { body: JSON.stringify(entries), key: idempotencyKey })).json();
+  }
+
   async delete(key, { purge } = {}) {
     return (await (await this.client.request("DELETE", `${this.path}/by-key`, { query: { key, purge } })).json()).revision;
   }
@@ -172,11 +186,18 @@ class Table {
       const answer = await this.client.request("GET", this.path, { query: { prefix, as: "base64", ...after } });
       const page = await answer.json();
       for (const e of page.entries) {
-        yield { key: e.key ?? Buffer.from(e.key64, "base64").toString("latin1"), value: new Uint8Array(Buffer.from(e.base64, "base64")), revision: e.revision, position: e.position };
+        yield { key: keyOf(e), value: valueOf(e), revision: e.revision, position: e.position };
       }
       if (page.next !== undefined) after = { after: page.next };
       else if (page.next64 !== undefined) after = { after64: page.next64 };
       else return;
+    }
+  }
+
+  async *watch({ prefix, after } = {}) {
+    for await (const { type, data } of this.client.follow(this.path, { query: { prefix, as: "base64" }, lastId: after })) {
+      if (type === "synced") yield { type, position: data.position };
+      else yield { type, key: keyOf(data), value: type === "put" ? valueOf(data) : undefined, revision: data.revision, position: data.position };
     }
   }
 }
@@ -187,14 +208,18 @@ class Store {
     this.path = `/v1/events/${segment(name)}`;
   }
 
+  #stream(name) {
+    return `${this.path}/streams/${segment(name)}`;
+  }
+
   async append(stream, events, { expected = "any", idempotencyKey } = {}) {
     const headers = { "Expected-Version": String(expected) };
-    return (await this.client.request("POST", `${this.path}/streams/${segment(stream)}`, { headers, body: JSON.stringify(events), key: idempotencyKey })).json();
+    return (await this.client.request("POST", this.#stream(stream), { headers, body: JSON.stringify(events), key: idempotencyKey })).json();
   }
 
   async *load(stream, from = 1) {
     while (from !== undefined) {
-      const page = await (await this.client.request("GET", `${this.path}/streams/${segment(stream)}`, { query: { from } })).json();
+      const page = await (await this.client.request("GET", this.#stream(stream), { query: { from } })).json();
       yield* page.events;
       from = page.next;
     }
@@ -202,6 +227,52 @@ class Store {
 
   async *follow({ after, category, tags } = {}) {
     for await (const { data } of this.client.follow(`${this.path}/feed`, { query: { category, tag: tags }, lastId: after })) yield data;
+  }
+
+  async delete(stream, { expected, tombstone, forget, idempotencyKey } = {}) {
+    const headers = expected === undefined ? {} : { "Expected-Version": String(expected) };
+    await this.client.request("DELETE", this.#stream(stream), { query: { tombstone, forget }, headers, key: idempotencyKey });
+  }
+
+  async archive(stream, { idempotencyKey } = {}) {
+    await this.client.request("POST", this.#stream(stream), { query: { op: "archive" }, key: idempotencyKey });
+  }
+
+  async unarchive(stream, { idempotencyKey } = {}) {
+    await this.client.request("POST", this.#stream(stream), { query: { op: "unarchive" }, key: idempotencyKey });
+  }
+
+  async truncate(stream, before, { idempotencyKey } = {}) {
+    await this.client.request("POST", this.#stream(stream), { query: { op: "truncate", before }, key: idempotencyKey });
+  }
+
+  async settings(stream) {
+    return (await this.client.request("GET", `${this.#stream(stream)}/settings`)).json();
+  }
+
+  async putSettings(stream, settings, { idempotencyKey } = {}) {
+    await this.client.request("PUT", `${this.#stream(stream)}/settings`, { body: JSON.stringify(settings), key: idempotencyKey });
+  }
+
+  async snapshot(stream, { upTo } = {}) {
+    try {
+      const answer = await this.client.request("GET", `${this.#stream(stream)}/snapshot`, { query: { upTo } });
+      const version = Number(answer.headers.get("Mainstem-Version"));
+      return { version, type: answer.headers.get("Mainstem-Type") ?? "", data: new Uint8Array(await answer.arrayBuffer()) };
+    } catch (e) {
+      if (e.status === 404) return undefined;
+      throw e;
+    }
+  }
+
+  async putSnapshot(stream, { version, type, data }, { idempotencyKey } = {}) {
+    const headers = { "Mainstem-Version": String(version), "Content-Type": "application/octet-stream" };
+    if (type) headers["Mainstem-Type"] = type;
+    await this.client.request("PUT", `${this.#stream(stream)}/snapshot`, { headers, body: data, key: idempotencyKey });
+  }
+
+  async deleteSnapshots(stream) {
+    await this.client.request("DELETE", `${this.#stream(stream)}/snapshot`);
   }
 
   subscription(name) {
@@ -229,6 +300,26 @@ class Subscription {
 
   async nack(claimed, action = "retry", reason = "") {
     await this.client.request("POST", `${this.path}/nack`, { body: JSON.stringify({ tokens: claimed.map((c) => c.token), action, reason }) });
+  }
+
+  async info() {
+    return (await this.client.request("GET", this.path)).json();
+  }
+
+  async parked({ limit } = {}) {
+    return (await (await this.client.request("GET", `${this.path}/parked`, { query: { limit } })).json()).parked;
+  }
+
+  async retryParked() {
+    return (await this.client.request("POST", `${this.path}/retry-parked`)).json();
+  }
+
+  async reset(position = 0) {
+    return (await this.client.request("POST", `${this.path}/reset`, { query: { position } })).json();
+  }
+
+  async delete() {
+    await this.client.request("DELETE", this.path);
   }
 }
 

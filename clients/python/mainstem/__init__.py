@@ -21,6 +21,7 @@ and fields mean is in docs/http.md of Mainstem, and in /v1/openapi.yaml of a ser
 from __future__ import annotations
 
 import base64
+import copy
 import http.client
 import json
 import random
@@ -28,10 +29,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
-__all__ = ["Claimed", "Entry", "Event", "Mainstem", "MainstemError", "Store", "Subscription", "Table", "Topic"]
+__all__ = [
+    "Change", "Claimed", "ClaimedRecord", "Entry", "Event", "Group", "Mainstem", "MainstemError", "Parked", "Settings", "Snapshot", "Store",
+    "Subscription", "Table", "Topic", "Written",
+]
 
 Expected = Union[str, int]  # "any", "none", "exists", or a version
 
@@ -58,6 +62,27 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What a write of many keys gave: a revision for each, and the position of the last."""
+
+    revisions: tuple[int, ...]
+    position: int
+    duplicate: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a watch shows: "put", "delete", "purge" or "expire" of a key, or "synced", which has only a position and comes
+    after the values that were there. Only a put has a value."""
+
+    type: str
+    key: str
+    value: Optional[bytes]
+    revision: int
+    position: int
+
+
+@dataclass(frozen=True)
 class Event:
     """An event of a stream. ``data`` is the decoded JSON, a text, or bytes."""
 
@@ -78,6 +103,36 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What a stream keeps; 0 and "" are no limit. max_age is a duration such as "720h"."""
+
+    max_count: int = 0
+    max_age: str = ""
+    custom: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a stream that contains its events up to a version. type says in which form it is."""
+
+    version: int
+    data: bytes
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Parked:
+    """An event that a subscription has put aside. time is when, in RFC 3339."""
+
+    stream: str
+    version: int
+    position: int
+    attempts: int
+    reason: str
+    time: str
+
+
+@dataclass(frozen=True)
 class Claimed:
     """An event that a subscription has handed out."""
 
@@ -94,6 +149,14 @@ class Mainstem:
         self.token = token
         self.timeout = timeout
         self.patience = patience
+        self.headers: dict[str, str] = {}  # of every request
+
+    def wait_for(self, position: int) -> "Mainstem":
+        """A client whose requests wait until their server has come to a position that another server of the same log has
+        answered. After 30 s that is a MainstemError 504."""
+        waiting = copy.copy(self)
+        waiting.headers = {**self.headers, "Mainstem-Wait-For": str(position)}
+        return waiting
 
     def table(self, name: str) -> "Table":
         """The table "database/table"."""
@@ -169,7 +232,7 @@ class Mainstem:
         given = {k: v for k, v in (query or {}).items() if v is not None and v is not False}
         if given:
             url += "?" + urllib.parse.urlencode({k: "true" if v is True else v for k, v in given.items()}, doseq=True)
-        r = urllib.request.Request(url, data=body, method=method, headers=dict(headers))
+        r = urllib.request.Request(url, data=body, method=method, headers={**self.headers, **headers})
         if self.token:
             r.add_header("Authorization", "Bearer " + self.token)
         try:
@@ -188,6 +251,10 @@ class Mainstem:
 
 def _segment(name: str) -> str:
     return urllib.parse.quote(name, safe="")
+
+
+def _key(e: Mapping[str, Any]) -> str:
+    return e["key"] if "key" in e else base64.b64decode(e["key64"]).decode(errors="surrogateescape")
 
 
 class Table:
@@ -232,6 +299,12 @@ class Table:
         _, body = self.client.request("PUT", self.path + "/by-key", data, {"key": key}, headers, idempotency_key)
         return json.loads(body)["revision"]
 
+    def put_many(self, entries: Sequence[Mapping[str, Any]], idempotency_key: Optional[str] = None) -> Written:
+        """Write many keys in one commit: {"key": …, "json" or "text" or "base64": …}, with "ttl", "metadata", and one of
+        "ifRevision", "ifAbsent", "ifExists". A condition that does not hold is a MainstemError 409, and nothing is written."""
+        answer = json.loads(self.client.request("POST", self.path, json.dumps(list(entries)).encode(), key=idempotency_key)[1])
+        return Written(tuple(answer["revisions"]), int(answer["position"]), answer["duplicate"])
+
     def delete(self, key: str, purge: bool = False) -> int:
         """Delete a key, and return the revision of its deletion, 0 if it had no value."""
         return json.loads(self.client.request("DELETE", self.path + "/by-key", query={"key": key, "purge": purge})[1])["revision"]
@@ -248,14 +321,26 @@ class Table:
         while True:
             page = json.loads(self.client.request("GET", self.path, query={"prefix": prefix, "as": "base64", **after})[1])
             for e in page["entries"]:
-                key = e["key"] if "key" in e else base64.b64decode(e["key64"]).decode(errors="surrogateescape")
-                yield Entry(key, base64.b64decode(e["base64"]), e["revision"], int(e["position"]))
+                yield Entry(_key(e), base64.b64decode(e["base64"]), e["revision"], int(e["position"]))
             if "next" in page:
                 after = {"after": page["next"]}
             elif "next64" in page:
                 after = {"after64": page["next64"]}
             else:
                 return
+
+
+    def watch(self, prefix: str = "", after: Optional[int] = None) -> Iterator[Change]:
+        """The values of the keys that begin with prefix, then a change "synced", then every change, until the connection
+        ends. Where it ends, go on after the position of the last change from "synced" on: then only what changed since
+        comes. What the table does not keep any more is a MainstemError 410."""
+        query = {"prefix": prefix or None, "as": "base64"}
+        for _, type_, e in self.client.follow(self.path, query, None if after is None else str(after)):
+            if type_ == "synced":
+                yield Change(type_, "", None, 0, int(e["position"]))
+                continue
+            value = base64.b64decode(e["base64"]) if type_ == "put" else None
+            yield Change(type_, _key(e), value, e["revision"], int(e["position"]))
 
 
 class Store:
@@ -265,12 +350,15 @@ class Store:
         self.client = client
         self.path = "/v1/events/" + _segment(name)
 
+    def _stream(self, name: str) -> str:
+        return f"{self.path}/streams/{_segment(name)}"
+
     def append(
         self, stream: str, events: Sequence[Mapping[str, Any]], expected: Expected = "any", idempotency_key: Optional[str] = None
     ) -> dict[str, Any]:
         """Append events to a stream: {"type": …, "data": …, "tags": […]}. 409 if it is not as expected."""
         _, body = self.client.request(
-            "POST", f"{self.path}/streams/{_segment(stream)}", json.dumps(list(events)).encode(), None,
+            "POST", self._stream(stream), json.dumps(list(events)).encode(), None,
             {"Expected-Version": str(expected)}, idempotency_key,
         )
         return json.loads(body)
@@ -278,7 +366,7 @@ class Store:
     def load(self, stream: str, from_: int = 1) -> Iterator[Event]:
         """The events of a stream, oldest first, page by page."""
         while True:
-            page = json.loads(self.client.request("GET", f"{self.path}/streams/{_segment(stream)}", query={"from": from_})[1])
+            page = json.loads(self.client.request("GET", self._stream(stream), query={"from": from_})[1])
             yield from (Event.of(e) for e in page["events"])
             if "next" not in page:
                 return
@@ -289,6 +377,57 @@ class Store:
         ends."""
         for _, _, data in self.client.follow(self.path + "/feed", {"category": category, "tag": list(tags)}, None if after is None else str(after)):
             yield Event.of(data)
+
+    def delete(
+        self, stream: str, expected: Expected = "any", tombstone: bool = False, forget: bool = False, idempotency_key: Optional[str] = None
+    ) -> None:
+        """Delete a stream; with tombstone so that it never begins again, with forget without a trace, whatever is expected."""
+        headers = {} if expected == "any" else {"Expected-Version": str(expected)}
+        query = {"tombstone": tombstone, "forget": forget}
+        self.client.request("DELETE", self._stream(stream), query=query, headers=headers, key=idempotency_key)
+
+    def archive(self, stream: str, idempotency_key: Optional[str] = None) -> None:
+        """Make a stream read-only, and hide it from lists and feeds."""
+        self.client.request("POST", self._stream(stream), query={"op": "archive"}, key=idempotency_key)
+
+    def unarchive(self, stream: str, idempotency_key: Optional[str] = None) -> None:
+        """Undo archive."""
+        self.client.request("POST", self._stream(stream), query={"op": "unarchive"}, key=idempotency_key)
+
+    def truncate(self, stream: str, before: int, idempotency_key: Optional[str] = None) -> None:
+        """Remove the events before a version."""
+        self.client.request("POST", self._stream(stream), query={"op": "truncate", "before": before}, key=idempotency_key)
+
+    def settings(self, stream: str) -> Settings:
+        """The settings of a stream."""
+        s = json.loads(self.client.request("GET", self._stream(stream) + "/settings")[1])
+        return Settings(s.get("maxCount", 0), s.get("maxAge", ""), s.get("custom", {}))
+
+    def put_settings(self, stream: str, settings: Settings, idempotency_key: Optional[str] = None) -> None:
+        """Replace the settings of a stream."""
+        body = {"maxCount": settings.max_count, "maxAge": settings.max_age, "custom": dict(settings.custom)}
+        self.client.request("PUT", self._stream(stream) + "/settings", json.dumps(body).encode(), key=idempotency_key)
+
+    def snapshot(self, stream: str, up_to: Optional[int] = None) -> Optional[Snapshot]:
+        """The newest snapshot of a stream, or the newest of a version up to up_to; None if there is none."""
+        try:
+            h, body = self.client.request("GET", self._stream(stream) + "/snapshot", query={"upTo": up_to})
+        except MainstemError as e:
+            if e.status == 404:
+                return None
+            raise
+        return Snapshot(int(h["Mainstem-Version"]), body, h.get("Mainstem-Type", ""))
+
+    def put_snapshot(self, stream: str, snapshot: Snapshot, idempotency_key: Optional[str] = None) -> None:
+        """Save a snapshot of a stream."""
+        headers = {"Mainstem-Version": str(snapshot.version), "Content-Type": "application/octet-stream"}
+        if snapshot.type:
+            headers["Mainstem-Type"] = snapshot.type
+        self.client.request("PUT", self._stream(stream) + "/snapshot", snapshot.data, None, headers, idempotency_key)
+
+    def delete_snapshots(self, stream: str) -> None:
+        """Delete the snapshots of a stream."""
+        self.client.request("DELETE", self._stream(stream) + "/snapshot")
 
     def subscription(self, name: str) -> "Subscription":
         """The subscription of that name; make it with put."""
@@ -320,6 +459,28 @@ class Subscription:
         """Give events back: retry, park, skip or stop."""
         body = {"tokens": [c.token for c in claimed], "action": action, "reason": reason}
         self.client.request("POST", self.path + "/nack", json.dumps(body).encode())
+
+    def info(self) -> dict[str, Any]:
+        """What it is and how far: position, last, claimed, waiting, parked, consumers, and stopped if it is."""
+        return json.loads(self.client.request("GET", self.path)[1])
+
+    def parked(self, limit: Optional[int] = None) -> list[Parked]:
+        """The oldest events that are parked."""
+        found = json.loads(self.client.request("GET", self.path + "/parked", query={"limit": limit})[1])["parked"]
+        return [Parked(p["stream"], p["version"], int(p["position"]), p["attempts"], p["reason"], p["time"]) for p in found]
+
+    def retry_parked(self) -> tuple[int, bool]:
+        """Hand out parked events again. Returns how many, and whether there are more than the buffer takes."""
+        answer = json.loads(self.client.request("POST", self.path + "/retry-parked")[1])
+        return answer["retried"], answer["more"]
+
+    def reset(self, position: int = 0) -> dict[str, Any]:
+        """Begin after a position, and return what info does. Claims from before count for nothing."""
+        return json.loads(self.client.request("POST", self.path + "/reset", query={"position": position})[1])
+
+    def delete(self) -> None:
+        """Delete it with what it has parked."""
+        self.client.request("DELETE", self.path)
 
 
 class Topic:
