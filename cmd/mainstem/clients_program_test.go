@@ -4,14 +4,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// interpreter returns the path of a program that runs clients in another language. On a machine
-// without it the test is skipped, and says so; with CI set it fails.
-func interpreter(t *testing.T, name string) string {
+// interpreter returns the path of a program that runs clients in another language, which must have
+// these modules of Python. On a machine without them the test is skipped, and says so; with CI
+// set it fails.
+func interpreter(t *testing.T, name string, modules ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
+	if err == nil && len(modules) > 0 {
+		name += " with the modules " + strings.Join(modules, ", ")
+		err = exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).Run()
+	}
 	switch {
 	case err == nil:
 	case os.Getenv("CI") != "":
