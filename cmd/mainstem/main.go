@@ -45,6 +45,7 @@ import (
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/alertcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/auditcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
+	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/complete"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/eventcmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/generatecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/kafkacmd"
@@ -66,10 +67,12 @@ func main() {
 // program returns the program with all its commands.
 func program(m *cli.Main) *cobra.Command {
 	m.Components = servecmd.Components
-	return m.Root(
+	root := m.Root(
 		[]*cobra.Command{kvcmd.New(m), eventcmd.New(m), projectioncmd.New(m), sagacmd.New(m), auditcmd.New(m), topiccmd.New(m), leasecmd.New(m), actorcmd.New(m), alertcmd.New(m)},
 		append(logcmd.New(m), servecmd.New(m), kafkacmd.New(m), generatecmd.New(m)),
 	)
+	complete.Add(m, root)
+	return root
 }
 
 // interruptible returns a context that ends with the first SIGINT or SIGTERM. A

@@ -348,6 +348,13 @@ var Layers = []Layer{
 		Because: "groups read event stores and tables of alerts as topics, as the Kafka listener shows them",
 	},
 	{
+		Name:    "completion in shells",
+		Dirs:    []string{"cmd/mainstem/internal/complete"},
+		May:     []string{".", "kv", "event", "lease", "topic", "wire/kafka", "wire/kafka/eventtopic", "alert/kafkatopic", "cmd/mainstem/internal/cli", "internal/claims"},
+		Libs:    []string{"github.com/spf13/cobra"},
+		Because: "one package lists the names of every view, so that groups of commands need not",
+	},
+	{
 		Name:    "the command that writes Go files",
 		Dirs:    []string{"cmd/mainstem/internal/generatecmd"},
 		May:     []string{".", "cmd/mainstem/internal/cli"},
