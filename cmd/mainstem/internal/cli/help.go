@@ -15,7 +15,8 @@ func outputHelp() *cobra.Command {
 // outputText lists everything that scripts may rely on.
 const outputText = `Results go to standard output, everything else to standard error.
 
-Without --json, lists are lines with columns separated by tabs. A key or value that
+Without --json, lists are lines with columns separated by tabs; some are columns below
+a head if standard output is a terminal. A key or value that
 would break the line or the terminal is quoted as in Go; kv get and topic consume
 print values as they are.
 

@@ -59,7 +59,7 @@ func (m commands) newSubscriptionList(store *string) *cobra.Command {
 		Use:   "list",
 		Short: "List the subscriptions of a store",
 		Long: `List the subscriptions of a store: name, kind, position, how many events are still to
-be handled, and how many are parked, separated by tabs. At most 100,000 are counted.`,
+be handled, and how many are parked. At most 100,000 are counted.`,
 		Example: `  mainstem event subscription list --store shop`,
 		Args:    cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,16 +68,7 @@ be handled, and how many are parked, separated by tabs. At most 100,000 are coun
 				if err != nil {
 					return err
 				}
-				for _, sub := range all {
-					st, err := sub.standing(ctx)
-					if err == nil {
-						err = m.printSubscription(s.Name(), &st)
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
+				return m.printSubscriptions(ctx, s.Name(), all)
 			})
 		},
 	}
@@ -94,11 +85,24 @@ func standingFields(store string, st *standing) *cli.Fields {
 	return f
 }
 
-func (m commands) printSubscription(store string, st *standing) error {
+// printSubscriptions shows how each of all stands.
+func (m commands) printSubscriptions(ctx context.Context, store string, all []subscriber) error {
+	list := m.NewList("subscription", "kind", "position", "lag", "parked")
+	var err error
+	for i := 0; i < len(all) && err == nil; i++ {
+		var st standing
+		if st, err = all[i].standing(ctx); err == nil {
+			err = m.printSubscription(list, store, &st)
+		}
+	}
+	return list.End(err)
+}
+
+func (m commands) printSubscription(list *cli.List, store string, st *standing) error {
 	if m.Flags.JSON {
 		return m.Object(standingFields(store, st))
 	}
-	return m.Line(cli.Printable(st.name), st.kind, cli.Number(st.position), lagText(st.lag), lagText(st.parked))
+	return list.Row(cli.Printable(st.name), st.kind, cli.Number(st.position), lagText(st.lag), lagText(st.parked))
 }
 
 func (m commands) newSubscriptionLag(store *string) *cobra.Command {
@@ -229,8 +233,8 @@ func (m commands) newSubscriptionParked(store *string) *cobra.Command {
 		Use:   "parked NAME",
 		Short: "List the events that a subscription has put aside",
 		Long: `List the events that a subscription has put aside because they could not be handled, in
-the order of the log: position, stream, version, attempts and reason, separated by
-tabs. mainstem event load STREAM --version VERSION shows one of them.`,
+the order of the log: position, stream, version, attempts and reason.
+mainstem event load STREAM --version VERSION shows one of them.`,
 		Example: `  mainstem event subscription parked mailer --limit 10`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -239,18 +243,19 @@ tabs. mainstem event load STREAM --version VERSION shows one of them.`,
 			}
 			return m.withSubscription(cmd, *store, a[0], kind, func(ctx context.Context, s *event.Store, sub subscriber) error {
 				n := 0
+				list := m.NewList("position", "stream", "version", "attempts", "reason")
 				for p, err := range sub.parked(ctx) {
 					if err == nil {
-						err = m.printParked(s.Name(), &p)
+						err = m.printParked(list, s.Name(), &p)
 					}
 					if err != nil {
-						return err
+						return list.End(err)
 					}
 					if n++; n == limit {
 						break
 					}
 				}
-				return nil
+				return list.End(nil)
 			})
 		},
 	}
@@ -266,11 +271,11 @@ func parkedFields(store string, p *event.Parked) *cli.Fields {
 	return f.Time("time", p.Time)
 }
 
-func (m commands) printParked(store string, p *event.Parked) error {
+func (m commands) printParked(list *cli.List, store string, p *event.Parked) error {
 	if m.Flags.JSON {
 		return m.Object(parkedFields(store, p))
 	}
-	return m.Line(cli.Number(p.Position), cli.Printable(p.Stream), cli.Number(p.Version), cli.Number(p.Attempts), cli.Printable(p.Reason))
+	return list.Row(cli.Number(p.Position), cli.Printable(p.Stream), cli.Number(p.Version), cli.Number(p.Attempts), cli.Printable(p.Reason))
 }
 
 // positions reads the arguments POSITION.

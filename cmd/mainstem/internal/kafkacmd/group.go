@@ -59,12 +59,13 @@ consumer Assigning and Reconciling.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return m.withGroups(cmd, func(ctx context.Context, groups *kafka.Groups) error {
 				all, err := groups.All(ctx)
+				list := m.NewList("group", "type", "state", "members")
 				for i := range all {
 					if err == nil && wanted(states, all[i].State) {
-						err = m.printGroup(&all[i])
+						err = m.printGroup(list, &all[i])
 					}
 				}
-				return err
+				return list.End(err)
 			})
 		},
 	}
@@ -81,11 +82,11 @@ func wanted(states []string, state string) bool {
 	return len(states) == 0
 }
 
-func (m commands) printGroup(g *kafka.Group) error {
+func (m commands) printGroup(list *cli.List, g *kafka.Group) error {
 	if m.Flags.JSON {
 		return m.Object(groupFields(g))
 	}
-	return m.Line(cli.Printable(g.Name), g.Type, g.State, cli.Plural(g.Members, "member"))
+	return list.Row(cli.Printable(g.Name), g.Type, g.State, cli.Plural(g.Members, "member"))
 }
 
 func groupFields(g *kafka.Group) *cli.Fields {
@@ -222,22 +223,26 @@ lag counts offsets: of a compacted topic there may be fewer records than that.`,
 						names = append(names, g.Name)
 					}
 				}
-				for _, name := range names {
-					_, _, offsets, err := groups.Describe(ctx, name)
-					if err == nil {
-						err = m.printLag(name, offsets)
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
+				return m.printLags(ctx, groups, names)
 			})
 		},
 	}
 }
 
-func (m commands) printLag(name string, offsets []kafka.GroupOffset) error {
+// printLags shows how far each group is behind.
+func (m commands) printLags(ctx context.Context, groups *kafka.Groups, names []string) error {
+	list := m.NewList("group", "topic", "partitions", "lag")
+	var err error
+	for i := 0; i < len(names) && err == nil; i++ {
+		var offsets []kafka.GroupOffset
+		if _, _, offsets, err = groups.Describe(ctx, names[i]); err == nil {
+			err = m.printLag(list, names[i], offsets)
+		}
+	}
+	return list.End(err)
+}
+
+func (m commands) printLag(list *cli.List, name string, offsets []kafka.GroupOffset) error {
 	for i := 0; i < len(offsets); {
 		topic, partitions, lag := offsets[i].Topic, 0, int64(0)
 		for ; i < len(offsets) && offsets[i].Topic == topic; i++ {
@@ -249,7 +254,7 @@ func (m commands) printLag(name string, offsets []kafka.GroupOffset) error {
 		if m.Flags.JSON {
 			err = m.Object(new(cli.Fields).Text("group", name).Add("topic", topic).Add("partitions", partitions).Add("lag", lag))
 		} else {
-			err = m.Line(cli.Printable(name), topic, cli.Plural(partitions, "partition"), cli.Number(lag))
+			err = list.Row(cli.Printable(name), topic, cli.Plural(partitions, "partition"), cli.Number(lag))
 		}
 		if err != nil {
 			return err

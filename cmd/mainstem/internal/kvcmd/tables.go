@@ -17,7 +17,7 @@ func (m commands) newTables() *cobra.Command {
 		Use:   "tables [DATABASE]",
 		Short: "List the buckets of a database, or all",
 		Long: `List the buckets of a database, or all: name, keys, bytes before compression, and
-what the bucket keeps, separated by tabs. Keys that were deleted count as long as
+what the bucket keeps. Keys that were deleted count as long as
 their tombstones are kept. --json has more. Indexes are not counted: see
 mainstem kv index list.`,
 		Example: `  mainstem kv tables
@@ -29,24 +29,25 @@ mainstem kv index list.`,
 				return cli.WrongUsage(cmd, fmt.Errorf("the name of the database is empty"))
 			}
 			return m.WithLog(cmd, cli.Reading, func(ctx context.Context, log mainstem.Log) error {
+				list := m.NewList("bucket", "keys", "bytes", "keeps")
 				for t, err := range kv.Tables(ctx, log, database) {
 					if err == nil {
-						err = m.printTable(&t)
+						err = m.printTable(list, &t)
 					}
 					if err != nil {
-						return err
+						return list.End(err)
 					}
 				}
-				return nil
+				return list.End(nil)
 			})
 		},
 	}
 }
 
-func (m commands) printTable(t *kv.Table) error {
+func (m commands) printTable(list *cli.List, t *kv.Table) error {
 	name, s := t.Database+"/"+t.Name, &t.Space
 	if !m.Flags.JSON {
-		return m.Line(name, cli.Number(s.Keys), cli.Number(s.Bytes), cli.PolicyText(&s.Policy))
+		return list.Row(name, cli.Number(s.Keys), cli.Number(s.Bytes), cli.PolicyText(&s.Policy))
 	}
 	f := new(cli.Fields).Add("bucket", name).Add("keys", s.Keys).Add("records", s.Records).Add("bytes", s.Bytes).
 		Add("last", s.Last).Time("created", s.Created).Time("updated", s.Updated)

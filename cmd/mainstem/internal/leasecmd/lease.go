@@ -50,7 +50,7 @@ func (m commands) newList() *cobra.Command {
 		Short: "List members and leases",
 		Long: `List the members and the leases of a bucket, or of all that Mainstem itself uses:
 bucket, member or lease, name, the node that has it, epoch, when the member has last
-renewed its session, and its address or the value of the lease, separated by tabs.
+renewed its session, and its address or the value of the lease.
 
 A member that crashed is shown until another one misses it: the time says it. The next
 holder of a lease has a higher epoch.`,
@@ -60,12 +60,13 @@ holder of a lease has a higher epoch.`,
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return m.WithLog(cmd, cli.Reading, func(ctx context.Context, log mainstem.Log) error {
 				buckets, err := knownBuckets(ctx, log, a)
+				out := m.NewList("bucket", "kind", "name", "node", "epoch", "renewed", "value")
 				for _, b := range buckets {
 					if err == nil {
-						err = m.list(ctx, log, b)
+						err = m.list(ctx, log, b, out)
 					}
 				}
-				return err
+				return out.End(err)
 			})
 		},
 	}
@@ -88,7 +89,7 @@ func knownBuckets(ctx context.Context, log mainstem.Log, named []string) (out []
 	return out, nil
 }
 
-func (m commands) list(ctx context.Context, log mainstem.Log, bucket string) error {
+func (m commands) list(ctx context.Context, log mainstem.Log, bucket string, out *cli.List) error {
 	members, held, err := lease.Read(ctx, log, bucket)
 	if err != nil {
 		return err
@@ -97,32 +98,32 @@ func (m commands) list(ctx context.Context, log mainstem.Log, bucket string) err
 	for i := range members {
 		p := &members[i]
 		renewed[p.Name] = cli.TimeText(p.Renewed)
-		if err := m.printMember(bucket, p); err != nil {
+		if err := m.printMember(out, bucket, p); err != nil {
 			return err
 		}
 	}
 	for i := range held {
-		if err := m.printHeld(bucket, &held[i], renewed[held[i].Node]); err != nil {
+		if err := m.printHeld(out, bucket, &held[i], renewed[held[i].Node]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m commands) printMember(bucket string, p *lease.Present) error {
+func (m commands) printMember(out *cli.List, bucket string, p *lease.Present) error {
 	if m.Flags.JSON {
 		f := new(cli.Fields).Add("bucket", bucket).Text("member", p.Name).Add("epoch", p.Epoch).Time("renewed", p.Renewed).Add("ttl_seconds", p.TTL.Seconds())
 		cli.Opt(f, "address", p.Address)
 		return m.Object(f)
 	}
-	return m.Line(bucket, "member", cli.Printable(p.Name), cli.Printable(p.Name), cli.Number(p.Epoch), cli.TimeText(p.Renewed), cli.Printable(p.Address))
+	return out.Row(bucket, "member", cli.Printable(p.Name), cli.Printable(p.Name), cli.Number(p.Epoch), cli.TimeText(p.Renewed), cli.Printable(p.Address))
 }
 
-func (m commands) printHeld(bucket string, h *lease.Held, renewed string) error {
+func (m commands) printHeld(out *cli.List, bucket string, h *lease.Held, renewed string) error {
 	if m.Flags.JSON {
 		f := new(cli.Fields).Add("bucket", bucket).Text("lease", h.Key).Text("node", h.Node).Add("epoch", h.Epoch).Add("session", h.Session).Add("renewed", renewed)
 		cli.Opt(f, "value", h.Value)
 		return m.Object(f)
 	}
-	return m.Line(bucket, "lease", cli.Printable(h.Key), cli.Printable(h.Node), cli.Number(h.Epoch), renewed, cli.Printable(strings.TrimSpace(h.Value)))
+	return out.Row(bucket, "lease", cli.Printable(h.Key), cli.Printable(h.Node), cli.Number(h.Epoch), renewed, cli.Printable(strings.TrimSpace(h.Value)))
 }
