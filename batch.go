@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Op is what a [Write] does. The numbers cross the wire: add at the end only.
+// Op is the operation of a [Write]. The numbers are sent over the wire: add new ones only at the
+// end.
 type Op uint8
 
 // The operations.
@@ -26,9 +27,9 @@ const (
 	// OpTruncate removes the records of the key whose items all have versions
 	// below Version. The key's next version does not change, even if no record is left.
 	OpTruncate
-	// OpRewrite replaces value and headers of the record that ends at Version; its
-	// version, count, position and time stay. Of a tombstone it replaces the headers
-	// only. For compaction and redaction.
+	// OpRewrite replaces the value and headers of the record that ends at Version; its version,
+	// count, position and time do not change. Of a tombstone it replaces only the headers. It
+	// serves compaction and redaction.
 	OpRewrite
 	// OpRemove removes the one record that ends at Version. If it is the newest, the
 	// key has no live value afterwards: an older one does not come back.
@@ -57,32 +58,37 @@ type Write struct {
 	Version Version       // OpTruncate, OpRewrite, OpRemove
 }
 
-// Test is what a [Condition] asks. The numbers cross the wire: add at the end only.
+// Test is the kind of a [Condition]. The numbers are sent over the wire: add new ones only at the
+// end.
 type Test uint8
 
 // The tests.
 const (
-	// TestVersion holds if the newest version that the key was ever given, to a value
-	// or a tombstone, is the condition's: also after truncation.
+	// TestVersion holds if the condition's version is the newest version that the key was ever
+	// given, by a value or a tombstone, even if that record was truncated since.
 	TestVersion Test = iota
-	// TestAbsent holds if the key has no live value: never written, deleted, purged,
-	// expired or truncated away, or of a space that does not exist.
+	// TestAbsent holds if the key has no live value: it was never written, was deleted, purged or
+	// truncated, has expired, or its space does not exist.
 	TestAbsent
 	// TestExists holds if the key has a live value.
 	TestExists
-	// TestNotAfter holds if the newest record that the key was ever given, a value or a
-	// tombstone, has at most the condition's position. Records that were removed since
-	// count: forgotten, purged, truncated, removed and expired ones. A key that was never
-	// written holds for every position, and so does one of a space that does not exist. A
-	// space that was dropped and created anew has none of the records from before.
+	// TestNotAfter holds if the newest record that was ever written to the key, a value or a
+	// tombstone, has at most the condition's position. Records that were removed since (forgotten,
+	// purged, truncated, removed, expired) count. For a key that was never written, and in a space
+	// that does not exist, it holds for every position. A space that was dropped and created again
+	// has no records from before.
 	//
-	// It never holds where it should not, but it may fail where it could hold: of a key
-	// whose newest record was removed, an engine may remember a later position. Of those of
-	// which nothing is left in a space with bounded history (see [Policy.TombstoneAge]) it
-	// remembers one position, the newest of them or a later one, which then counts for every
-	// key of the space that is not there. Neither is above [Reader.Head], and both grow only
-	// when something is removed and when a log is opened: after a Conflict, to read again and
-	// to demand the new head succeeds if nothing was written to the key meanwhile.
+	// The test never holds where it should fail, but it may fail where it could hold:
+	//
+	//   - For a key whose newest record was removed, an engine may keep a position later than that
+	//     record's.
+	//   - For all keys without any record left in a space with bounded history (see
+	//     [Policy.TombstoneAge]), an engine keeps one position, which is at least that of the
+	//     newest of the removed records. It applies to every key of the space that has no record.
+	//
+	// Both positions are at most [Reader.Head], and they grow only when records are removed and
+	// when a log is opened. So after a Conflict, read again and use the new head: the commit then
+	// succeeds unless the key was written meanwhile.
 	TestNotAfter
 )
 
@@ -96,9 +102,9 @@ func (t Test) String() string {
 	return "unknown test"
 }
 
-// Condition must hold at the batch's place in the order, or Commit fails with
-// Conflict and writes nothing (law 4). Conditions are tested against the state
-// before the batch, whatever the batch writes itself.
+// Condition must hold at the batch's place in the order, or Commit fails with Conflict and writes
+// nothing (law 4). Conditions are tested against the state before the batch: the writes of the
+// batch itself do not count.
 type Condition struct {
 	Space    string
 	Key      []byte
@@ -121,9 +127,9 @@ func (c Condition) want() string {
 	return "unknown test"
 }
 
-// Durability is what a batch has reached when Commit returns. The zero value
-// asks for the log's default. It is one number so that it can cross a wire:
-// positive values are the interval in nanoseconds.
+// Durability is the guarantee that a batch has when Commit returns. The zero value selects the
+// log's default. It is a single number so that it can be sent over a wire: positive values are an
+// interval in nanoseconds.
 type Durability int64
 
 // The durabilities, besides [Interval].
@@ -133,14 +139,15 @@ const (
 	OS                Durability = -2 // with the operating system: survives a killed process
 )
 
-// Interval acknowledges like [OS] and brings the batch to stable storage at
-// most d later: a power cut loses at most the last d.
+// Interval returns a durability that acknowledges like [OS] and brings the batch to stable storage
+// at most d later: a power cut loses at most the last d. A d below 1 ms counts as 1 ms.
 func Interval(d time.Duration) Durability { return Durability(max(d, time.Millisecond)) }
 
 // Period returns the interval and true if d was made by [Interval].
 func (d Durability) Period() (time.Duration, bool) { return time.Duration(d), d > 0 }
 
-// String returns "default", "fsync", "os" or "interval=100ms": what [ParseDurability] reads.
+// String returns "default", "fsync", "os" or, for instance, "interval=100ms". [ParseDurability] is
+// the inverse.
 func (d Durability) String() string {
 	switch d {
 	case DefaultDurability:
@@ -153,7 +160,8 @@ func (d Durability) String() string {
 	return "interval=" + time.Duration(d).String()
 }
 
-// ParseDurability reads what [Durability.String] writes.
+// ParseDurability is the inverse of [Durability.String]. The empty string is [DefaultDurability];
+// any other text is Invalid.
 func ParseDurability(s string) (Durability, error) {
 	switch s {
 	case "", "default":
@@ -171,24 +179,23 @@ func ParseDurability(s string) (Durability, error) {
 	return 0, Refusef(KindInvalid, "durability", "%q is not fsync, os or interval=D with a duration D of at least 1ms", s)
 }
 
-// Batch collects writes and conditions on any keys of any spaces; [Log.Commit]
-// makes all of them true together or none. Writes apply in the order in which
-// they were added.
+// Batch collects writes and conditions on any keys of any spaces; [Log.Commit] applies all of them
+// or none. Writes apply in the order in which they were added.
 //
-// A batch keeps the slices it is given and copies nothing: do not change them
-// until Commit has returned. It is not safe for concurrent use. After Commit,
-// successful or not, it may be committed again, or emptied with Reset and used anew.
+// A batch keeps the slices it is given and copies nothing: do not change them until Commit has
+// returned. A batch is not safe for concurrent use. After Commit, successful or not, it may be
+// committed again, or emptied with Reset and reused.
 type Batch struct {
-	// ID makes the batch idempotent (law 6): when a batch with the same ID was
-	// committed before, Commit returns the first receipt and writes nothing. At most
-	// [MaxBatchID] bytes; empty means none. Engines remember IDs for a documented time.
+	// ID makes the batch idempotent (law 6): if a batch with the same ID was committed before,
+	// Commit returns the receipt of that commit and writes nothing. It has at most [MaxBatchID]
+	// bytes; empty means none. Each engine documents how long it keeps IDs.
 	ID string
-	// Durability asks for more or less than the log's default.
+	// Durability replaces the log's default.
 	Durability Durability
-	// Time, unless zero, is the commit time of the batch in place of the engine's
-	// clock: for copies of other logs. Times never decrease with position: a time before that
-	// of the newest record is replaced by the time of that record, and a time in the future by
-	// the present time of the engine's clock.
+	// Time, unless zero, is the commit time of the batch in place of the engine's clock, for copies
+	// of other logs. Times never decrease with position: a time before that of the newest record is
+	// replaced by that record's time, and a time in the future by the present time of the engine's
+	// clock.
 	Time time.Time
 
 	writes     []Write
@@ -198,16 +205,17 @@ type Batch struct {
 	err        error
 }
 
-// Explainer knows what the keys of some spaces mean. A view adds itself to the batches
-// it writes into, so that a conflict names what the caller knows, such as a stream.
+// Explainer adds details to conflicts on the keys of some spaces. A view adds itself to the batches
+// that it writes into, so that the error of a conflict names the object of the view, such as a
+// stream.
 type Explainer interface {
-	// ExplainConflict returns an error that says more than conflict, the error of b's
-	// Commit, and has it in its chain; or nil if conflict is not about keys of its own.
-	// It may read, as long as ctx lasts.
+	// ExplainConflict returns an error that describes conflict, the error of b's Commit, in the
+	// terms of the view and wraps it. It returns nil if conflict is about keys of another view. It
+	// may read from the log until ctx ends.
 	ExplainConflict(ctx context.Context, b *Batch, conflict *Error) error
 }
 
-// Ensure is a space that a batch creates, with the policy given, unless it exists.
+// Ensure names a space that a batch creates with the given policy unless it exists.
 type Ensure struct {
 	Space  string
 	Policy Policy
@@ -224,8 +232,9 @@ func (b *Batch) Add(w Write) {
 	b.writes = append(b.writes, w)
 }
 
-// few is how much of each a batch has room for when it gets its first: what a view writes is seldom one record
-// and one condition, and memory that grows from one is allocated again for the second, the third and the fifth.
+// few is the capacity of each list of a batch when its first element is added. A view seldom writes
+// only one record or condition, and a list that grows from capacity 1 is allocated again for the
+// second, the third and the fifth element.
 const few = 4
 
 // Put appends the write of value to key.
@@ -248,23 +257,23 @@ func (b *Batch) Rewrite(space string, key []byte, v Version, value []byte, heade
 	b.Add(Write{Op: OpRewrite, Space: space, Key: key, Version: v, Value: value, Headers: headers})
 }
 
-// IfVersion demands that the newest record of key has version v; see [TestVersion].
+// IfVersion adds the condition that the newest record of key has version v; see [TestVersion].
 func (b *Batch) IfVersion(space string, key []byte, v Version) {
 	b.If(Condition{Space: space, Key: key, Test: TestVersion, Version: v})
 }
 
-// IfAbsent demands that key has no live value; see [TestAbsent].
+// IfAbsent adds the condition that key has no live value; see [TestAbsent].
 func (b *Batch) IfAbsent(space string, key []byte) {
 	b.If(Condition{Space: space, Key: key, Test: TestAbsent})
 }
 
-// IfExists demands that key has a live value; see [TestExists].
+// IfExists adds the condition that key has a live value; see [TestExists].
 func (b *Batch) IfExists(space string, key []byte) {
 	b.If(Condition{Space: space, Key: key, Test: TestExists})
 }
 
-// IfNotAfter demands that nothing was written to key after position p; see [TestNotAfter].
-// So what was read at p, or what was found not to be there, still is as it was.
+// IfNotAfter adds the condition that nothing was written to key after position p, so that a value,
+// or its absence, read at p is still current; see [TestNotAfter].
 func (b *Batch) IfNotAfter(space string, key []byte, p Position) {
 	b.If(Condition{Space: space, Key: key, Test: TestNotAfter, Position: p})
 }
@@ -292,8 +301,8 @@ func (b *Batch) Ensure(space string, p Policy) {
 	b.ensures = append(b.ensures, Ensure{space, p})
 }
 
-// ExplainWith has x explain a conflict of the batch; see [Explainer]. Adding the same one
-// again does nothing. Reset forgets it.
+// ExplainWith adds x to the explainers of the batch's conflicts; see [Explainer]. Adding the same
+// one again does nothing. Reset removes it.
 func (b *Batch) ExplainWith(x Explainer) {
 	for _, known := range b.explainers {
 		if known == x {
@@ -306,9 +315,9 @@ func (b *Batch) ExplainWith(x Explainer) {
 	b.explainers = append(b.explainers, x)
 }
 
-// Explained returns the error of a Commit of b as Commit returns it: a Conflict as the
-// first [Explainer] puts it that knows its key, every other error as it is. Engines call
-// it last, with what Commit would return without it; it does not allocate without an error.
+// Explained returns err, the error of a Commit of b, in the form for the caller. A Conflict is
+// replaced by the answer of the first [Explainer] that explains it; every other error is returned
+// as it is. Engines call Explained at the end of Commit. It does not allocate if err is nil.
 func (b *Batch) Explained(ctx context.Context, err error) error {
 	if err == nil || len(b.explainers) == 0 {
 		return err
@@ -325,8 +334,8 @@ func (b *Batch) Explained(ctx context.Context, err error) error {
 	return err
 }
 
-// Fail makes Commit return err instead of writing: a view that cannot encode a
-// value says so here. The first error stays.
+// Fail makes Commit return err instead of writing. A view calls it for instance when it cannot
+// encode a value. Only the first error is kept.
 func (b *Batch) Fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -339,16 +348,16 @@ func (b *Batch) Err() error { return b.err }
 // Len returns the number of writes.
 func (b *Batch) Len() int { return len(b.writes) }
 
-// Writes returns the writes in order. Engines read it; the slice belongs to the batch.
+// Writes returns the writes in order, for engines. The slice belongs to the batch.
 func (b *Batch) Writes() []Write { return b.writes }
 
-// Conditions returns the conditions. Engines read it; the slice belongs to the batch.
+// Conditions returns the conditions, for engines. The slice belongs to the batch.
 func (b *Batch) Conditions() []Condition { return b.conditions }
 
-// Ensures returns the spaces to create. Engines read it; the slice belongs to the batch.
+// Ensures returns the spaces to create, for engines. The slice belongs to the batch.
 func (b *Batch) Ensures() []Ensure { return b.ensures }
 
-// Reset empties the batch and keeps its memory.
+// Reset empties the batch and keeps its allocated memory.
 func (b *Batch) Reset() {
 	clear(b.writes)
 	clear(b.conditions)
@@ -357,17 +366,17 @@ func (b *Batch) Reset() {
 	*b = Batch{writes: b.writes[:0], conditions: b.conditions[:0], ensures: b.ensures[:0], explainers: b.explainers[:0]}
 }
 
-// Limits bounds what one batch may hold.
+// Limits bounds the size of a batch.
 type Limits struct {
 	MaxValue       int // bytes in one value; 0 means [DefaultMaxValue]
 	MaxBatchBytes  int // bytes in a whole batch; 0 means [DefaultMaxBatchBytes]
-	MaxBatchWrites int // writes, and conditions; 0 means [DefaultMaxBatchWrites]
+	MaxBatchWrites int // writes, and also conditions; 0 means [DefaultMaxBatchWrites]
 }
 
-// maxTime is the last second that has a number of nanoseconds since 1970.
+// maxTime is the last Unix second whose time fits in an int64 of nanoseconds.
 const maxTime = math.MaxInt64/int64(time.Second) - 1
 
-// WithDefaults returns l with zero fields replaced.
+// WithDefaults returns l with each zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
 	if l.MaxValue == 0 {
 		l.MaxValue = DefaultMaxValue
@@ -381,8 +390,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Validate checks everything about b that needs no log: the error given to
-// Fail, names, sizes and numbers. Engines call it first in Commit.
+// Validate checks everything about b that can be checked without a log: the error given to Fail,
+// names, sizes and numbers. Engines call it first in Commit.
 func (b *Batch) Validate(l Limits) error {
 	if b.err != nil {
 		return b.err
@@ -476,7 +485,7 @@ func (w *Write) validate(i int, l Limits) error {
 	return nil
 }
 
-// Size returns the bytes of key, value and headers: what counts towards
+// Size returns the number of bytes of key, value and headers, which counts towards
 // [Limits.MaxBatchBytes] and [SpaceInfo.Bytes].
 func (w *Write) Size() int {
 	n := len(w.Key) + len(w.Value)
@@ -486,14 +495,14 @@ func (w *Write) Size() int {
 	return n
 }
 
-// Receipt says what a committed batch became.
+// Receipt is the result of a committed batch.
 type Receipt struct {
-	First, Last Position  // positions of its first and last record, all between are its own; both 0 if it wrote none
+	First, Last Position  // positions of its first and last record; all positions between are of the batch too. Both are 0 if it wrote no record
 	Time        time.Time // commit time
-	// Versions has one entry for each write of the batch: the version of the record
-	// it wrote, or 0 if it wrote no record. The slice belongs to the caller.
+	// Versions has one entry for each write of the batch: the version of the record that it wrote,
+	// or 0 if it wrote none. The slice belongs to the caller.
 	Versions []Version
-	// Duplicate is true if a batch with the same ID was committed before: then this
-	// is that batch's receipt.
+	// Duplicate is true if a batch with the same ID was committed before. The receipt is then that
+	// of the earlier commit.
 	Duplicate bool
 }

@@ -11,7 +11,7 @@ import (
 // matches [context.DeadlineExceeded] and never [context.Canceled].
 type DeadlineError struct {
 	After   time.Duration // how long the call had waited; 0 if that is not known
-	Waiting string        // what it waited for, such as "the commit to be written"; may be empty
+	Waiting string        // what the call waited for, such as "the commit to be written"; may be empty
 }
 
 // Error returns for instance "deadline exceeded after 15 s, waiting for the commit to be written".
@@ -29,10 +29,10 @@ func (e *DeadlineError) Error() string {
 // Unwrap returns [context.DeadlineExceeded].
 func (e *DeadlineError) Unwrap() error { return context.DeadlineExceeded }
 
-// Timeout returns true: package net's way to ask.
+// Timeout returns true. It is the method of net.Error.
 func (e *DeadlineError) Timeout() bool { return true }
 
-// seconds formats d with as many digits as a reader wants: "15 s", "1.2 s", "40 ms".
+// seconds formats d with few digits: "15 s", "1.2 s", "40 ms".
 func seconds(d time.Duration) string {
 	switch {
 	case d >= 2*time.Minute:
@@ -53,17 +53,18 @@ func seconds(d time.Duration) string {
 	return strings.TrimSuffix(d.String(), "ms") + " ms"
 }
 
-// Ended returns the error, of kind Canceled, of a call to op that gave up because
-// ctx had ended. errors.Is finds in it [context.DeadlineExceeded] if a deadline
-// passed, [context.Canceled] if ctx was cancelled, and what [context.Cause] says. For a
-// deadline the text says how long the call waited, unless began, when it started to
-// wait, is zero, and for what; a cause that is a [*DeadlineError] without Waiting, such as
-// [context.WithTimeoutCause] sets, keeps its time. Engines and views use it, so that all of them say the
-// same. The caller sets the outcome.
+// Ended returns an error of kind Canceled for a call to op that gave up because ctx had ended.
+// errors.Is finds [context.DeadlineExceeded] in it if a deadline passed, [context.Canceled] if ctx
+// was cancelled, and the error of [context.Cause].
+//
+// After a deadline the text says what the call waited for and, unless began (the start of the wait)
+// is zero, for how long. A cause that is a [*DeadlineError] without Waiting, as set by
+// [context.WithTimeoutCause], keeps its time. Engines and views use Ended, so that their texts are
+// alike. The caller sets the outcome.
 func Ended(ctx context.Context, op string, began time.Time, waiting string) *Error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
-	case err == nil: // a race of two contexts: the caller saw the end of another one
+	case err == nil: // two contexts raced: the caller saw the end of another one
 		err, cause = context.Canceled, context.Canceled
 	case cause == context.DeadlineExceeded:
 		d := &DeadlineError{Waiting: waiting}
@@ -82,13 +83,14 @@ func Ended(ctx context.Context, op string, began time.Time, waiting string) *Err
 	return &Error{Kind: KindCanceled, Op: op, Err: cause}
 }
 
-// endError is the cause that somebody gave to a context, with the error of the context.
+// endError is a cause set by [context.WithCancelCause] or its like, with the error of the context.
 type endError struct{ cause, end error }
 
 func (e *endError) Error() string   { return e.cause.Error() }
 func (e *endError) Unwrap() []error { return []error{e.cause, e.end} }
 
-// canceledText is how an error of kind Canceled reads: a deadline is not a cancellation.
+// canceledText is the text of an error of kind Canceled. It does not call a deadline a
+// cancellation.
 func canceledText(cause error) string {
 	if !errors.Is(cause, context.DeadlineExceeded) {
 		if cause == context.Canceled {

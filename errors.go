@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Kind is the closed list of what can go wrong. Kinds cross the wire and are
-// logged by name: add at the end only.
+// Kind classifies errors. The list is closed. Kinds are sent over the wire and logged by name: add
+// new ones only at the end.
 type Kind uint8
 
 // The kinds.
 const (
 	KindInternal    Kind = iota // a bug, or something no other kind describes
 	KindNotFound                // no such space, key, version or snapshot
-	KindExists                  // it exists already
+	KindExists                  // the space, key or other object exists already
 	KindConflict                // a condition of a batch did not hold; see Error.Want and Error.Got
 	KindInvalid                 // the request can never succeed as it is: a limit, a malformed argument
 	KindDenied                  // authentication or authorisation failed
 	KindCanceled                // the context was cancelled or its deadline passed; see Ended
 	KindClosed                  // the log, snapshot or handle was closed
 	KindCorrupt                 // stored bytes are not what was written
-	KindUnavailable             // it may succeed later: a full disk, a lost connection, a log that went read-only
+	KindUnavailable             // the call may succeed later: a full disk, a lost connection, a log that went read-only
 	KindUnsupported             // this engine does not offer the feature
 )
 
@@ -59,7 +59,8 @@ var (
 	ErrUnavailable error = kindError(KindUnavailable)
 	ErrUnsupported error = kindError(KindUnsupported)
 
-	// ErrUnknownOutcome matches every Error that leaves open whether its batch was written.
+	// ErrUnknownOutcome matches every Error whose Outcome is [Unknown]: its batch may have been
+	// written.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 )
 
@@ -67,13 +68,13 @@ type kindError Kind
 
 func (k kindError) Error() string { return Kind(k).String() }
 
-// Outcome says what became of the batch of a failed Commit (law 5).
+// Outcome says whether the batch of a failed Commit was written (law 5).
 type Outcome uint8
 
 // The outcomes. The zero Outcome is for errors of reads.
 const (
 	NoOutcome  Outcome = iota // the call does not write
-	NotWritten                // certainly nothing was written: safe to try again
+	NotWritten                // certainly nothing was written: it is safe to try again
 	Unknown                   // the batch may have been written; a batch ID makes trying again safe
 )
 
@@ -93,14 +94,14 @@ func (o Outcome) String() string {
 // caller's batch or keys. [Errorf] and [Refusef] make one.
 type Error struct {
 	Kind    Kind
-	Op      string // what was being done: "commit", "get", "open data/"
+	Op      string // the failed operation: "commit", "get", "open data/"
 	Space   string
 	Key     []byte
 	Outcome Outcome
 
-	// Want and Got explain a Conflict: the condition, and the key's version
-	// (0 if it never existed); GotLive says whether the key held a value. GotPosition
-	// is that of the key's newest record ever, if Want is a [TestNotAfter].
+	// Want and Got explain a Conflict. Want is the condition that did not hold, and Got the key's
+	// version, 0 if it was never written. GotLive says whether the key had a live value. If Want is
+	// a [TestNotAfter], GotPosition is the position of the newest record ever written to the key.
 	Want        Condition
 	Got         Version
 	GotLive     bool
@@ -110,10 +111,10 @@ type Error struct {
 	Err  error  // the cause, or nil
 }
 
-// Errorf returns an Error of kind k of the call op, whose cause is what [fmt.Errorf] makes
-// of format and args; %w is honoured. A format that is only "%w" makes its error the cause
-// itself. The outcome is [NoOutcome], that of a read: for a call that writes use [Refusef],
-// or [Error.WithOutcome].
+// Errorf returns an Error of kind k for the operation op, whose cause is the error of [fmt.Errorf]
+// for format and args; %w wraps as usual. If format is exactly "%w", its argument is the cause
+// itself. The outcome is [NoOutcome], as for a read: for a call that writes use [Refusef] or
+// [Error.WithOutcome].
 func Errorf(k Kind, op, format string, args ...any) *Error {
 	if format == "%w" && len(args) == 1 {
 		if err, ok := args[0].(error); ok {
@@ -123,23 +124,22 @@ func Errorf(k Kind, op, format string, args ...any) *Error {
 	return &Error{Kind: k, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// Refusef is [Errorf] for a call that writes, and failed before it wrote anything: the
-// outcome is [NotWritten].
+// Refusef is [Errorf] for a call that failed before it wrote anything: the outcome is [NotWritten].
 func Refusef(k Kind, op, format string, args ...any) *Error {
 	e := Errorf(k, op, format, args...)
 	e.Outcome = NotWritten
 	return e
 }
 
-// At returns a copy of the error that names a key of a space. It copies the key, which
-// may be nil.
+// At returns a copy of the error that names a space and one of its keys. The key may be nil; it is
+// copied.
 func (e *Error) At(space string, key []byte) *Error {
 	c := *e
 	c.Space, c.Key = space, bytes.Clone(key)
 	return &c
 }
 
-// WithHint returns a copy of the error that says what an operator can do.
+// WithHint returns a copy of the error with a hint on what an operator can do.
 func (e *Error) WithHint(hint string) *Error {
 	c := *e
 	c.Hint = hint
@@ -201,7 +201,8 @@ func (e *Error) got() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is matches the sentinel of the error's kind, and [ErrUnknownOutcome].
+// Is reports whether target is the sentinel of the error's kind, or is [ErrUnknownOutcome] and the
+// outcome is unknown.
 func (e *Error) Is(target error) bool {
 	if target == ErrUnknownOutcome {
 		return e.Outcome == Unknown
@@ -210,8 +211,8 @@ func (e *Error) Is(target error) bool {
 	return ok && Kind(k) == e.Kind
 }
 
-// KindOf returns the kind of err: that of the first [Error] in its chain,
-// KindInternal if there is none. KindOf(nil) is KindInternal; ask for err != nil first.
+// KindOf returns the kind of the first [Error] in the chain of err, or KindInternal if there is
+// none. KindOf(nil) is KindInternal too: test err != nil first.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

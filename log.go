@@ -7,66 +7,63 @@ import (
 	"time"
 )
 
-// Log is one open store. Engines implement it; views are built on it. All
-// methods may be called from many goroutines at once. The laws it obeys are in
-// the package comment; package enginetest checks them.
+// Log is an open log. Engines implement it; views are built on it. All methods may be called from
+// many goroutines at once. The package comment states its laws; package enginetest checks them.
 type Log interface {
 	Reader
 
-	// Commit makes every write of b true, atomically, at one place in the order, and
-	// returns when the durability asked for is reached. It fails with Conflict if a
-	// condition does not hold, NotFound for a space that does not exist (see
-	// [Batch.Ensure]), Invalid for what can never be committed. An error says by its
-	// Outcome whether the batch is certainly not written. The views that wrote into b
-	// explain a Conflict (see [Batch.Explained]): errors.As still finds the [*Error] in it.
-	// Cancelling ctx takes the
-	// batch back only while it has not been taken into the order.
+	// Commit applies every write of b atomically, at one place in the order, and returns when b has
+	// the durability asked for. It fails with Conflict if a condition does not hold, NotFound for a
+	// space that does not exist (see [Batch.Ensure]), and Invalid for a batch that can never be
+	// committed. The Outcome of an error says whether the batch is certainly not written. The views
+	// that wrote into b explain a Conflict (see [Batch.Explained]); errors.As still finds the
+	// [*Error] in it. Cancelling ctx withdraws the batch only until the engine has given it a place
+	// in the order.
 	//
-	// A batch without writes, whose conditions hold, succeeds with an empty receipt.
+	// A batch without writes whose conditions hold succeeds with an empty receipt.
 	Commit(ctx context.Context, b *Batch) (Receipt, error)
 
 	SpaceManager
 
-	// Close waits for running calls, stops followers with Closed and releases what the
-	// log holds. What was acknowledged is durable afterwards, at whatever durability it
-	// was committed. Closing twice is allowed.
+	// Close waits for running calls, ends followers with Closed and releases the resources of the
+	// log. Afterwards every acknowledged batch is on stable storage, whatever its durability was.
+	// Closing twice is allowed.
 	Close() error
 }
 
-// Reader is the reading half of a [Log], and all of a [Snapshot]. A reader never
-// sees a batch in part, nor one that could still be lost at the durability it
-// was committed with.
+// Reader is the read half of a [Log], and all of a [Snapshot]. A reader never sees part of a batch,
+// nor a batch that could still be lost at the durability that its commit asked for.
 type Reader interface {
-	// Get returns the newest record of key. A key that has no live value (never
-	// written, deleted, expired, its newest record removed) is NotFound, and so is an
-	// unknown space: an older value never comes back. The record's bytes belong to
-	// the caller.
+	// Get returns the newest record of key. It fails with NotFound for an unknown space and for a
+	// key without a live value: one that was never written, was deleted, has expired, or whose
+	// newest record was removed. An older value is never returned in its place. The record's bytes
+	// belong to the caller.
 	Get(ctx context.Context, space string, key []byte) (Record, error)
 
-	// GetMany yields one record for each of keys, in their order, all as they are at one
-	// moment: what Get returns, or one with Version 0 that has nothing but Space and Key
-	// where Get would say NotFound. A key may be there twice. Bytes are lent until the loop
-	// body returns. No keys yield nothing; an unknown space is NotFound. More than
-	// [MaxGetKeys] keys, or [MaxGetKeyBytes] bytes of keys, are Invalid.
+	// GetMany yields one record for each of keys, in the order of keys, all as of one moment: the
+	// record that Get would return or, where Get would return NotFound, one with Version 0 and only
+	// Space and Key set. A key may occur twice. Bytes are lent until the loop body returns. Without
+	// keys it yields nothing. An unknown space is NotFound; more than [MaxGetKeys] keys, or
+	// [MaxGetKeyBytes] bytes of keys, are Invalid.
 	GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[Record, error]
 
 	// Scan yields the newest record of each key in r, in key order (bytewise), at one
 	// moment. Bytes are lent until the loop body returns. An unknown space is NotFound.
 	Scan(ctx context.Context, space string, r Range) iter.Seq2[Record, error]
 
-	// Read yields the records of one key by version, tombstones included. Records that
-	// were truncated, superseded or have expired are not there. Bytes are lent until
-	// the loop body returns. An unknown space is NotFound; a key without records
-	// yields nothing.
+	// Read yields the records of one key in the order of their versions, tombstones included,
+	// without those that were truncated or superseded or have expired. Bytes are lent until the
+	// loop body returns. An unknown space is NotFound; a key without records yields nothing.
 	Read(ctx context.Context, space string, key []byte, v Versions) iter.Seq2[Record, error]
 
-	// Feed yields the records of the spaces of f that are still held, tombstones
-	// included, in the order of the log, a batch never in part once the reader has
-	// passed it. With Follow it then waits for more without polling. Bytes are lent
-	// until the loop body returns.
+	// Feed yields the records of the spaces of f that are still stored, tombstones included, in the
+	// order of the log. Once the reader has passed a batch, it has seen the whole batch. With
+	// Follow it then waits for new records without polling. Bytes are lent until the loop body
+	// returns.
 	Feed(ctx context.Context, f Filter) iter.Seq2[Record, error]
 
-	// Head returns the position of the newest record of the log, 0 if there was none.
+	// Head returns the position of the newest record ever written to the log, or 0 if there was
+	// none.
 	Head(ctx context.Context) (Position, error)
 }
 
@@ -74,11 +71,11 @@ type Reader interface {
 type SpaceManager interface {
 	// CreateSpace creates a space. It fails with Exists if there is one of that name.
 	CreateSpace(ctx context.Context, name string, p Policy) error
-	// AlterSpace gives a space a new policy; see [Policy.CanAlter]. A smaller History
-	// holds for each key at the latest when it is next written.
+	// AlterSpace gives a space a new policy; see [Policy.CanAlter]. A smaller History takes effect
+	// for each key no later than its next write.
 	AlterSpace(ctx context.Context, name string, p Policy) error
-	// DropSpace removes a space and all its records, exactly: no other space is
-	// touched. Its name may be used anew and starts empty.
+	// DropSpace removes a space and all its records. No other space is touched. A space created
+	// again under the name is empty.
 	DropSpace(ctx context.Context, name string) error
 	// Space describes one space.
 	Space(ctx context.Context, name string) (SpaceInfo, error)
@@ -108,14 +105,14 @@ type Versions struct {
 
 // Filter selects records for [Reader.Feed]. The zero Filter is the whole log.
 type Filter struct {
-	Spaces    []string // only these spaces; nil means all, empty none. One that does not exist (yet) is allowed
+	Spaces    []string // only these spaces; nil means all, empty means none. A space need not exist yet
 	KeyPrefix []byte   // only keys that start with it
 	After     Position // only records after this position; 0 means from the first
 	Limit     int      // at most this many records; 0 means no limit
 	Follow    bool     // then wait for new records
 }
 
-// ValidateKeys returns an Invalid error for keys that [Reader.GetMany] refuses.
+// ValidateKeys returns an Invalid error if [Reader.GetMany] would refuse keys.
 func ValidateKeys(keys [][]byte) error {
 	if len(keys) > MaxGetKeys {
 		return Errorf(KindInvalid, "get many", "%d keys: the limit is %d", len(keys), MaxGetKeys).WithHint(getLess)
@@ -133,7 +130,7 @@ func ValidateKeys(keys [][]byte) error {
 	return nil
 }
 
-// Validate returns an Invalid error for what cannot be scanned.
+// Validate returns an Invalid error if a field is out of range.
 func (r Range) Validate() error {
 	if r.Limit < 0 {
 		return Errorf(KindInvalid, "scan", "Limit is %d: want 0 (none) or more", r.Limit)
@@ -141,7 +138,7 @@ func (r Range) Validate() error {
 	return nil
 }
 
-// Validate returns an Invalid error for what cannot be read.
+// Validate returns an Invalid error if the fields are out of range or exclude each other.
 func (v Versions) Validate() error {
 	switch {
 	case v.Limit < 0:
@@ -152,7 +149,7 @@ func (v Versions) Validate() error {
 	return nil
 }
 
-// Validate returns an Invalid error for what cannot be fed.
+// Validate returns an Invalid error if a field is out of range.
 func (f Filter) Validate() error {
 	if f.Limit < 0 {
 		return Errorf(KindInvalid, "feed", "Limit is %d: want 0 (none) or more", f.Limit)
@@ -160,33 +157,34 @@ func (f Filter) Validate() error {
 	return nil
 }
 
-// getLess is the hint of a request for too many keys.
+// getLess is the hint in errors for requests with too many keys.
 const getLess = "get them in several calls, each of its own moment, or all from one snapshot"
 
-// Snapshotter is a [Log] that can be read at one moment while it goes on.
+// Snapshotter is a [Log] that can be read as of one moment while writes continue.
 type Snapshotter interface {
-	// Snapshot returns a view of the log as it is now. Close it: it holds disk space.
+	// Snapshot returns a view of the log as it is now. Close it: an open snapshot keeps removed
+	// records on disk.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 
-// Snapshot is a [Reader] that does not change: nothing expires in it. Follow is
-// Unsupported on it. It is Closed with its log at the latest.
+// Snapshot is a [Reader] of a log that does not change: nothing expires in it. Follow is
+// Unsupported. Closing the log closes its snapshots.
 type Snapshot interface {
 	Reader
 	Close() error
 }
 
-// Backuper is a [Log] that can copy itself while it serves.
+// Backuper is a [Log] that can be backed up while it serves.
 type Backuper interface {
 	// Backup writes a consistent copy of the log to w as a tar stream, which the
 	// engine's own Restore reads. The copy holds every batch committed before the call.
 	Backup(ctx context.Context, w io.Writer) error
 }
 
-// Checker is a [Log] that can verify everything it has stored.
+// Checker is a [Log] that can verify all stored data.
 type Checker interface {
-	// Check walks the whole log and calls report for each inconsistency, naming where
-	// it is. It returns how much was checked, and an error only if it could not go on.
+	// Check walks the whole log and calls report for each inconsistency, with its place. It returns
+	// how much was checked, and an error only if it could not continue.
 	Check(ctx context.Context, report func(Problem)) (CheckStats, error)
 }
 
@@ -201,25 +199,26 @@ type CheckStats struct {
 	Spaces, Keys, Records, Bytes int64
 }
 
-// ClockKeeper is a [Log] that watches the clock by which records expire. A clock that
-// jumps forward by more than a minute beyond what the monotonic clock of its process
-// went, while the log is open, is not believed: nothing expires by the jump, for readers,
-// conditions and sweeps, until AcceptClock or until the log is opened again. A clock that
-// goes back is believed at once: what was written while it was ahead then expires as if
-// it had been written when it went back. Times of records never decrease.
+// ClockKeeper is a [Log] that watches the clock by which records expire.
+//
+// If that clock jumps forward, while the log is open, by more than a minute beyond the monotonic
+// clock of the process, the jump is not accepted: nothing expires because of it, for readers,
+// conditions and sweeps, until AcceptClock is called or the log is opened again. A clock that goes
+// back is accepted at once: records written while it was ahead then expire as if they had been
+// written when it went back. Times of records never decrease.
 type ClockKeeper interface {
 	// Clock describes the clock as it is now.
 	Clock(ctx context.Context) (ClockState, error)
-	// AcceptClock makes the log believe its clock as it is. It returns the state before.
-	// Without a jump it does nothing.
+	// AcceptClock accepts the clock as it is now and returns the state before. Without a jump it
+	// does nothing.
 	AcceptClock(ctx context.Context) (ClockState, error)
 }
 
 // ClockState describes the clock of a log; see [ClockKeeper].
 type ClockState struct {
-	Now        time.Time     // what it shows
-	Held       time.Duration // by how much it jumped forward, which is not accepted; 0: it is believed
-	TimesAhead time.Duration // how far the time of the newest record is ahead of it: it was ahead when that was written
-	Jumps      uint64        // forward, noticed since the log was opened
-	SetBacks   uint64        // found behind what was written, since the log was opened
+	Now        time.Time     // what the clock shows
+	Held       time.Duration // by how much the clock jumped forward without being accepted; 0: it is accepted
+	TimesAhead time.Duration // how far the time of the newest record is ahead of the clock, which was ahead when the record was written
+	Jumps      uint64        // jumps forward that were noticed since the log was opened
+	SetBacks   uint64        // how often the clock was found behind the times of records since the log was opened
 }

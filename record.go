@@ -5,21 +5,19 @@ import (
 	"time"
 )
 
-// Version numbers the items of one key: 1, 2, 3 and so on. A record that
-// carries n items (see [Write.Count]) advances its key by n. Versions of a key
-// never repeat, not even after the key was deleted, purged or has expired. To keep
-// that promise without remembering every key without end, a space with bounded
-// history may begin a new key above the versions of keys that were forgotten long ago.
+// Version numbers the items of one key: 1, 2, 3 and so on. A record that carries n items (see
+// [Write.Count]) advances its key by n. Versions of a key never repeat, not even after the key was
+// deleted, purged or has expired. So that an engine need not store a version for every key without
+// end, a space with bounded history may begin a new key above the versions of keys that were
+// removed long ago.
 type Version uint64
 
-// Position is a record's place in the total order of the whole log. The first
-// record of a log has position 1. Positions follow commit order and carry no
-// meaning beyond their order: gaps say nothing, because records may have been
-// superseded or removed.
+// Position is a record's place in the total order of the whole log. The first record of a log has
+// position 1. Positions follow commit order and carry no other meaning: there may be gaps, because
+// records may have been superseded or removed.
 type Position uint64
 
-// Header is one name and value that travels with a record. Names may repeat
-// and keep their order.
+// Header is a name and a value stored with a record. Names may repeat and keep their order.
 type Header struct {
 	Name  string
 	Value []byte
@@ -53,8 +51,8 @@ func (h Headers) Clone() Headers {
 // Tombstone says whether a record marks the end of its key, and why.
 type Tombstone uint8
 
-// The kinds of tombstone. The numbers are persisted and cross the wire: add at
-// the end only.
+// The kinds of tombstone. The numbers are persisted and sent over the wire: add new ones only at
+// the end.
 const (
 	Live    Tombstone = iota // the record is a value, not a tombstone
 	Deleted                  // [OpDelete]
@@ -90,7 +88,7 @@ type Record struct {
 	Count     uint32    // items carried, at least 1; the first has version Version-Count+1
 	Position  Position  // place in the order of the whole log
 	Time      time.Time // commit time by the engine's clock; never decreases with Position
-	Expires   time.Time // what the engine's clock shows when the record expires; may be before Time if the clock was set back; zero: never
+	Expires   time.Time // time on the engine's clock at which the record expires; may be before Time if the clock was set back; zero: never
 	Tombstone Tombstone
 	Headers   Headers
 	Value     []byte // nil and empty are distinct

@@ -27,12 +27,12 @@ const (
 	DefaultMaxBatchWrites = 100_000  // writes, and conditions, in one batch
 )
 
-// DefaultTombstoneAge is how long a tombstone stays in a space with bounded
-// history when its policy does not say.
+// DefaultTombstoneAge is the time for which a tombstone stays in a space with bounded history whose
+// policy sets no TombstoneAge.
 const DefaultTombstoneAge = 24 * time.Hour
 
-// Policy says what a space keeps. The zero Policy keeps everything without end
-// and shows it in feeds: right for event streams.
+// Policy says which records a space keeps. The zero Policy keeps all records without end and
+// includes them in feeds, as event streams need.
 type Policy struct {
 	// History is how many of the newest records of a key are kept: 0 keeps all,
 	// 1 only the newest. Alter may not switch between 0 and a bounded history.
@@ -43,9 +43,9 @@ type Policy struct {
 	// MaxBytes bounds the bytes of keys, headers and values in the space; the
 	// oldest records are removed in the background. 0 means no limit.
 	MaxBytes int64
-	// TombstoneAge is how long a tombstone is kept before it is removed too, in
-	// a space with bounded history. 0 means [DefaultTombstoneAge]; negative
-	// means always. Spaces that keep all history keep their tombstones.
+	// TombstoneAge is the time for which a tombstone is kept in a space with bounded history. 0
+	// means [DefaultTombstoneAge]; negative means that it is always kept. A space that keeps all
+	// history keeps its tombstones whatever the value.
 	TombstoneAge time.Duration
 	// NoFeed keeps the records of the space out of feeds. Reads by key are not
 	// affected. It cannot be altered.
@@ -78,14 +78,14 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Equal reports whether p and q say the same.
+// Equal reports whether p and q are equal in all fields.
 func (p Policy) Equal(q Policy) bool {
 	return p.History == q.History && p.MaxAge == q.MaxAge && p.MaxBytes == q.MaxBytes &&
 		p.TombstoneAge == q.TombstoneAge && p.NoFeed == q.NoFeed && maps.Equal(p.Metadata, q.Metadata)
 }
 
-// CanAlter returns nil if a space with policy p may be given policy q, else an
-// Invalid error that says which field may not change. Engines call it.
+// CanAlter returns nil if the policy of a space may change from p to q, else an Invalid error that
+// names the field at fault. Engines call it.
 func (p Policy) CanAlter(q Policy) error {
 	if (p.History == 0) != (q.History == 0) {
 		return Refusef(KindInvalid, "alter space", "History cannot change from %d to %d: a space keeps all history or a bounded one for its whole life; copy it to a new space", p.History, q.History)
@@ -100,7 +100,7 @@ func (p Policy) CanAlter(q Policy) error {
 type SpaceInfo struct {
 	Name    string
 	Policy  Policy
-	Created time.Time // that of the batch: another space of the name may have had the same, if no time passed
+	Created time.Time // commit time of the batch that created it; not unique among spaces created one after another under the name
 
 	Keys    int64    // keys that hold at least one record or tombstone
 	Records int64    // records held, tombstones included
