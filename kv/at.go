@@ -12,7 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Point is a moment of the past: see [Bucket.At].
+// Point is a moment in the past; see [Bucket.At].
 type Point struct {
 	position mainstem.Position
 	time     time.Time
@@ -21,7 +21,7 @@ type Point struct {
 // AtPosition is the moment after the commit whose last position is p, such as [mainstem.Receipt].Last.
 func AtPosition(p mainstem.Position) Point { return Point{position: p} }
 
-// AtTime is the moment t, by the engine's clock: what was committed at t or before.
+// AtTime is the moment t by the engine's clock: everything committed at t or before.
 func AtTime(t time.Time) Point { return Point{time: t} }
 
 // String returns "position 42" or the time.
@@ -32,7 +32,7 @@ func (p Point) String() string {
 	return p.time.UTC().Format(time.RFC3339Nano)
 }
 
-// has reports whether r had been written at p.
+// has reports whether r was already written at p.
 func (p Point) has(r *mainstem.Record) bool {
 	if p.time.IsZero() {
 		return r.Position <= p.position
@@ -40,37 +40,42 @@ func (p Point) has(r *mainstem.Record) bool {
 	return !r.Time.After(p.time)
 }
 
-// over reports whether the value r had expired at p. What is held has not expired now; p may be to come.
+// over reports whether the value r had expired at p. A stored value has not expired at present, but
+// p may lie in the future.
 func (p Point) over(r *mainstem.Record) bool {
 	return !p.time.IsZero() && !r.Expires.IsZero() && !r.Expires.After(p.time)
 }
 
-// Past is a table as it was at a moment of the past. It holds nothing, and is safe for concurrent use.
+// Past is a table as it was at a moment in the past. It holds no resources and is safe for
+// concurrent use.
 type Past[T any] struct {
 	b *Bucket[T]
 	p Point
 }
 
-// At returns the table as it was at p, as far as it keeps its history: see [Options.History]. A revision that was
-// removed since, since the table keeps only so many, or by Purge, MaxAge or its time to live, is not there any more. Where one may
-// be missing, the read says so by a [*HistoryError], and returns no older value in its place. For as long
-// as the engine has not swept up a value that expired, which is some seconds, a value that was written after a
-// deletion and has expired is missed.
+// At returns the table as it was at p, as far as the table keeps its history; see
+// [Options.History]. Revisions that were removed since, by the limit on history, Purge, MaxAge or
+// their time to live, are missing. A read that may be affected returns a [*HistoryError] and never
+// an older value in place of the missing one.
+//
+// One case is not detected: a value that was written after a deletion and has expired is missed
+// until the engine has removed it, which takes some seconds.
 func (b *Bucket[T]) At(p Point) *Past[T] { return &Past[T]{b, p} }
 
 // At is [Bucket.At].
 func (x *Indexed[T]) At(p Point) *Past[T] { return x.plain.At(p) }
 
-// HistoryError says that a table does not keep what it held at a moment of the past. It is NotFound.
+// HistoryError reports that a table no longer holds its state at a moment in the past. It is
+// NotFound.
 type HistoryError struct {
 	Table  string            // "database/table"
-	Key    string            // "" if it is about all that were deleted
-	At     Point             // that was asked for
-	Begins mainstem.Position // of the oldest record of Key from which on nothing is missing; 0 if that is not known
-	Time   time.Time         // its time, or that before which deletions are forgotten
+	Key    string            // "" if the error is about all deleted keys
+	At     Point             // the moment that was asked for
+	Begins mainstem.Position // position of the oldest record of Key from which on the history is complete; 0 if that is not known
+	Time   time.Time         // time of that record, or the time before which deletions are no longer recorded
 }
 
-// Error says from when on the history is held.
+// Error says since when the history is complete.
 func (e *HistoryError) Error() string {
 	switch {
 	case e.Key == "":
@@ -93,8 +98,8 @@ func (a *Past[T]) validate() error {
 	return nil
 }
 
-// Get returns the entry that key had. NotFound says that it had no value then; as a [*HistoryError], that this is not
-// known any more.
+// Get returns the entry that key had. NotFound means that the key had no value then, or, as a
+// [*HistoryError], that its history does not reach back so far.
 func (a *Past[T]) Get(ctx context.Context, key string) (Entry[T], error) {
 	if err := errors.Join(a.validate(), validateKey("get at", a.b.space, key)); err != nil {
 		return Entry[T]{}, err
@@ -115,12 +120,13 @@ func (a *Past[T]) Get(ctx context.Context, key string) (Entry[T], error) {
 	return a.b.entry("get at", key, &newest, opOf(&newest), owned)
 }
 
-// find returns the newest record of key at the moment, and whether that is a value. live says whether the key has one now.
+// find returns the newest record of key at the moment, and whether it is a value. live says whether
+// the key has a value now.
 //
-// Versions have no holes. So where the version after a record is missing, a record was removed, and the key may have held
-// it then.
+// Versions have no gaps. So if the version that follows a record is missing, a record was removed,
+// and it may have been the key's record at the moment.
 func (a *Past[T]) find(ctx context.Context, from mainstem.Reader, key string, live bool) (found mainstem.Record, value bool, err error) {
-	var later mainstem.Record // the one after it; the zero Record: there is none
+	var later mainstem.Record // the record after it; zero if there is none
 	for r, err := range from.Read(ctx, a.b.space, []byte(key), mainstem.Versions{Reverse: true}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
 			return found, false, nil
@@ -130,7 +136,7 @@ func (a *Past[T]) find(ctx context.Context, from mainstem.Reader, key string, li
 		}
 		if !a.p.has(&r) {
 			later = r
-			later.Key, later.Value, later.Headers = nil, nil, nil // they are lent
+			later.Key, later.Value, later.Headers = nil, nil, nil // the bytes are lent
 			continue
 		}
 		switch {
@@ -151,10 +157,12 @@ func (a *Past[T]) gone(key string, later *mainstem.Record) error {
 	return &HistoryError{Table: a.b.Name(), Key: key, At: a.p, Begins: later.Position, Time: later.Time}
 }
 
-// List yields the entries that q selects (nil: all) as they were, in the order of their keys. It walks all keys that the
-// table has, deleted ones too. A key whose value then is not known any more comes with a [*HistoryError] and nothing
-// but the Key; the loop may go on, as it may after a value that cannot be decoded. A table that forgets deleted keys
-// (see [Options.TombstoneAge]) can be listed for as long ago as it remembers them; one with MaxAge or MaxBytes is Unsupported.
+// List yields the entries that q selects (nil: all) as they were, in the order of their keys. It
+// walks all keys that the table has, deleted ones too. For a key whose history does not reach back
+// so far it yields an entry with only the Key and a [*HistoryError]; the loop may continue, as
+// after a value that cannot be decoded. A table that removes the tombstones of deleted keys (see
+// [Options.TombstoneAge]) can be listed only as of moments within that age. A table with MaxAge or
+// MaxBytes is Unsupported.
 func (a *Past[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		if q == nil {
@@ -171,7 +179,7 @@ func (a *Past[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], error]
 }
 
 func (a *Past[T]) list(ctx context.Context, q *Query, yield func(Entry[T], error) bool) error {
-	// A snapshot, so that no history is lost while it is walked.
+	// A snapshot keeps history from being removed during the walk.
 	var from mainstem.Reader = a.b.log
 	if s, ok := a.b.log.(mainstem.Snapshotter); ok {
 		snapshot, err := s.Snapshot(ctx)
@@ -229,7 +237,7 @@ func (a *Past[T]) list(ctx context.Context, q *Query, yield func(Entry[T], error
 	}
 }
 
-// listed returns the entry that the key of newest, its newest record, had.
+// listed returns the entry that a key had; newest is the key's newest record.
 func (a *Past[T]) listed(ctx context.Context, from mainstem.Reader, newest *mainstem.Record, q *Query) (e Entry[T], live bool, err error) {
 	key, r := string(newest.Key), *newest
 	live = r.Live()
@@ -249,7 +257,8 @@ func (a *Past[T]) listed(ctx context.Context, from mainstem.Reader, newest *main
 	return e, true, err
 }
 
-// complete returns an error unless the table still has a record of every key that it had; false if there is no table.
+// complete returns an error unless the table still has a record of every key that existed at the
+// moment. The result is false if there is no table.
 func (a *Past[T]) complete(ctx context.Context) (bool, error) {
 	info, err := a.b.log.Space(ctx, a.b.space)
 	if err != nil {
@@ -284,7 +293,7 @@ func (a *Past[T]) complete(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// now returns what the engine's clock shows, or that of this machine.
+// now returns the time of the engine's clock, or that of this machine if the engine has none.
 func (a *Past[T]) now(ctx context.Context) (time.Time, error) {
 	if k, ok := a.b.log.(mainstem.ClockKeeper); ok {
 		state, err := k.Clock(ctx)
@@ -298,18 +307,19 @@ func (a *Past[T]) now(ctx context.Context) (time.Time, error) {
 	return time.Now(), nil
 }
 
-// since returns a time before which nothing was written to the table after the moment. last is the table's newest position.
+// since returns a time with this property: nothing was written to the table after the moment and
+// before it. last is the table's newest position.
 func (a *Past[T]) since(ctx context.Context, last mainstem.Position) (time.Time, error) {
 	if !a.p.time.IsZero() {
 		return a.p.time, nil
 	}
 	if last <= a.p.position {
-		return farFuture, nil // nothing was
+		return farFuture, nil // nothing was written
 	}
 	for r, err := range a.b.log.Feed(ctx, mainstem.Filter{After: a.p.position, Limit: 1}) {
 		return r.Time, err
 	}
-	return time.Time{}, nil // something was, and is forgotten
+	return time.Time{}, nil // something was written, and its record is gone
 }
 
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -17,20 +17,19 @@ type Bucket[T any] struct {
 	log             mainstem.Log
 	database, table string
 	space           string
-	catalog         catalog // of the table's indexes, of which there must be none
+	catalog         catalog // of the table's indexes; writes require that there are none
 	codec           codec.Codec
-	raw             bool // values are stored as they are
-	bytes           bool // so, and T is a byte slice
+	raw             bool // values are stored without a codec
+	bytes           bool // raw, and T is a byte slice
 	policy          mainstem.Policy
 	ttl             time.Duration
 	durability      mainstem.Durability
 }
 
-// Open returns a handle on the table "database/table" of log; "table" alone is
-// short for "default/table". It reads and creates nothing: the first write
-// creates the table, with the policy that o describes. Names are letters,
-// digits, dot, dash, underline and @ (by custom followed by a version), at most [MaxName] bytes each. A wrong name,
-// option or type is Invalid.
+// Open returns a handle on the table "database/table" of log; "table" alone means "default/table".
+// Open reads and creates nothing: the first write creates the table with the policy of o. Names
+// consist of letters, digits, dot, dash, underline and @ (by custom followed by a version), and
+// have at most [MaxName] bytes. A wrong name, option or type is Invalid.
 func Open[T any](log mainstem.Log, name string, o *Options) (*Bucket[T], error) {
 	database, table, err := splitName(name)
 	if err != nil {
@@ -68,13 +67,13 @@ func (b *Bucket[T]) Database() string { return b.database }
 // Table returns the name of the table within its database.
 func (b *Bucket[T]) Table() string { return b.table }
 
-// Space returns the name of the space that holds the table: for feeds, and for
-// batches that touch it without this package.
+// Space returns the name of the space that holds the table, for feeds and for batches that write to
+// it without this package.
 func (b *Bucket[T]) Space() string { return b.space }
 
-// Get returns the entry of key. A key without a value is NotFound, and so is
-// every key of a table that does not exist. A value that the codec cannot read
-// is Corrupt; then the entry is complete but for its value.
+// Get returns the entry of key. A key without a value is NotFound, and so is every key of a table
+// that does not exist. A value that the codec cannot decode is Corrupt; the entry is then complete
+// except for its value.
 func (b *Bucket[T]) Get(ctx context.Context, key string) (Entry[T], error) {
 	if err := validateKey("get", b.space, key); err != nil {
 		return Entry[T]{}, err
@@ -100,9 +99,9 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision Revisi
 	return Entry[T]{}, mainstem.Errorf(mainstem.KindNotFound, "get", "revision %d is not held", revision).At(b.space, []byte(key))
 }
 
-// Alter gives the table the policy of the options that the bucket was opened
-// with, and creates it if it does not exist. A change that cannot be made is Invalid: see
-// [mainstem.Policy.CanAlter]; so are a MaxAge other than that of the table's indexes, and a MaxBytes with one.
+// Alter gives the table the policy of the options that the bucket was opened with, and creates the
+// table if it does not exist. These are Invalid: a change that [mainstem.Policy.CanAlter] refuses,
+// a MaxAge other than that of the table's indexes, and a MaxBytes for a table with indexes.
 func (b *Bucket[T]) Alter(ctx context.Context) error {
 	d, version, err := b.catalog.read(ctx, b.log)
 	if err != nil {
@@ -120,14 +119,14 @@ func (b *Bucket[T]) alter(ctx context.Context) error {
 		return err
 	}
 	err = b.log.CreateSpace(ctx, b.space, b.policy)
-	if errors.Is(err, mainstem.ErrExists) { // someone's first write came between
+	if errors.Is(err, mainstem.ErrExists) { // the first write of another writer created it meanwhile
 		return b.log.AlterSpace(ctx, b.space, b.policy)
 	}
 	return err
 }
 
-// Drop removes the table with all it holds, its indexes first, and nothing else. A table that does
-// not exist is NotFound. The next write creates it anew, empty.
+// Drop removes the table with everything in it, its indexes first. No other table is touched. A
+// table that does not exist is NotFound. The next write creates the table again.
 func (b *Bucket[T]) Drop(ctx context.Context) error {
 	return dropTable(ctx, b.log, b.database, b.table)
 }

@@ -9,22 +9,27 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// An index that is declared on a table with values is built: its entries are written key by key, in commits of a chunk
-// of keys, while writers go on. It works since they keep the index from the declaration on:
+// An index that is declared on a table with values is built: its entries are written key by key, in
+// commits of a chunk of keys, while writers continue. This works because writers maintain the index
+// from its declaration on:
 //
-//   - A chunk is written on condition that its keys are as they were read, so that a build never undoes a write.
-//   - A key that comes into being behind the build has its entry from its own write.
-//   - No write from before the declaration can come after it: such writes depend on the declaration as it was.
+//   - A chunk is committed on condition that its keys are unchanged since they were read, so a
+//     build never undoes a write.
+//   - The entry of a key that is created behind the build is written with the key.
+//   - No write that was prepared before the declaration can commit after it, because each write has
+//     a condition on the version of the declaration.
 //
-// The last key of a chunk is written down with it. So a build that ended, with its process or by an error, goes on
-// there, and of two builds at the same time one conflicts and goes on behind the other.
+// The last key of a chunk is stored in the commit of the chunk. So a build that was interrupted, by
+// the end of its process or an error, is resumed there. Of two concurrent builds, one gets a
+// conflict and continues from the progress of the other.
 
 // buildChunk is how many keys one commit of a build reads. A conflict halves it, down to one.
 const buildChunk = 256
 
-// Build declares the indexes of this program, builds those that are not ready, and returns when all are. If they are,
-// it costs one read. It goes on where another build ended. A value that two keys have, in an index that is to
-// be unique, ends it with a [*UniqueError]: it can go on when one of them is changed.
+// Build declares the indexes of this program, builds those that are not ready, and returns when all
+// are ready. If they are ready already, it costs one read. It resumes an interrupted build. If two
+// keys have the same value in a unique index, Build fails with a [*UniqueError]; call it again when
+// one of the two was changed.
 func (x *Indexed[T]) Build(ctx context.Context) error {
 	x.cached.Store(nil)
 	for {
@@ -43,8 +48,9 @@ func (x *Indexed[T]) Build(ctx context.Context) error {
 	}
 }
 
-// Rebuild drops the entries of one index and builds them anew. Until it returns, the index cannot be read. Values of
-// a unique index stay unique meanwhile: writes keep its old entries too, which are dropped at the end.
+// Rebuild drops the entries of one index and builds them anew. The index cannot be read until
+// Rebuild returns. Values of a unique index stay unique meanwhile: writes also maintain its old
+// entries, which are dropped at the end.
 func (x *Indexed[T]) Rebuild(ctx context.Context, index string) error {
 	x.cached.Store(nil)
 	d, err := x.writable(ctx)
@@ -68,7 +74,7 @@ func (x *Indexed[T]) Rebuild(ctx context.Context, index string) error {
 	return x.Build(ctx)
 }
 
-// buildEmpty makes the indexes of a table ready that has no values.
+// buildEmpty makes the indexes ready if the table has no values.
 func (x *Indexed[T]) buildEmpty(ctx context.Context) error {
 	for _, err := range x.plain.log.Scan(ctx, x.plain.space, mainstem.Range{KeysOnly: true, Limit: 1}) {
 		if err == nil {
@@ -78,14 +84,15 @@ func (x *Indexed[T]) buildEmpty(ctx context.Context) error {
 			return err
 		}
 	}
-	// Whatever is written from now on keeps the indexes that are declared now.
+	// Writes from now on maintain the indexes that are declared now.
 	d, err := x.load(ctx, x.plain.log)
 	if err != nil {
 		return err
 	}
 	for i := range d.keep {
 		if k := &d.keep[i]; k.State == IndexBuilding && k.of != nil {
-			// A value may have been written since, by one who keeps the index, so the build finds nothing to add.
+			// Values written since have their entries from their own writes, so the build finds
+			// nothing to add.
 			if err := x.build(ctx, d, k); err != nil {
 				return err
 			}
@@ -95,7 +102,7 @@ func (x *Indexed[T]) buildEmpty(ctx context.Context) error {
 	return nil
 }
 
-// build builds one index, or returns nil when the declaration has changed meanwhile.
+// build builds one index. It returns nil if the declaration changes meanwhile.
 func (x *Indexed[T]) build(ctx context.Context, d *declared[T], keep *keeper[T]) error {
 	c := &x.plain.catalog
 	p, version, err := c.progress(ctx, x.plain.log, keep.space)
@@ -141,7 +148,7 @@ type builtTo struct {
 	version Revision
 }
 
-// buildSome writes the entries of the next keys after p, and returns how many there were.
+// buildSome writes the entries of the next keys after p and returns the number of keys.
 func (x *Indexed[T]) buildSome(ctx context.Context, d *declared[T], keep *keeper[T], p progress, version Revision, size int) (n int, next builtTo, err error) {
 	c, b := &x.plain.catalog, mainstem.NewBatch()
 	v := &view{batch: b, index: make(map[string]int, 2*size)}
@@ -189,8 +196,9 @@ func (x *Indexed[T]) buildSome(ctx context.Context, d *declared[T], keep *keeper
 	return len(records), builtTo{p, receipt.Versions[at]}, nil
 }
 
-// buildOne adds the entry of one value. That of a value that expires, or gets too old, stays longer: how long the value
-// has left is known by the engine's clock only. So it is marked, and who counts entries looks at its value.
+// buildOne adds the entry of one value. If the value expires or has a MaxAge, its entry lives
+// longer than the value, because only the engine's clock says how much time the value has left.
+// Such an entry is marked, so that Count also reads its value.
 func (x *Indexed[T]) buildOne(ctx context.Context, v *view, d *declared[T], keep *keeper[T], r *mainstem.Record) error {
 	parts, err := x.partsOf("build index", keep, r)
 	if err != nil {
@@ -207,8 +215,8 @@ func (x *Indexed[T]) buildOne(ctx context.Context, v *view, d *declared[T], keep
 	return err
 }
 
-// stillSo returns err, which says that the value of r is another key's too, if that is so now: r was read
-// before the other key was. If its key has changed since, it is a Conflict.
+// stillSo returns err, which reports that another key has the value of r too, if that still holds:
+// r was read before the other key was. If the key of r has changed since, the result is a Conflict.
 func (x *Indexed[T]) stillSo(ctx context.Context, r *mainstem.Record, err error) error {
 	now, gone := x.plain.log.Get(ctx, x.plain.space, r.Key)
 	switch {
@@ -220,7 +228,7 @@ func (x *Indexed[T]) stillSo(ctx context.Context, r *mainstem.Record, err error)
 	return err
 }
 
-// finish makes the index ready, unless the declaration of it has changed.
+// finish makes the index ready, unless its declaration has changed.
 func (x *Indexed[T]) finish(ctx context.Context, keep *keeper[T]) error {
 	c := &x.plain.catalog
 	return c.change(ctx, func(d *declaration, b *mainstem.Batch) (bool, error) {

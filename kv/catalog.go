@@ -15,18 +15,19 @@ import (
 
 // The indexes of a table are declared in the space kv.indexes/<database>/<table>:
 //
-//	declared        JSON of declaration: the indexes that every write of the table must keep
+//	declared        JSON of declaration: the indexes that every write of the table must maintain
 //	generation      decimal: the newest generation that an index of the table was given
 //	built/<space>   JSON of progress, while that space is being filled
-//	drop/<space>    a space of entries that no write keeps any more, and which is to be dropped
+//	drop/<space>    a space of entries that no write maintains any more, to be dropped
 //
-// Invariant: a write of the table keeps exactly the indexes that are declared at its place in the order. Writes of
-// an [Indexed] have the version of "declared" as a condition, those of a plain [Bucket] its absence. So a
-// change of the declaration needs no agreement of the programs that write: those that know the old one fail
-// with Conflict, read, and go on.
+// Invariant: a write of the table maintains exactly the indexes that are declared at its place in
+// the order. Writes of an [Indexed] have a condition on the version of "declared"; writes of a
+// plain [Bucket] have the condition that it is absent. So writers need not agree before the
+// declaration changes: writes prepared under the old declaration fail with Conflict, and their
+// programs read the new one and try again.
 //
-// A space of entries has a generation in its name, which is never used again. So dropping one late, after a
-// pause or by two processes, cannot meet the entries of a newer one.
+// The name of a space of entries contains a generation, which is never reused. So dropping an old
+// space late, after a pause or by two processes, cannot remove newer entries.
 const (
 	keyDeclared   = "declared"
 	keyGeneration = "generation"
@@ -36,35 +37,36 @@ const (
 
 var catalogPolicy = mainstem.Policy{History: 1, NoFeed: true, TombstoneAge: -1, Metadata: map[string]string{metaView: "kv.indexes"}}
 
-// IndexState says what can be done with an index.
+// IndexState says whether an index can be read.
 type IndexState string
 
 // The states.
 const (
-	IndexBuilding IndexState = "building" // writes keep it; what was there before is not in it yet, so it cannot be read
+	IndexBuilding IndexState = "building" // writes maintain it, but it lacks older values and cannot be read yet
 	IndexReady    IndexState = "ready"    // it has all values
 )
 
 // IndexInfo describes an index of a table.
 type IndexInfo struct {
 	Name       string     `json:"name"`
-	Field      string     `json:"field,omitempty"` // of values in JSON; "" if a program has a function for it
+	Field      string     `json:"field,omitempty"` // path in JSON values; "" if a program supplies a function
 	Unique     bool       `json:"unique,omitempty"`
-	Version    uint32     `json:"version,omitempty"` // of its definition
-	Generation uint64     `json:"generation"`        // of its entries: another each time that it is built
+	Version    uint32     `json:"version,omitempty"` // of the definition
+	Generation uint64     `json:"generation"`        // of the entries; new each time the index is built
 	State      IndexState `json:"state"`
-	// Guard is, while a unique index is built anew, the generation of the entries that it had before.
-	// Writes keep them too: of two keys with one value the new entries may not have either yet.
+	// Guard is the generation of the old entries of a unique index while it is rebuilt, else 0.
+	// Writes maintain these entries too: the new entries may still lack both of two keys that have
+	// the same value.
 	Guard uint64 `json:"guard,omitempty"`
-	Done  int64  `json:"-"` // while it is built: keys that were read
-	Total int64  `json:"-"` // while it is built: keys of the table when that began
-	Space string `json:"-"` // of its entries
+	Done  int64  `json:"-"` // while it is built: number of keys read so far
+	Total int64  `json:"-"` // while it is built: number of keys of the table when the build began
+	Space string `json:"-"` // that holds the entries
 }
 
 // declaration is the value of "declared".
 type declaration struct {
 	Indexes []IndexInfo   `json:"indexes"`
-	MaxAge  time.Duration `json:"max_age,omitempty"` // of the table; entries get the same
+	MaxAge  time.Duration `json:"max_age,omitempty"` // of the table; entries get the same MaxAge
 }
 
 func (d *declaration) find(name string) *IndexInfo {
@@ -78,7 +80,7 @@ func (d *declaration) find(name string) *IndexInfo {
 
 // progress is the value of "built/<space>".
 type progress struct {
-	Key   []byte `json:"key"` // the last that was read
+	Key   []byte `json:"key"` // the last key that was read
 	Done  int64  `json:"done"`
 	Total int64  `json:"total"`
 }
@@ -94,7 +96,8 @@ func newCatalog(log mainstem.Log, database, table string) catalog {
 	return catalog{log, database, table, catalogSpace(database, table)}
 }
 
-// read returns the declaration as r has it, and its version; both zero if the table has no index.
+// read returns the declaration and its version, read from r; both are zero if the table has no
+// index.
 func (c *catalog) read(ctx context.Context, r mainstem.Reader) (declaration, Revision, error) {
 	value, version, err := c.stored(ctx, r)
 	if err != nil || version == 0 {
@@ -104,7 +107,7 @@ func (c *catalog) read(ctx context.Context, r mainstem.Reader) (declaration, Rev
 	return d, version, err
 }
 
-// stored returns the declaration as it is stored, and its version; 0 if the table has no index.
+// stored returns the encoded declaration and its version, 0 if the table has no index.
 func (c *catalog) stored(ctx context.Context, r mainstem.Reader) ([]byte, Revision, error) {
 	rec, err := r.Get(ctx, c.space, declaredKey)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -124,8 +127,9 @@ func (c *catalog) decode(value []byte) (declaration, error) {
 	return d, nil
 }
 
-// addCondition makes batch depend on the version of the declaration, 0 for none, once for a
-// batch, mostly: it looks among the first and the last conditions only, since a batch may have many.
+// addCondition makes batch depend on the version of the declaration, 0 for none. It avoids most
+// duplicates in a batch: it compares with the first and the last conditions only, since a batch may
+// have many.
 func (c *catalog) addCondition(b *mainstem.Batch, version Revision) {
 	const some = 8
 	have := b.Conditions()
@@ -155,8 +159,9 @@ func (c *catalog) isCondition(have *mainstem.Condition, version Revision) bool {
 	return version == 0 && have.Test == mainstem.TestAbsent || version > 0 && have.Test == mainstem.TestVersion && have.Version == version
 }
 
-// change replaces the declaration by what edit makes of it, again if another process was first. edit returns
-// false if there is nothing to do, and adds to the batch what belongs to the change; it may be called several times.
+// change replaces the declaration with the result of edit, and tries again if another process
+// changed it first. edit returns false if there is nothing to do, and adds the writes that belong
+// to the change to the batch; it may be called several times.
 func (c *catalog) change(ctx context.Context, edit func(*declaration, *mainstem.Batch) (bool, error)) error {
 	for attempt := 0; ; attempt++ {
 		d, version, err := c.read(ctx, c.log)
@@ -188,7 +193,7 @@ func (c *catalog) change(ctx context.Context, edit func(*declaration, *mainstem.
 	}
 }
 
-// nextGeneration returns a generation that no index of the table was given, and takes it in b.
+// nextGeneration returns a generation that no index of the table was given, and reserves it in b.
 func (c *catalog) nextGeneration(ctx context.Context, b *mainstem.Batch) (uint64, error) {
 	key, n := []byte(keyGeneration), uint64(0)
 	r, err := c.log.Get(ctx, c.space, key)
@@ -207,14 +212,14 @@ func (c *catalog) nextGeneration(ctx context.Context, b *mainstem.Batch) (uint64
 	return n + 1, nil
 }
 
-// renew gives the index a new generation, which is to be built, in d and b.
+// renew gives the index, which is to be built, a new generation in d and b.
 func (c *catalog) renew(ctx context.Context, d *declaration, b *mainstem.Batch, index IndexInfo) error {
 	index.Guard = 0
 	if old := d.find(index.Name); old != nil {
 		index.Guard = guardOf(old, &index)
 		c.retire(d, b, index.Name, index.Guard)
 	}
-	// Several indexes of one change take one generation: their names tell them apart.
+	// Several indexes of one change share one generation; their names differ.
 	n := uint64(0)
 	for _, w := range b.Writes() {
 		if string(w.Key) == keyGeneration {
@@ -234,8 +239,8 @@ func (c *catalog) renew(ctx context.Context, d *declaration, b *mainstem.Batch, 
 	return nil
 }
 
-// guardOf returns the generation of old that keeps values unique while next is built, 0 for none: if
-// both are defined alike.
+// guardOf returns the generation of old whose entries keep values unique while next is built. It is
+// 0, for none, unless both indexes are defined alike.
 func guardOf(old, next *IndexInfo) uint64 {
 	switch {
 	case !old.Unique || !next.Unique || old.Version != next.Version || old.Field != next.Field:
@@ -246,7 +251,8 @@ func guardOf(old, next *IndexInfo) uint64 {
 	return old.Guard
 }
 
-// retire takes the index out of d, and has its entries dropped, but for those of the generation keep.
+// retire removes the index from d and schedules its entries to be dropped, except those of the
+// generation keep.
 func (c *catalog) retire(d *declaration, b *mainstem.Batch, name string, keep uint64) {
 	old := d.find(name)
 	for _, generation := range []uint64{old.Generation, old.Guard} {
@@ -258,12 +264,12 @@ func (c *catalog) retire(d *declaration, b *mainstem.Batch, name string, keep ui
 	d.Indexes = slices.DeleteFunc(d.Indexes, func(i IndexInfo) bool { return i.Name == name })
 }
 
-// dropTo notes that a space of entries is to be dropped.
+// dropTo schedules a space of entries to be dropped.
 func (c *catalog) dropTo(b *mainstem.Batch, space string) {
 	b.Put(c.space, []byte(prefixDrop+space), nil)
 }
 
-// sweep drops the spaces of entries that no write keeps any more.
+// sweep drops the spaces of entries that no write maintains any more.
 func (c *catalog) sweep(ctx context.Context) error {
 	var spaces []string
 	for r, err := range c.log.Scan(ctx, c.space, mainstem.Range{Prefix: []byte(prefixDrop), KeysOnly: true}) {
@@ -326,8 +332,8 @@ func Indexes(ctx context.Context, log mainstem.Log, database, table string) ([]I
 	return d.Indexes, nil
 }
 
-// DropIndex removes an index of a table with its entries. One that does not exist is NotFound. A program that declares
-// the index builds it anew when it next writes or calls [Indexed.Build].
+// DropIndex removes an index of a table with its entries. An index that does not exist is NotFound.
+// A program that declares the index builds it again at its next write or call of [Indexed.Build].
 func DropIndex(ctx context.Context, log mainstem.Log, database, table, index string) error {
 	if err := validateNames(database, table); err != nil {
 		return err
@@ -346,7 +352,7 @@ func DropIndex(ctx context.Context, log mainstem.Log, database, table, index str
 	return c.sweep(ctx)
 }
 
-// dropAll removes every index of the table, which is to be dropped.
+// dropAll removes every index of the table before the table is dropped.
 func (c *catalog) dropAll(ctx context.Context) error {
 	any := false
 	err := c.change(ctx, func(d *declaration, b *mainstem.Batch) (bool, error) {

@@ -2,18 +2,17 @@ package kv
 
 import "github.com/mainstemdev/mainstem"
 
-// maxEnds is how many ends a watch remembers at least, and half of how many at
-// most: what bounds its memory.
+// maxEnds bounds the memory of a watch: it keeps at least this many ends, and at most twice as
+// many.
 const maxEnds = 1 << 16
 
-// ends remembers when the values of keys that a watch has passed ended, or will
-// end by themselves. It forgets the oldest when there are too many: young fills
-// up to maxEnds and then becomes old.
+// ends records when the values of keys that a watch has passed ended, or will expire. The oldest
+// are discarded: young fills up to maxEnds and then replaces old.
 type ends struct {
 	young, old map[string]int64 // unix nanoseconds
 }
 
-// note remembers the end of the key's value, if r is one or sets one.
+// note records the end of the key's value if r is a tombstone or a value that expires.
 func (e *ends) note(key string, r *mainstem.Record) {
 	switch {
 	case !r.Live():
@@ -38,11 +37,11 @@ func (e *ends) put(key string, at int64) {
 
 // before reports whether the key's value is known to have ended before r was written.
 //
-// Expires is what the clock shows at the end, and r has only its Time, which is the
-// clock unless that was set back: then Time stands still at the newest from before, and
-// Expires may be earlier. A record of the same Time as the value is therefore never
-// evidence of its end, while a later Time was once shown by the clock. An end that this
-// hides is known only by the tombstone of the expiry.
+// Expires is a time of the engine's clock, but r has only its Time. Time equals the clock unless
+// the clock was set back: then Time stands still at the newest time from before, and Expires may be
+// earlier. So a record with the same Time as the value proves nothing about the end of the value,
+// while a later Time was once the time of the clock. An end that is missed for this reason is known
+// only by the tombstone of the expiry.
 func (e *ends) before(key string, r *mainstem.Record) bool {
 	at, ok := e.young[key]
 	if !ok {

@@ -7,28 +7,27 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Revision numbers the writes to a key, deletions included: 1, 2, 3 and so on.
-// Revisions of a key never repeat, not even after it was deleted. It is the
-// version of the record in the log.
+// Revision numbers the writes to a key, deletions included: 1, 2, 3 and so on. Revisions of a key
+// never repeat, not even after it was deleted. A revision is the version of the record in the log.
 type Revision = mainstem.Version
 
-// Op is what a write did to its key.
+// Op is the effect of a write on its key.
 type Op uint8
 
 // The operations.
 //
-// Whether a value created its key or updated it is certain for revision 1, for
-// writes that demanded it ([Bucket.Create], [Bucket.Update], [IfAbsent] and their
-// like), in [Bucket.History] from the second entry on, and where [Bucket.Watch]
-// says so. Elsewhere a value is reported as an update.
+// OpCreate and OpUpdate are told apart with certainty for revision 1, for writes with a condition
+// on it ([Bucket.Create], [Bucket.Update], [IfAbsent] and their like), in [Bucket.History] from the
+// second entry on, and where the comment of [Bucket.Watch] says so. Elsewhere a value is reported
+// as an update.
 const (
-	OpNone   Op = iota // there is no record: a key that GetMany did not find
+	OpNone   Op = iota // there is no record, for a key that GetMany did not find
 	OpCreate           // gave a value to a key that had none
 	OpUpdate           // replaced the value of a key
 	OpDelete           // removed the value
 	OpPurge            // removed the value and all older revisions
 	OpExpire           // the value's time to live ran out
-	OpSynced           // not a write: the marker of Watch
+	OpSynced           // not a write: the marker of Watch between current values and changes
 )
 
 var opNames = [...]string{"none", "create", "update", "delete", "purge", "expire", "synced"}
@@ -44,13 +43,13 @@ func (o Op) String() string {
 // Entry is one revision of a key. It belongs to the caller that received it.
 type Entry[T any] struct {
 	Key      string
-	Value    T // the zero T if the entry is not live, or its value was not asked for
+	Value    T // the zero T if the entry is not live, or its value was not requested
 	Revision Revision
 	Position mainstem.Position // place in the order of the whole log
 	Op       Op
-	Modified time.Time         // when it was committed, by the engine's clock
+	Modified time.Time         // commit time, by the engine's clock
 	Expires  time.Time         // zero: never
-	Metadata map[string]string // what the writer gave with [Metadata]; nil if nothing
+	Metadata map[string]string // given by the writer with [Metadata]; nil if none
 }
 
 // Live reports whether the entry is a value rather than a tombstone, a marker or
@@ -60,11 +59,11 @@ func (e Entry[T]) Live() bool { return e.Op == OpCreate || e.Op == OpUpdate }
 // Names of headers that begin with reservedHeader belong to this package.
 const (
 	reservedHeader = "kv:"
-	// headerNew stands with a value that certainly created its key.
+	// headerNew marks a value that certainly created its key.
 	headerNew = reservedHeader + "new"
 )
 
-// opOf returns what r did, as far as r alone shows it.
+// opOf returns the effect of r, as far as r alone shows it.
 func opOf(r *mainstem.Record) Op {
 	switch r.Tombstone {
 	case mainstem.Deleted:
@@ -83,17 +82,17 @@ func opOf(r *mainstem.Record) Op {
 	return OpUpdate
 }
 
-// loan says who owns the bytes of a record, and whether its value is wanted.
+// loan says who owns the bytes of a record, and whether its value is needed.
 type loan uint8
 
 const (
-	owned    loan = iota // the record's bytes are ours
-	lent                 // they must be copied
-	metaOnly             // they must be copied, and the value is not wanted
+	owned    loan = iota // the record's bytes belong to this package
+	lent                 // the bytes must be copied
+	metaOnly             // the bytes must be copied, and the value is not needed
 )
 
-// entry turns r into an entry. On a value that cannot be decoded it returns the
-// rest of the entry with the error.
+// entry turns r into an entry. If the value cannot be decoded it returns the rest of the entry with
+// the error.
 func (b *Bucket[T]) entry(op, key string, r *mainstem.Record, did Op, l loan) (Entry[T], error) {
 	e := Entry[T]{
 		Key: key, Revision: r.Version, Position: r.Position, Op: did,
@@ -109,8 +108,8 @@ func (b *Bucket[T]) entry(op, key string, r *mainstem.Record, did Op, l loan) (E
 	return e, nil
 }
 
-// value turns stored bytes into a T. Bytes and strings stored as they are, the
-// commonest, get by without an allocation besides their own.
+// value decodes stored bytes into a T. Bytes and strings stored without a codec, the most common
+// values, cost only the allocation of the result.
 func (b *Bucket[T]) value(src []byte, l loan) (T, error) {
 	var v T
 	if b.raw {

@@ -13,7 +13,7 @@ var (
 	errNoFeed   = errors.New("the table has NoFeed: nothing can follow its changes")
 )
 
-// notWritten marks err as that of a write that certainly did not happen.
+// notWritten returns err with the outcome NotWritten.
 func notWritten(err error) error {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Outcome == mainstem.NoOutcome {
@@ -31,14 +31,14 @@ func (b *Bucket[T]) decodeError(op string, r *mainstem.Record, err error) error 
 		WithHint("the value was written with another codec or type; read the table as []byte with codec.Raw to see it")
 }
 
-// IndexedError says that a plain [Bucket] cannot write to a table that has indexes: they would not be kept.
-// Nothing was written. It is Invalid. As the error of a batch's commit it is also the Conflict that the
-// commit found, but trying again does not help.
+// IndexedError reports that a plain [Bucket] cannot write to a table that has indexes, because it
+// would not maintain them. Nothing was written. It is Invalid. As the error of a batch's Commit it
+// also matches the Conflict of that commit, but trying again does not help.
 type IndexedError struct {
 	Table   string   // "database/table"
 	Indexes []string // their names; nil if they could not be read
 
-	conflict *mainstem.Error // of a batch; nil for a write at once
+	conflict *mainstem.Error // of a batch; nil for an immediate write
 }
 
 // Error names the table and its indexes.
@@ -46,7 +46,7 @@ func (e *IndexedError) Error() string {
 	return fmt.Sprintf("table %s has indexes (%s), which this write would not keep; open it with kv.OpenIndexed", e.Table, strings.Join(e.Indexes, ", "))
 }
 
-// Unwrap makes it an error of kind Invalid, and of kind Conflict if it is that of a batch.
+// Unwrap makes the error one of kind Invalid and, for a batch, also of kind Conflict.
 func (e *IndexedError) Unwrap() []error {
 	out := []error{&mainstem.Error{Kind: mainstem.KindInvalid, Op: "kv", Outcome: mainstem.NotWritten}}
 	if e.conflict != nil {
@@ -55,8 +55,8 @@ func (e *IndexedError) Unwrap() []error {
 	return out
 }
 
-// atOnce returns err as that of a write that commits by itself: there, a Conflict would only mean
-// that the caller's condition did not hold.
+// atOnce returns err for an immediate write, where a Conflict could only mean that the caller's
+// condition did not hold.
 func atOnce(err error) error {
 	var e *IndexedError
 	if errors.As(err, &e) {
@@ -65,16 +65,17 @@ func atOnce(err error) error {
 	return err
 }
 
-// UniqueError says that a write would give two keys the same value in a unique index. Nothing was written. It is Exists.
+// UniqueError reports that a write would give two keys the same value in a unique index. Nothing
+// was written. It is Exists.
 type UniqueError struct {
 	Table  string // "database/table"
 	Index  string
 	Value  []Part
-	Key    string // that was to get the value
+	Key    string // the key of the refused write
 	HeldBy string // the key that has it
 }
 
-// Error names index, value and holder.
+// Error names the index, the value and the key that has it.
 func (e *UniqueError) Error() string {
 	return fmt.Sprintf("table %s: key %.64q: the unique index %s has %v already, for key %.64q", e.Table, e.Key, e.Index, e.Value, e.HeldBy)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// History yields the revisions of key that the table keeps, tombstones included,
-// in the order and within the bounds of v; the zero v is all of them, the oldest
-// first. With v.Follow it then waits for more. How many are kept is
-// [Options.History]; revisions that expired are gone. A key or table that does
-// not exist yields nothing. Values that cannot be decoded are as in [Bucket.List].
+// History yields the revisions of key that the table keeps, tombstones included, in the order and
+// within the bounds of v; the zero v selects all, oldest first. With v.Follow it then waits for new
+// revisions. [Options.History] says how many are kept; expired revisions are gone. A key or table
+// that does not exist yields nothing. Values that cannot be decoded are handled as in
+// [Bucket.List].
 func (b *Bucket[T]) History(ctx context.Context, key string, v mainstem.Versions) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		if err := validateKey("history", b.space, key); err != nil {
@@ -23,7 +23,7 @@ func (b *Bucket[T]) History(ctx context.Context, key string, v mainstem.Versions
 			b.historyReverse(ctx, key, v, yield)
 			return
 		}
-		var ended Revision // of the tombstone just before, or 0
+		var ended Revision // version of the tombstone just before, or 0
 		for r, err := range b.log.Read(ctx, b.space, []byte(key), v) {
 			if err != nil {
 				if !errors.Is(err, mainstem.ErrNotFound) {
@@ -45,8 +45,8 @@ func (b *Bucket[T]) History(ctx context.Context, key string, v mainstem.Versions
 	}
 }
 
-// historyReverse yields the newest revision first. It holds each back until the
-// one before it has shown whether it created the key.
+// historyReverse yields the newest revision first. It holds each revision back until the next older
+// one shows whether it created the key.
 func (b *Bucket[T]) historyReverse(ctx context.Context, key string, v mainstem.Versions, yield func(Entry[T], error) bool) {
 	var held Entry[T]
 	var heldErr error

@@ -10,30 +10,33 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Index is a second order of the values of a table, and a second way to them: see [OpenIndexed].
+// Index defines a second order of the values of a table, by which they can be found; see
+// [OpenIndexed].
 type Index[T any] struct {
 	// Name is the index's name within the table: 1 to [MaxIndexName] letters, digits, dashes and underlines.
 	Name string
-	// Of returns the parts by which value is found: one, or several that are ordered one after the other. A value
-	// with no parts is not in the index. It must be pure: the same for the same value in every
-	// program that writes the table. Change Version with it.
+	// Of returns the parts by which value is found; several parts are compared one after the other.
+	// A value without parts is not in the index. Of must be pure: it returns the same parts for the
+	// same value in every program that writes the table. When Of changes, increase Version.
 	Of func(value T) []Part
-	// Field is the path of a field in values that are JSON, such as "email" or "address.city", in place of Of. A
-	// value that is not JSON, or whose field is missing, null, an object or an array, is not in the index. Every
-	// program can keep such an index, and so can the command line.
+	// Field, in place of Of, is the path of a field in JSON values, such as "email" or
+	// "address.city". A value is not in the index if it is not JSON or its field is missing, null,
+	// an object or an array. Every program can maintain such an index, and so can the command line.
 	Field string
-	// Unique lets no two keys have equal parts: a write that would is a [*UniqueError].
+	// Unique forbids that two keys have equal parts: a write that would cause it fails with a
+	// [*UniqueError].
 	Unique bool
-	// Version numbers the definition. A program that declares a higher one than the log knows has the
-	// index built anew; programs with the lower one can no longer write. Default 0.
+	// Version numbers the definition. If a program declares a higher version than the log has, the
+	// index is built anew, and programs with the lower version can no longer write. Default 0.
 	Version uint32
 }
 
 // MaxIndexName is the largest number of bytes in the name of an index.
 const MaxIndexName = 64
 
-// Names of the spaces of indexes. A table whose name has a dot does not share spaces with another's index: the
-// name of an index has none, and declarations are in spaces of their own.
+// Names of the spaces of indexes. A table whose name has a dot cannot share a space with an index
+// of another table, since names of indexes have no dots and declarations are in spaces of their
+// own.
 const (
 	entryPrefix   = "kv.index/"
 	catalogPrefix = "kv.indexes/"
@@ -41,7 +44,8 @@ const (
 
 func catalogSpace(database, table string) string { return catalogPrefix + database + "/" + table }
 
-// entrySpace returns the space of the entries of the index in its generation, which is never used again.
+// entrySpace returns the space of the entries of the index in its generation. The name is never
+// reused.
 func entrySpace(database, table, index string, generation uint64) string {
 	return entryPrefix + database + "/" + table + "." + index + "@" + strconv.FormatUint(generation, 10)
 }
@@ -77,18 +81,18 @@ func validateField(path string) error {
 	return nil
 }
 
-// keeper is an index that writes of a table keep.
+// keeper is an index that writes of a table maintain.
 type keeper[T any] struct {
 	IndexInfo
 	space string
-	// of returns the parts of a value, which is given as it is and as it is stored; nil if this program
-	// does not know them.
+	// of returns the parts of a value, given decoded and as stored. It is nil if this program has
+	// no function for the index.
 	of    func(value *T, stored []byte) []Part
-	typed bool // of looks at value; else at stored only
-	guard bool // it is that of [IndexInfo.Guard]: kept, and not read
+	typed bool // of uses value; otherwise only stored
+	guard bool // the entries are those of [IndexInfo.Guard]: maintained, but not read
 }
 
-// partsOf returns an of for the index, or nil.
+// partsOf returns the function of i that computes parts: the one for Field if it is set, else Of.
 func partsOf[T any](i *Index[T]) func(*T, []byte) []Part {
 	if i.Field != "" {
 		return fieldOf[T](i.Field)
@@ -144,8 +148,8 @@ func numberPart(s string) (Part, bool) {
 	return Float(f), err == nil
 }
 
-// ParsePart returns the part that s stands for where values are written as text, as on the command line: a
-// number, true, false, null, or a text in double quotes; anything else is a text as it stands.
+// ParsePart returns the part that the text s stands for, as on the command line: a number, true,
+// false, null, or a text in double quotes; any other s is a text itself.
 func ParsePart(s string) Part {
 	switch s {
 	case "true", "false":
@@ -166,7 +170,7 @@ func ParsePart(s string) Part {
 	return Text(s)
 }
 
-// entryPolicy is that of the entries of an index.
+// entryPolicy returns the policy of the entries of an index.
 func entryPolicy(maxAge time.Duration) mainstem.Policy {
 	return mainstem.Policy{History: 1, NoFeed: true, MaxAge: maxAge, Metadata: map[string]string{metaView: "kv.index"}}
 }

@@ -23,9 +23,10 @@ func (p IndexProblem) String() string {
 // CheckedIndexes counts what [Indexed.Check] compared.
 type CheckedIndexes struct{ Values, Entries int64 }
 
-// Check compares the values with the entries of all indexes that are ready, in both directions: a value without its
-// entry, and an entry whose value is gone or has other parts. It calls report for each difference. Only writes that
-// go past this package make one; [Indexed.Rebuild] mends it. An index that only other programs declare is Unavailable.
+// Check compares the values with the entries of all indexes that are ready, in both directions. It
+// calls report for each value without its entry, and for each entry whose value is gone or has
+// other parts. Only writes that bypass this package cause such differences; [Indexed.Rebuild]
+// repairs them. An index that only other programs declare is Unavailable.
 func (x *Indexed[T]) Check(ctx context.Context, report func(IndexProblem)) (done CheckedIndexes, err error) {
 	var from mainstem.Reader = x.plain.log
 	if s, ok := x.plain.log.(mainstem.Snapshotter); ok {
@@ -63,12 +64,12 @@ type checker[T any] struct {
 	x      *Indexed[T]
 	d      *declared[T]
 	from   mainstem.Reader
-	moment bool // from is a snapshot: a difference is one. Else it may be a write between two reads, and is read again
+	moment bool // from is a snapshot, so each difference is real; otherwise a write may have come between two reads, and both are repeated
 	report func(IndexProblem)
 	done   CheckedIndexes
 }
 
-// values looks for the entries of all values.
+// values looks up the entries of all values.
 func (c *checker[T]) values(ctx context.Context) error {
 	r := mainstem.Range{Limit: lookupChunk}
 	for {
@@ -119,7 +120,7 @@ func (c *checker[T]) value(ctx context.Context, r *mainstem.Record) error {
 	return nil
 }
 
-// found reports p about key, unless the value was another one, at another version, when its entry was read.
+// found reports p about key, unless the key had another version when its entry was read.
 func (c *checker[T]) found(ctx context.Context, key []byte, version Revision, p IndexProblem) error {
 	if !c.moment {
 		r, err := c.from.Get(ctx, c.x.plain.space, key)
@@ -134,7 +135,7 @@ func (c *checker[T]) found(ctx context.Context, key []byte, version Revision, p 
 	return nil
 }
 
-// entries looks for the values of all entries of an index.
+// entries looks up the values of all entries of an index.
 func (c *checker[T]) entries(ctx context.Context, keep *keeper[T]) error {
 	l := &lookup[T]{x: c.x, from: c.from, keep: keep}
 	r := mainstem.Range{}
@@ -160,8 +161,8 @@ func (c *checker[T]) entries(ctx context.Context, keep *keeper[T]) error {
 	}
 }
 
-// entry reports an entry whose value is gone or has other parts. One that was built for a value that has expired since is
-// left over, and harmless.
+// entry reports an entry whose value is gone or has other parts. An entry that was built for a
+// value that has expired since is left over, and harmless.
 func (c *checker[T]) entry(ctx context.Context, keep *keeper[T], e *mainstem.Record, right bool) error {
 	if _, late := e.Headers.Get(headerLate); right || late {
 		return nil

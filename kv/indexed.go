@@ -10,38 +10,40 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Indexed is a typed handle on a table with indexes. It reads as [Bucket] does, and by its indexes with
-// [Indexed.By]. Its writes keep the indexes, in the commit of the value: so they read first
-// what is there, and have only the form for batches that does, PutTo(ctx, batch, …) error. Such a write
-// makes the batch depend on all that it read: if another process was first, Commit fails with
-// Conflict, and the caller makes the batch anew. Writes at once do so by themselves.
+// Indexed is a typed handle on a table with indexes. It reads like [Bucket], and by its indexes
+// with [Indexed.By]. Its writes maintain the indexes in the commit of the value. They must
+// therefore read first, so their only form for batches is PutTo(ctx, batch, …) error. Such a write
+// makes the batch depend on everything that it read: if another process changed it, Commit fails
+// with Conflict, and the caller builds the batch again. Immediate writes try again by themselves.
 //
-// It holds no resources and needs no Close; all methods may be called from many goroutines.
+// An Indexed holds no resources and needs no Close; all methods may be called from many goroutines.
 type Indexed[T any] struct {
 	plain   *Bucket[T]
-	indexes []Index[T]                  // that this program declares
-	cached  atomic.Pointer[declared[T]] // that writes keep; nil if it must be read
-	seen    atomic.Pointer[declared[T]] // that was read last, whatever it is
+	indexes []Index[T]                  // declared by this program
+	cached  atomic.Pointer[declared[T]] // maintained by writes; nil if it must be read
+	seen    atomic.Pointer[declared[T]] // as read last, whether or not writes can maintain it
 }
 
-// declared is the declaration of a table that this program has read. It is not changed.
+// declared is the declaration of a table as read by this program. It is not changed.
 type declared[T any] struct {
 	declaration
 	version Revision    // 0: none
 	keep    []keeper[T] // one for each of declaration.Indexes
-	typed   bool        // one of keep needs decoded values
-	foreign string      // an index that only other programs can keep; "" if there is none
+	typed   bool        // an element of keep needs decoded values
+	foreign string      // an index that only other programs can maintain; "" if there is none
 	stale   bool        // an index of this program is not declared, or only in an older version
 }
 
-// OpenIndexed returns a handle on the table "database/table" of log, as [Open] does, whose writes keep the indexes
-// given and those that were declared from the command line. It reads and creates nothing.
+// OpenIndexed returns a handle on the table "database/table" of log, like [Open], whose writes
+// maintain the given indexes and those declared from the command line. OpenIndexed reads and
+// creates nothing.
 //
-// The first write declares the indexes in the log, and so does [Indexed.Build], which a program calls when it
-// starts: in a table that has values, an index must be built before it can be read. From then on, every program
-// that writes to the table must know every index, by the same name and version: a plain [Bucket] gets an
-// [*IndexedError], and an Indexed without the function of one is Unavailable. An index that nobody
-// declares any more is removed with [DropIndex].
+// The first write declares the indexes in the log, and so does [Indexed.Build], which a program
+// calls when it starts: in a table that has values, an index must be built before it can be read.
+// From then on, every program that writes to the table must have every index, with the same name
+// and version: writes by a plain [Bucket] fail with an [*IndexedError], and those by an Indexed
+// that lacks the function of an index are Unavailable. Remove an index that no program declares any
+// more with [DropIndex].
 func OpenIndexed[T any](log mainstem.Log, name string, o *Options, indexes ...Index[T]) (*Indexed[T], error) {
 	b, err := Open[T](log, name, o)
 	if err != nil {
@@ -72,7 +74,7 @@ func (x *Indexed[T]) Database() string { return x.plain.database }
 // Table returns the name of the table within its database.
 func (x *Indexed[T]) Table() string { return x.plain.table }
 
-// Space returns the name of the space that holds the values: for feeds.
+// Space returns the name of the space that holds the values, for feeds.
 func (x *Indexed[T]) Space() string { return x.plain.space }
 
 // Get is [Bucket.Get].
@@ -131,8 +133,8 @@ func (x *Indexed[T]) ExpectTo(batch *mainstem.Batch, key string, condition Condi
 	x.plain.ExpectTo(batch, key, condition)
 }
 
-// ExplainConflict implements [mainstem.Explainer]: it notes that the declaration has changed, so that the next
-// try reads it, and explains nothing.
+// ExplainConflict implements [mainstem.Explainer]. It explains nothing: it notes that the
+// declaration has changed, so that the next attempt reads it.
 func (x *Indexed[T]) ExplainConflict(_ context.Context, _ *mainstem.Batch, conflict *mainstem.Error) error {
 	if conflict.Space == x.plain.catalog.space {
 		x.cached.Store(nil)
@@ -140,7 +142,8 @@ func (x *Indexed[T]) ExplainConflict(_ context.Context, _ *mainstem.Batch, confl
 	return nil
 }
 
-// load reads the declaration from r. It decodes it only if it is another one than last time: its versions never repeat.
+// load reads the declaration from r. It decodes it only if its version is not that of the last
+// read: versions never repeat.
 func (x *Indexed[T]) load(ctx context.Context, r mainstem.Reader) (*declared[T], error) {
 	value, version, err := x.plain.catalog.stored(ctx, r)
 	if err != nil {
@@ -160,7 +163,7 @@ func (x *Indexed[T]) load(ctx context.Context, r mainstem.Reader) (*declared[T],
 	return d, nil
 }
 
-// resolve finds out what this program can do with the indexes that are declared.
+// resolve determines which of the declared indexes this program can maintain.
 func (x *Indexed[T]) resolve(decl declaration, version Revision) *declared[T] {
 	d := &declared[T]{declaration: decl, version: version}
 	for _, info := range decl.Indexes {
@@ -180,7 +183,7 @@ func (x *Indexed[T]) resolve(decl declaration, version Revision) *declared[T] {
 		d.typed = d.typed || k.typed
 		d.keep = append(d.keep, k)
 	}
-	for _, k := range d.keep { // behind all that can be read
+	for _, k := range d.keep { // after all indexes that can be read
 		if k.Guard != 0 {
 			k.guard, k.State = true, IndexReady
 			k.space = entrySpace(x.plain.database, x.plain.table, k.Name, k.Guard)
@@ -202,7 +205,8 @@ func (x *Indexed[T]) own(name string) *Index[T] {
 	return nil
 }
 
-// writable returns a declaration whose indexes this program can all keep, and declares its own first.
+// writable returns a declaration whose indexes this program can all maintain. It declares the
+// program's own indexes first.
 func (x *Indexed[T]) writable(ctx context.Context) (*declared[T], error) {
 	if d := x.cached.Load(); d != nil {
 		return d, nil
@@ -232,8 +236,8 @@ func (x *Indexed[T]) foreignError(d *declared[T], index string) error {
 		WithHint("declare it in this program, or drop it: mainstem kv index drop " + x.Name() + " " + i.Name)
 }
 
-// declare writes the indexes of this program that the log does not know, or knows in an older version, into the
-// declaration. In an empty table they are ready at once.
+// declare adds the indexes of this program that are missing in the declaration, or have an older
+// version there. In an empty table they are ready at once.
 func (x *Indexed[T]) declare(ctx context.Context) (*declared[T], error) {
 	c := &x.plain.catalog
 	err := c.change(ctx, func(d *declaration, b *mainstem.Batch) (changed bool, err error) {
@@ -267,7 +271,7 @@ func (x *Indexed[T]) declare(ctx context.Context) (*declared[T], error) {
 	return x.load(ctx, x.plain.log)
 }
 
-// tableAge returns the MaxAge of the table, which its entries get too.
+// tableAge returns the MaxAge of the table, which is also that of the entries.
 func (x *Indexed[T]) tableAge(ctx context.Context) (age time.Duration, err error) {
 	info, err := x.plain.log.Space(ctx, x.plain.space)
 	switch {

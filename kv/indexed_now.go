@@ -8,11 +8,12 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// PutTo adds to batch the write of value to key, and keeps the indexes. It reads, and makes the batch depend on what it
-// read. A key that the batch writes already has for it the value that the batch gives it, and a
-// unique value that the batch takes is taken. A value that another key has in a unique index is a [*UniqueError]. An
-// error is returned, and by Commit, too. To find earlier writes it looks through the
-// batch: for thousands of keys use [Indexed.PutManyTo], which looks once.
+// PutTo adds to batch the write of value to key, and maintains the indexes. It reads, and makes the
+// batch depend on what it read. It takes earlier writes of the batch into account: a key has the
+// value that the batch gives it, and a unique value that the batch uses is taken. To find these
+// writes it searches the batch: for thousands of keys use [Indexed.PutManyTo], which searches once.
+// A value that another key has in a unique index is a [*UniqueError]. An error is returned here and
+// by Commit.
 func (x *Indexed[T]) PutTo(ctx context.Context, batch *mainstem.Batch, key string, value T, opts ...PutOption) error {
 	return failed(batch, x.put(ctx, &view{batch: batch}, "put", key, value, collect(x.plain.valueIf(Condition{}), opts)))
 }
@@ -33,7 +34,7 @@ func (x *Indexed[T]) PutManyTo(ctx context.Context, batch *mainstem.Batch, pairs
 	return failed(batch, err)
 }
 
-// putMany returns where in batch the values are.
+// putMany returns the indexes of the values among the writes of batch.
 func (x *Indexed[T]) putMany(ctx context.Context, batch *mainstem.Batch, pairs []Pair[T], opts []PutOption) ([]int, error) {
 	v := &view{batch: batch, index: make(map[string]int, 4*len(pairs))}
 	s := collect(x.plain.valueIf(Condition{}), opts)
@@ -47,7 +48,7 @@ func (x *Indexed[T]) putMany(ctx context.Context, batch *mainstem.Batch, pairs [
 	return at, nil
 }
 
-// DeleteTo adds to batch the deletion of key, and keeps the indexes, as PutTo does.
+// DeleteTo adds to batch the deletion of key, and maintains the indexes as PutTo does.
 func (x *Indexed[T]) DeleteTo(ctx context.Context, batch *mainstem.Batch, key string, opts ...DeleteOption) error {
 	return failed(batch, x.end(ctx, &view{batch: batch}, mainstem.OpDelete, key, opts))
 }
@@ -57,8 +58,8 @@ func (x *Indexed[T]) PurgeTo(ctx context.Context, batch *mainstem.Batch, key str
 	return failed(batch, x.end(ctx, &view{batch: batch}, mainstem.OpPurge, key, opts))
 }
 
-// ModifyTo adds to batch the write of what change makes of the value of key, which is that of the batch if it writes the
-// key already. Otherwise it is [Bucket.ModifyTo].
+// ModifyTo adds to batch the write of the value that change returns for the value of key. If the
+// batch writes the key already, that is the batch's value. Otherwise it is like [Bucket.ModifyTo].
 func (x *Indexed[T]) ModifyTo(ctx context.Context, batch *mainstem.Batch, key string, change func(old T, found bool) (T, error), opts ...ValueOption) error {
 	_, _, err := x.modify(ctx, batch, key, change, opts)
 	return failed(batch, err)
@@ -90,8 +91,9 @@ func failed(batch *mainstem.Batch, err error) error {
 	return err
 }
 
-// now commits what fill puts into a batch, again if what it read has changed meanwhile. A Conflict is
-// returned only if it is about condition, the caller's own, on one of keys.
+// now commits the writes that fill adds to a batch, and tries again if a record that fill read has
+// changed meanwhile. It returns a Conflict only if it is about condition, the caller's own, on one
+// of the keys.
 func (x *Indexed[T]) now(ctx context.Context, condition Condition, fill func(*mainstem.Batch) error) (mainstem.Receipt, error) {
 	for attempt := 0; ; attempt++ {
 		b := mainstem.NewBatch()
@@ -109,7 +111,7 @@ func (x *Indexed[T]) now(ctx context.Context, condition Condition, fill func(*ma
 	}
 }
 
-// isOf reports whether err, a Conflict, says that the condition of the caller did not hold.
+// isOf reports whether err is a Conflict of the caller's own condition.
 func (x *Indexed[T]) isOf(err error, c Condition) bool {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Space != x.plain.space {
@@ -212,11 +214,12 @@ func (x *Indexed[T]) Purge(ctx context.Context, key string, opts ...DeleteOption
 		}
 		if err := x.plain.truncate(ctx, key); !errors.Is(err, mainstem.ErrConflict) {
 			return err
-		} // a value came back meanwhile
+		} // a value was written meanwhile
 	}
 }
 
-// endNow writes nothing if the key has no value and opts no condition, so that it creates no table.
+// endNow writes nothing if the key has no value and opts contain no condition, so that it does not
+// create a table.
 func (x *Indexed[T]) endNow(ctx context.Context, op mainstem.Op, key string, opts []DeleteOption) error {
 	s := collect(settings{}, opts)
 	if s.condition.test == 0 && s.err == nil && validateKey("delete", x.plain.space, key) == nil {

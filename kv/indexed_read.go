@@ -12,32 +12,33 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// IndexQuery selects entries by an index. The zero IndexQuery is all that are in it. They are in the order of their
-// parts, those that are equal in all of them in the order of their keys.
+// IndexQuery selects entries by an index. The zero IndexQuery selects all entries of the index.
+// Entries are in the order of their parts; entries with equal parts are in the order of their keys.
 type IndexQuery struct {
-	Prefix     []Part // only those whose parts begin with these; the last may be a [TextPrefix]
-	Start      []Part // only those whose parts are these, begin with them, or come after; nil means from the first
-	AfterStart bool   // without those whose parts are Start or begin with it
-	End        []Part // only those whose parts come before these; nil means to the last
-	ThroughEnd bool   // also those whose parts are End or begin with it
+	Prefix     []Part // only entries whose parts begin with these; the last may be a [TextPrefix]
+	Start      []Part // only entries whose parts are equal to these, begin with them, or come after; nil means from the first
+	AfterStart bool   // leave out entries whose parts are Start or begin with it
+	End        []Part // only entries whose parts come before these; nil means to the last
+	ThroughEnd bool   // also entries whose parts are End or begin with it
 	Reverse    bool   // from the last to the first
 	Limit      int    // at most that many entries; 0 means no limit
-	After      string // go on behind a page; see [IndexReader.Page]
+	After      string // a cursor: only entries after it; see [IndexReader.Page]
 }
 
-// IndexReader reads the values of a table by one of its indexes. It reads the values with their entries: what
-// an index says of a value is compared with the value, at the same moment.
+// IndexReader reads the values of a table by one of its indexes. It compares each entry of the
+// index with its value as of the same moment, and leaves out entries that do not match.
 type IndexReader[T any] struct {
 	x    *Indexed[T]
 	name string
 }
 
-// By returns a reader of the index called name. Whether there is one is known when it is read: an unknown index is
-// NotFound, and one that is not built yet is Unavailable, with how far that is.
+// By returns a reader of the index called name. The name is checked when the index is read: an
+// unknown index is NotFound, and one that is not built yet is Unavailable, with the progress of the
+// build.
 func (x *Indexed[T]) By(name string) *IndexReader[T] { return &IndexReader[T]{x, name} }
 
-// Get returns the entry whose parts are exactly these, or NotFound. If the index is not unique, it is
-// the first in the order of the keys.
+// Get returns the entry whose parts are exactly these, or NotFound. If the index is not unique, it
+// returns the first such entry in the order of the keys.
 func (i *IndexReader[T]) Get(ctx context.Context, parts ...Part) (Entry[T], error) {
 	if err := validateParts("parts", parts, false); err != nil {
 		return Entry[T]{}, err
@@ -53,9 +54,9 @@ func (i *IndexReader[T]) Get(ctx context.Context, parts ...Part) (Entry[T], erro
 	return found, err
 }
 
-// direct is Get without a snapshot, which costs more than the read. The answer is sure if the value has the parts that its
-// entry says, or there is no entry, while the index stays what it is. Otherwise the value was written between the two
-// reads, or the entry is left over.
+// direct is Get without a snapshot, whose creation costs more than the read. The result is sure if
+// the value has the parts of its entry, or if there is no entry, provided that the index did not
+// change. Otherwise the value was written between the two reads, or the entry is left over.
 func (i *IndexReader[T]) direct(ctx context.Context, r mainstem.Range) (found Entry[T], sure bool, err error) {
 	l, err := i.x.lookup(ctx, i.x.plain.log, i.name)
 	if err != nil {
@@ -78,9 +79,9 @@ func (i *IndexReader[T]) direct(ctx context.Context, r mainstem.Range) (found En
 	return values[0], values[0].Live(), nil
 }
 
-// List yields the entries that q selects (nil: all) in the order of their parts. Where the log offers snapshots it shows
-// one moment; elsewhere, one moment for each few hundred entries. A value that cannot be decoded is Corrupt,
-// and ends the loop.
+// List yields the entries that q selects (nil: all) in the order of their parts. If the log offers
+// snapshots, all entries are as of one moment; otherwise each chunk of a few hundred entries is. A
+// value that cannot be decoded is Corrupt and ends the loop.
 func (i *IndexReader[T]) List(ctx context.Context, q *IndexQuery) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		err := i.each(ctx, []*IndexQuery{q}, func(e Entry[T], _ []byte) bool { return yield(e, nil) })
@@ -90,8 +91,8 @@ func (i *IndexReader[T]) List(ctx context.Context, q *IndexQuery) iter.Seq2[Entr
 	}
 }
 
-// Page returns the entries that q selects (nil: all), at most q.Limit (default [DefaultPage]), and the cursor to give as
-// q.After for those that follow, or "" if there are none.
+// Page returns the entries that q selects (nil: all), at most q.Limit (default [DefaultPage]), and
+// the cursor for the next page, to be set as q.After, or "" if there are no more.
 func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Entry[T], next string, err error) {
 	one := IndexQuery{}
 	if q != nil {
@@ -101,7 +102,7 @@ func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Ent
 		one.Limit = DefaultPage
 	}
 	limit := one.Limit
-	one.Limit++ // the one too many shows whether there are more
+	one.Limit++ // one entry more shows whether there is a next page
 	more, last := false, ""
 	err = i.each(ctx, []*IndexQuery{&one}, func(e Entry[T], entry []byte) bool {
 		if more = len(entries) == limit; more {
@@ -116,8 +117,8 @@ func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Ent
 	return entries, last, err
 }
 
-// Count returns how many entries q selects (nil: all). It walks the entries, and reads the values only of
-// those that were written when the index was built and may have expired since.
+// Count returns the number of entries that q selects (nil: all). It walks the entries, and reads
+// the values only of those entries that a build wrote and that may have outlived their values.
 func (i *IndexReader[T]) Count(ctx context.Context, q *IndexQuery) (n int64, err error) {
 	r, err := q.scan()
 	if err != nil {
@@ -130,8 +131,9 @@ func (i *IndexReader[T]) Count(ctx context.Context, q *IndexQuery) (n int64, err
 	return n, err
 }
 
-// ListAll yields the entries that the queries select, those of one after those of the other, as [IndexReader.List] does: all of
-// them of one moment where the log offers snapshots. An entry that several select comes several times.
+// ListAll yields the entries that the queries select, query by query, as [IndexReader.List] does.
+// If the log offers snapshots, all are as of one moment. An entry that several queries select is
+// yielded several times.
 func (i *IndexReader[T]) ListAll(ctx context.Context, queries ...*IndexQuery) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		err := i.each(ctx, queries, func(e Entry[T], _ []byte) bool { return yield(e, nil) })
@@ -141,7 +143,8 @@ func (i *IndexReader[T]) ListAll(ctx context.Context, queries ...*IndexQuery) it
 	}
 }
 
-// each calls do for the entries that the queries select, with their keys in the index, until it returns false.
+// each calls do for the entries that the queries select, with their keys in the index, until do
+// returns false.
 func (i *IndexReader[T]) each(ctx context.Context, queries []*IndexQuery, do func(Entry[T], []byte) bool) error {
 	ranges, left := make([]mainstem.Range, len(queries)), make([]int, len(queries))
 	for n, q := range queries {
@@ -154,7 +157,8 @@ func (i *IndexReader[T]) each(ctx context.Context, queries []*IndexQuery, do fun
 		}
 	}
 	return i.x.read(ctx, i.name, func(l *lookup[T]) error {
-		// A read that is tried again goes on behind what was yielded: here are the ranges that are left.
+		// ranges holds the ranges that are left: a read that is repeated continues after the last
+		// entry yielded.
 		for goOn := true; goOn && len(ranges) > 0; {
 			err := l.walk(ctx, &ranges[0], func(e Entry[T], entry []byte) bool {
 				left[0]--
@@ -170,20 +174,21 @@ func (i *IndexReader[T]) each(ctx context.Context, queries []*IndexQuery, do fun
 	})
 }
 
-// lookup is one reading of an index.
+// lookup is one read of an index.
 type lookup[T any] struct {
 	x      *Indexed[T]
 	from   mainstem.Reader
 	keep   *keeper[T]
-	direct bool         // from is the log and no snapshot
-	check  func() error // whether the index is still what it was
+	direct bool         // from is the log and not a snapshot
+	check  func() error // reports whether the index is unchanged
 }
 
-// errChanged says that the declaration changed while an index was read without a snapshot.
+// errChanged reports that the declaration changed while an index was read without a snapshot.
 var errChanged = errors.New("the declaration has changed")
 
-// read calls do with a reading of the index: from a snapshot if the log offers them, else from the log, again if the
-// declaration changes meanwhile, since then the index may have lost entries.
+// read calls do with a lookup of the index, from a snapshot if the log offers them, else from the
+// log. In the second case it calls do again if the declaration changes meanwhile, since the index
+// may then have lost entries.
 func (x *Indexed[T]) read(ctx context.Context, index string, do func(*lookup[T]) error) error {
 	if s, ok := x.plain.log.(mainstem.Snapshotter); ok {
 		snapshot, err := s.Snapshot(ctx)
@@ -211,7 +216,7 @@ func (x *Indexed[T]) read(ctx context.Context, index string, do func(*lookup[T])
 	}
 }
 
-// lookup returns a reading of the index from r, if it is ready.
+// lookup returns a lookup of the index from r, if the index is ready.
 func (x *Indexed[T]) lookup(ctx context.Context, r mainstem.Reader, index string) (*lookup[T], error) {
 	d, err := x.load(ctx, r)
 	if err != nil {
@@ -262,7 +267,8 @@ func ignoreChanged(err error) error {
 	return err
 }
 
-// notDeclared returns why an index of this program is not in the log: there is no value yet, or it was never built.
+// notDeclared returns why an index of this program is not declared in the log: the table has no
+// value yet, or the index was never built.
 func (x *Indexed[T]) notDeclared(ctx context.Context, index string) error {
 	for _, err := range x.plain.log.Scan(ctx, x.plain.space, mainstem.Range{KeysOnly: true, Limit: 1}) {
 		if err == nil {
@@ -275,13 +281,14 @@ func (x *Indexed[T]) notDeclared(ctx context.Context, index string) error {
 	return errNothing
 }
 
-// errNothing says that the table has no values, so that the index has none.
+// errNothing reports that the table, and so the index, has no values.
 var errNothing = errors.New("the table is empty")
 
-// lookupChunk is how many values are read at a time.
+// lookupChunk is the number of values that are read at a time.
 const lookupChunk = 256
 
-// walk calls do for the values of the entries in r, until it returns false. It moves r behind what it has passed.
+// walk calls do for the values of the entries in r, until do returns false. It moves the start of r
+// past the entries that were handled.
 func (l *lookup[T]) walk(ctx context.Context, r *mainstem.Range, do func(Entry[T], []byte) bool) error {
 	for size := 16; ; size = min(2*size, lookupChunk) {
 		entries, values, err := l.chunk(ctx, *r, size)
@@ -307,12 +314,13 @@ func (l *lookup[T]) walk(ctx context.Context, r *mainstem.Range, do func(Entry[T
 	}
 }
 
-// readAgain is how often a chunk is read again without a snapshot.
+// readAgain bounds how often a chunk is read again without a snapshot.
 const readAgain = 8
 
-// chunk returns the first entries in r, with their values. Without a snapshot a value may change after its entry was read,
-// and then have another entry, which may have been passed: so the chunk is read again. It then is of the moment of the
-// last reading of entries. An entry that still differs after all readings is left over.
+// chunk returns the first entries in r, with their values. Without a snapshot a value may change
+// after its entry was read, and its new entry may be in a part of the index that was passed. So the
+// chunk is then read again, and is as of the moment of the last read of its entries. An entry that
+// differs from its value after all attempts is left over.
 func (l *lookup[T]) chunk(ctx context.Context, r mainstem.Range, size int) (entries []mainstem.Record, values []Entry[T], err error) {
 	for range readAgain {
 		if entries, err = l.some(ctx, r, size); err != nil {
@@ -347,7 +355,8 @@ func (l *lookup[T]) some(ctx context.Context, r mainstem.Range, size int) (entri
 	return entries, nil
 }
 
-// values returns the values of entries; one that is not live for an entry whose value is gone, or has other parts.
+// values returns the values of entries. If the value of an entry is gone or has other parts, the
+// result for it is not live.
 func (l *lookup[T]) values(ctx context.Context, entries []mainstem.Record) ([]Entry[T], error) {
 	values := make([]Entry[T], len(entries))
 	err := l.records(ctx, entries, func(i int, r *mainstem.Record) error {
@@ -360,7 +369,7 @@ func (l *lookup[T]) values(ctx context.Context, entries []mainstem.Record) ([]En
 	return values, err
 }
 
-// right returns which of entries have a value with their parts.
+// right reports for each of entries whether its value has the parts of the entry.
 func (l *lookup[T]) right(ctx context.Context, entries []mainstem.Record) ([]bool, error) {
 	right := make([]bool, len(entries))
 	err := l.records(ctx, entries, func(i int, r *mainstem.Record) error {
@@ -371,7 +380,7 @@ func (l *lookup[T]) right(ctx context.Context, entries []mainstem.Record) ([]boo
 	return right, err
 }
 
-// records calls do for the records of the values that entries name, as far as they are there.
+// records calls do for the records of the values that entries refer to and that exist.
 func (l *lookup[T]) records(ctx context.Context, entries []mainstem.Record, do func(i int, r *mainstem.Record) error) error {
 	keys := make([][]byte, len(entries))
 	for i := range entries {
@@ -413,8 +422,8 @@ func (k *keeper[T]) keyOf(entry *mainstem.Record) ([]byte, error) {
 	return key, nil
 }
 
-// isOf reports whether a value has the parts of entry. Without its function, which other programs
-// have, that is taken for granted.
+// isOf reports whether a value has the parts of entry. If only other programs have the function of
+// the index, the result is true.
 func (k *keeper[T]) isOf(entry *mainstem.Record, value *T, stored []byte) bool {
 	if k.of == nil {
 		return true
@@ -422,7 +431,7 @@ func (k *keeper[T]) isOf(entry *mainstem.Record, value *T, stored []byte) bool {
 	return k.have(entry, k.of(value, stored))
 }
 
-// have reports whether entry is that of a value with these parts.
+// have reports whether entry is the entry of a value with these parts.
 func (k *keeper[T]) have(entry *mainstem.Record, parts []Part) bool {
 	if len(parts) == 0 {
 		return false

@@ -10,26 +10,28 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// A write of an indexed table goes in four steps:
+// A write of an indexed table has four steps:
 //
-//  1. Read what the key holds: from the batch, if that writes the key already, else from the log, with the
-//     condition that it is still so at the commit.
-//  2. Write the value.
-//  3. For each index, compute the parts of the old value and of the new one. Forget the old entry, put the new one.
-//  4. If the index is unique, the entry is at its parts alone. So of two writers that want the same parts one has the
-//     condition that there is no entry fail.
+// 1. Read the key's present value: from the batch if the batch writes the key already, else from
+// the log, with the
+//     condition that it is unchanged at the commit.
+// 2. Write the value. 3. For each index, compute the parts of the old value and of the new one.
+// Forget the old entry, put the new one. 4. The key of an entry of a unique index is made of its
+// parts alone. So if two writers use the same parts, the
+//     condition of one of them, that there is no entry, fails.
 //
-// Since the commit depends on the declaration too (see catalog.go), and every write keeps what is
-// declared, the entries are those of the values at every place in the order of the log.
+// The commit also depends on the declaration (see catalog.go), and every write maintains the
+// declared indexes. So the entries match the values at every place in the order of the log.
 //
-// Invariant: an entry does not end before its value. Both expire at the same moment, since they have one time to live
-// and one commit; where a value may expire, or the table has a MaxAge, each write of the value writes the entry anew. An entry
-// that is left over, by a raw write or by MaxBytes, is found by comparing it with its value, and may be taken over.
+// Invariant: an entry does not end before its value. Both have the same time to live and the same
+// commit, so they expire at the same moment; if a value may expire, or the table has a MaxAge, each
+// write of the value writes the entry again. An entry that is left over, because of a raw write or
+// MaxBytes, is detected by comparing it with its value, and another key may take it over.
 
-// headerLate stands with an entry that may stay longer than its value.
+// headerLate marks an entry that may stay longer than its value.
 const headerLate = reservedHeader + "late"
 
-// prior is what a key holds before a write.
+// prior is the state of a key before a write.
 type prior[T any] struct {
 	live    bool
 	inBatch bool // the batch itself wrote it
@@ -39,10 +41,10 @@ type prior[T any] struct {
 	stored  []byte
 }
 
-// view finds the last write of a batch to a key.
+// view finds the last write to a key in a batch.
 type view struct {
 	batch *mainstem.Batch
-	index map[string]int // of the writes before upto, if many are made; else nil
+	index map[string]int // index of the last write to each key among the writes before upto, if there are many; else nil
 	upto  int
 }
 
@@ -65,7 +67,8 @@ func (v *view) last(space string, key []byte) *mainstem.Write {
 	return nil
 }
 
-// prior returns what key holds, by the batch or else by the log; with the value itself if decode is set.
+// prior returns the state of key, from the batch or else from the log, with the value itself if
+// decode is set.
 func (x *Indexed[T]) prior(ctx context.Context, v *view, op, key string, decode bool) (p prior[T], err error) {
 	k := []byte(key)
 	if w := v.last(x.plain.space, k); w != nil {
@@ -95,7 +98,7 @@ func (x *Indexed[T]) prior(ctx context.Context, v *view, op, key string, decode 
 	return p, err
 }
 
-// addCondition makes batch depend on p being so at the commit.
+// addCondition makes batch depend on p being unchanged at the commit.
 func (p *prior[T]) addCondition(batch *mainstem.Batch, space string, key []byte) {
 	switch {
 	case p.inBatch:
@@ -107,7 +110,7 @@ func (p *prior[T]) addCondition(batch *mainstem.Batch, space string, key []byte)
 	}
 }
 
-// put adds the write of value to key to the batch of v, with the entries of all indexes.
+// put adds the write of value to key, and the entries of all indexes, to the batch of v.
 func (x *Indexed[T]) put(ctx context.Context, v *view, op, key string, value T, s settings) error {
 	b := x.plain
 	if err := b.check(op, key, &s); err != nil {
@@ -117,7 +120,7 @@ func (x *Indexed[T]) put(ctx context.Context, v *view, op, key string, value T, 
 	if err != nil {
 		return err
 	}
-	old := prior[T]{inBatch: true} // without an index, what is there does not matter
+	old := prior[T]{inBatch: true} // without an index, the present value does not matter
 	if len(d.keep) > 0 {
 		if old, err = x.prior(ctx, v, op, key, d.typed); err != nil {
 			return err
@@ -126,7 +129,7 @@ func (x *Indexed[T]) put(ctx context.Context, v *view, op, key string, value T, 
 	return x.replace(ctx, v, d, &old, op, key, value, s)
 }
 
-// replace is put, where old was read.
+// replace is put for an old value that was read already.
 func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *prior[T], op, key string, value T, s settings) error {
 	b := x.plain
 	_, k, stored, err := b.encode(nil, key, value)
@@ -134,8 +137,8 @@ func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *
 		return b.encodeError(op, key, err)
 	}
 	if d.typed && !b.raw {
-		// The entry is that of the value as it will be read: a codec may leave out fields, and JSON changes
-		// bytes that are not UTF-8.
+		// The entry is that of the value as it will be decoded: a codec may leave out fields, and
+		// JSON replaces bytes that are not UTF-8.
 		if value, err = b.decode(stored); err != nil {
 			return b.encodeError(op, key, fmt.Errorf("the value cannot be read as it is written: %w", err))
 		}
@@ -158,7 +161,7 @@ func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *
 	return nil
 }
 
-// end adds the deletion of key to the batch of v, with the entries of all indexes.
+// end adds the deletion of key, and of its entries in all indexes, to the batch of v.
 func (x *Indexed[T]) end(ctx context.Context, v *view, op mainstem.Op, key string, opts []DeleteOption) error {
 	b := x.plain
 	s := collect(settings{}, opts)
@@ -199,12 +202,12 @@ func (x *Indexed[T]) begin(batch *mainstem.Batch, d *declared[T]) {
 	batch.ExplainWith(x)
 }
 
-// entryChange is what a write does to the entry of its key in an index.
+// entryChange describes the effect of a write on the entry of its key in an index.
 type entryChange struct {
 	key        string
 	old, fresh []Part // nil: no entry
 	ttl        time.Duration
-	again      bool // the entry is to be written also if it stays
+	again      bool // write the entry even if it does not change
 	late       bool // the entry may stay longer than its value
 }
 
@@ -241,8 +244,8 @@ func (x *Indexed[T]) keepEntry(ctx context.Context, v *view, d *declared[T], kee
 	return nil
 }
 
-// forget removes the entry of the old value. That of a unique index may be another key's, as long as the index is being
-// built: two values from before that are equal.
+// forget removes the entry of the old value. In a unique index that is being built, the entry may
+// be that of another key: two older values are equal then.
 func (x *Indexed[T]) forget(ctx context.Context, v *view, d *declared[T], keep *keeper[T], c entryChange) error {
 	entry := entryKey(c.old, c.key, keep.Unique)
 	if keep.Unique {
@@ -250,7 +253,7 @@ func (x *Indexed[T]) forget(ctx context.Context, v *view, d *declared[T], keep *
 		if err != nil {
 			return err
 		}
-		h.addCondition(v.batch, keep.space, entry) // also if it is not there: a build may write it meanwhile
+		h.addCondition(v.batch, keep.space, entry) // also if there is no entry: a build may write it meanwhile
 		if h.key != c.key {
 			return nil
 		}
@@ -260,7 +263,7 @@ func (x *Indexed[T]) forget(ctx context.Context, v *view, d *declared[T], keep *
 	return nil
 }
 
-// holder is the key that has an entry of a unique index.
+// holder is the key that an entry of a unique index belongs to.
 type holder struct {
 	key     string // "" if there is no entry
 	inBatch bool
@@ -295,8 +298,9 @@ func (x *Indexed[T]) holder(ctx context.Context, v *view, keep *keeper[T], entry
 	return holder{key: string(r.Value), version: r.Version}, nil
 }
 
-// claim makes sure that the key may have entry of a unique index, now and at the commit. An entry whose holder has another
-// value, or none, is left over, and is taken on condition that this stays so.
+// claim makes sure that the key may have entry in a unique index, now and at the commit. An entry
+// whose holder has another value, or none, is left over, and is taken over on condition that this
+// does not change.
 func (x *Indexed[T]) claim(ctx context.Context, v *view, keep *keeper[T], c entryChange, entry []byte) error {
 	h, err := x.holder(ctx, v, keep, entry)
 	if err != nil {

@@ -15,21 +15,20 @@ import (
 // bytes.
 type Query struct {
 	Prefix string // only keys that start with it
-	Suffix string // only keys that end with it; every key that the other fields select is read
+	Suffix string // only keys that end with it. Every key that the other fields select is read
 	Start  string // only keys >= Start; "" means from the first
 	End    string // only keys < End; "" means to the last
-	// After is a cursor: only keys that come after it in the order asked for. It need
-	// not exist. Walking a table page by page, each from the last key of the one
-	// before, meets every key that is there all the time exactly once, whatever is
-	// written meanwhile.
+	// After is a cursor: only keys after it in the order asked for. It need not be the name of a
+	// present key. Paging through a table, with After set to the last key of the page before,
+	// yields every key that exists all the time exactly once, whatever is written meanwhile.
 	After    string
 	Reverse  bool // from the last key to the first
-	Offset   int  // leave out that many of the entries selected
-	Limit    int  // at most that many entries; 0 means no limit
+	Offset   int  // leave out this many of the selected entries
+	Limit    int  // at most this many entries; 0 means no limit
 	KeysOnly bool // entries without Value and Metadata
 }
 
-// Validate returns an Invalid error for what cannot be listed.
+// Validate returns an Invalid error if a field is out of range.
 func (q *Query) Validate() error {
 	switch {
 	case q.Offset < 0:
@@ -40,7 +39,7 @@ func (q *Query) Validate() error {
 	return nil
 }
 
-// scan returns the range of the log that holds what q selects, up to its suffix.
+// scan returns the range of keys that q selects without regard to its suffix.
 func (q *Query) scan() mainstem.Range {
 	r := mainstem.Range{Prefix: []byte(q.Prefix), Start: []byte(q.Start), Reverse: q.Reverse, KeysOnly: q.KeysOnly}
 	if q.End != "" {
@@ -59,10 +58,10 @@ func (q *Query) scan() mainstem.Range {
 	return r
 }
 
-// List yields the entries that q selects (nil: all) in the order of their keys,
-// at one moment. A table that does not exist yields nothing. An entry whose
-// value the codec cannot read comes with a Corrupt error and all but its value;
-// the loop may go on. Any other error is the last.
+// List yields the entries that q selects (nil: all) in the order of their keys, as of one moment. A
+// table that does not exist yields nothing. An entry whose value the codec cannot decode comes with
+// a Corrupt error and everything but the value; the loop may continue. Any other error ends the
+// sequence.
 func (b *Bucket[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		if q == nil {
@@ -84,7 +83,7 @@ func (b *Bucket[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], erro
 	}
 }
 
-// Keys yields the keys that q selects (nil: all) in order, at one moment.
+// Keys yields the keys that q selects (nil: all) in order, as of one moment.
 func (b *Bucket[T]) Keys(ctx context.Context, q *Query) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for r, err := range b.scan(ctx, q.keysOnly()) {
@@ -95,8 +94,8 @@ func (b *Bucket[T]) Keys(ctx context.Context, q *Query) iter.Seq2[string, error]
 	}
 }
 
-// Count returns the number of entries that q selects (nil: all). It walks the
-// keys that it counts.
+// Count returns the number of entries that q selects (nil: all), as of one moment. Its cost grows
+// with the number of keys counted.
 func (b *Bucket[T]) Count(ctx context.Context, q *Query) (int64, error) {
 	n := int64(0)
 	for _, err := range b.scan(ctx, q.keysOnly()) {
@@ -108,12 +107,12 @@ func (b *Bucket[T]) Count(ctx context.Context, q *Query) (int64, error) {
 	return n, nil
 }
 
-// DefaultPage is how many entries [Bucket.Page] returns if the query has no limit.
+// DefaultPage is the number of entries that [Bucket.Page] returns if the query has no limit.
 const DefaultPage = 100
 
-// Page returns the entries that q selects (nil: all), at most q.Limit (default
-// [DefaultPage]), and the cursor to give as q.After for those that follow, or ""
-// if there are none. Offset counts within each page: leave it 0 after the first.
+// Page returns the entries that q selects (nil: all), at most q.Limit (default [DefaultPage]), and
+// the cursor for the next page, to be set as q.After, or "" if there are no more. Offset applies to
+// each page: leave it 0 after the first.
 func (b *Bucket[T]) Page(ctx context.Context, q *Query) (entries []Entry[T], next string, err error) {
 	one := Query{}
 	if q != nil {
@@ -124,7 +123,7 @@ func (b *Bucket[T]) Page(ctx context.Context, q *Query) (entries []Entry[T], nex
 	}
 	limit := one.Limit
 	if limit > 0 && limit < math.MaxInt {
-		one.Limit++ // the one too many shows whether there are more
+		one.Limit++ // one entry more shows whether there is a next page
 	}
 	for e, err := range b.List(ctx, &one) {
 		if err != nil {
@@ -147,7 +146,7 @@ func (q *Query) keysOnly() *Query {
 	return &k
 }
 
-// scan yields the records that q selects. An error is the last it yields.
+// scan yields the records that q selects. An error ends the sequence.
 func (b *Bucket[T]) scan(ctx context.Context, q *Query) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {
 		if err := q.Validate(); err != nil {

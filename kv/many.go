@@ -14,10 +14,10 @@ type Pair[T any] struct {
 	Value T
 }
 
-// GetMany returns the entries of keys, in their order, as they are at one
-// moment. A key without a value has an entry with nothing but its Key; see
-// [Entry.Live]. A value that the codec cannot read is Corrupt. More than
-// [mainstem.MaxGetKeys] keys, or [mainstem.MaxGetKeyBytes] bytes of keys, are Invalid.
+// GetMany returns the entries of keys, in the order of keys, as of one moment. The entry of a key
+// without a value has only its Key; see [Entry.Live]. A value that the codec cannot decode is
+// Corrupt. More than [mainstem.MaxGetKeys] keys, or [mainstem.MaxGetKeyBytes] bytes of keys, are
+// Invalid.
 func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]Entry[T], error) {
 	if len(keys) == 1 {
 		return b.getOne(ctx, keys[0])
@@ -54,7 +54,7 @@ func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]Entry[T], er
 	return entries, nil
 }
 
-// getOne is GetMany of one key: for that, a lookup is faster.
+// getOne is GetMany of one key, for which Get is faster.
 func (b *Bucket[T]) getOne(ctx context.Context, key string) ([]Entry[T], error) {
 	e, err := b.Get(ctx, key)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -66,10 +66,10 @@ func (b *Bucket[T]) getOne(ctx context.Context, key string) ([]Entry[T], error) 
 	return []Entry[T]{e}, nil
 }
 
-// PutMany writes all pairs in one atomic batch and returns their revisions in
-// order. The options hold for each pair; with a condition, all must hold. More
-// than one batch may carry (see [mainstem.Limits]) is Invalid, and nothing is
-// written: use [Bucket.Import], which commits in chunks.
+// PutMany writes all pairs in one atomic batch and returns their revisions in the order of pairs.
+// The options apply to each pair; a condition must hold for all of them. If the pairs exceed the
+// limits of a batch (see [mainstem.Limits]), PutMany writes nothing and returns Invalid: use
+// [Bucket.Import], which commits in chunks.
 func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...PutOption) ([]Revision, error) {
 	if len(pairs) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func (b *Bucket[T]) PutMany(ctx context.Context, pairs []Pair[T], opts ...PutOpt
 	return r.Versions, nil
 }
 
-// hintImport is what to do about a batch that is too large for PutMany.
+// hintImport adds to err, if the batch was too large for PutMany, the hint to use Import.
 func hintImport(err error) error {
 	var e *mainstem.Error
 	if x := (*IndexedError)(nil); errors.As(err, &x) {
@@ -113,7 +113,7 @@ const (
 type ImportOptions struct {
 	ChunkPairs int         // pairs in one commit; default DefaultChunkPairs
 	ChunkBytes int         // bytes of keys, values and metadata in one commit; default DefaultChunkBytes
-	Write      []PutOption // of every pair
+	Write      []PutOption // options of the write of every pair
 }
 
 func (o *ImportOptions) withDefaults() ImportOptions {
@@ -130,10 +130,9 @@ func (o *ImportOptions) withDefaults() ImportOptions {
 	return c
 }
 
-// Import writes the pairs of a sequence of any length, chunk by chunk: each
-// chunk is atomic, the whole is not. It returns how many pairs, from the first,
-// are committed. On an error those stay, and the rest of the chunk is as the
-// error's outcome says.
+// Import writes the pairs of a sequence of any length in chunks. Each chunk is atomic; the import
+// as a whole is not. Import returns how many pairs, from the first, are committed. After an error
+// these stay, and the outcome of the error says whether the last chunk was written.
 func (b *Bucket[T]) Import(ctx context.Context, pairs iter.Seq[Pair[T]], o *ImportOptions) (int64, error) {
 	c := o.withDefaults()
 	in := importer[T]{Bucket: b, ctx: ctx, o: c, each: collect(b.valueIf(Condition{}), c.Write)}

@@ -30,8 +30,8 @@ func validateNames(database, table string) error {
 	return validateName("table", table)
 }
 
-// validateName keeps to letters, digits, dot, dash, underline and @, so that names
-// work as parts of space names, URLs and files.
+// validateName allows letters, digits, dot, dash, underline and @, so that names can be parts of
+// space names, URLs and file names.
 func validateName(what, name string) error {
 	switch {
 	case name == "":
@@ -53,8 +53,8 @@ func validateName(what, name string) error {
 
 func spaceName(database, table string) string { return spacePrefix + database + "/" + table }
 
-// parseSpace returns database and table of the space called space, and false
-// if it is not one that this package made.
+// parseSpace returns the database and table of the space called space; false if it is not a space
+// of a table of this package.
 func parseSpace(space string) (database, table string, ok bool) {
 	rest, ok := strings.CutPrefix(space, spacePrefix)
 	if !ok {

@@ -9,10 +9,10 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// maxScratch is the largest buffer, in bytes, that is kept for the next write.
+// maxScratch is the size, in bytes, of the largest buffer that is kept for later writes.
 const maxScratch = 64 << 10
 
-// scratch is the memory of one write that commits by itself.
+// scratch is the reusable memory of one write that commits by itself.
 type scratch struct {
 	batch mainstem.Batch
 	buf   []byte // key and encoded value
@@ -20,8 +20,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// release keeps s for the next write. Only a commit that succeeded may release:
-// an error may still refer to the batch's keys.
+// release returns s to the pool. Call it only after a commit that succeeded: an error may still
+// refer to the batch's keys.
 func (s *scratch) release() {
 	s.batch.Reset()
 	if cap(s.buf) > maxScratch {
@@ -41,16 +41,16 @@ func (b *Bucket[T]) commit(ctx context.Context, s *scratch) (mainstem.Receipt, e
 	return r, err
 }
 
-// Put writes value to key and returns its revision. When it returns, the
-// write has the bucket's durability. With a condition that does not hold it is a
-// Conflict that carries the revision found.
+// Put writes value to key and returns its revision. When it returns, the write has the bucket's
+// durability. If a condition in opts does not hold, the error is a Conflict that carries the
+// revision found.
 func (b *Bucket[T]) Put(ctx context.Context, key string, value T, opts ...PutOption) (Revision, error) {
 	r, err := b.putNow(ctx, "put", key, value, collect(b.valueIf(Condition{}), opts))
 	return revisionOf(r), err
 }
 
-// Create writes value to key if the key has no value, and returns its revision.
-// Otherwise it is Exists; the error's Got is the revision that is there.
+// Create writes value to key if the key has no value, and returns its revision. Otherwise the error
+// is Exists; its Got is the present revision.
 func (b *Bucket[T]) Create(ctx context.Context, key string, value T, opts ...ValueOption) (Revision, error) {
 	r, err := b.putNow(ctx, "create", key, value, collect(b.valueIf(IfAbsent()), opts))
 	return revisionOf(r), b.existsError(key, err)
@@ -67,23 +67,23 @@ func (b *Bucket[T]) existsError(key string, err error) error {
 		Err: fmt.Errorf("the key has a value at revision %d", e.Got)}
 }
 
-// Update writes value to key if the key has a value and its revision is
-// revision: a compare-and-set. Otherwise it is a Conflict that carries the
-// revision found. Revision 0 stands for a key without a value.
+// Update writes value to key if the key has a value and its revision is revision: a
+// compare-and-set. Otherwise the error is a Conflict that carries the revision found. Revision 0
+// stands for a key without a value.
 func (b *Bucket[T]) Update(ctx context.Context, key string, value T, revision Revision, opts ...ValueOption) (Revision, error) {
 	r, err := b.putNow(ctx, "update", key, value, collect(b.valueIf(IfRevision(revision)), opts))
 	return revisionOf(r), err
 }
 
-// Delete deletes key. A key without a value is no error, unless a condition
-// demands one; a table that does not exist is not created.
+// Delete deletes key. A key without a value is no error, unless a condition requires a value; a
+// table that does not exist is not created.
 func (b *Bucket[T]) Delete(ctx context.Context, key string, opts ...DeleteOption) error {
 	_, err := b.endNow(ctx, mainstem.OpDelete, key, opts)
 	return err
 }
 
-// Purge deletes key together with its history, also if it was deleted
-// before: then only the tombstone stays. Otherwise it is like Delete.
+// Purge deletes key together with its history. If the key was deleted before, Purge removes all its
+// revisions except the tombstone. Otherwise it is like Delete.
 func (b *Bucket[T]) Purge(ctx context.Context, key string, opts ...DeleteOption) error {
 	for {
 		ended, err := b.endNow(ctx, mainstem.OpPurge, key, opts)
@@ -92,7 +92,7 @@ func (b *Bucket[T]) Purge(ctx context.Context, key string, opts ...DeleteOption)
 		}
 		if err := b.truncate(ctx, key); !errors.Is(err, mainstem.ErrConflict) {
 			return err
-		} // a value came back meanwhile
+		} // a value was written meanwhile
 	}
 }
 
@@ -107,7 +107,7 @@ func (b *Bucket[T]) truncate(ctx context.Context, key string) error {
 			return notWritten(err)
 		}
 		before := r.First()
-		if r.Live() { // the tombstone, or a value that has expired since, is not shown
+		if r.Live() { // the newest record, a tombstone or a value that has expired since, is not yielded
 			before = r.Version + 1
 		}
 		batch := mainstem.NewBatch()
@@ -124,7 +124,7 @@ func (b *Bucket[T]) putNow(ctx context.Context, op, key string, value T, o setti
 	s := scratches.Get().(*scratch)
 	var err error
 	if s.buf, err = b.put(&s.batch, s.buf, op, key, value, o); err != nil {
-		s.release() // b.put added nothing, and its errors hold copies
+		s.release() // b.put added nothing, and its errors hold copies of the keys
 		return mainstem.Receipt{}, err
 	}
 	r, err := b.commit(ctx, s)

@@ -11,31 +11,30 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// PutOption changes one [Bucket.Put] or one of its kind: a [TTL], [Metadata], or one
-// [Condition].
+// PutOption is an option of [Bucket.Put] and the other writes of values without a condition of
+// their own: a [TTL], [Metadata], or one [Condition].
 type PutOption interface{ putOption() }
 
-// ValueOption changes one [Bucket.Create], [Bucket.Update] or [Bucket.Modify], which
-// make their own condition: a [TTL] or [Metadata].
+// ValueOption is an option of [Bucket.Create], [Bucket.Update] and [Bucket.Modify], which have
+// their own condition: a [TTL] or [Metadata].
 type ValueOption interface {
 	PutOption
 	valueOption()
 }
 
-// DeleteOption changes one [Bucket.Delete] or [Bucket.Purge]: [Metadata], or one
-// [Condition].
+// DeleteOption is an option of [Bucket.Delete] and [Bucket.Purge]: [Metadata], or one [Condition].
 type DeleteOption interface{ deleteOption() }
 
-// TTL makes the value expire that long after its commit, instead of the bucket's
+// TTL is the time after its commit at which the value expires, in place of the bucket's
 // [Options.TTL]; 0 means never. Every write of a key starts a new time to live.
 type TTL time.Duration
 
-// Metadata travels with the record and comes back as [Entry.Metadata]; at most
+// Metadata is stored with the record and returned as [Entry.Metadata]. It has at most
 // mainstem.MaxHeaders names. Names that begin with "kv:" are Invalid.
 type Metadata map[string]string
 
-// Condition is what must hold of a key, or nothing of the batch is written. It is made
-// by [IfAbsent], [IfExists] or [IfRevision]; a write takes one at most.
+// Condition is a condition on a key; if it does not hold, nothing of the batch is written. It is
+// made by [IfAbsent], [IfExists] or [IfRevision]; a write takes at most one.
 type Condition struct {
 	test     test
 	revision Revision // of testRevision
@@ -57,13 +56,14 @@ func (Metadata) deleteOption()  {}
 func (Condition) putOption()    {}
 func (Condition) deleteOption() {}
 
-// IfAbsent demands that the key has no value: never written, deleted or expired.
+// IfAbsent is the condition that the key has no value: it was never written, was deleted, or has
+// expired.
 func IfAbsent() Condition { return Condition{test: testAbsent} }
 
-// IfExists demands that the key has a value.
+// IfExists is the condition that the key has a value.
 func IfExists() Condition { return Condition{test: testExists} }
 
-// IfRevision demands that the key has a value and that its newest revision is r.
+// IfRevision is the condition that the key has a value and that its newest revision is r.
 // IfRevision(0) is IfAbsent.
 func IfRevision(r Revision) Condition {
 	if r == 0 {
@@ -72,7 +72,7 @@ func IfRevision(r Revision) Condition {
 	return Condition{test: testRevision, revision: r}
 }
 
-// settings are the options of one write, put together.
+// settings combines the options of one write.
 type settings struct {
 	condition Condition
 	ttl       time.Duration
@@ -81,8 +81,8 @@ type settings struct {
 	err       error // why the options cannot be used
 }
 
-// collect adds opts to s. They are distinguished by a type switch and not by methods of
-// their own, so that options and settings stay on the stack of the caller.
+// collect adds opts to s. A type switch, unlike methods of the options, keeps options and settings
+// on the caller's stack.
 func collect[O any](s settings, opts []O) settings {
 	for i := range opts {
 		if err := s.add(opts[i]); err != nil && s.err == nil {
@@ -99,7 +99,8 @@ func collect[O any](s settings, opts []O) settings {
 	return s
 }
 
-// onlyNew is the headers of most values that are created. It has no room, so that an append to it copies.
+// onlyNew is the headers of most values that are created. It has no spare capacity, so that an
+// append to it copies.
 var onlyNew = slices.Clip(mainstem.Headers{{Name: headerNew}})
 
 func (s *settings) add(option any) error {
@@ -144,6 +145,6 @@ func (s *settings) addCondition(batch *mainstem.Batch, space string, key []byte)
 		batch.IfExists(space, key)
 	case testRevision:
 		batch.IfVersion(space, key, s.condition.revision)
-		batch.IfExists(space, key) // the revision may be that of a tombstone, or have expired
+		batch.IfExists(space, key) // because the revision may be that of a tombstone, or have expired
 	}
 }

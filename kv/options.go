@@ -12,35 +12,35 @@ import (
 // HistoryAll is the [Options.History] of a table that keeps every revision.
 const HistoryAll = -1
 
-// Options configures a bucket. Nil and zero fields mean the defaults. History,
-// MaxAge, MaxBytes, TombstoneAge and NoFeed belong to the table: they take hold
-// when the first write creates it, and [Bucket.Alter] changes them later. The
-// others belong to the handle.
+// Options configures a bucket. Nil and zero fields mean the defaults. History, MaxAge, MaxBytes,
+// TombstoneAge and NoFeed are properties of the table: they take effect when the first write
+// creates it, and [Bucket.Alter] changes them later. The others are properties of the handle.
 type Options struct {
-	// Codec encodes the values. Default: codec.Raw if T is []byte or string,
-	// else codec.JSON; a Protobuf message needs one, see codec.Default. All users of a table
-	// must agree on it; its name is kept in the table's description.
+	// Codec encodes the values. Default: codec.Raw if T is []byte or string, else codec.JSON; a
+	// Protobuf message needs a codec, see codec.Default. All users of a table must use the same
+	// one; its name is stored with the table.
 	Codec codec.Codec
-	// History is how many revisions of a key are kept, tombstones included. Default
-	// 1: the newest; at most mainstem.MaxHistory; HistoryAll keeps them all.
+	// History is how many revisions of a key are kept, tombstones included, at most
+	// mainstem.MaxHistory; HistoryAll keeps all. Default 1: only the newest.
 	History int
-	// TTL is the time to live of values written through this handle without a [TTL]
-	// option. Watches see such a value expire. Default 0: without end.
+	// TTL is the time to live of values written through this handle without a [TTL] option. Watches
+	// report that such a value expired. Default 0: values do not expire.
 	TTL time.Duration
-	// MaxAge removes everything older than this from the table, no matter which handle wrote it.
-	// Watches do not report it. Default 0: no limit.
+	// MaxAge removes all records older than this from the table, whichever handle wrote them.
+	// Watches do not report the removal. Default 0: no limit.
 	MaxAge time.Duration
-	// MaxBytes bounds the table's keys, values and metadata; the oldest are removed in
-	// the background. Watches do not report it. Default 0: no limit.
+	// MaxBytes bounds the bytes of the table's keys, values and metadata; the oldest records are
+	// removed in the background. Watches do not report the removal. Default 0: no limit.
 	MaxBytes int64
-	// TombstoneAge is how long a deleted key leaves a trace, which a watch that
-	// resumes needs to learn of the deletion. Default 0: mainstem.DefaultTombstoneAge;
-	// negative: without end.
+	// TombstoneAge is how long the tombstone of a deleted key is kept. A watch that resumes later
+	// than that misses the deletion. Default 0: mainstem.DefaultTombstoneAge; negative: without
+	// end.
 	TombstoneAge time.Duration
-	// NoFeed makes writes cheaper for tables that nobody watches: [Bucket.Watch] is
-	// Unsupported, and the whole log's feed leaves the table out. It cannot be altered.
+	// NoFeed makes writes cheaper for tables that are never watched: [Bucket.Watch] is Unsupported,
+	// and the feed of the whole log leaves the table out. It cannot be altered.
 	NoFeed bool
-	// Durability is that of the methods that commit by themselves. Default: the log's own.
+	// Durability is the durability of the methods that commit by themselves. Default: the log's
+	// own.
 	Durability mainstem.Durability
 }
 
@@ -68,13 +68,13 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// The names that the policy of a table's space carries in its metadata.
+// Names in the metadata of the policy of a table's space.
 const (
 	metaView  = "view"
 	metaCodec = "codec"
 )
 
-// policy returns what a table created with o keeps.
+// policy returns the policy of a table that is created with o.
 func (o *Options) policy(c codec.Codec) mainstem.Policy {
 	p := mainstem.Policy{
 		History: o.History, MaxAge: o.MaxAge, MaxBytes: o.MaxBytes, TombstoneAge: o.TombstoneAge, NoFeed: o.NoFeed,

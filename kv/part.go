@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A part is stored so that the order of the bytes is the order of the values. The key of an index entry is its
-// parts, one zero byte, and the key of the value; of a unique index, parts and zero byte alone.
+// A part is stored so that the order of the bytes is the order of the values. The key of an index
+// entry consists of its parts, one zero byte, and the key of the value; in a unique index it has no
+// key of the value.
 //
 //	null    10
 //	false   20
@@ -22,10 +23,12 @@ import (
 //	bytes   41, the same
 //	time    50, seconds since 1970 (8 bytes), nanoseconds (4 bytes)
 //
-// All integers are big endian. The sign bit of a number and of seconds is flipped, and all other bits of a
-// negative number; NaN is 0, which is below all numbers. Tags are above 00, so that a list
-// of parts is before every longer one that begins with it, and below FF, so that escaped zero bytes are in
-// order: a text that ends is followed by a tag, or by 00, and one that goes on with a zero byte by FF.
+// All integers are big endian. The sign bit of a number and of seconds is flipped, and so are all
+// other bits of a negative number; NaN is 0, which is below all numbers.
+//
+// Tags are above 00, so that a list of parts sorts before every longer list that begins with it.
+// Tags are below FF, so that texts with escaped zero bytes sort correctly: the end of a text is
+// followed by a tag or by 00, an escaped zero byte by FF.
 const (
 	tagEnd    = 0x00 // after the last part
 	tagNull   = 0x10
@@ -35,20 +38,21 @@ const (
 	tagText   = 0x40
 	tagBytes  = 0x41
 	tagTime   = 0x50
-	tagAbove  = 0xff // no part begins with it: above all that go on
+	tagAbove  = 0xff // no part begins with it: it is above every continuation of a list
 
 	escaped = 0xff // follows a zero byte that is not the end of a text
 )
 
-// Part is one value of an index: what [Index.Of] returns for a value of the table, and what [By] asks for.
-// Make one with [Text], [Int], [Uint], [Float], [Bool], [Time], [Bytes] or [Null]. The zero Part is null.
+// Part is one value of an index: a result of [Index.Of], or an argument of a read by [Indexed.By].
+// Make a Part with [Text], [Int], [Uint], [Float], [Bool], [Time], [Bytes] or [Null]. The zero Part
+// is null.
 //
-// Parts are ordered by type, and within their type by value: null, false, true, numbers, texts, bytes, times. All
-// numbers are in one order: Int(1) is Float(1), and is before Float(1.5). Texts and bytes are ordered by
-// their bytes. Times are ordered by the instant; their zone is not kept.
+// Parts are ordered by type, and within their type by value: null, false, true, numbers, texts,
+// bytes, times. All numbers are in one order: Int(1) equals Float(1), and is before Float(1.5).
+// Texts and bytes are ordered by their bytes, times by the instant; the zone of a time is not kept.
 type Part struct {
 	code string // as stored; "" is null
-	open bool   // a text that may go on: [TextPrefix]
+	open bool   // a text that may continue: [TextPrefix]
 }
 
 // Null returns the part that is before all others.
@@ -59,14 +63,14 @@ func Text(s string) Part {
 	return Part{code: string(appendText(make([]byte, 0, len(s)+2), tagText, s))}
 }
 
-// TextPrefix returns a part that stands for all texts that begin with s. It can be the last of a
-// [IndexQuery.Prefix], and nothing else.
+// TextPrefix returns a part that stands for all texts that begin with s. It is valid only as the
+// last part of an [IndexQuery.Prefix].
 func TextPrefix(s string) Part {
 	code := appendText(make([]byte, 0, len(s)+2), tagText, s)
 	return Part{code: string(code[:len(code)-1]), open: true}
 }
 
-// Bytes returns a part of bytes, which it copies.
+// Bytes returns a part that holds a copy of p.
 func Bytes(p []byte) Part {
 	return Part{code: string(appendText(make([]byte, 0, len(p)+2), tagBytes, string(p)))}
 }
@@ -82,7 +86,7 @@ func Bool(v bool) Part {
 // Int returns a number part.
 func Int(v int64) Part {
 	f := float64(v)
-	// float64(v) is v rounded to nearest, which may be above it, and then even 1<<63.
+	// float64(v) is rounded to nearest, so it may be above v, and even be 1<<63.
 	if f >= 1<<63 || int64(f) > v {
 		f = math.Nextafter(f, math.Inf(-1))
 	}
@@ -98,10 +102,11 @@ func Uint(v uint64) Part {
 	return number(f, v-uint64(f))
 }
 
-// Float returns a number part. NaN is before all other numbers and equal to itself; both zeros are one.
+// Float returns a number part. NaN is before all other numbers and equal to itself; both zeros are
+// equal.
 func Float(v float64) Part { return number(v, 0) }
 
-// Time returns the part of an instant.
+// Time returns the part of an instant, without its zone.
 func Time(t time.Time) Part {
 	b := make([]byte, 0, 13)
 	b = append(b, tagTime)
@@ -149,7 +154,7 @@ func (p Part) append(b []byte) []byte {
 	return append(b, p.code...)
 }
 
-// appendParts appends parts as they are stored, without the end.
+// appendParts appends the stored form of parts, without the end.
 func appendParts(b []byte, parts []Part) []byte {
 	for _, p := range parts {
 		b = p.append(b)
@@ -211,8 +216,8 @@ func numberOf(body string) (f float64, above uint64) {
 	return math.Float64frombits(^bits), above
 }
 
-// entryKey returns the key of the entry of an index for the value at key: parts, end, and, unless
-// the index is unique, key.
+// entryKey returns the key of the index entry of the value at key: parts, end, and, unless the
+// index is unique, key.
 func entryKey(parts []Part, key string, unique bool) []byte {
 	n := len(key) + 1
 	for _, p := range parts {
@@ -225,7 +230,7 @@ func entryKey(parts []Part, key string, unique bool) []byte {
 	return append(b, key...)
 }
 
-// entryEnd returns where the parts of an entry's key end.
+// entryEnd returns the index in an entry's key at which its parts end.
 func entryEnd(entry []byte) (int, error) {
 	rest := entry
 	for {
@@ -260,7 +265,7 @@ func decodeEntry(entry []byte) (parts []Part, key string, err error) {
 
 var errEntry = errors.New("these bytes are no entry of an index")
 
-// decodePart returns the first part of b and what follows it.
+// decodePart returns the first part of b and the bytes after it.
 func decodePart(b []byte) (p Part, rest []byte, err error) {
 	size := 0
 	switch b[0] {
@@ -285,7 +290,7 @@ func decodePart(b []byte) (p Part, rest []byte, err error) {
 	return p, b[size:], nil
 }
 
-// textSize returns how many bytes the text at the begin of b takes, 0 if it does not end.
+// textSize returns the number of bytes of the text at the beginning of b, 0 if it does not end.
 func textSize(b []byte) int {
 	for i := 1; ; {
 		n := bytes.IndexByte(b[i:], 0)
@@ -299,7 +304,7 @@ func textSize(b []byte) int {
 	}
 }
 
-// canonical reports whether a value of p's type is stored as p, and only so.
+// canonical reports whether p is the only stored form of its value.
 func (p Part) canonical() bool {
 	body := p.code[1:]
 	switch p.code[0] {

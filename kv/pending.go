@@ -2,9 +2,10 @@ package kv
 
 import "github.com/mainstemdev/mainstem"
 
-// Pending returns the value that batch, as it is now, gives to key, for those who read a table and write a
-// batch in turns. Live is false if the batch removes it; found is false if the batch does not write the key. It reads no
-// more than the batch. Writes that keep or remove single revisions do not count.
+// Pending returns the value that batch, as it is now, gives to key, for callers that alternate
+// between reading a table and adding to a batch. Live is false if the batch removes the value;
+// found is false if the batch does not write the key. Pending reads only the batch. Writes that
+// rewrite or remove single revisions do not count.
 func (b *Bucket[T]) Pending(batch *mainstem.Batch, key string) (value T, live, found bool, err error) {
 	writes := batch.Writes()
 	for i := len(writes) - 1; i >= 0; i-- {

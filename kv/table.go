@@ -14,12 +14,12 @@ import (
 type Table struct {
 	Database string
 	Name     string
-	Codec    string // name of the codec that it was created with; "" if not by this package
+	Codec    string // name of the codec that the table was created with; "" if another program created its space
 	Space    mainstem.SpaceInfo
 }
 
-// Tables yields the tables of database in the order of their names; "" means
-// those of every database, in the order of "database/table".
+// Tables yields the tables of database in the order of their names; an empty database stands for
+// all databases, in the order of "database/table".
 func Tables(ctx context.Context, log mainstem.Log, database string) iter.Seq2[Table, error] {
 	return func(yield func(Table, error) bool) {
 		prefix := spacePrefix
@@ -37,7 +37,7 @@ func Tables(ctx context.Context, log mainstem.Log, database string) iter.Seq2[Ta
 			}
 			db, name, ok := parseSpace(info.Name)
 			if !ok {
-				continue // someone else's
+				continue // not a space of this package
 			}
 			if !yield(Table{Database: db, Name: name, Codec: info.Policy.Metadata[metaCodec], Space: info}, nil) {
 				return
@@ -53,16 +53,16 @@ func Databases(ctx context.Context, log mainstem.Log) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := len(names); n == 0 || names[n-1] != t.Database { // a database's tables are neighbours
+		if n := len(names); n == 0 || names[n-1] != t.Database { // the tables of a database are adjacent
 			names = append(names, t.Database)
 		}
 	}
-	slices.Sort(names) // tables are in the order of "database/table", where '-' and '.' come before '/'
+	slices.Sort(names) // tables are in the order of "database/table", where '-' and '.' sort before '/'
 	return names, nil
 }
 
-// DropTable removes one table with all it holds, its indexes first, and nothing else. One that does
-// not exist is NotFound.
+// DropTable removes one table with everything in it, its indexes first. No other table is touched.
+// A table that does not exist is NotFound.
 func DropTable(ctx context.Context, log mainstem.Log, database, table string) error {
 	if err := validateNames(database, table); err != nil {
 		return err
@@ -78,9 +78,9 @@ func dropTable(ctx context.Context, log mainstem.Log, database, table string) er
 	return log.DropSpace(ctx, spaceName(database, table))
 }
 
-// DropDatabase removes every table of exactly this database. A database without
-// tables is NotFound. Each table goes atomically, the database does not: on an
-// error, some tables may be left, and calling again removes them.
+// DropDatabase removes every table of exactly this database. A database without tables is NotFound.
+// Each table is removed atomically, the database is not: after an error some tables may be left,
+// and calling again removes them.
 func DropDatabase(ctx context.Context, log mainstem.Log, database string) error {
 	if database == "" {
 		return validateName("database", database)

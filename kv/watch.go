@@ -8,64 +8,61 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// WatchOptions says what [Bucket.Watch] yields. Nil and the zero value: the
-// current values, the marker, then every change.
+// WatchOptions says which entries [Bucket.Watch] yields. Nil and the zero value: the current
+// values, the marker, then every change.
 type WatchOptions struct {
 	Prefix string // only keys that start with it
 
-	// After resumes: everything committed after this position, then the marker, then
-	// what follows; no current values. 0: it begins anew.
+	// After resumes a watch: it yields everything committed after this position, then the marker,
+	// then new changes, and no current values. 0 starts from the beginning.
 	After mainstem.Position
 	// UpdatesOnly leaves out the current values: the marker comes first.
 	UpdatesOnly bool
-	// History begins with all revisions that are held, in the order of the log,
-	// instead of the current values in the order of their keys.
+	// History starts with all revisions that are kept, in the order of the log, in place of the
+	// current values in the order of their keys.
 	History bool
 
 	MetaOnly      bool // entries without Value
-	IgnoreDeletes bool // no deletions, purges and expiries
+	IgnoreDeletes bool // leave out deletions, purges and expiries
 }
 
-// Watch yields the changes of the table as they are committed. First come the
-// current values in the order of their keys, then one marker, an entry with Op
-// [OpSynced] and nothing but a Position, and then the changes after it, as they
-// happen, in the order of the log. No change is lost or reported twice between the
-// phases. A table that does not exist yet is watched too, from its first write.
+// Watch yields the changes of the table as they are committed. It yields first the current values
+// in the order of their keys, then one marker, which is an entry with Op [OpSynced] and only a
+// Position, and then the changes after it, as they happen, in the order of the log. No change is
+// lost or reported twice between these phases. A table that does not exist yet is watched too, from
+// its first write.
 //
-// The loop ends when its body breaks, with a Canceled error when ctx is done, and
-// with Closed when the log is closed. A value that cannot be decoded is as in
-// [Bucket.List]: the loop may go on.
+// The sequence ends when the loop body breaks, with a Canceled error when ctx ends, and with Closed
+// when the log is closed. A value that cannot be decoded is handled as in [Bucket.List]: the loop
+// may continue.
 //
 // # Resuming
 //
-// The Position of the marker, and of every entry after it, may be given as
-// [WatchOptions.After] to another watch, which goes on exactly there. With
-// History, or an After above 0, this is so of every entry. The current values
-// before the marker are not in the order of the log: begin anew if the loop stops
-// there. (The marker of a log that is still empty is at 0, which begins anew, too.)
-// After DropTable, or if the watch was away for longer than
-// [Options.TombstoneAge], deletions may be missing: begin anew too.
+// The Position of the marker, and of every entry after it, may be given as [WatchOptions.After] to
+// another watch, which continues exactly there. With History, or an After above 0, this holds for
+// every entry. The current values before the marker are not in the order of the log: if the loop
+// ends there, start from the beginning. (The marker of an empty log is at 0, which starts from the
+// beginning, too.) After DropTable, or if the watch was interrupted for longer than
+// [Options.TombstoneAge], deletions may be missing: start from the beginning too.
 //
 // # Slow watches
 //
-// Nothing is buffered: a watch reads the log at the pace of the loop body, and a
-// slow one holds up neither writers nor other watches. It finds only the revisions
-// that the table still keeps: with History 1, only the newest state of each
-// key; intermediate revisions are skipped, the newest never is. Keep more
-// revisions to see more of them. Until the marker, the watch holds one read
-// view of the log open.
+// Nothing is buffered: a watch reads the log at the pace of the loop body, and a slow watch delays
+// neither writers nor other watches. It finds only the revisions that the table still keeps: with
+// History 1, only the newest revision of each key. Intermediate revisions may be skipped; the
+// newest never is. A larger History skips fewer. Until the marker, the watch holds one read view of
+// the log open.
 //
 // # Created or updated
 //
-// A value is reported as created if its key had none before, which is known
-// because it has revision 1, because its write demanded it (see [Op]), because the
-// watch passed the end of the value before it, or because the table still keeps
-// the revision before it. Otherwise it is reported as an update. So a key
-// that was deleted and given a new value by an unconditional Put, both
-// before the watch began or resumed, in a table that keeps one revision, is reported as
-// updated; in the same way after a watch passed more than 65,536 other
-// deletions in between, and where the value before it ran out while times of the
-// log stood still, because the clock had been set back, and no OpExpire was seen.
+// A value is reported as created if its key is known to have had no value before: because the value
+// has revision 1, because its write had that condition (see [Op]), because the watch passed the end
+// of the previous value, or because the table still keeps the previous revision. Otherwise it is
+// reported as an update. This includes three cases of a key that was deleted and given a new value
+// by an unconditional Put, in a table that keeps one revision: both happened before the watch began
+// or resumed; the watch passed more than 65,536 other deletions in between; or the previous value
+// expired while the times of the log stood still, because the clock had been set back, and no
+// OpExpire was seen.
 func (b *Bucket[T]) Watch(ctx context.Context, o *WatchOptions) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		w := watch[T]{Bucket: b, ctx: ctx, yield: yield}
@@ -78,7 +75,7 @@ func (b *Bucket[T]) Watch(ctx context.Context, o *WatchOptions) iter.Seq2[Entry[
 	}
 }
 
-// errStopped ends a watch whose loop was left.
+// errStopped ends a watch after the loop body breaks.
 var errStopped = errors.New("stopped")
 
 // watch is one running Watch.
@@ -92,7 +89,7 @@ type watch[T any] struct {
 	ends   ends
 }
 
-// run returns nil if the loop was left.
+// run returns nil if the loop body broke.
 func (w *watch[T]) run() error {
 	err := w.phases()
 	if err == errStopped {
@@ -128,8 +125,8 @@ func (w *watch[T]) phases() error {
 	return err
 }
 
-// catchUp yields what comes before the marker. It returns the position that the
-// watch has reached, at least head unless it resumes from beyond.
+// catchUp yields the entries before the marker. It returns the position that the watch has reached,
+// which is at least head unless the watch resumes from beyond head.
 func (w *watch[T]) catchUp(head mainstem.Position) (mainstem.Position, error) {
 	switch {
 	case w.o.After > 0:
@@ -144,14 +141,14 @@ func (w *watch[T]) catchUp(head mainstem.Position) (mainstem.Position, error) {
 	return w.current(head)
 }
 
-// current yields the values of the table at one moment m, not before head was
-// read, and returns the position from which the feed goes on.
+// current yields the values of the table as of one moment m, which is after head was read, and
+// returns the position p from which the feed continues: the highest position that the scan meets,
+// and at least head.
 //
-// That position p is the highest that the scan meets, at least head. Nothing is
-// reported twice: a record between p and m would be the newest of its key at m, or
-// superseded by one that is, and the scan, tombstones included, would have met
-// that one. Nothing is lost: positions up to p are not above m, and the scan
-// shows the newest of each key at m.
+// Nothing is reported twice: a record between p and m would be the newest of its key at m, or
+// superseded by another record between them, and the scan, which includes tombstones, would have
+// met the newest. Nothing is lost: positions up to p are not above m, and the scan yields the
+// newest record of each key at m.
 func (w *watch[T]) current(head mainstem.Position) (mainstem.Position, error) {
 	r := mainstem.Range{Prefix: []byte(w.o.Prefix), Tombstones: true}
 	for r, err := range w.log.Scan(w.ctx, w.space, r) {
@@ -173,7 +170,7 @@ func (w *watch[T]) current(head mainstem.Position) (mainstem.Position, error) {
 	return head, nil
 }
 
-// feed yields the changes after a position and returns the last it met.
+// feed yields the changes after a position and returns the position of the last record read.
 func (w *watch[T]) feed(after mainstem.Position, follow bool) (mainstem.Position, error) {
 	f := mainstem.Filter{Spaces: []string{w.space}, KeyPrefix: []byte(w.o.Prefix), After: after, Follow: follow}
 	for r, err := range w.log.Feed(w.ctx, f) {
@@ -207,7 +204,7 @@ func (w *watch[T]) emit(key string, r *mainstem.Record, op Op) error {
 	return nil
 }
 
-// opOf returns what r did, by all that the watch has seen: see Watch.
+// opOf returns the effect of r, from everything that the watch has seen; see Watch.
 func (w *watch[T]) opOf(key string, r *mainstem.Record) (Op, error) {
 	op := opOf(r)
 	switch {
@@ -222,7 +219,7 @@ func (w *watch[T]) opOf(key string, r *mainstem.Record) (Op, error) {
 	v := mainstem.Versions{From: previous, To: previous, Limit: 1}
 	for p, err := range w.log.Read(w.ctx, w.space, []byte(key), v) {
 		switch {
-		case errors.Is(err, mainstem.ErrNotFound): // dropped meanwhile
+		case errors.Is(err, mainstem.ErrNotFound): // the table was dropped meanwhile
 		case err != nil:
 			return op, err
 		case !p.Live():

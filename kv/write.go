@@ -7,8 +7,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// PutTo adds to batch the write of value to key. Mistakes are reported by Commit.
-// A []byte value is borrowed until Commit has returned; any other is encoded now.
+// PutTo adds to batch the write of value to key. Errors are reported by Commit. A []byte value is
+// borrowed until Commit has returned; any other value is encoded now.
 func (b *Bucket[T]) PutTo(batch *mainstem.Batch, key string, value T, opts ...PutOption) {
 	b.putTo(batch, "put", key, value, collect(b.valueIf(Condition{}), opts))
 }
@@ -25,8 +25,8 @@ func (b *Bucket[T]) UpdateTo(batch *mainstem.Batch, key string, value T, revisio
 	b.putTo(batch, "update", key, value, collect(b.valueIf(IfRevision(revision)), opts))
 }
 
-// PutManyTo adds to batch the write of all pairs, in their order. The options hold
-// for each pair. It borrows and reports mistakes as PutTo does.
+// PutManyTo adds to batch the writes of all pairs, in the order of pairs. The options apply to each
+// pair. Values are borrowed and errors reported as by PutTo.
 func (b *Bucket[T]) PutManyTo(batch *mainstem.Batch, pairs []Pair[T], opts ...PutOption) {
 	s := collect(b.valueIf(Condition{}), opts)
 	for i := range pairs {
@@ -40,15 +40,15 @@ func (b *Bucket[T]) DeleteTo(batch *mainstem.Batch, key string, opts ...DeleteOp
 	b.endTo(batch, mainstem.OpDelete, key, opts)
 }
 
-// PurgeTo adds to batch the deletion of key together with its history. Like
-// DeleteTo it does nothing to a key without a value: the history of a key that was
-// deleted before is left to [Bucket.Purge].
+// PurgeTo adds to batch the deletion of key together with its history. Like DeleteTo it does
+// nothing for a key without a value: use [Bucket.Purge] to remove the history of a key that was
+// deleted before.
 func (b *Bucket[T]) PurgeTo(batch *mainstem.Batch, key string, opts ...DeleteOption) {
 	b.endTo(batch, mainstem.OpPurge, key, opts)
 }
 
-// ExpectTo adds to batch the condition alone, without a write to key: what else
-// the batch does depends on it.
+// ExpectTo adds to batch a condition on key without a write to it, so that the other writes of the
+// batch depend on it.
 func (b *Bucket[T]) ExpectTo(batch *mainstem.Batch, key string, condition Condition) {
 	s := collect(settings{}, []DeleteOption{condition})
 	if err := b.check("expect", key, &s); err != nil {
@@ -69,8 +69,8 @@ func (b *Bucket[T]) putTo(batch *mainstem.Batch, op, key string, value T, s sett
 	}
 }
 
-// put adds a write of value to batch. Key and encoded value are appended to buf,
-// which it returns: the batch borrows them.
+// put adds a write of value to batch. It appends the key and the encoded value to buf and returns
+// buf, whose bytes the batch borrows.
 func (b *Bucket[T]) put(batch *mainstem.Batch, buf []byte, op, key string, value T, s settings) ([]byte, error) {
 	if err := b.check(op, key, &s); err != nil {
 		return buf, err
@@ -86,7 +86,7 @@ func (b *Bucket[T]) put(batch *mainstem.Batch, buf []byte, op, key string, value
 	return buf, nil
 }
 
-// encode appends key and value to buf and returns where they are.
+// encode appends key and value to buf and returns their parts of it.
 func (b *Bucket[T]) encode(buf []byte, key string, value T) (out, k, v []byte, err error) {
 	start := len(buf)
 	buf = append(buf, key...)
@@ -138,9 +138,9 @@ func (b *Bucket[T]) check(op, key string, s *settings) error {
 	return nil
 }
 
-// guard makes batch depend on the table having no index, which this write would not keep. It costs
-// nearly nothing: without an index there is not even the space that the condition is about. A look at the
-// declaration when the bucket is opened would not do, since an index may be declared later.
+// guard makes batch depend on the table having no index, since this write would not maintain one.
+// The condition costs almost nothing: without an index, the space of the condition does not exist.
+// It is not enough to check when the bucket is opened, since an index may be declared later.
 func (b *Bucket[T]) guard(batch *mainstem.Batch) {
 	b.catalog.addCondition(batch, 0)
 	batch.ExplainWith(b)
