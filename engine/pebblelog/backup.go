@@ -20,17 +20,18 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// scratchPrefix names the checkpoint that a backup streams from.
+// scratchPrefix begins the name of the checkpoint from which a backup is streamed.
 const scratchPrefix = "backup-"
 
-// A backup is a tar stream of sorted files, frames of the journal that they lack, the checksums of
-// all of them, and the identity, in this order. What it holds is the log at one moment, that of
-// the job in checkpoint. The identity makes a directory a log, here and in [Restore], and it
-// comes last in both: whatever is cut short before it is no log.
+// A backup is a tar stream of sorted files, of the frames of the journal that these lack, of the
+// checksums of all of these files, and of the identity, in this order. It has the log at the
+// moment of the job in checkpoint. A directory is a log only if it has the identity. The
+// identity comes last here and in [Restore], so a truncated backup or an interrupted restore is
+// no log.
 
-// Backup implements [mainstem.Backuper]. It costs no more disk space than what is in
-// memory: sorted files are hard links while they are copied, and the frames of the journal
-// that they do not hold are copied. Commits go on meanwhile.
+// Backup implements [mainstem.Backuper]. It takes disk space only for the data in memory: sorted
+// files are hard links while they are copied, and the frames that they lack are copied. Commits
+// go on meanwhile.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	l.backups.Add(1)
 	defer l.backups.Add(-1)
@@ -42,7 +43,7 @@ func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	return mapError("backup", l.writeTar(ctx, w, dir))
 }
 
-// removeScratch removes what a backup left behind when its process was killed.
+// removeScratch removes the checkpoints of backups whose process was killed.
 func (l *Log) removeScratch() {
 	db := l.dir.join(dbDir)
 	names, _ := l.opts.FS.List(db)
@@ -53,10 +54,10 @@ func (l *Log) removeScratch() {
 	}
 }
 
-// checkpoint makes a consistent copy of the log in dir: the folders of Pebble's files and
-// of the journal. Inside of the job no frame is added: the copy ends at l.frame. The pin keeps
-// the frames that the sorted files lack until they are copied, which takes place after the job,
-// so that commits wait for links to be made, and not for bytes to be copied.
+// checkpoint makes a consistent copy of the log in dir: the directories of Pebble's files and of
+// the journal. During the job no frame is added, so the copy ends at l.frame. The pin keeps the
+// frames that the sorted files lack until they are copied. They are copied after the job, so
+// that commits wait only until links are made, not until bytes are copied.
 func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	if !l.readers.begin() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "backup"}
@@ -65,7 +66,7 @@ func (l *Log) checkpoint(ctx context.Context, dir string) error {
 	if err := l.opts.FS.MkdirAll(dir, privateDir); err != nil {
 		return mapError("backup", err)
 	}
-	var from, to uint64 // frames that the sorted files may lack
+	var from, to uint64 // range of frames that the sorted files may lack
 	release := func() {}
 	err := l.exclusive(ctx, "backup", func(*tx) (err error) {
 		if l.journal == nil {
@@ -80,7 +81,7 @@ func (l *Log) checkpoint(ctx context.Context, dir string) error {
 			err = l.db.Checkpoint(l.opts.FS.PathJoin(dir, dbDir))
 		}
 		if serr := l.sound("backup"); serr != nil {
-			err = serr // what Pebble saw then is not what happened
+			err = serr // errors of Pebble after the guard has tripped are consequences of it
 		}
 		return err
 	})
@@ -94,7 +95,7 @@ func (l *Log) checkpoint(ctx context.Context, dir string) error {
 // backupSegment is the size of the first segment of a copied journal, in bytes.
 const backupSegment = 64 << 10
 
-// copyFrames makes a journal in dir that holds the frames above from, up to to.
+// copyFrames makes a journal in dir that has the frames in (from, to].
 func (l *Log) copyFrames(ctx context.Context, dir string, from, to uint64) (err error) {
 	j, err := journal.Open(l.opts.FS, dir, journal.Options{Create: true, From: mainstem.Position(from + 1), FirstSegment: backupSegment, NoRecycle: true})
 	if err != nil {
@@ -125,7 +126,8 @@ func (l *Log) copyFrames(ctx context.Context, dir string, from, to uint64) (err 
 	return nil
 }
 
-// writeTar streams the files of dir. Names are sorted: the same files give the same stream.
+// writeTar streams the files of dir, sorted by name, so that the same files give the same
+// stream.
 func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
 	s := sums{}
@@ -148,7 +150,7 @@ func (l *Log) writeTar(ctx context.Context, w io.Writer, dir string) error {
 	if _, err := t.Write(text); err != nil {
 		return err
 	}
-	// The identity comes last: a stream that was cut short is no log.
+	// The identity comes last, so a truncated stream is no log.
 	if err := l.tarFile(ctx, t, s, l.dir.join(format.IdentityName), format.IdentityName); err != nil {
 		return err
 	}
@@ -181,8 +183,8 @@ func (l *Log) tarFile(ctx context.Context, t *tar.Writer, s sums, from, name str
 	return err
 }
 
-// BackupTo makes a consistent copy of the log in the directory path, which must be
-// empty or not exist. The copy is a log: Open it.
+// BackupTo makes a consistent copy of the log in the directory path, which must be empty or must
+// not exist. Open can open the copy. The copy is durable when BackupTo returns nil.
 func (l *Log) BackupTo(ctx context.Context, path string) error {
 	r, w := io.Pipe()
 	done := make(chan error, 1)
@@ -193,7 +195,7 @@ func (l *Log) BackupTo(ctx context.Context, path string) error {
 	}()
 	err := restore(ctx, systemFS, r, path)
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // the padding at the end of a tar stream
+		_, err = io.Copy(io.Discard, r) // reads the padding at the end of the tar stream
 	}
 	r.CloseWithError(errors.New("the copy failed"))
 	if berr := <-done; berr != nil && (err == nil || mainstem.KindOf(berr) != mainstem.KindInternal) {
@@ -202,9 +204,9 @@ func (l *Log) BackupTo(ctx context.Context, path string) error {
 	return err
 }
 
-// Restore writes the log that Backup streamed to r into the directory path, which
-// must be empty or not exist. A stream that ends early, or is not what Backup wrote,
-// is an error of kind Corrupt and leaves no log behind.
+// Restore writes the backup that it reads from r to the directory path, which must be empty or
+// must not exist. The log is durable when Restore returns nil. If the stream is truncated, or
+// was not written by Backup, the error has kind Corrupt, and path holds no log.
 func Restore(ctx context.Context, r io.Reader, path string) error {
 	return restore(ctx, systemFS, r, path)
 }
@@ -229,7 +231,7 @@ func restore(ctx context.Context, fsys vfs.FS, r io.Reader, dir string) error {
 	return nil
 }
 
-// unpack writes the files of a stream below d, each durably, and the identity last.
+// unpack writes the files of a stream below d durably, the identity last.
 func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
 	for _, name := range []string{dbDir, journalDir} {
 		if err := d.make(name); err != nil {
@@ -258,7 +260,7 @@ func (d *directory) unpack(ctx context.Context, t *tar.Reader) error {
 	}
 }
 
-// errIdentity says that the last file of a backup has been written.
+// errIdentity is returned after the identity, the last file of a backup, was written.
 var errIdentity = errors.New("identity file")
 
 func (d *directory) notABackup(err error) error {
@@ -268,8 +270,8 @@ func (d *directory) notABackup(err error) error {
 // unpacking is a restore under way.
 type unpacking struct {
 	d       *directory
-	sums    sums // of the files that were written
-	checked bool // and are what the backup says
+	sums    sums // of the files written so far
+	checked bool // sums match those in the backup
 }
 
 // file unpacks one entry of the stream.
@@ -310,7 +312,7 @@ func (u *unpacking) file(h *tar.Header, r io.Reader) error {
 	return err
 }
 
-// identity makes the unpacked files a log. It returns errIdentity if all is well.
+// identity makes the unpacked files a log. It returns errIdentity on success.
 func (u *unpacking) identity(r io.Reader) error {
 	d := u.d
 	p, err := io.ReadAll(io.LimitReader(r, format.MaxIdentity+1))

@@ -14,13 +14,13 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Check implements [mainstem.Checker]. It reads every block of every file, whose
-// checksums Pebble verifies, decodes every key and value, and compares what refers
-// to each other: records with the feed, both with the totals of their space,
-// versions with each other. It works on a snapshot while commits go on.
+// Check implements [mainstem.Checker]. It reads every block of every file, whose checksums
+// Pebble verifies, decodes every key and value, and compares keys that depend on each other:
+// records with the feed, both with the totals of their space, and versions with each other. It
+// works on a snapshot while commits go on.
 func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
 	if err := l.sound("check"); err != nil {
-		return mainstem.CheckStats{}, err // a commit in doubt looks like damage
+		return mainstem.CheckStats{}, err // a commit with an unknown outcome looks like damage
 	}
 	snap, err := l.Snapshot(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainste
 	return c.stats, nil
 }
 
-// journal reads all frames: their checksums cover every byte of them.
+// journal reads all frames, whose checksums cover all of their bytes.
 func (c *check) journal() error {
 	j := c.s.l.journal
 	if j == nil {
@@ -50,14 +50,14 @@ func (c *check) journal() error {
 		if c.ctx.Err() != nil {
 			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
 		}
-		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound { // it was freed meanwhile
+		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound { // the frame was freed meanwhile
 			c.problem("journal", "%v", err)
 		}
 	}
 	return nil
 }
 
-// check is one walk over a snapshot.
+// check is one Check, on a snapshot.
 type check struct {
 	ctx    context.Context
 	s      *Snapshot
@@ -65,14 +65,14 @@ type check struct {
 	stats  mainstem.CheckStats
 }
 
-// seen sums up what the records of a space say. keys is counted on the way in a space that keeps
-// all history, where the versions of a key follow one another; see countKeys for others.
+// seen accumulates the records of a space. keys is counted here only if the space keeps all
+// history, where the versions of a key are adjacent; for other spaces see countKeys.
 type seen struct {
 	records, keys, bytes int64
 	last                 uint64 // highest position
-	fed                  int64  // entries of the feed
-	key                  string // the user's key met last
-	version              uint64 // of its record met last
+	fed                  int64  // number of feed entries
+	key                  string // user's key of the last record
+	version              uint64 // version of the last record
 }
 
 func (c *check) problem(where, format string, args ...any) {
@@ -128,8 +128,8 @@ func (c *check) space(s *space) error {
 		if err != nil {
 			return err
 		}
-		// Every entry has its record, and positions ascend: equal numbers mean that
-		// every record has its entry.
+		// Every entry has a record, and positions ascend, so equal numbers mean that every
+		// record has an entry.
 		if sum.fed != sum.records {
 			c.problem("space "+s.name, "the feed has %d entries for %d records", sum.fed, sum.records)
 		}
@@ -196,7 +196,7 @@ func (c *check) countKeys(s *space) (n int64, err error) {
 		}
 		key, err := userKey(k)
 		if err != nil {
-			return nil // reported already
+			return nil // already reported
 		}
 		prefix := format.AppendPrefix(nil, format.TagOlder, s.id, key)
 		it.SetBounds(prefix, format.AppendPrefixEnd(nil, prefix))
@@ -216,7 +216,7 @@ func (c *check) block(s *space, sum *seen, k, v []byte) error {
 		c.problem(where, "malformed")
 		return nil
 	}
-	last-- // positions ascend from the block's own
+	last-- // positions must ascend from the one in the key of the block
 	cursor := feedCursor{view: c.s.view()}
 	for len(v) > 0 {
 		key, body, rest, err := format.NextFeedEntry(v)
@@ -250,8 +250,8 @@ func (c *check) block(s *space, sum *seen, k, v []byte) error {
 	return nil
 }
 
-// totals compares what the space says of itself with what was found. Last may be above the newest
-// record: that may have been removed.
+// totals compares the stored totals of a space with sum. Last may be above the newest record
+// found, since that may have been removed.
 func (c *check) totals(s *space, sum *seen) {
 	t, err := c.s.totals(s)
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *check) totals(s *space, sum *seen) {
 	}
 }
 
-// totals reads the totals as they are in the snapshot.
+// totals reads the totals of sp in the snapshot.
 func (s *Snapshot) totals(sp *space) (format.Totals, error) {
 	v, closer, err := s.db.Get(format.AppendTotalsKey(nil, sp.id))
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *Snapshot) totals(sp *space) (format.Totals, error) {
 	return format.DecodeTotals(v)
 }
 
-// index checks the entries that are not part of a space.
+// index checks a key that is not part of a space.
 func (c *check) index(k, v []byte) error {
 	var err error
 	switch k[0] {
@@ -298,8 +298,8 @@ func (c *check) index(k, v []byte) error {
 	return nil
 }
 
-// walk calls f for every key with the prefix. A block that cannot be read is
-// reported and ends the walk of that prefix.
+// walk calls f for every key with the prefix. It reports a block that cannot be read, and ends
+// there.
 func (c *check) walk(prefix []byte, f func(k, v []byte) error) error {
 	it, err := c.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendSuccessor(nil, prefix)})
 	if err != nil {

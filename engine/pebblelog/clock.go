@@ -11,15 +11,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
-// Expiry is judged by the clock, not by the times of records: see [wallclock.Moment]. A
-// record keeps the reading at its commit beside its time where the two differ. A mark is a
-// key; what it concerns in the indexes by time is moved in the background.
+// Expiry is judged by the clock, not by the times of records: see [wallclock.Moment]. A record
+// has the reading of the clock at its commit beside its time if the two differ. A mark, which
+// says that the clock was set back, is a key. Entries of the indexes by time that it affects are
+// moved in the background (clock_move.go).
 
-// moment is the time of one read or one commit. It does not change.
+// moment is the time by which one read or one commit is judged. It does not change.
 type moment struct{ wallclock.Moment }
 
-// moment returns the present. The marks are read first: those of a clock that went back
-// must not be applied to the reading before it did.
+// moment returns the present moment. It reads the marks first: marks of a clock that was set
+// back must not be applied to a reading from before.
 func (l *Log) moment() moment {
 	m := moment{l.clock.Moment(l.clockMarks())}
 	if m.Now < l.latest.Load()-int64(wallclock.MaxBack) {
@@ -28,7 +29,7 @@ func (l *Log) moment() moment {
 	return m
 }
 
-// clockChanged has the sweeper look at the clock.
+// clockChanged wakes the sweeper, which checks the clock.
 func (l *Log) clockChanged() {
 	if l.sweeper != nil {
 		l.sweeper.poke()
@@ -42,15 +43,15 @@ func (l *Log) clockMarks() []wallclock.Mark {
 	return nil
 }
 
-// rebase replaces the clock and the expiry of a record that was written while the clock
-// was ahead. Doing it twice changes nothing.
+// rebase replaces the clock and the expiry of a record that was written while the clock was
+// ahead. It is idempotent.
 func (m *moment) rebase(b *format.Body) {
 	b.Clock, b.Expires = m.Rebase(b.Position, b.Clock, b.Expires)
 }
 
-// readClock sets the times of a tx from the clock: now, by which it judges and from which
-// times to live count, and time, which its records get. given, unless 0, is the time
-// that the batch asks for. If marks is true it writes a mark where one is due.
+// readClock sets the times of a tx from the clock: now, by which the tx judges expiry and from
+// which times to live count, and time, which its records get. given, unless 0, is the time that
+// the batch asks for, in unix ns. With marks set, readClock writes a mark if one is due.
 func (t *tx) readClock(given int64, marks bool) {
 	l := t.l
 	t.moment = l.moment()
@@ -68,8 +69,8 @@ func (t *tx) readClock(given int64, marks bool) {
 	t.time = max(t.Now, t.last)
 }
 
-// setBack writes a mark if the clock is behind the latest reading that was written.
-// Marks with later readings are part of it.
+// setBack writes a mark if the clock is behind the latest reading that was written. The new mark
+// replaces marks with later readings.
 func (t *tx) setBack() {
 	if t.latest-t.Now <= int64(wallclock.MaxBack) {
 		return
@@ -91,7 +92,7 @@ func (t *tx) setBack() {
 	})
 }
 
-// setRight removes the marks that are void.
+// setRight removes marks that are void.
 func (t *tx) setRight() {
 	all := t.l.clockMarks()
 	if t.remarked || len(t.Marks) == len(all) {
@@ -107,13 +108,13 @@ func (t *tx) setRight() {
 	t.remark(t.Marks, latest)
 }
 
-// remark makes marks the ones of the log, and latest the latest reading that counts
-// from now on. The indexes by time have to be looked through.
+// remark replaces the marks of the log by marks, and sets latest to the latest reading that
+// counts from now on. The indexes by time must be moved afterwards.
 func (t *tx) remark(marks []wallclock.Mark, latest int64) {
 	t.Marks, t.latest, t.remarked = marks, latest, true
 	t.Marks = t.Valid()
 	t.set([]byte{format.TagClock}, nil)
-	t.l.keyStates.clear() // their expiries are others now
+	t.l.keyStates.clear() // their expiries have changed
 	t.onPublish(func() {
 		t.l.marks.Store(&marks)
 		t.l.latest.Store(latest)
@@ -123,8 +124,8 @@ func (t *tx) remark(marks []wallclock.Mark, latest int64) {
 	})
 }
 
-// markerPosition tells a version marker written since the marks from those before them. A version marker has
-// no position of its own.
+// markerPosition returns the position for a version marker, which has none of its own: it shows
+// whether the marker was written before or after the marks.
 func (t *tx) markerPosition() uint64 {
 	if len(t.Marks) == 0 {
 		return 0
@@ -132,7 +133,7 @@ func (t *tx) markerPosition() uint64 {
 	return t.next
 }
 
-// loadClock reads the marks at open. latest is the reading at the newest commit.
+// loadClock reads the marks at open. latest is the reading of the clock at the newest commit.
 func (l *Log) loadClock(latest int64) error {
 	var marks []wallclock.Mark
 	err := l.walk(format.TagClock, func(k, v []byte) error {
@@ -150,7 +151,7 @@ func (l *Log) loadClock(latest int64) error {
 	})
 	switch n := len(marks); {
 	case n == 0:
-		latest = l.tx.last // nothing is later than the time of the newest record
+		latest = l.tx.last // no record is later than the newest one
 	case marks[n-1].Position >= l.position.Load(): // nothing was written since
 		latest = min(latest, marks[n-1].Clock)
 	}
@@ -159,14 +160,13 @@ func (l *Log) loadClock(latest int64) error {
 	return err
 }
 
-// minding reports whether the sweeper has to do something about the clock: write or
-// remove marks.
+// minding reports whether marks must be written or removed.
 func (l *Log) minding() bool {
 	m := l.moment()
 	return m.Now < l.latest.Load()-int64(wallclock.MaxBack) || len(m.Marks) < len(l.clockMarks())
 }
 
-// mindClock writes or removes marks if it is time.
+// mindClock writes or removes marks if that is due.
 func (l *Log) mindClock(ctx context.Context) error {
 	if !l.minding() {
 		return nil
@@ -175,7 +175,7 @@ func (l *Log) mindClock(ctx context.Context) error {
 	return l.enqueue(ctx, &waiter{job: nothing, frees: true, clock: true, op: "sweep", wake: make(chan struct{}, 1)})
 }
 
-// moveAll moves what the marks concern.
+// moveAll moves all index entries that the marks affect.
 func (l *Log) moveAll(ctx context.Context) error {
 	for l.unmoved.Load() {
 		if err := l.removal(ctx, "sweep", (*tx).moveIndexes); err != nil {
@@ -193,7 +193,8 @@ func (l *Log) Clock(context.Context) (mainstem.ClockState, error) {
 	return l.clockState(), nil
 }
 
-// AcceptClock implements [mainstem.ClockKeeper]. What has expired by it is removed soon.
+// AcceptClock implements [mainstem.ClockKeeper]. The sweeper removes soon what has expired by
+// the accepted time.
 func (l *Log) AcceptClock(context.Context) (mainstem.ClockState, error) {
 	if err := l.usable("accept clock"); err != nil {
 		return mainstem.ClockState{}, err

@@ -9,25 +9,25 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
-// After marks have changed, records expire at other times than the expiry index says.
-// The index is looked through once, in the background and in small commits; the key 'c'
-// stands in the log until that is done, so a restart begins anew. Until then readers see
-// what is right already: they look at the records.
+// After marks have changed, records expire at other times than the expiry index has. The whole
+// index is moved once, in the background and in small commits. The key 'c' is in the log until
+// that is done, so a restart begins again. Readers are correct meanwhile: they judge the
+// records, not the index.
 
-// moving is how far the indexes have been looked through. The leader owns it.
+// moving is the progress of moving the indexes. Only the leader uses it.
 type moving struct {
 	pending bool
 	from    []byte // next key of the expiry index; nil: the first
 	done    bool   // the expiry index is done
 }
 
-// moveChunk is how many entries one commit looks at.
+// moveChunk is the number of entries that one commit examines.
 const moveChunk = 1024
 
-// moveIndexes looks through the next part of the indexes.
+// moveIndexes moves the next part of the indexes.
 func (t *tx) moveIndexes() error {
 	next := t.l.moving
-	if !next.pending || t.remarked { // the marks have just changed: from the start, next time
+	if !next.pending || t.remarked { // if the marks have just changed, it begins next time, from the start
 		return nil
 	}
 	var err error
@@ -49,8 +49,8 @@ func (t *tx) moveIndexes() error {
 	return nil
 }
 
-// moveExpiries puts entries of the expiry index, from the key from on, where they
-// belong now. It returns where to go on, or that it is done.
+// moveExpiries puts the entries of the expiry index at or after the key from where they belong
+// now. It returns the key to continue at, or that it is done.
 func (t *tx) moveExpiries(from []byte) (next []byte, done bool, err error) {
 	if from == nil {
 		from = []byte{format.TagExpiry}
@@ -80,9 +80,9 @@ func (t *tx) moveExpiries(from []byte) (next []byte, done bool, err error) {
 	return nil, true, it.Error()
 }
 
-// expiresLater reports whether the record of an entry that is due is not: a jump of the
-// clock is held, or it was put where a mark had it, and that mark is void. The entry is then
-// where it belongs.
+// expiresLater reports whether the record of an entry that is due expires later than the entry
+// says: a jump of the clock is held, or the entry was placed by a mark that is void now. It has
+// then moved the entry to where it belongs.
 func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error) {
 	name, ok := names[e.Space]
 	if !ok || t.Hold == nil && !t.l.moving.pending && len(t.l.clockMarks()) == 0 {
@@ -95,8 +95,8 @@ func (t *tx) expiresLater(names map[uint32]string, e format.Expiry) (bool, error
 	return true, t.moveExpiry(names, e)
 }
 
-// moveExpiry puts one entry where the record says that it belongs, or removes it if the record is
-// gone. Doing it twice changes nothing, so a restart in the middle does no harm.
+// moveExpiry puts one entry where its record says that it belongs, or removes the entry if the
+// record is gone. It is idempotent, so a restart in the middle does no harm.
 func (t *tx) moveExpiry(names map[uint32]string, e format.Expiry) error {
 	var b *ownedBody
 	if name, ok := names[e.Space]; ok {
@@ -119,7 +119,8 @@ func (t *tx) moveExpiry(names map[uint32]string, e format.Expiry) error {
 	return nil
 }
 
-// bodyAt returns the record or version marker of key that ends at version, nil if there is none.
+// bodyAt returns the record or version marker of key that ends at version, or nil if there is
+// none.
 func (t *tx) bodyAt(ts *stagedSpace, key []byte, version uint64) (*ownedBody, error) {
 	tag := byte(format.TagVersion)
 	if slots(ts.policy) {
@@ -132,8 +133,8 @@ func (t *tx) bodyAt(ts *stagedSpace, key []byte, version uint64) (*ownedBody, er
 	return t.readBody(format.AppendVersion(format.AppendPrefix(nil, tag, ts.s.id, key), version))
 }
 
-// moveIDs has batch IDs that were remembered while the clock was far ahead count as
-// remembered now. It reports whether there are more.
+// moveIDs makes batch IDs that were written while the clock was far ahead count as written now.
+// It reports whether there are more.
 func (t *tx) moveIDs() (more bool, err error) {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: []byte{format.TagIDOrder}, UpperBound: []byte{format.TagIDOrder + 1}})
 	if err != nil {

@@ -13,66 +13,68 @@ import (
 //
 // # Roles
 //
-// Everything that changes the log, or must not run beside a change, is a waiter: a batch, or
-// an internal job (a sweep, a change of a space, a snapshot, a backup). The goroutine that
-// brings a waiter is its caller. No goroutine exists for commits alone:
+// Every change of the log, and everything that must not run concurrently with a change, is a
+// waiter: a batch, or an internal job (a sweep, a change of a space, a snapshot, a backup). The
+// goroutine that brings a waiter is its caller. There is no goroutine only for commits:
 //
-//   - A caller that finds nobody leading becomes the leader. Its waiter never enters the queue.
-//   - A caller that finds a leader appends its waiter to the queue and waits for a signal.
-//   - The leader takes from the head of the queue what fits into one group, its own waiter
-//     first, commits it, and signals the callers of the group.
-//   - Then, if the queue is not empty, the leader removes its head and makes the caller of
-//     that waiter the next leader, by a signal with lead set. Otherwise nobody leads.
+//   - If there is no leader, the caller becomes the leader. Its waiter never enters the queue.
+//   - If there is one, the caller appends its waiter to the queue and waits for a signal.
+//   - The leader commits one group: its own waiter, and waiters from the head of the queue up to
+//     the limits of a group. It signals the callers of the group.
+//   - Then, if the queue is not empty, the leader removes its head and makes the caller of that
+//     waiter the next leader, by a signal with lead set. Otherwise there is no leader.
 //
-// A leader commits one group, the one with its own waiter, so no caller is kept for the
-// batches of others that came later. A lone committer takes the mutex of the queue three
-// times and switches to no other goroutine; with many of them, one fsync serves all that wait.
+// A leader commits only the group with its own waiter, so no caller is delayed by batches that
+// came later. A single committer takes the mutex of the queue three times and switches to no
+// other goroutine; with many of them, one fsync serves all that wait.
 //
 // # Steps
 //
-// A group is cut into runs (commitRun). A run is one Pebble batch and one frame, or neither if
+// A group is split into runs (commitRun). A run is one Pebble batch and one frame, or neither if
 // it changes nothing:
 //
-//  1. begin reads the clock once; apply tests the conditions of each batch against the
-//     outcome of all batches before it, and adds its changes (put.go, edit.go).
-//  2. seal adds totals and feed blocks: the frame has all that follows from its batches.
-//  3. append writes the frame to the journal, and syncs it if a waiter of the run asks so.
-//  4. show makes the changes readable, while the commit gate keeps readers from relying on them.
-//  5. finish publishes totals, spaces and the position, opens the gate, wakes followers.
-//  6. The leader signals the callers of the run.
+//	1. begin reads the clock once; apply tests the conditions of each batch against the outcome
+//	   of all batches before it, and adds its changes (put.go, edit.go).
+//	2. seal adds totals and feed blocks. The frame then has all changes that follow from its
+//	   batches.
+//	3. append writes the frame to the journal, and syncs it if a waiter of the run asks for it.
+//	4. show makes the changes readable. The commit gate makes readers of them wait.
+//	5. finish publishes totals, spaces and the position, opens the gate, wakes followers.
+//	6. The leader signals the callers of the run.
 //
-// A crash before the frame is whole in the journal leaves nothing of the run, a crash after it
-// all of it: the next open replays the frame. A receipt is given after step 3, and a reader
-// sees a record after step 3, so neither can be taken back by a crash that the durability
-// asked for survives. Positions are given in step 1; a run that fails in step 1, or whose
-// frame is refused with nothing written, gives them back (abandon). After an error in any
+// A crash before the frame is complete in the journal leaves nothing of the run, a crash after
+// it all of the run: the next open replays the frame. Receipts are returned, and readers see
+// records, only after step 3. So a crash that the requested durability survives cannot take
+// either back. Positions are given in step 1. If a run fails in step 1, or if its frame is
+// refused with nothing written, the positions are given again (abandon). After an error in any
 // later step the log is read-only, so that no other frame can get the same positions.
 //
 // # Invariants of the queue
 //
-//   - At most one goroutine leads. What Log says is the leader's, other goroutines do not
-//     touch. It passes from one leader to the next under mu, or with the signal.
-//   - While nobody leads, the queue is empty: only callers that find a leader append to it, and
-//     a leader resigns only when it finds it empty, both under mu.
-//   - A waiter is in the queue, in the group of a leader, or done. Only the holder of mu moves
-//     it out of the queue. So a caller whose context ends either withdraws its waiter, which
-//     was then not written, or finds it taken, and waits for its signal.
-//   - A waiter that was taken from the queue gets exactly one signal. Its channel has room for it,
-//     so the leader never blocks on a caller.
-//   - receipt, err and lead are the leader's until the signal, and the caller's from then on.
+//   - There is at most one leader. Other goroutines do not touch the fields of Log that are the
+//     leader's. The leadership passes to the next goroutine under mu, or with the signal.
+//   - While there is no leader, the queue is empty. Only callers that find a leader append to
+//     it, and a leader resigns only when it finds it empty; both hold mu.
+//   - A waiter is in the queue, in the group of a leader, or done. It is taken out of the queue
+//     under mu only. So a caller whose context ends either withdraws its waiter, which was then
+//     not written, or finds it taken, and waits for its signal.
+//   - A waiter that was taken from the queue gets exactly one signal. Its channel has room for
+//     it, so the leader never blocks on a caller.
+//   - receipt, err and lead belong to the leader until the signal, and to the caller from then
+//     on.
 //   - The queue is first in, first out, and versions and positions are given in that order.
-//   - After closed is set nothing is appended. What is in the queue is committed; close waits
-//     until nobody leads.
+//   - After closed is set nothing is appended. Waiters in the queue are committed; close waits
+//     until there is no leader.
 //
 // # Rejected
 //
-//   - A goroutine that commits for all, as natslog and pglog have: it costs a lone committer two
-//     switches between goroutines, which count beside a commit without fsync.
-//   - A leader that goes on until the queue is empty: under load its caller would get its own
+//   - A goroutine that commits for all callers, as natslog and pglog have: it costs a single
+//     committer two switches between goroutines, which matter if a commit does not wait for
+//     fsync.
+//   - A leader that continues until the queue is empty: under load its caller would get its own
 //     receipt late, or never.
-//   - Waiting for a moment so that groups grow: a group grows by itself while the one before
-//     it is synced.
-//   - Testing conditions outside of the lead: they would have to be tested again in it.
+//   - A pause so that groups grow: a group grows by itself while the one before it is synced.
+//   - Tests of conditions outside of the leader: it would have to repeat them.
 //
 // docs/decisions/0021-three-commit-queues.md says why the three engines share no queue.
 
@@ -82,40 +84,40 @@ type committer struct {
 		sync.Mutex
 		// queue is oldest first. Empty unless leading.
 		queue []*waiter
-		// leading: a goroutine is between becoming the leader and resigning. It stays true
-		// while the lead passes from one goroutine to the next.
+		// leading: there is a leader. It stays true while the leadership passes to the next
+		// goroutine.
 		leading bool
 		closed  bool
-		idle    chan struct{} // closed when nobody leads, if Close waits for it
+		idle    chan struct{} // closed when there is no leader; nil unless Close waits for that
 	}
-	waiters sync.Pool // *waiter, of this log alone: a channel that was made in a bubble of synctest must not come out of it
+	waiters sync.Pool // *waiter. One pool for each log: a channel made in a bubble of synctest must not leave it
 }
 
-// Limits of one group: they bound the latency of the first batch in it. A group is closed
-// when it has exceeded groupBytes, so it may have one batch more than that.
+// Limits of one group: they bound the latency of its first batch. A group is closed when it has
+// exceeded groupBytes, so it may hold one more batch than fits.
 const (
 	groupBatches = 1024
-	groupBytes   = 16 << 20 // of writes, without those of the leader's own batch
+	groupBytes   = 16 << 20 // of writes, not counting the leader's own batch
 )
 
-// waiter is one batch or internal job on its way through the committer. Its caller sets the
-// first part before it enters the queue; nobody changes that part afterwards.
+// waiter is one batch or internal job on its way through the committer. Its caller sets the first
+// fields before the waiter enters the queue; they do not change afterwards.
 type waiter struct {
 	batch *mainstem.Batch
 	job   func(*tx) error // instead of a batch
-	reads bool            // job only reads: it runs even when nothing can be written
-	frees bool            // job writes next to nothing and removes: it runs on a nearly full disk
-	clock bool            // job is there to note what the clock shows
+	reads bool            // job only reads: it runs even when the log takes no commits
+	frees bool            // job removes and writes next to nothing: it runs on a nearly full disk
+	clock bool            // job exists to record a change of the clock
 	op    string
 
-	// The leader sets these before it sends to wake, the caller reads them after it has received.
+	// The leader sets these before it sends to wake; the caller reads them after it has received.
 	receipt mainstem.Receipt
-	err     error         // set: nothing of it is published, and err has its outcome
-	lead    bool          // the signal does not mean that the waiter is done, but that its caller leads
+	err     error         // if set, nothing of the waiter is published, and err has the outcome
+	lead    bool          // the signal does not mean that the waiter is done, but that its caller is now the leader
 	wake    chan struct{} // capacity 1; at most one signal is under way
 }
 
-// waiter returns one that has no batch yet.
+// waiter returns a waiter without a batch.
 func (c *committer) waiter() *waiter {
 	if w, ok := c.waiters.Get().(*waiter); ok {
 		return w
@@ -123,8 +125,8 @@ func (c *committer) waiter() *waiter {
 	return &waiter{wake: make(chan struct{}, 1)}
 }
 
-// Commit implements [mainstem.Log]. The waiter may be used again when enqueue has returned:
-// it is in no queue then, and its channel is empty.
+// Commit implements [mainstem.Log]. The waiter can be reused after enqueue has returned: it is in
+// no queue then, and its channel is empty.
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.opts.Limits); err != nil {
 		return mainstem.Receipt{}, err
@@ -141,27 +143,27 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	return r, nil
 }
 
-// removal is [Log.exclusive] for jobs that free disk space: see removalFloor.
+// removal is [Log.exclusive] for jobs that free disk space; see removalFloor.
 func (l *Log) removal(ctx context.Context, op string, job func(*tx) error) error {
 	return l.enqueue(ctx, &waiter{job: job, frees: true, op: op, wake: make(chan struct{}, 1)})
 }
 
-// exclusive runs job alone in an indexed tx, in its place in the order of commits. Pebble has
-// everything that was committed before it (see commitRun). If job fails, nothing of it remains.
+// exclusive runs job alone in an indexed tx, at its place in the order of commits. Pebble has
+// everything that was committed before (see commitRun). If job fails, none of its changes remain.
 func (l *Log) exclusive(ctx context.Context, op string, job func(*tx) error) error {
 	return l.enqueue(ctx, &waiter{job: job, op: op, wake: make(chan struct{}, 1)})
 }
 
-// between runs job, which writes nothing, between two commits: Pebble has everything that was
-// committed before, all of it is published, and nothing is added until job returns.
+// between runs job, which must not write, between two commits: everything committed before is in
+// Pebble and published, and nothing is committed until job returns.
 func (l *Log) between(ctx context.Context, op string, job func()) error {
 	run := func(*tx) error { job(); return nil }
 	err := l.enqueue(ctx, &waiter{job: run, reads: true, op: op, wake: make(chan struct{}, 1)})
 	return withoutOutcome(err)
 }
 
-// enqueue returns when w is done or was withdrawn, with its error. It may make its goroutine the
-// leader: at once if there is none, or later, when all waiters before w were taken.
+// enqueue returns when w is done or was withdrawn, with its error. Its goroutine may become the
+// leader: at once if there is none, or when all waiters before w were taken.
 func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		return mainstem.Ended(ctx, w.op, time.Time{}, "").WithOutcome(mainstem.NotWritten)
@@ -186,7 +188,7 @@ func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	return w.err
 }
 
-// usableLocked says whether w is taken; committer.mu is held.
+// usableLocked returns an error if w must be refused. The caller holds committer.mu.
 func (l *Log) usableLocked(w *waiter) error {
 	if l.committer.mu.closed {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: w.op, Outcome: mainstem.NotWritten}
@@ -197,9 +199,9 @@ func (l *Log) usableLocked(w *waiter) error {
 	return l.writable(w.op)
 }
 
-// await waits until w is done (true), or until it is w's turn to lead (false). A context that
-// ends after w was taken changes nothing any more: it also leads if it is its turn, since
-// the queue behind it has no other leader.
+// await waits until w is done (true), or until its caller is the leader (false). A context that
+// ends after w was taken has no effect. In particular the caller still leads when it is made the
+// leader, since the waiters behind it have no other one.
 func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 	began := time.Now()
 	select {
@@ -208,7 +210,7 @@ func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 		if l.committer.withdraw(w) {
 			return true, mainstem.Ended(ctx, w.op, began, "the commits before it").WithOutcome(mainstem.NotWritten)
 		}
-		<-w.wake // it has been taken: the signal is sent or will be
+		<-w.wake // w was taken: its signal has been or will be sent
 	}
 	if w.lead {
 		w.lead = false
@@ -217,7 +219,7 @@ func (l *Log) await(ctx context.Context, w *waiter) (bool, error) {
 	return true, w.err
 }
 
-// withdraw takes w out of the queue, if it is still there.
+// withdraw removes w from the queue. It returns false if w is not there any more.
 func (c *committer) withdraw(w *waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,12 +232,12 @@ func (c *committer) withdraw(w *waiter) bool {
 	return false
 }
 
-// lead commits w and what waits behind it, and passes the lead on. Callers are signaled after
-// their run, not after the group: an edit of history late in a group does not delay the
-// batches before it. w needs no signal: its caller is this goroutine.
+// lead commits w and the waiters behind it as one group, and then makes the next caller the
+// leader. Callers are signaled after their run, not after the group, so an edit of history late in
+// a group does not delay the batches before it. w needs no signal: its caller is this goroutine.
 //
-// keyStates.rotate comes after the group, since a tx relies on the cache from its first batch
-// to its last; see keyStateCache.
+// keyStates.rotate is called after the group, because a tx relies on the cache from its first
+// batch to its last; see keyStateCache.
 func (l *Log) lead(w *waiter) {
 	group := l.group[:0]
 	group = append(group, w)
@@ -270,8 +272,7 @@ func (l *Log) lead(w *waiter) {
 	}
 }
 
-// take moves waiters from the head of the queue to group, in their order, up to the limits of
-// a group.
+// take moves waiters from the head of the queue to group, in order, up to the limits of a group.
 func (c *committer) take(group []*waiter) []*waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,18 +293,17 @@ func (c *committer) take(group []*waiter) []*waiter {
 	return group
 }
 
-// commitRun commits as many waiters from the front of group as can share one
-// Pebble batch, at least one, and returns how many. Their outcomes are set.
+// commitRun commits as many waiters from the front of group as can share one Pebble batch, at
+// least one, and returns their number. It sets their outcomes.
 //
-// Batches that only append share a plain tx, up to and with the first one that creates a space.
-// A batch in it either fails in its conditions, before it has changed the tx, and the others go
-// on without it; or reading the state of a key fails in the middle of it, and then the run
-// fails as a whole (tx.broken). Everything else has a tx of its own, an indexed one, and is
-// thrown away alone if it fails. An indexed tx reads from Pebble and from itself, so Pebble gets
-// the hot tier's groups first.
+// Batches that only append share a plain tx, up to and including the first one that creates a
+// space. If conditions of such a batch fail, it has not changed the tx yet, and the others go on
+// without it. If reading the state of a key fails in the middle of a batch, the whole run fails
+// (tx.broken). Every other waiter has an indexed tx of its own, which is abandoned alone if it
+// fails. An indexed tx reads from Pebble and from itself, so the hot tier is drained first.
 //
-// On a disk that is nearly full, a run has only waiters that remove or only others: the two
-// have different limits (checkSpace), and a refused put must not take a delete with it.
+// On a disk that is nearly full, either all waiters of a run remove or none does: the two have
+// different limits (checkSpace), and a refused put must not make a delete fail.
 func (l *Log) commitRun(group []*waiter) int {
 	n := 0
 	for n < len(group) && l.isPlain(group[n]) && (!l.disk.short || group[n].removes() == group[0].removes()) {
@@ -323,7 +323,7 @@ func (l *Log) commitRun(group []*waiter) int {
 	}
 	prepare := l.keepPace
 	if indexed {
-		prepare = l.drainHot // it reads from Pebble
+		prepare = l.drainHot // an indexed tx reads from Pebble
 	}
 	if err := prepare(); err != nil {
 		if werr := l.writable("commit"); werr != nil {
@@ -363,7 +363,7 @@ func (l *Log) commitRun(group []*waiter) int {
 	return n
 }
 
-// fail gives err to all of run that have no error of their own.
+// fail gives err to all waiters of run that have no error of their own.
 func fail(run []*waiter, err error) {
 	for _, w := range run {
 		if w.err == nil {
@@ -372,7 +372,7 @@ func fail(run []*waiter, err error) {
 	}
 }
 
-// givenTime returns the time that b asks for, unix ns, 0 if it asks for none.
+// givenTime returns the time that b asks for, in unix ns, or 0 if it asks for none.
 func givenTime(b *mainstem.Batch) int64 {
 	if b == nil || b.Time.IsZero() {
 		return 0
@@ -380,11 +380,11 @@ func givenTime(b *mainstem.Batch) int64 {
 	return b.Time.UnixNano()
 }
 
-// isPlain reports whether w can share a plain tx with others. Jobs cannot, nor batches with a
-// time of their own, since a tx has one time. Whether a write can depends on the policy of its
-// space: the present one, or the one with which the batch itself would create the space. No
-// earlier batch of the run creates it with another one, since a run ends with a batch that
-// creates a space.
+// isPlain reports whether w can share a plain tx with others. Jobs cannot, and neither can batches
+// with a time of their own, since a tx has one time. For a write it depends on the policy of its
+// space: the present policy, or the one with which the batch itself would create the space. An
+// earlier batch of the run cannot have created it with another policy, since a run ends with a
+// batch that creates a space.
 func (l *Log) isPlain(w *waiter) bool {
 	if w.job != nil || givenTime(w.batch) != 0 {
 		return false
@@ -424,7 +424,7 @@ func (l *Log) creates(w *waiter) bool {
 	return false
 }
 
-// durability returns what w asks for.
+// durability returns the durability that w asks for.
 func (l *Log) durability(w *waiter) mainstem.Durability {
 	if w.batch != nil && w.batch.Durability != mainstem.DefaultDurability {
 		return w.batch.Durability
@@ -432,15 +432,15 @@ func (l *Log) durability(w *waiter) mainstem.Durability {
 	return l.opts.Durability
 }
 
-// finish makes a durable tx visible and wakes followers. Its order matters:
+// finish makes a durable tx visible and wakes followers. The order matters:
 //
-//   - Receipts get their time before anything is visible; callers are signaled by the leader.
-//   - publish runs before the position moves: policies, marks of the clock and the like are in
-//     force when the first record that depends on them can be read.
+//   - Receipts get their time before anything is visible; the leader signals the callers later.
+//   - publish runs before the position moves: policies, marks of the clock and other changes are
+//     in force when the first record that depends on them can be read.
 //   - newest and latest, which describe the newest record, move before the position.
-//   - The gate opens after show, since readers behind it rely on head and totals.
-//   - Followers are woken last: a follower that was registered before finds the new position
-//     when it looks, and one that registers later looks after that anyway.
+//   - The gate opens after show, since readers that it lets pass rely on head and totals.
+//   - Followers are woken last. A follower that was registered before finds the new position when
+//     it reads again; one that registers later reads after that anyway.
 func (t *tx) finish(run []*waiter) {
 	l := t.l
 	for _, w := range run {
@@ -476,10 +476,10 @@ func (t *tx) finish(run []*waiter) {
 	t.reset()
 }
 
-// show makes the tx visible at once: nobody sees the totals of a space without its
-// records, or records without the totals. It holds the locks of all touched spaces while it
-// stores the registry and the position. No other code holds two of these locks, so their
-// order does not matter.
+// show makes the tx visible at once: no reader sees the totals of a space without its records, or
+// records without the totals. It holds the locks of all touched spaces while it stores the
+// registry and the position. No other code holds two of these locks, so their order does not
+// matter.
 func (t *tx) show() {
 	for _, ts := range t.staged {
 		if ts.dirty {
@@ -493,7 +493,7 @@ func (t *tx) show() {
 		t.l.spaces.Store(t.l.spaces.Load().with(t.created, t.dropped))
 	}
 	t.l.position.Store(t.next - 1)
-	for _, ts := range t.staged { // no defer: this is part of every commit
+	for _, ts := range t.staged { // no defer: this runs in every commit
 		if ts.dirty {
 			ts.s.mu.Unlock()
 		}
@@ -507,7 +507,7 @@ func withOutcome(err error, o mainstem.Outcome) error {
 	return err
 }
 
-// withoutOutcome is for calls that write nothing.
+// withoutOutcome removes the outcome from errors of calls that write nothing.
 func withoutOutcome(err error) error {
 	if e, ok := err.(*mainstem.Error); ok && e.Outcome != mainstem.NoOutcome {
 		return e.WithOutcome(mainstem.NoOutcome)

@@ -6,37 +6,38 @@ import (
 	"sync/atomic"
 )
 
-// commitGate tells readers whether a group is being shown: Pebble has it already, but its
-// positions, totals and spaces are not published yet. A reader that may have seen such a
-// group waits, some microseconds, until it has landed, so that Head is never behind what
-// was read, and totals agree with records. The group is as durable as was asked before.
+// commitGate makes readers wait while a group is being shown: the group is in a tier already,
+// but its positions, totals and spaces are not published yet. A reader that may have seen such a
+// group waits, some microseconds, until it is published. So Head is never behind what was read,
+// and totals agree with records. The group is already as durable as was asked for.
 //
-// Order, of the leader: start, make the group readable in a tier, publish, end. Of a reader: look
-// into the tiers, then ask closed. If the reader has seen anything of a group, start came before
-// its look, so it finds the gate closed, or end has come and the group is published. A reader
-// that finds it closed by a later group waits without need, but not for long. A reader
-// waits for one group only: what is shown after its look, it has not seen.
+// The leader calls start, makes the group readable in a tier, publishes it, and calls end. A
+// reader reads the tiers and then calls closed. If the reader has seen anything of a group,
+// start came before its read of the tier. So either it finds the gate closed, or end was called
+// and the group is published. A reader that finds the gate closed by a later group waits without
+// need, but not for long. A reader waits for one group only: it has not seen groups that are
+// shown after its read.
 //
-// A reader that has seen no more than what is below the head need not ask.
+// A reader that has seen nothing above the head need not call closed.
 //
-// Without a reader that waits, a group costs two atomic additions and one lock that nobody else holds.
+// If no reader waits, a group costs two atomic additions and one uncontended lock.
 type commitGate struct {
-	seq atomic.Uint64 // odd while a group is in flight; start and end, of the leader, add 1
+	seq atomic.Uint64 // odd while a group is being shown; start and end, called by the leader, add 1
 	mu  struct {
 		sync.Mutex
-		landed chan struct{} // closed when the group in flight lands; nil if nobody waits
+		landed chan struct{} // closed when the group is published; nil if no reader waits
 	}
 }
 
-// start closes the gate, before the first reader can see the group. The gate is open before.
+// start closes the gate before any reader can see the group. The gate must be open.
 func (f *commitGate) start() { f.seq.Add(1) }
 
-// closed reports whether a group is in flight.
+// closed reports whether a group is being shown.
 func (f *commitGate) closed() bool { return f.seq.Load()%2 != 0 }
 
-// end lands the group in flight, if there is one: a run that has written nothing shows none. seq
+// end opens the gate if it is closed; a run that has written nothing does not close it. seq
 // changes under mu, so a reader that has seen the odd number under mu waits on a channel that
-// is still to be closed.
+// end has not closed yet.
 func (f *commitGate) end() {
 	if !f.closed() {
 		return
@@ -50,7 +51,7 @@ func (f *commitGate) end() {
 	}
 }
 
-// wait returns when the group that is in flight now has landed.
+// wait returns when the group that is being shown now is published, or with the error of ctx.
 func (f *commitGate) wait(ctx context.Context) error {
 	seq := f.seq.Load()
 	if seq%2 == 0 {

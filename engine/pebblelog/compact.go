@@ -7,18 +7,17 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// compactPoll is how often Compact looks whether Pebble has removed the files it merged.
+// compactPoll is the interval at which Compact checks whether Pebble has removed obsolete files.
 const compactPoll = 10 * time.Millisecond
 
-// Compact returns when the bytes of everything that was removed, overwritten or rewritten
-// before the call are in no file of the log: neither in sorted files nor in the journal, nor
-// in files that were kept to be used again. It merges all sorted files, which takes time,
-// and as much free disk space as they have, in proportion to the log. Commits go on, but
-// for one flush of what is in memory.
+// Compact returns when no file of the log has any bytes of what was removed, overwritten or
+// rewritten before the call: not the sorted files, not the journal, and not files kept for
+// reuse. It compacts all sorted files, which takes time in proportion to the log, and as much
+// free disk space as they have. Commits go on, except during one flush.
 //
-// It is Unavailable while a snapshot is open, or a backup runs, that may still need such
-// bytes, and if the disk has no room. A read that began before the call delays it until it ends.
-// Copies of the directory and backups are not reached.
+// It fails with Unavailable while a snapshot is open or a backup runs that may need such bytes,
+// and if the disk has no room. Reads that began before the call delay it until they end. Copies
+// of the directory and backups are not changed.
 func (l *Log) Compact(ctx context.Context) error {
 	if err := l.writable("compact"); err != nil {
 		return withoutOutcome(err)
@@ -44,12 +43,13 @@ func (l *Log) Compact(ctx context.Context) error {
 		return mapError("compact", err)
 	}
 	if err := l.copied(0); err != nil {
-		return err // a backup has begun meanwhile
+		return err // a backup may have begun meanwhile
 	}
 	return l.sound("compact")
 }
 
-// copied returns an error if one of so many snapshots, or a backup, may keep what was removed.
+// copied returns an error if a backup, or one of the given number of snapshots, may need removed
+// bytes.
 func (l *Log) copied(snapshots int) error {
 	backups := l.backups.Load()
 	if snapshots == 0 && backups == 0 {
@@ -79,9 +79,8 @@ func (l *Log) compactAll(ctx context.Context) error {
 	return l.awaitRemoval(ctx)
 }
 
-// eraseJournal leaves no frame in the journal, and no file that held one. It takes a place
-// among the commits: what came since the flush before, which is little, is written to a
-// sorted file there.
+// eraseJournal removes all frames from the journal, and all files that had any. It runs between
+// two commits, where it flushes what was committed since the flush before, which is little.
 func (l *Log) eraseJournal(ctx context.Context) error {
 	if l.journal == nil {
 		return nil
@@ -102,7 +101,7 @@ func (l *Log) eraseJournal(ctx context.Context) error {
 	return err
 }
 
-// awaitRemoval returns when Pebble has removed the files that are no longer part of the log.
+// awaitRemoval returns when Pebble has removed its obsolete files.
 func (l *Log) awaitRemoval(ctx context.Context) error {
 	timer := time.NewTicker(compactPoll)
 	defer timer.Stop()

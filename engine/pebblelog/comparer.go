@@ -8,10 +8,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// comparer orders keys bytewise and tells Pebble where the version of a
-// versioned key begins, so that bloom filters answer "does this key have any
-// version" and iterators can step to the next key. Its name is part of the
-// on-disk format.
+// comparer orders keys bytewise. It splits the version off a versioned key, so that bloom
+// filters answer whether a key has any version, and iterators can step to the next key. Its name
+// is part of the format on disk.
 var comparer = func() *pebble.Comparer {
 	c := *pebble.DefaultComparer
 	c.Name = "mainstem.v1"
@@ -21,8 +20,8 @@ var comparer = func() *pebble.Comparer {
 	return &c
 }()
 
-// separator returns a short key k with a <= k < b. It never cuts inside a
-// version: that would make a prefix sort before one of its own keys.
+// separator returns a short key k with a <= k < b. It never cuts inside a version: a prefix
+// would then sort before one of its own keys.
 func separator(dst, a, b []byte) []byte {
 	pa, pb := a[:format.PrefixLen(a)], b[:format.PrefixLen(b)]
 	if bytes.Equal(pa, pb) {

@@ -17,19 +17,20 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// The files of a log's directory, besides format.IdentityName.
+// Names in the directory of a log, besides format.IdentityName.
 const (
 	dbDir        = "db"       // Pebble's files
-	journalDir   = "journal"  // the journal's
+	journalDir   = "journal"  // files of the journal
 	lockName     = "LOCK"     // locked while the log is open
-	ownerName    = "OWNER"    // who holds the lock, for the error message of others
+	ownerName    = "OWNER"    // describes the process that holds the lock, for error messages of others
 	creatingName = "CREATING" // there while a new log is set up: what is found may be thrown away
-	relaxedName  = "RELAXED"  // of old formats: there while commits may have skipped fsync; see salvage
+	relaxedName  = "RELAXED"  // of old formats: exists while commits may have skipped fsync; see salvage
 )
 
 var ownNames = []string{format.IdentityName, dbDir, journalDir, lockName, ownerName, creatingName, relaxedName, format.IdentityName + ".tmp", creatingName + ".tmp", relaxedName + ".tmp"}
 
-// directory is the part of a log that is not Pebble's: identity, lock, markers.
+// directory is the directory of a log, apart from Pebble's files and the journal: identity,
+// lock, markers.
 type directory struct {
 	fs   vfs.FS
 	path string
@@ -44,8 +45,8 @@ func (d *directory) exists(name string) bool {
 	return err == nil
 }
 
-// openDirectory locks the directory and says whether it holds a log already, which it must
-// if it is only read.
+// openDirectory locks the directory. fresh is set if it does not hold a log yet, which is an
+// error with mustExist or readOnly.
 func openDirectory(fsys vfs.FS, path string, mustExist, readOnly bool) (d *directory, fresh bool, err error) {
 	d = &directory{fs: fsys, path: path}
 	if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) && mustExist {
@@ -72,8 +73,8 @@ func openDirectory(fsys vfs.FS, path string, mustExist, readOnly bool) (d *direc
 	return d, fresh, nil
 }
 
-// refuseForeign fails if the directory holds files but no log: nothing is created
-// or locked in somebody else's directory.
+// refuseForeign returns an error if the directory holds files but no log, so that nothing is
+// created or locked in the directory of another program.
 func (d *directory) refuseForeign(mustExist bool) error {
 	names, err := d.fs.List(d.path)
 	if err != nil {
@@ -107,8 +108,8 @@ func (d *directory) refuseForeign(mustExist bool) error {
 	return nil
 }
 
-// inspect reads the identity file. Without one it clears what an interrupted
-// creation left and reports a fresh directory.
+// inspect reads the identity file. If there is none, it removes what an interrupted creation has
+// left, and reports a fresh directory.
 func (d *directory) inspect() (fresh bool, err error) {
 	p, err := d.readFile(format.IdentityName, format.MaxIdentity+1)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +140,8 @@ func (d *directory) inspect() (fresh bool, err error) {
 	return false, nil
 }
 
-// make creates the directory, or one below it, so that a power cut does not take it
-// back: every directory that got a new entry is synced.
+// make creates the directory, or one below it, durably: it syncs every directory that got a new
+// entry.
 func (d *directory) make(name string) error {
 	path := d.join(name)
 	var grown []string
@@ -164,7 +165,8 @@ func (d *directory) make(name string) error {
 
 func (d *directory) corrupt(err error) error { return mapError("open "+d.path, err) }
 
-// establish makes a fresh directory a log: the last step of its creation.
+// establish writes the identity file, which makes a fresh directory a log. It is the last step
+// of the creation.
 func (d *directory) establish(now time.Time) error {
 	d.id = format.Identity{Format: format.Version, ID: uuid.Sorted(now.UnixMilli()).String(), Created: now.UTC().Truncate(time.Second)}
 	if err := d.writeFile(format.IdentityName, format.AppendIdentity(nil, d.id)); err != nil {
@@ -173,7 +175,7 @@ func (d *directory) establish(now time.Time) error {
 	return d.removeFile(creatingName)
 }
 
-// lockError tells a lock that another process holds from one that cannot be taken.
+// lockError distinguishes a lock that another process holds from one that cannot be taken.
 func (d *directory) lockError(err error) error {
 	var own *mainstem.Error
 	var path *fs.PathError
@@ -183,10 +185,11 @@ func (d *directory) lockError(err error) error {
 	return d.heldError(err)
 }
 
-// old reports whether the log has a format of before the journal.
+// old reports whether the log has a format from before the journal.
 func (d *directory) old() bool { return d.id.Format < format.Journaled }
 
-// raise makes the format of the log the newest, durably: older programs refuse it from now on.
+// raise sets the format of the log to the newest, durably. Older programs refuse it from then
+// on.
 func (d *directory) raise() error {
 	id := d.id
 	id.Format = format.Version
@@ -202,7 +205,8 @@ func (d *directory) heldError(err error) error {
 	return inuse.Error(d.path, owner, err)
 }
 
-// writeOwner is best effort: it only improves another process's error message.
+// writeOwner writes the owner file. It ignores errors: the file only improves the error message
+// of another process.
 func (d *directory) writeOwner() {
 	f, err := d.fs.Create(d.join(ownerName), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -221,7 +225,7 @@ func (d *directory) readFile(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// writeFile writes a file whole or not at all, and durably.
+// writeFile writes a file durably, completely or not at all.
 func (d *directory) writeFile(name string, content []byte) error {
 	tmp := d.join(name + ".tmp")
 	f, err := d.fs.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -254,7 +258,7 @@ func (d *directory) removeFile(name string) error {
 
 func (d *directory) sync() error { return d.syncDir(d.path) }
 
-// close gives up the lock.
+// close releases the lock.
 func (d *directory) close() error {
 	_ = d.fs.Remove(d.join(ownerName))
 	return d.lock.Close()

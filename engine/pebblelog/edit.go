@@ -10,41 +10,42 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// The edits of history: purge, forget, truncate, rewrite, remove. They run in
-// an indexed tx; where a slot is all that a key has, purge and forget need none.
+// The edits of history: purge, forget, truncate, rewrite, remove. They run in an indexed tx.
+// Purge and forget do not need one in a space that keeps one record of each key.
 //
-// Why an indexed tx: an edit reads records and feed blocks back and replaces them. Two edits of
-// one batch may concern the same block, so the second must see what the first one wrote. Pebble
-// has all groups before the tx (commitRun), so the tx with Pebble below it is the whole log.
+// An indexed tx is needed because an edit reads records and feed blocks back and replaces them.
+// Two edits of one batch may concern the same block, so the second must see the writes of the
+// first one. Pebble has all groups before the tx (commitRun), so the tx and Pebble below it are
+// the whole log.
 //
-// An edit changes, in one frame, everything that says something of the record:
+// An edit changes everything that depends on the record, in one frame:
 //
 //	the record itself        deleted, or replaced in place
 //	its feed entry           deleted, or replaced in its block
-//	the totals of the space  counted down
-//	the version of the key   kept by a version marker, if the newest record goes
-//	the cached state         dropped and read anew
+//	the totals of the space  reduced
+//	the version of the key   kept by a version marker, if the newest record is removed
+//	the cached state         dropped and read again
 //
 // Only its entry in the expiry index stays, until it is due: see indexExpiry.
 //
-// Readers see all of it or nothing: a group with an edit goes past the hot tier to Pebble as
-// one batch, the hot tier forgets what it touched before that, and a reader that looked into
-// both tiers while it happened looks again (hot.go).
+// Readers see all of an edit or nothing. A group with an edit bypasses the hot tier and goes to
+// Pebble as one batch; before that, the hot tier drops the keys that the batch touches. A reader
+// that looked into both tiers meanwhile looks again (hot.go).
 //
-// Versions are never given twice (docs/decisions/0003), although records go: the newest record
-// has the version of its key, so when it is removed, a version marker takes its place. In a
-// slot the marker expires as a tombstone would, and then the floor of the space stands for it.
+// Versions are never given twice (docs/decisions/0003), although records are removed. The newest
+// record has the version of its key, so when it is removed, a version marker replaces it. In a
+// slot the marker expires like a tombstone; after that the floor of the space replaces it.
 
-// held is a record found by recordsOf. The slices belong to the tx's reader and
-// are valid until the next step.
+// held is a record found by eachRecord. Its slices belong to the iterator or reader and are
+// valid until the callback returns.
 type held struct {
 	dbKey []byte
 	body  format.Body
 }
 
-// eachRecord calls f for the records of key, version markers excluded, oldest first, whose
-// version is at most limit. f may delete or replace the record it is given. With slots the older
-// keys come first and the slot last: it has the newest version.
+// eachRecord calls f for the records of key whose version is at most limit, oldest first,
+// without version markers. f may delete or replace the record that it is given. With slots the
+// older keys come first and the slot last, since it has the newest version.
 func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) error) error {
 	tag := byte(format.TagVersion)
 	if slots(ts.policy) {
@@ -68,7 +69,7 @@ func (t *tx) eachRecord(ts *stagedSpace, key []byte, limit uint64, f func(held) 
 }
 
 // eachVersioned is eachRecord for the version keys under prefix. The iterator shows the tx as it
-// was when it was made: what f writes does not come up.
+// was when the iterator was made, so it does not return what f writes.
 func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) error {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
 	if err != nil {
@@ -98,15 +99,16 @@ func (t *tx) eachVersioned(prefix []byte, limit uint64, f func(held) error) erro
 	return it.Error()
 }
 
-// removeUpTo removes the records of key whose version is at most limit. If the
-// newest goes, a version marker remembers the key's version.
+// removeUpTo removes the records of key whose version is at most limit. If it removes the newest
+// record, it writes a version marker with the version of the key.
 func (t *tx) removeUpTo(ts *stagedSpace, key []byte, limit uint64) error {
 	return t.removeWhere(ts, key, limit, func(*format.Body) bool { return true })
 }
 
-// removeWhere removes the records of key up to version limit that match. before is a copy of the
-// state, since the one in the cache goes away in reloadKeyState. Records come in the order of
-// versions, which for one key is that of positions: so positions ascends, as editFeed needs.
+// removeWhere removes the records of key up to version limit for which match returns true.
+// before is a copy of the state, since reloadKeyState drops the one in the cache. Records come
+// in the order of versions, which for one key is the order of positions. So positions ascends,
+// as editFeed requires.
 func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*format.Body) bool) error {
 	h, err := t.keyState(ts, key)
 	if err != nil {
@@ -140,10 +142,10 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	return t.editFeed(ts, positions, nil)
 }
 
-// leaveMarker writes a version marker as the newest record of key. In a slot it goes away
-// when a tombstone would, and the space's floor rises instead. It takes no position and has
-// no feed entry. written is the position of the newest record that the key was ever given:
-// conditions on it hold or fail as they did while the record was there.
+// leaveMarker writes a version marker as the newest record of key. In a slot the marker expires
+// when a tombstone would, and then the floor of the space rises instead. The marker takes no
+// position and has no feed entry. written is the position of the newest record that was ever
+// written to the key, so that conditions on it hold or fail as before the removal.
 func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.Now, Count: 1, VersionMarker: true}
 	b.SetWritten(written)
@@ -159,8 +161,8 @@ func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 	t.set(hk, t.body)
 }
 
-// reloadKeyState reads the head of key anew after an edit and counts the key out if it holds
-// nothing any more. It must come after all changes of the edit that concern the head.
+// reloadKeyState reads the state of key again after an edit, and reduces the number of keys if
+// the key holds nothing any more. It must come after all changes of the edit to the state.
 func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
 	t.l.keyStates.drop(t.stateKey(ts, key))
 	h, err := t.keyState(ts, key)
@@ -173,8 +175,8 @@ func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
 	return nil
 }
 
-// purge writes a tombstone and removes all records before it. In a plain tx the slot was all
-// that there was, and the tombstone has overwritten it.
+// purge writes a tombstone and removes all records before it. In a plain tx the slot held the
+// only record, and the tombstone has overwritten it.
 func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error) {
 	v, err := t.tombstone(ts, w, mainstem.Purged)
 	if err != nil || v == 0 || !t.indexed {
@@ -183,8 +185,8 @@ func (t *tx) purge(ts *stagedSpace, w *mainstem.Write) (mainstem.Version, error)
 	return v, t.removeUpTo(ts, w.Key, uint64(v)-1)
 }
 
-// forget removes every record of key and writes none. A version marker remembers its
-// version, so that it is never given again.
+// forget removes every record of key and writes none. A version marker keeps the version of the
+// key, so that it is not given again.
 func (t *tx) forget(ts *stagedSpace, key []byte) error {
 	if !t.indexed {
 		return t.forgetSlot(ts, key)
@@ -192,8 +194,8 @@ func (t *tx) forget(ts *stagedSpace, key []byte) error {
 	return t.removeUpTo(ts, key, math.MaxUint64)
 }
 
-// forgetSlot is forget in a plain tx: the slot holds all that there is of the key, unless it
-// holds a version marker, behind which one record may be left of a longer history.
+// forgetSlot is forget in a plain tx. The slot holds all that there is of the key, unless it
+// holds a version marker: then an older record, left of a longer history, may be behind it.
 func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
 	h, err := t.keyState(ts, key)
 	if err != nil || !h.held {
@@ -208,8 +210,8 @@ func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
 	} else {
 		t.dropSlotRecord(ts, h)
 	}
-	// Also over another marker: so the hot tier has the slot, and nobody looks in Pebble for
-	// the older record, which is there until this group is.
+	// A marker is written even over another marker. The hot tier has the slot then, so no reader
+	// looks in Pebble for the older record, which stays there until Pebble has this group.
 	t.leaveMarker(ts, key, h.version, written)
 	ts.dirty = true
 	ts.removed += bytes - ts.totals.Bytes
@@ -219,8 +221,8 @@ func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
 }
 
 // truncate removes the records of key that end below the version before. One more than the
-// present version removes all of them; more than that is refused, since a record that does
-// not exist yet would be meant.
+// present version removes all of them. A higher one is refused, since it would include a record
+// that does not exist yet.
 func (t *tx) truncate(ts *stagedSpace, key []byte, before uint64) error {
 	h, err := t.keyState(ts, key)
 	if err != nil || !h.held {
@@ -246,8 +248,8 @@ func noSuchVersion(ts *stagedSpace, key []byte, op mainstem.Op, version uint64) 
 	return e
 }
 
-// removeOne removes the record of key that ends at version. It must be visible: what has
-// expired is the sweeper's to remove.
+// removeOne removes the record of key that ends at version. The record must be visible: expired
+// records are removed by the sweeper only.
 func (t *tx) removeOne(ts *stagedSpace, key []byte, version uint64) error {
 	_, b, err := t.findRecord(ts, key, version)
 	if err != nil {
@@ -283,10 +285,10 @@ func (t *tx) findRecord(ts *stagedSpace, key []byte, version uint64) ([]byte, *f
 	return k, b.visible(&t.moment, ts.maxAge), nil
 }
 
-// ownedBody is a body whose bytes are a copy: it does not change when the tx goes on.
+// ownedBody is a body with bytes of its own, which stay valid when the tx continues.
 type ownedBody struct{ format.Body }
 
-// visible returns the body if a reader would see it at m, else nil.
+// visible returns the body if a reader would see it at m, and nil otherwise.
 func (b *ownedBody) visible(m *moment, maxAge int64) *format.Body {
 	if !m.visible(&b.Body, maxAge) {
 		return nil
@@ -294,7 +296,8 @@ func (b *ownedBody) visible(m *moment, maxAge int64) *format.Body {
 	return &b.Body
 }
 
-// readBody returns the body under k, rebased, version markers included; nil if there is none.
+// readBody returns the rebased body under k, which may be a version marker, or nil if there is
+// none.
 func (t *tx) readBody(k []byte) (*ownedBody, error) {
 	v, err := t.read(k)
 	if err != nil || v == nil {
@@ -305,8 +308,9 @@ func (t *tx) readBody(k []byte) (*ownedBody, error) {
 	return &ownedBody{b}, err
 }
 
-// rewrite replaces value and headers of one record, in place. Version, position, time and expiry
-// stay, so neither the order of the feed nor any index changes. A tombstone keeps having no value.
+// rewrite replaces the value and headers of one record in place. Version, position, time and
+// expiry stay, so neither the order of the feed nor any index changes. A tombstone still has no
+// value.
 func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 	k, old, err := t.findRecord(ts, w.Key, uint64(w.Version))
 	if err != nil {
@@ -320,7 +324,7 @@ func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 	if err != nil {
 		return err
 	}
-	// Its times stay as they were written: marks may be void some day.
+	// Its times are kept as they were written, not rebased, since marks may become void.
 	written, err := format.DecodeBody(v)
 	if err != nil {
 		return err
@@ -347,13 +351,13 @@ func (t *tx) rewrite(ts *stagedSpace, w *mainstem.Write) error {
 	return t.editFeed(ts, []uint64{b.Position}, entry)
 }
 
-// editFeed removes the feed entries at positions (ascending) or, with one
-// position and a replacement, replaces that entry's body.
+// editFeed removes the feed entries at positions, which must ascend. With one position and a
+// replacement, it replaces the body of that entry instead.
 func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) error {
 	if ts.policy.NoFeed || len(positions) == 0 {
 		return nil
 	}
-	t.closeBlock(ts) // an entry that this tx has added is in the tx then, where it can be found
+	t.closeBlock(ts) // so that an entry added by this tx can be found in the tx
 	if slots(ts.policy) && replacement == nil {
 		for _, p := range positions {
 			t.del(format.AppendFeedKey(nil, ts.s.id, p))
@@ -370,11 +374,11 @@ func (t *tx) editFeed(ts *stagedSpace, positions []uint64, replacement []byte) e
 	return nil
 }
 
-// editBlock edits the block that holds positions[0] and returns the positions
-// behind it. That is the last block that begins at or below the position, since blocks do not
+// editBlock edits the block that holds positions[0] and returns the positions that are not in
+// it. The block is the last one that begins at or below positions[0], since blocks do not
 // overlap. A block that loses its first entry keeps its key: readers skip by the positions of
-// entries, not of blocks. One that loses all entries is deleted. Each call removes at least
-// one position, or reports damage: the loop in editFeed ends.
+// entries, not of blocks. A block that loses all entries is deleted. Each call removes at least
+// one position or reports damage, so the loop in editFeed ends.
 func (t *tx) editBlock(ts *stagedSpace, positions []uint64, replacement []byte) ([]uint64, error) {
 	keyState := format.AppendHead(nil, format.TagFeed, ts.s.id)
 	it, err := t.iter(&pebble.IterOptions{LowerBound: keyState, UpperBound: format.AppendFeedKey(nil, ts.s.id, positions[0]+1)})
@@ -407,8 +411,8 @@ func (t *tx) editBlock(ts *stagedSpace, positions []uint64, replacement []byte) 
 	return rest, nil
 }
 
-// rebuildBlock copies block without the entries at positions, or with their body
-// replaced, and returns the positions it did not meet.
+// rebuildBlock copies block without the entries at positions, or with their body replaced, and
+// returns the positions that are not in the block.
 func rebuildBlock(block []byte, positions []uint64, replacement []byte) (out []byte, rest []uint64, err error) {
 	for len(block) > 0 {
 		key, body, next, err := format.NextFeedEntry(block)

@@ -8,11 +8,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Ends returns the oldest and the newest record of a key, those that Read yields first in
-// either direction, without their keys, values and headers. Both have Version 0 if there is none.
-// A key of a space that keeps all history, if all that it has was written lately, takes one
-// look into memory; others take two reads. Between these it may be written: oldest is that of
-// the versions up to newest. A space that does not exist is NotFound.
+// Ends returns the oldest and the newest record of a key, the first ones that Read yields in
+// either direction, without their keys, values and headers. Both have Version 0 if there is
+// none. If the space keeps all history and the hot tier has all records of the key, Ends takes
+// one lookup in memory; otherwise it takes two reads. A record may be committed between these:
+// oldest is the oldest one of the versions up to newest. If the space does not exist, the error
+// is NotFound.
 func (l *Log) Ends(ctx context.Context, space string, key []byte) (oldest, newest mainstem.Record, err error) {
 	if err := mainstem.ValidateKey(key); err != nil {
 		return oldest, newest, err
@@ -36,7 +37,7 @@ func (l *Log) Ends(ctx context.Context, space string, key []byte) (oldest, newes
 	return oldest, newest, err
 }
 
-// end returns the first record of a selection.
+// end returns the first record of a selection, or a record of version 0.
 func (l *Log) end(ctx context.Context, space string, key []byte, sel mainstem.Versions) (end mainstem.Record, err error) {
 	for rec, err := range l.Read(ctx, space, key, sel) {
 		if err != nil {
@@ -48,7 +49,7 @@ func (l *Log) end(ctx context.Context, space string, key []byte, sel mainstem.Ve
 	return end, nil
 }
 
-// hotEnds finds both ends of a key in the hot tier, if this has all that there ever was of it.
+// hotEnds finds both ends of a key in the hot tier, if the tier has all records of the key.
 func (r *read) hotEnds(ctx context.Context, key []byte) (oldest, newest mainstem.Record, found bool, err error) {
 	var stack [128]byte
 	prefix := format.AppendPrefix(stack[:0], format.TagVersion, r.s.id, key)
@@ -64,7 +65,7 @@ func (r *read) hotEnds(ctx context.Context, key []byte) (oldest, newest mainstem
 	if err := first.Decode(records.At(0)); err != nil {
 		return oldest, newest, false, err
 	}
-	if first.Version != uint64(first.Count) || !r.visible(&first) { // it is not the first ever, or it has expired
+	if first.Version != uint64(first.Count) || !r.visible(&first) { // not the first record ever, or expired
 		return oldest, newest, false, nil
 	}
 	if err := last.Decode(records.At(n - 1)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// mapError turns an error of Pebble or the file system into one of the contract.
+// mapError turns an error of Pebble or of the file system into an error of the contract.
 func mapError(op string, err error) error {
 	if err == nil {
 		return nil
@@ -40,8 +40,7 @@ func mapError(op string, err error) error {
 	return e
 }
 
-// corruption says what is damaged on one line: Pebble adds lines that only carry
-// details for its listeners.
+// corruption describes damage on one line: Pebble adds further lines of details.
 type corruption struct{ cause error }
 
 func (c corruption) Error() string {

@@ -11,24 +11,24 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// How the log fails. From the mildest to the worst:
+// How the log fails, from the mildest state to the worst:
 //
-//	short         the disk is nearly full: commits are refused, removals go on longer (checkSpace)
-//	flushErr      a table in memory cannot be written out: commits are refused, Pebble tries again
-//	failure       a write failed whose outcome is unknown: no commit until the log is opened again
-//	broken        Pebble has panicked: as failure, and Pebble is neither written nor closed any more
+//	short         the disk is nearly full: commits are refused, removals continue longer (checkSpace)
+//	flushErr      a flush of a memtable failed: commits are refused, Pebble repeats the flush
+//	failure       a write failed, its outcome is unknown: no commits until the log is opened again
+//	broken        Pebble has panicked: like failure, and Pebble is not written to or closed any more
 //
-// The first two end by themselves. Once failure is set no frame is written, so the next open finds
-// in the journal what became of the batches whose outcome was unknown. If the write that
-// failed was one of the journal or of Pebble's manifest, nothing at all reaches the disk from
-// then on: the directory stays as a crash at that moment would have left it (guard.go).
+// The first two end by themselves. Once failure is set no frame is written, so at the next open
+// the journal shows the outcome of the batches for which it was unknown. If the failed write was
+// one of the journal or of Pebble's manifest, nothing at all reaches the disk from then on: the
+// directory stays as a crash at that moment would have left it (guard.go).
 
-// fatalError is what logger.Fatalf panics with on a goroutine of the committer.
+// fatalError is the panic value of logger.Fatalf on a goroutine of the committer.
 type fatalError struct{ error }
 
-// logger passes Pebble's messages on. Fatalf must not return: Pebble calls it
-// when its manifest can no longer be written. The log then
-// takes no more commits, stays readable, and the process lives.
+// logger passes Pebble's messages to Options.Logger. Fatalf must not return: Pebble calls it
+// when it cannot write its manifest any more. The log then takes no more commits and stays
+// readable, and the process continues.
 type logger struct{ l *Log }
 
 func (g logger) Infof(format string, args ...any) {
@@ -51,10 +51,10 @@ func (g logger) Fatalf(format string, args ...any) {
 	if onCommitPath() {
 		panic(err)
 	}
-	select {} // a goroutine of Pebble's own: it must not go on, and has nowhere to return to
+	select {} // a goroutine of Pebble, which must not continue and cannot return an error
 }
 
-// onCommitPath reports whether the caller runs below a function that recovers.
+// onCommitPath reports whether a function that recovers panics is on the stack.
 func onCommitPath() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -71,8 +71,8 @@ func onCommitPath() bool {
 	}
 }
 
-// fail makes the log refuse commits from now on and returns the error for the
-// batches in flight: they may or may not survive the next open.
+// fail makes the log refuse commits from now on. It returns the error for the batches being
+// committed, which may or may not survive the next open.
 func (l *Log) fail(cause any) error {
 	err, ok := cause.(error)
 	if !ok {
@@ -98,7 +98,7 @@ func (l *Log) fail(cause any) error {
 	return e
 }
 
-// writable returns the error for a commit that comes after a failure.
+// writable returns an error if commits are refused after a failure.
 func (l *Log) writable(op string) error {
 	if l.opts.ReadOnly {
 		return mainstem.Refusef(mainstem.KindDenied, op, "the log was opened for reading only").WithHint("open it where its directory can be written")
@@ -115,26 +115,27 @@ func (l *Log) writable(op string) error {
 	return mainstem.Refusef(mainstem.KindUnavailable, op, "the log is read-only after a failed write: %w", f.Err).WithHint(f.Hint)
 }
 
-// diskCheck asks the file system now and then how much room is left. It is the leader's. Between two
-// looks commits may take MinFree/diskCheckShare bytes, so the disk does not fill unnoticed by
-// the log itself.
+// diskCheck checks the free disk space from time to time. Only the leader uses it. Between two
+// checks commits may write MinFree/diskCheckShare bytes, so the log itself cannot fill the disk
+// unnoticed.
 type diskCheck struct {
-	written int64     // bytes since the last look
-	last    time.Time // of the last look
-	short   bool      // the last look found less than MinFree: look before each commit
+	written int64     // bytes since the last check
+	last    time.Time // time of the last check
+	short   bool      // the last check found less than MinFree, so every commit checks
 }
 
 const (
 	diskCheckEvery = time.Second
-	diskCheckShare = 8 // look again after MinFree/8 bytes
+	diskCheckShare = 8 // check again after MinFree/8 bytes
 	removalShare   = 16
 )
 
-// removalFloor is the free space below which not even removals are taken: they make room,
-// but are written themselves first, and so are the sorted files without what they removed.
+// removalFloor returns the free space, in bytes, below which even removals are refused. They
+// free space in the end, but first their frames are written, and so are new sorted files without
+// the removed records.
 func (l *Log) removalFloor() int64 { return l.opts.MinFree / removalShare }
 
-// removes reports whether w adds nothing but small marks of what it removes.
+// removes reports whether w only removes, and adds no more than small markers of removals.
 func (w *waiter) removes() bool {
 	if w.batch == nil {
 		return w.frees
@@ -160,8 +161,8 @@ func removesAll(run []*waiter) bool {
 	return true
 }
 
-// checkSpace refuses a commit of n bytes, now, if the disk is nearly full: removals have a
-// lower limit than other commits. Only the leader calls it.
+// checkSpace returns an error for a commit of n bytes at now if the disk is nearly full.
+// Removals have a lower limit than other commits. Only the leader calls it.
 func (l *Log) checkSpace(now time.Time, n int, removes bool) error {
 	if l.opts.MinFree < 0 {
 		return nil
@@ -185,8 +186,8 @@ func (l *Log) checkSpace(now time.Time, n int, removes bool) error {
 		WithHint("free disk space, or delete, forget, truncate or drop what is not needed; commits go on by themselves")
 }
 
-// free returns how many bytes the disk has free: all there are for memory, and for a file
-// system that cannot say.
+// free returns the free disk space in bytes. It is unlimited in memory, and if the file system
+// does not report it.
 func (l *Log) free() int64 {
 	usage, err := l.opts.FS.GetDiskUsage(l.dir.path)
 	if err != nil {
@@ -195,8 +196,8 @@ func (l *Log) free() int64 {
 	return int64(min(usage.AvailBytes, math.MaxInt64))
 }
 
-// roomToMerge returns an error if the disk has no room for n bytes of sorted files that
-// are written so that others can be removed: they have the limit of removals.
+// roomToMerge returns an error if the disk has no room for n bytes of sorted files that replace
+// others. They have the limit of removals.
 func (l *Log) roomToMerge(n uint64) error {
 	if l.opts.MinFree < 0 {
 		return nil
@@ -207,7 +208,7 @@ func (l *Log) roomToMerge(n uint64) error {
 	return nil
 }
 
-// nearlyFull reports whether commits are refused, or soon may be.
+// nearlyFull reports whether commits are refused for lack of disk space, or soon may be.
 func (l *Log) nearlyFull() bool { return l.opts.MinFree > 0 && l.free()/2 < l.opts.MinFree }
 
 // sound returns an error if a write has failed since the log was opened.

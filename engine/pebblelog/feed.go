@@ -13,29 +13,30 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// A feed yields records in the order of positions, up to a head, and then perhaps waits and
-// goes on. Each round (catchUp) works like this:
+// A feed yields records in the order of positions, up to a head. With Follow it then waits and
+// continues. Each round (catchUp) has these steps:
 //
-//  1. Read the head. Everything up to it is in the hot tier or in Pebble, and published.
-//  2. Read the registry, and choose the spaces with records above c.after. One that is created
-//     later has only records above the head.
-//  3. Read what is in (c.after, head], and cut off what is above: groups that are being shown
-//     stay for the next round. So a feed need not wait for the commit gate.
-//  4. Set c.after to the head: also what the filter left out has been passed.
+//	1. Read the head. Everything up to it is in the hot tier or in Pebble, and published.
+//	2. Read the registry, and choose the spaces with records above c.after. Spaces that are
+//	   created later only have records above the head.
+//	3. Read the entries in (c.after, head]. Entries above the head, of groups that are being
+//	   shown, stay for the next round. So a feed need not wait for the commit gate.
+//	4. Set c.after to the head, beyond entries that the filter excluded as well.
 //
 // Nothing is lost between rounds. A follower is registered before the first round. A commit
-// publishes its position before it signals, so either the next round reads a head that has
-// it, or the signal is still to come. The channel keeps one signal, which stands for any number.
+// publishes its position before it signals. So either the next round reads a head that includes
+// the commit, or its signal is still to come. The channel keeps one signal for any number of
+// commits.
 //
 // Nothing is yielded twice or out of order: c.after moves with each entry that is yielded or
-// left out, and entries at or below it are skipped.
+// excluded, and entries at or below it are skipped.
 //
-// One space is read straight from its blocks: from the hot tier if that has all of them, else
-// from Pebble. Several spaces are merged (merge).
+// The feed of one space is read directly from its blocks: from the hot tier if it has all of
+// them, otherwise from Pebble. Several spaces are merged (merge).
 //
-// A record that was removed since is not in the feed: blocks are edited with their records.
-// One that is removed while the round runs may be yielded still, from the view of the round,
-// unless its value is external: then it is looked for at that moment, and left out.
+// A removed record is not in the feed: an edit changes the blocks with the records. If a record
+// is removed while a round runs, the round may still yield it, from its view. If the value is
+// external, the round reads it at that moment and leaves the entry out if it is gone.
 
 // Feed implements [mainstem.Reader].
 func (l *Log) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
@@ -63,36 +64,36 @@ func (v view) feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Re
 type feedCursor struct {
 	view
 	filter mainstem.Filter
-	after  uint64 // everything up to here has been passed; it never decreases
-	left   int    // records until the limit; 0 at first: none, and then it counts below 0
+	after  uint64 // position up to which the feed has yielded or excluded all; never decreases
+	left   int    // records until the limit; without a limit it begins at 0 and counts below 0
 	yield  func(mainstem.Record, error) bool
 	over   bool // yield returned false, or the limit is reached
 
-	// What is lent to the loop body: memory of the hot tier, of the iterator, of value or of
-	// the arena, which stays until the body returns.
+	// Memory lent to the loop body, of the hot tier, of the iterator, of value or of the arena.
+	// It is valid until the body returns.
 	body   format.Body
 	lender format.Lender
 	value  []byte // of a large record from Pebble: a copy
 
-	// Used by feeds over several spaces only. Invariant: all entries have positions in
-	// (after, after+window] as after was when they were read.
+	// Used by feeds over several spaces only. Invariant: all entries have positions in (after,
+	// after+window], for the value of after when they were read.
 	window  uint64 // positions read at once; 0 before the first merge
 	entries []feedEntry
-	arena   []byte // what entries refer to, by offset, since it moves as it grows
+	arena   []byte // bytes of entries, which refer to it by offset, since it moves when it grows
 }
 
 // feedEntry is an entry read ahead to be merged with those of other spaces.
 type feedEntry struct {
 	position   uint64
 	s          *space
-	start, end int // key and body in the arena, as an encoded entry
+	start, end int // offsets in the arena of the key and body, as an encoded entry
 }
 
-// keepValue is the size up to which a feed that waits keeps memory for large records.
+// keepValue is the size, in bytes, of the buffer for large values that a waiting feed may keep.
 const keepValue = 64 << 10
 
-// run catches up, and with Follow sleeps until one of the spaces may have more, until the loop
-// body ends it, the limit is reached, ctx ends or the log is closed.
+// run catches up and, with Follow, sleeps until one of the spaces may have more. It ends when
+// the loop body ends it, the limit is reached, ctx ends, or the log is closed.
 func (c *feedCursor) run(ctx context.Context) error {
 	var f chan struct{}
 	if c.filter.Follow {
@@ -104,7 +105,7 @@ func (c *feedCursor) run(ctx context.Context) error {
 		if err := c.catchUp(ctx); err != nil || c.over || !c.filter.Follow {
 			return err
 		}
-		if cap(c.value) > keepValue { // or each follower would keep the last large value
+		if cap(c.value) > keepValue { // a waiting follower must not keep the last large value
 			c.value, c.body, c.lender = nil, format.Body{}, format.Lender{}
 		}
 		if err := c.l.sleep(ctx, f, "feed"); err != nil {
@@ -113,8 +114,8 @@ func (c *feedCursor) run(ctx context.Context) error {
 	}
 }
 
-// catchUp yields what is committed after c.after and not yet yielded. It is one read of the log,
-// for which Close waits; the sleep between two of them is not.
+// catchUp yields the records that are committed after c.after. It is one read of the log, so
+// Close waits for it, but not for the sleep between two calls.
 func (c *feedCursor) catchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return mainstem.Ended(ctx, "feed", time.Time{}, "")
@@ -156,8 +157,8 @@ func (c *feedCursor) catchUp(ctx context.Context) error {
 }
 
 // spacesAfter returns the spaces of the filter with records after c.after, each once. The field
-// last of a space is published before the position: a space with a record up to the head has it.
-// In a snapshot it may be newer than the snapshot, which costs a look without result only.
+// last of a space is published before the position, so it includes all records up to the head.
+// In a snapshot last may be newer than the snapshot; then the space is read without result.
 func (c *feedCursor) spacesAfter() []*space {
 	reg := c.l.spaces.Load()
 	if c.snap != nil {
@@ -183,7 +184,7 @@ func (c *feedCursor) spacesAfter() []*space {
 	return out
 }
 
-// single yields the feed of one space straight from its blocks.
+// single yields the feed of one space directly from its blocks in Pebble.
 func (c *feedCursor) single(ctx context.Context, it *pebble.Iterator, s *space, head uint64) error {
 	r := read{view: c.view, op: "feed", s: s, maxAge: c.maxAge(s)}
 	return c.blocks(ctx, it, &r, c.after, head, func(pos uint64, key, body []byte) (bool, error) {
@@ -191,19 +192,19 @@ func (c *feedCursor) single(ctx context.Context, it *pebble.Iterator, s *space, 
 	})
 }
 
-// blocks calls f for the entries of r's space with after < position <= head.
+// blocks calls f for the entries of the space of r with after < position <= head.
 func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, after, head uint64, f func(pos uint64, key, body []byte) (bool, error)) error {
 	var b1, b2, b3 [16]byte
 	lower := format.AppendHead(b1[:0], format.TagFeed, r.s.id)
 	upper := format.AppendFeedKey(b2[:0], r.s.id, head+1)
 	it.SetBounds(lower, upper)
 	start := format.AppendFeedKey(b3[:0], r.s.id, after+1)
-	// The block that begins before start may reach beyond it. Blocks do not overlap, so no
-	// earlier one does.
+	// The block that begins before start may reach beyond it. Blocks do not overlap, so earlier
+	// ones do not.
 	ok := it.SeekLT(start)
 	if !ok {
 		if err := it.Error(); err != nil {
-			return err // the next seek would forget it
+			return err // the next seek would clear it
 		}
 		ok = it.SeekGE(start)
 	}
@@ -222,8 +223,8 @@ func (c *feedCursor) blocks(ctx context.Context, it *pebble.Iterator, r *read, a
 	return it.Error()
 }
 
-// entriesOf calls f for the entries of block with after < position <= head. It returns false
-// if f did, or if the head is reached.
+// entriesOf calls f for the entries of block with after < position <= head. It returns false if
+// f did, or if the head is reached.
 func (c *feedCursor) entriesOf(block []byte, after, head uint64, f func(pos uint64, key, body []byte) (bool, error)) (bool, error) {
 	for len(block) > 0 {
 		key, body, rest, err := format.NextFeedEntry(block)
@@ -248,9 +249,9 @@ func (c *feedCursor) entriesOf(block []byte, after, head uint64, f func(pos uint
 	return true, nil
 }
 
-// hot yields the feed of one space from the hot tier; done is false if it has not all of it.
-// Then nothing was yielded. The tier is asked after the head was read, so its blocks reach at
-// least as far, and they do not change while the loop body runs.
+// hot yields the feed of one space from the hot tier. If the tier does not have all of it, hot
+// yields nothing and done is false. The tier is asked after the head was read, so its blocks
+// reach at least as far, and they do not change while the loop body runs.
 func (c *feedCursor) hot(ctx context.Context, s *space, head uint64) (done bool, err error) {
 	blocks, ok := c.l.hot.Blocks(s.id, c.after)
 	if !ok {
@@ -276,7 +277,8 @@ func (c *feedCursor) hot(ctx context.Context, s *space, head uint64) (done bool,
 	return true, nil
 }
 
-// drain has Pebble get what it lacks of spaces. A snapshot has all that it shows in Pebble.
+// drain moves pending groups of spaces from the hot tier to Pebble. For a snapshot it does
+// nothing: Pebble has everything that a snapshot shows.
 func (c *feedCursor) drain(spaces []*space) error {
 	for _, s := range spaces {
 		if c.snap != nil {
@@ -289,13 +291,13 @@ func (c *feedCursor) drain(spaces []*space) error {
 	return nil
 }
 
-// emit yields one entry; it returns false when the feed is over.
+// emit yields one entry. It returns false when the feed is over.
 func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 	b := &c.body
 	if err := b.Decode(body); err != nil {
 		return false, err
 	}
-	c.after = b.Position // before the loop body runs: a feed that is ended there has passed it
+	c.after = b.Position // before the loop body runs, so that a feed that ends there has passed this record
 	if !r.visible(b) {
 		return true, nil
 	}
@@ -317,12 +319,12 @@ func (c *feedCursor) emit(r *read, key, body []byte) (bool, error) {
 	return !c.over, nil
 }
 
-// fetch fills in a value that stands with its record. The record may be gone by now.
+// fetch fills in an external value from the record. It returns false if the record is gone.
 //
-// A record is identified by its version and its position together. Its place may hold another
-// one by now: a slot that was overwritten, whose record has moved to an older key or is gone,
-// or a version marker. A rewrite keeps both, so the value that is found may be newer than the
-// entry, which is what a rewrite is for.
+// A record is identified by its version and its position together. Another record may be in its
+// place by now: the next one in an overwritten slot, or a version marker. A rewrite keeps
+// version and position, so the value may be newer than the entry, which is the purpose of a
+// rewrite.
 func (c *feedCursor) fetch(r *read, key []byte, b *format.Body) (bool, error) {
 	if !slots(r.s.policy.Load()) {
 		if found, err := c.fetchHot(r, key, b); found || err != nil {
@@ -378,7 +380,7 @@ func (c *feedCursor) fetchAt(k []byte, b *format.Body) (bool, error) {
 	return err == nil, err
 }
 
-// The window of a merge, in positions, grows and shrinks so that one window holds
+// Limits of the window of a merge, in positions. It grows and shrinks so that one window has
 // about mergeBytes.
 const (
 	mergeFirst = 1 << 10
@@ -386,14 +388,13 @@ const (
 	mergeBytes = 1 << 20
 )
 
-// merge yields the feeds of several spaces in one order, a window of positions at
-// a time: one iterator visits the spaces in turn, so memory and open files do not
-// grow with their number.
+// merge yields the feeds of several spaces in one order, one window of positions at a time. One
+// iterator visits the spaces in turn, so memory and open files do not grow with their number.
 //
-// Order: all entries of a window are read, from all spaces, before the first is yielded, and
-// windows follow one another. Positions are unique in the log, so sorting by them is enough.
-// The iterator moves on while a window is read, so entries are copied to the arena. The
-// window is doubled or halved to hold about mergeBytes, whatever the records weigh.
+// All entries of a window are read, from all spaces, before the first one is yielded, and
+// windows follow one another. Positions are unique in the log, so sorting by position is
+// sufficient. The iterator moves while a window is read, so entries are copied to the arena. The
+// window is doubled or halved so that it has about mergeBytes.
 func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*space, head uint64) error {
 	if c.window == 0 {
 		c.window = mergeFirst
@@ -431,7 +432,8 @@ func (c *feedCursor) merge(ctx context.Context, it *pebble.Iterator, spaces []*s
 	return nil
 }
 
-// readWindow reads the entries of all spaces with c.after < position <= end, in any order.
+// readWindow reads the entries of all spaces with c.after < position <= end, in no particular
+// order.
 func (c *feedCursor) readWindow(ctx context.Context, it *pebble.Iterator, spaces []*space, end uint64) error {
 	c.entries, c.arena = c.entries[:0], c.arena[:0]
 	for _, s := range spaces {

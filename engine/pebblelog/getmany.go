@@ -11,12 +11,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// GetMany implements [mainstem.Reader]. Keys in the order of their bytes are found fastest.
+// GetMany implements [mainstem.Reader]. It is fastest if keys are sorted by their bytes.
 func (l *Log) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
 	return l.view().getMany(ctx, space, keys)
 }
 
-// GetMany implements [mainstem.Reader].
+// GetMany implements [mainstem.Reader]. It is fastest if keys are sorted by their bytes.
 func (s *Snapshot) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
 	return s.view().getMany(ctx, space, keys)
 }
@@ -44,13 +44,13 @@ func (v view) getMany(ctx context.Context, space string, keys [][]byte) iter.Seq
 	}
 }
 
-// many is one GetMany under way, which shows one position: what the hot tier had at it, and
-// what one iterator shows of Pebble.
+// many is one GetMany under way. It shows the log at one position: the hot tier at that
+// position, and one iterator over Pebble.
 type many struct {
 	*read
 	yield       func(mainstem.Record, error) bool
-	hot         [][]byte // by key, nil where the hot tier has nothing; nil: it was not asked
-	epoch       epoch    // from before the tiers were asked, if the hot tier was
+	hot         [][]byte // by key, nil where the hot tier has nothing; nil slice: the hot tier is not used
+	epoch       epoch    // read before the tiers, if the hot tier is used
 	it          *pebble.Iterator
 	body        format.Body
 	lender      format.Lender
@@ -87,12 +87,14 @@ func (m *many) run(ctx context.Context, keys [][]byte) error {
 	return nil
 }
 
-// hotMany is how many keys the hot tier is asked for at once, while commits wait.
+// hotMany is the largest number of keys looked up in the hot tier at once: commits wait
+// meanwhile.
 const hotMany = 4096
 
-// open asks the hot tier for all keys and opens m.it for those that it does not have. It tries
-// once to take both at one moment; if that moment was disturbed, or the keys are so many that
-// commits would wait, Pebble gets what it lacks of the space, and its iterator is enough.
+// open looks up all keys in the hot tier, and opens m.it for those that are not there. It tries
+// once to get a consistent view of both tiers. If a group interfered, or if there are so many
+// keys that commits would wait too long, it drains the space to Pebble instead, and m.it alone
+// is the view.
 func (m *many) open(keys [][]byte) error {
 	if m.snap == nil && len(keys) <= hotMany {
 		if done, err := m.openBoth(keys); done || err != nil {
@@ -105,9 +107,9 @@ func (m *many) open(keys [][]byte) error {
 	return m.openCold()
 }
 
-// openBoth opens m.it, and asks the hot tier afterwards. A key that this does not have is as
-// it was when m.it was opened, if nothing has left the hot tier meanwhile, and no group went
-// to Pebble past it; otherwise openBoth returns false.
+// openBoth opens m.it and then looks up the keys in the hot tier. It returns true if nothing has
+// left the hot tier meanwhile and no group has bypassed it. Then a key that the hot tier does
+// not have has not changed since m.it was opened.
 func (m *many) openBoth(keys [][]byte) (bool, error) {
 	epoch, steady := m.l.epoch()
 	if !steady {
@@ -133,7 +135,7 @@ func (m *many) openCold() (err error) {
 	return err
 }
 
-// find reads the newest record of key i into m.body and reports whether it is a live value.
+// find reads the newest record of key i into m.body, and reports whether it is a live value.
 func (m *many) find(i int, key []byte) (bool, error) {
 	val, err := m.newest(i, key)
 	if err != nil || val == nil {
@@ -151,7 +153,7 @@ func (m *many) find(i int, key []byte) (bool, error) {
 	return b.Tombstone == mainstem.Live && m.visible(b), nil
 }
 
-// newest returns the newest body of key i, nil if there is none.
+// newest returns the newest body of key i, or nil if there is none.
 func (m *many) newest(i int, key []byte) ([]byte, error) {
 	if m.hot != nil && m.hot[i] != nil {
 		return m.hot[i], nil
@@ -168,7 +170,7 @@ func (m *many) newest(i int, key []byte) ([]byte, error) {
 	return m.it.ValueAndErr()
 }
 
-// appendKey appends the key of the slot of key, or the prefix of its records.
+// appendKey appends to dst the slot of key, or the prefix of its records.
 func (m *many) appendKey(dst, key []byte) []byte {
 	if m.slots {
 		return format.AppendSlotKey(dst, m.s.id, key)
@@ -176,13 +178,13 @@ func (m *many) appendKey(dst, key []byte) []byte {
 	return format.AppendPrefix(dst, format.TagVersion, m.s.id, key)
 }
 
-// seek moves the iterator to what is newest of the key whose slot or prefix is m.prefix, and
-// reports whether there is anything.
+// seek moves the iterator to the newest record of the key with the slot or prefix m.prefix, and
+// reports whether there is one.
 func (m *many) seek() bool {
 	if m.slots {
 		return m.it.SeekPrefixGE(m.prefix) && bytes.Equal(m.it.Key(), m.prefix)
 	}
 	m.end = format.AppendPrefixEnd(m.end[:0], m.prefix)
-	m.it.SetBounds(m.prefix, m.end) // copies them
+	m.it.SetBounds(m.prefix, m.end) // SetBounds copies them
 	return m.it.Last()
 }

@@ -14,43 +14,44 @@ import (
 	"github.com/mainstemdev/mainstem/internal/journal"
 )
 
-// guardFS stands between Pebble and the file system. It does two things.
+// guardFS is between Pebble and the file system. It has two tasks.
 //
-// It syncs the journal before a sorted file that was a table in memory is synced, and
-// before the manifest that names it: see the invariants in journal.go.
+// It syncs the journal before a sorted file made of a memtable is synced, and before the
+// manifest that names that file: see the invariants in journal.go.
 //
-// And it stops the log when a write fails. Pebble answers a failed write of its
-// manifest by ending the process. So the first such error trips the guard:
-// the error goes to the log, which takes no more commits, Pebble is told that all
-// is well, and from then on nothing of what it writes reaches the file system:
-// the directory stays as a crash at that moment would have left it. Pebble goes on
-// in memory, where reads find everything, and can be closed as usual.
+// It stops the log when a write fails whose failure Pebble does not survive: after a failed
+// write of its manifest Pebble ends the process. The first such error trips the guard. The log
+// gets the error and takes no more commits, Pebble gets no error, and from then on no write of
+// Pebble reaches the file system: the directory stays as a crash at that moment would have left
+// it. Pebble continues on files in memory, where reads find everything, and can be closed as
+// usual.
 type guardFS struct {
 	vfs.FS
 	dir     string                          // Pebble's directory
 	failed  func(error)                     // called with the error that trips the guard
-	journal atomic.Pointer[journal.Journal] // nil: there is none, or none yet
+	journal atomic.Pointer[journal.Journal] // nil: none, or not opened yet
 
-	replaying atomic.Bool // Pebble is being opened: the write-ahead logs it reads are checked first
+	replaying atomic.Bool // Pebble is being opened: write-ahead logs are checked before it reads them
 	tripped   atomic.Bool
 	once      sync.Once
-	memory    *vfs.MemFS // what Pebble writes after the guard has tripped
+	memory    *vfs.MemFS // has what Pebble writes after the guard has tripped
 
-	// While a flush of a memtable fails it is tried again, slowly, and commits are
-	// refused; unless somebody waits for the flush inside Pebble, which would never end.
+	// After a failed flush of a memtable, Pebble repeats it, slowed down by pause, and commits
+	// are refused meanwhile. But while a caller waits for the flush inside Pebble (hurry), such
+	// a failure trips the guard, since the wait might not end.
 	flushErr atomic.Pointer[error]
-	failures atomic.Int32 // in a row
-	hurry    atomic.Int32 // such waits under way
+	failures atomic.Int32 // failures in a row
+	hurry    atomic.Int32 // number of callers that wait for a flush inside Pebble
 	closing  chan struct{}
 
-	stalled func(error) // called when a table in memory could not be written out
-	ending  atomic.Bool // the log is about to be closed: merging files is not worth the wait
+	stalled func(error) // called when the flush of a memtable has failed
+	ending  atomic.Bool // the log is about to be closed: compactions are not waited for
 }
 
-// writeAgain is the pause before Pebble tries again to write a sorted file.
+// writeAgain is the pause before Pebble repeats a failed write of a sorted file.
 var writeAgain = backoff.Policy{First: 10 * time.Millisecond, Max: time.Second}
 
-// Categories under which Pebble creates sorted files.
+// flushCategory is the category under which Pebble creates sorted files of memtables.
 const flushCategory = vfs.DiskWriteCategory("pebble-memtable-flush")
 
 var (
@@ -67,28 +68,28 @@ func newGuardFS(fs vfs.FS, dir string, failed func(error)) *guardFS {
 	return g
 }
 
-// close ends all pauses: what fails now fails for good.
+// close ends all pauses. Failures after it are final.
 func (g *guardFS) close() {
 	g.hurry.Add(1)
 	close(g.closing)
 }
 
-// trip stops all writing.
+// trip stops all writing. Only the first call has an effect.
 func (g *guardFS) trip(err error) {
 	g.once.Do(func() {
-		g.failed(err) // first: a caller that sees tripped must see the failure
+		g.failed(err) // first: a caller that sees tripped must also see the failure
 		g.tripped.Store(true)
 	})
 }
 
-// fileKind says what an error of a file in Pebble's directory means.
+// fileKind classifies the files in Pebble's directory by the consequence of an error.
 type fileKind uint8
 
 const (
-	other   fileKind = iota // outside of the directory, or opened only while Pebble is opened: it reports the error
+	other   fileKind = iota // outside of the directory, or opened while Pebble is opened: Pebble reports the error
 	vital                   // manifest, marker or the directory: Pebble would panic
-	flushed                 // sorted file made of a memtable: Pebble tries again at once, without end
-	merged                  // sorted file made of others: Pebble tries again at once, without end
+	flushed                 // sorted file made of a memtable: Pebble repeats the flush at once, without end
+	merged                  // sorted file made by a compaction: Pebble repeats it at once, without end
 )
 
 func (g *guardFS) kind(name string, c vfs.DiskWriteCategory) fileKind {
@@ -107,8 +108,8 @@ func (g *guardFS) kind(name string, c vfs.DiskWriteCategory) fileKind {
 	return other
 }
 
-// failedWrite decides what becomes of an error. A nil error means: pretend that
-// all is well.
+// failedWrite handles err, an error of a file of kind k, and returns the error for Pebble. nil
+// means that Pebble must continue as if the write had succeeded.
 func (g *guardFS) failedWrite(k fileKind, err error) error {
 	switch {
 	case k == vital, k == flushed && g.hurry.Load() > 0:
@@ -136,13 +137,13 @@ func (g *guardFS) pause() {
 	}
 }
 
-// flushSucceeded is called when a memtable has been written out.
+// flushSucceeded is called after the flush of a memtable.
 func (g *guardFS) flushSucceeded() {
 	g.flushErr.Store(nil)
 	g.failures.Store(0)
 }
 
-// create returns the file that make made, or what stands for it.
+// create returns the file that make returns, or a file in memory if the guard has tripped.
 func (g *guardFS) create(name string, c vfs.DiskWriteCategory, make func() (vfs.File, error)) (vfs.File, error) {
 	k := g.kind(name, c)
 	if !g.tripped.Load() {
@@ -158,7 +159,7 @@ func (g *guardFS) create(name string, c vfs.DiskWriteCategory, make func() (vfs.
 	case vital, flushed:
 		return g.memory.Create(name, c)
 	case merged:
-		<-g.closing // a compaction may take more memory than there is
+		<-g.closing // during the wait a compaction may need more memory than there is
 	}
 	return nil, errTripped
 }
@@ -215,15 +216,15 @@ func (g *guardFS) OpenDir(name string) (vfs.File, error) {
 	return &guardFile{File: f, fs: g, kind: vital}, nil
 }
 
-// scratchDir is the directory of a checkpoint that a backup is about to stream and
-// remove: it need not survive a power cut. Pebble panics when syncing it fails.
+// scratchDir is the directory of a checkpoint that a backup streams and then removes. It need
+// not survive a power cut, so Sync does nothing: Pebble panics if a sync of it fails.
 type scratchDir struct{ vfs.File }
 
 // Sync implements vfs.File.
 func (scratchDir) Sync() error { return nil }
 
-// change makes a change of the directory that is no write to a file. Pebble looks
-// at the errors of these.
+// change makes a change of the directory other than a write to a file. Pebble handles the errors
+// of these.
 func (g *guardFS) change(do func() error) error {
 	if g.tripped.Load() {
 		return nil
@@ -241,9 +242,9 @@ func (g *guardFS) Remove(name string) error {
 	})
 }
 
-// beforeMarker makes sure that what a marker file names, or what replaces it, is
-// known to the directory before the marker is made, or removed. Pebble syncs the
-// directory only once, after both, which leaves their order to the file system.
+// beforeMarker syncs the directory before a marker file is made or removed, so that the file it
+// names, or the marker that replaces it, is durable first. Pebble syncs the directory only once,
+// after both, which leaves their order to the file system.
 func (g *guardFS) beforeMarker(name string) error {
 	if g.PathDir(name) != g.dir || !strings.HasPrefix(g.PathBase(name), "marker.") {
 		return nil

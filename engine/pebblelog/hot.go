@@ -7,44 +7,45 @@ import (
 	"github.com/mainstemdev/mainstem/internal/store"
 )
 
-// Groups that only append go to the hot tier (internal/store) when they are in the journal;
-// Pebble, the cold tier, gets them later, many in one batch. All others go to Pebble at once,
-// when it has all before them. So what is in Pebble is always the outcome of a beginning of the
-// journal, and its key 'n' says how long it is.
+// Groups that only append go to the hot tier (internal/store) when they are in the journal.
+// Pebble, the cold tier, gets them later, many in one batch. All other groups go to Pebble at
+// once, after all groups before them. So Pebble always holds the outcome of the first n frames
+// of the journal, and its key 'n' holds n.
 //
-// A reader that finds what it looks for in the hot tier needs nothing else. One that does
-// not asks Pebble, which has all that the hot tier did not have when it was asked. A reader
-// of ranges of keys has pending groups of its space written to Pebble first.
+// A reader of one key that finds it in the hot tier does not ask Pebble. If the hot tier does
+// not have the key, Pebble has everything about it up to the moment of that look. A reader of a
+// range of keys first drains pending groups of its space to Pebble.
 //
-// A reader of a stream may find its end in the hot tier and its beginning in Pebble. If a
-// group that goes to Pebble at once was shown between these two looks, by the counter edits,
-// it looks again: such a group may have changed both. See openStream.
+// A stream may have its newest records in the hot tier and its older ones in Pebble. If a group
+// that bypasses the hot tier is shown between the two looks of a reader, the reader looks again:
+// such a group may have changed both parts. The counter edits shows that; see openStream.
 //
-// If Pebble itself is broken, pending groups stay where they are: what is asked of the hot
-// tier is answered, and readers of ranges of their spaces get Unavailable.
+// If Pebble itself is broken, pending groups stay in the hot tier. Reads of single keys that are
+// there succeed; readers of ranges of their spaces get Unavailable.
 
-// The shares of the hot tier, of which a half is the young table.
+// Shares of the hot tier, whose young table takes half of it.
 const (
-	drainShare = 8 // a piece; so much is pending when draining begins
-	paceShare  = 2 // so much is pending when commits wait for it
-	groupShare = 4 // larger groups are not for the hot tier
+	drainShare = 8 // size of a piece; draining begins when this much is pending
+	paceShare  = 2 // commits wait for the drainer when this much is pending
+	groupShare = 4 // larger groups bypass the hot tier
 )
 
-// drainPiece is the most that one Pebble batch takes, in bytes of groups: Pebble puts large
-// batches aside, as tables of their own.
+// drainPiece is the maximum size of groups, in bytes, in one Pebble batch: Pebble makes a large
+// batch a memtable of its own.
 const drainPiece = 4 << 20
 
-// changeOverhead is what a change takes in a batch beside its key and value, at most but for
-// large ones: its kind and two lengths.
+// changeOverhead is the number of bytes of a change in a batch besides its key and value: its
+// kind and two lengths. Only large changes need more.
 const changeOverhead = 1 + 3 + 3
 
-// coldOnly reports whether a tx must go to Pebble at once. In checked builds some others do.
+// coldOnly reports whether a tx must go to Pebble at once. In builds with the tag invariants
+// some others do, too.
 func (t *tx) coldOnly() bool {
 	return t.indexed || t.remarked || t.pb.Len() > min(store.MaxGroup, t.l.opts.hotBytes/groupShare) || invariants.Sometimes(2)
 }
 
-// drainHot hands to Pebble what it lacks. When it returns, Pebble has all groups that readers could
-// see before the call.
+// drainHot moves the pending groups of the hot tier to Pebble. When it returns, Pebble has all
+// groups that readers could see before the call.
 func (l *Log) drainHot() error {
 	if l.broken.Load() && l.hot.PendingBytes() > 0 {
 		return l.sound("read")
@@ -60,7 +61,8 @@ func (l *Log) drainSpace(s *space) error {
 	return l.drainHot()
 }
 
-// drain is drainSpace for a view: a snapshot has all that it shows in Pebble.
+// drain is drainSpace for a read. For a snapshot it does nothing, since Pebble has everything
+// that a snapshot shows.
 func (r *read) drain() error {
 	if r.snap != nil {
 		return nil
@@ -68,7 +70,7 @@ func (r *read) drain() error {
 	return r.l.drainSpace(r.s)
 }
 
-// writeCold writes changes to Pebble, all or none of them.
+// writeCold writes changes to Pebble, all of them or none.
 func (l *Log) writeCold(changes []store.Change) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // as in show
@@ -103,7 +105,7 @@ func (l *Log) writeCold(changes []store.Change) (err error) {
 
 // showHot adds a tx that only appends to the hot tier.
 func (l *Log) showHot(t *tx) error {
-	l.commitGate.start() // finish ends it
+	l.commitGate.start() // finish calls end
 	if err := l.hot.Apply(t.pb.Repr()); err != nil {
 		l.commitGate.end()
 		return l.fail(err)
@@ -114,7 +116,7 @@ func (l *Log) showHot(t *tx) error {
 	return nil
 }
 
-// keepPace waits for the cold tier if it is too far behind: memory is bounded.
+// keepPace drains the hot tier if too much is pending, which bounds memory.
 func (l *Log) keepPace() error {
 	if l.hot.PendingBytes() < l.opts.hotBytes/paceShare {
 		return nil
@@ -122,7 +124,7 @@ func (l *Log) keepPace() error {
 	return l.drainHot()
 }
 
-// drainQuietly is drainHot in the background.
+// drainQuietly is drainHot for the background: it logs errors.
 func (l *Log) drainQuietly() {
 	if err := l.drainHot(); err != nil && l.failure.Load() == nil {
 		l.opts.Logger.Warn("what was written lately could not be handed to the sorted files; it will be tried again", "error", err)

@@ -11,31 +11,31 @@ import (
 	"github.com/mainstemdev/mainstem/internal/journal"
 )
 
-// A group is a frame of the journal before it is anything else. Its effects are its Pebble
-// batch: keys and values to write, and keys and ranges to delete, all of them absolute, so
-// that replaying a frame looks nothing up. Frames are numbered from 1.
+// A run becomes a frame of the journal before readers or Pebble see it. The effects of a frame
+// are its Pebble batch: keys and values to write, and keys and ranges to delete. All of them are
+// absolute, so a replay of a frame reads nothing. Frames are numbered from 1.
 //
 // Invariants:
 //
-//   - A group reaches readers, and Pebble, only when its frame is as durable as was asked
-//     for, and after the group before it.
-//   - Pebble gets groups in their order, one or many in one batch (hot.go, replay.go). The key 'n' holds
-//     the number of the newest frame whose effects are there. It is part of the effects, so
-//     whatever Pebble holds says itself which frames it is made of.
-//   - A table in memory becomes a sorted file only after the journal was synced up to its
-//     end. So sorted files never hold what the journal may lose.
-//   - A segment of the journal goes when all its frames are in sorted files on the disk.
-//     After a failed write none goes: see storedFrame.
+//   - A run becomes readable, and reaches Pebble, only when its frame is as durable as was asked
+//     for, and after the run before it.
+//   - Pebble gets runs in their order, one or many in one batch (hot.go, replay.go). The key 'n'
+//     holds the number of the newest frame whose effects are there. The key is part of the
+//     effects, so any state of Pebble has the number of the newest frame that is in it.
+//   - A memtable is flushed to a sorted file only after the journal was synced up to the end of
+//     the memtable. So sorted files never hold frames that the journal may lose.
+//   - A segment of the journal is freed when all its frames are in sorted files on the disk.
+//     After a failed write none is freed: see storedFrame.
 
-// openJournal opens the journal of a log that exists and verifies all of it: nothing in
-// the directory has been changed if it is damaged. Its frames are read by replay.
+// openJournal opens the journal of an existing log and verifies all of it. If it is damaged, the
+// directory is unchanged. replay reads its frames.
 func (l *Log) openJournal() (err error) {
 	l.journal, err = journal.Open(l.opts.FS, l.dir.join(journalDir), l.journalOptions())
 	l.fs.journal.Store(l.journal)
 	return journalError("open "+l.dir.path, err)
 }
 
-// createJournal makes an empty journal; what is left of another one goes.
+// createJournal makes an empty journal. It removes files of an earlier one.
 func (l *Log) createJournal() error {
 	dir := l.dir.join(journalDir)
 	if err := l.opts.FS.RemoveAll(dir); err != nil {
@@ -54,15 +54,16 @@ func (l *Log) journalOptions() journal.Options {
 	return journal.Options{ReadOnly: l.opts.ReadOnly, Logger: l.opts.Logger, FirstSegment: first, MaxSegment: largest}
 }
 
-// The sizes of segments of the journal, in bytes.
+// Sizes of segments of the journal, in bytes.
 const (
 	minSegment   = 64 << 10
 	firstSegment = 1 << 20
 	maxSegment   = 64 << 20
 )
 
-// segmentSizes returns how large segments are and become: a table in memory needs about as
-// much of the journal. On a disk with little room they stay small.
+// segmentSizes returns the sizes of the first segment and of the largest ones. A memtable needs
+// about as much of the journal as its own size. If little disk space is free, segments stay
+// small.
 func (l *Log) segmentSizes() (first, largest int64) {
 	largest = min(int64(l.opts.MemTableBytes), maxSegment)
 	if l.opts.MinFree >= 0 {
@@ -74,8 +75,8 @@ func (l *Log) segmentSizes() (first, largest int64) {
 
 var frameKey = []byte{format.TagFrame}
 
-// appliedFrame returns the number of the newest frame that Pebble holds; with durable, that
-// its sorted files hold; see storedFrame.
+// appliedFrame returns the number of the newest frame that Pebble holds or, with durable set,
+// that its sorted files hold; for the latter see storedFrame.
 func (l *Log) appliedFrame(durable bool) (uint64, error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{
 		LowerBound: frameKey, UpperBound: []byte{format.TagFrame + 1}, OnlyReadGuaranteedDurable: durable,
@@ -94,17 +95,17 @@ func (l *Log) appliedFrame(durable bool) (uint64, error) {
 	return format.DecodeFrameNumber(v)
 }
 
-// storedFrame returns the number of the newest frame that sorted files on the disk hold.
-// After a failed write it is an error: what Pebble takes for sorted files may be in memory.
+// storedFrame returns the number of the newest frame in sorted files on the disk. After a failed
+// write it returns an error: sorted files of Pebble may be in memory then (guard.go).
 func (l *Log) storedFrame() (uint64, error) {
 	n, err := l.appliedFrame(true)
-	if err == nil && l.fs.tripped.Load() { // it was set before the first file in memory
+	if err == nil && l.fs.tripped.Load() { // tripped is set before the first file in memory is made
 		return 0, errTripped
 	}
 	return n, err
 }
 
-// write makes the tx as durable as run asks, and then readable.
+// write makes the tx as durable as run asks for, and then readable.
 func (l *Log) write(t *tx, run []*waiter) error {
 	start := time.Now()
 	if err := l.checkSpace(start, t.pb.Len(), removesAll(run)); err != nil {
@@ -122,7 +123,7 @@ func (l *Log) write(t *tx, run []*waiter) error {
 	return nil
 }
 
-// append writes the frame of the tx.
+// append writes the frame of the tx to the journal and makes it durable.
 func (l *Log) append(t *tx, run []*waiter) error {
 	next := l.frame + 1
 	t.set(frameKey, format.AppendFrameNumber(t.body[:0], next))
@@ -136,8 +137,8 @@ func (l *Log) append(t *tx, run []*waiter) error {
 	return l.makeDurable(run, true)
 }
 
-// makeDurable makes everything that was written as durable as run asks. Batches count also
-// if run wrote nothing: the first commit of a duplicate may have asked for less. Jobs do not.
+// makeDurable makes everything written so far as durable as run asks for. Batches count even if
+// run wrote nothing: the first commit of a duplicate may have asked for less. Jobs do not.
 func (l *Log) makeDurable(run []*waiter, wrote bool) error {
 	if l.journal == nil {
 		return nil
@@ -159,8 +160,8 @@ func (l *Log) makeDurable(run []*waiter, wrote bool) error {
 	return l.journalFailed(l.journal.Sync(l.journal.Written()))
 }
 
-// journalFailed returns err, an error of the journal, as one of a commit. If it is one after
-// which the journal takes no more frames, the log is read-only from now on.
+// journalFailed returns err, an error of the journal or nil, as the error of a commit. If the
+// journal takes no more frames after it, the log is read-only from now on.
 func (l *Log) journalFailed(err error) error {
 	if err == nil {
 		return nil
@@ -172,14 +173,14 @@ func (l *Log) journalFailed(err error) error {
 	return l.stopWriting(err)
 }
 
-// stopWriting makes the log read-only after a failed write of the journal: what is in
-// memory does not reach sorted files either, because it may hold what the journal lost.
+// stopWriting makes the log read-only after a failed write of the journal. The memtables are not
+// flushed any more either, because they may hold frames that the journal lost.
 func (l *Log) stopWriting(err error) error {
 	l.fs.trip(err)
 	return l.fail(err)
 }
 
-// noticeJournal stops the log if the journal failed in the background.
+// noticeJournal makes the log read-only if the journal failed in the background.
 func (l *Log) noticeJournal() {
 	if l.journal == nil || l.failure.Load() != nil {
 		return
@@ -189,7 +190,7 @@ func (l *Log) noticeJournal() {
 	}
 }
 
-// journalError gives an error of the journal the operation op.
+// journalError returns an error of the journal as one of the operation op.
 func journalError(op string, err error) error {
 	var e *mainstem.Error
 	if !errors.As(err, &e) {
@@ -200,8 +201,8 @@ func journalError(op string, err error) error {
 	return &c
 }
 
-// show makes the tx readable. Readers may see it from the first moment on: they wait until
-// the rest of what it changes is published, too.
+// show makes the tx readable. From then on readers may see it: they wait at the commit gate
+// until finish has published the rest of its changes.
 func (l *Log) show(t *tx) error {
 	if !t.coldOnly() {
 		return l.showHot(t)
@@ -212,15 +213,15 @@ func (l *Log) show(t *tx) error {
 	return l.showCold(t)
 }
 
-// showCold hands the tx to Pebble, which has all groups before it.
+// showCold commits the tx to Pebble, which must have all groups before it.
 func (l *Log) showCold(t *tx) (err error) {
 	l.commitGate.start()
 	l.edits.Add(1)
 	defer l.edits.Add(1)
 	defer func() {
-		// Pebble reports a failed manifest through Logger.Fatalf, which panics with
-		// fatalError on this goroutine, or by a panic of its own: its commit pipeline
-		// cannot go on. The log stays readable.
+		// Pebble reports a failed manifest by Logger.Fatalf, which panics with fatalError on
+		// this goroutine, or by a panic of its own. Its commit pipeline cannot continue after
+		// that. The log stays readable.
 		if p := recover(); p != nil {
 			l.broken.Store(true)
 			err = l.fail(p)
@@ -241,14 +242,14 @@ func (l *Log) showCold(t *tx) (err error) {
 	return nil
 }
 
-// trimQuietly is trimJournal in the background.
+// trimQuietly is trimJournal for the background: it logs errors.
 func (l *Log) trimQuietly() {
 	if err := l.trimJournal(); err != nil && l.failure.Load() == nil {
 		l.opts.Logger.Warn("segments of the journal that are not needed could not be freed; it will be tried again", "error", err)
 	}
 }
 
-// trimJournal frees the segments that are not needed.
+// trimJournal frees the segments that are not needed any more.
 func (l *Log) trimJournal() error {
 	if l.journal == nil || l.broken.Load() {
 		return nil
@@ -260,8 +261,8 @@ func (l *Log) trimJournal() error {
 	return l.journal.TruncateFront(mainstem.Position(n))
 }
 
-// shrinkJournal leaves no more of the journal than the next open needs, when all frames are
-// in sorted files. What it cannot do costs room only.
+// shrinkJournal frees all of the journal that the next open does not need, provided that all
+// frames are in sorted files. A failure only costs disk space.
 func (l *Log) shrinkJournal() {
 	if l.journal == nil {
 		return
@@ -275,7 +276,7 @@ func (l *Log) shrinkJournal() {
 	}
 }
 
-// journalBytes is the size of all files of the journal.
+// journalBytes returns the size of all files of the journal, in bytes.
 func (l *Log) journalBytes() uint64 {
 	if l.journal == nil {
 		return 0

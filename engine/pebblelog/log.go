@@ -23,8 +23,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
-// Log is a log in a directory. It implements [mainstem.Log],
-// [mainstem.Snapshotter], [mainstem.Backuper] and [mainstem.Checker].
+// Log is a log in a directory, or in memory. It implements [mainstem.Log], [mainstem.Snapshotter],
+// [mainstem.Backuper] and [mainstem.Checker]. Its methods may be called from many goroutines at
+// once.
 type Log struct {
 	opts Options
 	dir  *directory
@@ -34,53 +35,54 @@ type Log struct {
 	journal *journal.Journal // nil: the log is in memory
 
 	committer committer
-	// The leader of the committer owns these, but for what is said of single fields. Open uses
-	// them before there is a leader, and close after the last one.
+	// Only the leader of the committer uses these fields, except where a field says otherwise.
+	// Open uses them before the first leader, and close after the last one.
 	tx        tx
 	frame     uint64           // number of the newest frame of the journal; frames have no gaps
 	frames    [1]journal.Frame // scratch
 	keyStates *keyStateCache
-	// written has the keys of the spaces that were created since the log was opened, each from
-	// before its first record is readable. The leader adds; readers ask beside it.
+	// written has the keys of the spaces that were created since the log was opened. A key is
+	// added before its first record is readable. The leader adds keys; readers test them at the
+	// same time.
 	written  *store.Filter
-	absent   absences // keys that reads did not find: readers add, the leader asks
+	absent   absences // keys that reads did not find: readers add them, the leader tests them
 	receipts receipts
-	group    []*waiter // of the present leader; scratch
+	group    []*waiter // waiters of the present leader; scratch
 	disk     diskCheck
 
 	clock    *wallclock.Clock
 	marks    atomic.Pointer[[]wallclock.Mark]
-	latest   atomic.Int64 // reading of the clock, unix ns, that records may be as late as; see clock.go
+	latest   atomic.Int64 // latest reading of the clock, unix ns, that a record may have; see clock.go
 	newest   atomic.Int64 // time of the newest record, unix ns
 	setBacks atomic.Uint64
-	unmoved  atomic.Bool // moving.pending, for all to read
-	moving   moving      // of the leader
+	unmoved  atomic.Bool // copy of moving.pending for all goroutines
+	moving   moving      // of the leader only
 
-	// What readers see. The leader changes it, in this order: hot or Pebble, spaces, position;
-	// and the gate is closed from before the first of them until after the last.
+	// What readers see. The leader changes it in this order: hot tier or Pebble, spaces, position.
+	// The gate is closed from before the first change until after the last.
 	spaces     atomic.Pointer[registry]
 	position   atomic.Uint64 // of the newest record that is durable and published; never decreases
 	commitGate commitGate
 	hot        *store.Hot
-	edits      atomic.Uint64 // odd while a group is shown that is not in the hot tier; see hot.go
+	edits      atomic.Uint64 // odd while a group is shown that bypasses the hot tier; see hot.go
 
-	betweenTiers func() // nil but in tests: called when a read has looked into one tier, and not yet into the other
+	betweenTiers func() // nil except in tests: called between the two tiers of a read
 
-	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
-	done      chan struct{}                     // closed when no follower waits any more
+	followers wake.Set[string, chan<- struct{}] // by space; after a signal the follower reads again
+	done      chan struct{}                     // closed when Close ends all followers
 	sweeper   *sweeper
 	sweeping  chan struct{} // capacity 1: holds an element during a sweep
 	reclaimer *reclaimer
-	backups   atomic.Int32 // under way: their links keep files that are no longer part of the log
-	trimmer   *worker      // frees segments of the journal when a table in memory has become a sorted file
-	drainer   *worker      // hands groups to Pebble when enough of them have gathered
+	backups   atomic.Int32 // backups under way: their hard links keep files that the log has dropped
+	trimmer   *worker      // frees segments of the journal after a flush of a memtable
+	drainer   *worker      // hands groups to Pebble when enough of them are pending
 	metrics   metrics
-	hasIDs    atomic.Bool // batch IDs may have to be forgotten some day
+	hasIDs    atomic.Bool // there may be batch IDs that expire
 
-	// The two states of failure. Neither is left until the log is opened again. In both, readers
-	// go on as far as they can. broken is set just before failure.
-	broken  atomic.Bool                    // Pebble has panicked: it must not be written or closed any more
-	failure atomic.Pointer[mainstem.Error] // why no commit is taken any more; set once
+	// The two states of failure. Both last until the log is opened again. In both, reads continue
+	// as far as possible. broken is set just before failure.
+	broken  atomic.Bool                    // Pebble has panicked: it must not be written to or closed any more
+	failure atomic.Pointer[mainstem.Error] // why commits are refused; set once
 	closing struct {                       // of Close; err is set before done is closed
 
 		sync.Mutex
@@ -92,11 +94,10 @@ type Log struct {
 	snapshots snapshots
 }
 
-// Open opens the log in the directory path, or creates one there if the
-// directory is empty or does not exist. It fails with Unavailable if another
-// process has it open (the error names it), with Invalid for a directory of
-// another program or a newer format, and with Corrupt if what it finds is not
-// what was written.
+// Open opens the log in the directory path. It creates a log if the directory is empty or does not
+// exist, unless [Options.MustExist] or [Options.ReadOnly] is set. It fails with Unavailable if
+// another process has the log open (the error names that process), with Invalid if the directory
+// belongs to another program or has a newer format, and with Corrupt if files are damaged.
 func Open(path string, o *Options) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func Open(path string, o *Options) (*Log, error) {
 	opts := o.withDefaults()
 	if o == nil || o.FS == nil {
 		if abs, err := filepath.Abs(path); err == nil {
-			path = abs // locks are known by name within a process
+			path = abs // locks within a process are by name
 		}
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
@@ -116,8 +117,8 @@ func Open(path string, o *Options) (*Log, error) {
 	return open(path, opts)
 }
 
-// OpenMemory opens a new log in memory: the same engine on a file system that is
-// memory. It is gone when closed.
+// OpenMemory opens a new log in memory: the same engine on Pebble's in-memory file system. Close
+// discards it.
 func OpenMemory(o *Options) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func open(path string, opts Options) (_ *Log, err error) {
 	return l, nil
 }
 
-// newLog returns a log of which no file is open yet.
+// newLog returns a log that has opened no files yet.
 func newLog(d *directory, opts Options) *Log {
 	l := &Log{opts: opts, dir: d, keyStates: newKeyStateCache(opts.KeyStateCache), done: make(chan struct{}), sweeping: make(chan struct{}, 1)}
 	l.closing.done = make(chan struct{})
@@ -169,8 +170,8 @@ func newLog(d *directory, opts Options) *Log {
 	return l
 }
 
-// load opens what the directory holds and makes it readable. After an error the caller
-// calls release.
+// load opens the files of the directory and makes their contents readable. After an error the
+// caller calls release.
 func (l *Log) load(fresh bool) error {
 	l.fs.hurry.Add(1)
 	defer l.fs.hurry.Add(-1)
@@ -188,7 +189,7 @@ func (l *Log) load(fresh bool) error {
 	var err error
 	if l.db, err = l.openPebble(fresh); err != nil {
 		if serr := l.sound(op); serr != nil {
-			return serr // what Pebble saw after the first error is not what happened
+			return serr // errors of Pebble after the first one are consequences of it
 		}
 		return mapError(op, err)
 	}
@@ -213,7 +214,7 @@ func (l *Log) load(fresh bool) error {
 	return mapError(op, err)
 }
 
-// establish makes a fresh directory a log.
+// establish creates a log in a fresh directory.
 func (l *Log) establish() error {
 	if !l.opts.inMemory {
 		if err := l.createJournal(); err != nil {
@@ -223,7 +224,7 @@ func (l *Log) establish() error {
 	return l.dir.establish(l.opts.Now())
 }
 
-// release closes what a failed open has opened.
+// release closes everything that a failed open has opened.
 func (l *Log) release() {
 	l.fs.close()
 	if l.db != nil && !l.broken.Load() {
@@ -235,7 +236,7 @@ func (l *Log) release() {
 	_ = l.dir.close()
 }
 
-// openPebble opens Pebble. It turns panics over damaged files into errors.
+// openPebble opens Pebble. It returns panics about damaged files as errors.
 func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -253,12 +254,12 @@ func (l *Log) openPebble(fresh bool) (db *pebble.DB, err error) {
 	return db, err
 }
 
-// damageTexts are parts of Pebble's errors over files that are not as it wrote
-// them, which it does not mark as corruption: a cut file, an unreadable OPTIONS file.
+// damageTexts are parts of the texts of Pebble's errors about damaged files (a truncated file, an
+// unreadable OPTIONS file) that Pebble does not mark as corruption.
 var damageTexts = []string{"object size mismatch", "from options", "key=value", "unknown option", "unknown section", "strconv."}
 
-// damaged reports whether an error of opening an existing log says that files, or
-// parts of them, are gone or changed, though Pebble does not call it corruption.
+// damaged reports whether err, returned by opening an existing log, means that files are missing
+// or damaged, although Pebble does not mark it as corruption.
 func damaged(err error) bool {
 	if err == nil {
 		return false
@@ -269,8 +270,7 @@ func damaged(err error) bool {
 	return slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// memTables is how many tables in memory there usually are: one is written to while the
-// one before is written out.
+// memTables is the usual number of memtables: one is written to while the one before is flushed.
 const memTables = 2
 
 func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
@@ -278,7 +278,7 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		FS:                          l.fs,
 		Comparer:                    comparer,
 		FormatMajorVersion:          pebble.FormatNewest,
-		CacheSize:                   l.opts.CacheBytes + memTables*int64(l.opts.MemTableBytes), // Pebble takes them out of it
+		CacheSize:                   l.opts.CacheBytes + memTables*int64(l.opts.MemTableBytes), // Pebble takes its memtables out of the cache
 		MemTableSize:                uint64(l.opts.MemTableBytes),
 		Logger:                      logger{l},
 		ErrorIfNotExists:            !fresh,
@@ -294,10 +294,10 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 			if errors.Is(err, errEnding) {
 				return
 			}
-			l.reclaimer.interrupt(err) // Pebble repeats what failed before it does what is asked
+			l.reclaimer.interrupt(err) // Pebble retries failed background work before it starts new work
 			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
 		},
-		// Pebble's own default ends the process.
+		// The default of Pebble ends the process.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.opts.Logger.Error("stored bytes are damaged", "file", info.Path, "error", info.Details)
 		},
@@ -310,8 +310,8 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
 		WriteStallEnd:   func() { l.fs.hurry.Add(-1) },
 	}
-	o.Experimental.EnableValueBlocks = func() bool { return false } // they slow down reading all versions of a key
-	// Pebble would put all versions of a key but the newest apart, too.
+	o.Experimental.EnableValueBlocks = func() bool { return false } // value blocks slow down reads of all versions of a key
+	// By default Pebble stores all versions of a key except the newest apart.
 	o.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
 		return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency}, nil, nil
 	}
@@ -336,7 +336,7 @@ func (l *Log) Head(context.Context) (mainstem.Position, error) {
 	return mainstem.Position(l.position.Load()), nil
 }
 
-// usable returns a Closed error once Close has begun.
+// usable returns an error of kind Closed once Close has begun.
 func (l *Log) usable(op string) error {
 	if l.readers.closed.Load() {
 		return &mainstem.Error{Kind: mainstem.KindClosed, Op: op}
@@ -359,15 +359,15 @@ func (l *Log) Close() error {
 	return l.closing.err
 }
 
-// close ends the log from the outside to the inside. Each step relies on those before it:
+// close stops the log, the layers above first. Each step relies on those before it:
 //
 //  1. The sweeper and the reclaimer end: they would commit, or wait for Pebble.
-//  2. The committer refuses new work and finishes the queue: from here on no frame is written.
-//  3. Followers are woken and end; snapshots are closed; reads under way end. Now nobody
-//     uses Pebble or the hot tier but the two workers.
-//  4. The drainer ends, the file system gives up its pauses, the trimmer ends.
+//  2. The committer refuses new work and finishes the queue: from now on no frame is written.
+//  3. Followers are woken and end; snapshots are closed; reads under way end. After that only
+//     the two workers use Pebble or the hot tier.
+//  4. The drainer ends, the pauses of the file system end, the trimmer ends.
 //  5. What is in memory is written to sorted files, and the files are closed.
-//  6. The lock of the directory is released last: another process finds all in order.
+//  6. The lock of the directory is released last, so another process finds complete files.
 func (l *Log) close() error {
 	if !l.opts.ReadOnly {
 		l.sweeper.stop()
@@ -387,8 +387,8 @@ func (l *Log) close() error {
 	return mapError("close "+l.dir.path, err)
 }
 
-// closeFiles writes what is in memory to sorted files, so that the next open has nothing
-// to replay, and closes them and the journal.
+// closeFiles flushes everything in memory to sorted files, so that the next open has nothing to
+// replay, and closes these files and the journal.
 func (l *Log) closeFiles() error {
 	var err error
 	if l.failure.Load() == nil && !l.opts.ReadOnly {
@@ -400,7 +400,7 @@ func (l *Log) closeFiles() error {
 		}
 	}
 	l.fs.ending.Store(true)
-	if !l.broken.Load() { // Pebble panicked: goroutines of its own may wait without end
+	if !l.broken.Load() { // after a panic of Pebble its goroutines may block without end
 		if cerr := l.db.Close(); err == nil {
 			err = cerr
 		}
@@ -416,7 +416,7 @@ func (l *Log) closeFiles() error {
 	return err
 }
 
-// close refuses new work and waits for what is under way. When nobody leads, nothing is: see the
+// close refuses new work and waits for work under way. Without a leader there is none: see the
 // invariants in commit.go.
 func (c *committer) close() {
 	c.mu.Lock()
@@ -431,20 +431,20 @@ func (c *committer) close() {
 	<-idle
 }
 
-// readers counts the reads under way, so that Close can wait for them. It is no
-// RWMutex because reads nest: a loop over Scan may call Get.
+// readers counts the reads under way, so that Close can wait for them. A RWMutex would not do,
+// because reads nest: a loop over Scan may call Get.
 //
-// begin counts first and looks at closed then; close sets closed first and looks at the count
-// then. So of a read and a Close at the same time, at least one sees the other: the read gives
-// up, or Close waits for it.
+// begin first counts and then reads closed; close first sets closed and then reads the count. So
+// if a read and a Close run at the same time, at least one of them sees the other: the read
+// returns Closed, or Close waits for it.
 type readers struct {
 	closed atomic.Bool
 	n      atomic.Int64
 	last   chan struct{} // capacity 1: n fell to zero after closed was set
 }
 
-// begin is called before a read touches Pebble and end after it; ok is false once
-// the log is closed.
+// begin is called before a read touches Pebble, and end after it. ok is false once the log is
+// closed.
 func (r *readers) begin() (ok bool) {
 	r.n.Add(1)
 	if r.closed.Load() {

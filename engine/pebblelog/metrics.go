@@ -10,15 +10,16 @@ import (
 // latencyBuckets are the upper bounds of Stats.Latency, in seconds.
 var latencyBuckets = [...]float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1, 5}
 
-// metrics are counters of what the leader has done: it adds, Stats reads. They are not of one
-// moment: a commit between two of them is in the later one only.
+// metrics are counters of the leader, which adds to them, and of Stats, which reads them. They
+// are not read at one moment: a commit between two reads is only in the counter that is read
+// later.
 type metrics struct {
 	groups, batches, records, failed, bytes atomic.Uint64
 	seconds                                 atomic.Uint64 // nanoseconds in groups
 	buckets                                 [len(latencyBuckets) + 1]atomic.Uint64
 }
 
-// committed counts a durable group that took d and n bytes of the journal.
+// committed counts a durable run that took d and wrote n bytes to the journal.
 func (m *metrics) committed(d time.Duration, n int) {
 	m.groups.Add(1)
 	m.bytes.Add(uint64(n))
@@ -30,8 +31,8 @@ func (m *metrics) committed(d time.Duration, n int) {
 	m.buckets[i].Add(1)
 }
 
-// outcome counts what became of a waiter. Jobs are counted if they failed. A duplicate counts as a
-// batch, but its records were counted the first time.
+// outcome counts the outcome of a waiter. Jobs count only if they failed. A duplicate counts as
+// a batch, but its records were counted the first time.
 func (m *metrics) outcome(w *waiter) {
 	if w.err != nil {
 		m.failed.Add(1)
@@ -46,15 +47,15 @@ func (m *metrics) outcome(w *waiter) {
 	}
 }
 
-// Stats is what the engine has done since it was opened, and what it holds.
+// Stats has counters since the log was opened, and present sizes.
 type Stats struct {
-	Groups  uint64 // frames of the journal: each carries one or more batches
+	Groups  uint64 // frames of the journal; each has one or more batches
 	Batches uint64 // batches committed
 	Records uint64 // records committed
 	Failed  uint64 // batches refused
-	Bytes   uint64 // bytes handed to the journal
-	// Latency of groups: LatencyCounts[i] were at most LatencyBuckets[i] seconds, the
-	// last entry is the rest.
+	Bytes   uint64 // bytes written to the journal
+	// Latency of groups: LatencyCounts[i] groups took at most LatencyBuckets[i] seconds and more
+	// than the bound before; the last entry of LatencyCounts has all slower ones.
 	LatencyBuckets []float64
 	LatencyCounts  []uint64
 	LatencySum     time.Duration
@@ -62,10 +63,10 @@ type Stats struct {
 	Head         mainstem.Position
 	Spaces       int
 	Followers    int
-	DiskBytes    uint64 // size of all files
-	MemTable     uint64 // bytes in memory not yet in sorted files
-	HotBytes     uint64 // memory of the hot tier
-	HotPending   uint64 // bytes of groups there that Pebble does not have yet: part of MemTable
+	DiskBytes    uint64 // bytes of all files
+	MemTable     uint64 // bytes in memory that are not in sorted files yet
+	HotBytes     uint64 // bytes of memory of the hot tier
+	HotPending   uint64 // bytes of its groups that Pebble does not have yet; part of MemTable
 	CacheBytes   int64
 	Compactions  int64
 	ReadOnly     bool // commits are refused after a failed write
@@ -76,7 +77,7 @@ type Stats struct {
 	PendingBytes uint64 // estimated compaction debt
 }
 
-// Stats returns counters of the engine. It is cheap enough to be called every second.
+// Stats returns counters and sizes of the engine. It is cheap enough to be called every second.
 func (l *Log) Stats() Stats {
 	if !l.readers.begin() {
 		return Stats{}

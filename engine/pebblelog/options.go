@@ -12,60 +12,61 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Options tune a log. Nil and zero fields mean the defaults. Open copies them.
+// Options configures a log. A nil Options and zero fields mean the defaults. Open copies them.
 type Options struct {
-	// Durability of batches that do not ask for one. Default [mainstem.Fsync].
+	// Durability is the durability of batches that do not ask for one. Default [mainstem.Fsync].
 	Durability mainstem.Durability
-	// Limits of one value and one batch. Defaults: see [mainstem.Limits].
+	// Limits bounds the size of a value and of a batch. Defaults: see [mainstem.Limits].
 	Limits mainstem.Limits
-	// BatchIDAge is how long the IDs of batches are remembered (law 6). Default 24h.
+	// BatchIDAge is how long batch IDs are remembered (law 6). Default 24h.
 	BatchIDAge time.Duration
-	// CacheBytes is the room for uncompressed blocks that the tables in memory never
-	// take; what they leave of theirs holds blocks too. Default 64 MiB.
+	// CacheBytes is the memory, in bytes, that is reserved for uncompressed blocks of sorted
+	// files. Blocks also use memory of the memtables while these do not. Default 64 MiB.
 	CacheBytes int64
-	// MemTableBytes is how much is collected in memory before it is written out as a
-	// sorted file; up to twice as much is held, and kept in the journal. As much again
-	// keeps what was written lately ready for readers. Default 32 MiB.
+	// MemTableBytes is the size, in bytes, at which a memtable is flushed to a sorted file.
+	// Memtables take up to twice as much, and so does the journal on disk. The hot tier, which
+	// serves reads of the newest records, takes as much again. Default 32 MiB.
 	MemTableBytes int
-	// KeyStateCache is how many keys' newest versions the committer remembers. Default 65,536.
+	// KeyStateCache is the number of keys for which the committer caches the newest version.
+	// Default 65,536.
 	KeyStateCache int
-	// MinFree is the free disk space, in bytes, below which commits fail with
-	// Unavailable, so that the disk never fills in the middle of one. What only removes
-	// goes on down to a sixteenth of it: deletes without headers, forget, truncate,
-	// dropping and altering spaces, and the enforcement of ages, sizes and times to live.
-	// Default 64 MiB; negative turns the check off.
+	// MinFree is the free disk space, in bytes, below which commits fail with Unavailable, so that
+	// the disk does not fill up in the middle of a commit. Operations that only remove go on down
+	// to a sixteenth of it: deletes without headers, forget, truncate, dropping and altering
+	// spaces, and the enforcement of ages, sizes and times to live. Default 64 MiB; a negative
+	// value turns the check off.
 	MinFree int64
-	// SweepEvery is how often age and size limits of spaces are enforced on disk, and how
-	// often it is looked whether the clock was set back, which commits notice at once.
-	// Default 10s. Times to live are enforced when they end, whatever this is.
+	// SweepEvery is the interval at which age and size limits of spaces are enforced on disk, and
+	// at which the clock is checked for having been set back, which commits notice at once.
+	// Default 10s. Times to live are enforced when they end, independent of it.
 	SweepEvery time.Duration
-	// Now is the clock. Default [time.Now].
+	// Now returns the time. Default [time.Now].
 	Now func() time.Time
-	// Monotonic is the time since some fixed moment by a clock that nobody sets; jumps of
-	// Now are noticed by it. Default: the monotonic readings of Now's times; if they have
-	// none, Now is always believed.
+	// Monotonic returns the time since some fixed moment, by a clock that is never set; jumps of
+	// Now are found by comparing the two. Default: the monotonic readings in the times of Now; if
+	// they have none, jumps are not found.
 	Monotonic func() time.Duration
-	// Logger receives what an operator should know. Default: discards.
+	// Logger receives messages for operators. Default: discards them.
 	Logger *slog.Logger
-	// FS is the file system. Default: the operating system's, where only the owner of
-	// the process may read what the log creates. Tests inject faults here.
+	// FS is the file system. Default: that of the operating system, with new files readable by the
+	// owner of the process only. Tests inject faults here.
 	FS vfs.FS
-	// Upgrade raises the format of a log that an older version has written, which only reads
-	// its own: see docs/format.md. Without it Open fails with Invalid for such a log. What is
-	// opened with ReadOnly is not changed, and needs no Upgrade.
+	// Upgrade lets Open raise the format of a log that an older version has written; the older
+	// version cannot read it afterwards: see docs/format.md. Without Upgrade, Open fails with
+	// Invalid for such a log. With ReadOnly nothing is changed, so Upgrade is not needed.
 	Upgrade bool
-	// MustExist makes Open fail with NotFound instead of creating a new log.
+	// MustExist makes Open fail with NotFound instead of creating a log.
 	MustExist bool
-	// ReadOnly opens a log that exists without writing anything, for a directory that cannot
-	// be written. Commits, sweeps and backups fail with Denied. The lock of the directory is
-	// taken if it can be; where it cannot, nothing notices a process that writes to it.
+	// ReadOnly opens an existing log without writing anything, for directories that cannot be
+	// written. Commits, sweeps and backups fail with Denied. The lock of the directory is taken if
+	// possible; otherwise another process that writes to the directory is not detected.
 	ReadOnly bool
 
-	inMemory bool // there is no journal: nothing outlives the process
-	hotBytes int  // of the hot tier; 0: MemTableBytes. Tests make it small
+	inMemory bool // no journal: nothing outlives the process
+	hotBytes int  // size of the hot tier; 0: MemTableBytes. Tests make it small
 }
 
-// The defaults.
+// Defaults of Options.
 const (
 	DefaultBatchIDAge    = 24 * time.Hour
 	DefaultCacheBytes    = 64 << 20
@@ -104,7 +105,7 @@ func (o *Options) withDefaults() Options {
 // maxBatchBytes bounds Limits.MaxBatchBytes: Pebble cannot hold more than 4 GiB in one batch.
 const maxBatchBytes = 1 << 30
 
-// Validate reports every field out of range.
+// Validate returns an error of kind Invalid that names every field out of range.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil

@@ -11,22 +11,22 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// privateFS is the operating system's file system, on which only the owner of the
-// process may read what a log creates: Pebble would leave it to the umask, which
-// usually lets everybody. What exists keeps its mode.
+// privateFS is the file system of the operating system, with new files readable by the owner of
+// the process only. Pebble would use the umask, which usually lets everybody read. Existing
+// files keep their mode.
 type privateFS struct{ vfs.FS }
 
-// The modes of what a log creates.
+// Modes of the files and directories that a log creates.
 const (
 	privateFile = 0o600
 	privateDir  = 0o700
 )
 
-// systemFS is the file system of logs that are not given another one.
+// systemFS is the default of Options.FS.
 var systemFS vfs.FS = privateFS{vfs.Default}
 
-// Create implements vfs.FS. The file has its mode from its first moment on, and takes
-// the place of another one of its name, which is not written to.
+// Create implements vfs.FS. The file has its mode from the beginning. It replaces an existing
+// file of the same name, which is not written to.
 func (p privateFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	err := claim(name)
 	for errors.Is(err, fs.ErrExist) {
@@ -62,8 +62,8 @@ func (p privateFS) MkdirAll(name string, _ os.FileMode) error {
 	return p.FS.MkdirAll(name, privateDir)
 }
 
-// Lock implements vfs.FS. What it locks is emptied below, so a link to another file is
-// refused, and a file with content.
+// Lock implements vfs.FS. The file is truncated below, so Lock refuses links to other files, and
+// files with content.
 func (p privateFS) Lock(name string) (io.Closer, error) {
 	info, err := os.Lstat(name)
 	switch {

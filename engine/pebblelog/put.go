@@ -12,29 +12,30 @@ import (
 
 // How a batch becomes keys and values of a tx.
 //
-// What this file relies on:
+// Assumptions of this file:
 //
 //   - Only the leader runs it, and batches are applied one after the other. The state of a key
-//     (keystate.go) is that after all batches before, those of the same run included, so
-//     conditions and versions are exact without a lock.
-//   - In a plain tx nothing can fail once the conditions and spaces of a batch are checked, but
-//     for reading from the tiers. plain admits only operations for which that is so.
-//     Then a batch that is refused leaves no change, and the others of the run go on.
-//   - The order of changes inside the tx does not matter to a crash: they are one frame. It
-//     matters to later changes of the same key only, of which the last one counts.
+//     (keystate.go) includes all batches before, also those of the same run. So conditions and
+//     versions are exact without a lock.
+//   - In a plain tx, once the conditions and spaces of a batch are checked, only reads from the
+//     tiers can fail. plain admits only operations for which that holds. So a batch that is
+//     refused leaves no change, and the others of the run go on.
+//   - The order of changes inside a tx does not matter for a crash: they are one frame. If a tx
+//     changes a key several times, the last change wins.
 //   - Every change is absolute: a value, not a difference. So frames can be replayed twice.
 //
-// What a put changes, by kind of space (docs/format.md draws the keys):
+// The changes of a put, by kind of space (docs/format.md draws the keys):
 //
 //	all history (History 0)    version key with the record; feed entry
 //	one record (History 1)     slot, overwritten; the feed entry of the record before is deleted
-//	a few records (History n)  slot; the record before moves to an older key; what is beyond
-//	                           n goes with its feed entry
+//	a few records (History n)  slot; the record before moves to an older key; records beyond
+//	                           n are deleted with their feed entries
 //
-// and for each the totals of the space (seal), and an entry of the expiry index if it ends.
+// In each kind the put also changes the totals of the space (seal), and adds an entry to the
+// expiry index if the record expires.
 
-// apply puts one batch into the tx and fills in the waiter's receipt. If it
-// fails, a plain tx is as before the call; an indexed one must be abandoned.
+// apply adds one batch to the tx and fills in the receipt of the waiter. If it fails, a plain tx
+// is unchanged, unless broken is set; an indexed one must be abandoned.
 func (t *tx) apply(w *waiter) error {
 	b := w.batch
 	if b.ID != "" {
@@ -60,7 +61,7 @@ func (t *tx) apply(w *waiter) error {
 	for i := range writes {
 		v, err := t.write(&writes[i])
 		if err != nil {
-			t.broken = err // some of its writes are in the tx: the run cannot go on
+			t.broken = err // some of its writes are in the tx, so the run cannot continue
 			return err
 		}
 		versions[i] = v
@@ -75,7 +76,7 @@ func (t *tx) apply(w *waiter) error {
 	return nil
 }
 
-// checkSpaces makes sure that every space written to exists or is created by the batch.
+// checkSpaces returns an error unless every space written to exists or is created by the batch.
 func (t *tx) checkSpaces(b *mainstem.Batch) error {
 	last := ""
 	for i := range b.Writes() {
@@ -103,9 +104,9 @@ func ensured(b *mainstem.Batch, name string) bool {
 	return false
 }
 
-// checkConditions returns a Conflict for the first condition of b that does not hold. A key of
-// a space that does not exist has version 0, no value, and was never written. The error
-// copies what it shows of the batch, which belongs to the caller.
+// checkConditions returns a Conflict for the first condition of b that does not hold. A key of a
+// space that does not exist has version 0, no value, and was never written. The error has copies
+// of bytes of the batch, which belong to the caller.
 func (t *tx) checkConditions(b *mainstem.Batch) error {
 	for i := range b.Conditions() {
 		c := &b.Conditions()[i]
@@ -146,7 +147,7 @@ func (t *tx) checkConditions(b *mainstem.Batch) error {
 	return nil
 }
 
-// write applies one write and returns the version of the record it wrote, 0 for none.
+// write applies one write and returns the version of the record it wrote, or 0 if it wrote none.
 func (t *tx) write(w *mainstem.Write) (mainstem.Version, error) {
 	ts := t.space(w.Space)
 	switch w.Op {
@@ -168,8 +169,8 @@ func (t *tx) write(w *mainstem.Write) (mainstem.Version, error) {
 	return 0, fmt.Errorf("unknown operation %d", w.Op) // Batch.Validate excludes it
 }
 
-// plain reports whether w can be applied by a plain tx: without reading
-// records back, and without failing once the conditions hold.
+// plain reports whether a plain tx can apply w: without reading records back, and without
+// failing once the conditions hold.
 func plain(op mainstem.Op, p *mainstem.Policy) bool {
 	switch op {
 	case mainstem.OpPut, mainstem.OpDelete:
@@ -180,8 +181,8 @@ func plain(op mainstem.Op, p *mainstem.Policy) bool {
 	return false
 }
 
-// tombstone writes a tombstone if the key has a live value; deleting what is not there is no
-// write and takes no position.
+// tombstone writes a tombstone if the key has a live value. Otherwise it writes nothing and
+// takes no position.
 func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
 	h, err := t.keyState(ts, w.Key)
 	if err != nil {
@@ -195,15 +196,15 @@ func (t *tx) tombstone(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombsto
 
 // put writes a record or tombstone as the newest of its key.
 //
-// Its version continues that of the key, whatever became of the records. Of a key without any
-// trace the version is not known any more; then it continues the floor of the space, which is
-// at least the version of every key that left no trace (vanish). So no version of a key is
-// given twice.
+// Its versions follow the newest version of the key, even if the records were removed. If the
+// key has left no trace, its version is unknown. Then the new versions are above the floor of
+// the space, which is at least the version of every key that left no trace (vanish). So no
+// version of a key is given twice.
 //
-// The state h points into the cache of key states, where it stays until the group is over;
-// put changes it in place, after everything that needs the state before: supersede and count.
-// hk is t.key itself: nothing between here and t.set(hk, …) may use t.key as scratch, so
-// supersede and below use key2.
+// The state h points into the cache of key states, where it stays until the end of the group.
+// put changes it in place, after supersede and count, which need the state before. hk is t.key
+// itself: until t.set(hk, …) nothing may use t.key as scratch, so supersede and its callees use
+// key2.
 func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (mainstem.Version, error) {
 	h, err := t.keyState(ts, w.Key)
 	if err != nil {
@@ -219,7 +220,7 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		newest = ts.totals.Floor
 	}
 	body.Version = newest + uint64(body.Count)
-	// Before the record is in any tier: a reader that the filter sends away has not missed it.
+	// Before the record is in any tier, so that no reader finds the filter without the key then.
 	if h.version == 0 && ts.s.fresh {
 		t.l.written.Add(hk)
 	}
@@ -230,12 +231,12 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 		if err := t.supersede(ts, hk, h, w.Key); err != nil {
 			return 0, err
 		}
-		if kind != mainstem.Live { // overwritten values make Pebble merge by itself: see reclaim.go
+		if kind != mainstem.Live { // overwritten values make Pebble compact without the reclaimer: see reclaim.go
 			ts.removed += bytes - ts.totals.Bytes
 		}
 		t.set(hk, t.body)
 	} else {
-		if h.marker { // the new record has a higher version, so the marker has done its work
+		if h.marker { // the new record has a higher version, so the marker is not needed any more
 			t.del(format.AppendVersion(hk, h.version))
 		}
 		t.set(format.AppendVersion(hk, body.Version), t.body)
@@ -256,8 +257,8 @@ func (t *tx) put(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) (m
 	return mainstem.Version(body.Version), nil
 }
 
-// expires returns when the record ends: by its time to live, or as a tombstone
-// in a space with bounded history.
+// expires returns when the record expires, in unix ns, 0 for never: by its time to live or, in a
+// space with bounded history, as a tombstone.
 func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone) int64 {
 	ttl := int64(w.TTL)
 	if kind != mainstem.Live {
@@ -269,7 +270,7 @@ func (t *tx) expires(ts *stagedSpace, w *mainstem.Write, kind mainstem.Tombstone
 	return wallclock.ExpiresAt(t.Now, ttl)
 }
 
-// tombstoneAge returns for how many ns tombstones stay; 0 means always.
+// tombstoneAge returns how long tombstones stay, in ns; 0 means without end.
 func tombstoneAge(p *mainstem.Policy) int64 {
 	switch {
 	case !slots(p) || p.TombstoneAge < 0:
@@ -281,7 +282,7 @@ func tombstoneAge(p *mainstem.Policy) int64 {
 }
 
 // count adds a record of size bytes to the totals of its space. h is the state before it: a key
-// that holds nothing now becomes one that counts. t.next is behind the record already.
+// that held nothing is counted as a new key. t.next is already behind the record.
 func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 	ts.dirty = true
 	ts.totals.Last, ts.totals.Updated, ts.totals.Clock = t.next-1, t.time, t.Now
@@ -292,14 +293,14 @@ func (t *tx) count(ts *stagedSpace, h *keyState, size int64) {
 	}
 }
 
-// supersede makes room in the slot hk: the record there is dropped or, with
-// longer history, moves to an older key, and the oldest beyond the history go.
+// supersede makes room in the slot hk: the record there is dropped or, with longer history,
+// moves to an older key, and the oldest records beyond the history are deleted.
 //
-// With one record for each key, in a plain tx, nothing is read: the slot is overwritten, and the
-// state has the size and the position that totals and feed need. In any other case records
-// are read back. An indexed tx finds those of its own there. A plain one gets here only
-// over a version marker, with an older record behind it; only indexed txs write older records,
-// and Pebble has these at once, so it is not missed.
+// With one record for each key, in a plain tx, nothing is read: the slot is overwritten, and h
+// has the size and the position that totals and feed need. Otherwise records are read back. An
+// indexed tx finds its own writes. A plain tx reads only if the slot holds a version marker with
+// an older record behind it. Only indexed txs write older records, and these are in Pebble at
+// once, so the read finds it.
 func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) error {
 	if !h.held {
 		return nil
@@ -309,7 +310,7 @@ func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) erro
 		return nil
 	}
 	prefix := format.AppendPrefix(nil, format.TagOlder, ts.s.id, key)
-	if !h.marker { // a version marker in the slot is overwritten; the record held is an older one
+	if !h.marker { // the new record overwrites the version marker in the slot; the record held is an older one
 		old, err := t.read(hk)
 		if err != nil {
 			return err
@@ -319,8 +320,8 @@ func (t *tx) supersede(ts *stagedSpace, hk []byte, h *keyState, key []byte) erro
 	return t.trimOlder(ts, prefix, len(key), ts.policy.History-1)
 }
 
-// dropSlotRecord counts out the record of h, which is overwritten or deleted, and deletes its
-// feed entry, which is a block of its own in a space with bounded history.
+// dropSlotRecord subtracts the record of h, which is overwritten or deleted, from the totals. It
+// deletes its feed entry, which is a block of its own in a space with bounded history.
 func (t *tx) dropSlotRecord(ts *stagedSpace, h *keyState) {
 	ts.totals.Records--
 	ts.totals.Bytes -= h.size
@@ -330,7 +331,7 @@ func (t *tx) dropSlotRecord(ts *stagedSpace, h *keyState) {
 	}
 }
 
-// trimOlder keeps the newest keep records among the older ones of a key.
+// trimOlder keeps the newest keep records among the older keys of a key and deletes the others.
 func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
 	if err != nil {
@@ -356,8 +357,8 @@ func (t *tx) trimOlder(ts *stagedSpace, prefix []byte, keyLen, keep int) error {
 	return it.Error()
 }
 
-// trimSpace keeps the newest history records of every key of a space. Where the slot of
-// a key holds a version marker, all of them are older ones.
+// trimSpace keeps the newest history records of every key of a space. If the slot of a key holds
+// a version marker, all of these are under older keys.
 func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	ts.dirty = true
 	bytes := ts.totals.Bytes
@@ -394,9 +395,9 @@ func (t *tx) trimSpace(ts *stagedSpace, history int) error {
 	return it.Error()
 }
 
-// indexExpiry adds the entry by which the sweeper finds b when it ends. The entry is not
-// removed with its record: it names the version, and one that finds no such record is dropped
-// when it is due.
+// indexExpiry adds the index entry by which the sweeper finds b when it expires. The entry is
+// not removed together with its record: it names the version, and the sweeper drops it when it
+// is due and finds no record of that version.
 func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
 	t.key2 = format.AppendExpiryKey(t.key2[:0], b.Expires, ts.s.id, key, b.Version)
 	t.set(t.key2, nil)
@@ -405,12 +406,12 @@ func (t *tx) indexExpiry(ts *stagedSpace, key []byte, b *format.Body) {
 	}
 }
 
-// feed appends the record whose body stands in t.body to the feed of its space.
+// feed adds the record in t.body to the feed of its space.
 //
-// A block is a row of entries in the order of positions, under the position of the first one.
-// Blocks of a space do not overlap: a block is closed before the next one is begun, and a run
-// closes its last block in seal. A large value is stored once, with its record; its entry
-// says External, and a reader fetches it there (feed.go).
+// A block is a sequence of entries in the order of positions, under the position of the first
+// one. Blocks of a space do not overlap: a block is closed before the next one is begun, and a
+// run closes its last block in seal. A large value is stored once, with its record. Its entry is
+// marked External, and a reader fetches the value from the record (feed.go).
 func (t *tx) feed(ts *stagedSpace, w *mainstem.Write, b *format.Body) {
 	body := t.body
 	if len(b.Value) > format.InlineMax {
@@ -422,8 +423,8 @@ func (t *tx) feed(ts *stagedSpace, w *mainstem.Write, b *format.Body) {
 		ts.blockFirst = b.Position
 	}
 	ts.block = format.AppendFeedEntry(ts.block, w.Key, body)
-	// Bounded history deletes feed entries one by one, and an indexed tx must find
-	// what it wrote: both want blocks of one entry.
+	// Spaces with bounded history delete feed entries one by one, and an indexed tx must find
+	// entries that it has written. Both need blocks of one entry.
 	if t.indexed || slots(ts.policy) || len(ts.block) >= feedBlockMax {
 		t.closeBlock(ts)
 	}

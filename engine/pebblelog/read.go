@@ -16,29 +16,31 @@ import (
 
 // Reads of one key, and what all reads have in common.
 //
-// A get takes no lock that a commit holds while it writes to the journal or to Pebble. A read is
-// right because of the order in which a group becomes visible (commit.go) and in which it looks:
+// A get takes no lock that a commit holds while it writes to the journal or to Pebble. Reads are
+// correct because of the order in which a group becomes visible (commit.go) and the order in
+// which a read looks:
 //
-//   - The hot tier first, then Pebble. A group is in the hot tier, or in Pebble, or in both,
-//     from the moment it is shown: the hot tier forgets only what Pebble has. So a read that
-//     finds nothing in the hot tier finds in Pebble what was there before.
-//   - What the hot tier has of a key is its newest: then Pebble is not asked.
+//   - A read looks into the hot tier first, then into Pebble. From the moment a group is shown,
+//     it is in the hot tier, in Pebble, or in both: the hot tier drops only groups that Pebble
+//     has. So a read that finds nothing in the hot tier finds in Pebble what was there before.
+//   - If the hot tier has a record of a key, it is the newest, and the read does not ask Pebble.
 //   - A record above the head belongs to a group that is being shown. The read waits at the
-//     commit gate until the group is published (awaitPublished), so that Head is never behind
-//     a record that a caller has seen. A read that found nothing waits, too, since its answer
-//     may be that of such a group, which has removed the key.
-//   - After that wait a record above the head is of a group that failed on its way to Pebble.
-//     It is durable as was asked, and reported as unknown: the read is Unavailable (doubtful).
-//   - What has expired is invisible at once, by the clock and not by the sweeper. The moment of
-//     a read is taken once, when it is first needed, and judges all of its records.
+//     commit gate until the group is published (awaitPublished), so that Head is never behind a
+//     record that a caller has seen. A read that found nothing waits, too, since such a group
+//     may have removed the key.
+//   - If a record is still above the head after that wait, its group failed on its way to
+//     Pebble. It is durable as was asked for, and its outcome was reported as unknown, so the
+//     read fails with Unavailable (doubtful).
+//   - Expired records are invisible at once, by the clock, whether or not the sweeper has
+//     removed them. A read takes its moment once, when it first needs it, and judges all of its
+//     records by it.
 //
-// A snapshot is a Pebble snapshot: its reads ask Pebble only, never wait, and are judged by the
+// A snapshot is a Pebble snapshot: its reads use Pebble only, never wait, and are judged by the
 // moment at which it was taken.
 //
-// Close waits for reads under way (readers in log.go), and longer reads notice Close in step.
+// Close waits for reads under way (readers in log.go). Longer reads notice Close in step.
 
-// view answers reads: from the log as it is when the read begins, or from a
-// snapshot.
+// view is the source of reads: the log as it is when a read begins, or a snapshot.
 type view struct {
 	l    *Log
 	db   pebble.Reader // the database, or a Pebble snapshot
@@ -47,25 +49,25 @@ type view struct {
 
 func (l *Log) view() view { return view{l: l, db: l.db} }
 
-// visible reports whether a reader sees the record, which was rebased, at m in a space
-// whose records live for maxAge ns (0: without end).
+// visible reports whether a reader sees the record, which must be rebased, at m in a space whose
+// records live for maxAge ns (0: without end).
 func (m *moment) visible(b *format.Body, maxAge int64) bool {
 	return !b.VersionMarker && !m.Over(b.Clock, b.Expires, maxAge)
 }
 
-// read is one read under way in one space. One goroutine uses it. A policy that is altered
-// meanwhile does not concern it: maxAge is that of its beginning, and slots never changes.
+// read is one read under way in one space. One goroutine uses it. It is not affected if the
+// policy is altered meanwhile: maxAge is the value at its beginning, and slots never changes.
 type read struct {
 	view
 	op     string
 	s      *space
 	slots  bool   // of the policy
-	at     moment // zero until it is needed: reading the clock takes as long as a lookup
-	maxAge int64  // ns; 0: records do not get old
+	at     moment // zero until needed: reading the clock takes as long as a lookup
+	maxAge int64  // ns; 0: no limit
 	steps  int    // calls of step
 }
 
-// begin starts a read; end must be called if it succeeds.
+// begin starts a read. If it succeeds, the caller must call end.
 func (v view) begin(ctx context.Context, op, spaceName string) (read, error) {
 	if err := ctx.Err(); err != nil {
 		return read{}, mainstem.Ended(ctx, op, time.Time{}, "")
@@ -91,7 +93,7 @@ func (v view) find(op, name string) (*space, error) {
 	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: op, Space: name}
 }
 
-// moment returns the time of the view.
+// moment returns the moment of the snapshot, or the present one.
 func (v view) moment() moment {
 	if v.snap != nil {
 		return v.snap.at
@@ -99,7 +101,7 @@ func (v view) moment() moment {
 	return v.l.moment()
 }
 
-// maxAge returns how long records of s live, ns, 0 if they do not get old.
+// maxAge returns how long records of s live, in ns, or 0 if there is no limit.
 func (v view) maxAge(s *space) int64 {
 	if v.snap != nil {
 		return v.snap.maxAges[s.id]
@@ -107,7 +109,7 @@ func (v view) maxAge(s *space) int64 {
 	return int64(s.policy.Load().MaxAge)
 }
 
-// readers counts the reads of the log, or of the snapshot.
+// readers returns the counter of the reads of the log or of the snapshot.
 func (v view) readers() *readers {
 	if v.snap != nil {
 		return &v.snap.readers
@@ -115,10 +117,10 @@ func (v view) readers() *readers {
 	return &v.l.readers
 }
 
-// end must be called once, when nothing that the read has lent is used any more.
+// end must be called once, when memory that the read has lent is not used any more.
 func (r *read) end() { r.readers().end() }
 
-// visible reports whether the read sees b, which it rebases if the clock matters to it.
+// visible reports whether the read sees b. It rebases b if the result depends on the clock.
 func (r *read) visible(b *format.Body) bool {
 	if b.Expires == 0 && r.maxAge == 0 {
 		return !b.VersionMarker
@@ -130,7 +132,7 @@ func (r *read) visible(b *format.Body) bool {
 	return r.at.visible(b, r.maxAge)
 }
 
-// head returns the position up to which the view shows what was committed.
+// head returns the newest position that the view shows.
 func (v view) head() uint64 {
 	if v.snap != nil {
 		return v.snap.position
@@ -138,8 +140,8 @@ func (v view) head() uint64 {
 	return v.l.position.Load()
 }
 
-// awaitPublished waits until everything the read may have seen is published. It must come after
-// the last look into a tier: a group that is shown later has not been seen.
+// awaitPublished waits until all groups that the read may have seen are published. It must be
+// called after the last look into a tier: the read has not seen groups that are shown later.
 func (v view) awaitPublished(ctx context.Context, op string) error {
 	if v.snap != nil || !v.l.commitGate.closed() {
 		return nil
@@ -151,8 +153,8 @@ func (v view) awaitPublished(ctx context.Context, op string) error {
 	return nil
 }
 
-// doubtful returns the error for a record whose group Pebble failed to take whole: it is
-// in the journal, and the next open shows all of it.
+// doubtful returns the error for a record of a group that Pebble did not take completely. The
+// group is in the journal, and the next open shows all of it.
 func (v view) doubtful(op string, b *format.Body) error {
 	if b.Position <= v.head() {
 		return nil
@@ -185,7 +187,7 @@ func (v view) get(ctx context.Context, space string, key []byte) (mainstem.Recor
 	return rec, mapError("get", err)
 }
 
-// newest returns the newest record of key, or one of version 0.
+// newest returns the newest record of key, or a record of version 0.
 func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) {
 	if r.slots {
 		return r.getSlot(ctx, key)
@@ -193,8 +195,8 @@ func (r *read) newest(ctx context.Context, key []byte) (mainstem.Record, error) 
 	return r.getNewest(ctx, key)
 }
 
-// getSlot returns the record in the slot of key, or one of version 0. The epoch is read before
-// either tier, as absences need.
+// getSlot returns the record in the slot of key, or a record of version 0. It reads the epoch
+// before it looks into either tier, as absences requires.
 func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var stack [128]byte
 	k := format.AppendSlotKey(stack[:0], r.s.id, key)
@@ -224,9 +226,10 @@ func (r *read) getSlot(ctx context.Context, key []byte) (mainstem.Record, error)
 	return r.own(ctx, key, &b)
 }
 
-// neverWritten reports whether no record was ever written to a key, given that of its slot
-// or the prefix of its records. It knows that of most new keys of spaces that are new, too.
-// No tier need be asked for these, nor a group in flight awaited: it is not visible yet.
+// neverWritten reports whether no record was ever written to a key, given its slot or the prefix
+// of its records. It returns true for most new keys of new spaces, and only if it is certain.
+// Then the read need not look into the tiers, nor wait for a group that is being shown: that
+// group is not visible yet.
 func (r *read) neverWritten(k []byte) bool {
 	never := r.s.fresh && !r.l.written.Has(k)
 	if invariants.Enabled && never {
@@ -241,8 +244,8 @@ func (r *read) neverWritten(k []byte) bool {
 	return never
 }
 
-// own returns a copy of the record that belongs to the caller, or one of version 0
-// if it is no live value.
+// own returns a copy of the record, owned by the caller, or a record of version 0 if it has no
+// live value.
 func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Record, error) {
 	if b.Position > r.head() || b.VersionMarker { // a marker may have no position
 		if err := r.awaitPublished(ctx, r.op); err != nil {
@@ -258,8 +261,8 @@ func (r *read) own(ctx context.Context, key []byte, b *format.Body) (mainstem.Re
 	return b.Own(r.s.name, key), nil
 }
 
-// getNewest returns the record of the newest version of key, or one of version 0.
-// If the newest was removed or has expired, an older one does not come back.
+// getNewest returns the record of the newest version of key, or a record of version 0. If the
+// newest one was removed or has expired, an older one does not reappear.
 func (r *read) getNewest(ctx context.Context, key []byte) (mainstem.Record, error) {
 	var s1, s2 [128]byte
 	prefix := format.AppendPrefix(s1[:0], format.TagVersion, r.s.id, key)
@@ -332,10 +335,10 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// followKey yields what is there and then what comes, until the loop ends, the
-// context does, or the log is closed. The follower is registered before the first read, so
-// a record that comes between a read and the sleep has sent its signal. sel.From moves with
-// each record: none comes twice. The read ends before the sleep, so Close does not wait for it.
+// followKey yields the present records and then new ones, until the loop or ctx ends or the log
+// is closed. The follower is registered before the first read, so a record that is committed
+// between a read and the sleep has sent its signal. sel.From moves with each record, so none is
+// yielded twice. The read ends before the sleep, so Close does not wait for the sleep.
 func (v view) followKey(ctx context.Context, space string, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) {
 	if v.snap != nil {
 		yield(mainstem.Record{}, snapshotFollow("read"))
@@ -374,7 +377,7 @@ func (v view) followKey(ctx context.Context, space string, key []byte, sel mains
 	}
 }
 
-// sleep waits for a signal of f, the end of ctx or of the log.
+// sleep waits for a signal of f. It returns an error if ctx ends or the log is closed.
 func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 	began := time.Now()
 	select {
@@ -387,11 +390,12 @@ func (l *Log) sleep(ctx context.Context, f <-chan struct{}, op string) error {
 	}
 }
 
-// stepEvery is how many records a longer read yields between two looks around.
+// stepEvery is the number of records that a longer read yields between two checks of ctx and of
+// the log.
 const stepEvery = 64
 
-// step is called for each record of a longer read: it notices the end of the
-// context and of the log.
+// step is called for each record of a longer read. It returns an error if ctx has ended or the
+// log is closed.
 func (r *read) step(ctx context.Context) error {
 	if r.steps++; r.steps%stepEvery != 0 {
 		return nil

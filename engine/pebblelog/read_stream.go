@@ -9,8 +9,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/store"
 )
 
-// hotBody returns the newest record that the hot tier has of a slot or of the key with a
-// prefix; ok is false if it has none, or if it is not what the view shows.
+// hotBody returns the newest record in the hot tier for a slot or for the prefix of a key. ok is
+// false if there is none, or if the view is a snapshot.
 func (r *read) hotBody(k []byte) (b format.Body, ok bool, err error) {
 	if r.snap != nil {
 		return b, false, nil
@@ -22,7 +22,7 @@ func (r *read) hotBody(k []byte) (b format.Body, ok bool, err error) {
 	return b, ok, err
 }
 
-// hotRecords returns the newest records of the key of a stream.
+// hotRecords returns the newest records of a stream, as far as the hot tier has them.
 func (v view) hotRecords(prefix []byte) store.Records {
 	if v.snap != nil {
 		return store.Records{}
@@ -30,19 +30,19 @@ func (v view) hotRecords(prefix []byte) store.Records {
 	return v.l.hot.Records(prefix)
 }
 
-// Reads of streams, whose newest records may be in the hot tier and the others in Pebble.
+// Reads of streams, whose newest records may be in the hot tier and the older ones in Pebble.
 //
-// The hot tier has an end of the stream without gaps, or nothing of it. So the walk takes from
-// Pebble what is below the first version of that end (boundCold), and the end from the hot
-// tier. What Pebble has of it already is outside of the bounds, so nothing is emitted twice;
-// what is below was in Pebble when the hot tier was asked, so nothing is missing.
+// The hot tier has the newest records of a stream without gaps, or none. The walk reads from
+// Pebble the records below the first version in the hot tier (boundCold), and the others from
+// the hot tier. Records that are in both tiers are outside of the bounds in Pebble, so none is
+// emitted twice. The records below were in Pebble when the hot tier was asked, so none is
+// missing.
 //
-// That holds while records are only appended. An edit may change both parts: openStream looks
-// again if a group went to Pebble past the hot tier between its two looks.
+// That holds as long as records are only appended. An edit may change both parts: openStream
+// starts again if a group bypassed the hot tier between its two looks.
 
-// stream emits the records of a key in a space that keeps all history: the hot tier has the
-// newest ones, and Pebble those before them, and maybe some of the others again. Their keys
-// begin with w.prefix.
+// stream emits the records of a key in a space that keeps all history. Their keys begin with
+// w.prefix.
 func (w *walk) stream(ctx context.Context) error {
 	if w.sel == (mainstem.Versions{Reverse: true, Limit: 1}) {
 		if found, err := w.tip(ctx); found || err != nil {
@@ -79,8 +79,8 @@ func (w *walk) stream(ctx context.Context) error {
 	return w.hotPart(ctx, &records)
 }
 
-// tip emits the newest record of a key. It is not found if it must be looked for in Pebble,
-// or if it is not visible.
+// tip emits the newest record of a key if the hot tier has it. found is false if Pebble must be
+// read, or if the record is not visible.
 func (w *walk) tip(ctx context.Context) (found bool, err error) {
 	b, found, err := w.hotBody(w.prefix)
 	if !found || err != nil || !w.visible(&b) {
@@ -89,11 +89,11 @@ func (w *walk) tip(ctx context.Context) (found bool, err error) {
 	return true, w.emitHot(ctx, b)
 }
 
-// openStream returns what the hot tier has under w.prefix, and opens w.it for the records
-// before, which lie below w.end, unless there are none. A group that edits a stream is
-// wholly in both or in none: edits has the same even value before the hot tier is asked and
-// after the iterator is made, so no such group was shown in between. With nothing in the hot
-// tier there is one look only, into Pebble, which is of one moment by itself.
+// openStream returns the records of the hot tier under w.prefix, and opens w.it for the records
+// before them, which lie below w.end, unless there are none. The two parts together show a group
+// that edits the stream completely or not at all: edits has the same even value before the hot
+// tier is asked and after the iterator is made, so no such group was shown in between. If the
+// hot tier has nothing, only Pebble is read, and an iterator shows one moment.
 func (w *walk) openStream(ctx context.Context) (r store.Records, err error) {
 	for {
 		edits := w.l.edits.Load()
@@ -114,14 +114,14 @@ func (w *walk) openStream(ctx context.Context) (r store.Records, err error) {
 			return r, err
 		}
 		w.it = nil
-		if err := w.awaitPublished(ctx, w.op); err != nil { // the edit may wait for Pebble
+		if err := w.awaitPublished(ctx, w.op); err != nil { // a group with an edit may be waiting for Pebble
 			return r, err
 		}
 	}
 }
 
-// boundCold sets w.end to where the records begin that the hot tier has, and reports whether
-// those before are asked for.
+// boundCold sets w.end to the first version that the hot tier has, and reports whether versions
+// before it are selected.
 func (w *walk) boundCold(r *store.Records) (cold bool, err error) {
 	if r.Len() == 0 {
 		w.end = format.AppendPrefixEnd(w.end[:0], w.prefix)
@@ -132,19 +132,19 @@ func (w *walk) boundCold(r *store.Records) (cold bool, err error) {
 	}
 	first := w.body.Version - uint64(w.body.Count) + 1
 	w.end = format.AppendVersion(append(w.end[:0], w.prefix...), first)
-	// Versions are never given twice: there is nothing before the first.
+	// Versions are never given twice, so there is nothing before the first one.
 	return first > 1 && uint64(w.sel.From) < first, nil
 }
 
-// hotPart emits the records of the hot tier. They are those of the moment of openStream, whatever
-// is appended or forgotten since: the arena keeps them.
+// hotPart emits the records of the hot tier. r shows the moment of openStream, whatever is
+// appended or dropped since: its arena is not freed.
 func (w *walk) hotPart(ctx context.Context, r *store.Records) error {
 	i, step := 0, 1
 	if w.sel.Reverse {
 		i, step = r.Len()-1, -1
 	}
 	if to := w.firstHot(); to > 1 {
-		// The first one that ends at to or above. Backwards, it may begin above.
+		// The first record that ends at or above to. Backwards, it may begin above to.
 		var err error
 		if i, err = searchVersion(r, to); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (w *walk) hotPart(ctx context.Context, r *store.Records) error {
 	return nil
 }
 
-// firstHot returns the version at which the walk begins, 0 if it is at the end.
+// firstHot returns the version at which the walk begins, or 0 for the newest one.
 func (w *walk) firstHot() uint64 {
 	if w.sel.Reverse {
 		return uint64(w.sel.To)
@@ -178,7 +178,7 @@ func (w *walk) firstHot() uint64 {
 	return uint64(w.sel.From)
 }
 
-// searchVersion returns the place of the first of r whose version is at least v.
+// searchVersion returns the index of the first record of r whose version is at least v.
 func searchVersion(r *store.Records, v uint64) (place int, err error) {
 	var b format.Body
 	place = sort.Search(r.Len(), func(i int) bool {

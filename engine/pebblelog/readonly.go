@@ -12,17 +12,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// overlayFS is a file system of which nothing is written, whatever the one below allows:
-// new files, and what becomes of names, are in memory. So a log that is only read is
-// opened like any other, its journal replayed, its format upgraded. Files of the file
-// system below cannot be written to. Only the files of locks are opened for writing there,
-// where they can be.
+// overlayFS is a file system that writes nothing to the one below, whatever that one allows. New
+// files, and changes of names, are in memory. So a read-only log is opened like any other: its
+// journal is replayed, and its format upgraded. Files of the file system below cannot be written
+// to; only lock files are opened for writing there, if possible.
 type overlayFS struct {
 	vfs.FS // below
 	memory *vfs.MemFS
 
 	mu      sync.Mutex
-	removed map[string]bool // names below that are no longer there
+	removed map[string]bool // names in the file system below that were removed
 }
 
 func newOverlayFS(below vfs.FS) *overlayFS {
@@ -37,7 +36,7 @@ func (o *overlayFS) ours(name string) bool {
 	return err == nil
 }
 
-// gone reports whether name, or a folder above it, was removed.
+// gone reports whether name, or a directory above it, was removed.
 func (o *overlayFS) gone(name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,7 +52,7 @@ func (o *overlayFS) gone(name string) bool {
 	}
 }
 
-// Lock implements vfs.FS. On a file that cannot be written there is no lock to take.
+// Lock implements vfs.FS. It takes no lock if the file cannot be written.
 func (o *overlayFS) Lock(name string) (io.Closer, error) {
 	c, err := o.FS.Lock(name)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {

@@ -13,37 +13,38 @@ import (
 	"github.com/mainstemdev/mainstem/internal/store"
 )
 
-// receipts know of most batch IDs that the log has no receipt for, so that a new batch need not
-// look for it. They begin when the log is opened, and again when since is full. Invariant: since
-// has the key of every receipt written after that, and old, if there is one, of every other.
-// Those that were forgotten may be in both.
+// receipts answers for most new batch IDs that the log has no receipt, so that the commit need
+// not look for one. It starts when the log is opened, and again whenever since is full.
+// Invariant: since has the key of every receipt written after the last start; old, if it is set,
+// has the keys of all others. Keys of expired receipts may be in both.
 //
-// A batch with an ID is new if neither filter has its key. A filter never denies a key that was
-// added, so no duplicate is taken for new. One that has the key by chance, or for a receipt
-// that was forgotten, costs a look into the tiers, which decide.
+// A batch ID is new if neither filter has its key. A filter has every key that was added, so a
+// duplicate is never taken for new. It may also have a key by chance, or that of an expired
+// receipt; then the tiers are read, and decide.
 //
 // A receipt is written in the frame of its batch. So after a crash either both are there, and
-// the batch committed again is answered with the receipt, or neither is, and it is written.
-// Two batches with one ID in one run meet in tx.ids: the first one's receipt is not stored yet.
+// the batch, if committed again, gets the receipt; or neither is, and the batch is written. For
+// two batches with one ID in one run see tx.ids: the receipt of the first one is not stored yet.
 type receipts struct {
-	bytes   int           // of the largest part of each filter
-	since   *store.Filter // the leader's
-	cold    int           // looks into Pebble for want of old; the leader's
-	finding atomic.Bool   // findReceipts runs; the leader sets it, and does not renew meanwhile
-	// old is nil until all receipts that are not in since are found: then every ID has to be
-	// looked for. findReceipts stores it when it is whole, and does not change it then.
+	bytes   int           // size of the largest part of each filter, in bytes
+	since   *store.Filter // of the leader only
+	cold    int           // lookups in Pebble while old is not set; of the leader only
+	finding atomic.Bool   // findReceipts runs; the leader sets it, and does not call renew meanwhile
+	// old is nil until all receipts that are not in since were found: meanwhile every ID must be
+	// looked up. findReceipts stores the filter when it is complete, and does not change it
+	// afterwards.
 	old atomic.Pointer[store.Filter]
 }
 
 const (
 	receiptBytes = writtenBytes
-	receiptLooks = 256 // looks into Pebble after which old is made: it reads the keys of all receipts
+	receiptLooks = 256 // lookups in Pebble after which old is built, which reads the keys of all receipts
 )
 
 func (r *receipts) begin() { r.since, r.cold = store.NewFilter(r.bytes), 0 }
 
-// renew begins again if since is full. The leader calls it before a group: all receipts before
-// are in the tiers, where findReceipts finds them.
+// renew starts again if since is full. The leader calls it before a group: all earlier receipts
+// are in the tiers then, where findReceipts finds them.
 func (r *receipts) renew() {
 	if r.since.Full() && !r.finding.Load() {
 		r.old.Store(nil)
@@ -51,13 +52,13 @@ func (r *receipts) renew() {
 	}
 }
 
-// may reports whether the log may have the receipt under k.
+// may reports whether the log may have a receipt under k.
 func (r *receipts) may(k []byte) bool {
 	old := r.old.Load()
 	return old == nil || r.since.Has(k) || old.Has(k)
 }
 
-// beginReceipts is called when all that the log has is in Pebble.
+// beginReceipts is called by Open when Pebble has all frames.
 func (l *Log) beginReceipts() error {
 	l.receipts.begin()
 	it, err := l.receiptKeys()
@@ -71,14 +72,14 @@ func (l *Log) beginReceipts() error {
 	return it.Error()
 }
 
-// findReceipts makes receipts.old, in the background. It finds all receipts that are not in since:
-// they were written in groups before. The caller has begun a read, which ends here. What cannot be
-// read is left to those who look for a receipt.
+// findReceipts builds receipts.old in the background, from all receipts that are not in since.
+// The caller has begun a read, which findReceipts ends. After an error old stays unset, and each
+// batch ID is looked up in the tiers.
 //
-// It misses none: those in the log when it starts are in Pebble after the drain, which comes
-// before the iterator, and those that are written later are in since, which the leader does not
-// begin anew while finding is set. Receipts that the iterator shows and that are removed
-// meanwhile stay in the filter, which costs looks only.
+// It misses no receipt. Those in the log when it starts are in Pebble after the drain, which
+// precedes the iterator. Those written later are in since, which the leader does not renew while
+// finding is set. Receipts that are removed after the iterator was made stay in the filter; they
+// only cost lookups.
 func (l *Log) findReceipts() {
 	defer l.readers.end()
 	defer l.receipts.finding.Store(false)
@@ -106,9 +107,9 @@ func (l *Log) receiptKeys() (*pebble.Iterator, error) {
 	return l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{format.TagReceipt}, UpperBound: []byte{format.TagReceipt + 1}})
 }
 
-// receipt returns the receipt under k, nil if there is none. The first receiptLooks batches for
-// which the filters do not answer look into Pebble, which has filters of its own; then
-// it is worth reading all keys once.
+// receipt returns the receipt under k, or nil if there is none. After receiptLooks lookups in
+// Pebble that the filters could not avoid, it starts findReceipts, which reads all keys once.
+// Until then Pebble's own filters avoid most reads.
 func (t *tx) receipt(k []byte) ([]byte, error) {
 	if !t.l.receipts.may(k) {
 		if invariants.Enabled {
@@ -144,9 +145,10 @@ func (t *tx) coldReceipt(k []byte) ([]byte, error) {
 }
 
 // duplicate answers a batch whose ID was committed before, in this run or in an earlier one. It
-// comes before the conditions: they held the first time. The versions are copied, since each
-// receipt belongs to its caller. The time of a receipt of this run is that of the tx; first's
-// own is set in finish. If the run fails, both batches fail.
+// is called before the conditions are tested, since they held the first time. The versions are
+// copied, because each receipt belongs to its caller. A receipt of this run gets the time of the
+// tx, since the receipt of the first batch has no time before finish. If the run fails, both
+// batches fail.
 func (t *tx) duplicate(w *waiter) (bool, error) {
 	if first := t.ids[w.batch.ID]; first != nil {
 		w.receipt = first.receipt
@@ -171,9 +173,9 @@ func (t *tx) duplicate(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// remember keeps the receipt of a batch with an ID, and an entry by time, by which the sweeper
-// finds it when it may be forgotten. The filter gets the key before the receipt is in any tier;
-// if the tx is thrown away, the key stays, which costs a look some day.
+// remember writes the receipt of a batch with an ID, and an index entry by time, by which the
+// sweeper finds the receipt when it expires. The filter gets the key before the receipt is in
+// any tier. If the tx is abandoned, the key stays in the filter and may cost a lookup.
 func (t *tx) remember(w *waiter) {
 	r := format.Receipt{First: uint64(w.receipt.First), Last: uint64(w.receipt.Last), Time: t.time, Versions: w.receipt.Versions}
 	t.key = format.AppendReceiptKey(t.key[:0], w.batch.ID)

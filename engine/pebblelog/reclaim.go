@@ -12,53 +12,53 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// A commit that removes records writes tombstones. The sorted files that hold the records
-// stay until Pebble merges them with the tombstones, and a tombstone that is still in
-// memory, in a log that is written little, waits there until the log is opened again.
+// reclaimer frees disk space while the log is open. A commit that removes records writes Pebble
+// tombstones. The sorted files with the records stay until Pebble compacts them together with
+// the tombstones. In a log that is written to rarely, a tombstone could stay in a memtable until
+// the log is opened again.
 //
-// The reclaimer gives the space back while the log is open. It counts the bytes that
-// commits remove, by space, and when that is worth a look it
+// The reclaimer counts the bytes that commits remove, by space. When there are enough, it
 //
-//  1. writes the table in memory out as a sorted file: most of what it says is that
-//     something is gone;
-//  2. frees the segments of the journal that are not needed then;
+//  1. flushes the memtable, which mostly has tombstones then;
+//  2. frees the segments of the journal that are not needed any more;
 //  3. compacts the key ranges of the spaces, piece by piece: see pieces.
 //
-// A space that was dropped counts at once, with all that it held. One that still holds
-// records counts when as much was removed from it as it holds: what stays is written
-// anew at most once for each time its size has gone. Values that were overwritten do not
-// count: the values written instead make Pebble merge files by itself.
+// A dropped space counts at once, with everything that it held. Another space counts when as
+// much was removed from it as it still holds. So the records that stay are rewritten at most
+// once each time that the space has lost as many bytes as it keeps. Overwritten values do not
+// count: the new values make Pebble compact by itself.
 //
-// Commits go on meanwhile: the reclaimer takes no place in their queue. It works in
-// rounds, at most one every [reclaimEvery], and pauses after a piece for as long as the
-// piece took. It begins nothing for which the disk has no room above [Log.removalFloor].
-// What a round could not do is left for the next one; what is left when the log is closed
-// is merged by Pebble some day.
+// Commits go on meanwhile: the reclaimer does not use the queue of commits. It works in rounds,
+// at most one every [reclaimEvery], and pauses after a piece for as long as the piece took. It
+// does not start a compaction for which the disk has no room above [Log.removalFloor]. A round
+// that fails is repeated. What is left when the log is closed is compacted by Pebble at some
+// later time.
 //
-// Rejected: DB.Excise takes files away at once, also from open snapshots.
+// Rejected: DB.Excise removes files at once, but also from open snapshots.
 type reclaimer struct {
 	l      *Log
 	wake   chan struct{}      // capacity 1
-	asked  chan chan struct{} // of now: closed when a round for all that was removed is over
+	asked  chan chan struct{} // requests of now; each channel is closed when a round for all removals is over
 	cancel context.CancelFunc
 	done   chan struct{}
 	mu     struct {
 		sync.Mutex
-		removed map[*space]int64        // bytes since the last round for the space
-		stop    context.CancelCauseFunc // ends the round under way; nil: there is none
+		removed map[*space]int64        // bytes removed since the last round for the space
+		stop    context.CancelCauseFunc // ends the present round; nil if there is none
 	}
 }
 
 const (
-	// reclaimEvery is how long removals are collected before a round, so that dropping a
-	// hundred spaces in a row is one.
+	// reclaimEvery is how long removals are collected before a round, so that dropping many
+	// spaces in a row needs one round.
 	reclaimEvery = time.Second
-	// reclaimAgain is how long it takes until a round that failed is repeated.
+	// reclaimAgain is the pause before a failed round is repeated.
 	reclaimAgain = 10 * time.Second
-	// reclaimWorth is for how many removed bytes files are merged; on a disk that is nearly
-	// full it is any.
+	// reclaimWorth is the number of removed bytes that is worth a round. On a disk that is
+	// nearly full any number is.
 	reclaimWorth = 8 << 20
-	// reclaimSpaces bounds for how many dropped spaces small removals are remembered.
+	// reclaimSpaces is the largest number of dropped spaces for which small removals are
+	// counted.
 	reclaimSpaces = 4096
 )
 
@@ -74,8 +74,8 @@ func (r *reclaimer) start() {
 	go r.run(ctx)
 }
 
-// stop ends the round under way and the reclaimer. A commit that Pebble never came back
-// from may hold locks that a round waits for: then it is left behind.
+// stop ends the present round and the reclaimer. A commit that hangs in Pebble may hold locks
+// that a round waits for; then stop does not wait for the round.
 func (r *reclaimer) stop() {
 	r.cancel()
 	if !r.l.broken.Load() {
@@ -83,8 +83,7 @@ func (r *reclaimer) stop() {
 	}
 }
 
-// count notes that n bytes of records were removed from s. It is part of commits and does
-// not block.
+// count adds n to the bytes of records removed from s. Commits call it, so it does not block.
 func (r *reclaimer) count(s *space, n int64) {
 	r.mu.Lock()
 	r.mu.removed[s] += n
@@ -92,7 +91,7 @@ func (r *reclaimer) count(s *space, n int64) {
 	wake.Signal(r.wake)
 }
 
-// interrupt ends the round under way: what it waits for may not come.
+// interrupt ends the present round, which might otherwise wait without end.
 func (r *reclaimer) interrupt(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +100,7 @@ func (r *reclaimer) interrupt(cause error) {
 	}
 }
 
-// now has a round take place for all that was removed, and waits for it.
+// now starts a round for all removals and waits for its end.
 func (r *reclaimer) now(ctx context.Context) error {
 	over := make(chan struct{})
 	begun := time.Now()
@@ -151,8 +150,7 @@ func (r *reclaimer) run(ctx context.Context) {
 	}
 }
 
-// round looks through the spaces that are worth it, or with all through all from which
-// anything was removed.
+// round reclaims the spaces that are worth it or, with all, every space with removals.
 func (r *reclaimer) round(ctx context.Context, all bool) (err error) {
 	if r.l.failure.Load() != nil {
 		return nil // nothing reaches the disk any more
@@ -183,8 +181,8 @@ func (r *reclaimer) round(ctx context.Context, all bool) (err error) {
 	return err
 }
 
-// take returns the spaces that are worth a round, with the bytes removed from each, and
-// begins to count them anew.
+// take returns the spaces that are worth a round, with the bytes removed from each, and resets
+// their counters.
 func (r *reclaimer) take(all bool) map[*space]int64 {
 	full := r.l.nearlyFull()
 	r.mu.Lock()
@@ -209,7 +207,7 @@ func (r *reclaimer) take(all bool) map[*space]int64 {
 // live reports whether s has not been dropped.
 func (l *Log) live(s *space) bool { return l.spaces.Load().byName[s.name] == s }
 
-// reclaim gives back the disk space of what was removed from spaces.
+// reclaim frees the disk space of what was removed from spaces.
 func (l *Log) reclaim(ctx context.Context, spaces map[*space]int64) error {
 	if err := l.flushNow(ctx); err != nil {
 		return err
@@ -223,8 +221,8 @@ func (l *Log) reclaim(ctx context.Context, spaces map[*space]int64) error {
 	return nil
 }
 
-// flushNow writes what is in memory out as sorted files and frees the segments of the
-// journal that are not needed then.
+// flushNow flushes what is in memory to sorted files, and frees the segments of the journal that
+// are not needed any more.
 func (l *Log) flushNow(ctx context.Context) error {
 	if err := l.roomToMerge(l.db.Metrics().MemTable.Size); err != nil {
 		return err
@@ -244,7 +242,7 @@ func (l *Log) flushNow(ctx context.Context) error {
 	return l.trimJournal()
 }
 
-// compactRange merges the files that hold keys of k, a range of r.
+// compactRange compacts the files that have keys of k, a range of r.
 func (l *Log) compactRange(ctx context.Context, r *removal, k keyRange) error {
 	tables, err := l.db.SSTables(pebble.WithKeyRangeFilter(k.start, k.end))
 	if err != nil {

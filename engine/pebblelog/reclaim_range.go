@@ -15,25 +15,23 @@ type keyRange struct {
 	start, end []byte // end is excluded
 }
 
-// removal is what a round frees the disk space of.
+// removal is the work of one round.
 type removal struct {
-	ranges []keyRange // by start; they do not overlap
-	kept   uint64     // about how many bytes in sorted files the records in them take that are not removed
+	ranges []keyRange // sorted by start; they do not overlap
+	kept   uint64     // estimated bytes, in sorted files, of the records in the ranges that stay
 }
 
-// removedTags are the kinds of keys that a space is made of, its description and totals
-// aside.
+// removedTags are the tags of all keys of a space, except its description and totals.
 var removedTags = []byte{format.TagFeed, format.TagOlder, format.TagSlot, format.TagVersion}
 
-// removalOf returns the removal of records from spaces. Dropped spaces with no other one
-// between them are one range of each tag.
+// removalOf returns the removal for spaces. Adjacent dropped spaces share one range of each tag.
 func (l *Log) removalOf(spaces map[*space]int64) *removal {
 	r := new(removal)
 	var numbers, live []uint32
 	for s := range spaces {
 		numbers = append(numbers, s.id)
 		if l.live(s) {
-			r.kept += 2 * uint64(max(s.totals().Bytes, 0)) // values may stand in the feed, too
+			r.kept += 2 * uint64(max(s.totals().Bytes, 0)) // values may be stored in the feed as well
 		}
 	}
 	for _, s := range l.spaces.Load().byName {
@@ -54,14 +52,14 @@ func (l *Log) removalOf(spaces map[*space]int64) *removal {
 	return r
 }
 
-// spaceRun is one live space, or dropped spaces with nothing between them.
+// spaceRun is one live space, or a sequence of dropped spaces with no live one between them.
 type spaceRun struct {
 	first, last uint32
 	dropped     bool
 }
 
-// spaceRuns sorts the spaces with the given numbers into runs; live are all that are
-// there. Both are sorted.
+// spaceRuns groups numbers, the numbers of spaces, into runs. live has the numbers of all
+// existing spaces. Both are sorted.
 func spaceRuns(numbers, live []uint32) (runs []spaceRun) {
 	before := -1 // index in live of the first number that is not below the last run
 	for _, id := range numbers {
@@ -76,12 +74,12 @@ func spaceRuns(numbers, live []uint32) (runs []spaceRun) {
 	return runs
 }
 
-// reclaimPiece is how many bytes of the fullest level a piece covers. It bounds what one
+// reclaimPiece is the size of a piece, in bytes of the fullest level. It bounds what one
 // compaction below the first levels reads and writes.
 const reclaimPiece = 64 << 20
 
-// pieces cuts k where tables of the level that holds most of it begin. tables are those
-// with keys of k, by level.
+// pieces splits k at the first keys of tables of the level that has most of k. tables has the
+// tables with keys of k, by level.
 func pieces(k keyRange, tables [][]pebble.SSTableInfo) []keyRange {
 	var most []pebble.SSTableInfo
 	var size uint64
@@ -110,10 +108,10 @@ func sizeOf(tables []pebble.SSTableInfo) (n uint64) {
 	return n
 }
 
-// room estimates how many bytes compacting p writes before it removes any file: what the
-// tables of one level hold that overlap p, and those they overlap in the level below. Of
-// the ranges of r only what is kept is written again. any reports whether a level above the
-// last has tables with keys of p: where there is none, nothing can be merged.
+// room estimates the bytes that a compaction of p writes before it removes any file: the tables
+// of one level that overlap p, and the tables of the level below that these overlap. Of tables
+// within the ranges of r only the kept part is rewritten. any reports whether a level above the
+// last one has tables with keys of p; otherwise there is nothing to compact.
 func (r *removal) room(p keyRange, tables [][]pebble.SSTableInfo) (need uint64, any bool) {
 	for i := range len(tables) - 1 {
 		reach := p
@@ -134,7 +132,7 @@ func (r *removal) room(p keyRange, tables [][]pebble.SSTableInfo) (need uint64, 
 		}
 		below := i + 1
 		for i == 0 && below < len(tables)-1 && len(tables[below]) == 0 {
-			below++ // level 0 is merged into the first level that holds anything
+			below++ // level 0 is compacted into the first level that is not empty
 		}
 		for j := range tables[below] {
 			if t := &tables[below][j]; reach.overlaps(t) {
@@ -154,15 +152,15 @@ func (r *removal) holds(t *pebble.SSTableInfo) bool {
 	return i > 0 && bytes.Compare(t.Largest.UserKey, r.ranges[i-1].end) < 0
 }
 
-// marksShare is the part of a range that is reckoned for what stays of removed records:
-// their tombstones and, of each key, its version.
+// marksShare estimates what stays of removed records, tombstones and the versions of keys: one
+// part in so many.
 const marksShare = 8
 
 func (k *keyRange) overlaps(t *pebble.SSTableInfo) bool {
 	return bytes.Compare(t.Smallest.UserKey, k.end) < 0 && bytes.Compare(t.Largest.UserKey, k.start) >= 0
 }
 
-// cover makes k reach over t.
+// cover extends k so that it includes the keys of t.
 func (k *keyRange) cover(t *pebble.SSTableInfo) {
 	if bytes.Compare(t.Smallest.UserKey, k.start) < 0 {
 		k.start = t.Smallest.UserKey

@@ -16,18 +16,18 @@ import (
 // Opening after a crash.
 //
 // Pebble opens with its sorted files, which hold the outcome of the first frames of the journal;
-// the key 'n' says of how many. The journal has all later frames, up to the first that is not
-// whole, and verified them when it was opened. Replay hands these to Pebble, in order. A crash
-// during a replay changes nothing: sorted files that it has written hold their own number 'n',
-// and the next open goes on from there.
+// the key 'n' has their number. The journal has all later frames, up to the first incomplete
+// one, and verified them when it was opened. Replay commits these to Pebble, in order. A crash
+// during a replay does no harm: sorted files that the replay has written hold their own number
+// 'n', and the next open continues from there.
 //
-// Two checks find files that do not belong together: the journal must begin at or before the
-// frame after 'n', and must not end before 'n', since it was synced before a sorted file was.
+// Two checks detect files that do not belong together. The journal must begin at or before the
+// frame after 'n'. It must not end before 'n', since it is synced before any sorted file.
 
-// replay applies the frames that sorted files do not hold.
+// replay applies the frames that are not in sorted files.
 func (l *Log) replay() (err error) {
 	defer func() {
-		if p := recover(); p != nil { // as in show
+		if p := recover(); p != nil { // as in showCold
 			l.broken.Store(true)
 			err = l.fail(p)
 		}
@@ -56,31 +56,31 @@ func (l *Log) replay() (err error) {
 	return l.sound("open " + l.dir.path)
 }
 
-// replayPiece is about how many bytes of frames a replay hands to Pebble at once.
+// replayPiece is the size of frames, in bytes, at which a replay commits them to Pebble.
 const replayPiece = 1 << 20
 
-// replayer hands the changes of frames to Pebble, those of many in one batch, in order.
+// replayer commits the changes of frames to Pebble, in order, those of many frames in one batch.
 //
-// Every frame sets the totals of its spaces and the number of the newest frame. Of such a
-// key, a piece has the last value only: nobody reads what is between two frames of one
-// batch. No other change of a frame touches these keys, but for a delete of totals.
+// Every frame sets the totals of its spaces and the number of the newest frame. A batch has only
+// the last value of such a key: there are no readers between two frames of a batch. No other
+// change of a frame touches these keys, except a delete of totals.
 type replayer struct {
 	l     *Log
 	piece int
 
-	batch []byte // the changes, behind the header of a batch
+	batch []byte // the changes, after the header of a batch
 	count uint32
 	held  []heldSet // not in batch yet
 }
 
-// heldSet is the newest value of a key that frames set again and again.
+// heldSet is the newest value of a key that many frames set.
 type heldSet struct {
 	key    []byte
-	change []byte // as it stands in the effects
+	change []byte // encoded as in the effects
 }
 
-// add adds the changes of f, which must be the next frame. They are with Pebble after the
-// next commit at the latest.
+// add adds the changes of f, which must be the next frame. The next commit, at the latest,
+// writes them to Pebble.
 func (r *replayer) add(f *journal.Frame) error {
 	if uint64(f.First) != r.l.frame+1 {
 		return fmt.Errorf("it follows frame %d: %w", r.l.frame, format.ErrCorrupt)
@@ -108,7 +108,7 @@ func (r *replayer) add(f *journal.Frame) error {
 	return nil
 }
 
-// change adds the change c, which stands in p.
+// change adds the change c, whose encoding is in p.
 func (r *replayer) change(c format.Change, p []byte) {
 	if tag := c.Key[0]; tag == format.TagTotals || tag == format.TagFrame {
 		i := slices.IndexFunc(r.held, func(h heldSet) bool { return bytes.Equal(h.key, c.Key) })
@@ -123,8 +123,8 @@ func (r *replayer) change(c format.Change, p []byte) {
 	r.append(p)
 }
 
-// mostHeld is of how many keys only the last value is written: they are looked through for
-// each change.
+// mostHeld is the largest number of keys of which only the last value is written: each change
+// searches them linearly.
 const mostHeld = 32
 
 func (r *replayer) append(p []byte) {
@@ -135,11 +135,11 @@ func (r *replayer) append(p []byte) {
 	r.count++
 }
 
-// batchHeader is the length of the header of a Pebble batch: 8 bytes that Pebble sets, and
-// the number of changes.
+// batchHeader is the length of the header of a Pebble batch: 8 bytes, which Pebble sets, and the
+// number of changes.
 const batchHeader = 12
 
-// commit hands to Pebble what was added.
+// commit writes the added changes to Pebble.
 func (r *replayer) commit() error {
 	for _, h := range r.held {
 		r.append(h.change)
@@ -160,8 +160,8 @@ func (r *replayer) commit() error {
 	return nil
 }
 
-// checkEffects returns an error unless p is a Pebble batch of sets, deletes and deletes of
-// ranges of keys of a log, which is all that a tx writes. Pebble panics over some others.
+// checkEffects returns an error unless p is a Pebble batch of sets, deletes and range deletes of
+// keys of a log, which is all that a tx writes. Pebble panics on some other contents.
 func checkEffects(p []byte) error {
 	n, rest, err := format.Effects(p)
 	for i := uint32(0); err == nil; i++ {

@@ -13,16 +13,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// salvage cuts the damaged tail off the newest write-ahead log in dir, of a log of format 1
-// or 2.
+// salvage cuts the damaged tail off the newest write-ahead log in dir, for logs of formats 1 and
+// 2.
 //
-// Pebble tells a torn tail from damage by its own record of what was synced. With
-// lazy groups that record is too high: after a power cut, pages that were never
-// forced out may be missing in the middle, which it reports as damage. The
-// RELAXED marker says that this is what happened. The log is cut at its first
-// unreadable record: everything brought to stable storage stands before it. Any
-// other log than the last one was closed with a real sync, so damage there is
-// real and nothing is cut.
+// Pebble distinguishes a torn tail from damage by its own record of what was synced. With lazy
+// groups that record is too high: after a power cut, pages that were never synced may be missing
+// in the middle, which Pebble reports as damage. The RELAXED marker shows that the log has lazy
+// groups. The log is cut at its first unreadable record; everything that was synced is before
+// it. All earlier logs were closed with a sync, so damage there is reported as an error, and
+// nothing is cut.
 func salvage(fs vfs.FS, dir string) (cut bool, err error) {
 	logs, err := walFiles(fs, dir)
 	if err != nil {
@@ -60,12 +59,12 @@ func walFiles(fs vfs.FS, dir string) ([]string, error) {
 			logs = append(logs, name)
 		}
 	}
-	slices.Sort(logs) // numbers are padded
+	slices.Sort(logs) // numbers are zero-padded
 	return logs, nil
 }
 
-// readableLength returns up to where the records of a log can be read, and
-// whether that is all of it.
+// readableLength returns the length of the readable part of a log, and whether that is all of
+// it.
 func readableLength(fs vfs.FS, path string, num uint64) (good int64, whole bool, err error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -88,13 +87,13 @@ func readableLength(fs vfs.FS, path string, num uint64) (good int64, whole bool,
 	}
 }
 
-// newRecordReader calls record.NewReader, whose second parameter has a type that
-// only Pebble can name.
+// newRecordReader calls record.NewReader. It is generic because its second parameter has a type
+// that only Pebble can name.
 func newRecordReader[N ~uint64](open func(io.Reader, N) *record.Reader, r io.Reader, num uint64) *record.Reader {
 	return open(r, N(num))
 }
 
-// truncateFile keeps the first n bytes of a file, atomically.
+// truncateFile keeps the first n bytes of a file. The change is atomic.
 func truncateFile(fs vfs.FS, path string, n int64) error {
 	src, err := fs.Open(path)
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// A scan reads one range of Pebble's keys with one iterator, which is a view of one moment.
+// A scan reads one range of Pebble's keys with one iterator, which shows one moment.
 //
-// Three steps, in this order, make that the log at one moment, not older than the call:
+// Three steps, in this order, make it a view of the log at one moment, not older than the call:
 //
-//  1. drain: Pebble gets all groups with changes of the space that readers could see.
-//  2. NewIter: the view. It holds whole groups, in their order, since Pebble takes them so.
-//     Groups that come to the hot tier after step 1 may be missing: they are concurrent.
-//  3. awaitPublished: a group in the view may have its positions and totals published only
-//     now. The gate was closed before Pebble got it, so it is seen closed here, or it has
-//     opened again, and then they are published. Waiting before step 2 would not do: a group
-//     could come between.
+//	1. drain: Pebble gets all groups with changes of the space that readers could see.
+//	2. NewIter: the view. It has whole groups, in their order, since Pebble gets them so.
+//	   Groups that reach the hot tier after step 1 may be missing: they are concurrent.
+//	3. awaitPublished: positions and totals of a group in the view may not be published yet.
+//	   The gate was closed before Pebble got the group. So either it is still closed here, or
+//	   it has opened again, and the group is published. Waiting before step 2 is not
+//	   sufficient: a group could be shown in between.
 //
-// After step 3 a record above the head can only be of a group whose publication failed. It is
-// in the journal, and its outcome was reported as unknown, so the scan reports that as well
-// (doubtful) rather than show it or leave it out.
+// After step 3 only a record of a group whose publication failed can be above the head. The
+// group is in the journal, and its outcome was reported as unknown, so the scan fails as well
+// (doubtful) and neither shows nor omits the record.
 //
-// Keys come in the order of their bytes. Slots have the user's keys as they are. Version keys
-// have them escaped, in a way that keeps the order and marks the end, so that all versions of a
-// key stand together and no key's versions mix with those of a longer key.
+// Keys are in the order of their bytes. Slots contain the user's keys unchanged. Version keys
+// contain them escaped, in a way that keeps the order and marks the end. So all versions of a
+// key are adjacent, and versions of a longer key are not between them.
 
 // Scan implements [mainstem.Reader].
 func (l *Log) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
@@ -61,15 +61,15 @@ type scan struct {
 	*read
 	rng   mainstem.Range
 	yield func(mainstem.Record, error) bool
-	left  int // records until the limit; 0 at first: none, and then it counts below 0
+	left  int // records until the limit; without a limit it begins at 0 and counts below 0
 	it    *pebble.Iterator
 
-	// body and lender lend memory of the iterator: valid until it moves.
+	// body and lender refer to memory of the iterator, valid until it moves.
 	body   format.Body
 	lender format.Lender
 
-	userKey []byte // of the key under way, unescaped
-	prefix  []byte // that all versions of it have; a copy, since the iterator moves
+	userKey []byte // of the current key, unescaped
+	prefix  []byte // common prefix of its versions; a copy, since the iterator moves
 	end     []byte // scratch
 }
 
@@ -96,9 +96,9 @@ func (s *scan) run(ctx context.Context) error {
 	return s.overStreams(ctx)
 }
 
-// bounds returns the engine keys between which the selected keys lie. Escaping keeps the order,
-// also between a key and a prefix or bound that is none, so the bounds of the range become
-// bounds of engine keys; the upper one is excluded.
+// bounds returns the engine keys that bound the selected keys; upper is excluded. Escaping keeps
+// the order even between a key and a prefix or bound that is not a key, so the bounds of the
+// range become bounds of engine keys.
 func (s *scan) bounds() (lower, upper []byte) {
 	tag := byte(format.TagVersion)
 	encode := format.AppendEscaped
@@ -119,7 +119,8 @@ func (s *scan) bounds() (lower, upper []byte) {
 	return lower, upper
 }
 
-// emit yields s.body, which is visible, as the record of userKey; it returns false when the scan is over.
+// emit yields s.body, which must be visible, as the record of userKey. It returns false when the
+// scan is over.
 func (s *scan) emit(userKey []byte) (bool, error) {
 	b := &s.body
 	if b.Tombstone != mainstem.Live && !s.rng.Tombstones {
@@ -142,7 +143,7 @@ func (s *scan) emit(userKey []byte) (bool, error) {
 	return s.left != 0, nil
 }
 
-// decode reads the record under the iterator into s.body.
+// decode decodes the record at the iterator into s.body.
 func (s *scan) decode() error {
 	val, err := s.it.ValueAndErr()
 	if err != nil {
@@ -165,8 +166,8 @@ func (s *scan) next() bool {
 	return s.it.Next()
 }
 
-// overSlots visits the keys of a space with bounded history: the newest record of each is in
-// its slot, and older ones have another tag.
+// overSlots visits the keys of a space with bounded history. The newest record of each is in its
+// slot; older ones have another tag.
 func (s *scan) overSlots(ctx context.Context) error {
 	for ok := s.first(); ok; ok = s.next() {
 		if err := s.step(ctx); err != nil {
@@ -189,10 +190,10 @@ func (s *scan) overSlots(ctx context.Context) error {
 	return s.it.Error()
 }
 
-// overStreams visits the keys of a space that keeps all history: for each it finds
-// the newest version, then steps over the rest. Forward it arrives at the oldest version of a
-// key and seeks back from its end. Backward it arrives at the newest one. So a key costs two
-// seeks or one, however many versions it has.
+// overStreams visits the keys of a space that keeps all history. For each key it finds the
+// newest version and skips the others. Forward, the iterator arrives at the oldest version of a
+// key and seeks back from the end of the key. Backward, it arrives at the newest one. So a key
+// costs two seeks or one, regardless of the number of its versions.
 func (s *scan) overStreams(ctx context.Context) error {
 	for ok := s.first(); ok; {
 		if err := s.step(ctx); err != nil {
@@ -219,14 +220,14 @@ func (s *scan) overStreams(ctx context.Context) error {
 	return s.it.Error()
 }
 
-// prefixEnd returns the bound above all versions under s.prefix.
+// prefixEnd returns the upper bound of all versions under s.prefix.
 func (s *scan) prefixEnd() []byte {
 	s.end = format.AppendPrefixEnd(s.end[:0], s.prefix)
 	return s.end
 }
 
-// newestOfPrefix yields the record of the newest version under s.prefix. If that is a version
-// marker or has expired, the key has no value: an older version does not come back.
+// newestOfPrefix yields the newest record under s.prefix. If that is a version marker or has
+// expired, the key has no value: an older version does not reappear.
 func (s *scan) newestOfPrefix() (bool, error) {
 	if !s.rng.Reverse && !s.it.SeekLT(s.prefixEnd()) {
 		return true, s.it.Error()

@@ -12,14 +12,14 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Snapshot is the log at one moment. It implements [mainstem.Snapshot]. What
-// expires later is still there; what is deleted later is still there, and keeps
-// its disk space until Close.
+// Snapshot is the log at one moment. It implements [mainstem.Snapshot]. Records that expire or
+// are deleted later are still in it; deleted ones keep their disk space until Close. Its methods
+// may be called from many goroutines at once.
 type Snapshot struct {
 	l        *Log
 	db       *pebble.Snapshot
 	spaces   *registry
-	maxAges  map[uint32]int64 // ns, by space; what a space gets later does not concern it
+	maxAges  map[uint32]int64 // ns, by number of the space; later changes of policies have no effect
 	position uint64
 	at       moment
 	readers  readers
@@ -27,15 +27,15 @@ type Snapshot struct {
 	err      error
 }
 
-// snapshots are those that are open: Close of the log closes them first.
+// snapshots are the open snapshots: Close of the log closes them first.
 type snapshots struct {
 	sync.Mutex
 	open map[*Snapshot]struct{}
 }
 
-// Snapshot implements [mainstem.Snapshotter]. It waits its turn among the commits: between two
-// of them Pebble has everything that was committed, so that a Pebble snapshot, the registry and
-// the position are of one moment. The hot tier is not part of it.
+// Snapshot implements [mainstem.Snapshotter]. It waits for its place in the order of commits.
+// Between two commits Pebble has everything that was committed, so that a Pebble snapshot, the
+// registry and the position show the same moment. The hot tier is not used.
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	var s *Snapshot
 	err := l.between(ctx, "snapshot", func() {
@@ -52,7 +52,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	return s, nil
 }
 
-// maxAges returns how long records live, ns, in the spaces in which they get old.
+// maxAges returns how long records live, in ns, for the spaces with a limit.
 func (r *registry) maxAges() map[uint32]int64 {
 	out := map[uint32]int64{}
 	for _, s := range r.byName {
@@ -63,14 +63,14 @@ func (r *registry) maxAges() map[uint32]int64 {
 	return out
 }
 
-// count returns how many are open.
+// count returns the number of open snapshots.
 func (o *snapshots) count() int {
 	o.Lock()
 	defer o.Unlock()
 	return len(o.open)
 }
 
-// closeAll closes what is open.
+// closeAll closes all open snapshots.
 func (o *snapshots) closeAll() {
 	o.Lock()
 	all := slices.Collect(maps.Keys(o.open))
@@ -114,8 +114,8 @@ func (s *Snapshot) Head(context.Context) (mainstem.Position, error) {
 	return mainstem.Position(s.position), nil
 }
 
-// Close releases the snapshot when the reads under way have ended. Close of the
-// log does it for snapshots left open.
+// Close waits for the reads under way and releases the snapshot. Close of the log closes
+// snapshots that are still open.
 func (s *Snapshot) Close() error {
 	s.close.Do(func() {
 		s.readers.close()

@@ -17,30 +17,30 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// space is an open space. Its number is never given to another space, so data
-// of a dropped one can never show up in its successor of the same name.
+// space is an open space. Its number is never given to another space, so data of a dropped space
+// cannot appear in a later space of the same name.
 type space struct {
 	id      uint32
 	name    string
 	created int64
-	policy  atomic.Pointer[mainstem.Policy] // the policy does not change: the leader stores another one
-	last    atomic.Uint64                   // position of the newest record committed and published
+	policy  atomic.Pointer[mainstem.Policy] // immutable: the leader replaces it
+	last    atomic.Uint64                   // position of the newest record, committed and published
 
 	mu struct {
 		sync.Mutex
-		totals format.Totals // as published; the leader changes them, see tx.show
+		totals format.Totals // as published; only the leader changes them, see tx.show
 	}
 
-	fresh bool // it was created since the log was opened: Log.written has all its keys
+	fresh bool // created since the log was opened: Log.written has all its keys
 
-	// Only the leader of the committer touches these.
+	// Only the leader of the committer uses these.
 	staged *stagedSpace // nil unless the present tx has touched the space
-	traces uint64       // no key of which nothing is left was written after this position
+	traces uint64       // no key that has left no trace was written after this position
 	opened uint64       // position of the newest record when the log was opened; see written
 }
 
-// slots reports whether the space keeps the newest record of a key in a slot of
-// its own (bounded history) rather than one key per version.
+// slots reports whether the space keeps the newest record of a key in a slot (bounded history)
+// rather than one key for each version.
 func slots(p *mainstem.Policy) bool { return p.History != 0 }
 
 func newSpace(id uint32, name string, created int64, p mainstem.Policy) *space {
@@ -80,7 +80,7 @@ func newRegistry(byName map[string]*space) *registry {
 	return &registry{byName: byName, names: slices.Sorted(maps.Keys(byName))}
 }
 
-// with returns a copy of r with the spaces of add and without the name drop.
+// with returns a copy of r with the spaces in add and without the one called drop.
 func (r *registry) with(add []*space, drop string) *registry {
 	m := maps.Clone(r.byName)
 	delete(m, drop)
@@ -90,7 +90,7 @@ func (r *registry) with(add []*space, drop string) *registry {
 	return newRegistry(m)
 }
 
-// find returns the space called name, or a NotFound error.
+// find returns the space called name, or an error of kind NotFound.
 func (l *Log) find(op, name string) (*space, error) {
 	if s := l.spaces.Load().byName[name]; s != nil {
 		return s, nil
@@ -118,12 +118,11 @@ func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) e
 	})
 }
 
-// AlterSpace implements [mainstem.SpaceManager]. Lowering a bounded History drops
-// the records beyond it in the same commit: it takes time and memory in
-// proportion to them.
+// AlterSpace implements [mainstem.SpaceManager]. Lowering a bounded History removes the records
+// beyond it in the same commit, which takes time and memory in proportion to them.
 func (l *Log) AlterSpace(ctx context.Context, name string, p mainstem.Policy) error {
-	// The policy in force changes in finish, with the rest of the tx. Until then the tx, and
-	// readers, go by the old one.
+	// finish puts the new policy in force, with the other changes of the tx. Until then the tx
+	// and readers use the old one.
 	return l.removal(ctx, "alter space", func(t *tx) error {
 		ts := t.space(name)
 		if ts == nil {
@@ -191,10 +190,10 @@ func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.Spac
 	}
 }
 
-// written returns the position of the newest record that the key of h was ever given, or a
-// later one if only that is known. Of a key without any trace it is known that it is none
-// that was swept up, or none after ts.traces. A version marker of an older program does
-// not say: it was left before the log was opened.
+// written returns the position of the newest record that was ever written to the key of h, or a
+// later one if only that is known. For a key without a trace, ts.traces is such a bound. A
+// version marker of an older program does not have the position; it was left before the log was
+// opened, so opened is the bound.
 func (ts *stagedSpace) written(h *keyState) uint64 {
 	switch {
 	case h.written != 0:
@@ -205,12 +204,13 @@ func (ts *stagedSpace) written(h *keyState) uint64 {
 	return ts.traces
 }
 
-// loadSpaces reads the registry, the totals and the counters at open, when Pebble has all frames.
+// loadSpaces reads the registry, the totals and the counters at open, when Pebble has all
+// frames.
 //
-// The newest position is the highest that any totals have: every commit writes those of the
-// spaces that it touches. But when a space is dropped, its totals go with it, so a commit that
-// drops one writes the counters of the log instead (seal). The numbers of spaces are found
-// the same way. So neither a position nor a number is given again after a crash.
+// The newest position is the highest one in any totals, since every commit writes the totals of
+// the spaces that it touches. But the totals of a dropped space are deleted, so a commit that
+// drops a space also writes the counters of the log (seal). The next number of a space is found
+// in the same way. So neither a position nor a number is given again after a crash.
 func (l *Log) loadSpaces() error {
 	byName := map[string]*space{}
 	byID := map[uint32]*space{}
@@ -229,7 +229,7 @@ func (l *Log) loadSpaces() error {
 		return err
 	}
 	var last uint64
-	var newest, latest int64 // time of the newest record, and the clock then
+	var newest, latest int64 // time of the newest record, and the reading of the clock then
 	err = l.walk(format.TagTotals, func(k, v []byte) error {
 		id, err := format.KeySpace(k)
 		t, err2 := format.DecodeTotals(v)

@@ -11,18 +11,19 @@ import (
 	"slices"
 )
 
-// sumsName is the file of a backup that says what the others hold, in the form
-// that sha256sum writes and checks. It is not a part of the log.
+// sumsName is the file of a backup with the checksums of the other files, in the format of
+// sha256sum. It is not part of the log.
 const sumsName = "SUMS"
 
-// maxSums bounds what is read of it, in bytes: some hundred thousand files.
+// maxSums is the largest size of that file, in bytes. It suffices for some hundred thousand
+// files.
 const maxSums = 16 << 20
 
-// sums are the checksums of the files of a backup, by name. Pebble's own would not
-// do: a damaged end of a journal looks like one that a crash has left.
+// sums are the checksums of the files of a backup, by name. Pebble's own checksums are not
+// sufficient: a damaged end of a journal looks like the end after a crash.
 type sums map[string][sha256.Size]byte
 
-// adder returns a hash of what is written to the writer, which passes it on to w.
+// adder returns a writer that passes its bytes on to w, and the hash of these bytes.
 func adder(w io.Writer) (hash.Hash, io.Writer) {
 	h := sha256.New()
 	return h, io.MultiWriter(h, w)

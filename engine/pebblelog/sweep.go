@@ -15,38 +15,38 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// What the sweeper relies on:
+// How the sweeper removes records correctly:
 //
-//   - It decides nothing by what it has read outside of a commit. It reads the indexes beside
-//     commits, and looks at each record again in the commit that removes it: the record may be
-//     gone, replaced, or not due any more, since the clock was set back.
-//   - A removal is a commit like any other: durable, in order, and seen by followers where the
+//   - What it reads outside of a commit is only a hint. It reads the indexes while commits go
+//     on, and reads each record again in the commit that removes it: the record may have been
+//     removed or replaced, or may not be due any more, since the clock was set back.
+//   - A removal is a commit like any other: durable, in order, and visible to followers if the
 //     space has a feed and the newest record of a key expires (a tombstone follows it).
-//   - Readers do not need it: what has expired is invisible by the clock alone.
-//   - A crash loses no removal for good: the index entries go in the same frame as the records.
+//   - Readers do not depend on the sweeper: the clock alone makes expired records invisible.
+//   - A crash does not lose removals: an index entry is deleted in the frame that deletes its
+//     record.
 
-// sweeper removes from disk what readers no longer see: records whose time to
-// live is over, records beyond the age and size limits of their space, and batch
-// IDs that need not be remembered. It sleeps until something is due, and works in
-// small commits so that others are not held up.
+// sweeper removes from disk what readers do not see any more: expired records, records beyond
+// the age and size limits of their space, and expired batch IDs. It sleeps until something is
+// due, and works in small commits, so that other commits are not delayed much.
 type sweeper struct {
 	l      *Log
 	wake   chan struct{} // capacity 1: sweep now
-	rearm  chan struct{} // capacity 1: something is due sooner, or a space got a limit
+	rearm  chan struct{} // capacity 1: compute the wait again: something is due sooner, or a space got a limit
 	cancel context.CancelFunc
 	done   chan struct{}
-	looked time.Time // at the clock; of run
-	// next is the earliest expiry known, unix ns without the jump of a hold; 0: none.
-	// Entries of the index that are visible while it is set to 0 are found by the sweep
-	// that does so; later ones lower it.
+	looked time.Time // time of the last check of the clock; of run
+	// next is the earliest known expiry, in unix ns without the jump of a hold; 0: none. A sweep
+	// sets it to 0 and finds all index entries that are visible by then; later entries lower it
+	// again.
 	next atomic.Int64
 }
 
-// lookEvery is how long the sweeper sleeps at most while something will expire: clocks
-// that are set are noticed, and timers do not follow them.
+// lookEvery is the longest sleep of the sweeper while records are going to expire. Timers do not
+// follow a clock that is set, so the clock must be read again.
 const lookEvery = 30 * time.Second
 
-// sweepChunk is how many records one sweeping commit removes.
+// sweepChunk is the number of records that one commit of the sweeper removes.
 const sweepChunk = 256
 
 func startSweeper(l *Log) {
@@ -57,9 +57,8 @@ func startSweeper(l *Log) {
 	go s.run(ctx)
 }
 
-// expiresAt tells the sweeper of a record that expires at the time at, unix ns without the
-// jump of a hold (see [wallclock.Hold.Trusted]), and is visible. It wakes the sweeper when
-// that is due, not at once.
+// expiresAt notes that a visible record expires at the time at, in unix ns without the jump of a
+// hold (see [wallclock.Hold.Trusted]). The sweeper wakes when that is due, not at once.
 func (s *sweeper) expiresAt(at int64) {
 	for {
 		next := s.next.Load()
@@ -75,14 +74,14 @@ func (s *sweeper) expiresAt(at int64) {
 
 func (s *sweeper) poke() { wake.Signal(s.wake) }
 
-// limited tells the sweeper that a space got an age or a size limit.
+// limited notes that a space got an age or a size limit.
 func (s *sweeper) limited() { wake.Signal(s.rearm) }
 
 func (s *sweeper) run(ctx context.Context) {
 	defer close(s.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var next time.Time // of timer; zero if it is not set
+	var next time.Time // when timer fires; zero if it is not set
 	arm := func() {
 		if wait := s.wait(); wait > 0 && (next.IsZero() || time.Until(next) > wait) {
 			next = time.Now().Add(wait)
@@ -107,7 +106,7 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// once sweeps, and looks at the clock if it has not done so lately.
+// once sweeps, and first checks the clock if the last check is SweepEvery ago.
 func (s *sweeper) once(ctx context.Context) error {
 	if time.Since(s.looked) >= s.l.opts.SweepEvery {
 		s.looked = time.Now()
@@ -118,7 +117,7 @@ func (s *sweeper) once(ctx context.Context) error {
 	return s.l.sweep(ctx)
 }
 
-// wait returns how long the sweeper may sleep, 0 for until it is woken.
+// wait returns how long the sweeper may sleep. 0 means until it is woken.
 func (s *sweeper) wait() time.Duration {
 	var wait time.Duration
 	sooner := func(d time.Duration) {
@@ -137,7 +136,7 @@ func (s *sweeper) wait() time.Duration {
 		sooner(s.l.opts.BatchIDAge / 16)
 	}
 	for _, sp := range s.l.spaces.Load().byName {
-		if limited(sp.policy.Load()) { // also while it is empty: writes do not wake the sweeper
+		if limited(sp.policy.Load()) { // even if it is empty: writes do not wake the sweeper
 			sooner(s.l.opts.SweepEvery)
 			break
 		}
@@ -145,7 +144,7 @@ func (s *sweeper) wait() time.Duration {
 	return wait
 }
 
-// limited reports whether the age or the size of a space has to be looked at.
+// limited reports whether the policy has an age or a size limit, which the sweeper enforces.
 func limited(p *mainstem.Policy) bool { return p.MaxAge > 0 || p.MaxBytes > 0 }
 
 func (s *sweeper) stop() {
@@ -153,9 +152,10 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// Sweep removes now what has expired or exceeds the limits of its space, and frees the
-// disk space of all that was removed since the log was opened, as far as there is room to
-// merge files. The engine does both by itself; tests and operators call it to be sure.
+// Sweep removes everything that has expired or exceeds the limits of its space. It also frees
+// the disk space of all removals since the log was opened, as far as there is room to merge
+// files. The engine does both in the background; Sweep is for tests and for operators. It
+// returns when both are done.
 func (l *Log) Sweep(ctx context.Context) error {
 	if l.opts.ReadOnly {
 		return l.writable("sweep")
@@ -172,8 +172,9 @@ func (l *Log) Sweep(ctx context.Context) error {
 	return l.sound("sweep")
 }
 
-// sweep is Sweep without a look at the clock. One sweep waits for another: what that is
-// removing is no longer due in the indexes, but counted until its commit is published.
+// sweep is Sweep without freeing disk space. Sweeps do not overlap: the records that another
+// sweep is removing are not in the indexes any more, but in the totals until its commit is
+// published.
 func (l *Log) sweep(ctx context.Context) error {
 	began := time.Now()
 	select {
@@ -216,12 +217,12 @@ func (l *Log) sweep(ctx context.Context) error {
 	if err := l.sweepIDs(ctx); err != nil {
 		return err
 	}
-	return l.sound("sweep") // a removal in doubt looks like nothing left to do
+	return l.sound("sweep") // after a failed removal the indexes may look as if nothing were due
 }
 
-// expire ends the record of key at version, if it is still there and its time is
-// over. If it is the newest, and the space has a feed, a tombstone follows it so
-// that followers hear of it. A tombstone or version marker that has had its time goes.
+// expire removes the record of key at version, if it is still there and has expired. If it is
+// the newest, and the space has a feed, a tombstone follows it, so that followers see the
+// expiry. An expired tombstone or version marker in a slot is removed without a trace.
 func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	h, err := t.keyState(ts, key)
 	if err != nil {
@@ -248,8 +249,8 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	return err
 }
 
-// vanish removes the last trace of a key from its slot. The floor of the space
-// remembers its version: keys that are new from now on begin above it.
+// vanish removes the last trace of a key from its slot. The floor of the space rises to the
+// version of the key, so the versions of keys that are new from then on begin above it.
 func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	h, err := t.keyState(ts, key)
 	if err != nil {
@@ -268,14 +269,14 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	return nil
 }
 
-// What the callback of eachOldest answers besides nil.
+// Values by which the callback of eachOldest ends a loop without an error.
 var (
-	errEnough = errors.New("enough")     // stop
-	errYoung  = errors.New("not so old") // younger records need not be shown
+	errEnough = errors.New("enough")     // end
+	errYoung  = errors.New("not so old") // skip younger records
 )
 
-// sweepSpace removes up to sweepChunk of the oldest records that exceed the age
-// or the size that the space allows. It reports whether there may be more.
+// sweepSpace removes up to sweepChunk of the oldest records that exceed the age or the size
+// limit of the space. It reports whether there may be more.
 func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error) {
 	s := l.spaces.Load().byName[name]
 	if s == nil || !l.overLimits(s) {
@@ -309,7 +310,8 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 	return more, err
 }
 
-// overLimits is a cheap first look that spares an idle log the commit.
+// overLimits is a cheap check, outside of a commit, whether the limits may be exceeded. It
+// spares an idle log the commit.
 func (l *Log) overLimits(s *space) bool {
 	p, t := s.policy.Load(), s.totals()
 	if p.MaxBytes > 0 && t.Bytes > p.MaxBytes {
@@ -332,7 +334,7 @@ func (l *Log) overLimits(s *space) bool {
 	}
 	defer it.Close()
 	if !it.First() {
-		return it.Error() != nil // the sweep itself will report it
+		return it.Error() != nil // the sweep itself reports the error
 	}
 	val, err := it.ValueAndErr()
 	if err != nil {
@@ -348,8 +350,8 @@ func (l *Log) overLimits(s *space) bool {
 	return err != nil || m.Over(b.Clock, 0, int64(p.MaxAge))
 }
 
-// evict removes one record because of a limit, without a tombstone. In a slot the
-// whole key is forgotten with its newest record.
+// evict removes one record because of a limit, without a tombstone. If the record is in a slot,
+// the whole key is removed without a trace.
 func (t *tx) evict(ts *stagedSpace, key []byte, version uint64) error {
 	if !slots(ts.policy) {
 		return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
@@ -364,8 +366,8 @@ func (t *tx) evict(ts *stagedSpace, key []byte, version uint64) error {
 	return t.removeWhere(ts, key, version, func(b *format.Body) bool { return b.Version == version })
 }
 
-// eachOldest calls f for the records of a space, oldest first. Without a feed there
-// is no such order: then it goes by key, and by version within a key.
+// eachOldest calls f for the records of a space, oldest first. A space without a feed has no
+// such order: there the order is by key, and by version within a key.
 func (t *tx) eachOldest(ts *stagedSpace, f func(key []byte, b *format.Body) error) error {
 	if ts.policy.NoFeed {
 		return t.eachByKey(ts, f)
@@ -420,7 +422,7 @@ func (t *tx) eachByKey(ts *stagedSpace, f func(key []byte, b *format.Body) error
 			t.rebase(b)
 			err = f(key, b)
 			if err == errYoung {
-				return nil // in this order older ones may follow
+				return nil // in this order older records may follow
 			}
 			return err
 		})
@@ -463,9 +465,9 @@ func userKey(k []byte) ([]byte, error) {
 	return format.AppendUnescaped(nil, prefix)
 }
 
-// sweepIDs forgets the batch IDs that are older than promised. An entry that was read before the
-// commit is still there in it: only this function, under sweeping, and moveIDs, which runs
-// before it in a sweep, remove such entries.
+// sweepIDs removes the batch IDs that are older than Options.BatchIDAge. Entries that were read
+// before the commit still exist in it: only this function, under sweeping, and moveIDs, which
+// runs before it in a sweep, remove such entries.
 func (l *Log) sweepIDs(ctx context.Context) error {
 	for {
 		old, err := l.oldIDs()
@@ -489,8 +491,8 @@ func (l *Log) sweepIDs(ctx context.Context) error {
 	}
 }
 
-// oldIDs returns up to sweepChunk entries of the index of batch IDs that are too old. If there are
-// younger ones, the sweeper has to come again: hasIDs stays set.
+// oldIDs returns up to sweepChunk index entries of batch IDs that are too old. If there are
+// younger ones, it sets hasIDs, so that the sweeper comes again.
 func (l *Log) oldIDs() (old [][]byte, err error) {
 	if !l.readers.begin() {
 		return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}

@@ -10,9 +10,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// sweepExpired handles the first entries of the expiry index that are due. It takes next before it
-// reads the index: an entry that becomes visible after the read sets next again, and one from
-// before is in the index. So no expiry is forgotten, and after an error the one known is put back.
+// sweepExpired handles the first entries of the expiry index that are due. It resets next before
+// it reads the index. So an entry that becomes visible after the read sets next again, and an
+// earlier one is in the index: no expiry is lost. After an error the known expiry is put back.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	known := l.sweeper.next.Swap(0)
 	m := l.moment()
@@ -29,9 +29,9 @@ func (l *Log) sweepExpired(ctx context.Context) (int, error) {
 	return len(due), l.expireAll(ctx, due)
 }
 
-// sweepHeld does the same with records that were written since a jump of the clock that is
-// held. Their entries are at readings after the jump, among those of records from before it
-// that the jump must not remove: these are looked at and stay.
+// sweepHeld does the same for records that were written since a jump of the clock that is held.
+// Their entries are at readings after the jump, among entries of records from before the jump.
+// The latter are examined and stay, since the jump must not remove those records.
 func (l *Log) sweepHeld(ctx context.Context) error {
 	m := l.moment()
 	if m.Hold == nil {
@@ -90,8 +90,8 @@ func (l *Log) expireAll(ctx context.Context, due []format.Expiry) error {
 	})
 }
 
-// dueEntries reads the index from the key from on: up to sweepChunk entries that are due
-// until then, unix ns, and when the one after them will be, 0 if there is none.
+// dueEntries reads the index from the key from on. It returns up to sweepChunk entries that are
+// due at until, in unix ns, and the time of the entry after them, or 0 if there is none.
 func (l *Log) dueEntries(from []byte, until int64) (due []format.Expiry, next int64, err error) {
 	if !l.readers.begin() {
 		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "sweep"}

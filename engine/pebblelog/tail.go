@@ -14,16 +14,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Logs of formats 1 and 2 have a write-ahead log of Pebble. It is a row of blocks, and each
-// block a row of chunks. A record is one full chunk, or a first one, any number of middle
-// ones and a last one.
-// All numbers are little-endian, and the checksum covers everything from the type on:
+// Logs of formats 1 and 2 have a write-ahead log of Pebble. It is a sequence of blocks, and each
+// block is a sequence of chunks. A record is one full chunk, or a first chunk, any number of
+// middle chunks and a last one. Numbers are little-endian, and the checksum covers everything
+// from the type on:
 //
 //	| checksum 4 | length 2 | type 1 | log number 4 | synced 8 | length bytes |
 //
-// synced is how many bytes of the file were on stable storage when the chunk was made.
-// Types 5 to 8 have no such field. Pebble writes them until a new directory has reached
-// its newest format, which is after it has created the first log.
+// synced is the number of bytes of the file that were on stable storage when the chunk was made.
+// Chunks of types 5 to 8 have no such field. Pebble writes these until a new directory has its
+// newest format, which is after it has created the first log.
 const (
 	walBlock       = 32 << 10
 	walSyncHeader  = 19 // bytes before the content, types 9 to 12
@@ -35,21 +35,21 @@ const (
 
 var walTable = crc32.MakeTable(crc32.Castagnoli)
 
-// checkWAL returns an error of kind Corrupt if the write-ahead log at path, which Pebble
-// is about to replay, is damaged where Pebble would take the damage for its end: a
-// record in the middle of a block, a header that looks like the mark of the end, any
-// record in a log whose chunks do not say what was synced.
+// checkWAL returns an error of kind Corrupt if the write-ahead log at path, which Pebble is
+// about to replay, is damaged where Pebble would take the damage for the end of the log: a
+// record in the middle of a block, a header that looks like the mark of the end, or any record
+// in a log whose chunks have no field synced.
 //
-// A process that was killed and a power cut both leave a log that ends anywhere. So what
-// cannot be read is damage only if something behind it proves that it was on stable
-// storage: see [walChunk.proves]. The newest record of the log has nothing behind it.
+// After a killed process and after a power cut, a log may end anywhere. So an unreadable chunk
+// is damage only if a later chunk proves that it was on stable storage: see [walChunk.proves].
+// For the newest record of the log there is no such proof.
 //
-// It is not for logs with lazy groups: they are not synced, whatever their chunks say.
+// It must not be used for logs with lazy groups: they are not synced, whatever their chunks say.
 func checkWAL(fs vfs.FS, path string) error {
 	name := fs.PathBase(path)
 	num, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
 	if err != nil {
-		return nil // not a name of Pebble's today: it decides
+		return nil // not a name of this version of Pebble, which decides
 	}
 	f, err := fs.Open(path)
 	if err != nil {
@@ -63,9 +63,9 @@ func checkWAL(fs vfs.FS, path string) error {
 	return err
 }
 
-// damagedChunk walks over the chunks of log num to the first that is not whole, at at,
-// and reports whether a later one proves that it was. The rest of its block is searched
-// byte by byte; further blocks begin with a chunk again.
+// damagedChunk reads the chunks of log num up to the first incomplete one, which is at at, and
+// reports whether a later chunk proves that it was complete. It searches the rest of the block
+// byte by byte; each further block begins with a chunk.
 func damagedChunk(f io.ReaderAt, num uint32) (at int64, damaged bool, err error) {
 	buf := make([]byte, walBlock)
 	broken := false
@@ -90,8 +90,8 @@ func damagedChunk(f io.ReaderAt, num uint32) (at int64, damaged bool, err error)
 	}
 }
 
-// walkChunks walks over the whole chunks that block begins with and returns where they
-// end, and whether one of them proves that the chunk at at was whole, if it is broken.
+// walkChunks reads the complete chunks at the start of block. It returns where they end and, if
+// broken, whether one of them proves that the chunk at at was complete.
 func walkChunks(block []byte, num uint32, at int64, broken bool) (end int, proven bool) {
 	for {
 		c := parseChunk(block[end:], num)
@@ -102,8 +102,8 @@ func walkChunks(block []byte, num uint32, at int64, broken bool) (end int, prove
 	}
 }
 
-// searchChunks reports whether p holds, anywhere, a chunk that proves that the one at at
-// was whole.
+// searchChunks reports whether p has, at any offset, a chunk which proves that the one at at was
+// complete.
 func searchChunks(p []byte, num uint32, at int64) bool {
 	for i := range p {
 		if c := parseChunk(p[i:], num); c.size > 0 && c.proves(at) {
@@ -113,8 +113,8 @@ func searchChunks(p []byte, num uint32, at int64) bool {
 	return false
 }
 
-// padding reports whether p, the end of a block, is what Pebble leaves where no chunk
-// fits any more.
+// padding reports whether p, the end of a block, is the padding that Pebble writes if no chunk
+// fits.
 func padding(p []byte) bool {
 	for _, b := range p {
 		if b != 0 {
@@ -124,16 +124,16 @@ func padding(p []byte) bool {
 	return len(p) < walSyncHeader
 }
 
-// walChunk is what the header of a whole chunk says. A size of 0 means that there is none.
+// walChunk is the header of a complete chunk. A size of 0 means that there is none.
 type walChunk struct {
-	size   int // bytes, header included
+	size   int // bytes, including the header
 	kind   byte
 	synced uint64 // 0 for types 5 to 8
 }
 
-// proves reports whether this chunk, which stands behind the one at at, was made when
-// that one was on stable storage: because it says so, or because it begins a record.
-// Every record is synced before the next one is begun.
+// proves reports whether this chunk, which is behind the one at at, was made after that one was
+// on stable storage: its field synced says so, or it begins a record. Every record is synced
+// before the next one is begun.
 func (c walChunk) proves(at int64) bool {
 	switch c.kind {
 	case walPlainFull, walPlainFirst, walSyncFull, walSyncFirst:
@@ -142,7 +142,7 @@ func (c walChunk) proves(at int64) bool {
 	return c.synced > uint64(at)
 }
 
-// parseChunk returns the chunk of log num that p begins with.
+// parseChunk returns the chunk of log num at the start of p.
 func parseChunk(p []byte, num uint32) (c walChunk) {
 	if len(p) < walPlainHeader || p[6] < walPlainFull || p[6] > walSyncLast || binary.LittleEndian.Uint32(p[7:]) != num {
 		return walChunk{}

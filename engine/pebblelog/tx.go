@@ -10,79 +10,81 @@ import (
 	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
-// tx turns the writes of one group of batches into one Pebble batch. There is
-// one tx, reused; only the leader of the committer touches it.
+// tx turns the writes of one run into one Pebble batch. There is one tx, which is reused; only
+// the leader of the committer uses it.
 //
-// Two modes. A plain tx only appends to its Pebble batch: what it must know of
-// keys written earlier in the group stands in the cache of key states. An indexed tx
-// also reads its own writes back, which edits of history and of feed blocks need;
-// it holds one batch or one internal job, so that it can be thrown away on an error.
+// It has two modes. A plain tx only appends to its Pebble batch: the states of keys written
+// earlier in the run are in the cache of key states. An indexed tx also reads its own writes
+// back, as edits of history and of feed blocks need. It holds one batch or one internal job, so
+// that it can be abandoned on an error.
 //
-// Its life: begin, any number of changes, seal, then the commit (commit.go) and finish, which
-// publishes; or abandon at any point before that. Both end in reset. Nothing outside of the tx
-// changes before finish, but for what is only the leader's: key states in the cache, which
-// abandon clears, and keys in the filters written and receipts.since, which are harmless there.
+// The sequence of calls is begin, any number of changes, seal, then the commit (commit.go) and
+// finish, which publishes; or abandon at any point before finish. Both end in reset. Before
+// finish a tx changes nothing outside of it except state of the leader: key states in the cache,
+// which abandon clears, and keys in the filters written and receipts.since, where keys of an
+// abandoned tx do no harm.
 //
-// What a plain tx reads of keys that this run has written is in the cache of key states, in
-// staged, created and ids; all else is what was committed before. Of keys that are read through
-// the hot tier the newest value is there, or in Pebble: hot first, then Pebble.
+// A plain tx finds the state of keys that its run has written in the cache of key states, in
+// staged, created and ids. Everything else was committed before: the tx reads the hot tier
+// first, which has the newest value of a key or nothing, and then Pebble.
 type tx struct {
 	l       *Log
 	pb      *pebble.Batch // nil between two txs
 	indexed bool
-	moment        // by which the run is judged; Now is latest if the clock was set back by a little
-	time    int64 // that its records get, unix ns: at least that of the newest record
+	moment        // time by which the run is judged; Now is latest if the clock was set back by a little
+	time    int64 // time of its records, unix ns: not before that of the newest record
 
-	// These go on from one tx to the next. Invariant, between two txs: all positions below next
-	// are given, and the newest of them is durable and published, unless a write has failed.
+	// These fields keep their values from one tx to the next. Invariant, between two txs: all
+	// positions below next are given, and the newest of them is durable and published, unless a
+	// write has failed.
 	next      uint64 // position of the next record
-	nextSpace uint32 // number of the next space: numbers are never given twice
-	last      int64  // time of the newest record: time never runs backwards
+	nextSpace uint32 // number of the next space; numbers are not reused
+	last      int64  // time of the newest record, unix ns; it never decreases
 
 	latest   int64 // latest reading of the clock that counts; see clock.go
 	remarked bool  // the tx changes the marks of the clock
 
 	staged  []*stagedSpace     // spaces touched, in order of first touch, each once
-	spare   []*stagedSpace     // for other txs
+	spare   []*stagedSpace     // for reuse by later txs
 	created []*space           // not in the registry yet; each is staged
 	dropped string             // name of the space that the tx drops; "": none
-	publish []func()           // finish runs them, when the group is durable
+	publish []func()           // functions that finish calls when the run is durable
 	ids     map[string]*waiter // batch IDs of this run; their receipts are in pb
 	broken  error              // a plain tx failed in the middle of a batch
 	expiry  int64              // earliest expiry written, unix ns; 0: none
 	limits  bool               // a space gets an age or a size limit
-	undo    struct {           // what next and nextSpace were at begin, for abandon
+	undo    struct {           // values of next and nextSpace at begin, for abandon
 		next      uint64
 		nextSpace uint32
 	}
 
-	// Scratch. key has the state key of the key under way from keyState to the next use.
+	// Scratch. From keyState to the next use, key has the state key of the key being written.
 	key, key2, body, feedBody []byte
 }
 
-// stagedSpace is what a tx has done to a space and not yet published.
+// stagedSpace has the changes of a tx to one space that are not published yet.
 //
-// Invariant: s.staged points to it from stage to reset, and to nothing else; so a space is staged
-// once, and everything in a run counts on the same totals.
+// Invariant: s.staged is the only pointer to it from stage to reset. So a space is staged once,
+// and all writes of a run count on the same totals.
 type stagedSpace struct {
 	s       *space
-	policy  *mainstem.Policy // as when it was staged: it counts for the whole tx
-	maxAge  int64            // of the policy, ns; 0: records do not get old
-	totals  format.Totals    // after what the tx has done; seal writes them, show publishes them
+	policy  *mainstem.Policy // as it was when the space was staged; it is in force for the whole tx
+	maxAge  int64            // of the policy, ns; 0: no limit
+	totals  format.Totals    // after the changes of the tx; seal writes them, show publishes them
 	dirty   bool             // something was written
-	removed int64            // bytes of records that the tx removes without writing others instead
-	traces  uint64           // as in space, with what the tx removes
+	removed int64            // bytes of records that the tx removes without replacing them
+	traces  uint64           // as in space, including removals of the tx
 
 	block      []byte // feed block under construction; empty: none
 	blockFirst uint64 // position of its first entry, which is its key
 }
 
-// feedBlockMax is the size, in bytes, at which a feed block is closed: a
-// reader decodes from the start of a block.
+// feedBlockMax is the size, in bytes, at which a feed block is closed. It bounds the bytes that
+// a reader decodes to reach an entry, since it decodes a block from its start.
 const feedBlockMax = 64 << 10
 
-// begin starts a tx at the time given, unix ns; 0 means the clock's. With marks, what
-// the clock shows may be noted in the log.
+// begin starts a tx at the time given, unix ns; 0 means the time of the clock. With marks set,
+// the tx may write marks of the clock.
 func (t *tx) begin(indexed bool, given int64, marks bool) {
 	t.indexed = indexed
 	if indexed {
@@ -96,15 +98,15 @@ func (t *tx) begin(indexed bool, given int64, marks bool) {
 	t.undo.next, t.undo.nextSpace = t.next, t.nextSpace
 }
 
-// abandon throws away everything since begin. Positions are given again to others: none of the
-// tx is in the journal, or the log takes no commits any more.
+// abandon discards everything since begin. The positions are given again: the journal has none
+// of the tx, or the log takes no commits any more.
 func (t *tx) abandon() {
 	t.next, t.nextSpace = t.undo.next, t.undo.nextSpace
 	t.l.keyStates.clear()
 	t.reset()
 }
 
-// reset makes t ready for begin. It keeps memory.
+// reset makes t ready for begin. It keeps allocated memory.
 func (t *tx) reset() {
 	if t.pb != nil {
 		t.pb.Close()
@@ -122,11 +124,11 @@ func (t *tx) reset() {
 	clear(t.ids)
 }
 
-// onPublish has finish call f when the group is durable, before it is visible. f does not run if
-// the tx is abandoned.
+// onPublish makes finish call f when the run is durable, before it is visible. f is not called
+// if the tx is abandoned.
 func (t *tx) onPublish(f func()) { t.publish = append(t.publish, f) }
 
-// space returns the staged space called name, or nil if there is none.
+// space returns the staged space called name, or nil if it does not exist.
 func (t *tx) space(name string) *stagedSpace {
 	s := t.l.spaces.Load().byName[name]
 	if s == nil {
@@ -143,7 +145,7 @@ func (t *tx) space(name string) *stagedSpace {
 	return t.stage(s)
 }
 
-// stage begins to stage s, which is not staged. Its totals are the published ones, which are
+// stage stages s, which must not be staged. Its totals start as the published ones, which are
 // those after the run before: only the leader changes them.
 func (t *tx) stage(s *space) *stagedSpace {
 	var ts *stagedSpace
@@ -159,8 +161,8 @@ func (t *tx) stage(s *space) *stagedSpace {
 	return ts
 }
 
-// create creates a space in the tx. It is fresh: every key that is ever written to it goes into
-// Log.written first, so a key of it that the filter denies was never written.
+// create creates a space in the tx. It is fresh: every key written to it is first added to
+// Log.written, so a key of it that is not in the filter was never written.
 func (t *tx) create(name string, p mainstem.Policy) *stagedSpace {
 	s := newSpace(t.nextSpace, name, t.time, p)
 	s.fresh = true
@@ -180,9 +182,9 @@ func (t *tx) describe(s *space, p *mainstem.Policy) {
 	t.limits = t.limits || limited(p)
 }
 
-// drop removes everything a space has stored. Expiry entries that point to it
-// are dropped when they come up: the number of the space is not given again, so they never
-// point to records of another one.
+// drop removes everything that a space has stored. Expiry entries of the space are removed when
+// they are due: the number of the space is not reused, so they never refer to records of another
+// space.
 func (t *tx) drop(ts *stagedSpace) error {
 	s := ts.s
 	t.del(format.AppendSpaceKey(nil, s.name))
@@ -198,13 +200,13 @@ func (t *tx) drop(ts *stagedSpace) error {
 	return nil
 }
 
-// set and del cannot fail: Pebble returns an error only for keys in a batch that
-// exceeds 4 GiB, which the limits exclude, and then Commit reports it.
+// set and del cannot fail: Pebble returns an error only for a batch larger than 4 GiB, which the
+// limits exclude, and then Commit reports it.
 func (t *tx) set(k, v []byte) { _ = t.pb.Set(k, v, nil) }
 func (t *tx) del(k []byte)    { _ = t.pb.Delete(k, nil) }
 
-// read returns the value of k as the tx sees it, nil if there is none.
-// Only an indexed tx sees its own writes.
+// read returns a copy of the value of k as the tx sees it, or nil if there is none. Only an
+// indexed tx sees its own writes.
 func (t *tx) read(k []byte) ([]byte, error) {
 	if v, ok := t.hot(k); ok {
 		return v, nil
@@ -224,8 +226,9 @@ func (t *tx) read(k []byte) ([]byte, error) {
 	return v, closer.Close()
 }
 
-// hot returns what the hot tier has of a slot, of a receipt, or of the newest record under a
-// prefix. An indexed tx reads its own writes, and all before them from Pebble.
+// hot returns the value that the hot tier has of a slot, of a receipt, or of the newest record
+// under a prefix. An indexed tx does not use the hot tier: it reads its own writes and Pebble,
+// which has everything before them.
 func (t *tx) hot(k []byte) (value []byte, ok bool) {
 	if t.indexed {
 		return nil, false
@@ -240,8 +243,8 @@ func (t *tx) iter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return t.l.db.NewIter(o)
 }
 
-// stateKey writes to t.key the key under which the head of a user's key is
-// cached: its slot, or the prefix of its versions.
+// stateKey writes to t.key the key under which the state of a user's key is cached, and returns
+// it: the slot of the key, or the prefix of its versions.
 func (t *tx) stateKey(ts *stagedSpace, key []byte) []byte {
 	if slots(ts.policy) {
 		t.key = format.AppendSlotKey(t.key[:0], ts.s.id, key)
@@ -251,10 +254,10 @@ func (t *tx) stateKey(ts *stagedSpace, key []byte) []byte {
 	return t.key
 }
 
-// keyState returns the head of key; t.key holds its head key afterwards. It is looked for, in
-// this order: in the cache, which has what this run has written; in the filter of keys of spaces
-// that are new; in the hot tier; among the keys that a read has not found; in Pebble. Each
-// step is right by itself, and cheaper than the next.
+// keyState returns the state of key, and leaves its state key in t.key. It looks in this order:
+// in the cache, which has the writes of this run; in the filter of keys of new spaces; in the
+// hot tier; among the keys that a read has not found; in Pebble. Each step that gives an answer
+// is sufficient, and cheaper than the next one.
 func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
 	hk := t.stateKey(ts, key)
 	if h := t.l.keyStates.get(hk); h != nil {
@@ -277,11 +280,11 @@ func (t *tx) keyState(ts *stagedSpace, key []byte) (*keyState, error) {
 	return t.l.keyStates.put(hk, h), nil
 }
 
-// writtenBytes is the size of the largest part of Log.written: there are about 8 million keys
-// in all parts, in 11 MiB.
+// writtenBytes is the size of the largest part of Log.written, in bytes. All parts together hold
+// about 8 million keys in 11 MiB.
 const writtenBytes = 8 << 20
 
-// loadState reads the head of key from the tiers.
+// loadState reads the state of key from the tiers.
 func (t *tx) loadState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	if slots(ts.policy) {
 		return t.loadSlotState(ts, hk, key)
@@ -299,22 +302,23 @@ func (t *tx) loadSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	return t.coldSlotState(ts, hk, key)
 }
 
-// coldSlotState reads the head of key from Pebble.
+// coldSlotState reads the state of key from Pebble.
 func (t *tx) coldSlotState(ts *stagedSpace, hk, key []byte) (keyState, error) {
 	it, err := t.iter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return keyState{}, err
 	}
 	defer it.Close()
-	// Not Get, which looks into the last level for a key that its filter would deny.
+	// Not Get: it reads the last level even if the filter there excludes the key.
 	if !it.SeekPrefixGE(hk) || !bytes.Equal(it.Key(), hk) {
 		return keyState{}, it.Error()
 	}
 	return t.stateAt(it, ts, key)
 }
 
-// stateAt returns the state of key, whose newest record or version marker stands at it. Behind
-// a marker, what is held is looked for among the version keys or the older keys of the key.
+// stateAt returns the state of key, given the iterator at its newest record or version marker.
+// If that is a marker, the newest record held is searched among the version keys or the older
+// keys of the key.
 func (t *tx) stateAt(it *pebble.Iterator, ts *stagedSpace, key []byte) (keyState, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {
@@ -331,7 +335,8 @@ func (t *tx) stateAt(it *pebble.Iterator, ts *stagedSpace, key []byte) (keyState
 	return t.newestBehindMarker(format.AppendPrefix(nil, tag, ts.s.id, key), len(key), h)
 }
 
-// newestBehindMarker returns h with what is known of the newest record held under prefix.
+// newestBehindMarker returns h, the state of a marker, completed with the newest record held
+// under prefix.
 func (t *tx) newestBehindMarker(prefix []byte, keyLen int, h keyState) (keyState, error) {
 	it, err := t.iter(&pebble.IterOptions{LowerBound: prefix, UpperBound: format.AppendPrefixEnd(nil, prefix)})
 	if err != nil {
@@ -355,7 +360,7 @@ func (t *tx) newestBehindMarker(prefix []byte, keyLen int, h keyState) (keyState
 	return h, it.Error()
 }
 
-// keyStateOf returns the state that v, a body of a key of keyLen bytes, gives as the newest one.
+// keyStateOf returns the state of a key of keyLen bytes whose newest body is v.
 func (m *moment) keyStateOf(v []byte, keyLen int) (keyState, error) {
 	b, err := format.DecodeBody(v)
 	if err != nil {
@@ -389,7 +394,7 @@ func (t *tx) coldStreamState(ts *stagedSpace, prefix, key []byte) (keyState, err
 		return keyState{}, err
 	}
 	defer it.Close()
-	if !t.indexed && !it.SeekPrefixGE(prefix) { // bloom filters answer for most new keys
+	if !t.indexed && !it.SeekPrefixGE(prefix) { // bloom filters exclude most new keys
 		return keyState{}, it.Error()
 	}
 	if !it.Last() {
@@ -398,8 +403,8 @@ func (t *tx) coldStreamState(ts *stagedSpace, prefix, key []byte) (keyState, err
 	return t.stateAt(it, ts, key)
 }
 
-// seal writes the totals of the touched spaces and closes their feed blocks: the
-// last writes of a group.
+// seal writes the totals of the touched spaces and closes their feed blocks. These are the last
+// writes of a run.
 func (t *tx) seal() {
 	for _, ts := range t.staged {
 		if !ts.dirty || ts.s.name == t.dropped {
@@ -410,13 +415,13 @@ func (t *tx) seal() {
 		t.body = format.AppendTotals(t.body[:0], &ts.totals)
 		t.set(t.key, t.body)
 	}
-	if t.dropped != "" { // no record is written with it
+	if t.dropped != "" { // no record with the newest position is written with it
 		t.body = format.AppendCounters(t.body[:0], format.Counters{Last: t.next - 1, NextSpace: t.nextSpace, Time: t.last, Clock: t.latest})
 		t.set([]byte{format.TagLog}, t.body)
 	}
 }
 
-// closeBlock puts the block under construction, if there is one, into pb.
+// closeBlock adds the feed block under construction, if there is one, to pb.
 func (t *tx) closeBlock(ts *stagedSpace) {
 	if len(ts.block) == 0 {
 		return

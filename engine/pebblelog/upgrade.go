@@ -9,21 +9,21 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Logs of formats 1 and 2 have no journal: groups are records of Pebble's write-ahead log.
-// An upgrade has Pebble replay it and write all that it holds to sorted files, makes an
-// empty journal, and then raises the format: until that is durable the directory is one of
-// the old format, of which nothing was lost, and the upgrade begins anew.
+// Logs of formats 1 and 2 have no journal: groups are records of Pebble's write-ahead log. For
+// an upgrade, Pebble replays that log and flushes everything to sorted files. Then upgrade makes
+// an empty journal and raises the format. Until that is durable, the directory has the old
+// format and all of its data, and the next open begins the upgrade again.
 
-// mayUpgrade returns an error unless the options allow to upgrade the log.
+// mayUpgrade returns an error unless the options allow an upgrade of the log.
 func (l *Log) mayUpgrade() error {
-	if l.opts.Upgrade || l.opts.ReadOnly { // then it happens in memory
+	if l.opts.Upgrade || l.opts.ReadOnly { // with ReadOnly the upgrade is in memory
 		return nil
 	}
 	return mainstem.Errorf(mainstem.KindInvalid, "open "+l.dir.path, "the log has format %d; this version writes format %d, which older ones cannot open", l.dir.id.Format, format.Version).
 		WithHint("make a backup, and upgrade it: start `mainstem serve` with it, or set Options.Upgrade")
 }
 
-// openOldPebble opens Pebble on a write-ahead log, which it replays.
+// openOldPebble opens Pebble with its write-ahead log, which it replays.
 func (l *Log) openOldPebble() (*pebble.DB, error) {
 	path := l.dir.join(dbDir)
 	relaxed := l.dir.exists(relaxedName)
@@ -41,7 +41,7 @@ func (l *Log) openOldPebble() (*pebble.DB, error) {
 	return pebble.Open(path, l.pebbleOptions(false))
 }
 
-// upgrade makes what openOldPebble has opened a log of the newest format.
+// upgrade raises a log opened by openOldPebble to the newest format.
 func (l *Log) upgrade() error {
 	if err := l.db.Flush(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *Log) upgrade() error {
 		return err
 	}
 	was := l.dir.id.Format
-	if l.dir.exists(relaxedName) { // what it was for is in sorted files now
+	if l.dir.exists(relaxedName) { // sorted files have what it was needed for
 		if err := l.dir.removeFile(relaxedName); err != nil {
 			return err
 		}

@@ -14,10 +14,11 @@ import (
 
 // versions yields the selected records of key. It returns false if yield did.
 //
-// With slots, the newest record is in the slot and the others under older keys. If the hot tier
-// has the slot, that is all there is (only). Otherwise one iterator shows both parts at one
-// moment: a record that moves from the slot to an older key does so in one Pebble batch, so it
-// is seen once. The parts do not overlap, so going through one and then the other keeps the order.
+// With slots, the newest record is in the slot and the others are under older keys. If the hot
+// tier has the slot, the key has no other records (only). Otherwise one iterator shows both
+// parts at one moment: a record moves from the slot to an older key in one Pebble batch, so it
+// is seen once. All versions in one part are below those in the other, so reading one part after
+// the other keeps the order.
 func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, yield func(mainstem.Record, error) bool) (bool, error) {
 	w := walks.Get().(*walk)
 	defer w.release()
@@ -64,32 +65,32 @@ func (r *read) versions(ctx context.Context, key []byte, sel mainstem.Versions, 
 	return true, nil
 }
 
-// walk goes over the records of one key. One goroutine uses it, and gives it back when the read is
-// over. Invariant: versions that it emits ascend, or descend with sel.Reverse, and it emits
-// nothing after stopped or full is set.
+// walk visits the records of one key. One goroutine uses it, and calls release when the read is
+// over. Invariant: the emitted versions ascend, or descend with sel.Reverse, and nothing is
+// emitted after stopped or full is set.
 type walk struct {
 	*read
-	it      *pebble.Iterator // nil: Pebble is not asked; the one that opens it closes it
-	key     []byte           // the caller's
+	it      *pebble.Iterator // nil: Pebble is not read; the function that opens it closes it
+	key     []byte           // owned by the caller
 	sel     mainstem.Versions
 	yield   func(mainstem.Record, error) bool
-	left    int  // records until the limit; 0 at first: none, and then it counts below 0
+	left    int  // records until the limit; without a limit it begins at 0 and counts below 0
 	stopped bool // yield returned false
 	full    bool // the limit is reached
-	none    bool // Pebble has nothing of what versioned was called for
+	none    bool // Pebble has no key under the prefix that versioned was called for
 
-	// What is lent to yield: valid until the next record is decoded.
+	// Memory lent to yield, valid until the next record is decoded.
 	body   format.Body
 	lender format.Lender
 
-	prefix []byte // that the version keys, or older keys, of the key have
-	end    []byte // where those in Pebble end: excluded
+	prefix []byte // common prefix of the version keys, or older keys, of the key
+	end    []byte // upper bound, excluded, of the keys read from Pebble
 	seek   []byte // scratch
 }
 
 var walks = sync.Pool{New: func() any { return new(walk) }}
 
-// release gives w back. What it has lent is not used any more.
+// release returns w to the pool. Memory that it has lent must not be used any more.
 func (w *walk) release() {
 	w.lender.Reset()
 	w.read, w.it, w.key, w.yield = nil, nil, nil, nil
@@ -99,7 +100,7 @@ func (w *walk) release() {
 	walks.Put(w)
 }
 
-// emit yields w.body if it is selected; it returns false when the walk is over. A record spans
+// emit yields w.body if it is selected. It returns false when the walk is over. A record spans
 // the versions from first to b.Version: it is selected if any of them is.
 func (w *walk) emit() (bool, error) {
 	b := &w.body
@@ -122,8 +123,8 @@ func (w *walk) emit() (bool, error) {
 	return !w.full, nil
 }
 
-// lend yields a record whose bytes belong to the engine. In checked builds it yields
-// a copy and spoils it afterwards, so that a loop body which keeps it is found out.
+// lend yields a record whose bytes belong to the engine. With the build tag invariants it yields
+// a copy and overwrites it afterwards, which exposes loop bodies that keep the bytes.
 func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
 	if !invariants.Enabled {
 		return yield(*r, nil)
@@ -139,10 +140,10 @@ func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
 	return yield(c, nil)
 }
 
-// versioned emits what Pebble has of prefix below end. A record is stored under its last version.
-// Forward, the first record at or above From is the first one selected. Backward, To may be in
-// the middle of a record, which is then stored above To: the walk starts with the first one at
-// or above To, and emit leaves it out if it begins above To as well.
+// versioned emits the records that Pebble has under prefix and below end. A record is stored
+// under its last version. Forward, the first record at or above From is the first selected one.
+// Backward, To may be in the middle of a record, which is stored above To. So the walk starts
+// with the first record at or above To, and emit excludes it if it begins above To as well.
 func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
 	w.it.SetBounds(prefix, end)
 	ok := false
@@ -159,7 +160,7 @@ func (w *walk) versioned(ctx context.Context, prefix, end []byte) error {
 		ok = w.it.SeekGE(w.seekKey(prefix, w.sel.To))
 		if !ok {
 			if err := w.it.Error(); err != nil {
-				return err // the next move would forget it
+				return err // the next move would clear it
 			}
 			ok = w.it.Last()
 		}
@@ -195,7 +196,7 @@ func (w *walk) seekKey(prefix []byte, v mainstem.Version) []byte {
 	return w.seek
 }
 
-// passed reports whether the walk has left the selection for good.
+// passed reports whether no further record of the walk can be selected.
 func (w *walk) passed(b *format.Body) bool {
 	if w.sel.Reverse {
 		return b.Version < uint64(w.sel.From)
@@ -203,9 +204,9 @@ func (w *walk) passed(b *format.Body) bool {
 	return w.sel.To != 0 && b.Version-uint64(b.Count)+1 > uint64(w.sel.To)
 }
 
-// only emits the record that the hot tier has in a slot, if it has one. It is all that the key
-// has: older records are moved by groups that take the slot out of the hot tier, and those that
-// a version marker covers go when it is written over.
+// only emits the record that the hot tier has in a slot, if it has one. The key has no other
+// records then: a group that moves older records takes the slot out of the hot tier, and the
+// records behind a version marker are deleted when the marker is overwritten.
 func (w *walk) only(ctx context.Context, k []byte) (found bool, err error) {
 	b, found, err := w.hotBody(k)
 	if !found || err != nil || b.VersionMarker {
@@ -214,7 +215,7 @@ func (w *walk) only(ctx context.Context, k []byte) (found bool, err error) {
 	return true, w.emitHot(ctx, b)
 }
 
-// emitHot emits a record that the hot tier has, when it is published.
+// emitHot emits a record of the hot tier after its group is published.
 func (w *walk) emitHot(ctx context.Context, b format.Body) error {
 	if err := w.awaitPublished(ctx, w.op); err != nil {
 		return err

@@ -2,7 +2,7 @@ package pebblelog
 
 import "github.com/mainstemdev/mainstem/internal/wake"
 
-// worker does one thing in the background when it is woken.
+// worker runs a function in the background each time it is woken.
 type worker struct {
 	do   func()
 	wake chan struct{} // capacity 1
