@@ -6,8 +6,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// startBackground begins what views do by themselves: the retention and
-// compaction of topics.
+// startBackground starts the background work of views: the retention and compaction of topics.
 func (n *Server) startBackground(context.Context) (err error) {
 	n.topics, err = topic.Open(n.log, &topic.Options{
 		Every: n.config.UpkeepEvery, CompactionBytes: int(n.config.Compaction),

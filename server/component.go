@@ -20,113 +20,117 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
-// Component is what a server runs on its log: a protocol, for example. Components of
-// [Config.Components] start in their order, after what keeps the log in order and before
-// the HTTP listener (but see [Intake]), and stop in the reverse order. A component belongs to
-// one server.
+// Component is something that a server runs on its log, such as a protocol. The components of
+// [Config.Components] start in their order, after the background work on the log and before the
+// HTTP listener (but see [Intake]), and stop in the reverse order. A component belongs to one
+// server.
 type Component interface {
-	// Name is one word for logs and errors.
+	// Name returns one word for logs and errors.
 	Name() string
-	// Start begins the work. It returns when clients can reach the component. If it fails,
-	// nothing of it goes on.
+	// Start starts the component. It returns when clients can reach the component. If it fails,
+	// it leaves nothing running.
 	Start(ctx context.Context, h *Host) error
-	// Stop ends what a successful Start began. It lets requests that are being served end
-	// until ctx does, and cuts the rest.
+	// Stop stops a component that Start has started. Requests that are being served may finish
+	// until ctx ends; then Stop cancels them.
 	Stop(ctx context.Context) error
 }
 
 // Configured is a component with settings.
 type Configured interface {
 	Component
-	// Settings returns a pointer to a struct whose fields are settings, as those of
-	// [Config]: the tags are those of [Setting].
+	// Settings returns a pointer to a struct whose fields are settings, like those of [Config];
+	// for the tags see [Setting].
 	Settings() any
-	// Check reports mistakes in the settings, each naming the setting. c is the
+	// Check returns an error for invalid settings, which names each of them. c is the
 	// configuration of the server.
 	Check(c *Config) error
 }
 
-// Required is a component without which clients cannot work.
+// Required is a component that clients cannot work without.
 type Required interface {
 	Component
-	// Ready returns why the component does not do its work, nil if it does: /readyz asks it. It
-	// may be called from many goroutines, before Start and while it runs.
+	// Ready returns nil if the component works, and otherwise the reason. /readyz calls it. It
+	// may be called from many goroutines, before Start and while the component runs.
 	Ready(ctx context.Context) error
 }
 
-// Intake is a component that writes what others send, and that nobody reads from. It starts after
-// the HTTP listener and stops before it, so that readers see the last that came in.
+// Intake is a component that writes to the log what clients send, and from which nobody reads.
+// It starts after the HTTP listener and stops before it, so that readers see its last writes.
 type Intake interface {
 	Component
-	Intake() // says only that it is one
+	Intake() // marks the component and does nothing
 }
 
 // Listening is a component that clients connect to.
 type Listening interface {
 	Component
-	// Listeners returns the addresses, none if it does not listen.
+	// Listeners returns the addresses, or none if the component does not listen.
 	Listeners() []Listener
 }
 
 // Listener is an address that clients connect to.
 type Listener struct {
 	Name    string // one word for logs and JSON: "kafka"
-	Clients string // for people: "Kafka clients"
+	Clients string // description of the clients: "Kafka clients"
 	Addr    net.Addr
 }
 
-// Host is what a server gives its components. It does not change.
+// Host is the part of a server that its components may use. Its fields do not change.
 type Host struct {
-	// Log is the log of the server, which measures its use.
+	// Log is the log of the server. Calls are counted in the metrics of the server.
 	Log mainstem.Log
-	// Exclusive says that no other process can open the log meanwhile.
+	// Exclusive reports that no other process can open the log while the server runs.
 	Exclusive bool
-	// Topics are the topics of the log. Their upkeep runs.
+	// Topics are the topics of the log. Their retention and compaction run in the background.
 	Topics *topic.Catalog
 	// Memory is the budget that all clients of the process share.
 	Memory *budget.Budget
-	// Metrics is where Start registers what a component counts. The server unregisters that when
-	// the component has stopped.
+	// Metrics is where Start registers the metrics of the component. The server unregisters them
+	// when the component has stopped.
 	Metrics prometheus.Registerer
 	// TLS is the configuration of listeners, nil if the server has no certificate.
 	TLS *tls.Config
-	// Token is what requests of HTTP must carry, "" if the server has none. The token file may
-	// change while the server runs: [Host.CarriesToken] checks the present one.
+	// Token is the token that HTTP requests must carry, or "" if the server has none. The token
+	// file may change while the server runs: [Host.CarriesToken] checks the present token.
 	Token string
-	// BodyTimeout is how long a request of HTTP may take to arrive.
+	// BodyTimeout is how long an HTTP request may take to arrive.
 	BodyTimeout time.Duration
-	// Limits are those of one batch.
+	// Limits are the limits of one batch.
 	Limits mainstem.Limits
 	Logger *slog.Logger
-	// Handle adds a pattern of [http.ServeMux] to what the HTTP listener answers to those who
-	// have the token of the server. It is for Start only.
+	// Handle adds a handler for a pattern of [http.ServeMux] to the HTTP listener. The listener
+	// passes on only requests with the token of the server. Only Start may call it.
 	Handle func(pattern string, h http.Handler)
-	// Mount gives every request of the HTTP listener whose escaped path begins with prefix to h,
-	// as it came: no path is cleaned and nothing is redirected. h asks for the token itself, in
-	// the protocol of its clients (see [Host.CarriesToken]). end ends the requests that do not
-	// end by themselves, when the listener stops; nil: there are none. It is for Start only.
+	// Mount passes every request of the HTTP listener whose escaped path begins with prefix to
+	// h, unchanged: no path is cleaned and nothing is redirected. h must check the token itself,
+	// in the protocol of its clients (see [Host.CarriesToken]). When the listener stops, it
+	// calls end to end requests that do not end by themselves; nil means that there are none.
+	// Only Start may call it.
 	Mount func(prefix string, h http.Handler, end func() error)
-	// Failed reports that a component ended by itself: the server then ends, too.
+	// Failed reports that a component has ended by itself, with its error. The server then
+	// fails, too.
 	Failed func(error)
 
-	insecure bool // HTTP listeners answer to any name
+	insecure bool // HTTP listeners accept requests to any host name
 	tokenNow *atomic.Pointer[string]
 }
 
-// SecondsBuckets are the bounds of the server's histograms of durations, 10 µs to 10 s.
+// SecondsBuckets returns the bounds of the server's histograms of durations, in seconds: 10 µs
+// to 10 s.
 func SecondsBuckets() []float64 {
 	return []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10}
 }
 
-// Reachable reports whether other machines can reach a listener at a HOST:PORT.
+// Reachable reports whether other machines can connect to a listener at the address HOST:PORT.
 func Reachable(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && !isLoopback(host)
 }
 
-// CheckReach refuses an address of a listener that other machines can reach without TLS, or
-// for which something else is missing: kinds of protection, each with what to set. The
-// configuration may say that the network is trusted; otherwise says what that would mean.
+// CheckReach returns an error for the address of a listener that other machines can reach
+// without TLS, or without other protection: missing has each missing kind, and how to set it. It
+// returns nil if the configuration says that the network is trusted; otherwise describes the
+// consequence of that.
 func (c *Config) CheckReach(setting, address string, missing []string, otherwise string) error {
 	if c.TLSCert == "" {
 		missing = append([]string{"TLS (set tls-cert and tls-key)"}, missing...)
@@ -138,7 +142,7 @@ func (c *Config) CheckReach(setting, address string, missing []string, otherwise
 		setting, address, strings.Join(missing, " and "), otherwise)
 }
 
-// newHost returns what components get.
+// newHost returns the Host for components.
 func (n *Server) newHost() *Host {
 	h := &Host{
 		Log: n.log, Exclusive: exclusive(n.engine), Topics: n.topics, Memory: n.memory,
@@ -153,7 +157,8 @@ func (n *Server) newHost() *Host {
 	return h
 }
 
-// startedComponents returns the configured components: those of [Intake], or the others.
+// startedComponents returns the configured components: with intake those that are an [Intake],
+// otherwise the others.
 func (n *Server) startedComponents(intake bool) []startedComponent {
 	var all []startedComponent
 	for _, c := range n.config.Components {
@@ -164,7 +169,7 @@ func (n *Server) startedComponents(intake bool) []startedComponent {
 	return all
 }
 
-// startedComponent returns one component. Its metrics are registered while it runs.
+// startedComponent wraps one component. Its metrics are registered while it runs.
 func (n *Server) startedComponent(c Component) startedComponent {
 	r := &registrations{Registerer: n.metrics.registry}
 	start := func(ctx context.Context) error {
@@ -183,8 +188,8 @@ func (n *Server) startedComponent(c Component) startedComponent {
 	return startedComponent{c.Name(), start, stop}
 }
 
-// Listeners returns the addresses that the server listens on for clients, besides that of
-// [Server.URL]: none before Start.
+// Listeners returns the addresses on which the server listens for clients, except that of
+// [Server.URL]. Before Start there are none.
 func (n *Server) Listeners() []Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
-// The defaults of [Config].
+// Defaults of [Config].
 const (
 	DefaultLog         = "mainstem-data"
 	DefaultListen      = "127.0.0.1:8080"
 	DefaultStopTimeout = 10 * time.Second
 )
 
-// Config is everything that can be set about a server. Start from [DefaultConfig];
-// [Config.Settings] lists the names of the fields in files, variables and flags.
+// Config is the configuration of a server. Begin with [DefaultConfig]. [Config.Settings] lists
+// the names of the fields in files, variables and flags.
 //
-// Of numbers, sizes and durations, 0 means the default; of texts, "" means none.
+// For numbers, sizes and durations 0 means the default; for texts "" means none.
 type Config struct {
 	Log            string              `name:"log" unit:"target" help:"where the log lives: a directory, memory:, nats://HOST:PORT, nats:embedded?store=DIRECTORY, or postgres://HOST/DATABASE"`
 	Durability     mainstem.Durability `name:"durability" unit:"fsync|os|interval=D" help:"what a write has reached when it is acknowledged"`
@@ -65,14 +65,14 @@ type Config struct {
 	LogLevel    slog.Level    `name:"log-level" unit:"level" help:"least severity that is logged: debug, info, warn or error"`
 
 	// Components run on the log, in this order. They belong to the server that is opened with
-	// this configuration. Settings of theirs are among [Config.Settings].
+	// this configuration. [Config.Settings] includes their settings.
 	Components []Component
 
 	// Logger receives the log messages of the server; nil discards them. See [Config.NewLogger].
 	Logger *slog.Logger
 }
 
-// DefaultConfig returns the configuration of a server without any settings.
+// DefaultConfig returns a configuration with the default of each setting.
 func DefaultConfig() Config {
 	return Config{
 		Log: DefaultLog, Durability: mainstem.Fsync, Listen: DefaultListen,
@@ -80,13 +80,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// limits are those of batches; 0 means the engine's default.
+// limits returns the limits of batches; 0 means the default of the engine.
 func (c *Config) limits() mainstem.Limits {
 	return mainstem.Limits{MaxValue: c.MaxValue, MaxBatchBytes: c.MaxBatchBytes, MaxBatchWrites: c.MaxBatchWrites}
 }
 
-// Validate reports all mistakes at once, each naming the setting; it is Invalid.
-// Files that settings name are read when the server opens.
+// Validate returns an error of kind Invalid with all mistakes, each with the name of its
+// setting. Files that settings name are not read before the server opens.
 func (c *Config) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -122,7 +122,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// checkListen refuses an address that others can reach unless it is protected.
+// checkListen returns an error for an address that other machines can reach unprotected.
 func (c *Config) checkListen() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen is %q: want HOST:PORT, as in %s", c.Listen, DefaultListen)
@@ -139,7 +139,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// token returns what clients must present, read from its file if it has one.
+// token returns the token that clients must present, which may be in a file.
 func (c *Config) token() (string, error) {
 	if c.TokenFile == "" {
 		return c.Token, nil
@@ -147,7 +147,7 @@ func (c *Config) token() (string, error) {
 	return ReadToken(c.TokenFile)
 }
 
-// ReadToken returns the token in a file: its one line, without the blanks around it.
+// ReadToken returns the token in a file: its one line, without leading and trailing blanks.
 func ReadToken(file string) (string, error) {
 	b, err := readfile.All(file, readfile.Secret)
 	if err != nil {
@@ -164,7 +164,7 @@ func ReadToken(file string) (string, error) {
 }
 
 // CheckToken returns an error for a token with a control character, which the header of a
-// request cannot carry. It names the place, and nothing of the token.
+// request cannot carry. The error has the index of the character, and nothing of the token.
 func CheckToken(token string) error {
 	n := 0
 	for _, r := range token {
@@ -176,7 +176,7 @@ func CheckToken(token string) error {
 }
 
 // LoadTLS returns the TLS configuration of a listener with a certificate and its key in PEM
-// files, nil without a file. It fails with Invalid if they are wrong.
+// files, or nil if certFile is empty. If they are wrong, the error has kind Invalid.
 func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
 	if certFile == "" {
 		return nil, nil
@@ -196,21 +196,20 @@ func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// FileError is about what a file holds that a setting names: nothing is wrong with the
-// setting itself.
+// FileError is an error in the contents of a file that a setting names. The setting itself is
+// correct.
 type FileError struct {
 	Setting string // "alert-mapping"
 	Err     error
 }
 
-// Error names the setting, and says what is wrong.
+// Error returns the name of the setting and the cause.
 func (e *FileError) Error() string { return e.Setting + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// NewLogger returns a logger that writes to w in the format and from the level
-// that c asks for.
+// NewLogger returns a logger that writes to w in the format and from the level of c.
 func (c *Config) NewLogger(w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {

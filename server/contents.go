@@ -13,13 +13,13 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pglog"
 )
 
-// scrapeTimeout bounds what one scrape asks of the log.
+// scrapeTimeout bounds the calls that one scrape makes to the log.
 const scrapeTimeout = 5 * time.Second
 
 // engineStats is an engine that has statistics.
 type engineStats interface{ Stats() pebblelog.Stats }
 
-// engineName is what clients see in Info.
+// engineName returns the name of the engine for Info.
 func (n *Server) engineName() string {
 	switch n.engine.(type) {
 	case engineStats:
@@ -32,7 +32,7 @@ func (n *Server) engineName() string {
 	return ""
 }
 
-// contents reports what the log holds at the time of the scrape.
+// contents reports the contents of the log at the time of a scrape.
 type contents struct{ log mainstem.Log }
 
 // figure is one number of a scrape.
@@ -75,8 +75,8 @@ var (
 	groupsFigure = total("mainstem_commit_groups_total", "Writes of the journal since the log was opened; each serves one or more commits.")
 )
 
-// Describe implements prometheus.Collector. It names one figure that is always
-// there: which of the others are depends on the engine.
+// Describe implements prometheus.Collector. It describes one metric, which always exists; the
+// others depend on the engine.
 func (c *contents) Describe(ch chan<- *prometheus.Desc) { ch <- spacesFigure.desc }
 
 // Collect implements prometheus.Collector.

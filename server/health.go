@@ -17,29 +17,29 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 )
 
-// service is how a Mainstem server says on /healthz that it is one.
+// service is the value by which /healthz identifies a Mainstem server.
 const service = "mainstem"
 
-// Status is what /healthz and /readyz answer, as JSON.
+// Status is the answer of /healthz and /readyz, as JSON.
 type Status struct {
 	Service string `json:"service"` // always "mainstem"
 	Version string `json:"version"`
 	Status  string `json:"status"`          // "ok", "stopping" or "unavailable"
-	Error   string `json:"error,omitempty"` // why it is not ok
+	Error   string `json:"error,omitempty"` // why the status is not "ok"
 }
 
 var errStopping = errors.New("the server is stopping")
 
-// readyTimeout bounds how long /readyz asks the log.
+// readyTimeout bounds how long /readyz waits for the log.
 const readyTimeout = 5 * time.Second
 
-// alive answers that the process serves HTTP, whatever the state of its log.
+// alive answers that the process serves HTTP, regardless of the state of its log.
 func (n *Server) alive(w http.ResponseWriter, _ *http.Request) {
 	n.answer(w, "ok", nil)
 }
 
-// ready answers whether the log takes commits, and whether the components that clients depend
-// on do their work.
+// ready answers whether the log takes commits, and whether the components that are [Required]
+// are ready.
 func (n *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -60,8 +60,8 @@ func (n *Server) ready(w http.ResponseWriter, r *http.Request) {
 	n.answer(w, "ok", nil)
 }
 
-// writable commits a batch that writes nothing, which goes the way of every
-// commit up to the disk, and looks whether there is room on the disk.
+// writable commits an empty batch, which takes the path of every commit up to the disk, and
+// checks the free disk space.
 func (n *Server) writable(ctx context.Context) error {
 	if _, err := n.engine.Commit(ctx, mainstem.NewBatch()); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (n *Server) writable(ctx context.Context) error {
 	}
 	usage, err := vfs.Default.GetDiskUsage(n.config.Log)
 	if err != nil {
-		return nil // a file system that cannot say
+		return nil // the file system does not report it
 	}
 	if usage.AvailBytes < uint64(least) {
 		return fmt.Errorf("the disk has %d bytes free: commits stop below %d (min-free)", usage.AvailBytes, least)
@@ -90,14 +90,14 @@ func (n *Server) answer(w http.ResponseWriter, status string, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(s) // the client may be gone
+	_ = json.NewEncoder(w).Encode(s) // fails if the client is gone
 }
 
-// maxStatus bounds what Probe reads of an answer, in bytes.
+// maxStatus is the largest answer that Probe reads, in bytes.
 const maxStatus = 4 << 10
 
-// Probe asks whether a Mainstem server answers at the URL base within the time
-// that ctx leaves. Another program there is as good as none: the answer is false.
+// Probe reports whether a Mainstem server answers at the URL base before ctx ends. If another
+// program answers, it returns false.
 func Probe(ctx context.Context, base, tlsCA string) bool {
 	trust, err := ClientTLS(tlsCA)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	mainstemv1 "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// startHTTP begins to listen before it returns, so that a server that started
-// can be reached.
+// startHTTP starts the HTTP listener. When it returns, clients can connect.
 func (n *Server) startHTTP(ctx context.Context) error {
 	c := &n.config
 	l, err := Listen(ctx, c.Listen, "listen", "choose another address with --listen")
@@ -52,7 +51,7 @@ type mount struct {
 	end     func() error
 }
 
-// mounted returns the mounts, and for all other paths the mux.
+// mounted returns a handler that selects a mount by path, and the mux for all other paths.
 func (n *Server) mounted() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
@@ -83,8 +82,8 @@ func (n *Server) endRequests(log *rpc.Handler) error {
 	return errors.Join(errs...)
 }
 
-// stopHTTP ends followers, stops listening, lets other requests end until ctx
-// does, and cuts the rest.
+// stopHTTP ends followers, stops listening, lets other requests finish until ctx ends, and then
+// cancels them.
 func (n *Server) stopHTTP(ctx context.Context) error {
 	if n.stopWatch != nil {
 		n.stopWatch()
@@ -95,8 +94,8 @@ func (n *Server) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-// routes adds what the server itself answers. Health is open to everybody; the rest needs the
-// token, which the RPC handler asks for itself, in the protocol of its client.
+// routes adds the routes of the server itself. Health needs no token. The others do; the RPC
+// handler checks it itself, in the protocol of the client.
 func (n *Server) routes(path string, log http.Handler) {
 	n.mux.HandleFunc("GET /healthz", n.alive)
 	n.mux.HandleFunc("GET /readyz", n.ready)
@@ -108,7 +107,7 @@ func (n *Server) routes(path string, log http.Handler) {
 // procedures are the methods of the RPC service.
 var procedures = mainstemv1.File_mainstem_v1_log_proto.Services().ByName("LogService").Methods()
 
-// counted measures RPC requests.
+// counted adds metrics to a handler of RPC requests.
 func (n *Server) counted(path string, next http.Handler) http.Handler {
 	m := n.metrics
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,7 +125,7 @@ func (n *Server) counted(path string, next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter remembers the status. Unwrap keeps flushing and deadlines working.
+// statusWriter records the status. Unwrap keeps flushing and deadlines working.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

@@ -17,13 +17,13 @@ import (
 
 // Limits of every HTTP listener.
 const (
-	headerTimeout  = 10 * time.Second // to send the head of a request
+	headerTimeout  = 10 * time.Second // for the header of a request to arrive
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
 	maxHeaderBytes = 64 << 10
 )
 
-// Listen listens by TCP for a component. An error is Unavailable, names what is done, such as
-// "listen for Kafka clients", and has a hint what to do about it.
+// Listen listens on a TCP address for a component. Errors have kind Unavailable, the operation
+// op, such as "listen for Kafka clients", and the given hint.
 func Listen(ctx context.Context, address, op, hint string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -33,25 +33,25 @@ func Listen(ctx context.Context, address, op, hint string) (net.Listener, error)
 	return l, nil
 }
 
-// HTTPServer is what an HTTP listener serves.
+// HTTPServer is the configuration of an HTTP listener.
 type HTTPServer struct {
 	Name          string // for errors: "omnibus listener"
 	Address       string // HOST:PORT, as it is configured
-	Authenticated bool   // Handler asks for a token or a password
+	Authenticated bool   // Handler checks a token or a password
 	Handler       http.Handler
 	ReadTimeout   time.Duration // for a whole request to arrive; 0: no limit
 	End           func() error  // ends requests that do not end by themselves; nil: there are none
 }
 
-// HTTPListener serves HTTP until Stop, which may be called once.
+// HTTPListener serves HTTP until Stop, which may be called only once.
 type HTTPListener struct {
 	server   *http.Server
 	end      func() error
 	finished chan struct{} // closed when the listener's goroutine has ended
 }
 
-// Serve serves s on l, which it owns, behind a [Guard], by TLS if the server has a
-// certificate. If that ends before Stop, the server fails.
+// Serve serves s on l, which it then owns, behind a [Guard], with TLS if the server has a
+// certificate. If serving ends before Stop, the server fails.
 func (h *Host) Serve(l net.Listener, s HTTPServer) *HTTPListener {
 	running := &HTTPListener{server: h.newServer(&s), end: s.End, finished: make(chan struct{})}
 	serve := func() error { return running.server.Serve(l) }
@@ -67,8 +67,8 @@ func (h *Host) Serve(l net.Listener, s HTTPServer) *HTTPListener {
 	return running
 }
 
-// newServer returns a server with a TLS configuration of its own, because net/http changes
-// what it is given.
+// newServer returns an HTTP server with its own copy of the TLS configuration, because net/http
+// changes it.
 func (h *Host) newServer(s *HTTPServer) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -82,7 +82,7 @@ func (h *Host) newServer(s *HTTPServer) *http.Server {
 	}
 }
 
-// Stop calls End, stops listening, lets requests end until ctx does, and cuts the rest.
+// Stop calls End, stops listening, lets requests finish until ctx ends, and then cancels them.
 func (l *HTTPListener) Stop(ctx context.Context) error {
 	var err error
 	if l.end != nil {
@@ -102,7 +102,7 @@ func (l *HTTPListener) Stop(ctx context.Context) error {
 	return err
 }
 
-// authorized lets requests through that carry the token, if there is one.
+// authorized passes requests on only if they carry the token, or if there is none.
 func (h *Host) authorized(next http.Handler) http.Handler {
 	if h.Token == "" {
 		return next
@@ -117,13 +117,13 @@ func (h *Host) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// CarriesToken reports whether there is a token, and a request has it.
+// CarriesToken reports whether the server has a token and the request carries it.
 func (h *Host) CarriesToken(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || h.Token == "" {
 		return false
 	}
-	// Of equal lengths: the comparison takes the same time for all.
+	// Hashes have equal lengths, so the time of the comparison does not depend on the token.
 	token := h.Token
 	if h.tokenNow != nil {
 		token = *h.tokenNow.Load()

@@ -8,13 +8,13 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// measured is a log that counts what is done with it.
+// measured is a log that adds the calls to another one to metrics.
 type measured struct {
 	mainstem.Log
 	metrics *metrics
 }
 
-// measure wraps log, and keeps the optional capabilities that it has.
+// measure wraps log. The result has the same optional capabilities as log.
 func measure(log mainstem.Log, m *metrics) mainstem.Log {
 	l := &measured{Log: log, metrics: m}
 	s, canSnapshot := log.(mainstem.Snapshotter)
@@ -105,7 +105,7 @@ func (l *measured) counted(method string, seq iter.Seq2[mainstem.Record, error])
 		for r, err := range seq {
 			if err != nil {
 				failed = err
-			} else if r.Version != 0 { // one of version 0 stands for what is not there
+			} else if r.Version != 0 { // a record of version 0 stands for an absent one
 				n++
 			}
 			if !yield(r, err) {
@@ -115,7 +115,7 @@ func (l *measured) counted(method string, seq iter.Seq2[mainstem.Record, error])
 	}
 }
 
-// followed shows a reader that waits as open until it ends.
+// followed counts a follower as open until it ends.
 func (l *measured) followed(follow bool, seq iter.Seq2[mainstem.Record, error]) iter.Seq2[mainstem.Record, error] {
 	if !follow {
 		return seq
@@ -127,7 +127,7 @@ func (l *measured) followed(follow bool, seq iter.Seq2[mainstem.Record, error]) 
 	}
 }
 
-// Clock implements [mainstem.ClockKeeper] for a log that does.
+// Clock implements [mainstem.ClockKeeper] if the log does.
 func (l *measured) Clock(ctx context.Context) (mainstem.ClockState, error) {
 	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
 		return k.Clock(ctx)
@@ -135,7 +135,7 @@ func (l *measured) Clock(ctx context.Context) (mainstem.ClockState, error) {
 	return mainstem.ClockState{}, noClock("clock")
 }
 
-// AcceptClock implements [mainstem.ClockKeeper] for a log that does.
+// AcceptClock implements [mainstem.ClockKeeper] if the log does.
 func (l *measured) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
 	if k, ok := l.Log.(mainstem.ClockKeeper); ok {
 		return k.AcceptClock(ctx)

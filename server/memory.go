@@ -14,25 +14,24 @@ import (
 	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
-// DefaultMemoryBudget is the most that [Config.MemoryBudget] is by default.
+// DefaultMemoryBudget is the largest default of [Config.MemoryBudget], in bytes.
 const DefaultMemoryBudget = 1 << 30
 
-// MemoryBytes returns how much memory the process should take at most: what the
-// configuration says, else the limit that the Go runtime has already (GOMEMLIMIT), else
-// three quarters of what the machine has or the control group of the process allows,
-// whichever is less. 0 means that it is not known. Only a program may act on it, by
-// [debug.SetMemoryLimit]: mainstem serve does.
+// MemoryBytes returns how much memory the process should use at most, in bytes: the configured
+// limit; or else the limit of the Go runtime (GOMEMLIMIT); or else three quarters of the memory
+// of the machine or of the limit of the control group of the process, whichever is less. 0 means
+// unknown. Only a program should apply it, by [debug.SetMemoryLimit], as mainstem serve does.
 func (c *Config) MemoryBytes() int64 {
 	if c.MemoryLimit > 0 {
 		return c.MemoryLimit
 	}
-	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 { // only reads it
+	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 { // only reads the limit
 		return n
 	}
 	return machineMemory("/") / 4 * 3
 }
 
-// memoryBudget returns the bytes that clients share.
+// memoryBudget returns the size of the budget that clients share, in bytes.
 func (c *Config) memoryBudget() int64 {
 	if c.MemoryBudget > 0 {
 		return c.MemoryBudget
@@ -43,8 +42,8 @@ func (c *Config) memoryBudget() int64 {
 	return DefaultMemoryBudget
 }
 
-// machineMemory returns the bytes of memory that the machine has or the control groups of
-// this process allow, whichever is less; 0 if nothing says so. root is / but for tests.
+// machineMemory returns the memory of the machine or the limit of the control groups of this
+// process, whichever is less, in bytes; 0 if neither is known. root is / except in tests.
 func machineMemory(root string) int64 {
 	least := int64(0)
 	lower := func(n int64) {
@@ -54,7 +53,8 @@ func machineMemory(root string) int64 {
 	}
 	lower(memTotal(path.Join(root, "proc/meminfo")))
 	lower(numberIn(path.Join(root, "sys/fs/cgroup/memory/memory.limit_in_bytes"))) // version 1
-	// Version 2: every group above limits too. In a container the own one may be the root.
+	// Version 2: the limits of all groups above apply, too. In a container its own group may be
+	// the root.
 	for group := groupOf(path.Join(root, "proc/self/cgroup")); ; group = path.Dir(group) {
 		lower(numberIn(path.Join(root, "sys/fs/cgroup", group, "memory.max")))
 		if group == "/" {
@@ -63,7 +63,7 @@ func machineMemory(root string) int64 {
 	}
 }
 
-// groupOf returns the control group (version 2) in a file such as /proc/self/cgroup.
+// groupOf returns the control group (version 2) in a file in the format of /proc/self/cgroup.
 func groupOf(file string) string {
 	for line := range lines(file) {
 		if group, ok := strings.CutPrefix(line, "0::"); ok {
@@ -73,7 +73,7 @@ func groupOf(file string) string {
 	return "/"
 }
 
-// memTotal returns the bytes of memory in a file such as /proc/meminfo.
+// memTotal returns the memory in a file in the format of /proc/meminfo, in bytes.
 func memTotal(file string) int64 {
 	for line := range lines(file) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
@@ -86,7 +86,8 @@ func memTotal(file string) int64 {
 	return 0
 }
 
-// numberIn returns the number that is all of a file, 0 if it is no number, such as max.
+// numberIn returns the number that a file contains, or 0 if its content is no number, such as
+// max.
 func numberIn(file string) int64 {
 	for line := range lines(file) {
 		if n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64); err == nil {
@@ -96,7 +97,7 @@ func numberIn(file string) int64 {
 	return 0
 }
 
-// lines yields the lines of a file of the kernel, none if it cannot be read.
+// lines yields the lines of a file of the kernel, or none if it cannot be read.
 func lines(file string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		f, err := os.Open(file)
@@ -112,7 +113,7 @@ func lines(file string) func(yield func(string) bool) {
 	}
 }
 
-// memoryMetrics reports budgets at the time of the scrape.
+// memoryMetrics reports budgets at the time of a scrape.
 type memoryMetrics struct{ of *budget.Budget }
 
 func memoryFigure(name, help string) *prometheus.Desc {

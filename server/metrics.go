@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// metrics are what a server counts, in a registry of its own.
+// metrics are the metrics of a server, in a registry of its own.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -58,7 +58,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// registrations remember what a component registers. A component registers in Start only.
+// registrations is a Registerer that records what a component registers. Components register in
+// Start only.
 type registrations struct {
 	prometheus.Registerer
 	all []prometheus.Collector
@@ -77,7 +78,7 @@ func (r *registrations) MustRegister(all ...prometheus.Collector) {
 	r.all = append(r.all, all...)
 }
 
-// remove unregisters all of them.
+// remove unregisters everything that was registered.
 func (r *registrations) remove() {
 	for _, c := range r.all {
 		r.Unregister(c)

@@ -27,8 +27,8 @@ import (
 // Memory is the target of [OpenLog] for a new log in memory.
 const Memory = "memory:"
 
-// LogOptions tune [OpenLog]. Nil and zero fields mean the defaults of the engine
-// that the target selects; fields that it does not have are ignored.
+// LogOptions configures [OpenLog]. Nil and zero fields mean the defaults of the engine that the
+// target selects; fields that the engine does not have are ignored.
 type LogOptions struct {
 	// Embedded engines.
 	Durability mainstem.Durability
@@ -38,10 +38,10 @@ type LogOptions struct {
 	MinFree    int64
 	BatchIDAge time.Duration
 	SweepEvery time.Duration
-	// MustExist makes opening fail with NotFound instead of creating a new log:
-	// right for programs that only read. They may open a directory that cannot be written,
-	// where everything else is refused, and a directory of an older format, which is
-	// refused if it is to be written: see [pebblelog.Options.ReadOnly].
+	// MustExist makes opening fail with NotFound instead of creating a log. It is for programs
+	// that only read: with it, a directory that cannot be written, or that has an older format,
+	// is opened read-only, see [pebblelog.Options.ReadOnly]. Without it, opening such a
+	// directory fails.
 	MustExist bool
 	// Upgrade raises the format of an older directory: see [pebblelog.Options.Upgrade].
 	Upgrade bool
@@ -57,12 +57,12 @@ type LogOptions struct {
 // engine opens the logs whose targets begin with one of its schemes.
 type engine struct {
 	schemes []string
-	form    string // how a target is written, for error messages
+	form    string // form of a target, for error messages
 	open    func(ctx context.Context, target string, o *LogOptions) (mainstem.Log, error)
 }
 
-// engines is where an engine becomes known to the command line and the
-// configuration. A target that no scheme begins is a directory.
+// engines lists the engines that targets can select. A target that begins with no scheme is a
+// directory.
 var engines = []engine{
 	{[]string{Memory}, "memory:", openMemory},
 	{[]string{"http://", "https://"}, "http://HOST:PORT", openRemote},
@@ -71,11 +71,12 @@ var engines = []engine{
 	{[]string{"postgres://", "postgresql://"}, "postgres://HOST/DATABASE", openPostgres},
 }
 
-// scheme matches what looks like "name://": never a directory that somebody meant.
+// scheme matches targets that begin like "name://", which cannot be meant as directories.
 var scheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// OpenLog opens the log that target names: a directory, "memory:", the URL of a
-// running server, of NATS servers or of a PostgreSQL database, or an embedded NATS server. The log belongs to the caller, who closes it.
+// OpenLog opens the log that target names: a directory, "memory:", the URL of a running server,
+// of NATS servers or of a PostgreSQL database, or an embedded NATS server. The caller owns the
+// log and must close it.
 func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, error) {
 	if o == nil {
 		o = &LogOptions{}
@@ -100,7 +101,7 @@ func OpenLog(ctx context.Context, target string, o *LogOptions) (mainstem.Log, e
 // Redacted returns a target of [OpenLog] without the passwords and tokens in it.
 func Redacted(target string) string { return redact.Address(target) }
 
-// isRemote reports whether target is served by another process.
+// isRemote reports whether another process serves target.
 func isRemote(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
@@ -113,8 +114,8 @@ func (o *LogOptions) pebble() *pebblelog.Options {
 	}
 }
 
-// openDirectory opens a directory. Who only reads may read one that cannot be written, or
-// would have to be upgraded first.
+// openDirectory opens a directory. With MustExist it opens a directory read-only if it cannot be
+// written or would need an upgrade.
 func openDirectory(dir string, o *LogOptions) (mainstem.Log, error) {
 	p := o.pebble()
 	log, err := pebblelog.Open(dir, p)
@@ -124,7 +125,7 @@ func openDirectory(dir string, o *LogOptions) (mainstem.Log, error) {
 		log, err = pebblelog.Open(dir, p)
 	}
 	if err != nil {
-		return nil, err // not log: a nil pointer in an interface is not nil
+		return nil, err // not log, since an interface with a nil pointer is not nil
 	}
 	return log, nil
 }
@@ -194,8 +195,8 @@ func openPostgres(ctx context.Context, target string, o *LogOptions) (mainstem.L
 	return log, nil
 }
 
-// ClientTLS returns the TLS configuration of a client that trusts the authorities in
-// a PEM file, nil for those of the system if there is no file.
+// ClientTLS returns the TLS configuration of a client that trusts the authorities in a PEM file,
+// or nil, which means those of the system, if ca is empty.
 func ClientTLS(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil
@@ -211,7 +212,7 @@ func ClientTLS(ca string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// exclusive reports whether no other process can open log meanwhile.
+// exclusive reports whether no other process can open log while it is open.
 func exclusive(log mainstem.Log) bool {
 	switch log := log.(type) {
 	case *pebblelog.Log:

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Guard keeps web pages out of an HTTP listener. Every HTTP listener of a server stands behind
-// one, whatever it asks of its clients: a browser sends what a page contains to any address,
-// with the password that its user once gave for that address.
+// Guard protects an HTTP listener from web pages. Every HTTP listener of a server is behind a
+// Guard, even if it authenticates its clients: a browser sends the requests of a page to any
+// address, with the password that its user once gave for that address.
 //
-// Two things are refused, with 403. Requests that may change something (all methods but
-// GET, HEAD and OPTIONS) and come from a page of another origin, as Sec-Fetch-Site or
-// Origin say; programs send neither. And, where nobody is asked for a token or password
-// and only this machine can connect, all requests to a name that is not this machine's:
-// the owner of a name can let it mean 127.0.0.1, and then his page has the same origin as
-// the listener (DNS rebinding). Answers to pages of other origins have no headers that
-// would let them read them.
+// Guard refuses two kinds of requests, with 403. First, requests that may change something (all
+// methods except GET, HEAD and OPTIONS) and come from a page of another origin according to
+// Sec-Fetch-Site or Origin, which programs do not send. Second, if the listener does not
+// authenticate and only this machine can connect, all requests to a name that is not of this
+// machine: the owner of a name can let it resolve to 127.0.0.1, and then a page of that name has
+// the same origin as the listener (DNS rebinding). Answers do not have headers that would let
+// pages of other origins read them.
 type Guard struct {
 	Listen        string // HOST:PORT, as it is configured
 	Authenticated bool   // requests carry a token or a password
-	AnyName       bool   // answer to any name, also without authentication
+	AnyName       bool   // accept any host name, even without authentication
 }
 
-// Handler returns next behind the guard.
+// Handler returns next behind the Guard.
 func (g Guard) Handler(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	host, _, _ := net.SplitHostPort(g.Listen)
@@ -42,7 +42,7 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// refusal says why a request of a web page is refused.
+// refusal returns why a request of a web page is refused, or "" if it is not.
 func refusal(r *http.Request) string {
 	from := r.Header.Get("Origin")
 	if from == "" {
@@ -51,7 +51,7 @@ func refusal(r *http.Request) string {
 	return fmt.Sprintf("a web page of %.100s may not send a %.20s request to %.100s: only pages of this server, and programs, may", from, r.Method, r.Host)
 }
 
-// foreignName reports whether a request was sent to a name that is none of this machine.
+// foreignName reports whether name, the host of a request, is not a name of this machine.
 func foreignName(name string) bool {
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h

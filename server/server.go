@@ -19,15 +19,15 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
-// Server is one running server: an engine, what runs in the background on it, and
-// the wires that serve it. Its methods may be called from many goroutines.
+// Server is one running server: a log, its background work, and the components and the HTTP
+// listener that serve it. Its methods may be called from many goroutines.
 type Server struct {
 	config     Config
 	logger     *slog.Logger
 	metrics    *metrics
-	memory     *budget.Budget // that all clients share
-	engine     mainstem.Log   // as it was opened
-	log        mainstem.Log   // the same, measured
+	memory     *budget.Budget // shared by all clients
+	engine     mainstem.Log   // as OpenLog has returned it
+	log        mainstem.Log   // engine with metrics
 	token      string
 	tls        *tls.Config
 	components []startedComponent
@@ -37,33 +37,33 @@ type Server struct {
 
 	mu struct {
 		sync.Mutex
-		running int // how many of components are started, from the first
+		running int // number of started components, from the first
 		stopped bool
 	}
-	mux     *http.ServeMux // of the HTTP listener; set by Start, as the rest
-	mounts  []mount        // of the HTTP listener, before mux
-	topics  *topic.Catalog // its upkeep
+	mux     *http.ServeMux // of the HTTP listener; Start sets this and the fields below
+	mounts  []mount        // of the HTTP listener, tried before mux
+	topics  *topic.Catalog // their background work
 	host    *Host
 	http    *HTTPListener
 	address net.Addr
 
 	rpc            *rpc.Handler
 	sessionMetrics sessionMetrics
-	tokenNow       atomic.Pointer[string] // what requests must carry; the token file may change
-	stopWatch      context.CancelFunc     // of the token file; nil: there is none
+	tokenNow       atomic.Pointer[string] // token that requests must carry; the token file may change
+	stopWatch      context.CancelFunc     // of the token file; nil if there is none
 	watching       sync.WaitGroup
 }
 
-// startedComponent is a [Component], or a part of the server that is none, as Start and Stop
-// see it. It starts after those before it and stops before them.
+// startedComponent is a [Component] or another part of the server, for Start and Stop. It starts
+// after the parts before it and stops before them.
 type startedComponent struct {
 	name  string
 	start func(ctx context.Context) error
 	stop  func(ctx context.Context) error
 }
 
-// Open checks c and opens the log; nothing is served yet. Close the server with
-// Stop, whether or not it was started.
+// Open validates c and opens the log. It does not serve yet. The caller must call Stop, even
+// without Start.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -99,13 +99,13 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return n, nil
 }
 
-// Log returns the server's log. It belongs to the server: do not close it.
+// Log returns the log of the server, which owns it: do not close it.
 func (n *Server) Log() mainstem.Log { return n.log }
 
-// Addr returns the address that the server listens on, nil before Start.
+// Addr returns the address of the HTTP listener, or nil before Start.
 func (n *Server) Addr() net.Addr { return n.address }
 
-// URL returns how clients on this machine reach the server, "" before Start.
+// URL returns the URL by which clients on this machine reach the server, or "" before Start.
 func (n *Server) URL() string {
 	if n.address == nil {
 		return ""
@@ -117,12 +117,12 @@ func (n *Server) URL() string {
 	return scheme + "://" + n.address.String()
 }
 
-// Failed yields the error of a component that ended by itself. The server then serves
-// nobody: stop it.
+// Failed returns a channel with the error of a component that has ended by itself. The server
+// does not serve clients then, and should be stopped.
 func (n *Server) Failed() <-chan error { return n.failed }
 
-// Start starts the components in order. If one fails, those before it are stopped
-// again and its error is returned; the log stays open until Stop.
+// Start starts the components in order. If one fails, Start stops those before it and returns
+// the error; the log stays open until Stop.
 func (n *Server) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// sayServed logs where the server can be reached, and warns of who else can reach it.
+// sayServed logs where the server can be reached, and warns if others can reach it.
 func (n *Server) sayServed() {
 	served := []any{"log", Redacted(n.config.Log), "url", n.URL(), "version", Version()}
 	for _, l := range n.listenersLocked() {
@@ -153,9 +153,8 @@ func (n *Server) sayServed() {
 	}
 }
 
-// Stop stops the components in reverse order and closes the log. Followers end at
-// once; other requests may run on until ctx ends or Config.StopTimeout has passed.
-// Stopping twice is allowed.
+// Stop stops the components in reverse order and closes the log. Followers end at once; other
+// requests may finish until ctx ends or Config.StopTimeout has passed. Stop may be called twice.
 func (n *Server) Stop(ctx context.Context) error {
 	n.begin()
 	n.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
-// sessionMetrics reports the sessions of the log's clients at the time of the scrape.
+// sessionMetrics reports the sessions of the clients at the time of a scrape.
 type sessionMetrics struct{ of *rpc.Handler }
 
 var (
@@ -39,13 +39,13 @@ func (m sessionMetrics) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(sessionBytes, prometheus.CounterValue, float64(s.BytesOut), "out")
 }
 
-// tokenEvery is the time between two looks at the token file. With the time that the calls
-// of a session may still take it is less than a second.
+// tokenEvery is the interval at which the token file is checked. A session with the old token
+// ends within a second of a change.
 const tokenEvery = 250 * time.Millisecond
 
-// watchToken makes a changed token file count, until ctx ends: new requests need the new
-// token at once, and sessions of the old one end. A file that cannot be read, or holds no
-// token, changes nothing.
+// watchToken applies changes of the token file until ctx ends: new requests need the new token
+// at once, and sessions with the old one end. A file that cannot be read, or has no token, is
+// ignored.
 func (n *Server) watchToken(ctx context.Context) {
 	tick := time.NewTicker(tokenEvery)
 	defer tick.Stop()
@@ -67,7 +67,7 @@ func (n *Server) watchToken(ctx context.Context) {
 			continue
 		}
 		if time.Since(info.ModTime()) > 2*time.Second {
-			seen = info // a later change shows: file systems tell times of seconds apart
+			seen = info // a later change has another time, even if the file system records only seconds
 		}
 		if token != *n.tokenNow.Load() {
 			n.tokenNow.Store(&token)

@@ -11,29 +11,28 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Setting is one field of a [Config] as people write it: a flag --name, a key name in a
-// file, and a variable MAINSTEM_NAME. It is made of the field's type and tags:
+// Setting is one field of a [Config] in its textual form: a flag --name, a key name in a file,
+// and a variable MAINSTEM_NAME. It is defined by the type and the tags of the field:
 //
 //	name     the name; a field without one is no setting
-//	help     the text for people, a phrase without a full stop
-//	unit     what the value is, for help texts: "directory", "host:port". For a number
-//	         it may be "size": bytes, which people may write as 16MiB
-//	default  what the zero value means, for help texts
-//	least    the least value of a duration
+//	help     the help text, a phrase without a full stop
+//	unit     the meaning of the value, for help texts: "directory", "host:port". For a number
+//	         it may be "size": bytes, which may be written as 16MiB
+//	default  the meaning of the zero value, for help texts
+//	least    the smallest valid duration
 //
-// A Setting reads and writes the Config that it is of, so it belongs to one goroutine.
+// A Setting reads and writes its Config, so only one goroutine may use both.
 type Setting struct {
 	Name    string
-	Type    string // the unit, else what the type says: "bool", "number", "duration"
-	Usage   string // the help, and the default if it is not a value
-	Default string // what the zero value means, "" if it means nothing else
+	Type    string // the unit, or else the type: "bool", "number", "duration"
+	Usage   string // the help text, with the default unless that is a value
+	Default string // meaning of the zero value, "" if it has no special one
 
 	least time.Duration
 	value any // pointer to the field
 }
 
-// Settings lists the settings of c and of its components in the order in which help texts
-// show them.
+// Settings returns the settings of c and of its components, in the order of help texts.
 func (c *Config) Settings() []Setting {
 	all := settingsOf(c)
 	for _, component := range c.Components {
@@ -44,8 +43,8 @@ func (c *Config) Settings() []Setting {
 	return all
 }
 
-// settingsOf returns the settings of a struct, by its pointer. Other types of fields than
-// those of [Setting.Set] are a mistake of the struct, which Set reports.
+// settingsOf returns the settings of a struct, given a pointer to it. Only the types of fields
+// that [Setting.Set] can parse are allowed, which Set checks.
 func settingsOf(of any) []Setting {
 	var all []Setting
 	v := reflect.ValueOf(of).Elem()
@@ -62,13 +61,13 @@ func settingsOf(of any) []Setting {
 		if s.Default != "" {
 			s.Usage += " (default " + s.Default + ")"
 		}
-		s.least, _ = time.ParseDuration(tag.Get("least")) // 0 without one
+		s.least, _ = time.ParseDuration(tag.Get("least")) // 0 without the tag
 		all = append(all, s)
 	}
 	return all
 }
 
-// typeName says what the values of a field without a unit are.
+// typeName returns the name of the type of a field without a unit.
 func typeName(field any) string {
 	switch field.(type) {
 	case *bool:
@@ -84,7 +83,8 @@ func typeName(field any) string {
 // Env returns the name of the setting's environment variable.
 func (s Setting) Env() string { return envName(s.Name) }
 
-// Get returns the setting's value as Set reads it, "" for a zero that stands for the default.
+// Get returns the value of the setting in the form that Set parses, or "" for a zero that means
+// the default.
 func (s Setting) Get() string {
 	switch p := s.value.(type) {
 	case *bool:
@@ -110,7 +110,8 @@ func zeroIsEmpty(n int64, text string) string {
 	return text
 }
 
-// Set changes the setting. The error names the setting, the value and what is valid.
+// Set parses v and sets the field. Errors have the name of the setting, the value and the valid
+// values.
 func (s Setting) Set(v string) error {
 	if err := s.parse(v); err != nil {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: s.Name, Err: err}
@@ -162,7 +163,8 @@ func (s Setting) parse(v string) error {
 	return nil
 }
 
-// parseInto sets *p to what parse makes of v, or says what v is not.
+// parseInto sets *p to the result of parse, or returns an error that v is not what want
+// describes.
 func parseInto[T any](p *T, v string, parse func(string) (T, error), want string) error {
 	value, err := parse(v)
 	if err != nil {
@@ -172,7 +174,7 @@ func parseInto[T any](p *T, v string, parse func(string) (T, error), want string
 	return nil
 }
 
-// number reads a count, or a size, which is 1 at least.
+// number parses a count, or a size in bytes, which must be at least 1.
 func (s Setting) number(v string) (int64, error) {
 	if s.Type == "size" {
 		n, err := ParseSize(v)
@@ -204,7 +206,7 @@ var sizeUnits = []struct {
 	{"", 1},
 }
 
-// ParseSize reads a number of bytes such as 4096, 16MiB or 2GB.
+// ParseSize parses a number of bytes, such as 4096, 16MiB or 2GB.
 func ParseSize(s string) (int64, error) {
 	for _, u := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, u.suffix)

@@ -15,16 +15,15 @@ import (
 	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
-// envPrefix begins the name of every variable that Mainstem reads.
+// envPrefix is the prefix of every environment variable that Mainstem reads.
 const envPrefix = "MAINSTEM_"
 
 func envName(setting string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// LoadFile reads settings from a YAML file: one "name: value" a line, names as
-// in [Config.Settings]. Every mistake is reported, each with its line; what was read
-// before it has been set.
+// LoadFile reads settings from a YAML file: one "name: value" on each line, with the names of
+// [Config.Settings]. It returns every mistake, with its line, and sets all other settings.
 func (c *Config) LoadFile(path string) error {
 	b, err := readfile.All(path, readfile.Text)
 	if err != nil {
@@ -41,7 +40,7 @@ func (c *Config) loadYAML(b []byte) error {
 	var doc, more yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return nil // nothing but comments
+		return nil // only comments
 	case err != nil:
 		return err
 	}
@@ -79,9 +78,9 @@ func (c *Config) loadPairs(pairs []*yaml.Node) error {
 	return errors.Join(errs...)
 }
 
-// LoadEnv reads settings from environment variables, given as "NAME=value".
-// Variables that begin with MAINSTEM_ and are neither settings nor in others are
-// mistakes, because a misspelt one would be ignored in silence.
+// LoadEnv reads settings from environment variables, given as "NAME=value". A variable that
+// begins with MAINSTEM_ and is neither a setting nor in others is an error, since a misspelt
+// name would otherwise be ignored.
 func (c *Config) LoadEnv(environ []string, others ...string) error {
 	var errs []error
 	settings := c.Settings()
@@ -111,12 +110,12 @@ func (c *Config) LoadEnv(environ []string, others ...string) error {
 	return nil
 }
 
-// kubernetes matches what Kubernetes adds to the environment of every container
-// near services whose names begin with mainstem.
+// kubernetes matches the variables that Kubernetes adds to every container for services whose
+// names begin with mainstem.
 var kubernetes = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// injected reports whether a variable was put there by Kubernetes: nobody
-// misspelt it. MAINSTEM_PORT=9000, however, is somebody's guess at a setting.
+// injected reports whether Kubernetes has set a variable, so that it is no misspelt setting.
+// MAINSTEM_PORT=9000, for example, was not set by Kubernetes.
 func injected(name, value string) bool {
 	return kubernetes.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
@@ -129,7 +128,7 @@ func names(settings []Setting) []string {
 	return out
 }
 
-// unknown says that name is none of valid, and which it may have been meant to be.
+// unknown returns an error that name is not in valid, with the most similar valid name.
 func unknown(what, name string, valid []string) error {
 	hint := ""
 	if near := nearest(name, valid); near != "" {
@@ -138,8 +137,8 @@ func unknown(what, name string, valid []string) error {
 	return fmt.Errorf("unknown %s %q%s (valid: %s)", what, name, hint, strings.Join(slices.Sorted(slices.Values(valid)), ", "))
 }
 
-// nearest returns the word of valid that is the fewest edits away from name, or
-// "" if none is near enough to be a misspelling.
+// nearest returns the word of valid with the fewest edits from name, or "" if none is close
+// enough to be meant.
 func nearest(name string, valid []string) string {
 	best, least := "", len(name)/3+2
 	for _, v := range valid {
@@ -150,7 +149,7 @@ func nearest(name string, valid []string) string {
 	return best
 }
 
-// edits is the Levenshtein distance of a and b in bytes.
+// edits returns the Levenshtein distance of a and b in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

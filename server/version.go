@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Build says what this program was built from.
+// Build describes the build of this program.
 type Build struct {
 	Version  string `json:"version"` // of the module, "devel" for a build from a checkout
 	Go       string `json:"go"`
@@ -15,10 +15,10 @@ type Build struct {
 	Modified bool   `json:"modified,omitempty"`
 }
 
-// Version returns the module's version: what [ReadBuild] calls Version.
+// Version returns the version of the module, which is the field Version of [ReadBuild].
 func Version() string { return ReadBuild().Version }
 
-// ReadBuild returns what the Go toolchain recorded in this program.
+// ReadBuild returns the build information that the Go toolchain has recorded in this program.
 var ReadBuild = sync.OnceValue(func() Build {
 	b := Build{Version: "devel"}
 	info, ok := debug.ReadBuildInfo()
