@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// backupChunk is the size of a message of Backup.
+// backupChunk is the size of a message of Backup, in bytes.
 const backupChunk = 256 << 10
 
 func (s *service) Snapshot(ctx context.Context, _ *pb.SnapshotRequest) (*pb.SnapshotResponse, error) {
@@ -48,7 +48,7 @@ func (s *service) backup(ctx context.Context, _ *pb.BackupRequest, send func(*pb
 	})
 }
 
-// chunks writes to a stream, one message for each write.
+// chunks is a writer that sends one message for each write.
 type chunks struct {
 	send func(*pb.BackupResponse) error
 }
@@ -75,8 +75,8 @@ func (s *service) check(ctx context.Context, _ *pb.CheckRequest, send func(*pb.C
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		var mu sync.Mutex // a checker may work in several goroutines
-		var lost error    // of sending
+		var mu sync.Mutex // a checker may call report from several goroutines
+		var lost error    // error of sending
 		stats, err := checker.Check(ctx, func(p mainstem.Problem) {
 			mu.Lock()
 			defer mu.Unlock()

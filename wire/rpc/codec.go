@@ -11,15 +11,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// smallRequest is the size up to which a request is decoded without counting its
-// parts first: even the worst one takes little memory.
+// smallRequest is the size, in bytes, up to which a request is decoded without counting its parts
+// first: it cannot take much memory.
 const smallRequest = 64 << 10
 
-// An empty message takes two bytes on the wire and a hundred in memory, so a limit
-// on bytes is none on memory. These codecs count the messages in a large request
-// before they decode it.
+// An empty message takes two bytes on the wire and a hundred in memory, so a limit on bytes does
+// not limit memory. These codecs count the messages in a large request before they decode it.
 
-// binaryCodec is Connect's "proto" codec with a limit on parts.
+// binaryCodec is the codec "proto" of Connect with a limit on parts.
 type binaryCodec struct{ maxParts int }
 
 func (binaryCodec) Name() string { return "proto" }
@@ -46,7 +45,8 @@ func (c binaryCodec) Unmarshal(data []byte, m any) error {
 	return proto.Unmarshal(data, p)
 }
 
-// checkParts fails if data, which is such a message, has more parts than the limit.
+// checkParts returns an error if data, an encoded message of the type of m, has more parts than
+// limit.
 func checkParts(data []byte, m proto.Message, limit int) error {
 	if len(data) <= smallRequest {
 		return nil
@@ -59,8 +59,8 @@ func checkParts(data []byte, m proto.Message, limit int) error {
 	return nil
 }
 
-// countParts takes the messages in data, whose type is d, off left, until that is
-// negative. It stops at what is malformed: decoding will say so.
+// countParts subtracts the number of messages in data, whose type is d, from left, and stops when
+// left is negative. It also stops at malformed data, for which decoding returns the error.
 func countParts(data []byte, d protoreflect.MessageDescriptor, left *int) {
 	for len(data) > 0 && *left >= 0 {
 		number, kind, n := protowire.ConsumeTag(data)
@@ -93,8 +93,8 @@ func countParts(data []byte, d protoreflect.MessageDescriptor, left *int) {
 	}
 }
 
-// jsonCodec is one of Connect's two JSON codecs with a limit on parts. Unlike
-// theirs it refuses unknown fields: a misspelt one would be lost in silence.
+// jsonCodec is one of the two JSON codecs of Connect with a limit on parts. Unlike those, it
+// refuses unknown fields: a misspelt one would otherwise be ignored.
 type jsonCodec struct {
 	name     string
 	maxParts int
@@ -121,8 +121,8 @@ func (c jsonCodec) Unmarshal(data []byte, m any) error {
 	if len(data) == 0 {
 		return errors.New("the body is empty: want a JSON object, at least {}")
 	}
-	// Every message begins with a brace. One inside a text counts too, which does no
-	// harm: only names and metadata are text.
+	// Every message begins with a brace. Braces in texts count too, which does no harm, since
+	// only names and metadata are text.
 	if len(data) > smallRequest && bytes.Count(data, []byte{'{'}) > c.maxParts {
 		return tooManyParts(c.maxParts)
 	}

@@ -5,8 +5,8 @@
 //
 // # Words
 //
-// A [Handler] serves one log; [NewHandler] makes it and [Options] bounds what
-// clients may ask of it. [ConfigureServer] sets up an [http.Server] for it.
+// A [Handler] serves one log; [NewHandler] makes it, and [Options] limits the requests
+// of clients. [ConfigureServer] sets up an [http.Server] for it.
 //
 //	path, handler := rpc.NewHandler(log, nil)
 //	mux := http.NewServeMux()
@@ -27,7 +27,7 @@
 //	curl 'http://127.0.0.1:8080/mainstem.v1.LogService/Head?connect=v1&encoding=json&message=%7B%7D'
 //
 // With a token, add -H "Authorization: Bearer $TOKEN". Calls with a stream of answers
-// frame each message, in every protocol, and want a client of that protocol.
+// frame each message, in every protocol, and need a client of that protocol.
 //
 // # Guarantees
 //
@@ -37,12 +37,12 @@
 // record for which a follower waits is sent at once. The first message to a follower says
 // that it is being served.
 //
-// When a client disconnects, its calls end. A slow client stops the sequence that it
-// reads: the server holds at most two messages for it, and ends the call when the client
-// has taken nothing for [Options.StallTimeout]. A call that panics gets an error; other
+// When a client disconnects, its calls end. For a slow client the sequence that it reads
+// stops: the server holds at most two messages for the client, and ends the call when the
+// client has read nothing for [Options.StallTimeout]. A call that panics gets an error; other
 // calls are not affected.
 //
-// A snapshot is held for a client until it is closed or was not used for
+// A snapshot is held for a client until it is closed or has not been used for
 // [Options.SnapshotLease].
 //
 // # How it works
@@ -52,16 +52,16 @@
 // goroutines: one reads the log's sequence, the other sends (outbox.go, with the reasons).
 //
 // A session has one goroutine that reads, and serves quick calls itself; session.go has the
-// reasons, and how it hands the reading over.
+// reasons, and says how another goroutine becomes the reader.
 //
 //	handler.go, server.go, options.go   NewHandler, limits, authorization, ConfigureServer
 //	write.go, read.go, admin.go         the calls: writes and spaces, reads, backups and checks
 //	outbox.go, exchange.go              sending streams; one HTTP exchange and its deadlines
 //	snapshot.go, source.go              snapshots held for clients; a log or a snapshot to read from
 //	codec.go, memory.go                 the encodings, and the memory of requests
-//	session.go, session_request.go      sessions, who reads; requests until they are served
+//	session.go, session_request.go      sessions and their readers; requests until they are served
 //	session_call.go, session_method.go  one call and its answers; the methods
-//	outcomes.go                         what commits became whose answers may be lost
+//	outcomes.go                         outcomes of commits whose answers may be lost
 //
 // # Concurrency and ownership
 //

@@ -15,10 +15,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/message"
 )
 
-// exchange is one request and its response on the way through HTTP. It is the
-// response writer and the request body that the RPC layer sees, and keeps both
-// within limits: how long and how many bytes a body may take, and how long a client
-// may take nothing of a response.
+// exchange is one HTTP request and its response. For the RPC layer it is the response writer and
+// the request body, and it limits both: how long a body takes and how large it is, and how long a
+// client may leave a response unread.
 type exchange struct {
 	http.ResponseWriter
 	h    *Handler
@@ -28,22 +27,22 @@ type exchange struct {
 	ctx     context.Context // of the request
 	header  http.Header     // of the request
 	request budget.Hold     // for read
-	answer  budget.Hold     // for a large answer that is not a stream; empty for others
+	answer  budget.Hold     // for a large answer that is not a stream; empty for other answers
 
 	http1 bool // the connection carries one request at a time
 
-	// sending is the hold of what is being written, set by the goroutine that writes. Nil:
-	// it has none.
+	// sending is the reservation of the message that is being written, or nil. Only the goroutine
+	// that writes sets it.
 	sending *budget.Hold
-	own     *budget.Hold // for what the same stream sends next; nil: it is none
+	own     *budget.Hold // for the next message of the same stream; nil if this is no stream
 
 	stall *time.Timer // runs while a write is under way; nil: no limit
 	late  *time.Timer // runs from the first read of the body to its end; nil before
 
 	mu struct {
 		sync.Mutex
-		finished bool // then the response writer may not be touched
-		writing  bool // something with a hold is being written
+		finished bool // the response writer must not be used any more
+		writing  bool // a message with a reservation is being written
 	}
 }
 
@@ -58,7 +57,7 @@ func (x *exchange) setSending(h *budget.Hold) { x.sending = h }
 
 func (x *exchange) setOwn(h *budget.Hold) { x.own = h }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap is used by [http.ResponseController].
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // Read reads the request body.
@@ -67,7 +66,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 		x.late = time.AfterFunc(x.h.o.BodyTimeout, x.cutRead)
 	}
 	n, err := x.body.Read(p)
-	// What is beyond every limit is read to its end, to answer, but not kept.
+	// Bytes beyond every limit are read, so that the call can be answered, but not kept.
 	count := min(int64(n), max(int64(x.h.o.MaxCommit), int64(x.h.o.MaxRequest))-x.read)
 	x.read += count
 	if err := x.hold(count); err != nil {
@@ -78,7 +77,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if x.http1 {
-			x.Header().Set("Connection", "close") // what comes later is not the next request
+			x.Header().Set("Connection", "close") // the rest of the body is not the next request
 		}
 		return n, message.EncodeError(x.unread(fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout), ""), mainstem.NotWritten)
 	}
@@ -88,7 +87,8 @@ func (x *exchange) Read(p []byte) (int, error) {
 // Close closes the request body.
 func (x *exchange) Close() error { return x.body.Close() }
 
-// writeChunk is with how many bytes a client that takes them has progress.
+// writeChunk is the number of bytes that a client must read, within the stall timeout, to have
+// made progress.
 const writeChunk = 256 << 10
 
 // Write writes a part of the response.
@@ -106,7 +106,7 @@ func (x *exchange) Write(p []byte) (n int, err error) {
 // Flush sends what was written.
 func (x *exchange) Flush() {
 	x.startStall()
-	_ = http.NewResponseController(x.ResponseWriter).Flush() // the next write fails too
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // if it fails, the next write fails too
 	x.stopStall()
 }
 
@@ -140,8 +140,8 @@ func (x *exchange) setWriting(writing bool) {
 	x.mu.writing = writing
 }
 
-// recall cuts the response of a client that takes nothing, because others wait for its
-// memory; not that of one which has taken it meanwhile.
+// recall cuts a response that its client does not read, because other calls wait for its memory.
+// It does nothing if the client has read it meanwhile.
 func (x *exchange) recall() {
 	x.control(func(c *http.ResponseController) error {
 		if !x.mu.writing {
@@ -152,7 +152,7 @@ func (x *exchange) recall() {
 	})
 }
 
-// past is a deadline that is over.
+// past returns a deadline that has passed.
 func past() time.Time { return time.Now().Add(-time.Second) }
 
 // cut makes reads of the request and writes of the response fail from now on.
@@ -165,8 +165,8 @@ func (x *exchange) cutRead() {
 	x.control(func(c *http.ResponseController) error { return c.SetReadDeadline(past()) })
 }
 
-// control runs f unless the exchange has ended: net/http uses a response writer
-// again after that.
+// control runs f unless the exchange has ended, since net/http reuses the response writer
+// afterwards.
 func (x *exchange) control(f func(*http.ResponseController) error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -175,7 +175,7 @@ func (x *exchange) control(f func(*http.ResponseController) error) {
 	}
 }
 
-// finish gives back what the exchange took from the handler's limits.
+// finish releases everything that the exchange has taken from the limits of the handler.
 func (x *exchange) finish() {
 	x.stopStall()
 	if x.late != nil {

@@ -20,50 +20,49 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
-// closeGrace is how long [Handler.Close] lets clients take the end of their streams.
+// closeGrace is how long [Handler.Close] waits for clients to read the end of their streams.
 const closeGrace = time.Second
 
-// compressFrom is the size of the smallest response that is compressed, if any.
+// compressFrom is the size of the smallest response that is compressed, in bytes.
 const compressFrom = 1 << 10
 
 // errStopping is the cause of the end of streams when the handler is closed.
 var errStopping = errors.New("the server is stopping")
 
-// Handler serves one log over HTTP. Make it with [NewHandler]. All methods may be
-// called from many goroutines.
+// Handler serves one log over HTTP. [NewHandler] makes it. Its methods may be called from many
+// goroutines.
 type Handler struct {
 	o         Options
 	inner     http.Handler
 	errors    *connect.ErrorWriter
 	service   *service
-	tokenHash atomic.Pointer[[sha256.Size]byte] // nil: no token is needed
+	tokenHash atomic.Pointer[[sha256.Size]byte] // nil: no token is required
 
 	memory     memory
 	streams    atomic.Int64 // streams being served
 	snapshots  *snapshots
 	sessions   sessionCounters
-	space      atomic.Pointer[string] // the last that a call of a session named
-	ensured    message.Ensured        // by commits of sessions
-	lastCommit atomic.Int64           // nanoseconds that the last commit of a session took
+	space      atomic.Pointer[string] // the last space named by a call of a session
+	ensured    message.Ensured        // spaces ensured by commits of sessions
+	lastCommit atomic.Int64           // duration of the last commit of a session, in nanoseconds
 	watchEvery time.Duration          // see defaultWatchEvery
 	workers    workers                // of sessions
 
-	stopping context.Context // done when Close was called
+	stopping context.Context // done when Close is called
 	stop     context.CancelFunc
 	mu       struct {
 		sync.Mutex
 		closed    bool
-		exchanges map[*exchange]struct{} // being served
+		exchanges map[*exchange]struct{} // requests being served
 		sessions  map[*session]struct{}  // that have not ended
-		outcomes  map[wire.Key]*outcomes // of clients that have a session, or may have one again
-		lost      []*outcomes            // of these, without a connection; the first was lost first
-		idle      chan struct{}          // closed when closed and nothing of both is left; nil before Close
+		outcomes  map[wire.Key]*outcomes // of clients that have a session, or may resume one
+		lost      []*outcomes            // those without a connection, in the order in which they lost it
+		idle      chan struct{}          // closed when Close was called and no exchanges and sessions are left; nil before Close
 	}
 }
 
-// NewHandler returns a handler that serves log, and the path below which an
-// [http.ServeMux] should route to it. The log stays the caller's, who closes the
-// handler first.
+// NewHandler returns a handler that serves log, and the path below which an [http.ServeMux]
+// should route to it. The caller owns the log and must close the handler before it.
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
 	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery}
 	h.workers.init()
@@ -102,13 +101,13 @@ func (h *Handler) connectOptions() []connect.HandlerOption {
 	return append(options, h.o.HandlerOptions...)
 }
 
-// recovered turns a panic of a call into an error of that call alone.
+// recovered returns the error for a call that has panicked. Other calls are not affected.
 func (h *Handler) recovered(ctx context.Context, s connect.Spec, _ http.Header, v any) error {
 	h.o.Logger.ErrorContext(ctx, "rpc: a call panicked", "procedure", s.Procedure, "panic", v, "stack", string(debug.Stack()))
 	return message.EncodeError(fmt.Errorf("the server failed: a bug, see its log"), outcomeOf(s.Procedure))
 }
 
-// outcomeOf is what to say of a call that ended without an answer from the log.
+// outcomeOf returns the outcome of a call that has ended without an answer from the log.
 func outcomeOf(procedure string) mainstem.Outcome {
 	switch procedure {
 	case mainstemv1connect.LogServiceCommitProcedure, mainstemv1connect.LogServiceCreateSpaceProcedure,
@@ -121,7 +120,7 @@ func outcomeOf(procedure string) mainstem.Outcome {
 // ServeHTTP serves one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep what followers wait for
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer records for followers
 	session := strings.HasSuffix(r.URL.Path, SessionPath)
 	if !h.authorized(r) {
 		if session {
@@ -147,8 +146,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.inner.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 }
 
-// authorized compares in constant time, and hashes so that not even the length of
-// the token shows.
+// authorized checks the token of a request. It compares hashes in constant time, so that not even
+// the length of the token leaks.
 func (h *Handler) authorized(r *http.Request) bool {
 	want := h.tokenHash.Load()
 	if want == nil {
@@ -159,13 +158,13 @@ func (h *Handler) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(sum[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-// tokenSum returns the hash of the token that a request carries.
+// tokenSum returns the hash of the token of a request.
 func tokenSum(r *http.Request) [sha256.Size]byte {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return sha256.Sum256([]byte(token))
 }
 
-// hashOf returns the hash of a token, nil for none.
+// hashOf returns the hash of a token, or nil if it is empty.
 func hashOf(token string) *[sha256.Size]byte {
 	if token == "" {
 		return nil
@@ -184,7 +183,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, code connect.Co
 	for _, d := range full.Details() {
 		out.AddDetail(d)
 	}
-	_ = h.errors.Write(w, r, out) // the client is gone: nobody is left to tell
+	_ = h.errors.Write(w, r, out) // fails only if the client is gone
 }
 
 func (h *Handler) begin(x *exchange) bool {
@@ -211,10 +210,10 @@ func (h *Handler) idleLocked() {
 	}
 }
 
-// Close refuses new calls, ends streams with Unavailable, so that followers connect
-// elsewhere or again, waits for running calls and closes all snapshots. Call it
-// before http.Server.Shutdown, which waits for followers without end, and before the
-// log is closed. Closing twice is allowed.
+// Close refuses further calls, ends streams with Unavailable, so that followers connect again,
+// waits for running calls and closes all snapshots. It must be called before
+// http.Server.Shutdown, which waits for followers without end, and before the log is closed. It
+// may be called twice.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	if !h.mu.closed {
@@ -239,7 +238,7 @@ func (h *Handler) Close() error {
 	return h.snapshots.closeAll()
 }
 
-// cutAll frees calls that wait for their client.
+// cutAll ends calls that wait for their client.
 func (h *Handler) cutAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

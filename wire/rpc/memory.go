@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// streamMemory is what a stream of small records takes: two messages.
+	// memory of a stream of small records: two messages
 	streamMemory = 256 << 10
-	// smallAnswer is the size of a record up to which the answer to Get is not counted.
+	// size up to which a record in the answer of Get is not counted
 	smallAnswer = 4 << 10
-	// requestCopies is how often a request is in memory: as it came and as it was decoded.
+	// copies of a request in memory: encoded and decoded
 	requestCopies = 2
 )
 
-// memory are the budgets of a handler, in the order in which one call may wait for them:
-// who holds bytes of one waits for those after it only.
+// memory has the budgets of a handler, in the order in which a call may wait for them: a call
+// that holds bytes of one waits only for those after it.
 type memory struct {
 	sessions *budget.Budget // sessionMemory for each session
 	requests *budget.Budget // bytes of requests that are being read or served
 	streams  *budget.Budget // streamMemory for each stream
-	waiting  *budget.Budget // records of sequences that wait for answers and cannot be left; nobody waits for it
+	waiting  *budget.Budget // records of sequences that wait for answers and cannot be opened again; reserving never waits
 	answers  *budget.Budget // large records on their way to clients
-	readers  chan struct{}  // holds one element for each call that reads what is in the log; nil: no limit
+	readers  chan struct{}  // has one element for each call that reads from the log; nil: no limit
 }
 
-// reader is a call's place among those that read. What a record takes is known when the
-// engine has read it, so that only a limit on calls bounds what engines read before
-// memory is asked for. Nobody waits for a client or for memory with a place, and
-// followers wait for new records without one.
+// reader is the place of a call among the calls that read from the log. The size of a record is
+// known only after the engine has read it, so memory cannot be reserved before; a limit on the
+// number of such calls bounds what engines read. A call does not keep its place while it waits
+// for a client or for memory, and followers wait for new records without a place.
 type reader struct {
 	places chan struct{}
 	placed bool
 }
 
-// enter waits for a place. If ctx ends first there is none, and reading will fail.
+// enter waits for a place. If ctx ends first, there is none, and reading will fail.
 func (r *reader) enter(ctx context.Context) {
 	if r.placed || r.places == nil {
 		return
@@ -60,7 +60,7 @@ func (r *reader) enter(ctx context.Context) {
 	}
 }
 
-// leave gives the place to others. It returns whether there was one.
+// leave releases the place. It returns whether there was one.
 func (r *reader) leave() bool {
 	had := r.placed
 	if had {
@@ -71,7 +71,7 @@ func (r *reader) leave() bool {
 }
 
 // readersFor returns how many calls may read at a time: as many as answers have memory for
-// records of the largest size, but enough of them to keep the processors busy.
+// records of the largest size, but enough to keep the processors busy.
 func readersFor(o *Options) int64 {
 	return max(8*int64(runtime.GOMAXPROCS(0)), o.MaxAnswers/(copies*int64(o.Limits.MaxValue)))
 }
@@ -93,7 +93,8 @@ func newMemory(o *Options) memory {
 
 var errManyWait = errors.New("many scans of large records wait for memory")
 
-// exhausted makes an error for clients of one of a budget. An answer has no outcome.
+// exhausted turns an error of a budget into one for clients. It has no outcome, since it is about
+// an answer.
 func exhausted(err error) error {
 	var e *budget.ExhaustedError
 	if !errors.As(err, &e) {
@@ -105,8 +106,8 @@ func exhausted(err error) error {
 	return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", err).WithHint("clients read too slowly, or the server has too little memory (memory-budget): try again later")
 }
 
-// get reads a record for an answer of its own, which counts until the call has ended. If
-// there is no memory for it, it is read again when there is.
+// get reads a record for an answer of its own, whose memory is reserved until the call has ended.
+// If there is no memory for it, the record is dropped, and read again when there is.
 func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.Record, error)) (mainstem.Record, error) {
 	ctx, stop := h.untilStopped(ctx)
 	defer stop()
@@ -130,7 +131,7 @@ func (h *Handler) get(ctx context.Context, read func(context.Context) (mainstem.
 	}
 }
 
-// readInTurn calls read with a place among the readers.
+// readInTurn calls read while it has a place among the readers.
 func (h *Handler) readInTurn(ctx context.Context, read func(context.Context) (mainstem.Record, error)) (mainstem.Record, error) {
 	turn := reader{places: h.memory.readers}
 	turn.enter(ctx)
@@ -148,18 +149,18 @@ func (h *Handler) untilStopped(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// exchangeKey is for the exchange of a call in its context.
+// exchangeKey is the context key of the exchange of a call.
 type exchangeKey struct{}
 
-// hold counts n more bytes of the request's body, and waits for their memory as long as
-// the client does, but no longer than a request may take to arrive.
+// hold counts n more bytes of the body of the request, and waits for their memory until the
+// deadline of the client, but no longer than a request may take to arrive.
 func (x *exchange) hold(n int64) error {
 	if x.request.Try(requestCopies * n) {
 		return nil
 	}
 	ctx, stop := x.h.untilStopped(x.ctx)
 	defer stop()
-	if x.late != nil && x.late.Stop() { // the client is not the slow one
+	if x.late != nil && x.late.Stop() { // waiting for memory does not count as time to arrive
 		defer x.late.Reset(x.h.o.BodyTimeout)
 	}
 	if d := x.patience(); d > 0 {
@@ -173,12 +174,12 @@ func (x *exchange) hold(n int64) error {
 	return nil
 }
 
-// unread is the error of a request that was not read to its end.
+// unread returns the error for a request that was not read completely.
 func (x *exchange) unread(cause error, hint string) *mainstem.Error {
 	return mainstem.Refusef(mainstem.KindUnavailable, "rpc", "%w", cause).WithHint(hint)
 }
 
-// patience is how long the request may wait for memory: until its deadline if it has one.
+// patience returns how long the request may wait for memory: until its deadline if it has one.
 func (x *exchange) patience() time.Duration {
 	d := x.h.o.BodyTimeout
 	if own := timeoutOf(x.header); own > 0 && (d <= 0 || own < d) {
@@ -187,8 +188,8 @@ func (x *exchange) patience() time.Duration {
 	return d
 }
 
-// timeoutOf returns what a client says about how long it waits, in Connect's header or in
-// that of gRPC; 0 if it does not.
+// timeoutOf returns the timeout that a client sends, in the header of Connect or of gRPC, or 0 if
+// it sends none.
 func timeoutOf(h http.Header) time.Duration {
 	if ms, err := strconv.ParseUint(h.Get("Connect-Timeout-Ms"), 10, 40); err == nil {
 		return time.Duration(ms) * time.Millisecond

@@ -12,7 +12,7 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxRequest    = 4 << 20          // bytes in any request but Commit
+	DefaultMaxRequest    = 4 << 20          // bytes of a request other than Commit
 	DefaultMaxParts      = 2_000_000        // writes, conditions, spaces and headers in one request
 	DefaultMaxPending    = 512 << 20        // bytes of all requests that are being read or served
 	DefaultMaxAnswers    = 512 << 20        // bytes of large records on their way to clients
@@ -24,80 +24,78 @@ const (
 	DefaultStallTimeout  = 10 * time.Minute // for a client to take the next piece of a response
 )
 
-// Options configures [NewHandler]. Nil and fields that are zero, or negative where no
-// meaning is given to that, mean the defaults.
+// Options configures [NewHandler]. A nil Options, and fields that are zero (or negative, where
+// that has no meaning of its own), mean the defaults.
 type Options struct {
-	// Token is what a client must present as "Authorization: Bearer <token>". Empty
-	// means that everyone who can connect may do everything. [Handler.SetToken] changes it.
+	// Token is the token that clients must present as "Authorization: Bearer <token>". If it is
+	// empty, everyone who can connect may do everything. [Handler.SetToken] changes it.
 	Token string
 
-	// Limits are those of the log: they size what a Commit request may hold, and
-	// Info shows them. Zero fields mean the defaults of package mainstem.
+	// Limits are the limits of the log. They bound the size of a Commit request, and Info returns
+	// them. Zero fields mean the defaults of package mainstem.
 	Limits mainstem.Limits
 
-	// MaxCommit bounds the bytes of a Commit request; 0 means half more than
-	// Limits.MaxBatchBytes, for names and for JSON, and [DefaultMaxRequest].
+	// MaxCommit bounds the size of a Commit request, in bytes. 0 means one and a half times
+	// Limits.MaxBatchBytes, for names and for JSON, plus [DefaultMaxRequest].
 	MaxCommit int
-	// MaxRequest bounds the bytes of any other request; 0 means [DefaultMaxRequest].
+	// MaxRequest bounds the size of any other request, in bytes; 0 means [DefaultMaxRequest].
 	MaxRequest int
-	// MaxParts bounds how many writes, conditions, spaces and headers one request may
-	// hold, which would take far more memory than bytes; 0 means [DefaultMaxParts].
+	// MaxParts bounds the number of writes, conditions, spaces and headers in one request, which
+	// can take far more memory than their bytes; 0 means [DefaultMaxParts].
 	MaxParts int
-	// MaxPending bounds the bytes of all requests that are being read or served. What
-	// comes on top waits, up to its deadline and to BodyTimeout, and then is Unavailable.
-	// 0 means [DefaultMaxPending].
+	// MaxPending bounds the bytes of all requests that are being read or served. Further requests
+	// wait, up to their deadlines and to BodyTimeout, and then fail with Unavailable. 0 means
+	// [DefaultMaxPending].
 	MaxPending int64
-	// MaxAnswers bounds the memory of large records (64 KiB and more in a stream, 4 KiB and
-	// more in an answer of its own) on their way to clients, which is three times their
-	// size. Beyond it calls wait, up to their deadlines. A stream that waits keeps nothing
-	// in memory; scans that wait are Unavailable if there are many. 0 means
+	// MaxAnswers bounds the memory, in bytes, of large records on their way to clients. A record
+	// is large from 64 KiB in a stream, and from 4 KiB in an answer of its own, and takes three
+	// times its size. Beyond the bound calls wait, up to their deadlines. Streams that wait keep
+	// nothing in memory. Scans that wait fail with Unavailable if there are many. 0 means
 	// [DefaultMaxAnswers].
 	MaxAnswers int64
-	// MaxStreams bounds the scans, reads, feeds, lists, backups and checks at one
-	// time; what comes on top is Unavailable. 0 means [DefaultMaxStreams].
+	// MaxStreams bounds the number of concurrent scans, reads, feeds, lists, backups and checks.
+	// Further ones fail with Unavailable. 0 means [DefaultMaxStreams].
 	MaxStreams int
-	// MaxSnapshots bounds the snapshots held at one time; what comes on top is
+	// MaxSnapshots bounds the number of snapshots held at one time. Further ones fail with
 	// Unavailable. 0 means [DefaultMaxSnapshots].
 	MaxSnapshots int
 
-	// MaxSessions bounds the sessions at one time; what comes on top gets the HTTP status 503.
+	// MaxSessions bounds the number of concurrent sessions. Further ones get the HTTP status 503.
 	// 0 means [DefaultMaxSessions].
 	MaxSessions int
-	// KeepAlive is after how long without a frame a session's client is asked for a sign of
-	// life; after as long again the session ends. 0 means 15 seconds.
+	// KeepAlive is the time without a frame after which a session asks its client for a sign of
+	// life. After the same time again the session ends. 0 means 15 seconds.
 	KeepAlive time.Duration
 
-	// Memory is what MaxPending, MaxAnswers and the memory of streams, 256 KiB each, and of
-	// sessions, 768 KiB each, are taken from, so that a process that serves several protocols has one limit. Nil means
-	// one of the handler's own that is as large as all of them.
+	// Memory is the parent of the budgets for MaxPending and MaxAnswers, and for streams, 256 KiB
+	// each, and sessions, 768 KiB each, so that a process that serves several protocols can have
+	// one limit. Nil means a budget of the handler that is as large as all of them.
 	Memory *budget.Budget
 
-	// SnapshotLease is how long a snapshot is held that nobody uses; 0 means
-	// [DefaultSnapshotLease].
+	// SnapshotLease is how long an unused snapshot is held; 0 means [DefaultSnapshotLease].
 	SnapshotLease time.Duration
-	// BodyTimeout is how long a request may take to arrive; 0 means
-	// [DefaultBodyTimeout], negative no limit.
+	// BodyTimeout is how long a request may take to arrive; 0 means [DefaultBodyTimeout], a
+	// negative value no limit.
 	BodyTimeout time.Duration
-	// StallTimeout is how long a client may take nothing of a response that waits
-	// for it, before the stream is cut; 0 means [DefaultStallTimeout], negative no
-	// limit. Followers of package remotelog resume where they were cut.
+	// StallTimeout is how long a client may leave a waiting response unread before the stream is
+	// cut. 0 means [DefaultStallTimeout], a negative value no limit. Followers of package
+	// remotelog resume where they were cut.
 	StallTimeout time.Duration
 
-	// Compression lets clients send and ask for gzip. It costs more time than it
-	// saves on loopback and in a local network, and a compressed request may expand
-	// to the limits above.
+	// Compression lets clients send gzip and ask for it. On loopback and in a local network it
+	// costs more time than it saves, and a compressed request may expand up to the limits above.
 	Compression bool
 
-	// Version and Engine are shown by Info.
+	// Version and Engine are returned by Info.
 	Version, Engine string
-	// Logger gets panics of calls; nil means slog.Default().
+	// Logger receives panics of calls; nil means slog.Default().
 	Logger *slog.Logger
-	// HandlerOptions go to the Connect handlers, for interceptors that count or trace. Calls of
-	// sessions do not pass them: see [Handler.SessionStats].
+	// HandlerOptions are passed to the Connect handlers, for interceptors that count or trace.
+	// Calls of sessions do not pass through them: see [Handler.SessionStats].
 	HandlerOptions []connect.HandlerOption
 }
 
-// withDefaults returns a copy of o with fields that are not set replaced.
+// withDefaults returns a copy of o with defaults for fields that are not set.
 func (o *Options) withDefaults() Options {
 	var c Options
 	if o != nil {

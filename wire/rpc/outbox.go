@@ -14,57 +14,56 @@ import (
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// linger is how long a message of a stream that does not follow waits for more
-// records when it is not full. A follower's messages do not wait.
+// linger is how long a message that is not full waits for more records, in a stream that does not
+// follow. Messages to followers do not wait.
 const linger = 2 * time.Millisecond
 
-// pool keeps the memory of messages from stream to stream.
+// pool keeps the memory of messages for later streams.
 var pool = sync.Pool{New: func() any { return new(message.Records) }}
 
-// copies is how often the bytes of a large record are in memory while it is on its way:
-// as the engine has read it, in the message, and as the message is encoded.
+// copies is how many copies of a large record are in memory while it is sent: as the engine has
+// read it, in the message, and in the encoded message.
 const copies = 3
 
-// outbox moves records from a sequence to a stream. A sequence does not say when it is
-// about to wait, so a second goroutine sends: the records that arrive while one message
-// is being sent form the next. A follower that keeps up gets each record at once, one
-// that lags gets full messages. A slow client stops the sequence when one message is full
-// and another is being sent.
+// outbox sends the records of a sequence to a stream. A sequence does not announce that it is
+// going to wait, so a second goroutine sends: the records that arrive while one message is being
+// sent form the next one. A follower that keeps up gets each record at once; one that lags gets
+// full messages. For a slow client, the sequence stops when one message is full and another one
+// is being sent.
 //
-// Memory for a large record is reserved from a budget before the record is copied. If the
-// budget has too little, the loop over the sequence ends, so that the engine frees the
-// record; the stream waits for the reservation while it holds no memory, and then opens
-// the sequence again after the last record sent. A sequence that cannot be opened again
-// is not ended: its large records are reserved from a second budget, and the stream ends
-// with Unavailable if that has too little.
+// Memory for a large record is reserved from a budget before the record is copied. If the budget
+// is exhausted, the loop over the sequence ends, so that the engine frees the record. The stream
+// waits for the reservation while it has no memory, and then opens the sequence again after the
+// last record sent. A sequence that cannot be opened again is not ended: its large records are
+// reserved from a second budget, and the stream ends with Unavailable if that is exhausted.
 type outbox struct {
 	send   func(*pb.Records) error
 	linger time.Duration
 	failed context.CancelCauseFunc // called when send has failed
-	at     receiver                // that send writes to; nil: unknown
-	wake   chan struct{}           // to the sender: there is a first record, or a full message, or the end
-	taken  chan struct{}           // to the sequence: the message was taken, or sending failed
+	at     receiver                // to which send writes; nil: unknown
+	wake   chan struct{}           // to the sender: first record, full message, or end
+	taken  chan struct{}           // to the sequence: the message was taken, or sending has failed
 
 	memory *memory
-	next   budget.Hold // the sequence's: for the next large record
-	want   int64       // the sequence's: bytes that next must have before it is opened anew; 0: none
-	turn   reader      // the sequence's, unless it follows
+	next   budget.Hold // of the sequence: for the next large record
+	want   int64       // of the sequence: bytes to reserve in next before it is opened again; 0: none
+	turn   reader      // of the sequence, unless it follows
 
 	mu struct {
 		sync.Mutex
 		filling envelope
-		ended   bool  // no record will be added
-		err     error // of sending: nothing more can be sent
+		ended   bool  // no further record will be added
+		err     error // error of sending, after which nothing is sent
 	}
-	spare envelope      // the sender's: the message that was sent last
+	spare envelope      // of the sender: the message that was sent last
 	done  chan struct{} // closed when the sender has returned
 }
 
-// envelope is a message and the memory of its large record, of which it has at most one: a
-// message with a large record is full.
+// envelope is a message and the reservation for its large record. A message has at most one large
+// record, and is full then.
 type envelope struct {
 	*message.Records
-	hold *budget.Hold // nil: it has none
+	hold *budget.Hold // nil: no large record
 }
 
 func (p *envelope) reset() {
@@ -77,16 +76,16 @@ func (p *envelope) reset() {
 
 // receiver is what a stream writes to: the exchange of a request, or a call of a session.
 type receiver interface {
-	// setSending sets the hold of what is being sent, nil when it has been. Only the goroutine
-	// that sends calls it.
+	// setSending sets the reservation of the message that is being sent, and nil afterwards. Only
+	// the goroutine that sends calls it.
 	setSending(*budget.Hold)
-	// setOwn sets the hold for what the same stream sends next.
+	// setOwn sets the reservation for the next message of the same stream.
 	setOwn(*budget.Hold)
 }
 
-// pump sends the records of a sequence until it ends, and returns its error, or that of
-// send. When sending fails, the context of the sequence ends, so that it does not go on
-// waiting for records that cannot be sent.
+// pump sends the records of a sequence until it ends. It returns the error of the sequence or of
+// send. When sending fails, it cancels the context of the sequence, which would otherwise wait
+// for records that cannot be sent.
 func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Records) error, from source) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -106,14 +105,15 @@ func pump(ctx context.Context, m *memory, wait time.Duration, send func(*pb.Reco
 		return err
 	}
 	for _, p := range []*envelope{&o.mu.filling, &o.spare} {
-		pool.Put(p.Records) // empty: the sender is gone
-		p.Records = nil     // another stream may have it already: release must not touch it
+		pool.Put(p.Records) // empty, and the sender has returned
+		p.Records = nil     // another stream may use it now, so release must not touch it
 	}
 	return ended
 }
 
-// sendOne sends the records of a sequence if one message holds them, without the goroutine of
-// a pump. Otherwise it sends nothing and returns false: the sequence must be opened anew.
+// sendOne sends the records of a sequence if they fit in one message, without the goroutine of
+// pump. Otherwise it sends nothing and returns false, and the caller must open the sequence
+// again.
 func sendOne(ctx context.Context, m *memory, send sendRecords, from records) (done bool, err error) {
 	batch := pool.Get().(*message.Records)
 	defer func() {
@@ -129,7 +129,8 @@ func sendOne(ctx context.Context, m *memory, send sendRecords, from records) (do
 	return true, send(batch.Message())
 }
 
-// fill adds the records of a sequence, which must be small, to a message, until it is full.
+// fill adds the records of a sequence, which must all be small, to a message. whole is false if
+// the message is full before the end.
 func fill(ctx context.Context, m *memory, into *message.Records, from records) (whole bool, err error) {
 	turn := reader{places: m.readers}
 	turn.enter(ctx)
@@ -146,7 +147,8 @@ func fill(ctx context.Context, m *memory, into *message.Records, from records) (
 	return true, nil
 }
 
-// drain adds the records of the sequence, which it opens as often as it has to leave it.
+// drain adds all records of the sequence. It opens the sequence again each time that it had to
+// leave it.
 func (o *outbox) drain(ctx context.Context, from source) error {
 	for follow := from.follows; ; {
 		more, err := o.addAll(ctx, from, follow)
@@ -160,17 +162,17 @@ func (o *outbox) drain(ctx context.Context, from source) error {
 			if err := o.next.Acquire(ctx, want); err != nil {
 				return exhausted(err)
 			}
-			follow = false // or next would keep its memory while it waits for a record
+			follow = false // otherwise next would keep its memory while the sequence waits for a record
 		case follow == from.follows:
 			return nil
 		default:
-			follow = true // what was there has been sent
+			follow = true // the existing records were sent
 		}
 	}
 }
 
-// addAll adds records of the sequence until it ends or has to be left, which is when
-// o.want is set. More is false when nothing is left to add.
+// addAll adds records of the sequence until it ends or must be left; o.want is set in the latter
+// case. more is false if there is nothing left to add.
 func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more bool, err error) {
 	if !follow {
 		o.turn.enter(ctx)
@@ -184,7 +186,7 @@ func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more boo
 			return err == nil, err
 		}
 		if !o.add(ctx, r) {
-			return false, nil // end knows the error
+			return false, nil // end returns the error
 		}
 		if from.passed != nil && !from.passed(r) {
 			return false, nil
@@ -193,8 +195,8 @@ func (o *outbox) addAll(ctx context.Context, from source, follow bool) (more boo
 	return true, nil
 }
 
-// afford reserves memory for r in next if r is large. It returns false if there is too
-// little: the loop over the sequence must end until o.want bytes can be reserved.
+// afford reserves memory for r in next if r is large. It returns false if the budget is
+// exhausted: the loop over the sequence must end until o.want bytes can be reserved.
 func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bool, error) {
 	size := sizeOf(r)
 	if size < message.FullBytes {
@@ -225,7 +227,7 @@ func (o *outbox) afford(ctx context.Context, r *mainstem.Record, again bool) (bo
 	return true, nil
 }
 
-// sizeOf returns about how many bytes r takes in a message.
+// sizeOf returns the approximate size of r in a message, in bytes.
 func sizeOf(r *mainstem.Record) int64 {
 	n := len(r.Key) + len(r.Value)
 	for i := range r.Headers {
@@ -234,8 +236,8 @@ func sizeOf(r *mainstem.Record) int64 {
 	return int64(n)
 }
 
-// add copies r into the message being filled, when there is room, and reports
-// whether sending still works.
+// add copies r into the message that is being filled, when there is room. It returns false if
+// sending has failed.
 func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 	for {
 		o.mu.Lock()
@@ -264,7 +266,7 @@ func (o *outbox) add(ctx context.Context, r mainstem.Record) bool {
 	}
 }
 
-// release gives all memory back, once the sender has returned.
+// release releases all memory. The sender must have returned.
 func (o *outbox) release() {
 	o.next.Release()
 	for _, p := range []*envelope{&o.mu.filling, &o.spare} {
@@ -281,10 +283,11 @@ func (o *outbox) end() error {
 	o.mu.Unlock()
 	wake.Signal(o.wake)
 	<-o.done
-	return o.mu.err // the sender is gone
+	return o.mu.err // the sender has returned
 }
 
-// run is the sender. It owns send; a panic there must not end the process.
+// run is the sender. Only it calls send. It recovers a panic of send, which must not end the
+// process.
 func (o *outbox) run() {
 	defer close(o.done)
 	defer func() {
@@ -317,8 +320,8 @@ func (o *outbox) run() {
 	}
 }
 
-// await returns when there is something to send: at once for a follower, else when
-// the message is full, or nothing more will come, or enough time has passed.
+// await returns when there is a message to send: at once for a follower, otherwise when the
+// message is full, when no record will follow, or after linger.
 func (o *outbox) await() {
 	<-o.wake
 	if o.linger <= 0 {
@@ -341,7 +344,7 @@ func (o *outbox) await() {
 	}
 }
 
-// take exchanges the message being filled for an empty one.
+// take replaces the message that is being filled by an empty one, and returns it.
 func (o *outbox) take() (m envelope, ended bool) {
 	o.mu.Lock()
 	m, ended = o.mu.filling, o.mu.ended

@@ -13,15 +13,15 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// What is remembered of the commits of one client.
+// Limits of the recorded commits of one client.
 const (
 	maxOutcomes = 1024      // commits
-	maxBodies   = 128 << 10 // bytes of answers that do not fit in outcome.small
+	maxBodies   = 128 << 10 // bytes of answers that are too large for outcome.small
 	outcomeSize = 80        // bytes of an outcome in memory
 	maxLost     = 1024      // clients without a session
 )
 
-// resumeFor is how long a client without a session is remembered.
+// resumeFor is how long the outcomes of a client without a session are kept.
 const resumeFor = time.Minute
 
 // Causes of the end of calls, and errors of commits that are sent again.
@@ -30,49 +30,49 @@ var (
 	errTooLate   = errors.New("the server does not remember the outcome of the commit any more")
 )
 
-// outcomes are what the commits of one client became that have no ID, so that a client whose
-// connection broke can send such a commit again, with its number, in another session.
+// outcomes has the outcomes of the commits without an ID of one client. If the connection breaks,
+// the client can send such a commit again, with its number, in another session.
 //
-// A log remembers commits by their IDs, at the price of a key for each; here a commit costs
-// a few bytes of memory that are copied. The price is that nothing survives the handler: its
-// clients learn from another key (see [wire.Key]) that the outcome stays unknown, unless they
-// have given their batches IDs themselves, see docs/sessions.md.
+// A log remembers commits by their IDs, which costs a key for each commit. Here a commit costs
+// some bytes of memory that are copied. In return nothing survives the handler: its clients then
+// get another key (see [wire.Key]), and the outcome stays unknown, unless they have given IDs to
+// their batches, see docs/sessions.md.
 //
-// To answer a commit that is sent again, three cases must be told apart. It was served: it is
-// in the ring. It was served so long ago that it is not there any more: its number is not above
-// floor. It never came, and cannot come any more: all sessions of the client that began before
-// have ended. So these are closed, and waited for. A lost connection therefore does not cancel
-// a commit that the log has got, see [session.spares]. Commits that were certainly not written
-// are not in the ring: they may be tried anew.
+// There are three cases for a commit that is sent again. If it was served, it is in the ring. If
+// it was served so long ago that it is not in the ring any more, its number is not above floor.
+// Otherwise it has never arrived, and it must be certain that it cannot arrive any more: so all
+// earlier sessions of the client are closed, and waited for. A lost connection therefore does not
+// cancel a commit that the log is executing, see [session.spares]. Commits that were certainly
+// not written are not in the ring, and may be executed again.
 type outcomes struct {
 	key wire.Key
 
-	// The fields of Handler.mu.
+	// Fields under Handler.mu.
 
-	sessions  []*session // that have not ended, in the order in which they began
-	connected int        // of these, with a connection
+	sessions  []*session // that have not ended, oldest first
+	connected int        // number of these that have a connection
 	timer     *time.Timer
-	hold      budget.Hold // of the ring while nothing is connected
+	hold      budget.Hold // for the ring while no session has a connection
 
 	mu struct {
 		sync.Mutex
 		ring   []outcome // at most maxOutcomes
-		next   int       // when the ring is full: the oldest, which is replaced next
-		bodies int       // bytes of bodies that are not small; at most maxBodies
-		floor  uint64    // no number above it was forgotten
+		next   int       // when the ring is full: index of the oldest, which is replaced next
+		bodies int       // bytes of bodies, not counting small; at most maxBodies
+		floor  uint64    // outcomes with numbers above it were not dropped
 	}
 }
 
-// outcome is what became of one commit: the one answer, or an error that says Unknown.
+// outcome is the outcome of one commit: its answer, or an error with outcome Unknown.
 type outcome struct {
 	number uint64
-	kind   wire.Type // TypeData, TypeError; 0: nothing any more
+	kind   wire.Type // TypeData or TypeError; 0: dropped
 	size   uint8     // of small; Invariant: 0 if body is set
-	small  [46]byte  // the payload of the answer to a commit of a few writes
+	small  [46]byte  // payload of the answer to a commit of a few writes
 	body   []byte    // a larger payload
 }
 
-// record notes the answer to a commit, before it is sent.
+// record stores the answer to a commit, before it is sent.
 func (o *outcomes) record(number uint64, kind wire.Type, payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +101,8 @@ func (o *outcomes) record(number uint64, kind wire.Type, payload []byte) {
 	o.mu.bodies += len(payload)
 }
 
-// dropBodiesLocked makes room: large answers are rare, and those before were most likely received.
+// dropBodiesLocked drops large answers to make room. They are rare, and clients have most likely
+// received them.
 func (o *outcomes) dropBodiesLocked() {
 	for i := range o.mu.ring {
 		if o.mu.ring[i].body != nil {
@@ -118,7 +119,8 @@ func (o *outcomes) forgetLocked(e *outcome) {
 	*e = outcome{}
 }
 
-// find returns the answer to a commit: a copy. Without one, late says that there may have been.
+// find returns a copy of the answer to a commit. If there is none, late reports that it may have
+// been dropped.
 func (o *outcomes) find(number uint64) (kind wire.Type, payload []byte, late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +132,7 @@ func (o *outcomes) find(number uint64) (kind wire.Type, payload []byte, late boo
 	return 0, nil, number <= o.mu.floor
 }
 
-// size returns the bytes of memory.
+// size returns the memory in use, in bytes.
 func (o *outcomes) size() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,8 +140,8 @@ func (o *outcomes) size() int64 {
 	return rest + int64(cap(o.mu.ring))*outcomeSize + int64(o.mu.bodies)
 }
 
-// answerAgain answers a commit that an earlier session of the client carried, if it was served. If
-// it was not, and cannot be any more, it returns false.
+// answerAgain answers a commit that an earlier session of the client has sent, if it was served.
+// If it was not served and cannot be any more, it returns false.
 func (c *sessionCall) answerAgain() (answered bool, _ error) {
 	o := c.s.outcomes
 	if o == nil {
@@ -166,10 +168,11 @@ func (c *sessionCall) answerAgain() (answered bool, _ error) {
 	return false, nil
 }
 
-// remembers reports whether the outcome of the call is recorded: it is a commit without an ID.
+// remembers reports whether the outcome of the call must be recorded: it is a commit without an
+// ID.
 func (c *sessionCall) remembers() bool { return c.unnamed && !c.recorded }
 
-// recordAnswer notes that the commit was carried out.
+// recordAnswer records the answer to the commit.
 func (c *sessionCall) recordAnswer(payload []byte) {
 	if c.remembers() {
 		c.s.outcomes.record(c.number, wire.TypeData, payload)
@@ -177,7 +180,7 @@ func (c *sessionCall) recordAnswer(payload []byte) {
 	}
 }
 
-// recordError notes an error, unless it says that nothing was written.
+// recordError records an error, unless nothing was written.
 func (c *sessionCall) recordError(payload []byte) {
 	if !c.remembers() {
 		return
@@ -188,8 +191,8 @@ func (c *sessionCall) recordError(payload []byte) {
 	}
 }
 
-// spares reports whether a call goes on when its session ends for that cause: the log has got
-// a commit whose client may come back to ask for the outcome.
+// spares reports whether a call continues although its session ends with that cause: it is a
+// commit that the log is executing, and whose client may ask for the outcome later.
 func (s *session) spares(c *sessionCall, cause error) bool {
 	return s.outcomes != nil && c.method == wire.Commit && c.request != nil &&
 		!errors.Is(cause, errStopping) && !errors.Is(cause, errToken) && !errors.Is(cause, errForgotten)
@@ -197,15 +200,15 @@ func (s *session) spares(c *sessionCall, cause error) bool {
 
 // The outcomes of a handler.
 
-// resume returns the outcomes that belong to a key, new ones if there are none, for a session
-// that begins.
+// resume returns the outcomes for a key, or new ones if there are none, for a session that
+// begins.
 func (h *Handler) resume(key wire.Key, s *session) *outcomes {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.mu.outcomes[key]
 	if o == nil {
 		o = &outcomes{hold: h.memory.sessions.Hold()}
-		_, _ = rand.Read(o.key[:]) // it does not fail
+		_, _ = rand.Read(o.key[:]) // never fails
 		h.mu.outcomes[o.key] = o
 	}
 	h.foundLocked(o)
@@ -214,7 +217,7 @@ func (h *Handler) resume(key wire.Key, s *session) *outcomes {
 	return o
 }
 
-// foundLocked notes that o has a session again, or is to be forgotten.
+// foundLocked removes o from the clients without a session: it has one again, or will be dropped.
 func (h *Handler) foundLocked(o *outcomes) {
 	if o.timer != nil {
 		o.timer.Stop()
@@ -224,15 +227,16 @@ func (h *Handler) foundLocked(o *outcomes) {
 	}
 }
 
-// sessionsBefore returns the sessions that a client began before s, and that have not ended.
+// sessionsBefore returns the sessions of a client that began before s and have not ended.
 func (h *Handler) sessionsBefore(o *outcomes, s *session) []*session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(o.sessions[:max(slices.Index(o.sessions, s), 0)])
 }
 
-// disconnected notes that a session of o has lost its connection. Without another the client is
-// forgotten after a time, and at once if there is no memory or there are many such.
+// disconnected records that a session of o has lost its connection. If it was the last one, o is
+// dropped after resumeFor. If there are too many such clients, or no memory for o, the clients
+// that were lost first are dropped, and at last o itself.
 func (h *Handler) disconnected(o *outcomes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,7 +260,7 @@ func (h *Handler) disconnected(o *outcomes) {
 	}
 }
 
-// forget forgets o, unless it has got a session meanwhile.
+// forget drops o, unless it has a session again.
 func (h *Handler) forget(o *outcomes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,7 +269,7 @@ func (h *Handler) forget(o *outcomes) {
 	}
 }
 
-// forgetLocked forgets o, which has no connection, and cancels the commits that still run.
+// forgetLocked drops o, which must have no connection, and cancels its running commits.
 func (h *Handler) forgetLocked(o *outcomes) {
 	h.foundLocked(o)
 	delete(h.mu.outcomes, o.key)
@@ -274,7 +278,7 @@ func (h *Handler) forgetLocked(o *outcomes) {
 	}
 }
 
-// forgetLost forgets all clients that have no session.
+// forgetLost drops the outcomes of all clients without a session.
 func (h *Handler) forgetLost() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// service answers calls from a log. Its methods are those of the protocol file.
+// service answers calls from a log. It has one method for each method of the protocol file.
 type service struct {
 	log mainstem.Log
 	h   *Handler
@@ -25,7 +25,7 @@ type (
 	sendRecords  = func(*pb.Records) error
 )
 
-// reader returns what a request reads from: the log, or the snapshot it names.
+// reader returns the source of a read: the log, or the snapshot that the request names.
 func (s *service) reader(op string, snapshot []byte) (mainstem.Reader, func(), error) {
 	if len(snapshot) == 0 {
 		return s.log, func() {}, nil
@@ -63,7 +63,7 @@ func (s *service) GetMany(ctx context.Context, in *pb.GetManyRequest, out *recor
 	return s.getMany(ctx, in, out.Send, true)
 }
 
-// pumpMany is GetMany of more records than one message holds.
+// pumpMany is GetMany for more records than fit in one message.
 func (s *service) pumpMany(ctx context.Context, in *pb.GetManyRequest, send sendRecords) error {
 	return s.getMany(ctx, in, send, false)
 }
@@ -85,7 +85,7 @@ func (s *service) getMany(ctx context.Context, in *pb.GetManyRequest, send sendR
 	})
 }
 
-// found leaves out the records that stand for keys without a live value.
+// found filters out the records that stand for keys without a live value.
 func found(all records) records {
 	return func(yield func(mainstem.Record, error) bool) {
 		for r, err := range all {
@@ -171,8 +171,8 @@ func (s *service) feed(ctx context.Context, in *pb.FeedRequest, send sendRecords
 	})
 }
 
-// announce tells a follower at once that it is being served, and what it needs to
-// see later whether it resumes on the same log and the same space.
+// announce sends a follower the first message at once. It has the data by which the follower can
+// check later that it resumes on the same log and the same space.
 func (s *service) announce(ctx context.Context, space string, send sendRecords) error {
 	head, err := s.log.Head(ctx)
 	if err != nil {
@@ -196,8 +196,8 @@ func lingerOf(follow bool) time.Duration {
 	return linger
 }
 
-// stream runs f within the limit on streams, with a context that also ends when the
-// handler is closed.
+// stream runs f within the limit on streams, with a context that also ends when the handler is
+// closed.
 func (s *service) stream(ctx context.Context, op string, f func(context.Context) error) error {
 	defer s.h.streams.Add(-1)
 	if s.h.streams.Add(1) > int64(s.h.o.MaxStreams) {
@@ -220,7 +220,7 @@ func (s *service) stream(ctx context.Context, op string, f func(context.Context)
 	return failed(err)
 }
 
-// failed makes the RPC error of the error of a call that does not write.
+// failed returns err, the error of a call that does not write, as an RPC error.
 func failed(err error) error {
 	if err == nil {
 		return nil

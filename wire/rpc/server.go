@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// What [ConfigureServer] sets.
+// Timeouts that [ConfigureServer] sets.
 const (
-	headerTimeout = 10 * time.Second // for the head of a request to arrive
+	headerTimeout = 10 * time.Second // for the header of a request to arrive
 	idleTimeout   = 3 * time.Minute  // for a connection without calls
-	pingAfter     = 30 * time.Second // of silence on a connection with calls
-	pingTimeout   = 15 * time.Second // for the answer, before the connection is dead
+	pingAfter     = 30 * time.Second // without traffic on a connection with calls
+	pingTimeout   = 15 * time.Second // for the answer to a ping, before the connection is closed
 )
 
-// ConfigureServer makes s speak HTTP/1.1 and HTTP/2, in cleartext too, which is what
-// package remotelog uses without TLS, and bounds the time of everything a client
-// could hold up. Fields that are set stay. Calls may last as long as they need:
-// followers do, so there is no limit on whole responses.
+// ConfigureServer makes s speak HTTP/1.1 and HTTP/2, also in cleartext, which package remotelog
+// uses without TLS. It sets timeouts for everything that a client could delay, and keeps fields
+// that are already set. There is no timeout for whole responses, since followers may run without
+// end.
 func ConfigureServer(s *http.Server) {
 	if s.Protocols == nil {
 		s.Protocols = new(http.Protocols)

@@ -17,21 +17,21 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// SessionPath is where a [Handler] takes sessions, the fast protocol of package remotelog:
-// route it to the handler beside the path that [NewHandler] returns. A client of a server
-// that does not falls back to Connect.
+// SessionPath is the path on which a [Handler] accepts sessions, the fast protocol of package
+// remotelog. Route it to the handler, in addition to the path that [NewHandler] returns. Without
+// it, clients fall back to Connect.
 const SessionPath = wire.Path
 
-// What a session may take.
+// Limits of a session.
 const (
-	// sessionMemory is reserved for each session: the buffers of reading and writing,
-	// requests that wait for memory of their own, and the one that the reader serves itself.
-	// And what is remembered of its commits.
+	// sessionMemory is reserved for each session, in bytes: for the buffers of reading and
+	// writing, for requests that wait for their memory, for the request that the reader serves
+	// itself, and for the outcomes of its commits.
 	sessionMemory = 768 << 10
 
-	callWindow    = 64 << 10  // of a request, before its memory is reserved
-	sessionWindow = 128 << 10 // of all requests whose memory is not reserved
-	maxCalls      = 4096      // at a time, of a session
+	callWindow    = 64 << 10  // bytes of a request before its memory is reserved
+	sessionWindow = 128 << 10 // bytes of all requests whose memory is not reserved
+	maxCalls      = 4096      // concurrent calls of a session
 	maxWaiting    = 16        // small requests of a session that wait for memory
 )
 
@@ -43,37 +43,37 @@ var (
 	errToken   = errors.New("the token of the session is not valid any more")
 )
 
-// session is one client's connection.
+// session is the connection of one client.
 //
-// One goroutine reads, and serves the calls that are quick itself, so that such a call
-// costs no hand-off: it reads the request, asks the log and queues the answer, which goes
-// out when nothing more is there to read. A call may be slow for all that: the disk, or
-// memory that others have. So while one is being served the session's timer runs. If it
-// finds the same call twice, its goroutine becomes the reader, and the one before only
-// ends its call. The turn decides between the two: both try to set it to 0, and the one
-// that does reads on.
+// One goroutine reads. It serves quick calls itself, so that such a call needs no switch to
+// another goroutine: it reads the request, calls the log and queues the answer, which is sent
+// when no further input is buffered. Such a call may still be slow, because of the disk or
+// because it waits for memory. So the timer of the session runs while the reader serves a call.
+// If the timer finds the same call twice, its goroutine becomes the reader, and the former reader
+// only finishes its call. turn decides between the two: both try to set it to 0, and the one that
+// succeeds continues as the reader.
 //
-// Every other call has a goroutine of its own. The session ends, and gives its memory
-// back, when the reader and all calls have ended.
+// Every other call has a goroutine of its own. The session ends, and releases its memory, when
+// the reader and all calls have ended.
 type session struct {
 	h    *Handler
 	conn *wire.Conn
 	hold *budget.Hold  // sessionMemory
 	over chan struct{} // closed when the reader and all calls have ended
-	goOn func()        // read, by which the table of methods would refer to itself
+	goOn func()        // is read; a field, because the table of methods would refer to itself otherwise
 
 	outcomes *outcomes // set before the first call; nil: the client does not ask for lost answers
 
-	// The fields of the goroutine that reads.
+	// Fields of the goroutine that reads.
 
 	in      *wire.Reader
-	turns   uint64       // calls that a reader served itself
-	serving *sessionCall // the last of them
+	turns   uint64       // number of calls that a reader has served itself
+	serving *sessionCall // the last one of these calls
 
-	turn     atomic.Uint64 // the number in turns of the call being served by the reader, 0: none is
+	turn     atomic.Uint64 // number, in turns, of the call that the reader is serving; 0: none
 	watched  atomic.Bool   // the timer runs
 	timer    *time.Timer   // of watch
-	seen     uint64        // the timer's own: turn when it ran last
+	seen     uint64        // of the timer only: turn when it ran last
 	refusing atomic.Bool   // mu.draining is set
 	active   atomic.Int64  // calls with one answer that have goroutines of their own
 
@@ -81,12 +81,12 @@ type session struct {
 		sync.Mutex
 		calls    map[uint64]*sessionCall
 		token    [sha256.Size]byte // of the client, if there is one
-		next     [sha256.Size]byte // that it has presented since; zero: none
-		left     int64             // bytes of requests that may still come; ≥ 0
-		back     int64             // bytes taken since the client was given credit
+		next     [sha256.Size]byte // that the client has presented later; zero: none
+		left     int64             // bytes of requests that the client may still send; ≥ 0
+		back     int64             // bytes received since credit was last sent
 		waiting  int               // small requests that wait for memory
-		users    int               // the reader and the calls with goroutines
-		draining error             // why no call is taken; nil: they are
+		users    int               // the reader, and the calls with goroutines
+		draining error             // why calls are refused; nil: they are not
 	}
 }
 
@@ -113,11 +113,11 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the connection cannot be upgraded", http.StatusNotImplemented)
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(headerTimeout)) // it fails when the connection does
+	_ = conn.SetDeadline(time.Now().Add(headerTimeout)) // fails only if the connection does
 	s := &session{h: h, hold: hold.Move(), over: make(chan struct{})}
 	s.goOn = s.read
 	s.conn = wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, &wire.Options{KeepAlive: h.o.KeepAlive})
-	came, _ := buffers.Peek(buffers.Reader.Buffered()) // it is all there
+	came, _ := buffers.Peek(buffers.Reader.Buffered()) // all of it is buffered
 	s.in = s.conn.NewReader(came)
 	s.timer = time.AfterFunc(time.Hour, s.watch)
 	s.timer.Stop()
@@ -148,13 +148,13 @@ func hasToken(values []string, want string) bool {
 	return false
 }
 
-// begin exchanges the first frames, and reads.
+// begin exchanges the first frames, and then reads.
 func (s *session) begin() {
 	if err := s.greet(); err != nil {
 		s.end(err)
 		return
 	}
-	s.h.checkSession(s) // the token may have changed since it was looked at
+	s.h.checkSession(s) // the token may have changed since it was checked
 	s.read()
 }
 
@@ -198,7 +198,7 @@ func (s *session) read() {
 	}
 }
 
-// take does what a frame says. It returns false if another goroutine reads now.
+// take handles a frame. It returns false if another goroutine has become the reader.
 func (s *session) take(h wire.Header, p []byte) (reads bool, err error) {
 	switch h.Type {
 	case wire.TypeCall:
@@ -231,7 +231,7 @@ func (s *session) find(number uint64) *sessionCall {
 	return s.mu.calls[number]
 }
 
-// end ends the session; the reader calls it last.
+// end ends the session. The reader calls it last.
 func (s *session) end(cause error) {
 	if errors.Is(cause, wire.ErrProtocol) {
 		s.h.o.Logger.Warn("rpc: a session was cut", "client", s.conn.NetConn().RemoteAddr(), "err", cause)
@@ -244,7 +244,7 @@ func (s *session) end(cause error) {
 	s.release()
 }
 
-// cut closes the connection and cancels all calls, but those that are spared.
+// cut closes the connection and cancels all calls, except those for which spares returns true.
 func (s *session) cut(cause error) {
 	s.conn.Close(cause)
 	s.mu.Lock()
@@ -257,7 +257,7 @@ func (s *session) cut(cause error) {
 	}
 }
 
-// cancelLocked ends a call, also one whose request is still coming, which has no goroutine.
+// cancelLocked ends a call, even if its request is still arriving, so that it has no goroutine.
 func (s *session) cancelLocked(c *sessionCall, cause error) {
 	c.cancel(cause)
 	if a := &c.arriving; a.ready && a.parts.Open() && !a.over {
@@ -265,7 +265,8 @@ func (s *session) cancelLocked(c *sessionCall, cause error) {
 	}
 }
 
-// release is called by the reader and by each call with a goroutine of its own, at the end.
+// release is called by the reader, and by each call with a goroutine of its own, when it has
+// ended.
 func (s *session) release() {
 	s.mu.Lock()
 	s.mu.users--
@@ -279,8 +280,8 @@ func (s *session) release() {
 	}
 }
 
-// drain takes no more calls and asks the client to end the session. Calls that are running
-// go on, but those of streams if the session's token is the reason.
+// drain refuses further calls and asks the client to end the session. Running calls continue,
+// except streams if the cause is the token of the session.
 func (s *session) drain(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,14 +293,14 @@ func (s *session) drain(cause error) {
 	s.conn.Post(wire.AppendFrame(nil, wire.TypeGoAway, 0, 0, []byte(cause.Error())))
 }
 
-// renew notes another token of the client, which may not be valid yet.
+// renew records a further token of the client, which may not be valid yet.
 func (s *session) renew(token []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.next = sha256.Sum256(token)
 }
 
-// holds reports whether the client has presented the token with that sum.
+// holds reports whether the client has presented the token with that hash.
 func (s *session) holds(sum *[sha256.Size]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,8 +337,8 @@ func (h *Handler) endSession(s *session) {
 }
 
 // SetToken changes the token that clients must present; see [Options.Token]. Sessions whose
-// clients have not presented it end: at once for new calls, after half a second for those
-// that are running.
+// clients have not presented the new token refuse calls at once and end after half a second, with
+// their running calls.
 func (h *Handler) SetToken(token string) {
 	h.tokenHash.Store(hashOf(token))
 	h.mu.Lock()
@@ -348,10 +349,10 @@ func (h *Handler) SetToken(token string) {
 	}
 }
 
-// tokenGrace is how long the calls of a session may run whose token is not valid any more.
+// tokenGrace is how long calls may continue in a session whose token is not valid any more.
 const tokenGrace = 500 * time.Millisecond
 
-// checkSession ends a session whose client has not the handler's token.
+// checkSession ends a session whose client has not presented the token of the handler.
 func (h *Handler) checkSession(s *session) {
 	if sum := h.tokenHash.Load(); sum != nil && !s.holds(sum) {
 		s.drain(errToken)
@@ -359,14 +360,14 @@ func (h *Handler) checkSession(s *session) {
 	}
 }
 
-// SessionStats are the sessions of a handler since it was made.
+// SessionStats are statistics of the sessions of a handler.
 type SessionStats struct {
-	Open     int    // now
+	Open     int    // present number
 	Opened   uint64 // since the handler was made
 	BytesIn  uint64 // read from clients
 	BytesOut uint64 // written to clients
 
-	Calls map[string]uint64 // that began, by the method of the protocol file, "unknown" for others
+	Calls map[string]uint64 // calls begun since the handler was made, by method of the protocol file; "unknown" for other methods
 }
 
 // SessionStats returns the statistics of sessions.
@@ -391,10 +392,10 @@ func (h *Handler) SessionStats() SessionStats {
 	return st
 }
 
-// sessionCounters are those of sessions that have ended, and of calls.
+// sessionCounters are the counters of ended sessions, and of calls.
 type sessionCounters struct {
 	opened, in, out atomic.Uint64
-	calls           [wire.Methods]atomic.Uint64 // by method; 0: methods that are not known
+	calls           [wire.Methods]atomic.Uint64 // by method; 0: unknown methods
 }
 
 func (c *sessionCounters) counter(m wire.Method) *atomic.Uint64 {

@@ -15,36 +15,36 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// sessionCall is one call of a session. It is also the context of the call, which costs
-// nothing until somebody waits for its end.
+// sessionCall is one call of a session. It is also the context of the call, which costs nothing
+// unless something waits for its end.
 type sessionCall struct {
 	s        *session
 	number   uint64
 	method   wire.Method
 	streams  bool      // its answers are a stream
-	again    bool      // an earlier session carried it, with the same number
+	again    bool      // an earlier session has sent it, with the same number
 	deadline time.Time // zero: none
 
-	request  []byte    // the whole message, when it is being served
+	request  []byte    // the whole message, once the call is being served
 	small    [128]byte // memory for a small request
 	inline   bool      // the reader serves it, or did when it began
-	turn     uint64    // of s.turns, if it is inline; 0: the call was refused
-	unnamed  bool      // a commit without an ID, of a client that may send it again
+	turn     uint64    // its number in s.turns, if it is inline; 0: the call was refused
+	unnamed  bool      // a commit without an ID, which the client may send again
 	recorded bool      // its outcome is in s.outcomes
 	flow     wire.Flow // of the answers
 	answer   budget.Hold
-	sending  *budget.Hold // of the message being sent; the sending goroutine's
+	sending  *budget.Hold // of the message being sent; used only by the goroutine that sends
 	own      *budget.Hold
-	stall    *time.Timer // runs while a message is being sent; nil: none was, or there is no limit
+	stall    *time.Timer // runs while a message is being sent; nil before the first one, and without a limit
 
 	arriving arrival // under s.mu
 
 	mu struct {
 		sync.Mutex
 		err   error         // why the context has ended
-		cause error         // what the client is told of it; nil: the error of the log
-		done  chan struct{} // nil: nobody has asked
-		timer *time.Timer   // of the deadline; nil: nobody has asked
+		cause error         // error for the client; nil: the error of the log
+		done  chan struct{} // nil until Done is called
+		timer *time.Timer   // of the deadline; nil until Done is called
 		after map[*func()]struct{}
 	}
 }
@@ -67,7 +67,7 @@ func (c *sessionCall) Done() <-chan struct{} {
 	return c.mu.done
 }
 
-// AfterFunc lets package context end what is derived from the call without a goroutine.
+// AfterFunc lets package context cancel derived contexts without a goroutine.
 func (c *sessionCall) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *sessionCall) Value(key any) any {
 	return nil
 }
 
-// cancel ends the call's context: the client wanted this, or is gone.
+// cancel ends the context of the call because the client has canceled it or is gone.
 func (c *sessionCall) cancel(cause error) {
 	c.endContext(context.Canceled, canceled(cause))
 }
@@ -125,7 +125,7 @@ func canceled(cause error) *mainstem.Error {
 	return &mainstem.Error{Kind: mainstem.KindCanceled, Op: "rpc", Outcome: mainstem.Unknown, Err: cause}
 }
 
-// abort ends the call's context, and has the client told that the call is Unavailable.
+// abort ends the context of the call. The client gets an error of kind Unavailable.
 func (c *sessionCall) abort(cause error) {
 	e := mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", cause)
 	if c.writes() {
@@ -134,9 +134,9 @@ func (c *sessionCall) abort(cause error) {
 	c.endContext(context.Canceled, e)
 }
 
-// endContext ends the context once. Cause is the error for the client if the call fails; nil
-// leaves that to the call. The last frame of a call is sent in any case: the client keeps
-// account of credit until then.
+// endContext ends the context once. cause is the error for the client if the call fails; nil
+// means the error of the call itself. The last frame of a call is sent in any case, since the
+// client accounts for credit until then.
 func (c *sessionCall) endContext(err, cause error) {
 	c.mu.Lock()
 	if c.mu.err != nil {
@@ -162,10 +162,10 @@ func (c *sessionCall) setSending(h *budget.Hold) { c.sending = h }
 
 func (c *sessionCall) setOwn(h *budget.Hold) { c.own = h }
 
-// buffers are memory for frames and messages that are being sent.
+// buffers has buffers for frames and messages that are being sent.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// keepBuffer is the size up to which a buffer is kept.
+// keepBuffer is the size, in bytes, up to which a buffer is kept.
 const keepBuffer = 256 << 10
 
 func putBuffer(p *[]byte, b []byte) {
@@ -175,7 +175,7 @@ func putBuffer(p *[]byte, b []byte) {
 	}
 }
 
-// serve answers the call, also if it panics.
+// serve answers the call, even if it panics.
 func (c *sessionCall) serve() {
 	var err error
 	defer func() {
@@ -186,7 +186,7 @@ func (c *sessionCall) serve() {
 		if err != nil {
 			c.fail(err)
 		}
-		c.endContext(context.Canceled, nil) // for what is derived from it
+		c.endContext(context.Canceled, nil) // for derived contexts
 		c.answer.Release()
 		if c.arriving.hold != nil {
 			c.arriving.hold.Release()
@@ -215,7 +215,7 @@ func (c *sessionCall) fail(err error) {
 	putBuffer(p, b)
 }
 
-// refuse ends a call that the log does not see.
+// refuse ends a call that does not reach the log.
 func (c *sessionCall) refuse(e *mainstem.Error) {
 	if c.writes() {
 		e.Outcome = mainstem.NotWritten
@@ -226,8 +226,8 @@ func (c *sessionCall) refuse(e *mainstem.Error) {
 	c.fail(e)
 }
 
-// post sends a frame. The reader sends the answers to calls that it serves when nothing is
-// left to read.
+// post queues a frame. The reader sends the answers to calls that it serves when no further input
+// is buffered.
 func (c *sessionCall) post(frame []byte) {
 	if c.inline {
 		c.s.conn.Queue(frame)
@@ -237,7 +237,7 @@ func (c *sessionCall) post(frame []byte) {
 	c.s.conn.PostAmong(int(c.s.active.Load()), frame)
 }
 
-// reply sends the one answer.
+// reply sends the answer of a call with one answer.
 func (c *sessionCall) reply(m proto.Message) error {
 	p := buffers.Get().(*[]byte)
 	b := wire.BeginFrame((*p)[:0], wire.TypeData, wire.First|wire.Last|wire.End, c.number)
@@ -250,7 +250,8 @@ func (c *sessionCall) reply(m proto.Message) error {
 	return err
 }
 
-// replyFrame sends the one answer, which is behind the header of a frame.
+// replyFrame sends the answer of a call with one answer. b begins with room for the header of a
+// frame.
 func (c *sessionCall) replyFrame(b []byte) error {
 	if len(b)-wire.HeaderSize <= wire.SmallMessage {
 		c.post(wire.SealFrame(b, 0))

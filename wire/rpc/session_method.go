@@ -13,15 +13,15 @@ import (
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// sessionMethod is how a session serves a method.
+// sessionMethod is the implementation of a method for sessions.
 type sessionMethod struct {
-	serve func(*sessionCall) error // it answers, or returns an error for the client
+	serve func(*sessionCall) error // answers the call, or returns an error for the client
 	quick bool                     // the reader may serve it
 
 	streams bool // it has a stream of answers
 }
 
-// sessionMethods are those of the protocol file, by their numbers.
+// sessionMethods has the methods of the protocol file, by number.
 var sessionMethods = [...]sessionMethod{
 	wire.Commit:        {serve: serveCommit, quick: true},
 	wire.Get:           {serve: serveGet, quick: true},
@@ -43,7 +43,7 @@ var sessionMethods = [...]sessionMethod{
 	wire.Info:          {serve: unary((*service).Info)},
 }
 
-// methodOf returns the zero method for a number that is not known.
+// methodOf returns the method with number m, or the zero method if there is none.
 func methodOf(m wire.Method) *sessionMethod {
 	if int(m) >= len(sessionMethods) {
 		m = 0
@@ -60,7 +60,7 @@ func (c *sessionCall) writes() bool {
 	return false
 }
 
-// messageOf is a pointer to a message.
+// messageOf is a pointer to a message of type T.
 type messageOf[T any] interface {
 	*T
 	proto.Message
@@ -112,8 +112,8 @@ func (c *sessionCall) malformed(err error) error {
 	return e
 }
 
-// serveCommit is Commit without messages of Protobuf. It measures how long commits take, so
-// that the reader knows whether it can serve the next.
+// serveCommit is Commit without messages of Protobuf. It measures the duration of commits, by
+// which the reader decides whether to serve the next one.
 func serveCommit(c *sessionCall) error {
 	began := time.Now()
 	b := batches.Get().(*mainstem.Batch)
@@ -141,7 +141,8 @@ func serveCommit(c *sessionCall) error {
 	return err
 }
 
-// parseBatch adds what the request says to the empty batch b, which shares its bytes.
+// parseBatch adds the writes and conditions of the request to the empty batch b, which then
+// refers to the bytes of the request.
 func (c *sessionCall) parseBatch(b *mainstem.Batch) error {
 	if err := checkParts(c.request, (*pb.CommitRequest)(nil), c.s.h.o.MaxParts); err != nil {
 		return c.malformed(err)
@@ -149,7 +150,8 @@ func (c *sessionCall) parseBatch(b *mainstem.Batch) error {
 	return c.unreadable(message.ParseBatch(c.request, b, c.s.h.spaceName, &c.s.h.ensured))
 }
 
-// unreadable returns what to say of an error of a parser: that of the contract as it is.
+// unreadable turns the error of a parser into one for the client. It returns errors of the
+// contract unchanged.
 func (c *sessionCall) unreadable(err error) error {
 	if err == nil || errors.As(err, new(*mainstem.Error)) {
 		return err
@@ -180,8 +182,8 @@ func serveGet(c *sessionCall) error {
 	return err
 }
 
-// serveGetMany answers with one message without messages of Protobuf, if that holds all
-// records and there is memory for it, else with a stream.
+// serveGetMany answers, without messages of Protobuf, with one message if that can have all
+// records and memory is available. Otherwise it answers with a stream.
 func serveGetMany(c *sessionCall) error {
 	in, err := message.ParseGetManyRequest(c.request)
 	if err != nil {
@@ -209,8 +211,8 @@ func serveGetMany(c *sessionCall) error {
 
 var streamMany = streaming((*service).pumpMany)
 
-// appendFound appends the records of keys that have a live value. It returns false if they are
-// more than one message holds, or than there is memory for.
+// appendFound appends the records of keys that have a live value. whole is false if one message,
+// or the available memory, is too small for them.
 func (c *sessionCall) appendFound(b []byte, all records) (_ []byte, whole bool, _ error) {
 	turn := reader{places: c.s.h.memory.readers}
 	turn.enter(c)
@@ -234,7 +236,7 @@ func (c *sessionCall) appendFound(b []byte, all records) (_ []byte, whole bool, 
 	return b, true, nil
 }
 
-// spaceName returns the name of a space as a string, most often one that is there.
+// spaceName returns the name of a space as a string. It usually avoids an allocation.
 func (h *Handler) spaceName(name []byte) string {
 	if last := h.space.Load(); last != nil && *last == string(name) {
 		return *last
@@ -246,8 +248,8 @@ func (h *Handler) spaceName(name []byte) string {
 	return s
 }
 
-// get reads a record, and counts it until the call has ended if it is not small. If there
-// is no memory for it, it is read again when there is.
+// get reads a record. If that is large, its memory is reserved until the call has ended. If there
+// is no memory for it, the record is dropped, and read again when there is.
 func (c *sessionCall) get(from mainstem.Reader, space string, key []byte) (mainstem.Record, error) {
 	for {
 		turn := reader{places: c.s.h.memory.readers}

@@ -10,25 +10,26 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// defaultWatchEvery is how long a call may keep the reader: between once and twice this time.
+// defaultWatchEvery is the period of the timer that watches the reader: a call may keep the
+// reader for once to twice this time.
 const defaultWatchEvery = 500 * time.Microsecond
 
-// quickCommit is how long the last commit of the log took at most if the reader serves the
-// next one itself.
+// quickCommit is the duration of the last commit of the log up to which the reader serves the
+// next commit itself.
 const quickCommit = 200 * time.Microsecond
 
-// arrival is a request on its way. It is under the lock of the session.
+// arrival is a request that is arriving. Its fields are under the lock of the session.
 type arrival struct {
 	parts wire.Parts
 	size  int64        // of the whole request
 	hold  *budget.Hold // the memory of the request; nil: the reader serves it
-	ready bool         // there is
-	cost  int64        // bytes that came before
-	late  *time.Timer  // for the rest of the request; nil: it came whole
-	over  bool         // the call was refused: what comes is dropped
+	ready bool         // the memory is reserved
+	cost  int64        // bytes that came before the memory was reserved
+	late  *time.Timer  // for the rest of the request; nil: it came complete
+	over  bool         // the call was refused, and the rest of the request is dropped
 }
 
-// call begins a call. It returns false if another goroutine reads now.
+// call begins a call. It returns false if another goroutine has become the reader.
 func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 	head, piece, err := wire.ParseCall(h.Flags, p)
 	if err != nil {
@@ -51,8 +52,8 @@ func (s *session) call(h wire.Header, p []byte) (reads bool, err error) {
 	return true, s.admit(c, h.Flags, head, piece)
 }
 
-// quick reports whether the reader should serve a call itself: a read that is quick unless
-// it waits for a disk, or a commit beside which there are none but streams.
+// quick reports whether the reader should serve a call itself: a read that is quick unless it
+// waits for a disk, or a commit while no other calls but streams are running.
 func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 	m := methodOf(c.method)
 	if f&wire.Last == 0 || c.again || int64(head.Size) > min(wire.SmallMessage, s.h.maxRequest(c.method)) || !m.quick || s.refusing.Load() {
@@ -64,8 +65,8 @@ func (s *session) quick(c *sessionCall, f wire.Flags, head wire.Call) bool {
 	return s.active.Load() == 0 && !s.in.Buffered() && s.h.lastCommit.Load() < int64(quickCommit)
 }
 
-// serveInline serves a call in the reader. It returns false if another goroutine has become
-// the reader meanwhile.
+// serveInline serves a call in the reader. It returns false if another goroutine has become the
+// reader meanwhile.
 func (s *session) serveInline(c *sessionCall) (reads bool) {
 	s.turns++
 	turn := s.turns
@@ -84,7 +85,8 @@ func (s *session) serveInline(c *sessionCall) (reads bool) {
 	return false
 }
 
-// watch becomes the reader if that has been serving one call since watch ran last.
+// watch, called by the timer, becomes the reader if the present one has been serving the same
+// call since watch ran last.
 func (s *session) watch() {
 	turn := s.turn.Load()
 	if turn != 0 && turn == s.seen && s.takeTurn(turn) {
@@ -99,14 +101,14 @@ func (s *session) watch() {
 		return
 	}
 	s.watched.Store(false)
-	if s.turn.Load() != 0 && s.watched.CompareAndSwap(false, true) { // it began just now
+	if s.turn.Load() != 0 && s.watched.CompareAndSwap(false, true) { // a call has just begun
 		s.timer.Reset(s.h.watchEvery)
 	}
 }
 
-// takeTurn makes the call that the reader serves one with a goroutine of its own, if it is
-// still that of turn. It sets the turn under the lock: the goroutine that finds its turn
-// taken, and removes the call, comes after addLocked.
+// takeTurn gives the call that the reader serves the status of a call with its own goroutine, if
+// turn is still the number of that call. It sets s.turn to 0 under the lock, so that the
+// goroutine that finds its turn taken, and removes the call, runs after addLocked.
 func (s *session) takeTurn(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +119,8 @@ func (s *session) takeTurn(turn uint64) bool {
 	return true
 }
 
-// handOver has another goroutine read on, if this call keeps the reader. It must be called by
-// the goroutine that serves c, before it waits for what only a reader learns.
+// handOver makes another goroutine the reader if this call is served by the reader. The goroutine
+// that serves c must call it before it waits for anything that only the reader receives.
 func (s *session) handOver(c *sessionCall) {
 	if c.inline && s.takeTurn(c.turn) {
 		s.conn.Flush()
@@ -136,7 +138,7 @@ func (s *session) addLocked(c *sessionCall) {
 	}
 }
 
-// remove ends what add began.
+// remove reverses addLocked.
 func (s *session) remove(c *sessionCall) {
 	s.mu.Lock()
 	delete(s.mu.calls, c.number)
@@ -145,8 +147,8 @@ func (s *session) remove(c *sessionCall) {
 	s.release()
 }
 
-// single returns 1 for a call with one answer, 0 for one with a stream of them, which may do
-// nothing for hours.
+// single returns 1 for a call with one answer, and 0 for one with a stream of answers, which may
+// be idle for hours.
 func (c *sessionCall) single() int64 {
 	if c.streams {
 		return 0
@@ -154,7 +156,7 @@ func (c *sessionCall) single() int64 {
 	return 1
 }
 
-// admit takes a call that gets a goroutine of its own when its request is there.
+// admit accepts a call that gets a goroutine of its own when its request is complete.
 func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +176,7 @@ func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []by
 	}
 	if e := s.refusalLocked(c); e != nil {
 		s.creditLocked(a.cost)
-		c.inline = true // s.mu is held: the reader sends it
+		c.inline = true // s.mu is held, so the reader sends it
 		c.refuse(e)
 		return nil
 	}
@@ -193,7 +195,7 @@ func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []by
 	return nil
 }
 
-// refusalLocked returns why a call is not taken, nil if it is.
+// refusalLocked returns the error for a call that is refused, or nil.
 func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 	limit := s.h.maxRequest(c.method)
 	switch {
@@ -212,7 +214,7 @@ func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 	return nil
 }
 
-// maxRequest returns the bytes that a request of a method may have.
+// maxRequest returns the largest size of a request of a method, in bytes.
 func (h *Handler) maxRequest(m wire.Method) int64 {
 	if m == wire.Commit {
 		return int64(h.o.MaxCommit)
@@ -220,7 +222,7 @@ func (h *Handler) maxRequest(m wire.Method) int64 {
 	return int64(h.o.MaxRequest)
 }
 
-// await waits for the memory of a request, as long as it may take to arrive.
+// await waits for the memory of a request, as long as a request may take to arrive.
 func (s *session) await(c *sessionCall) {
 	ctx, stop := s.h.untilStopped(c)
 	defer stop()
@@ -248,7 +250,7 @@ func (s *session) await(c *sessionCall) {
 	s.readyLocked(c)
 }
 
-// readyLocked notes that a request has its memory, so that all of it may come.
+// readyLocked records that the memory of a request is reserved, so that the rest of it may come.
 func (s *session) readyLocked(c *sessionCall) {
 	a := &c.arriving
 	a.ready = true
@@ -262,7 +264,7 @@ func (s *session) readyLocked(c *sessionCall) {
 	}
 }
 
-// creditLocked gives the client credit for n more bytes, now and then.
+// creditLocked adds n bytes to the credit of the client, which it sends from time to time.
 func (s *session) creditLocked(n int64) {
 	s.mu.left += n
 	if s.mu.back += n; s.mu.back >= sessionWindow/4 {
@@ -271,12 +273,12 @@ func (s *session) creditLocked(n int64) {
 	}
 }
 
-// piece takes a piece of a request.
+// piece handles a piece of a request.
 func (s *session) piece(h wire.Header, p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.mu.calls[h.Call]
-	if c == nil || c.arriving.over { // it was refused, or has been answered
+	if c == nil || c.arriving.over { // the call was refused or answered
 		s.mu.left -= int64(len(p))
 		s.creditLocked(int64(len(p)))
 		return nil
@@ -305,7 +307,7 @@ func (s *session) piece(h wire.Header, p []byte) error {
 	return nil
 }
 
-// startLocked serves a call whose request is there.
+// startLocked starts a call whose request is complete.
 func (s *session) startLocked(c *sessionCall) {
 	if c.arriving.late != nil {
 		c.arriving.late.Stop()
@@ -323,7 +325,7 @@ func (s *session) late(c *sessionCall) {
 	}
 }
 
-// dropLocked ends a call whose request is not going to be served.
+// dropLocked ends a call whose request will not be served.
 func (s *session) dropLocked(c *sessionCall, e *mainstem.Error) {
 	a := &c.arriving
 	a.over = true

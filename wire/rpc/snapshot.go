@@ -11,8 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// snapshots holds the snapshots of clients, each until it is closed or nobody has
-// used it for a lease.
+// snapshots are the snapshots of clients. Each is kept until it is closed or has not been used
+// for the time of a lease.
 type snapshots struct {
 	log   mainstem.Log
 	max   int
@@ -20,7 +20,7 @@ type snapshots struct {
 	mu    struct {
 		sync.Mutex
 		closed  bool
-		opening int // being taken, counted towards max
+		opening int // number being opened, which count towards max
 		held    map[string]*heldSnapshot
 	}
 }
@@ -30,7 +30,7 @@ type heldSnapshot struct {
 	mainstem.Snapshot
 	users  int // calls that read from it
 	used   time.Time
-	closed bool // to be closed by its last user
+	closed bool // its last user closes it
 	timer  *time.Timer
 }
 
@@ -80,7 +80,7 @@ func (s *snapshots) reserve() error {
 	return nil
 }
 
-// use returns the snapshot called id, which stays open until release is called.
+// use returns the snapshot called id, which stays open until the caller calls release.
 func (s *snapshots) use(op string, id []byte) (r mainstem.Reader, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,12 +103,12 @@ func (s *snapshots) release(id string, h *heldSnapshot) {
 	}
 	s.mu.Unlock()
 	if gone {
-		_ = h.Close() // the client that could be told has closed it already
+		_ = h.Close() // the client has already closed it, so the error is not reported
 	}
 }
 
-// expire closes the snapshot called id if nobody has used it for a lease. A timer
-// that fired while it was in use, or just before, has no effect: release sets it anew.
+// expire closes the snapshot called id if it has not been used for the time of a lease. A timer
+// that fired during a use, or just before one, has no effect: release sets it again.
 func (s *snapshots) expire(id string) {
 	s.mu.Lock()
 	h := s.mu.held[id]
@@ -123,10 +123,10 @@ func (s *snapshots) expire(id string) {
 	}
 	delete(s.mu.held, id)
 	s.mu.Unlock()
-	_ = h.Close() // nobody is there to tell
+	_ = h.Close() // no client waits for the error
 }
 
-// close releases the snapshot called id, now or when its last reader is done.
+// close closes the snapshot called id, now or when its last user is done.
 func (s *snapshots) close(id []byte) error {
 	s.mu.Lock()
 	h := s.mu.held[string(id)]

@@ -8,16 +8,16 @@ import (
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// source is a sequence of records that a stream sends, and how to go on with it after the
-// stream has left it.
+// source is a sequence of records that a stream sends. It can be opened again where the stream
+// has left it.
 type source struct {
-	// open begins the sequence after the last record for which passed was called. With
-	// follow it then waits for more records.
+	// open opens the sequence after the last record for which passed was called. With follow it
+	// then waits for further records.
 	open func(ctx context.Context, follow bool) records
-	// follows says that the client wants to wait for more records.
+	// follows reports that the client asks for further records.
 	follows bool
-	// passed notes that a record was taken, and returns whether there may be more. Nil: the
-	// sequence shows one moment and cannot be opened anew.
+	// passed records that the stream has taken a record, and returns whether there may be more.
+	// If it is nil, the sequence shows one moment and cannot be opened again.
 	passed func(mainstem.Record) bool
 }
 
@@ -42,7 +42,7 @@ func feed(r mainstem.Reader, f mainstem.Filter) source {
 // versions is the source of the records of one key.
 func (s *service) versions(r mainstem.Reader, in *pb.ReadRequest, v mainstem.Versions) source {
 	limited := v.Limit > 0
-	var last time.Time // of the last record that was passed
+	var last time.Time // commit time of the last record that was passed
 	return source{
 		follows: v.Follow,
 		open: func(ctx context.Context, follow bool) records {
@@ -67,8 +67,8 @@ func (s *service) versions(r mainstem.Reader, in *pb.ReadRequest, v mainstem.Ver
 	}
 }
 
-// sameSpace fails if the space of a read was created after the record that was read last,
-// committed at time last: then its versions are those of other records.
+// sameSpace returns an error if the space of a read was created after the last record that was
+// read, which was committed at time last. Versions in the new space belong to other records.
 func (s *service) sameSpace(ctx context.Context, in *pb.ReadRequest, last time.Time) error {
 	if last.IsZero() || len(in.Snapshot) > 0 {
 		return nil

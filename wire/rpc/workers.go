@@ -6,23 +6,23 @@ import (
 )
 
 const (
-	// maxIdle is how many goroutines of a handler wait for calls. Each keeps its stack.
+	// maxIdle is the largest number of idle goroutines of a handler. Each keeps its stack.
 	maxIdle = 32
 
-	// idleFor is how long they wait while no call begins: between once and twice this time.
+	// idleFor is how long they stay while no call begins: between once and twice this time.
 	idleFor = 100 * time.Millisecond
 )
 
 // workers are goroutines that serve calls of sessions, one after the other. The stack of a
-// goroutine that has served a call is large enough for the next; that of a new one grows
-// several times while it serves its first, which took a fifth of the time of a small commit.
+// goroutine that has served a call is large enough for the next one. The stack of a new goroutine
+// grows several times during its first call, which took a fifth of the time of a small commit.
 //
 // Invariants:
 //   - There is an element in idle for each goroutine that receives from calls, or is about to:
 //     at most maxIdle do.
 //   - The timer runs where there is an element in idle.
 type workers struct {
-	calls chan *sessionCall // without a buffer: what is sent is being served; nil ends who receives it
+	calls chan *sessionCall // unbuffered: a call that was sent is being served; nil ends the receiver
 	idle  chan struct{}
 	begun atomic.Uint64 // calls
 	timer *time.Timer   // of tick
@@ -36,7 +36,7 @@ func (w *workers) init() {
 	w.timer.Stop()
 }
 
-// start serves c in a goroutine of its own.
+// start serves c in a goroutine other than the caller's.
 func (w *workers) start(c *sessionCall) {
 	w.begun.Add(1)
 	select {

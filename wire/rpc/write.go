@@ -10,10 +10,10 @@ import (
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// keepWrites is the size up to which a batch goes back into the pool.
+// keepWrites is the number of writes up to which a batch is returned to the pool.
 const keepWrites = 1024
 
-// spacesPerMessage is how many spaces a message of Spaces holds.
+// spacesPerMessage is the largest number of spaces in a message of Spaces.
 const spacesPerMessage = 256
 
 var batches = sync.Pool{New: func() any { return mainstem.NewBatch() }}
@@ -58,7 +58,7 @@ func (s *service) DropSpace(ctx context.Context, in *pb.DropSpaceRequest) (*pb.D
 	return changed(new(pb.DropSpaceResponse), s.log.DropSpace(ctx, in.Name))
 }
 
-// changed returns the response to a call that writes, or its error.
+// changed returns the response to a call that writes, or its error as an RPC error.
 func changed[T any](response *T, err error) (*T, error) {
 	if err != nil {
 		return nil, message.EncodeError(err, mainstem.Unknown)

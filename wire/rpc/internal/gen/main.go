@@ -1,11 +1,11 @@
-// Command gen writes the Go code of the protocol files below wire/rpc, without
-// protoc: it parses them itself and feeds them to the plugins that go.mod pins as
-// tools, so that the same sources give the same bytes on every machine.
+// Command gen writes the Go code of the protocol files below wire/rpc, without protoc: it parses
+// them itself and passes them to the plugins that go.mod pins as tools, so that the same sources
+// give the same bytes on every machine.
 //
 //	go generate ./wire/rpc
 //
-// It takes no arguments and runs in the directory that holds the protocol files'
-// import root, which is where go generate starts it.
+// It takes no arguments and runs in the directory with the import root of the protocol files,
+// which is where go generate starts it.
 package main
 
 import (
@@ -25,10 +25,10 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// sources are the protocol files, by their path below the import root.
+// sources are the protocol files, by path below the import root.
 var sources = []string{"mainstem/v1/log.proto"}
 
-// plugins are the tools that turn a file into code, and what they are told.
+// plugins are the tools that generate code from a file, with their parameters.
 var plugins = []struct{ tool, parameter string }{
 	{"protoc-gen-go", "paths=source_relative"},
 	{"protoc-gen-connect-go", "paths=source_relative,simple"},
@@ -82,7 +82,7 @@ func generate(ctx context.Context, root string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// compile returns the descriptors of sources, each after what it imports.
+// compile returns the descriptors of sources, each after its imports.
 func compile(ctx context.Context, root string) ([]*descriptorpb.FileDescriptorProto, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
@@ -111,7 +111,7 @@ func compile(ctx context.Context, root string) ([]*descriptorpb.FileDescriptorPr
 	return out, nil
 }
 
-// runPlugin hands request to a plugin pinned in go.mod and returns its answer.
+// runPlugin runs a plugin pinned in go.mod on request and returns its answer.
 func runPlugin(ctx context.Context, tool string, request *pluginpb.CodeGeneratorRequest) (*pluginpb.CodeGeneratorResponse, error) {
 	in, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
 	if err != nil {
