@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,17 +143,42 @@ func request(t *testing.T, status int, method, url, body string, headers ...stri
 	return string(got)
 }
 
+// tryKeys writes and reads keys that a proxy may change on their way, under their conditions. The
+// route by-key takes all of them.
+func tryKeys(t *testing.T, table string) {
+	t.Helper()
+	for _, key := range []string{"a/b", "a//b", ".", "..", "x/../y", "a b", "a%2Fb", "a+b", "?x=1#y", "ü"} {
+		byKey, value := table+"/by-key?key="+url.QueryEscape(key), "of "+key
+		request(t, 200, "PUT", byKey, value, "If-None-Match", "*")
+		urls := []string{byKey, table + "/by-key?key64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))}
+		if slices.Contains(keysInPaths, key) {
+			urls = append(urls, table+"/"+url.PathEscape(key))
+		}
+		for _, u := range urls {
+			if got := request(t, 200, "GET", u, ""); got != value {
+				t.Errorf("%s: the value of %q is %q", u, key, got)
+			}
+			request(t, 304, "GET", u, "", "If-None-Match", `"1"`)
+			request(t, 412, "PUT", u, "other", "If-Match", `"7"`)
+			request(t, 412, "PUT", u, "other", "If-None-Match", "*")
+		}
+		request(t, 200, "PUT", byKey, "other", "If-Match", `"1"`)
+		request(t, 200, "GET", byKey, "", "If-None-Match", `"1"`)
+		request(t, 304, "GET", byKey, "", "If-None-Match", `"2"`)
+		request(t, 200, "DELETE", byKey, "", "If-Match", `W/"2"`)
+		request(t, 404, "GET", byKey, "")
+	}
+}
+
+// keysInPaths arrive as they were sent where proxy_pass has no path of its own.
+var keysInPaths = []string{"a/b", "a//b", "x/../y", "a b", "a%2Fb", "a+b", "?x=1#y", "ü"}
+
 // tryViews writes, reads and follows a table.
 func tryViews(t *testing.T, proxy string) {
 	t.Helper()
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	const table = "/v1/kv/shop/carts"
-	key := proxy + table + "/a%2Fb"
-	request(t, 200, "PUT", key, "1")
-	if got := request(t, 200, "GET", key, ""); got != "1" {
-		t.Errorf("the value is %q", got)
-	}
-	request(t, 412, "PUT", key, "2", "If-Match", `"7"`)
+	tryKeys(t, proxy+table)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", proxy+table, nil)
 	if err != nil {
 		t.Fatal(err)
