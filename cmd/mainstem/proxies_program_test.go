@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ var proxies = flag.Bool("proxies", false, "test a server behind proxies, which m
 const nginxAround = `daemon off;
 master_process off;
 pid nginx.pid;
-error_log error.log;
+error_log stderr;
 events {}
 http {
     access_log off;
@@ -42,52 +43,66 @@ http {
 }
 `
 
-// documentedNginx returns the configuration in the documentation.
-func documentedNginx(t *testing.T) string {
+// proxyProgram is a proxy that the tests start, in a directory with its configuration.
+type proxyProgram struct {
+	name    string
+	args    []string
+	config  string // the name of its file
+	around  string // what is around the configuration
+	address string // how the configuration has an address, with %s for the port
+}
+
+var (
+	nginx = proxyProgram{
+		name: "nginx", config: "nginx.conf", around: nginxAround, address: "127.0.0.1:%s;",
+		args: []string{"-p", ".", "-c", "nginx.conf", "-e", "stderr"},
+	}
+	envoy = proxyProgram{
+		name: "envoy", config: "envoy.yaml", around: "%s", address: "{address: 127.0.0.1, port_value: %s}",
+		args: []string{"-c", "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warning"},
+	}
+)
+
+// documentedConfig returns the configuration that the documentation has in a language.
+func documentedConfig(t *testing.T, language string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "serving.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(page), "```nginx\n")
+	_, rest, found := strings.Cut(string(page), "```"+language+"\n")
 	config, _, ended := strings.Cut(rest, "```\n")
 	if !found || !ended {
-		t.Fatal("docs/serving.md has no configuration of nginx")
+		t.Fatalf("docs/serving.md has no configuration in %s", language)
 	}
 	return config
 }
 
-// startNginx runs nginx with a configuration, in which the addresses of the documentation become
-// those of the server and of a free port, until the test ends. It returns its URL.
-func startNginx(t *testing.T, config, server string) string {
+// start runs the proxy with a configuration, in which the ports of the documentation become those
+// of the server and a free one, until the test ends. It returns its URL.
+func (p proxyProgram) start(t *testing.T, config, server string) string {
 	t.Helper()
-	if !*proxies {
-		t.Skip("needs nginx: run with -args -proxies")
-	}
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Fatalf("nginx is not installed: %v", err)
-	}
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := testport.Free()
+	free, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	for from, to := range map[string]string{"127.0.0.1:8080;": u.Host + ";", "127.0.0.1:8000;": address + ";"} {
+	port := strconv.Itoa(free)
+	for from, to := range map[string]string{"8080": u.Port(), "8000": port} {
+		from = fmt.Sprintf(p.address, from)
 		if strings.Count(config, from) != 1 {
 			t.Fatalf("the configuration has not one %q", from)
 		}
-		config = strings.Replace(config, from, to, 1)
+		config = strings.Replace(config, from, fmt.Sprintf(p.address, to), 1)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), fmt.Appendf(nil, nginxAround, config), 0o600); err != nil {
+	cmd := exec.Command(p.name, p.args...)
+	cmd.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(cmd.Dir, p.config), fmt.Appendf(nil, p.around, config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "error.log")
 	var complaints testkit.Lines
 	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
@@ -96,11 +111,12 @@ func startNginx(t *testing.T, config, server string) string {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
-		if said, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
-			t.Logf("nginx: %s%s", said, complaints.String())
+		if t.Failed() {
+			t.Logf("%s: %s", p.name, complaints.String())
 		}
 	})
-	testkit.Eventually(t, "nginx listens", func() bool {
+	address := net.JoinHostPort("127.0.0.1", port)
+	testkit.Eventually(t, p.name+" listens", func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
@@ -110,15 +126,21 @@ func startNginx(t *testing.T, config, server string) string {
 	return "http://" + address
 }
 
-// serveBehindNginx starts a server and nginx in front of it.
-func serveBehindNginx(t *testing.T, config string) (proxy string) {
+// serve starts a server and the proxy in front of it.
+func (p proxyProgram) serve(t *testing.T, config string) (proxy string) {
 	t.Helper()
+	if !*proxies {
+		t.Skipf("needs %s: run with -args -proxies", p.name)
+	}
+	if _, err := exec.LookPath(p.name); err != nil {
+		t.Fatalf("%s is not installed: %v", p.name, err)
+	}
 	s, err := startServer(t.TempDir(), os.Environ(), "--log", "memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.kill)
-	return startNginx(t, config, s.url)
+	return p.start(t, config, s.url)
 }
 
 // request sends a request and returns the body of the answer, which must have the status.
@@ -170,7 +192,7 @@ func tryKeys(t *testing.T, table string) {
 	}
 }
 
-// keysInPaths arrive as they were sent where proxy_pass has no path of its own.
+// keysInPaths arrive as they were sent: nginx and Envoy leave what is escaped alone.
 var keysInPaths = []string{"a/b", "a//b", "x/../y", "a b", "a%2Fb", "a+b", "?x=1#y", "ü"}
 
 // tryViews writes, reads and follows a table.
@@ -246,7 +268,35 @@ func tryLog(t *testing.T, proxy string, large int, o *remotelog.Options) {
 
 // TestNginx runs the configuration of the documentation.
 func TestNginx(t *testing.T) {
-	proxy := serveBehindNginx(t, documentedNginx(t))
+	tryAll(t, nginx.serve(t, documentedConfig(t, "nginx")))
+}
+
+// TestEnvoy runs the configuration of the documentation.
+func TestEnvoy(t *testing.T) {
+	tryAll(t, envoy.serve(t, documentedConfig(t, "yaml")))
+}
+
+// TestEnvoyWithItsDefaults passes no upgrades.
+func TestEnvoyWithItsDefaults(t *testing.T) {
+	config := documentedConfig(t, "yaml")
+	for _, setting := range []string{
+		"                stream_idle_timeout: 3600s\n",
+		"                upgrade_configs:\n                  - upgrade_type: mainstem-log/1\n",
+		", timeout: 0s",
+	} {
+		if strings.Count(config, setting) != 1 {
+			t.Fatalf("the configuration has not one %q", setting)
+		}
+		config = strings.Replace(config, setting, "", 1)
+	}
+	proxy := envoy.serve(t, config)
+	t.Run("views", func(t *testing.T) { tryViews(t, proxy) })
+	t.Run("connect", func(t *testing.T) { tryLog(t, proxy, beyondNginx, &remotelog.Options{HTTP1: true}) })
+}
+
+// tryAll tries everything that the documented configurations pass.
+func tryAll(t *testing.T, proxy string) {
+	t.Helper()
 	t.Run("views", func(t *testing.T) { tryViews(t, proxy) })
 	t.Run("sessions", func(t *testing.T) { tryLog(t, proxy, beyondNginx, &remotelog.Options{Transport: remotelog.Sessions}) })
 	t.Run("connect", func(t *testing.T) { tryLog(t, proxy, beyondNginx, &remotelog.Options{HTTP1: true}) })
@@ -257,7 +307,7 @@ func TestNginx(t *testing.T) {
 
 // TestNginxWithItsDefaults passes no upgrades, and buffers.
 func TestNginxWithItsDefaults(t *testing.T) {
-	proxy := serveBehindNginx(t, `server {
+	proxy := nginx.serve(t, `server {
     listen 127.0.0.1:8000;
     location / { proxy_pass http://127.0.0.1:8080; }
 }`)

@@ -69,6 +69,6 @@ var Exceptions = []Exception{
 	{"skip", "bench/suite/bench.go:benchEntry", "a contender that cannot run here is a skipped benchmark with its reason; the tests of contenders fail instead"},
 	{"skip", "cmd/mainstem/clients_program_test.go:interpreter", "clients in other languages need their interpreter; the reason is shown, and where CI is set it fails instead"},
 	{"skip", "interop/java/main_test.go:needed", "Java clients need a JDK and Maven; the reason is shown, and where CI is set it fails instead"},
-	{"skip", "cmd/mainstem/proxies_program_test.go:startNginx", "nginx is not what a newcomer must have; .ci/long proxies runs it, and fails without"},
+	{"skip", "cmd/mainstem/proxies_program_test.go:proxyProgram.serve", "proxies are not what a newcomer must have; .ci/long proxies runs them, and fails without"},
 	{"skip", "internal/testengines/testengines.go:Each", "testengines.Skip takes the reason from the test, and it is shown"},
 }
