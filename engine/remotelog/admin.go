@@ -13,23 +13,24 @@ import (
 
 // Info describes a server.
 type Info struct {
-	Version string // of the server, for people
-	Engine  string // behind it, for people
+	Version string // version of the server, for display
+	Engine  string // engine of the server, for display
 
-	Snapshots, Backup, Check bool // what the engine offers beyond the contract
+	Snapshots, Backup, Check bool // optional capabilities of the engine
 
 	Limits mainstem.Limits
 
-	// Transport is how this Log reaches the server: [Sessions] or [RPC].
+	// Transport is the one in use now: [Sessions] or [RPC].
 	Transport Transport
-	// HTTP is the protocol below RPC, as "HTTP/1.1" or "HTTP/2.0"; empty with sessions.
+	// HTTP is the protocol below RPC, "HTTP/1.1" or "HTTP/2.0"; empty with sessions.
 	HTTP string
-	// Fallback says why RPC is used although [Auto] prefers sessions: what a server or a
-	// proxy answered to the upgrade. Empty if sessions are used, or were not asked for.
+	// Fallback is why RPC is used although [Auto] prefers sessions: the answer of a server or a
+	// proxy to the upgrade. It is empty if sessions are used, or were not requested.
 	Fallback string
 }
 
-// Info asks the server what it is: also a way to see whether it is there.
+// Info asks the server for its description. It also serves to test whether the server can be
+// reached.
 func (l *Log) Info(ctx context.Context) (Info, error) {
 	out, err := ask(ctx, l, call{op: "info"}, infoMethod, &pb.InfoRequest{}, ifLost)
 	if err != nil {
@@ -46,20 +47,21 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// Clock implements [mainstem.ClockKeeper]: it describes the server's clock.
+// Clock implements [mainstem.ClockKeeper] for the clock of the server.
 func (l *Log) Clock(ctx context.Context) (mainstem.ClockState, error) {
 	out, err := ask(ctx, l, call{op: "clock"}, clockMethod, &pb.ClockRequest{}, ifLost)
 	return message.DecodeClock(out), err
 }
 
-// AcceptClock implements [mainstem.ClockKeeper]: the server's log accepts its clock as right.
+// AcceptClock implements [mainstem.ClockKeeper]: the log of the server accepts the clock of the
+// server as right.
 func (l *Log) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
 	out, err := ask(ctx, l, call{op: "accept clock"}, clockMethod, &pb.ClockRequest{Accept: true}, never)
 	return message.DecodeClock(out), err
 }
 
-// Backup writes a consistent copy of the server's log to w, which its engine's
-// Restore reads. If it fails, what was written to w is not a backup.
+// Backup writes a consistent copy of the server's log to w, in the format that Restore of its
+// engine reads. If Backup fails, w does not hold a backup.
 func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	c := call{op: "backup"}
 	return receive(ctx, l, c, backupMethod, &pb.BackupRequest{}, func(m *pb.BackupResponse) error {
@@ -70,7 +72,7 @@ func (l *Log) Backup(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// Check lets the server verify its log and calls report for each inconsistency.
+// Check verifies the log on the server and calls report for each inconsistency.
 func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
 	c := call{op: "check"}
 	var stats *pb.CheckStats

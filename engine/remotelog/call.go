@@ -13,21 +13,21 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
-// method is one method with one answer: its number in a session, and the method of the RPC
-// client.
+// method is a method with one answer, for both transports: its number in a session, and the
+// method of the RPC client.
 type method[Req, Res any] struct {
 	number wire.Method
 	rpc    func(mainstemv1connect.LogServiceClient, context.Context, *Req) (*Res, error)
 }
 
-// messageOf is a pointer to a message.
+// messageOf is a pointer to a message of type T.
 type messageOf[T any] interface {
 	*T
 	proto.Message
 }
 
-// ask makes a call with one answer. When again says of an error that trying once more
-// is safe, it does so, up to the Log's retries.
+// ask makes a call with one answer. If again returns true for an error, ask repeats the call, up
+// to the retries of the Log.
 func ask[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Context, l *Log, c call, m method[Req, Res], in In, again func(*try, *mainstem.Error) bool) (Out, error) {
 	var out Out
 	err := l.tries(ctx, c, again, func(ctx context.Context, t *try) *mainstem.Error {
@@ -57,8 +57,8 @@ func ask[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Contex
 	return out, nil
 }
 
-// askSession makes a call with one answer, whose request is behind what newRequest begins
-// with. It returns false if the call should be made by RPC.
+// askSession makes a call with one answer in a session. request must be appended to the buffer
+// that newRequest returns. It returns false if the call must be made by RPC.
 func (l *Log) askSession(ctx context.Context, c call, m wire.Method, request []byte, t *try) (body []byte, there bool, _ *mainstem.Error) {
 	for {
 		again := t.lost.number > 0
@@ -76,7 +76,7 @@ func (l *Log) askSession(ctx context.Context, c call, m wire.Method, request []b
 		}
 		body, err := s.one(ctx, l.killed, m, request, t)
 		if errors.Is(err, errNotBegun) {
-			continue // it ended a moment ago: there will be another
+			continue // the session has just ended; the next try gets another one
 		}
 		if err == nil {
 			return body, true, nil
@@ -101,7 +101,7 @@ func askRPC[Req, Res any, In messageOf[Req], Out messageOf[Res]](ctx context.Con
 	return out, nil
 }
 
-// tries calls attempt until it succeeds, or again does not allow another try.
+// tries calls attempt until it succeeds, or again returns false.
 func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Error) bool, attempt func(context.Context, *try) *mainstem.Error) error {
 	if ctx.Err() != nil {
 		return c.ended(ctx, mainstem.NotWritten)
@@ -122,7 +122,7 @@ func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Erro
 		lost = t.lost
 		worst = max(worst, e.Outcome) // Unknown is the largest
 		if t.answered {
-			worst = e.Outcome // of all tries
+			worst = e.Outcome // the outcome of all tries
 		}
 		unresolved := c.persists && worst == mainstem.Unknown
 		if (n < l.o.Retries || unresolved) && again(t, e) {
@@ -138,8 +138,8 @@ func (l *Log) tries(ctx context.Context, c call, again func(*try, *mainstem.Erro
 	}
 }
 
-// afterTries returns the error of the last of n tries. If an earlier one may have
-// been written, so may be the whole.
+// afterTries returns the error e of the last of n tries. If an earlier try may have been written,
+// the outcome of the call is unknown.
 func afterTries(e *mainstem.Error, n int, worst mainstem.Outcome) error {
 	if n == 1 {
 		return e
@@ -151,11 +151,11 @@ func afterTries(e *mainstem.Error, n int, worst mainstem.Outcome) error {
 	return e
 }
 
-// failed turns the error of a session's call into an error of the contract.
+// failed turns the error of a call in a session into an error of the contract.
 func (c call) failed(ctx context.Context, t *try, err error) *mainstem.Error {
 	var said *mainstem.Error
 	if errors.As(err, &said) {
-		return said // the server's word
+		return said // the error from the server
 	}
 	outcome := mainstem.NotWritten
 	if t.connected.Load() {
@@ -172,18 +172,19 @@ func (c call) failed(ctx context.Context, t *try, err error) *mainstem.Error {
 	return c.fail(mainstem.KindUnavailable, outcome, fmt.Errorf("%w: %w", errNoAnswer, err))
 }
 
-// never is for calls that must not be made twice.
+// never is the condition for calls that must not be repeated.
 func never(*try, *mainstem.Error) bool { return false }
 
-// ifUnavailable is for calls that may be made any number of times.
+// ifUnavailable is the condition for calls that may be repeated any number of times.
 func ifUnavailable(_ *try, e *mainstem.Error) bool { return e.Kind == mainstem.KindUnavailable }
 
-// ifEnded is for batches with an ID of the Log's own: servers that stop may say other things, too.
+// ifEnded is the condition for batches with an ID made by the Log. It covers all errors that a
+// stopping server may return.
 func ifEnded(_ *try, e *mainstem.Error) bool { return endsCalls(e) && !errors.Is(e, errClosed) }
 
-// ifResumable is for commits without an ID: the server knows them by their number.
+// ifResumable is the condition for commits without an ID, which the server identifies by number.
 func ifResumable(t *try, e *mainstem.Error) bool { return ifUnavailable(t, e) && t.lost.number > 0 }
 
-// ifLost is for reads: a connection that was there is gone, perhaps because the
-// server was started anew. Where there was none, nobody is there.
+// ifLost is the condition for reads: there was a connection, and it was lost, perhaps because the
+// server was restarted. Without a connection no server can be reached.
 func ifLost(t *try, e *mainstem.Error) bool { return ifUnavailable(t, e) && t.connected.Load() }

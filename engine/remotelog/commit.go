@@ -13,10 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Commit sends b to the server and returns when its log has committed it. See the
-// package comment for what the network adds: an error of kind Unavailable says by its
-// outcome whether the batch may have been written. A batch with an ID is tried again, as is
-// one without in a session that remembers its outcome, or with [Options.BatchIDs].
+// Commit sends b to the server and returns when the log of the server has committed it, with the
+// durability of b. See the package comment for failures of the network: the outcome of an error
+// of kind Unavailable says whether the batch may have been written. Commit repeats batches with
+// an ID, batches without one in a session that records their outcomes, and all batches that write
+// with [Options.BatchIDs].
 func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if err := b.Validate(l.o.Limits); err != nil {
 		return mainstem.Receipt{}, err
@@ -38,7 +39,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	return r, nil
 }
 
-// commit commits b, with that ID if there is one.
+// commit commits b, with the given ID if there is one.
 func (l *Log) commit(ctx context.Context, c call, b *mainstem.Batch, id []byte, again func(*try, *mainstem.Error) bool) (mainstem.Receipt, error) {
 	p := newRequest()
 	defer putRequest(p)
@@ -57,7 +58,7 @@ func (l *Log) commit(ctx context.Context, c call, b *mainstem.Batch, id []byte, 
 	return r, err
 }
 
-// commitOnce makes one attempt. In a session it needs no messages of Protobuf.
+// commitOnce makes one attempt. In a session it uses no messages of Protobuf.
 func (l *Log) commitOnce(ctx context.Context, c call, request []byte, t *try) (mainstem.Receipt, *mainstem.Error) {
 	body, there, e := l.askSession(ctx, c, wire.Commit, request, t)
 	if e != nil {
@@ -84,8 +85,8 @@ func (l *Log) commitOnce(ctx context.Context, c call, request []byte, t *try) (m
 	return r, nil
 }
 
-// batchIDs makes IDs for batches that have none: random bytes, by which those of two Logs
-// differ and which nobody can guess, and a number.
+// batchIDs makes IDs for batches without one: random bytes, which are unique for each Log and
+// cannot be guessed, and a number.
 type batchIDs struct {
 	random [16]byte
 	last   atomic.Uint64
@@ -93,7 +94,7 @@ type batchIDs struct {
 
 func newBatchIDs() *batchIDs {
 	ids := new(batchIDs)
-	_, _ = rand.Read(ids.random[:]) // it does not fail
+	_, _ = rand.Read(ids.random[:]) // never fails
 	return ids
 }
 
@@ -101,13 +102,14 @@ func (ids *batchIDs) next() []byte {
 	return binary.BigEndian.AppendUint64(ids.random[:len(ids.random):len(ids.random)], ids.last.Add(1))
 }
 
-// resolve returns what became of a batch with an ID of the Log's own: r and err, unless the
-// server refused the last try and an earlier one may have been written or still be on its way.
-// Then a batch that writes nothing takes the ID. If the ID was taken, by the batch itself, the
-// log returns the receipt of that; else no try that is still to come can be written.
+// resolve finds the outcome of a batch with an ID made by the Log. It returns r and err
+// unchanged, unless the server refused the last try while an earlier one may have been written or
+// may still arrive. In that case it commits an empty batch with the same ID. If the ID was used,
+// by the batch itself, the log returns the receipt of the batch. Otherwise the empty batch has
+// taken the ID, and no earlier try can be written any more.
 func (l *Log) resolve(ctx context.Context, c call, id []byte, r mainstem.Receipt, err error) (mainstem.Receipt, error) {
 	if err == nil {
-		r.Duplicate = false // the caller has committed it once
+		r.Duplicate = false // for the caller it was committed once
 		return r, nil
 	}
 	e, ok := err.(*mainstem.Error)
@@ -116,7 +118,7 @@ func (l *Log) resolve(ctx context.Context, c call, id []byte, r mainstem.Receipt
 	}
 	switch e.Kind {
 	case mainstem.KindUnavailable, mainstem.KindCanceled, mainstem.KindClosed:
-		return mainstem.Receipt{}, err // nobody is left to ask
+		return mainstem.Receipt{}, err // no server can be asked any more
 	}
 	c.worst = mainstem.Unknown
 	taken, failed := l.commit(ctx, c, mainstem.NewBatch(), id, ifEnded)

@@ -16,10 +16,10 @@ import (
 	wire "github.com/mainstemdev/mainstem/internal/session"
 )
 
-// How long a Log that may choose uses RPC after a session was refused.
+// How long a Log with transport Auto uses RPC after a session was refused.
 const (
-	refusedFor = time.Minute // by a server or proxy that said so
-	brokenFor  = time.Second // by a connection that broke meanwhile
+	refusedFor = time.Minute // after an answer of a server or proxy
+	brokenFor  = time.Second // after a connection that broke
 )
 
 // sessions keeps the session of a Log, and dials a new one when that is lost.
@@ -29,27 +29,27 @@ type sessions struct {
 	token     atomic.Pointer[string]
 	may       bool // RPC may be used instead
 	learn     func(*http.Request)
-	numbers   atomic.Uint64 // the newest call's
+	numbers   atomic.Uint64 // number of the newest call
 
 	mu struct {
 		sync.Mutex
 		current *session  // nil: none yet; it may have ended
-		dial    *dial     // under way; nil: none
-		until   time.Time // RPC is used until then
-		why     error     // RPC is used; nil: it was never
+		dial    *dial     // present attempt; nil: none
+		until   time.Time // until then RPC is used
+		why     error     // why RPC is used; nil: it was never used
 		key     wire.Key  // of the newest session; zero: there was none
 	}
 }
 
-// dial is one attempt to get a session, which all calls wait for that come meanwhile.
+// dial is one attempt to open a session. All calls that come meanwhile wait for it.
 type dial struct {
-	done    chan struct{} // closed when the rest is set
+	done    chan struct{} // closed when the fields below are set
 	session *session
-	err     *mainstem.Error // nil, with session nil: use RPC
+	err     *mainstem.Error // nil, and session nil: use RPC
 }
 
-// init sets up the sessions to the server at u. Where they are refused, learn finds out how RPC
-// can be spoken.
+// init sets up the sessions to the server at u. If sessions are refused, learn determines the
+// version of HTTP for RPC.
 func (s *sessions) init(u *url.URL, o *Options, learn func(*http.Request)) {
 	s.learn = learn
 	s.url, s.may = strings.TrimRight(u.String(), "/")+wire.Path, o.Transport == Auto
@@ -70,8 +70,8 @@ func (s *sessions) init(u *url.URL, o *Options, learn func(*http.Request)) {
 	s.transport.Protocols.SetHTTP1(true) // HTTP/2 has no upgrades
 }
 
-// SetToken changes the token that is presented from now on; see [Options.Token]. It is also
-// presented in the session that is open, which then goes on when the server's token changes.
+// SetToken changes the token that is presented from now on; see [Options.Token]. It is also sent
+// in the open session, which then continues when the token of the server changes.
 func (l *Log) SetToken(token string) {
 	s := &l.sessions
 	s.token.Store(&token)
@@ -82,7 +82,8 @@ func (l *Log) SetToken(token string) {
 	}
 }
 
-// transportNow returns how calls are made now, and why that is not by a session if it should be.
+// transportNow returns the transport of calls made now and, if [Auto] has fallen back to RPC,
+// why.
 func (l *Log) transportNow() (t Transport, why string) {
 	s := &l.sessions
 	s.mu.Lock()
@@ -96,8 +97,8 @@ func (l *Log) transportNow() (t Transport, why string) {
 	return RPC, why
 }
 
-// session returns a session, or nil if the call should be made by RPC, which must is not for.
-// Without a session, nothing has been sent.
+// session returns a session, or nil if the call must be made by RPC; with must set, RPC is not
+// allowed. If it returns an error, nothing has been sent.
 func (l *Log) session(ctx context.Context, c call, must bool) (*session, *mainstem.Error) {
 	s := &l.sessions
 	if s.transport == nil {
@@ -137,7 +138,8 @@ func (l *Log) session(ctx context.Context, c call, must bool) (*session, *mainst
 	return d.session, nil
 }
 
-// inBackground runs f in a goroutine that Close waits for; not if the Log is closed.
+// inBackground runs f in a goroutine that Close waits for. If the Log is closed, it returns false
+// and does not run f.
 func (l *Log) inBackground(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +150,7 @@ func (l *Log) inBackground(f func()) bool {
 	return true
 }
 
-// dial makes one attempt, and then reads from the session until that ends.
+// dial makes one attempt and, if it succeeds, reads from the session until that ends.
 func (l *Log) dial(d *dial) {
 	s := &l.sessions
 	s.mu.Lock()
@@ -176,8 +178,8 @@ func (l *Log) dial(d *dial) {
 	established.read()
 }
 
-// upgrade asks the server for a session. Without one and without an error RPC is to be used
-// for a while.
+// upgrade requests a session from the server. If it returns neither a session nor an error, RPC
+// must be used for rpcFor.
 func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, rpcFor time.Duration, _ *mainstem.Error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -192,7 +194,7 @@ func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, rpcFo
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		if conn != nil && s.may {
-			return nil, s.fallBack(brokenFor, err), nil // RPC finds out more
+			return nil, s.fallBack(brokenFor, err), nil // RPC finds the cause
 		}
 		e := unavailable(err)
 		e.Hint = "is a Mainstem server running there?"
@@ -203,7 +205,7 @@ func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, rpcFo
 		rpcFor, e := s.refused(response)
 		return nil, rpcFor, e
 	}
-	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // it fails when the connection does
+	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // fails only if the connection does
 	c := wire.New(conn, wire.Windows{Call: wire.SmallMessage, Session: wire.SmallMessage}, nil)
 	defer context.AfterFunc(ctx, func() { c.Close(errClosed) })()
 	established, err := newSession(c, key, &s.numbers)
@@ -218,7 +220,7 @@ func (s *sessions) upgrade(ctx context.Context, key wire.Key) (_ *session, rpcFo
 	return established, 0, nil
 }
 
-// learnRPC finds out how RPC can be spoken, before it is used.
+// learnRPC determines the version of HTTP for RPC, before RPC is used.
 func (s *sessions) learnRPC(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
@@ -239,7 +241,7 @@ func (s *sessions) request(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// refused says what to do after an answer that is no upgrade.
+// refused handles an answer that is no upgrade: it returns how long to use RPC, or an error.
 func (s *sessions) refused(r *http.Response) (rpcFor time.Duration, _ *mainstem.Error) {
 	said := refusalOf(r)
 	switch r.StatusCode {
@@ -259,7 +261,7 @@ func (s *sessions) refused(r *http.Response) (rpcFor time.Duration, _ *mainstem.
 	return 0, &mainstem.Error{Kind: mainstem.KindUnsupported, Err: said, Hint: "does the URL lead to a Mainstem server of this version? A proxy may refuse upgrades: use RPC"}
 }
 
-// fallBack notes why RPC is used for a while.
+// fallBack records why RPC is used for the time d.
 func (s *sessions) fallBack(d time.Duration, why error) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

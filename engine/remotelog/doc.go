@@ -1,5 +1,5 @@
-// Package remotelog is a [mainstem.Log] that lives in another process: a client of a
-// running Mainstem.
+// Package remotelog is a client of a running Mainstem server. It implements [mainstem.Log] for
+// a log that another process serves.
 //
 //	log, err := remotelog.Open("http://127.0.0.1:8080", nil)
 //	defer log.Close()
@@ -8,59 +8,59 @@
 // # Words
 //
 // A [Log] is a client of one server; [Open] makes it without connecting, without TLS for
-// http://, with TLS for https://. By default it has a session: one connection that carries all
-// calls at a time (docs/sessions.md). Where a server or a proxy refuses that, it speaks Connect
-// RPC in Protobuf over HTTP/2, or over HTTP/1.1 if a proxy speaks nothing else. [Options] chooses
-// the [Transport], and gives it a token, other protocols of RPC, or an HTTP client of your own.
-// [Log.Info] says what is used, and why.
+// http://, with TLS for https://. By default it uses a session: one connection that carries many
+// calls at a time (docs/sessions.md). If a server or a proxy refuses sessions, it uses Connect RPC
+// in Protobuf over HTTP/2, or over HTTP/1.1 behind a proxy that does not speak HTTP/2. [Options]
+// selects the [Transport], the token, other protocols of RPC, or an HTTP client of your own.
+// [Log.Info] returns the transport in use, and the reason.
 //
 // # Guarantees
 //
-// Those of the log behind the server; its errors arrive whole, so errors.Is and
-// errors.As find the same as there. The network adds failures of its own:
+// They are those of the log behind the server. Its errors are transmitted completely, so errors.Is
+// and errors.As give the same results as there. The network adds failures of its own:
 //
 //   - Unavailable and not written: no connection could be made.
-//   - Unavailable and outcome unknown: the connection was lost after it was there, so
-//     the request may have been served.
-//   - Canceled: the context ended, not written before there was a connection, outcome
-//     unknown after.
+//   - Unavailable and outcome unknown: there was a connection, and it was lost, so the
+//     request may have been served.
+//   - Canceled: the context ended; not written if there was no connection yet, otherwise
+//     outcome unknown.
 //
-// A Commit of a batch with an ID that is Unavailable is tried again up to
-// [Options.Retries] times, which is safe because the server knows the ID. If the first
-// try was written and only its answer was lost, the receipt says Duplicate. If a later
-// try fails for another reason, for instance with Conflict, the outcome stays unknown:
-// an earlier try may still be on its way.
+// A Commit of a batch with an ID that fails with Unavailable is repeated up to [Options.Retries]
+// times, which is safe because the log remembers the ID. If the first try was written and only
+// its answer was lost, the receipt says Duplicate. If a later try fails for another reason, for
+// instance with Conflict, the outcome stays unknown: an earlier try may still be on its way.
 //
-// A batch without ID is tried again as often in a session, and carried out once: the server
-// remembers the commits of its clients by number and says in the next session if it still
-// does (docs/sessions.md). If it was started anew, the outcome stays unknown. Over RPC a batch
-// without ID is never sent twice.
+// In a session, a batch without an ID is repeated as often, and is executed once: the server
+// records the commits of its clients by number, and the hello of the next session says whether
+// it still has them (docs/sessions.md). If the server was restarted, the outcome stays unknown.
+// Over RPC a batch without an ID is never sent twice.
 //
-// With [Options.BatchIDs] the outcome of every batch that writes is found, also when the server
-// was killed: Commit tries until it knows, and fails with an unknown outcome only if its
-// context ends or the Log is closed. A Conflict is then certain.
+// With [Options.BatchIDs] the outcome of every batch that writes is found, even after the server
+// was killed: Commit repeats the call until the outcome is known. It fails with an unknown
+// outcome only if its context ends or the Log is closed. A Conflict is then certain.
 //
-// Reads whose connection was lost before their first answer are tried again as well.
+// Reads whose connection was lost before their first answer are repeated as well.
 //
-// A follower (Feed or Read with Follow) whose connection is lost, or whose server
-// stops, connects again and goes on after the last record that the loop body
-// returned from, so that it sees each record once and none is missing. It waits
-// longer and longer, up to [MaxBackoff], for as long as its context and the Log live. It fails at once if the server could not be reached the first time. If
-// what it resumes is not what it read before, it ends: with Corrupt if the server's
-// log is shorter than what was read (another log, or an older backup), with NotFound
-// if the space it reads was dropped and created anew.
+// A follower (Feed or Read with Follow) whose connection is lost, or whose server stops, connects
+// again and continues after the last record that the loop body returned from. So it sees each
+// record once, and none is missing. The pauses between its attempts grow up to [MaxBackoff]; it
+// continues until its context ends or the Log is closed. It fails at once if the server could
+// not be reached the first time. If the log or the space is not the one that it has read before,
+// it ends: with Corrupt if the server's log is shorter than what was read (another log, or an
+// older backup), with NotFound if the space was dropped and created again.
 //
-// A sequence that does not follow and loses its connection on the way fails with
-// Unavailable. A snapshot is held by the server as long as this process lives and is
-// connected; it ends with Closed when the server has not heard of it for its lease.
+// A sequence that does not follow, and loses its connection, fails with Unavailable. The server
+// holds a snapshot as long as this process runs and is connected. If the server receives no
+// renewal for the time of a lease, reads of the snapshot fail with Closed.
 //
 // # Concurrency and ownership
 //
-// All methods may be called from many goroutines; they share few connections. The
-// bytes of records are not used again by the client, whatever the contract allows.
+// All methods may be called from many goroutines; they share few connections. The client does not
+// reuse the bytes of records, although the contract would allow it. The slice of Headers of a
+// record that a loop yields is valid until the loop body returns.
 //
-// A loop body that stands still holds up its own stream. What the server has sent of it and
-// nobody has taken is at most 128 KiB, and 32 MiB for a session.
+// A slow loop body delays only its own stream. The server sends at most 128 KiB of a stream, and
+// 32 MiB of a session, before the loop bodies have read it.
 //
 // # Limits
 //
@@ -71,8 +71,7 @@
 // # Testing
 //
 // The package passes the conformance suite of package enginetest over sessions and each protocol,
-// and tests with a proxy that cuts connections say what becomes of commits and
-// followers.
+// and tests with a proxy that cuts connections verify the outcomes of commits and followers.
 //
 //snippet:type User struct{ Name string }
 package remotelog

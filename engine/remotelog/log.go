@@ -15,38 +15,38 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
-// MaxBackoff is the longest time that a follower waits before it connects again.
+// MaxBackoff is the longest pause before a follower connects again.
 const MaxBackoff = 2 * time.Second
 
-// closeGrace is the time for running calls when the Log is closed, and to close a snapshot.
+// closeGrace is how long Close waits for running calls, and the timeout for closing a snapshot.
 const closeGrace = 5 * time.Second
 
 // errClosed is the cause of the end of calls when the Log is closed.
 var errClosed = errors.New("the remote log was closed")
 
-// Log is a log served by another process. It implements [mainstem.Log],
-// [mainstem.Snapshotter], [mainstem.Backuper] and [mainstem.Checker]; what the engine
-// behind the server does not offer is Unsupported. Open it with [Open].
+// Log is a log that another process serves. It implements [mainstem.Log], [mainstem.Snapshotter],
+// [mainstem.Backuper] and [mainstem.Checker]; an operation that the engine of the server does not
+// have fails with Unsupported. [Open] makes it. Its methods may be called from many goroutines.
 type Log struct {
 	reader
 	o        Options
 	client   mainstemv1connect.LogServiceClient
 	doer     *doer
 	sessions sessions
-	grace    time.Duration // closeGrace, less in tests
+	grace    time.Duration // closeGrace, or less in tests
 	encoders sync.Pool     // of *message.Encoder
 	ids      *batchIDs
 
-	closing     context.Context // ends streams; done when Close is called
+	closing     context.Context // done when Close is called, which ends streams
 	startClose  context.CancelFunc
-	killed      context.Context // ends all calls; done when Close has waited long enough
+	killed      context.Context // done when Close has waited long enough, which ends all calls
 	kill        context.CancelFunc
-	background  sync.WaitGroup // goroutines of snapshots and of the session
+	background  sync.WaitGroup // goroutines of snapshots and of sessions
 	closeOnce   sync.Once
 	mu          sync.Mutex
 	closed      bool          // under mu
-	running     int           // calls with one answer; under mu
-	lastRunning chan struct{} // closed when closed and none is running
+	running     int           // number of calls with one answer; under mu
+	lastRunning chan struct{} // closed when closed is set and running is 0
 }
 
 var (
@@ -56,9 +56,9 @@ var (
 	_ mainstem.Checker     = (*Log)(nil)
 )
 
-// Open returns a log that is served at url, as in http://127.0.0.1:8080 or
-// https://host/prefix. It does not connect: the first call does, and says if nobody is
-// there ([Log.Info] asks nothing else). Invalid is for a URL or options that cannot work.
+// Open returns a log for the server at url, such as http://127.0.0.1:8080 or https://host/prefix.
+// It does not connect: the first call does, and fails if the server cannot be reached ([Log.Info]
+// does nothing else). An invalid URL, or invalid options, give an error of kind Invalid.
 func Open(url string, o *Options) (*Log, error) {
 	u, err := parseURL(url)
 	if err != nil {
@@ -95,8 +95,8 @@ func (o *Options) connectOptions() []connect.ClientOption {
 	return append(options, connect.WithAcceptCompression("gzip", nil, nil))
 }
 
-// Close waits a few seconds for running calls, ends sequences with Closed and closes
-// connections. The server and its log go on. Closing twice is allowed.
+// Close waits a few seconds for running calls, ends sequences with Closed, and closes the
+// connections. It does not affect the server and its log. It may be called twice.
 func (l *Log) Close() error {
 	l.closeOnce.Do(func() {
 		l.mu.Lock()
@@ -118,8 +118,8 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// begin starts a call with one answer; the caller calls end when it has it. It returns
-// false if the Log is closed.
+// begin begins a call with one answer, after which the caller must call end. It returns false if
+// the Log is closed.
 func (l *Log) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,12 +138,12 @@ func (l *Log) end() {
 	}
 }
 
-// until returns a context that ends with ctx, or with errClosed when end does.
+// until returns a context that ends with ctx or, with the cause errClosed, when end does.
 func until(ctx, end context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(end, func() { cancel(errClosed) })
 	if end.Err() != nil {
-		cancel(errClosed) // now, not in the goroutine that does it
+		cancel(errClosed) // at once, not only when the goroutine of AfterFunc runs
 	}
 	return ctx, func() {
 		stop()
@@ -151,6 +151,6 @@ func until(ctx, end context.Context) (context.Context, func()) {
 	}
 }
 
-// retryPolicy is the pause before something is tried again, not quite as long as that of
-// others that wait.
+// retryPolicy is the pause before a retry. Its jitter keeps clients from retrying at the same
+// time.
 var retryPolicy = backoff.Policy{First: 20 * time.Millisecond, Max: MaxBackoff, Jitter: 0.5}

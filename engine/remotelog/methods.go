@@ -8,7 +8,7 @@ import (
 
 type client = mainstemv1connect.LogServiceClient
 
-// The methods of the log's service, in both transports.
+// The methods of the service, for both transports.
 var (
 	commitMethod        = method[pb.CommitRequest, pb.CommitResponse]{wire.Commit, client.Commit}
 	getMethod           = method[pb.GetRequest, pb.GetResponse]{wire.Get, client.Get}

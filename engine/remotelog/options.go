@@ -12,16 +12,16 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// DefaultRetries is how often a call is tried again; see [Options.Retries].
+// DefaultRetries is the default of [Options.Retries].
 const DefaultRetries = 3
 
-// Protocol is how calls are put into HTTP. The server speaks all of them.
+// Protocol is the encoding of RPC calls in HTTP. A server speaks all of them.
 type Protocol uint8
 
-// The protocols.
+// Values of Protocol.
 const (
 	Connect Protocol = iota // works over HTTP/1.1 and HTTP/2
-	GRPC                    // needs HTTP/2 all the way; for networks that know gRPC
+	GRPC                    // needs HTTP/2 on the whole path; for networks that are configured for gRPC
 	GRPCWeb                 // works over HTTP/1.1 and HTTP/2
 )
 
@@ -35,17 +35,17 @@ func (p Protocol) String() string {
 	return "unknown protocol"
 }
 
-// Transport is how a Log reaches its server.
+// Transport is how a Log connects to its server.
 type Transport uint8
 
-// The transports.
+// Values of Transport.
 const (
-	// Auto uses sessions. Where the server or a proxy refuses them it uses RPC, over HTTP/1.1
-	// if HTTP/2 gets no answer, and asks again after a minute; [Info] says so. It uses RPC at
-	// once if one of Protocol, JSON, Compression, HTTP1 and HTTPClient is set, which sessions
-	// do not have.
+	// Auto uses sessions. If the server or a proxy refuses them, it uses RPC, over HTTP/1.1 if
+	// HTTP/2 gets no answer, and tries sessions again after a minute; [Info] reports it. If one
+	// of Protocol, JSON, Compression, HTTP1 and HTTPClient is set, which sessions do not support,
+	// it uses RPC only.
 	Auto     Transport = iota
-	Sessions           // one connection that carries all calls; it fails where that is refused
+	Sessions           // one connection for all calls; calls fail if sessions are refused
 	RPC                // Connect, gRPC or gRPC-Web: see [Options.Protocol]
 )
 
@@ -63,40 +63,42 @@ func (t Transport) String() string {
 type Options struct {
 	// Token is presented to the server as a bearer token.
 	Token string
-	// Insecure allows to send Token without TLS to another machine.
+	// Insecure allows sending Token to another machine without TLS.
 	Insecure bool
-	// TLS configures https:// URLs; nil trusts the system's authorities.
+	// TLS is the configuration for https:// URLs; nil trusts the authorities of the system.
 	TLS *tls.Config
 
-	// Transport is how the server is reached; the default is [Auto].
+	// Transport is how the Log connects to the server. Default [Auto].
 	Transport Transport
 
-	// HTTP1 speaks HTTP/1.1 instead of HTTP/2: one connection for each running call. [RPC]
-	// without TLS needs it where a proxy speaks nothing else; with TLS the handshake says.
+	// HTTP1 selects HTTP/1.1 instead of HTTP/2, with one connection for each running call. [RPC]
+	// without TLS needs it behind a proxy that does not speak HTTP/2; with TLS the handshake
+	// decides.
 	HTTP1 bool
-	// Protocol is how calls are put into HTTP; the default is [Connect].
+	// Protocol is the encoding of RPC calls. Default [Connect].
 	Protocol Protocol
-	// JSON encodes messages in JSON instead of Protobuf, for looking at the traffic.
+	// JSON encodes messages in JSON instead of Protobuf, which makes the traffic readable.
 	JSON bool
-	// Compression asks for gzip in answers and sends gzip. It saves nothing on
-	// loopback; a server refuses it unless it was configured to take it.
+	// Compression sends gzip and asks for it in answers. It is of no use on loopback. A server
+	// refuses it unless it is configured to accept it.
 	Compression bool
-	// HTTPClient makes the calls instead of a client of the Log's own; TLS and HTTP1
-	// have no effect then, and Close leaves its connections open.
+	// HTTPClient makes the calls instead of a client of the Log. TLS and HTTP1 have no effect
+	// then, and Close does not close its connections.
 	HTTPClient *http.Client
 
-	// Limits are checked before a batch is sent; zero fields leave it to the server.
+	// Limits are checked before a batch is sent. Fields that are zero are checked by the server
+	// only.
 	Limits mainstem.Limits
-	// Retries is how often a Commit with a batch ID that was Unavailable is tried
-	// again, and a read or a Commit in a session whose connection was lost; 0 means [DefaultRetries], negative
-	// never.
+	// Retries is how often a call is repeated: a Commit with a batch ID that failed with
+	// Unavailable, and a read or a Commit in a session whose connection was lost. 0 means
+	// [DefaultRetries], a negative value none.
 	Retries int
-	// BatchIDs gives each batch that writes, and has no ID, one of its own. Its outcome is
-	// then found again as long as the log remembers IDs (24 hours by default), whatever
-	// happens to the connection and to the server: also after a restart, by another server of
-	// the same log, and over RPC. Commit tries until it knows the outcome, or its context
-	// ends. Without BatchIDs only the server that lost the connection knows, for a minute.
-	// The log keeps the receipt of each batch: docs/sessions.md says what that costs.
+	// BatchIDs gives an ID to each batch that writes and has none. Its outcome can then be found
+	// as long as the log remembers IDs (24 hours by default), regardless of the connection and
+	// the server: also after a restart, from another server of the same log, and over RPC. Commit
+	// repeats the call until the outcome is known or its context ends. Without BatchIDs only the
+	// server that lost the connection has the outcome, for a minute. The log keeps the receipt of
+	// each batch: for the cost see docs/sessions.md.
 	BatchIDs bool
 }
 
@@ -118,12 +120,12 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// onlyRPC reports whether an option is set that only RPC has.
+// onlyRPC reports whether an option is set that sessions do not support.
 func (o *Options) onlyRPC() bool {
 	return o.Protocol != Connect || o.JSON || o.Compression || o.HTTP1 || o.HTTPClient != nil
 }
 
-// validate reports everything that is wrong with o for a server at u.
+// validate returns all errors in o, for a server at u.
 func (o *Options) validate(u *url.URL) error {
 	var problems []error
 	if o.Protocol > GRPCWeb {
@@ -153,7 +155,7 @@ func parseURL(s string) (*url.URL, error) {
 	if err != nil {
 		var e *url.Error
 		if errors.As(err, &e) {
-			err = e.Err // without the URL, which may hold a password
+			err = e.Err // without the URL, which may have a password
 		}
 		return nil, fmt.Errorf("the URL is malformed: %w", err)
 	}

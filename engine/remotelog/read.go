@@ -22,7 +22,7 @@ type reader struct {
 	snapshot *snapshot // nil: the log itself
 }
 
-// id returns what names the snapshot to the server, nil for the log.
+// id returns the ID of the snapshot on the server, or nil for the log.
 func (r reader) id() []byte {
 	if r.snapshot == nil {
 		return nil
@@ -30,8 +30,8 @@ func (r reader) id() []byte {
 	return r.snapshot.id
 }
 
-// check returns the error of a call that makes no sense to send: on a closed
-// snapshot, following one, or in a space whose name no server can have.
+// check returns an error for a call that must not be sent: on a closed snapshot, following a
+// snapshot, or with the name of a space that cannot be encoded.
 func (r reader) check(c call, follow bool) error {
 	switch {
 	case r.snapshot != nil && r.snapshot.closed.Load():
@@ -42,7 +42,7 @@ func (r reader) check(c call, follow bool) error {
 	return c.reachable()
 }
 
-// reachable returns NotFound for a space whose name cannot be sent.
+// reachable returns an error of kind NotFound for a space whose name cannot be sent.
 func (c call) reachable() error {
 	if utf8.ValidString(c.space) {
 		return nil
@@ -50,7 +50,7 @@ func (c call) reachable() error {
 	return c.fail(mainstem.KindNotFound, mainstem.NotWritten, errors.New("the name is not valid UTF-8"))
 }
 
-// Get returns the newest record of a live key; its bytes belong to the caller.
+// Get returns the newest record of a live key. Its bytes belong to the caller.
 func (r reader) Get(ctx context.Context, space string, key []byte) (mainstem.Record, error) {
 	c := call{op: "get", space: space, key: key}
 	if err := r.check(c, false); err != nil {
@@ -64,7 +64,7 @@ func (r reader) Get(ctx context.Context, space string, key []byte) (mainstem.Rec
 	return record, err
 }
 
-// get makes one attempt. In a session it needs no messages of Protobuf.
+// get makes one attempt. In a session it uses no messages of Protobuf.
 func (r reader) get(ctx context.Context, c call, t *try) (mainstem.Record, *mainstem.Error) {
 	p := newRequest()
 	defer putRequest(p)
@@ -104,8 +104,8 @@ func (r reader) Head(ctx context.Context) (mainstem.Position, error) {
 	return mainstem.Position(out.Head), nil
 }
 
-// GetMany yields the newest records of keys, in their order. They are of one moment, so a
-// connection that is lost on the way ends it with Unavailable.
+// GetMany yields the newest records of keys, in the order of keys. They show one moment, so if
+// the connection is lost meanwhile, it ends with Unavailable.
 func (r reader) GetMany(ctx context.Context, space string, keys [][]byte) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {
 		s := &sequence{call: call{op: "get many", space: space}}
@@ -125,13 +125,13 @@ func (r reader) GetMany(ctx context.Context, space string, keys [][]byte) iter.S
 	}
 }
 
-// many puts records of version 0 in between those of the server, which sends only what
-// it found.
+// many adds records of version 0 for the keys that are missing in the answer: the server sends
+// only the records that exist.
 type many struct {
 	space string
-	keys  [][]byte // those that are still to be yielded
+	keys  [][]byte // not yielded yet
 	yield func(mainstem.Record, error) bool
-	over  bool // after an error, or when the loop body wants no more
+	over  bool // after an error, or when the loop body has ended the loop
 }
 
 func (m *many) lend(r mainstem.Record, err error) bool {
@@ -160,15 +160,15 @@ func (m *many) missing(key []byte) {
 	m.over = !m.yield(mainstem.Record{Space: m.space, Key: key}, nil)
 }
 
-// end yields what is missing after the last record of the server.
+// end yields records of version 0 for the keys after the last record of the server.
 func (m *many) end() {
 	for ; len(m.keys) > 0 && !m.over; m.keys = m.keys[1:] {
 		m.missing(m.keys[0])
 	}
 }
 
-// Scan yields the newest record of each key in rng. The records are of one moment,
-// so a connection that is lost on the way ends it with Unavailable.
+// Scan yields the newest record of each key in rng. The records show one moment, so if the
+// connection is lost meanwhile, Scan ends with Unavailable.
 func (r reader) Scan(ctx context.Context, space string, rng mainstem.Range) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {
 		s := &sequence{call: call{op: "scan", space: space}}
@@ -183,11 +183,11 @@ func (r reader) Scan(ctx context.Context, space string, rng mainstem.Range) iter
 	}
 }
 
-// Read yields the records of one key by version. With Follow it resumes after a lost
-// connection; see the package comment.
+// Read yields the records of one key by version. With Follow it resumes after a lost connection;
+// see the package comment.
 func (r reader) Read(ctx context.Context, space string, key []byte, v mainstem.Versions) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {
-		v := v // the loop may be run again
+		v := v // a copy, since the loop may run again
 		s := &sequence{call: call{op: "read", space: space, key: key}, follow: v.Follow}
 		if err := cmp.Or(v.Validate(), r.check(s.call, v.Follow)); err != nil {
 			yield(mainstem.Record{}, err)
@@ -207,7 +207,7 @@ func (r reader) Read(ctx context.Context, space string, key []byte, v mainstem.V
 // lost connection; see the package comment.
 func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
 	return func(yield func(mainstem.Record, error) bool) {
-		f := f // the loop may be run again
+		f := f // a copy, since the loop may run again
 		s := &sequence{call: call{op: "feed"}, follow: f.Follow}
 		if err := cmp.Or(f.Validate(), r.check(s.call, f.Follow)); err != nil {
 			yield(mainstem.Record{}, err)
@@ -223,8 +223,9 @@ func (r reader) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.
 	}
 }
 
-// followVersions returns how a follower of one key keeps v at what it has not had yet,
-// and sees that the space was not dropped meanwhile, which is the end of it.
+// followVersions returns two functions for a follower of one key. The first moves v behind each
+// record that was yielded. The second returns an error if the space was dropped meanwhile, which
+// ends the follower.
 func followVersions(c call, v *mainstem.Versions) (func(mainstem.Version, mainstem.Position) bool, func(*pb.Following) *mainstem.Error) {
 	took := func(version mainstem.Version, _ mainstem.Position) (more bool) {
 		v.From = version + 1
@@ -242,8 +243,9 @@ func followVersions(c call, v *mainstem.Versions) (func(mainstem.Version, mainst
 	return took, verify
 }
 
-// followFeed returns how a follower of a log keeps f at what it has not had yet, and
-// sees that the log has not become shorter than what it has had.
+// followFeed returns two functions for a follower of a feed. The first moves f behind each record
+// that was yielded. The second returns an error if the log is shorter than what was yielded,
+// which ends the follower.
 func followFeed(c call, f *mainstem.Filter) (func(mainstem.Version, mainstem.Position) bool, func(*pb.Following) *mainstem.Error) {
 	var seen mainstem.Position
 	took := func(_ mainstem.Version, position mainstem.Position) (more bool) {
@@ -262,7 +264,7 @@ func followFeed(c call, f *mainstem.Filter) (func(mainstem.Version, mainstem.Pos
 	return took, verify
 }
 
-// countDown takes one off a limit that is not 0 and reports whether something is left.
+// countDown decrements a limit that is not 0, and reports whether anything is left.
 func countDown(limit *int) bool {
 	if *limit == 0 {
 		return true

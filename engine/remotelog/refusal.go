@@ -12,41 +12,42 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Limits of what is shown of an answer.
+// Limits on the part of an answer that is shown.
 const (
 	maxRefusal = 4 << 10 // bytes read
 	maxReason  = 300     // characters shown
 )
 
-// refusalOf returns the answer to a request for a session, with the reason that it gives: plain
-// text, as Go servers write it, or the message of a problem or of Connect in JSON. Pages for
-// people, as proxies write them, say no more than the status.
+// refusalOf turns the answer to a request for a session into an error. It includes the reason in
+// the answer: plain text, as Go servers write it, or the message in the JSON of a problem or of
+// Connect. Of an HTML page, as proxies send it, only the status is shown.
 func refusalOf(r *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // what there is of it
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // as far as it can be read
 	if reason := reasonIn(r.Header.Get("Content-Type"), body); reason != "" {
 		return fmt.Errorf("the server refused a session: %s: %s", r.Status, reason)
 	}
 	return fmt.Errorf("the server refused a session: %s", r.Status)
 }
 
-// plainRefusal is the cause of a call's failure that was refused by HTTP, and not by the protocol
-// of RPC, with a status that means that it was not served.
+// plainRefusal is the cause of the failure of a call that was refused by plain HTTP rather than
+// by the protocol of RPC, with a status which means that the call was not served.
 type plainRefusal struct {
 	code   int
-	status string // with the reason
+	status string // including the reason
 }
 
 func (e *plainRefusal) Error() string { return e.status }
 
-// plainly returns an answer as the RPC client should see it. Of one that is not of its protocol
-// that shows nothing but the status: the reason is added, if there is one in plain text. And it
-// takes every status that it does not know for a server that failed.
+// plainly prepares an answer for the RPC client. Of an answer in another protocol the RPC client
+// shows only the status, so plainly adds the reason, if the answer has one in plain text. The RPC
+// client also takes every unknown status for a server that has failed, so plainly returns an
+// error for those that mean that the call was not served.
 func plainly(r *http.Response) (*http.Response, error) {
 	contentType := r.Header.Get("Content-Type")
 	if r.StatusCode < http.StatusBadRequest || contentType != "" && !strings.HasPrefix(contentType, "text/") {
 		return r, nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // what there is of it
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // as far as it can be read
 	if reason := reasonIn(contentType, body); reason != "" {
 		r.Status += ": " + reason
 	}
@@ -55,14 +56,14 @@ func plainly(r *http.Response) (*http.Response, error) {
 	case http.StatusRequestTimeout, http.StatusTooEarly: // another try may succeed
 	default:
 		if r.StatusCode < http.StatusInternalServerError {
-			_ = r.Body.Close() // nothing more is needed
+			_ = r.Body.Close() // the rest is not needed
 			return nil, &plainRefusal{r.StatusCode, r.Status}
 		}
 	}
 	return r, nil
 }
 
-// plainly explains a refusal by HTTP.
+// plainly turns a refusal by plain HTTP into an error of the contract.
 func (c call) plainly(r *plainRefusal) *mainstem.Error {
 	if r.code == http.StatusRequestEntityTooLarge {
 		e := c.fail(mainstem.KindInvalid, mainstem.NotWritten, r)
@@ -74,7 +75,7 @@ func (c call) plainly(r *plainRefusal) *mainstem.Error {
 	return e
 }
 
-// reasonIn returns the reason in the body of an answer, on one line; empty if there is none.
+// reasonIn returns the reason in the body of an answer, on one line, or "" if there is none.
 func reasonIn(contentType string, body []byte) string {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -102,7 +103,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// oneLine returns text with blanks for what cannot be shown on a line, and cut if it is long.
+// oneLine returns text on one line: it replaces characters that cannot be shown by blanks, and
+// truncates a long text.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsGraphic(r) {

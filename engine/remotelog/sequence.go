@@ -10,27 +10,27 @@ import (
 
 type recordStream = stream[pb.Records]
 
-// sequence yields the records of a stream, and of further streams that go on where
-// the one before was lost.
+// sequence yields the records of a stream. If the stream is lost, it continues with further
+// streams.
 type sequence struct {
 	call
 	follow bool
-	// open starts a stream of what has not been yielded yet.
+	// open opens a stream of the records that have not been yielded yet.
 	open func(context.Context, *try) (*recordStream, error)
-	// took notes that the loop body has returned from a record, and reports whether
-	// there can be more. Nil: there can be.
+	// took records that the loop body has returned from a record, and reports whether there can
+	// be more. Nil means that there can be.
 	took func(mainstem.Version, mainstem.Position) (more bool)
-	// verify returns an error if a follower's stream does not go on with what was
-	// read before. Only for followers.
+	// verify returns an error if the stream of a follower does not continue what was read before.
+	// It is used for followers only.
 	verify func(*pb.Following) *mainstem.Error
 }
 
-// run yields until the sequence ends, the loop body wants no more, or there is an
-// error that cannot be mended, which it yields last.
+// run yields records until the sequence ends, the loop body ends it, or there is an error after
+// which it cannot resume, which it yields last.
 func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, error) bool) {
 	ctx, release := until(ctx, l.closing)
 	defer release()
-	// A closed log closes connections, perhaps before contexts have ended.
+	// Close of the Log closes connections, perhaps before contexts have ended.
 	over := func() bool { return ctx.Err() != nil || l.closing.Err() != nil }
 	served, failures := false, 0
 	s.began = time.Now()
@@ -48,7 +48,7 @@ func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, 
 			continue
 		}
 		if gave || time.Since(began) > MaxBackoff {
-			failures = 0 // the server works, or did for a while
+			failures = 0 // the server works, or did for some time
 		}
 		served = served || accepted || gave
 		failures++
@@ -60,8 +60,8 @@ func (s *sequence) run(ctx context.Context, l *Log, yield func(mainstem.Record, 
 	}
 }
 
-// resumable reports whether another stream can go on after err. A sequence that was
-// not served yet is as any other read.
+// resumable reports whether another stream can continue after err. Before it has been served, a
+// sequence is repeated like any other read.
 func (s *sequence) resumable(t *try, err *mainstem.Error, served, retriesLeft bool) bool {
 	if !served {
 		return retriesLeft && ifLost(t, err)
@@ -69,8 +69,8 @@ func (s *sequence) resumable(t *try, err *mainstem.Error, served, retriesLeft bo
 	return s.follow && endsCalls(err)
 }
 
-// endsCalls reports whether err can be that of a connection lost or of a server that
-// stops: it closes its log and cancels what runs.
+// endsCalls reports whether err may be caused by a lost connection, or by a server that is
+// stopping, which closes its log and cancels running calls.
 func endsCalls(err *mainstem.Error) bool {
 	switch err.Kind {
 	case mainstem.KindUnavailable, mainstem.KindClosed, mainstem.KindCanceled:
@@ -79,9 +79,9 @@ func endsCalls(err *mainstem.Error) bool {
 	return false
 }
 
-// once yields the records of one stream. It returns nil at the stream's proper end
-// and when the loop body wants no more, and else also whether the server had accepted
-// to be followed and whether it gave any record.
+// once yields the records of one stream. It returns a nil error at the end of the stream, and
+// when the loop body ends it. It also returns whether the server has accepted the follower, and
+// whether there was any record.
 func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record, error) bool) (accepted, gave bool, _ *mainstem.Error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func (s *sequence) once(ctx context.Context, t *try, yield func(mainstem.Record,
 		return false, false, s.explain(ctx, t, err)
 	}
 	defer func() {
-		cancel() // first, or closing could wait for what is still to come
+		cancel() // first, since closing would wait for the rest of the stream
 		stream.close()
 	}()
 	var scratch mainstem.Headers

@@ -14,8 +14,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// How many bytes of answers a session takes that nobody has asked for yet. A call's window
-// is what a small answer may have to wait for behind a large one.
+// How many bytes of answers the server may send before they are read. A small answer may have to
+// wait for up to the window of a call of data of a large one.
 const (
 	callWindow    = 128 << 10
 	sessionWindow = 32 << 20
@@ -28,46 +28,46 @@ var (
 	errNoAnswer  = errors.New("the connection was lost before the answer came")
 )
 
-// session is a connection to the server that carries many calls at a time. A caller writes
-// its request itself, and reads its answer, or the first message of a stream, or waits for the
-// goroutine that reads.
+// session is a connection to the server that carries many calls at a time. A caller writes its
+// request itself. For its answer, or the first message of a stream, it reads from the connection
+// itself, or waits for the goroutine that reads; see turn.
 type session struct {
 	conn    *wire.Conn
-	in      *wire.Reader // of who has the turn
+	in      *wire.Reader // of the holder of the turn
 	turn    turn
-	key     wire.Key       // of what the server remembers of the client's commits
-	keyed   bool           // it does
-	numbers *atomic.Uint64 // of calls: the Log's, so that a call has the same in any session
+	key     wire.Key       // identifies the recorded commits of this client at the server
+	keyed   bool           // the server records commits
+	numbers *atomic.Uint64 // of calls; shared by the sessions of the Log, so that a call has the same number in any of them
 	mu      struct {
 		sync.Mutex
 		calls map[uint64]*sessionCall
-		busy  int   // of these, with one answer
-		held  int64 // bytes of answers for which there was no credit
-		back  int64 // of these, bytes taken
-		err   error // why no call can begin; nil: they can
+		busy  int   // number of calls with one answer
+		held  int64 // bytes of answers for which no credit was sent yet
+		back  int64 // those of held that were read by callers
+		err   error // why no call can begin; nil: calls can begin
 	}
 }
 
-// sessionCall is one call. A call of one answer is used again by others.
+// sessionCall is one call. Calls with one answer are reused.
 type sessionCall struct {
 	number uint64
-	again  bool // a session before carried it
-	among  int  // calls with one answer that were under way when it began
+	again  bool // an earlier session has sent it
+	among  int  // number of running calls with one answer when it began
 	stream bool
 	flow   wire.Flow     // of the request
-	wake   chan struct{} // gets an element when a call with one answer has ended, or a stream has something new
-	stop   func()        // ends the sending of a large request; nil: it is not being sent
+	wake   chan struct{} // gets an element when a call with one answer has ended, or when a stream has a message or has ended
+	stop   func()        // ends the sending of a large request; nil: none is being sent
 
-	// The fields of the session's lock. When a call with one answer has ended they are the
-	// caller's.
+	// Fields under the lock of the session. After a call with one answer has ended, they belong
+	// to the caller.
 
 	parts   wire.Parts
-	partial int64    // bytes of the message that is coming, for which there is no credit yet
+	partial int64    // bytes of the incomplete message, for which no credit was sent yet
 	queue   []answer // messages of a stream
-	held    int64    // bytes of answers for which there was no credit
-	back    int64    // of these, bytes taken
+	held    int64    // bytes of answers for which no credit was sent yet
+	back    int64    // those of held that were read by the caller
 	gone    bool     // the caller does not wait any more
-	ended   bool     // nothing follows
+	ended   bool     // no further frames will come
 	body    []byte   // the one answer
 	failure *mainstem.Error
 	lost    error // the connection ended first
@@ -76,13 +76,13 @@ type sessionCall struct {
 // answer is one message of a stream.
 type answer struct {
 	body []byte
-	cost int64 // bytes for which there is no credit yet
+	cost int64 // bytes for which no credit was sent yet
 }
 
 var calls = sync.Pool{New: func() any { return &sessionCall{wake: make(chan struct{}, 1)} }}
 
-// newSession returns a session on an upgraded connection, when the server has said hello. The
-// key is that of the session before, zero if there was none.
+// newSession returns a session on an upgraded connection, after it has received the hello of the
+// server. key is that of the session before, or zero if there was none.
 func newSession(conn *wire.Conn, key wire.Key, numbers *atomic.Uint64) (*session, error) {
 	s := &session{conn: conn, in: conn.NewReader(nil), numbers: numbers}
 	s.turn.start(s.tick)
@@ -113,7 +113,7 @@ func (s *session) usable() bool {
 	return s.mu.err == nil
 }
 
-// end fails all calls.
+// end closes the connection and fails all calls.
 func (s *session) end(cause error) {
 	s.conn.Close(cause)
 	s.conn.Wait()
@@ -126,7 +126,7 @@ func (s *session) end(cause error) {
 	}
 }
 
-// take does what a frame says.
+// take handles a frame.
 func (s *session) take(h wire.Header, p []byte) error {
 	switch h.Type {
 	case wire.TypeData:
@@ -164,7 +164,7 @@ func (s *session) take(h wire.Header, p []byte) error {
 	return wire.Violation("a server sent a frame of type %d", h.Type)
 }
 
-// data takes a piece of an answer.
+// data handles a piece of an answer.
 func (s *session) data(h wire.Header, p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,9 +206,9 @@ func (s *session) data(h wire.Header, p []byte) error {
 	return nil
 }
 
-// holdLocked notes that n bytes came. When they become many, every call gives the credit
-// that it has kept back: the server sends for a call without the session's credit, but only
-// if nothing of it is outstanding.
+// holdLocked adds n received bytes to those without credit. If they become many, every call sends
+// the credit that it has kept back: the server may send for a call without credit of the session,
+// but only if no byte of the call is outstanding.
 func (s *session) holdLocked(n int64) {
 	was := s.tightLocked()
 	if s.mu.held += n; !was && s.tightLocked() {
@@ -218,11 +218,11 @@ func (s *session) holdLocked(n int64) {
 	}
 }
 
-// tightLocked reports whether receivers that are slow have much of the session's window.
+// tightLocked reports whether slow callers hold more than half of the window of the session.
 func (s *session) tightLocked() bool { return s.mu.held > sessionWindow/2 }
 
-// creditLocked notes that n bytes were taken, of a call unless that is nil, and gives credit
-// for them: at once if the session's is scarce, else now and then. The frames are only queued.
+// creditLocked records that n bytes were read, by the call c unless it is nil, and sends credit
+// for them: at once if tightLocked, otherwise from time to time. The frames are only queued.
 func (s *session) creditLocked(c *sessionCall, n int64) {
 	tight := s.tightLocked()
 	if s.mu.back += n; s.mu.back >= sessionWindow/4 || tight && s.mu.back > 0 {
@@ -255,15 +255,15 @@ func (s *session) finishLocked(number uint64, c *sessionCall) {
 	s.leaveLocked()
 }
 
-// leaveLocked closes a connection that no call needs and that none may begin on.
+// leaveLocked closes the connection if no call is running and none may begin.
 func (s *session) leaveLocked() {
 	if errors.Is(s.mu.err, errGoingAway) && len(s.mu.calls) == 0 {
 		s.conn.Close(errGoingAway)
 	}
 }
 
-// begin starts a call, with a number of its own or that which it had in a session before. Its
-// request must then be sent.
+// begin begins a call, with a new number or, unless number is 0, with the number that it had in
+// an earlier session. The caller must then send its request.
 func (s *session) begin(c *sessionCall, number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +283,7 @@ func (s *session) begin(c *sessionCall, number uint64) error {
 	return nil
 }
 
-// forget ends the wait for a call. It returns false if the call has ended meanwhile.
+// forget stops waiting for a call. It returns false if the call has ended meanwhile.
 func (s *session) forget(c *sessionCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,13 +301,14 @@ func (s *session) forget(c *sessionCall) bool {
 	return true
 }
 
-// requests are memory for requests.
+// requests has buffers for requests.
 var requests = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// callSpace is what is left in front of a request for the head of its frame.
+// callSpace is the number of bytes before a request that are reserved for the header of its
+// frame.
 const callSpace = wire.HeaderSize + wire.CallSize
 
-// newRequest returns a buffer for a request, which is to be appended.
+// newRequest returns a buffer to which the caller must append a request.
 func newRequest() *[]byte {
 	p := requests.Get().(*[]byte)
 	*p = append((*p)[:0], make([]byte, callSpace)...)
@@ -320,9 +321,9 @@ func putRequest(p *[]byte) {
 	}
 }
 
-// send sends the request of a call that has begun: b, as newRequest has begun it.
+// send sends the request of a call that has begun. b is a buffer of newRequest with the request.
 func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []byte) error {
-	head := wire.Call{Method: m, Again: c.again, Size: uint32(len(b) - callSpace)} //nolint:gosec // the server's limit is below
+	head := wire.Call{Method: m, Again: c.again, Size: uint32(len(b) - callSpace)} //nolint:gosec // the limit of the server is lower
 	if at, limited := ctx.Deadline(); limited {
 		head.Timeout = uint64(max(time.Until(at)/time.Microsecond, 1)) //nolint:gosec // positive
 	}
@@ -331,7 +332,7 @@ func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []b
 		s.conn.PostAmong(c.among, wire.SealFrame(b, 0))
 		return nil
 	}
-	s.wakeReader() // for the credit
+	s.wakeReader() // to receive credit
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -346,13 +347,13 @@ func (s *session) send(ctx context.Context, m wire.Method, c *sessionCall, b []b
 	defer s.mu.Unlock()
 	c.stop = nil
 	if c.ended {
-		return nil // the answer says why
+		return nil // the answer has the reason
 	}
 	return err
 }
 
-// one makes a call with one answer, or makes it again. It notes in t that the server can have
-// seen it. The error is the server's, or that of the session or of a context.
+// one makes a call with one answer, or makes it again. It records in t that the server may have
+// seen the call. The error is that of the server, of the session, or of a context.
 func (s *session) one(ctx, killed context.Context, m wire.Method, request []byte, t *try) (body []byte, err error) {
 	c := calls.Get().(*sessionCall)
 	if err := s.begin(c, t.lost.number); err != nil {
@@ -390,12 +391,12 @@ func (s *session) one(ctx, killed context.Context, m wire.Method, request []byte
 	return body, nil
 }
 
-// sessionStream are the messages of one call.
+// sessionStream has the messages of one call.
 type sessionStream struct {
 	s     *session
 	c     *sessionCall
 	ctx   context.Context
-	taken int64 // bytes of the message received last, for which there is no credit yet
+	taken int64 // bytes of the last message, for which no credit was sent yet
 	err   error
 }
 
@@ -413,7 +414,7 @@ func (s *session) open(ctx context.Context, m wire.Method, request []byte, sent 
 	return &sessionStream{s: s, c: c, ctx: ctx}, nil
 }
 
-// receive returns the next message, false at the end.
+// receive returns the next message, or false at the end.
 func (t *sessionStream) receive() ([]byte, bool) {
 	for {
 		body, there, ended := t.next()
@@ -433,7 +434,7 @@ func (t *sessionStream) receive() ([]byte, bool) {
 	}
 }
 
-// next takes a message out of the queue, and gives credit for the one before.
+// next removes a message from the queue, and sends credit for the one before.
 func (t *sessionStream) next() (body []byte, there, ended bool) {
 	s, c := t.s, t.c
 	s.mu.Lock()
@@ -449,7 +450,7 @@ func (t *sessionStream) next() (body []byte, there, ended bool) {
 		body, t.taken, there = a.body, a.cost, true
 	}
 	if len(c.queue) == 0 && !there {
-		credit += c.partial // it is what is waited for
+		credit += c.partial // the caller waits for the rest of this message
 		c.partial = 0
 	}
 	if credit > 0 {

@@ -12,8 +12,8 @@ import (
 // minRenewal is the shortest time between two renewals of a snapshot's lease.
 const minRenewal = 10 * time.Millisecond
 
-// snapshot is held by the server under a lease, which a goroutine renews until the
-// snapshot or the Log is closed.
+// snapshot is a snapshot that the server holds under a lease. A goroutine renews the lease until
+// the snapshot or the Log is closed.
 type snapshot struct {
 	reader
 	id     []byte
@@ -21,8 +21,8 @@ type snapshot struct {
 	stop   context.CancelFunc // of the renewals
 }
 
-// Snapshot returns a view of the log as it is now, held by the server until it is
-// closed or this process is gone.
+// Snapshot returns a view of the log at this moment. The server holds it until it is closed, or
+// until this process does not renew its lease any more.
 func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	out, err := ask(ctx, l, call{op: "snapshot"}, snapshotMethod, &pb.SnapshotRequest{}, ifLost)
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	ctx, s.stop = context.WithCancel(l.closing)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed { // Close may not be waiting for goroutines that come now
+	if l.closed { // Close may not wait for goroutines that begin now
 		s.stop()
 		return nil, call{op: "snapshot"}.closed(mainstem.NoOutcome)
 	}
@@ -41,7 +41,7 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	return s, nil
 }
 
-// renew keeps the server from closing the snapshot, until ctx ends.
+// renew renews the lease of the snapshot until ctx ends.
 func (s *snapshot) renew(ctx context.Context, lease time.Duration) {
 	tick := time.NewTicker(max(lease/3, minRenewal))
 	defer tick.Stop()
@@ -50,13 +50,13 @@ func (s *snapshot) renew(ctx context.Context, lease time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			// An error now is one of the next read, which says so.
+			// Errors are ignored: the next read returns them.
 			_, _ = ask(ctx, s.l, call{op: "renew snapshot"}, headMethod, &pb.HeadRequest{Snapshot: s.id}, never)
 		}
 	}
 }
 
-// Close lets the server close the snapshot. Closing twice is allowed.
+// Close releases the snapshot on the server. It may be called twice.
 func (s *snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -66,7 +66,7 @@ func (s *snapshot) Close() error {
 	defer cancel()
 	_, err := ask(ctx, s.l, call{op: "close snapshot"}, closeSnapshotMethod, &pb.CloseSnapshotRequest{Id: s.id}, ifLost)
 	if mainstem.KindOf(err) == mainstem.KindClosed {
-		return nil // the Log was closed before: the lease ends by itself
+		return nil // the Log is already closed: the lease ends by itself
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
-// CreateSpace creates a space. It is sent once: if its outcome is unknown, Space tells.
+// CreateSpace creates a space. It is sent once: if the outcome is unknown, call Space to find
+// out.
 func (l *Log) CreateSpace(ctx context.Context, name string, p mainstem.Policy) error {
 	if err := mainstem.ValidateSpaceName(name); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (l *Log) DropSpace(ctx context.Context, name string) error {
 	return err
 }
 
-// Space describes one space.
+// Space returns the description of one space.
 func (l *Log) Space(ctx context.Context, name string) (mainstem.SpaceInfo, error) {
 	c := call{op: "space", space: name}
 	if err := c.reachable(); err != nil {
@@ -66,7 +67,7 @@ func (l *Log) Space(ctx context.Context, name string) (mainstem.SpaceInfo, error
 	return info, nil
 }
 
-// Spaces yields the spaces whose names start with prefix, by name.
+// Spaces yields the spaces whose names begin with prefix, sorted by name.
 func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.SpaceInfo, error] {
 	return func(yield func(mainstem.SpaceInfo, error) bool) {
 		c := call{op: "spaces"}
@@ -93,8 +94,8 @@ func (l *Log) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.Spac
 	}
 }
 
-// validPart returns the longest beginning of s that is UTF-8: a prefix may end within
-// a character, which cannot be sent.
+// validPart returns the longest prefix of s that is UTF-8. A prefix of names may end within a
+// character, which cannot be sent.
 func validPart(s string) string {
 	n := 0
 	for n < len(s) {

@@ -15,24 +15,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// errEnough ends [receive] early, without an error.
+// errEnough ends [receive] early without an error.
 var errEnough = errors.New("enough")
 
-// streamMethod is one method with a stream of answers: its number in a session, and the
-// method of the RPC client.
+// streamMethod is a method with a stream of answers, for both transports: its number in a
+// session, and the method of the RPC client.
 type streamMethod[Req, M any] struct {
 	number wire.Method
 	rpc    func(mainstemv1connect.LogServiceClient, context.Context, *Req) (*connect.ServerStreamForClient[M], error)
 }
 
-// stream are the answers to one call, of a session or of RPC.
+// stream has the answers to one call, in a session or by RPC.
 type stream[M any] struct {
 	session *sessionStream // nil: RPC
 	rpc     *connect.ServerStreamForClient[M]
-	body    []byte // of a session: the message that was received last
+	body    []byte // in a session: the last message received
 }
 
-// sessionFailure is an error of a session's call, and not of RPC.
+// sessionFailure is an error of a call in a session, as opposed to RPC.
 type sessionFailure struct{ error }
 
 func (f sessionFailure) Unwrap() error { return f.error }
@@ -67,7 +67,7 @@ func openStream[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c ca
 	}
 }
 
-// receive waits for the next message; false is the end, of which err says why.
+// receive waits for the next message. At the end it returns false, and err returns the reason.
 func (s *stream[M]) receive() (there bool) {
 	if s.session == nil {
 		return s.rpc.Receive()
@@ -76,7 +76,7 @@ func (s *stream[M]) receive() (there bool) {
 	return there
 }
 
-// message decodes the message that was received last into m, or returns it.
+// message returns the last message received, which it decodes in a session.
 func (s *stream[M]) message() (*M, error) {
 	if s.session == nil {
 		return s.rpc.Msg(), nil
@@ -106,8 +106,8 @@ func (s *stream[M]) close() {
 	s.session.close()
 }
 
-// lend calls each with the records of the message of a stream that was received last, until
-// that returns false. The memory of scratch is used for the headers of each in turn.
+// lend calls each with the records of the last message received, until each returns false. It
+// uses the memory of scratch for the headers of one record after the other.
 func lend(s *stream[pb.Records], scratch *mainstem.Headers, each func(mainstem.Record) bool) (*pb.Following, error) {
 	keep := func(r mainstem.Record) bool {
 		if r.Headers != nil {
@@ -136,8 +136,8 @@ func lend(s *stream[pb.Records], scratch *mainstem.Headers, each func(mainstem.R
 	return m.Following, nil
 }
 
-// receive calls each with every message of one stream, until it returns an error or
-// the stream ends.
+// receive calls each with every message of one stream, until each returns an error or the stream
+// ends.
 func receive[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call, method streamMethod[Req, M], in In, each func(*M) error) error {
 	ctx, release := until(ctx, l.closing)
 	defer release()
@@ -151,7 +151,7 @@ func receive[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call,
 		return c.explain(ctx, t, err)
 	}
 	defer func() {
-		release() // first, or closing could wait for what is still to come
+		release() // first, since closing would wait for the rest of the stream
 		s.close()
 	}()
 	for s.receive() {
@@ -167,7 +167,7 @@ func receive[Req, M any, In messageOf[Req]](ctx context.Context, l *Log, c call,
 	}
 	if err := s.err(); err != nil {
 		if l.closing.Err() != nil {
-			return c.closed(mainstem.NoOutcome) // and not that of the connection it closed
+			return c.closed(mainstem.NoOutcome) // rather than the error of the connection that Close has closed
 		}
 		return c.explain(ctx, t, err)
 	}

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// Times and sizes of the Log's own HTTP client.
+// Timeouts and sizes of the HTTP client of the Log.
 const (
 	dialTimeout  = 10 * time.Second
-	pingAfter    = 15 * time.Second // of silence on a connection with calls
-	pingTimeout  = 15 * time.Second // for the answer, before the connection is dead
+	pingAfter    = 15 * time.Second // without traffic on a connection with calls
+	pingTimeout  = 15 * time.Second // for the answer to a ping, before the connection is closed
 	idleTimeout  = 2 * time.Minute  // for a connection without calls
-	learnTimeout = 5 * time.Second  // for an answer over HTTP/2, where sessions are refused
-	streamBuffer = 1 << 20          // bytes taken from the network for a follower that is slow
+	learnTimeout = 5 * time.Second  // for an answer over HTTP/2, after sessions were refused
+	streamBuffer = 1 << 20          // bytes read from the network for a slow follower
 	frameSize    = 128 << 10
 	idleHTTP1    = 64 // connections kept with HTTP/1.1
 )
 
-// doer makes HTTP requests. It adds the token, and with transports of its own it
-// leaves out what [http.Client] does on top: redirects, cookies, timeouts.
+// doer makes HTTP requests. It adds the token. With its own transports it omits the additions of
+// [http.Client]: redirects, cookies, timeouts.
 type doer struct {
 	token *atomic.Pointer[string]
-	do    func(*http.Request) (*http.Response, error) // of the caller's client, or of main
-	main  *http.Transport                             // nil: the caller's client is used
-	// http1 is used in place of main where that gets no answer, without TLS, of which HTTP/2
-	// is a part of the handshake. Nil: main must do.
+	do    func(*http.Request) (*http.Response, error) // uses the client of the caller, or main
+	main  *http.Transport                             // nil: the client of the caller is used
+	// http1 replaces main, without TLS, if main gets no answer; with TLS the handshake selects
+	// HTTP/2. Nil: there is no replacement.
 	http1    *http.Transport
 	useHTTP1 atomic.Bool
-	proto    atomic.Pointer[string] // of the last answer, as "HTTP/2.0"; nil: there was none
+	proto    atomic.Pointer[string] // of the last answer, such as "HTTP/2.0"; nil: there was none
 	open     *connections
 }
 
@@ -62,7 +62,7 @@ func newDoer(u *url.URL, o *Options, token *atomic.Pointer[string]) *doer {
 	return d
 }
 
-// newTransport returns a transport without protocols.
+// newTransport returns a transport without protocols, which the caller must set.
 func newTransport(o *Options, open *connections) *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -71,7 +71,7 @@ func newTransport(o *Options, open *connections) *http.Transport {
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     idleTimeout,
 		MaxIdleConnsPerHost: idleHTTP1,
-		DisableCompression:  true, // the RPC layer has its own
+		DisableCompression:  true, // the RPC layer compresses
 		Protocols:           new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
@@ -80,8 +80,8 @@ func newTransport(o *Options, open *connections) *http.Transport {
 	}
 }
 
-// Do makes one request. The request is the RPC client's and not used by others, so
-// its header may be changed.
+// Do makes one request. It may change the header of the request, which the RPC client does not
+// use again.
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	if token := *d.token.Load(); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -95,22 +95,22 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if p := d.proto.Load(); p == nil || *p != response.Proto {
-		spoken := response.Proto // and not the whole response
+		spoken := response.Proto // a copy, so that the response can be freed
 		d.proto.Store(&spoken)
 	}
 	return plainly(response)
 }
 
-// learn finds out whether requests get answers over HTTP/2, by one that any server answers
-// somehow. Those that get none are made over HTTP/1.1 from then on. Where nobody can be
-// reached, nothing is learnt.
+// learn determines whether requests get answers over HTTP/2, by a request that any server
+// answers. If it gets no answer, later requests use HTTP/1.1. If no connection can be made,
+// nothing changes.
 func (d *doer) learn(r *http.Request) {
 	if d.http1 == nil {
 		return
 	}
 	response, err := d.main.RoundTrip(r)
 	if err == nil {
-		_ = response.Body.Close() // its content says nothing
+		_ = response.Body.Close() // only the fact of an answer matters
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
 		return
@@ -118,7 +118,7 @@ func (d *doer) learn(r *http.Request) {
 	d.useHTTP1.Store(err != nil)
 }
 
-// spoken returns the protocol of the last answer, empty if there was none.
+// spoken returns the protocol of the last answer, or "" if there was none.
 func (d *doer) spoken() string {
 	if p := d.proto.Load(); p != nil {
 		return *p
@@ -126,7 +126,7 @@ func (d *doer) spoken() string {
 	return ""
 }
 
-// close closes all connections but those of the caller's client.
+// close closes all connections, except those of the client of the caller.
 func (d *doer) close() {
 	for _, t := range []*http.Transport{d.main, d.http1} {
 		if t != nil {
@@ -136,7 +136,7 @@ func (d *doer) close() {
 	d.open.closeAll()
 }
 
-// connections are those of one transport, which closes only idle ones itself.
+// connections are the connections of one transport, which itself closes only idle ones.
 type connections struct {
 	dialer net.Dialer
 	mu     sync.Mutex
@@ -144,7 +144,7 @@ type connections struct {
 	open   map[*connection]struct{}
 }
 
-// connection is a network connection that is known to its connections.
+// connection is a network connection that is registered in connections until it is closed.
 type connection struct {
 	net.Conn
 	all *connections
@@ -182,6 +182,6 @@ func (c *connections) closeAll() {
 	c.closed, c.open = true, map[*connection]struct{}{}
 	c.mu.Unlock()
 	for conn := range open {
-		_ = conn.Conn.Close() // nothing is left to send
+		_ = conn.Conn.Close() // no data is left to send
 	}
 }

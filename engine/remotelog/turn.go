@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// readEvery is how long a caller may read, or nobody, before the session's reader does: between
-// once and twice this time.
+// readEvery is the period of the timer of a turn: a caller may read, or nobody, for once to twice
+// this time before the reader of the session does.
 const readEvery = time.Millisecond
 
-// Who reads a session.
+// Holders of the turn.
 const (
 	ofNobody = iota // no call is on its way
 	ofReader        // the goroutine of session.read
-	ofCaller        // of a call with one answer, until that is there
+	ofCaller        // a call with one answer, until it has the answer
 	holders
 )
 
-// turn says whose turn it is to read a session. A caller that finds nobody reading reads for its
-// own answer: no other goroutine need be woken for it, which would cost more than all else that
-// a small call does. The reader reads while there are streams and calls of many callers.
+// turn says which goroutine may read from a session. A caller that finds the turn free reads its
+// own answer: no other goroutine must be woken for it, which would cost more than the rest of a
+// small call. The reader goroutine reads while there are streams, or calls of many callers.
 //
 // Invariants:
-//   - Only who has the turn uses session.in and calls session.take, and only it gives the turn
-//     away. A turn that nobody has may be taken.
-//   - Where there are calls, somebody has the turn or is about to take it: a call begins before
-//     its caller looks at the turn, and the turn is left to nobody only under the session's lock,
-//     and when there are no calls.
-//   - The timer runs unless the reader has the turn. What it finds unchanged from one tick to the
-//     next ends: a caller is interrupted by a deadline, and hands on to the reader.
+//   - Only the holder of the turn uses session.in and calls session.take, and only the holder
+//     gives the turn away. A free turn may be taken.
+//   - While there are calls, the turn is held or about to be taken. A call begins before its
+//     caller looks at the turn, and the turn becomes free only under the lock of the session, and
+//     only when there are no calls.
+//   - The timer runs unless the reader has the turn. If the turn has not changed from one tick to
+//     the next, the timer ends it: it gives a free turn to the reader, and interrupts a caller by
+//     a deadline; the caller then passes the turn to the reader.
 type turn struct {
-	now    atomic.Uint64 // how often it has changed, times holders, plus who has it
-	resume chan struct{} // gets an element when it has become the reader's
-	broken error         // why a caller could not read on. It is of who has the turn
-	idle   bool          // no call was left when one ended last. It is of who has the turn
+	now    atomic.Uint64 // number of changes times holders, plus the holder
+	resume chan struct{} // gets an element when the reader gets the turn
+	broken error         // why a caller could not read on; of the holder of the turn
+	idle   bool          // no call was left when the last one ended; of the holder of the turn
 	timer  *time.Timer
 	timed  atomic.Bool // the timer runs
-	seen   uint64      // now at the last tick. It is the timer's
+	seen   uint64      // value of now at the last tick; of the timer
 }
 
 func (t *turn) start(tick func()) {
@@ -48,7 +49,8 @@ func (t *turn) start(tick func()) {
 	t.timer.Stop()
 }
 
-// pass changes the turn from what it was. It returns false if somebody else did before.
+// pass changes the turn from was to the holder to. It returns false if the turn has changed
+// since.
 func (t *turn) pass(was, to uint64) bool {
 	if !t.now.CompareAndSwap(was, was-was%holders+holders+to) {
 		return false
@@ -61,14 +63,14 @@ func (t *turn) pass(was, to uint64) bool {
 	return true
 }
 
-// watch starts the timer unless it runs.
+// watch starts the timer unless it is running.
 func (t *turn) watch() {
 	if !t.timed.Load() && t.timed.CompareAndSwap(false, true) {
 		t.timer.Reset(readEvery)
 	}
 }
 
-// tick is what the timer does.
+// tick is the function of the timer.
 func (s *session) tick() {
 	t := &s.turn
 	now := t.now.Load()
@@ -77,26 +79,26 @@ func (s *session) tick() {
 	switch {
 	case now%holders == ofReader:
 		t.timed.Store(false)
-		if t.now.Load()%holders != ofReader { // just now
+		if t.now.Load()%holders != ofReader { // it has just been passed on
 			t.watch()
 		}
 		return
 	case same && now%holders == ofNobody:
 		t.pass(now, ofReader)
 	case same:
-		_ = s.conn.NetConn().SetReadDeadline(time.Unix(1, 0)) // a closed connection interrupts reads itself
+		_ = s.conn.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection, where reads fail anyway
 	}
 	t.timer.Reset(readEvery)
 }
 
-// wakeReader lets the reader read, if nobody does.
+// wakeReader gives the turn to the reader if it is free.
 func (s *session) wakeReader() {
 	if now := s.turn.now.Load(); now%holders == ofNobody {
 		s.turn.pass(now, ofReader)
 	}
 }
 
-// read is the reader: it ends with the connection.
+// read is the reader goroutine. It ends with the connection.
 func (s *session) read() {
 	err := s.readFrames()
 	s.turn.timer.Stop()
@@ -117,14 +119,14 @@ func (s *session) readFrames() error {
 	}
 }
 
-// readFor reads for the caller of c, unless somebody reads already. When it returns, the answer
-// or a message of the stream is there, or somebody else has the turn.
+// readFor reads for the caller of c, unless the turn is held. When it returns, the answer or a
+// message of the stream is there, or another goroutine has the turn.
 func (s *session) readFor(c *sessionCall) {
 	now := s.turn.now.Load()
 	if now%holders != ofNobody || !s.turn.pass(now, ofCaller) {
 		return
 	}
-	for !c.ended && len(c.queue) == 0 { // who had the turn before may have read it
+	for !c.ended && len(c.queue) == 0 { // the holder before may have read it
 		if interrupted, err := s.readFrame(); err != nil {
 			if !interrupted {
 				s.turn.broken = err
@@ -138,21 +140,21 @@ func (s *session) readFor(c *sessionCall) {
 	}
 }
 
-// readFrame reads a frame and does what it says. A read may be interrupted for the caller that
-// had the turn before; then nothing is lost.
+// readFrame reads a frame and handles it. The timer may interrupt the read because of the holder
+// before; then nothing is lost.
 func (s *session) readFrame() (interrupted bool, err error) {
 	h, p, err := s.in.Next()
 	if err == nil {
 		return false, s.take(h, p)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && s.conn.Err() == nil {
-		_ = s.conn.NetConn().SetReadDeadline(time.Time{}) // it fails when the connection does
+		_ = s.conn.NetConn().SetReadDeadline(time.Time{}) // fails only if the connection does
 		return true, err
 	}
 	return false, err
 }
 
-// rest leaves the turn to nobody, if there are no calls.
+// rest frees the turn if there are no calls.
 func (s *session) rest() bool {
 	s.turn.idle = false
 	if s.in.Buffered() {
