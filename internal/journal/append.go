@@ -8,12 +8,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Commit appends frames, as [Journal.Append] does, and returns when they have durability
-// d: with OS as soon as they are written; with an interval too, and they are synced
-// within it; else after a sync. It returns the last position of the last frame.
+// Commit appends frames, like [Journal.Append], and returns when they have durability d: for OS
+// and for an interval when they are written, and with an interval they are synced within it;
+// otherwise after a sync. It returns the last position of the last frame.
 //
-// An error says whether the frames are certainly not written, or perhaps. In the second
-// case the journal takes no more frames.
+// The outcome of an error says whether the frames are certainly not written, or may be written.
+// In the latter case the journal takes no more frames.
 func (j *Journal) Commit(d mainstem.Durability, frames ...Frame) (mainstem.Position, error) {
 	last, err := j.Append(frames)
 	if err != nil || d == mainstem.OS {
@@ -26,14 +26,14 @@ func (j *Journal) Commit(d mainstem.Durability, frames ...Frame) (mainstem.Posit
 	return last, j.Sync(last)
 }
 
-// Append writes frames, in this order, with one write, and returns the last position of
-// the last one. They survive a killed process then; see [Journal.Sync] for more. It sets
-// the First of frames that have none, and the Place of all.
+// Append writes frames, in this order, with one write, and returns the last position of the last
+// frame. After it has returned, they survive a killed process; for power cuts see [Journal.Sync].
+// It sets First of frames that have none, and Place of all. It copies the Effects.
 //
-// Errors: Invalid for frames that are empty, too large or out of order; Unavailable, not
-// written, if there is no segment for them and none can be made, which may succeed
-// later; Unavailable, outcome unknown, if the write fails, and Unavailable, not written,
-// after that; Closed. It waits only for a new segment.
+// Errors: Invalid for frames that are empty, too large or out of order; Unavailable, not written,
+// if no segment can be made for them, after which a later call may succeed; Unavailable, outcome
+// unknown, if the write fails; Unavailable, not written, after a failed write; Closed. It may
+// wait for a new segment.
 func (j *Journal) Append(frames []Frame) (mainstem.Position, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,10 +64,11 @@ func (j *Journal) Append(frames []Frame) (mainstem.Position, error) {
 	return last, nil
 }
 
-// closingFrame is kept free in every segment for the frame that Close writes.
+// closingFrame is the space, in bytes, that every segment keeps free for the frame that Close
+// writes.
 const closingFrame = format.JournalFrame
 
-// keptBuffer is how large the buffer of frames stays after a large group.
+// keptBuffer is the size, in bytes, up to which the buffer of frames is kept after a large group.
 const keptBuffer = 1 << 20
 
 func (j *Journal) usableLocked() error {
@@ -80,7 +81,7 @@ func (j *Journal) usableLocked() error {
 	return j.Err()
 }
 
-// placeLocked gives the frames their positions and returns the bytes that they take.
+// placeLocked gives positions to frames and returns their size in bytes.
 func (j *Journal) placeLocked(frames []Frame) (size int64, err error) {
 	last := j.written.Load()
 	for i := range frames {
@@ -100,8 +101,8 @@ func (j *Journal) placeLocked(frames []Frame) (size int64, err error) {
 	return size, nil
 }
 
-// encodeLocked encodes frames for their place in seg into mu.buf, and returns the
-// checksum of the last.
+// encodeLocked encodes frames for their place in seg into mu.buf, and returns the checksum of the
+// last one.
 func (j *Journal) encodeLocked(seg *segment, frames []Frame) uint32 {
 	buf, sum, seed := j.mu.buf[:0], seg.sum, seg.Seed()
 	for i := range frames {
@@ -117,9 +118,9 @@ func (j *Journal) encodeLocked(seg *segment, frames []Frame) uint32 {
 	return sum
 }
 
-// writeLocked writes the size bytes in mu.buf to the end of seg. The rest of a page that
-// it is the first to touch is written too, with zeros: a part of a page of a recycled
-// file that is not in the cache would have to be read first.
+// writeLocked writes the size bytes in mu.buf to the end of seg. If it is the first write to a
+// page, it also writes the rest of the page, with zeros: otherwise the operating system would
+// have to read the page of a recycled file first, unless it is cached.
 func (j *Journal) writeLocked(seg *segment, size int64) *failedWrite {
 	off := seg.end.Load()
 	if end := off + size; end > seg.touched {

@@ -8,10 +8,10 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// background are the two goroutines of a journal: one syncs what nobody waits for, the
-// other makes files ready for frames. Close ends them and waits.
+// background has the two goroutines of a journal: one syncs frames for which no caller waits, the
+// other prepares spares. Close ends them and waits for them.
 type background struct {
-	sync    chan struct{} // capacity 1: look at due
+	sync    chan struct{} // capacity 1: due has changed
 	prepare chan struct{} // capacity 1: a spare of the next size is needed soon
 	quit    chan struct{}
 	ended   sync.WaitGroup
@@ -33,7 +33,7 @@ func (b *background) stop() {
 	b.ended.Wait()
 }
 
-// startWorkLocked asks for what an append of size bytes to seg makes due.
+// startWorkLocked starts the background work that an append of size bytes to seg makes due.
 func (j *Journal) startWorkLocked(seg *segment, size int64) {
 	if !j.mu.asked && seg.end.Load() > int64(seg.Size)/4 {
 		j.mu.asked = true
@@ -67,7 +67,7 @@ func (j *Journal) syncInBackground() {
 			b.mu.Lock()
 			b.mu.due = time.Time{}
 			b.mu.Unlock()
-			_ = j.Sync(mainstem.Position(j.written.Load())) // a failure stops the journal and is logged there
+			_ = j.Sync(mainstem.Position(j.written.Load())) // a failure stops the journal, and is logged there
 		}
 	}
 }

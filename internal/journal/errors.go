@@ -9,18 +9,18 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// corrupt says that the bytes of a file from off on are not what was written there.
+// corrupt returns the error for a file whose bytes from off on are not those that were written.
 func corrupt(path string, off int64, what string) error {
 	return mainstem.Errorf(mainstem.KindCorrupt, "open journal", "%s, byte %d: %s: %w", path, off, what, format.ErrCorrupt).
 		WithHint("nothing was changed; read the disk's own diagnosis, and restore from a backup")
 }
 
-// missing says that segments are gone from dir.
+// missing returns the error for segments that are missing in dir.
 func missing(dir, what string) error {
 	return mainstem.Errorf(mainstem.KindCorrupt, "open journal", "%s: %s", dir, what).WithHint("put the files back, or restore from a backup")
 }
 
-// unreadable says that a file could not be read.
+// unreadable returns the error for a file that cannot be read.
 func unreadable(path string, err error) error {
 	e := mainstem.Errorf(mainstem.KindUnavailable, "read journal", "%s: %w", path, err).WithHint("check the disk and open the log again")
 	switch {
@@ -32,17 +32,18 @@ func unreadable(path string, err error) error {
 	return e
 }
 
-// noSegment says that no segment could be made for frames, none of which was written.
+// noSegment returns the error for frames for which no segment could be made. None of them was
+// written.
 func noSegment(dir string, size int64, err error) error {
 	return mainstem.Refusef(mainstem.KindUnavailable, "extend journal", "a segment of %d bytes in %s: %w", size, dir, err).
 		WithHint("free disk space; the journal goes on by itself")
 }
 
-// failedWrite is the error of a write or sync of a segment. Nothing is written to the
-// journal after it.
+// failedWrite is the error of a write or sync of a segment. Nothing is written to the journal
+// after it.
 type failedWrite struct {
 	path string
-	off  int64 // from where on what is on disk is not known
+	off  int64 // the contents of the file from off on are unknown
 	err  error
 }
 
@@ -52,10 +53,10 @@ func (f *failedWrite) Error() string {
 
 func (f *failedWrite) Unwrap() error { return f.err }
 
-// unknown says that frames may have been written.
+// unknown returns the error for frames that may have been written.
 func (f *failedWrite) unknown() error { return f.with(mainstem.Unknown) }
 
-// refused says that frames were not written, because earlier ones failed.
+// refused returns the error for frames that were not written because of an earlier failure.
 func (f *failedWrite) refused() error { return f.with(mainstem.NotWritten) }
 
 func (f *failedWrite) with(o mainstem.Outcome) error {
@@ -65,7 +66,7 @@ func (f *failedWrite) with(o mainstem.Outcome) error {
 	}
 }
 
-// tooNew says that a segment was written by a later version.
+// tooNew returns the error for a segment written by a later version.
 func tooNew(path string) error {
 	return mainstem.Errorf(mainstem.KindUnsupported, "open journal", "%s: %w", path, format.ErrNewSegment).
 		WithHint("use the version that wrote it, or a later one")

@@ -19,7 +19,7 @@ func writeAt(f vfs.File, p []byte, off int64) error {
 	return err
 }
 
-// syncDir brings the names in dir to stable storage.
+// syncDir makes the names in dir durable.
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

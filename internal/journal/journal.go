@@ -9,50 +9,50 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Frame is what one group of batches does: the unit that is there wholly or not at all
-// after a crash.
+// Frame has the effects of one group of batches. After a crash a frame is there completely or not
+// at all.
 type Frame struct {
-	// First is the first position of the frame, above the last of the frame before.
-	// Append takes 0 for the next one, and sets it. Count is how many positions it has,
-	// at least one.
+	// First is the first position of the frame, above the last position of the frame before. If
+	// it is 0, Append sets it to the next position. Count is the number of positions, at least
+	// one.
 	First mainstem.Position
 	Count uint32
 
-	Time  int64 // of its records, unix ns; the journal does not interpret it
-	Clock int64 // what the clock showed, unix ns; the same
+	Time  int64 // of its records, unix ns; not interpreted
+	Clock int64 // reading of the clock, unix ns; not interpreted
 
-	// Effects are opaque bytes. Append copies them. In a frame that was read they are
-	// valid until the next one is.
+	// Effects are opaque bytes. Append copies them. In a frame that was read they are valid until
+	// the next frame is read.
 	Effects []byte
 
-	// Place is where the frame is, for [Journal.ReadAt]. Append sets it.
+	// Place is the place of the frame, for [Journal.ReadAt]. Append sets it.
 	Place Place
 }
 
-// Place is where a frame is in a journal, as long as it is not truncated.
+// Place is the place of a frame in a journal. It is valid until the frame is truncated.
 type Place struct {
-	Segment uint64 // its number
-	Offset  int64  // bytes
+	Segment uint64 // number of the segment
+	Offset  int64  // in the segment, in bytes
 }
 
 // Last returns the last position of the frame.
 func (f *Frame) Last() mainstem.Position { return f.First + mainstem.Position(f.Count) - 1 }
 
-// Journal is an open journal. Its methods may be called from many goroutines, except
-// that the order of frames is that of the calls of [Journal.Append].
+// Journal is an open journal. Its methods may be called from many goroutines. Frames are in the
+// order of the calls of [Journal.Append].
 //
-// Locks, in this order: truncating, mu, syncs.mu and spares.mu.
+// Lock order: truncating, mu, syncs.mu and spares.mu.
 type Journal struct {
 	fs   vfs.FS
 	dir  string
 	opts Options
 
-	// The newest segment that this process appends to, nil until the first Append. It
-	// changes while mu is held and nobody syncs.
+	// The newest segment, to which this process appends; nil until the first Append. It changes
+	// while mu is held and no sync is running.
 	current atomic.Pointer[segment]
 
-	written atomic.Uint64 // the last position that is with the operating system
-	durable atomic.Uint64 // the last position on stable storage; never above written
+	written atomic.Uint64 // last position that was written to the operating system
+	durable atomic.Uint64 // last position on stable storage; ≤ written
 	failure atomic.Pointer[failedWrite]
 
 	spares     spares
@@ -62,30 +62,30 @@ type Journal struct {
 
 	mu struct {
 		sync.Mutex
-		// All segments, oldest first. The last one is current, or if that is nil the
-		// one that was recovered; nothing is appended to that.
+		// All segments, oldest first. The last one is current or, if current is nil, the newest
+		// recovered segment, to which nothing is appended.
 		segments []*segment
 		pins     map[*pin]struct{}
-		buf      []byte // of the frames that are being written
+		buf      []byte // encoded frames of the present Append
 		nextSize int64  // of the next segment
-		fresh    bool   // the next segment must not hold old frames
-		asked    bool   // for a spare, since the current segment began
-		unsynced int64  // bytes since a sync was asked for in the background
+		fresh    bool   // the next segment must not be a recycled file
+		asked    bool   // a spare was requested since the current segment began
+		unsynced int64  // bytes written since a sync in the background was requested
 		closed   bool
 
 		appends, rotations int64
 	}
 }
 
-// Written returns the last position that survives a killed process, 0 if there is none.
+// Written returns the last position that survives a killed process, or 0 if there is none.
 func (j *Journal) Written() mainstem.Position { return mainstem.Position(j.written.Load()) }
 
-// Durable returns the last position that survives a power cut, 0 if there is none.
-// Readers that must not see what a power cut may take back stop there.
+// Durable returns the last position that survives a power cut, or 0 if there is none. It is the
+// limit for readers that must not see records which a power cut may remove.
 func (j *Journal) Durable() mainstem.Position { return mainstem.Position(j.durable.Load()) }
 
-// Err returns the failed write or sync after which the journal takes no more frames, of
-// kind Unavailable, or nil.
+// Err returns the error of the failed write or sync after which the journal takes no more frames,
+// of kind Unavailable, or nil.
 func (j *Journal) Err() error {
 	if f := j.failure.Load(); f != nil {
 		return f.refused()
@@ -93,7 +93,7 @@ func (j *Journal) Err() error {
 	return nil
 }
 
-// fail stops the journal; the first failure counts.
+// fail stops the journal and returns the first failure.
 func (j *Journal) fail(f *failedWrite) *failedWrite {
 	if j.failure.CompareAndSwap(nil, f) {
 		j.opts.Logger.Error("the journal takes no more frames", "error", f)
@@ -101,14 +101,14 @@ func (j *Journal) fail(f *failedWrite) *failedWrite {
 	return j.failure.Load()
 }
 
-// Stats are numbers for metrics and for people.
+// Stats has statistics for metrics and for operators.
 type Stats struct {
 	Segments      int   // files with frames
 	SegmentBytes  int64 // of those files
 	SpareBytes    int64 // of files that are ready for frames
-	UnsyncedBytes int64 // written to the newest segment, not known to be on stable storage
+	UnsyncedBytes int64 // written to the newest segment and not known to be on stable storage
 
-	First   mainstem.Position // the journal has every frame that was written above it
+	First   mainstem.Position // the journal has every frame above it that was written
 	Written mainstem.Position
 	Durable mainstem.Position
 
@@ -118,13 +118,13 @@ type Stats struct {
 	Zeroed    int64 // files written with zeros
 }
 
-// Stats returns the present numbers.
+// Stats returns the present statistics.
 func (j *Journal) Stats() Stats {
 	s := Stats{
 		Durable: j.Durable(), Syncs: j.syncs.done.Load(),
 		SpareBytes: j.spares.size.Load(), Zeroed: j.spares.zeroed.Load(),
 	}
-	s.Written = j.Written() // after Durable, which is never above it
+	s.Written = j.Written() // read after Durable, which is never above it
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s.Segments, s.Appends, s.Rotations = len(j.mu.segments), j.mu.appends, j.mu.rotations

@@ -8,22 +8,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// SyncTimes says what a sync of a page takes on a file system.
+// SyncTimes are durations of the sync of one page on a file system.
 type SyncTimes struct {
-	Overwriting time.Duration // of a file that was written before, as recycled ones were
+	Overwriting time.Duration // of a file that was written before, like a recycled one
 	Growing     time.Duration // of a file that the page makes longer
 }
 
-// RecyclingPays reports whether it is worth while to keep files and to use them again.
-// Where overwriting is not clearly faster, the file system may as well copy on write,
-// and what is kept to be overwritten only takes space.
+// RecyclingPays reports whether recycling files is worth while. If overwriting is not clearly
+// faster than growing, the file system probably copies on write, and recycled files only take
+// space.
 func (s SyncTimes) RecyclingPays() bool { return s.Overwriting < s.Growing-s.Growing/10 }
 
-// measuredSyncs is how many syncs of each kind are timed; the median counts.
+// measuredSyncs is the number of syncs of each kind that are measured; the result is the median.
 const measuredSyncs = 15
 
-// MeasureSyncs times both kinds in dir, in turns, and leaves nothing behind. It takes
-// some 30 syncs, and what it says of a busy disk is rough.
+// MeasureSyncs measures both kinds in dir, alternately, and removes its files. It makes about 30
+// syncs. On a busy disk the result is rough.
 func MeasureSyncs(fs vfs.FS, dir string) (t SyncTimes, err error) {
 	written, grows := fs.PathJoin(dir, "measure-overwriting"+temporary), fs.PathJoin(dir, "measure-growing"+temporary)
 	defer func() { err = errors.Join(err, removeIfThere(fs, written), removeIfThere(fs, grows)) }()

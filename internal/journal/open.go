@@ -11,16 +11,16 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// directoryMode keeps what is created from everybody but the owner of the process.
+// directoryMode is the mode of the directory: only the owner of the process may use it.
 const directoryMode = 0o700
 
-// Open opens the journal in dir, replays it (see [Options]), and brings all that it
-// found to stable storage. The caller has made sure that no other process has it open.
+// Open opens the journal in dir, replays it (see [Options]), and makes everything that it has
+// found durable. The caller must make sure that no other process has it open.
 //
-// Errors: Corrupt, which names the file and the byte, for damage below what is known to
-// have been on stable storage, for missing segments, and for frames that From asks for
-// and that are gone; Unsupported for a later format; Invalid for options; otherwise what
-// the file system says. Nothing is changed before the journal was read to its end.
+// Errors: Corrupt, with the file and the byte, for damage to bytes that are known to have been on
+// stable storage, for missing segments, and for missing frames according to From; Unsupported for
+// a later format; Invalid for options; otherwise errors of the file system. Nothing is changed
+// before the journal was read to its end.
 func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -50,7 +50,7 @@ func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// names lists the directory, which it makes if it may.
+// names lists the directory, which it creates with Options.Create.
 func (j *Journal) names() ([]string, error) {
 	names, err := j.fs.List(j.dir)
 	if errors.Is(err, fs.ErrNotExist) && j.opts.Create {
@@ -69,7 +69,7 @@ func (j *Journal) names() ([]string, error) {
 	return names, nil
 }
 
-// takeOver makes what was recovered durable, and the directory this process's own.
+// takeOver makes the recovered frames durable, and removes leftover files.
 func (j *Journal) takeOver(names []string, leftover []string) error {
 	if s := j.newestLocked(); s != nil {
 		if err := syncFile(j.fs, s.path); err != nil {
@@ -86,7 +86,7 @@ func (j *Journal) takeOver(names []string, leftover []string) error {
 			return unreadable(path, err)
 		}
 	}
-	// Names that a crash left unsynced become durable, or gone, before they are used.
+	// Names that a crash left unsynced must be durable, or gone, before they are used.
 	if err := syncDir(j.fs, j.dir); err != nil {
 		return unreadable(j.dir, err)
 	}
@@ -100,7 +100,7 @@ func (j *Journal) takeOver(names []string, leftover []string) error {
 	return nil
 }
 
-// syncFile brings the file at path to stable storage, by any process.
+// syncFile makes all writes to the file at path durable, by any process.
 func syncFile(fsys vfs.FS, path string) error {
 	f, err := fsys.OpenReadWrite(path, writeCategory)
 	if err != nil {
@@ -109,10 +109,10 @@ func syncFile(fsys vfs.FS, path string) error {
 	return errors.Join(f.SyncData(), f.Close())
 }
 
-// Close syncs what was written and ends the journal; a frame without positions says then
-// that all of it is on stable storage, so that damage to any of it will be found. Calls
-// that wait for a sync return first. It returns the failure that stopped the journal, if
-// one did. A second call does nothing.
+// Close syncs everything that was written and ends the journal. It writes a last frame, without
+// positions, which says that all frames are on stable storage, so that damage to any of them is
+// detected. Calls that wait for a sync return first. Close returns the failure that stopped the
+// journal, if there was one. A second call does nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.mu.closed {
@@ -142,8 +142,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// seal writes the last frame of seg, and syncs before and after. Nobody else writes or
-// syncs any more.
+// seal writes the last frame of seg, and syncs before and after. No other goroutine may write or
+// sync any more.
 func (j *Journal) seal(seg *segment) error {
 	if f := j.syncCurrent(); f != nil {
 		return f.unknown()
@@ -151,7 +151,7 @@ func (j *Journal) seal(seg *segment) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if seg.last.Load() == seg.Last {
-		return nil // it holds no frames
+		return nil // it has no frames
 	}
 	sum := j.encodeLocked(seg, []Frame{{First: mainstem.Position(seg.last.Load() + 1)}})
 	f := j.writeLocked(seg, closingFrame)

@@ -8,53 +8,53 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Options of [Open]. The zero value opens a journal that exists and replays nothing.
+// Options configures [Open]. The zero value opens an existing journal and replays nothing.
 type Options struct {
-	// Create makes a journal if the directory holds none. Without it, a directory
-	// without segments is Corrupt: they were there.
+	// Create creates a journal if the directory has none. Without it, a directory without
+	// segments is Corrupt.
 	Create bool
-	// ReadOnly changes nothing in the directory and starts no goroutine; the journal
-	// takes no frames.
+	// ReadOnly changes nothing in the directory and starts no goroutine. The journal takes no
+	// frames.
 	ReadOnly bool
 
-	// From is the first position that the caller does not have, 0 if it has none. What is
-	// before From was once on stable storage in this journal, so a journal that ends before
-	// it is Corrupt, and so is one that begins behind it. A journal that is created begins
-	// there. 0 also means that no segment is skipped without being read.
+	// From is the first position that the caller does not have, or 0 if it has none. Everything
+	// before From was once on stable storage in this journal, so a journal that ends before From,
+	// or begins behind it, is Corrupt. A new journal begins at From. With 0 all segments are
+	// read.
 	From mainstem.Position
-	// Replay is called with each frame whose last position is From or higher, in order,
-	// before Open returns. The frame's Effects are valid until it returns. Its error ends
-	// Open and is returned as it is.
+	// Replay is called with each frame whose last position is From or higher, in order, before
+	// Open returns. The Effects of the frame are valid until Replay returns. Open ends at an
+	// error of Replay, and returns it unchanged.
 	Replay func(Frame) error
 
-	// FirstSegment and MaxSegment bound the bytes of a segment: the first of a process
-	// has FirstSegment, each that follows a full one four times as much as that, up to
-	// MaxSegment. A segment is larger only if one Append needs it. 0 means 1 MiB and
-	// 64 MiB. They are rounded up to pages of 4 KiB.
+	// FirstSegment and MaxSegment are sizes in bytes. The first segment of a process has
+	// FirstSegment bytes; each further one has four times as many as the one before, up to
+	// MaxSegment. A segment is larger only if one Append needs it. 0 means 1 MiB and 64 MiB. Both
+	// are rounded up to pages of 4 KiB.
 	FirstSegment int64
 	MaxSegment   int64
 
-	// NoRecycle removes segments instead of using their files again. On file systems
-	// that copy on write, recycling does not pay; see [MeasureSyncs].
+	// NoRecycle removes segments instead of recycling their files. On file systems that copy on
+	// write, recycling does not pay; see [MeasureSyncs].
 	NoRecycle bool
 
-	// SyncEvery is how many bytes are written before they are brought to stable storage
-	// in the background although nobody asked: it bounds the wait when a segment is full.
-	// 0 means 8 MiB; negative never.
+	// SyncEvery is the number of bytes after which the journal is synced in the background, even
+	// if no caller asks for it. That bounds the wait when a segment is full. 0 means 8 MiB, a
+	// negative value never.
 	SyncEvery int64
 
-	// Logger is told about failures in the background. Nil means none.
+	// Logger receives failures in the background. Nil means none.
 	Logger *slog.Logger
 }
 
 const (
-	page             = 4 << 10 // bytes that the operating system caches as one
+	page             = 4 << 10 // size of a page of the cache of the operating system, in bytes
 	firstSegment     = 1 << 20
 	maxSegment       = 64 << 20
 	segmentGrowth    = 4
 	syncEvery        = 8 << 20
-	smallestSegment  = 4 * page // also what a journal that is closed keeps
-	recycledSegments = 2        // files that are kept to be used again
+	smallestSegment  = 4 * page // also the size that a closed journal keeps
+	recycledSegments = 2        // number of recycled files that are kept
 )
 
 func (o *Options) withDefaults() (Options, error) {

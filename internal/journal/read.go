@@ -8,12 +8,11 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// pin keeps the frames from a position on.
+// pin keeps the frames with positions from on.
 type pin struct{ from uint64 }
 
-// Pin keeps TruncateFront from removing frames with positions from p on, until release
-// is called, which may happen more than once. A backup pins the journal while it copies
-// it.
+// Pin keeps TruncateFront from removing frames with positions of at least p, until release is
+// called. release may be called more than once. A backup pins the journal while it copies it.
 func (j *Journal) Pin(p mainstem.Position) (release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -30,17 +29,17 @@ func (j *Journal) pinLocked(from uint64) (release func()) {
 	}
 }
 
-// part is the frames of a segment up to an offset.
+// part has the frames of a segment up to an offset.
 type part struct {
 	seg *segment
 	end int64
 }
 
-// Read returns the frames whose last position is from or higher, in order, up to what
-// was written when the iteration begins; up to [Journal.Durable] they are on stable
-// storage. The Effects of a frame are valid until the next one is taken. Reads run beside
-// appends, syncs and truncations, which leave the files alone until the iteration ends;
-// the journal must not be closed before.
+// Read returns the frames whose last position is from or higher, in order, up to the last one
+// written when the iteration begins. Those up to [Journal.Durable] are on stable storage. The
+// Effects of a frame are valid until the next step of the iteration. Appends, syncs and
+// truncations may run meanwhile; files are kept until the iteration ends. The journal must not be
+// closed before.
 //
 // Errors: NotFound if frames from there on were truncated; Corrupt; Closed.
 func (j *Journal) Read(from mainstem.Position) iter.Seq2[Frame, error] {
@@ -59,7 +58,7 @@ func (j *Journal) Read(from mainstem.Position) iter.Seq2[Frame, error] {
 	}
 }
 
-// partsFrom pins and returns the parts of the journal with positions from from on.
+// partsFrom pins and returns the parts of the journal that have positions of at least from.
 func (j *Journal) partsFrom(from uint64) (parts []part, release func(), err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,7 +77,7 @@ func (j *Journal) partsFrom(from uint64) (parts []part, release func(), err erro
 	return parts, j.pinLocked(from), nil
 }
 
-// readPart yields the frames of p and reports whether the iteration goes on.
+// readPart yields the frames of p, and reports whether the iteration continues.
 func (j *Journal) readPart(p part, from uint64, yield func(Frame, error) bool) bool {
 	fail := func(err error) bool { yield(Frame{}, err); return false }
 	f, err := j.fs.Open(p.seg.path)
@@ -106,7 +105,7 @@ func (j *Journal) readPart(p part, from uint64, yield func(Frame, error) bool) b
 	return true
 }
 
-// frameOf returns the frame that s has just read from seg.
+// frameOf returns the frame that s has read last, from seg.
 func frameOf(h *format.Frame, effects []byte, seg *segment, s *scanner) Frame {
 	return Frame{
 		First: mainstem.Position(h.First), Count: h.Count, Time: h.Time, Clock: h.Clock, Effects: effects,
@@ -114,8 +113,8 @@ func frameOf(h *format.Frame, effects []byte, seg *segment, s *scanner) Frame {
 	}
 }
 
-// ReadAt reads one frame again. Its Effects are the caller's. It opens the file, so it is
-// for large frames that need not stay in memory.
+// ReadAt reads one frame again. Its Effects belong to the caller. It opens the file, so it is
+// meant for large frames that need not stay in memory.
 //
 // Errors: NotFound if the frame was truncated; Corrupt; Closed.
 func (j *Journal) ReadAt(at Place) (Frame, error) {

@@ -4,23 +4,22 @@ import (
 	"fmt"
 )
 
-// What recovery rests on, besides the order of steps in beginSegment:
+// Recovery relies on the following, besides the order of steps in beginSegment:
 //
-// The segments of a journal have numbers without gaps. Those below a gap are what is
-// left of a truncation that a power cut stopped in the middle.
+// The segments of a journal have numbers without gaps. Segments below a gap are left over from a
+// truncation that a power cut has interrupted.
 //
-// The end of every segment but the newest is written in the header of the next, with the
-// checksum of its last frame. All of it was on stable storage before that header was
-// written: whatever differs is damage.
+// The header of each segment has the end of the segment before, and the checksum of its last
+// frame. All of that segment was on stable storage before the header was written, so any
+// difference is damage.
 //
-// The newest segment ends at the first bytes that do not continue it. If a frame behind
-// them says that they were on stable storage when it was written, they are damaged. If
-// none does, they were not, or nobody can know: after a power cut the pages that were
-// not synced are there or not in any combination. So good frames behind the end do not
-// count.
+// The newest segment ends at the first bytes that do not continue it. If a frame behind these
+// bytes says that they were on stable storage when it was written, they are damaged. Otherwise
+// they may never have been on stable storage: after a power cut any combination of the unsynced
+// pages may be there. So complete frames behind the end are ignored.
 
-// recover reads the directory whose names are given, and replays it. It changes nothing.
-// It returns the paths of segments that are no longer part of the journal.
+// recover reads the directory, whose names are given, and replays it. It changes nothing. It
+// returns the paths of segments that are not part of the journal any more.
 func (j *Journal) recover(names []string) (leftover []string, err error) {
 	numbers, leftover := j.run(names)
 	if len(numbers) == 0 {
@@ -63,14 +62,14 @@ func (j *Journal) recover(names []string) (leftover []string, err error) {
 	return leftover, nil
 }
 
-// begin says that everything up to position last is on stable storage, here or elsewhere.
+// begin sets all positions up to last as written and durable, here or in another journal.
 func (j *Journal) begin(last uint64) {
 	j.written.Store(last)
 	j.durable.Store(last)
 }
 
-// run returns the numbers of the segments in names, which are sorted, from the last gap
-// on, and the paths of those before it.
+// run returns the numbers of the segments in names, which must be sorted, after the last gap, and
+// the paths of those before the gap.
 func (j *Journal) run(names []string) (numbers []uint64, leftover []string) {
 	for _, name := range names {
 		n, ok := segmentNumber(name)
@@ -99,7 +98,7 @@ func (j *Journal) readHeaderOf(n uint64) (*segment, error) {
 	return seg, err
 }
 
-// follows checks that the header of next can stand behind seg.
+// follows returns an error unless the header of next continues seg.
 func follows(seg, next *segment) error {
 	switch {
 	case next.Journal != seg.Journal:
@@ -110,8 +109,8 @@ func follows(seg, next *segment) error {
 	return nil
 }
 
-// replay reads seg, which next follows, if it is not nil. What the caller has absorbed
-// is not read, except in the newest segment.
+// replay reads seg, which next follows unless it is nil. Except in the newest segment, it skips
+// frames that the caller has according to Options.From.
 func (j *Journal) replay(seg, next *segment) error {
 	if next != nil && next.Last < uint64(j.opts.From) {
 		seg.finish(int64(next.PreviousEnd), next.PreviousSum, next.Last)
@@ -149,7 +148,7 @@ func (j *Journal) replay(seg, next *segment) error {
 	return nil
 }
 
-// checkEnd checks that s, which found no further frame in seg, has reached its end.
+// checkEnd returns an error unless s, which found no further frame in seg, is at the end of seg.
 func checkEnd(seg, next *segment, s *scanner) error {
 	if next != nil {
 		if s.at != int64(next.PreviousEnd) || s.prev != next.PreviousSum || s.last != next.Last {
@@ -167,7 +166,7 @@ func checkEnd(seg, next *segment, s *scanner) error {
 	return nil
 }
 
-// finish notes where the frames of a recovered segment end.
+// finish sets the end of the frames of a recovered segment.
 func (s *segment) finish(end int64, sum uint32, last uint64) {
 	s.sum = sum
 	s.end.Store(end)

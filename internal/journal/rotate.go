@@ -8,17 +8,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// beginSegment begins a segment with room for need bytes of frames; mu is held. The order
-// of its steps is what recovery rests on:
+// beginSegment begins a segment with space for need bytes of frames. The caller holds mu.
+// Recovery relies on the order of its steps:
 //
-//  1. The segment before is synced. From here on nothing is appended to it, whatever
-//     happens next.
-//  2. A spare gets the header, which says where the segment before ends, and is synced.
-//  3. It is renamed, and the directory synced.
+//  1. Sync the segment before. From here on nothing is appended to it, whatever happens next.
+//  2. Write the header to a spare, with the end of the segment before, and sync the spare.
+//  3. Rename the spare, and sync the directory.
 //
-// So a file with the name of a segment has a whole header, and all segments before it
-// are on stable storage up to the place that the header names. Only step 1 can stop the
-// journal: a file that could not be made ready is removed and never used again.
+// So a file with the name of a segment has a complete header, and all segments before it are on
+// stable storage up to the ends that the headers have. Only a failure of step 1 stops the
+// journal. A spare that could not be prepared is removed and never used again.
 func (j *Journal) beginSegment(need int64) (*segment, error) {
 	j.syncs.acquire()
 	defer j.syncs.release()
@@ -52,7 +51,7 @@ func (j *Journal) beginSegment(need int64) (*segment, error) {
 	return seg, nil
 }
 
-// newestLocked returns the newest segment, nil in a journal without any.
+// newestLocked returns the newest segment, or nil if there is none.
 func (j *Journal) newestLocked() *segment {
 	if n := len(j.mu.segments); n > 0 {
 		return j.mu.segments[n-1]
@@ -60,7 +59,7 @@ func (j *Journal) newestLocked() *segment {
 	return nil
 }
 
-// install makes the file at path the segment seg and opens it, or removes it.
+// install makes the file at path the segment seg and opens it. If it fails, it removes the file.
 func (j *Journal) install(seg *segment, path string) (err error) {
 	defer func() {
 		if err != nil {
@@ -87,8 +86,8 @@ func (j *Journal) install(seg *segment, path string) (err error) {
 	return nil
 }
 
-// writeHeader writes the first page of a spare. It closes the file, which some systems
-// want of one that is renamed.
+// writeHeader writes the first page of a spare and closes the file, which some systems require
+// before a rename.
 func writeHeader(fs vfs.FS, path string, p []byte) (err error) {
 	f, err := fs.OpenReadWrite(path, writeCategory)
 	if err != nil {

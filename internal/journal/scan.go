@@ -7,27 +7,27 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// scanner reads the frames of one segment in order. It checks everything that it reads:
-// it takes no more memory than the bytes that the segment has left, and ends at the
-// first bytes that do not continue the frame before.
+// scanner reads the frames of one segment in order and verifies everything that it reads. It
+// allocates no more memory than the segment has bytes left, and ends at the first bytes that do
+// not continue the frame before.
 type scanner struct {
 	f     io.ReaderAt
 	limit int64  // bytes of the file that may hold frames
 	seed  uint32 // of the segment
 	prev  uint32 // checksum of the frame before, or of the header
-	last  uint64 // the last position before
-	at    int64  // where the next frame begins
-	exact bool   // at is known to be a frame: what is before it does not count, and no more is read
+	last  uint64 // last position of the frame before
+	at    int64  // offset of the next frame
+	exact bool   // a frame is known to be at at: it need not continue the one before, and no more than the frame is read
 
-	buf   []byte // the bytes of the file from start on
+	buf   []byte // bytes of the file from start on
 	start int64
 }
 
-// readAhead is how many bytes of a segment are read at once.
+// readAhead is the number of bytes of a segment that are read at once.
 const readAhead = 256 << 10
 
-// next returns the frame at s.at and its effects, which are valid until the next call,
-// and steps behind it. It returns false, and does not move, if there is none.
+// next returns the frame at s.at and its effects, which are valid until the next call, and moves
+// behind it. If there is no frame, it returns false and does not move.
 func (s *scanner) next() (f format.Frame, effects []byte, ok bool, err error) {
 	p, err := s.window(s.at, format.JournalFrame)
 	if err != nil {
@@ -46,9 +46,9 @@ func (s *scanner) next() (f format.Frame, effects []byte, ok bool, err error) {
 	return f, p[format.JournalFrame:][:f.Length:f.Length], true, nil
 }
 
-// proven reports whether a frame behind the bytes at s.at, which are none, says that
-// they were on stable storage when it was written, and where that frame is. The header
-// of a frame is proof enough.
+// proven looks behind the bytes at s.at, which are no frame, for a frame which says that they
+// were on stable storage when it was written. It returns its offset. A valid header of a frame is
+// sufficient.
 func (s *scanner) proven() (off int64, found bool, err error) {
 	at := s.at
 	for off = at + 8; off+format.JournalFrame <= s.limit; {
@@ -57,10 +57,11 @@ func (s *scanner) proven() (off int64, found bool, err error) {
 			return 0, false, err
 		}
 		if len(p) < format.JournalFrame {
-			return 0, false, nil // the file is shorter than it says
+			return 0, false, nil // the file is shorter than its header says
 		}
 		for ; len(p) >= format.JournalFrame; p, off = p[8:], off+8 {
-			// The mark alone rules most places out, and that is what the search takes time for.
+			// The mark alone excludes most offsets, and cheaply, which matters because all of
+			// them are tried.
 			if stable := int64(format.PeekStable(p)); stable <= at || stable > off {
 				continue
 			}
@@ -72,8 +73,8 @@ func (s *scanner) proven() (off int64, found bool, err error) {
 	return 0, false, nil
 }
 
-// window returns the bytes of the file from off on: n of them, unless the file or the
-// limit ends before. It returns more if it has them.
+// window returns at least n bytes of the file from off on, unless the file or the limit ends
+// before.
 func (s *scanner) window(off, n int64) ([]byte, error) {
 	n = max(min(n, s.limit-off), 0)
 	if i := off - s.start; i >= 0 && i+n <= int64(len(s.buf)) {

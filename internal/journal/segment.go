@@ -18,17 +18,16 @@ type segment struct {
 	path string
 	sum  uint32 // checksum of the last frame, or of the header; Journal.mu
 
-	// The file is open for writing while this is the newest segment and was made by this
-	// process. All frames before end were written to it; those before stable are on
-	// stable storage. last is the last position in it, or before it. They are set in the
-	// order stable, end, last when they grow, by the holder of Journal.mu; stable by who
-	// syncs.
+	// The file is open for writing while this is the newest segment and was made by this process.
+	// All frames before end were written to it; those before stable are on stable storage. last
+	// is the last position in it, or before it if it has none. When they grow, they are set in
+	// the order stable, end, last, under Journal.mu; a sync sets stable.
 	file   vfs.File
 	end    atomic.Int64
 	last   atomic.Uint64
 	stable atomic.Int64
 
-	touched int64 // the pages before it were written whole by this process; Journal.mu
+	touched int64 // this process has written all pages before it completely; Journal.mu
 	full    bool  // nothing more is appended; Journal.mu
 }
 
@@ -51,8 +50,8 @@ func segmentNumber(name string) (uint64, bool) {
 	return n, ok && err == nil && n > 0 && segmentName(n) == name
 }
 
-// newSegment describes the segment that follows previous, which may be nil, and last,
-// the last position.
+// newSegment describes the segment after previous, which may be nil, and after last, the last
+// position.
 func newSegment(previous *segment, size int64, last uint64) *segment {
 	s := &segment{}
 	s.Size, s.Last = uint32(size), last
@@ -67,12 +66,12 @@ func newSegment(previous *segment, size int64, last uint64) *segment {
 	return s
 }
 
-// scan returns a scanner of the segment's frames in f, up to byte limit.
+// scan returns a scanner of the frames of the segment in f, up to the offset limit.
 func (s *segment) scan(f vfs.File, headerSum uint32, limit int64) *scanner {
 	return &scanner{f: f, limit: limit, seed: s.Seed(), prev: headerSum, last: s.Last, at: format.JournalHeader}
 }
 
-// readHeader reads and checks the header of the segment in f, whose name says number n.
+// readHeader reads and verifies the header of the segment in f, whose name has the number n.
 func readHeader(f vfs.File, path string, n uint64) (*segment, uint32, error) {
 	p, err := (&scanner{f: f, limit: format.JournalHeader}).window(0, format.JournalHeader)
 	if err != nil {

@@ -13,33 +13,32 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// spares are files that are ready to become segments: every byte of them was written and
-// synced once, and so were their names. Space that is only reserved (fallocate) would do
-// less: the file system notes in its own journal that such a block was written, which
-// makes the fdatasync after it as slow as that of a growing file.
+// spares are files that are ready to become segments: every byte of them was written and synced
+// once, and so were their names. Space that is only reserved (fallocate) is not sufficient: at
+// the first write to such a block the file system updates metadata, which makes the next
+// fdatasync as slow as that of a growing file.
 //
-// A spare is one of two kinds. A zeroed one was made for it, in the background, when
-// the newest segment is a quarter full. A recycled one was a segment whose frames are
-// no longer needed; it still holds them, but no frame of it passes the checksum under
-// its next number.
+// There are two kinds of spares. A zeroed one was made in the background, when the newest segment
+// was a quarter full. A recycled one was a segment whose frames are not needed any more. It still
+// has these frames, but none of them passes the checksum under the next number of the file.
 type spares struct {
 	fs      vfs.FS
 	dir     string
 	first   int64 // the smallest size
 	recycle bool
 
-	// mu is held while a file is zeroed. Who needs a segment then waits for it, which
-	// takes less time than to make another.
+	// mu is held while a file is zeroed. A caller that needs a segment then waits for that file,
+	// which is faster than making another.
 	mu struct {
 		sync.Mutex
-		list   []spare // as old as they are, oldest first
+		list   []spare // oldest first
 		serial uint64  // of the newest zeroed one
-		tight  bool    // the last attempt failed: only small ones are tried
+		tight  bool    // the last attempt failed: only small spares are made
 	}
 
-	size   atomic.Int64 // bytes of the list
+	size   atomic.Int64 // bytes of the files in list
 	zeroed atomic.Int64 // files that were zeroed
-	ending atomic.Bool  // no file is zeroed any more: the journal is being closed
+	ending atomic.Bool  // the journal is being closed: no more files are zeroed
 }
 
 var errEnding = errors.New("the journal is being closed")
@@ -51,8 +50,8 @@ type spare struct {
 
 func (s *spare) zeroed() bool { return strings.HasPrefix(s.name, zeroedPrefix) }
 
-// adopt takes over the spares that a process before has left; names are all names in
-// the directory.
+// adopt takes over the spares that an earlier process has left. names are all names in the
+// directory.
 func (s *spares) adopt(names []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,7 @@ func (s *spares) keepLocked(sp spare) error {
 	return nil
 }
 
-// prepare makes sure that there is a spare of size bytes, or of less if the disk is
-// nearly full.
+// prepare makes sure that there is a spare of size bytes, or of fewer if the disk is nearly full.
 func (s *spares) prepare(size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,9 +98,9 @@ func (s *spares) prepare(size int64) error {
 	return s.zeroLocked(size)
 }
 
-// take removes a spare from the list and returns it: one of size bytes if there is one,
-// else any of at least need bytes. If there is none, it makes one. Fresh means a zeroed
-// one. The file is still the caller's to remove.
+// take removes a spare from the list and returns it: one of size bytes or else any of at least
+// need bytes. If there is none, it makes one. With fresh it returns only a zeroed one. The caller
+// must remove the file if it does not use it.
 func (s *spares) take(size, need int64, fresh bool) (spare, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,15 +138,15 @@ func (s *spares) popLocked(size, need int64, fresh bool) (spare, bool) {
 	return sp, true
 }
 
-// fittingLocked returns size, or as much less as the free space suggests: a segment
-// takes an eighth of it at most.
+// fittingLocked returns size, or less if little disk space is free: a segment takes at most an
+// eighth of it.
 func (s *spares) fittingLocked(size int64) int64 {
 	if s.mu.tight {
 		return min(size, s.first)
 	}
 	usage, err := s.fs.GetDiskUsage(s.dir)
 	if err != nil {
-		return size // not known: some file systems do not say
+		return size // some file systems do not report it
 	}
 	for size/segmentGrowth >= s.first && uint64(size) > usage.AvailBytes/8 {
 		size = roundUp(size/segmentGrowth, page)
@@ -156,12 +154,12 @@ func (s *spares) fittingLocked(size int64) int64 {
 	return size
 }
 
-// zeroPiece is how much is zeroed between two syncs, so that commits beside it do not
-// wait for all of it at once.
+// zeroPiece is the number of bytes that are zeroed between two syncs, so that concurrent commits
+// need not wait for all of them.
 const zeroPiece = 4 << 20
 
-// zeroWrite is how much is zeroed with one write. Linux caches what is written at once as
-// one folio, and a later write to a part of a large folio takes longer: an append of 200
+// zeroWrite is the number of bytes that are zeroed with one write. Linux caches the bytes of one
+// write as one folio, and a later write to a part of a large folio takes longer: an append of 200
 // bytes took 0.69 µs in files zeroed by 256 KiB, 0.50 µs by 16 KiB (BenchmarkAppend).
 const zeroWrite = 16 << 10
 
@@ -214,8 +212,8 @@ func (s *spares) zeroFile(path string, size int64) (err error) {
 	return f.Sync()
 }
 
-// give makes spares of segments whose frames are no longer needed, or removes their
-// files. When it returns, none of them is a segment any more, even after a power cut.
+// give makes spares of segments whose frames are not needed any more, or removes their files.
+// When it returns, none of them is a segment any more, even after a power cut.
 func (s *spares) give(old []*segment, size int64, erase bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,13 +233,13 @@ func (s *spares) give(old []*segment, size int64, erase bool) error {
 		}
 	}
 	if err := syncDir(s.fs, s.dir); err != nil {
-		return err // the files that were renamed are not used: an old name may come back
+		return err // the renamed files are not used, since a power cut may restore their old names
 	}
 	s.mu.list = append(s.mu.list, again...)
 	return nil
 }
 
-// eraseRecycled removes the files that hold old frames.
+// eraseRecycled removes the files with old frames.
 func (s *spares) eraseRecycled() error {
 	return s.remove(func(sp spare) bool { return !sp.zeroed() })
 }
@@ -249,7 +247,7 @@ func (s *spares) eraseRecycled() error {
 // removeAll removes all files of the list.
 func (s *spares) removeAll() error { return s.remove(func(spare) bool { return true }) }
 
-// remove removes the files that gone says.
+// remove removes the files for which gone returns true.
 func (s *spares) remove(gone func(spare) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +265,7 @@ func (s *spares) remove(gone func(spare) bool) error {
 	return errors.Join(append(errs, syncDir(s.fs, s.dir))...)
 }
 
-// countLocked notes the size of the list; mu is held.
+// countLocked updates size. The caller holds mu.
 func (s *spares) countLocked() {
 	n := int64(0)
 	for _, sp := range s.mu.list {
@@ -276,7 +274,7 @@ func (s *spares) countLocked() {
 	s.size.Store(n)
 }
 
-// removeIfThere removes a file; that there is none is no error.
+// removeIfThere removes a file. It is no error if the file does not exist.
 func removeIfThere(fsys vfs.FS, path string) error {
 	if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

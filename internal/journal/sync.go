@@ -10,25 +10,25 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// syncs lets one goroutine at a time sync, for all that wait. The first to need a sync
-// makes it itself, so that a lone committer pays for no hand-over. Those that come
-// meanwhile wait; when it is done all of them look, and one of those whose frames it
-// did not cover makes the next.
+// syncs makes one goroutine at a time sync, for all that wait. The first goroutine that needs a
+// sync makes it itself, so that a single committer switches to no other goroutine. Goroutines
+// that come meanwhile wait. When the sync is done, one of those whose frames it did not cover
+// makes the next one.
 type syncs struct {
-	done atomic.Int64 // successful syncs
+	done atomic.Int64 // number of successful syncs
 	mu   struct {
 		sync.Mutex
-		ended   sync.Cond // a sync has; its lock is the Mutex
-		running bool      // somebody syncs, or changes the newest segment
-		waiting int       // goroutines
-		crowded bool      // goroutines waited when the last sync ended
+		ended   sync.Cond // signaled when a sync has ended; its lock is the Mutex
+		running bool      // a goroutine is syncing, or changing the newest segment
+		waiting int       // number of waiting goroutines
+		crowded bool      // goroutines were waiting when the last sync ended
 	}
 }
 
-// Sync returns when every frame up to position p is on stable storage, together with all
-// before it. Once a sync has failed the journal takes no more frames and syncs nothing
-// more: the error is Unavailable with unknown outcome for all frames that were not on
-// stable storage by then. A p that was not written is Invalid.
+// Sync returns when all frames up to position p are on stable storage. After a failed sync the
+// journal takes no more frames and does not sync again: for all frames that were not on stable
+// storage by then the error is Unavailable with unknown outcome. A position that was not written
+// is Invalid.
 func (j *Journal) Sync(p mainstem.Position) error {
 	if j.durable.Load() >= uint64(p) {
 		return nil
@@ -56,9 +56,9 @@ func (j *Journal) Sync(p mainstem.Position) error {
 		crowded := s.mu.crowded
 		s.mu.Unlock()
 		if crowded {
-			// Those that the last sync woke are about to append. If they may do so first,
-			// this sync covers their frames, which takes a third or more off the time of a
-			// commit with 8 or 32 writers (BenchmarkAppend).
+			// The goroutines that the last sync woke are about to append. If they run first, this
+			// sync covers their frames, which saves a third or more of the time of a commit with
+			// 8 or 32 writers (BenchmarkAppend).
 			runtime.Gosched()
 		}
 		j.syncCurrent()
@@ -68,7 +68,7 @@ func (j *Journal) Sync(p mainstem.Position) error {
 	}
 }
 
-// acquire waits until nobody syncs, and keeps others from it until release.
+// acquire waits until no goroutine syncs, and keeps others from syncing until release.
 func (s *syncs) acquire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,8 @@ func (s *syncs) release() {
 	s.mu.ended.Broadcast()
 }
 
-// syncCurrent syncs the newest segment. The caller is the one that may.
+// syncCurrent syncs the newest segment. The caller must have called acquire, or be the one that
+// syncs.
 func (j *Journal) syncCurrent() *failedWrite {
 	seg := j.current.Load()
 	if seg == nil {
@@ -94,7 +95,7 @@ func (j *Journal) syncCurrent() *failedWrite {
 	if f := j.failure.Load(); f != nil {
 		return f
 	}
-	// In this order: what last covers is written before end covers it.
+	// In this order: an append sets end before last, so end covers all frames up to last.
 	last, end := seg.last.Load(), seg.end.Load()
 	from := seg.stable.Load()
 	if end == from {
@@ -109,8 +110,8 @@ func (j *Journal) syncCurrent() *failedWrite {
 	return nil
 }
 
-// SyncWithin has everything that is written by now synced in the background, at most d
-// from now. A failure stops the journal; see [Journal.Err].
+// SyncWithin makes the journal sync, in the background and within d, everything that is written
+// by now. A failure stops the journal; see [Journal.Err].
 func (j *Journal) SyncWithin(d time.Duration) {
 	b := &j.background
 	due := time.Now().Add(d)

@@ -6,13 +6,12 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// TruncateFront says that the frames up to position p are no longer needed: whatever
-// they did is durable elsewhere. Segments without later frames become spares or are
-// removed; the newest one stays, and so does what is pinned. When it returns, the
-// segments are gone even after a power cut. Frames that are not on stable storage are
-// never removed. It is slow; call it in the background.
+// TruncateFront removes the frames up to position p, whose effects must be durable elsewhere.
+// Segments without later frames become spares or are removed; the newest segment stays, and so do
+// pinned ones. When it returns, the segments are gone even after a power cut. Frames that are not
+// on stable storage are never removed. It is slow: call it in the background.
 //
-// An error leaves files that the next Open removes, and does not stop the journal.
+// After an error, files may be left that the next Open removes. The journal is not stopped.
 func (j *Journal) TruncateFront(p mainstem.Position) error { return j.truncate(p, false) }
 
 func (j *Journal) truncate(p mainstem.Position, erase bool) error {
@@ -29,8 +28,8 @@ func (j *Journal) truncate(p mainstem.Position, erase bool) error {
 	return nil
 }
 
-// cutLocked takes the segments without positions above p out of the list. size is that
-// of the next segment.
+// cutLocked removes the segments without positions above p from the list and returns them. size
+// is that of the next segment.
 func (j *Journal) cutLocked(p uint64) (old []*segment, size int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,7 +49,7 @@ func (j *Journal) cutLocked(p uint64) (old []*segment, size int64, err error) {
 	return old, j.mu.nextSize, nil
 }
 
-// pinnedLocked returns the lowest position that is pinned.
+// pinnedLocked returns the lowest pinned position.
 func (j *Journal) pinnedLocked() uint64 {
 	lowest := uint64(math.MaxUint64)
 	for p := range j.mu.pins {
@@ -59,10 +58,10 @@ func (j *Journal) pinnedLocked() uint64 {
 	return lowest
 }
 
-// Shrink is [Journal.TruncateFront] for a journal that is about to be closed, or not
-// written to for long: it also removes the files that were kept for speed. If all frames are
-// up to position p, a segment without room for more takes the place of theirs: the next
-// process begins a new one anyway.
+// Shrink is [Journal.TruncateFront] for a journal that is about to be closed, or will not be
+// written to for a long time: it also removes spares. If all frames are up to position p, it
+// begins a segment of the smallest size, so that their segments can be removed. The next process
+// begins a new segment anyway.
 func (j *Journal) Shrink(p mainstem.Position) error {
 	if err := j.spares.removeAll(); err != nil {
 		return err
@@ -73,8 +72,8 @@ func (j *Journal) Shrink(p mainstem.Position) error {
 	return j.truncate(p, true)
 }
 
-// beginSmallest begins a segment of the smallest size, unless the newest one has it, or
-// has frames above p. The one after it has the size of the first again.
+// beginSmallest begins a segment of the smallest size, unless the newest one has this size, or
+// has frames above p. The size of the next segment is the first size again.
 func (j *Journal) beginSmallest(p uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -91,10 +90,10 @@ func (j *Journal) beginSmallest(p uint64) error {
 	return err
 }
 
-// Erase returns when the bytes of the frames up to position p are in no file of the
-// journal: neither in segments, nor in those that were kept to be used again, nor behind
-// the frames of the newest one. It begins a segment whose file held nothing before. It is
-// Unavailable if a pin, or a frame above p beside those below, keeps bytes there.
+// Erase returns when no file of the journal has bytes of the frames up to position p: not in
+// segments, not in spares, and not behind the frames of the newest segment. It begins a segment
+// in a file that had no frames. It fails with Unavailable if a pin keeps such bytes, or if they
+// share a segment with a frame above p.
 func (j *Journal) Erase(p mainstem.Position) error {
 	if err := j.beginFresh(); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (j *Journal) Erase(p mainstem.Position) error {
 	return nil
 }
 
-// beginFresh begins a segment in a file that held no frames.
+// beginFresh begins a segment in a file that had no frames.
 func (j *Journal) beginFresh() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,8 +125,8 @@ func (j *Journal) beginFresh() error {
 	return err
 }
 
-// Rotate begins a new segment, so that everything that was written is in files that
-// nobody writes to any more, and on stable storage.
+// Rotate begins a new segment, so that everything written before is on stable storage, in files
+// that are not written to any more.
 func (j *Journal) Rotate() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,7 +1,7 @@
 package store
 
-// A ref is where bytes stand in the arena of a table: the number of the chunk, the offset in
-// it and the length. 0 is none: offset 0 is the header of a group.
+// A ref is the place of bytes in the arena of a table: the number of the chunk, the offset in the
+// chunk and the length. 0 means none, since the header of a group is at offset 0.
 type ref uint64
 
 const (
@@ -27,15 +27,15 @@ func (r ref) in(chunks [][]byte) []byte {
 	return c[from:to:to]
 }
 
-// arena holds groups, each of them whole in one chunk. Bytes that were added do not change
-// or move, so readers need no lock for them.
+// arena has groups, each of them completely in one chunk. Bytes in it do not change or move, so
+// readers need no lock for them.
 type arena struct {
 	chunks [][]byte // only appended to
-	used   int      // bytes of the last chunk
-	size   int      // bytes of all chunks
+	used   int      // bytes used of the last chunk
+	size   int      // bytes allocated for all chunks
 }
 
-// add copies p, which has at most MaxGroup bytes, and returns where it stands.
+// add copies p, which must have at most MaxGroup bytes, and returns its place.
 func (a *arena) add(p []byte) (chunk, offset int) {
 	last := len(a.chunks) - 1
 	if last < 0 || len(a.chunks[last])-a.used < len(p) {

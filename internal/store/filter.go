@@ -6,46 +6,47 @@ import (
 	"sync/atomic"
 )
 
-// Filter says of a key that it was certainly never added: a Bloom filter that grows with
-// its keys, up to a limit. Beyond that it knows nothing any more and takes no memory.
-// One goroutine adds keys; many may ask for them beside it.
+// Filter is a Bloom filter that grows with its keys, up to a limit. It reports whether a key was
+// certainly never added. Beyond the limit it reports nothing any more and takes no memory. One
+// goroutine adds keys; many may call the other methods at the same time.
 //
-// It is a row of parts, each four times as large as the one before. A part is a table of
-// blocks of 32 bytes, of which a key has one, with two bits in each of its four words: a
-// look-up in a part reads one line of memory.
+// It is a sequence of parts, each four times as large as the one before. A part is a table of
+// blocks of 32 bytes. A key has one block, and two bits in each of its four words, so a look-up
+// in a part reads one cache line.
 type Filter struct {
-	parts atomic.Pointer[filterParts] // replaced when it grows
-	room  int                         // keys that the last part still takes
-	limit int                         // bytes of a part
+	parts atomic.Pointer[filterParts] // replaced when the filter grows
+	room  int                         // number of keys for which the last part has space
+	limit int                         // largest size of a part, in bytes
 }
 
-// filterParts are the parts of a filter; nil: it is full. Only the last one takes keys.
+// filterParts are the parts of a filter; nil: the filter is full. Keys are added to the last part
+// only.
 type filterParts []filterPart
 
 type (
-	filterPart  []filterBlock // as many as a power of two
+	filterPart  []filterBlock // the number of blocks is a power of two
 	filterBlock [4]atomic.Uint64
 )
 
 const (
 	filterBlockBytes = 32
-	filterBlockKeys  = 24 // 10.7 bits for a key: about one in a hundred is taken for another
-	filterBlocks     = 64 // of the first part
+	filterBlockKeys  = 24 // 10.7 bits for each key: about one false positive in a hundred
+	filterBlocks     = 64 // number of blocks of the first part
 	filterGrowth     = 4
 )
 
 // filterSalts are odd numbers that choose the bits of a key, one in each half of a word of its block.
 var filterSalts = [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 
-// NewFilter returns an empty filter whose parts have at most partBytes each; all parts
-// together have a third more.
+// NewFilter returns an empty filter whose parts have at most partBytes each. All parts together
+// take a third more.
 func NewFilter(partBytes int) *Filter {
 	f := &Filter{limit: partBytes}
 	f.parts.Store(&filterParts{})
 	return f
 }
 
-// Add adds a key. One that the filter has already takes no room.
+// Add adds a key. Adding it again takes no space.
 func (f *Filter) Add(key []byte) {
 	hash := maphash.Bytes(seed, key)
 	if f.has(hash) {
@@ -65,11 +66,11 @@ func (f *Filter) Add(key []byte) {
 	}
 }
 
-// Full reports whether the filter has had more keys than its limit allows, and says nothing any more.
+// Full reports whether more keys were added than the limit allows, so that Has is always true.
 func (f *Filter) Full() bool { return f.parts.Load() == nil }
 
-// Has returns false if key was certainly never added. If it is called after an Add of key has
-// returned, it returns true.
+// Has returns false only if key was certainly never added. After an Add of key has returned, it
+// returns true.
 func (f *Filter) Has(key []byte) bool { return f.has(maphash.Bytes(seed, key)) }
 
 func (f *Filter) has(hash uint64) bool {
@@ -85,7 +86,7 @@ func (f *Filter) has(hash uint64) bool {
 	return false
 }
 
-// grow adds a part, and reports whether the limit allows for it.
+// grow adds a part, and reports whether the limit allows it.
 func (f *Filter) grow() bool {
 	parts, n := *f.parts.Load(), filterBlocks
 	if last := len(parts) - 1; last >= 0 {

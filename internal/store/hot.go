@@ -8,13 +8,13 @@ import (
 	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
-// Hot is the tier of what was written lately. See the package comment.
+// Hot is the hot tier, which has the newest groups in memory. See the package comment.
 type Hot struct {
-	limit   int           // bytes of both tables together
-	pending atomic.Int64  // bytes of effects that the cold tier may lack
-	left    atomic.Uint64 // how often something was forgotten that only the cold tier has now; changes under mu
+	limit   int           // largest size of both tables together, in bytes
+	pending atomic.Int64  // bytes of effects of pending groups
+	left    atomic.Uint64 // how often keys were dropped that only the cold tier has now; changes under mu
 
-	drain struct { // held while groups are handed to the cold tier, before mu
+	drain struct { // held while groups are written to the cold tier; locked before mu
 		sync.Mutex
 		piece piece
 	}
@@ -22,17 +22,17 @@ type Hot struct {
 		sync.RWMutex
 		young *table
 		old   *table // nil at first
-		// pending are the effects of the groups that the cold tier may lack, oldest first.
-		// Invariant: each is in the arena of one of the two tables, so that readers find it.
+		// pending are the effects of the pending groups, oldest first. Invariant: each is in the
+		// arena of one of the two tables, so that readers find it.
 		pending [][]byte
 		newest  uint64 // number of the newest group
-		drained uint64 // number of the newest group that the cold tier has
+		drained uint64 // number of the newest group in the cold tier
 		spaces  spaces
 		changes []change // scratch
 	}
 }
 
-// NewHot returns an empty tier that holds about limit bytes, at least a few groups.
+// NewHot returns an empty tier that holds about limit bytes, and at least a few groups.
 func NewHot(limit int) *Hot {
 	h := &Hot{limit: limit}
 	h.mu.young, h.mu.spaces = newTable(), spaces{}
@@ -40,11 +40,11 @@ func NewHot(limit int) *Hot {
 }
 
 // Apply adds a group: a set of changes in the form of [format.Effects], of at most MaxGroup
-// bytes, which it copies. The changes must be those of a group that only appends: sets of
-// records whose versions are above all that their keys had, of slots, receipts, feed blocks
-// and anything that is not read through this tier; deletes of feed blocks that a slot has
-// superseded, and of keys that are not read through it. After an error nothing was added.
-// One goroutine calls Apply and Invalidate.
+// bytes, which it copies. The changes must be those of a group that only appends: sets of records
+// with versions above all earlier ones of their keys, sets of slots, receipts, feed blocks and of
+// keys that are not read through this tier; deletes of feed blocks that a slot has superseded,
+// and of keys that are not read through this tier. After an error nothing was added. Only one
+// goroutine may call Apply and Invalidate.
 func (h *Hot) Apply(effects []byte) error {
 	invariants.Check(len(effects) <= MaxGroup, "a group of %d bytes", len(effects))
 	h.mu.Lock()
@@ -70,9 +70,9 @@ func (h *Hot) Apply(effects []byte) error {
 	return nil
 }
 
-// Get returns the value of the key of a slot or a receipt, or the body of the newest record
-// under a prefix, which [format.AppendPrefix] made, if the tier has it. The value does not
-// change and is valid as long as it is used.
+// Get returns the value of a slot or a receipt, or the body of the newest record under a prefix
+// made by [format.AppendPrefix], if the tier has it. The value never changes and must not be
+// modified.
 func (h *Hot) Get(key []byte) (value []byte, ok bool) {
 	hash := hashOf(key)
 	h.mu.RLock()
@@ -90,15 +90,14 @@ func (h *Hot) getLocked(hash uint32, key []byte) []byte {
 	return nil
 }
 
-// Left counts how often the tier forgot something, which only the cold tier has since.
+// Left returns how often the tier has dropped keys that only the cold tier has since.
 func (h *Hot) Left() uint64 { return h.left.Load() }
 
-// GetMany is [Hot.Get] of many keys at one moment: values[i] is nil if the tier does not have
-// the i-th key, which appendKey appends to what it is given. If left is not the present
-// number of [Hot.Left], it returns false. Otherwise a view of the cold tier that was opened
-// after left was read has, of the keys that the tier does not have, what there was at this
-// moment, unless groups were given to the cold tier past this one. Nothing is added to the
-// tier during the call.
+// GetMany is [Hot.Get] for many keys at one moment. appendKey appends the i-th key to dst;
+// values[i] is nil if the tier does not have that key. If left is not the present value of
+// [Hot.Left], GetMany returns false. If it returns true, a view of the cold tier that was opened
+// after left was read shows the keys that the tier does not have as they are at this moment,
+// unless groups have bypassed the tier. Nothing is added to the tier during the call.
 func (h *Hot) GetMany(left uint64, values [][]byte, appendKey func(dst []byte, i int) []byte) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -114,18 +113,17 @@ func (h *Hot) GetMany(left uint64, values [][]byte, appendKey func(dst []byte, i
 	return true
 }
 
-// Records are the newest records of a key, oldest first, without gaps: an end of all that
-// it has. They do not change.
+// Records are the newest records of a key, oldest first, without gaps. They do not change.
 type Records struct {
 	old, young part
-	before     int // records in old
+	before     int // number of records in old
 }
 
-// part is what one table has of a key.
+// part has the records of a key in one table.
 type part struct {
 	chunks [][]byte
 	one    ref
-	refs   []ref // nil: there is one or none
+	refs   []ref // nil: at most one record
 }
 
 func (p *part) len() int {
@@ -145,7 +143,7 @@ func (p *part) at(i int) []byte {
 	return p.one.in(p.chunks)
 }
 
-// Len returns how many they are.
+// Len returns the number of records.
 func (r *Records) Len() int { return r.before + r.young.len() }
 
 // At returns the body of record i.
@@ -156,7 +154,7 @@ func (r *Records) At(i int) []byte {
 	return r.young.at(i - r.before)
 }
 
-// Records returns what the tier has under prefix, which [format.AppendPrefix] made.
+// Records returns the records of the tier under a prefix made by [format.AppendPrefix].
 func (h *Hot) Records(prefix []byte) (r Records) {
 	hash := hashOf(prefix)
 	h.mu.RLock()
@@ -184,7 +182,7 @@ type Blocks struct {
 	chunks [2][][]byte
 }
 
-// Len returns how many they are.
+// Len returns the number of blocks.
 func (b *Blocks) Len() int { return len(b.parts[0]) + len(b.parts[1]) }
 
 // At returns block i: the value of its key.
@@ -195,9 +193,9 @@ func (b *Blocks) At(i int) []byte {
 	return b.parts[0][i].at.in(b.chunks[0])
 }
 
-// Blocks returns the feed blocks of a space that keeps all history with all its entries
-// above position after; the first may hold earlier ones. It returns false if the tier may
-// lack some: then the cold tier has to be asked.
+// Blocks returns the feed blocks that have all entries above position after, for a space that
+// keeps all history. The first block may also have earlier entries. ok is false if the tier may
+// not have all of them: then the cold tier must be read.
 func (h *Hot) Blocks(space uint32, after uint64) (b Blocks, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -214,8 +212,8 @@ func (h *Hot) Blocks(space uint32, after uint64) (b Blocks, ok bool) {
 	return b, ok
 }
 
-// Invalidate forgets all that effects change: the cold tier has got them, and all that is
-// in this tier. Ranges of keys empty it.
+// Invalidate drops all keys that effects change. The cold tier must have everything in this tier,
+// and gets effects next. If effects delete ranges of keys, Invalidate drops everything.
 func (h *Hot) Invalidate(effects []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,7 +257,7 @@ func (h *Hot) invalidate(c *format.Change) {
 	h.mu.old.drop(hash, key)
 }
 
-// Reset forgets everything; the cold tier must have it.
+// Reset drops everything. The cold tier must have it.
 func (h *Hot) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,7 +271,7 @@ func (h *Hot) reset() {
 	clear(h.mu.spaces)
 }
 
-// Pending reports whether the cold tier may lack changes of a space.
+// Pending reports whether pending groups may have changes of a space.
 func (h *Hot) Pending(space uint32) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -281,17 +279,17 @@ func (h *Hot) Pending(space uint32) bool {
 	return s != nil && s.touched > h.mu.drained
 }
 
-// PendingBytes returns the size of the groups that the cold tier may lack.
+// PendingBytes returns the size of the pending groups, in bytes of effects.
 func (h *Hot) PendingBytes() int { return int(h.pending.Load()) }
 
-// Stats is what a tier holds.
+// Stats has the sizes of a tier.
 type Stats struct {
 	Bytes   int // memory
-	Groups  int // that the cold tier may lack
-	Pending int // bytes of them
+	Groups  int // pending groups
+	Pending int // bytes of pending groups
 }
 
-// Stats returns what the tier holds.
+// Stats returns the sizes of the tier.
 func (h *Hot) Stats() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

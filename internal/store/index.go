@@ -5,41 +5,41 @@ import (
 	"hash/maphash"
 )
 
-// index finds the entry of a key: a hash table with open addressing. Keys stand in the arena,
-// so neither a key nor a record is an object for the garbage collector; only a key with
-// several records has one of its own.
+// index maps keys to entries: a hash table with open addressing. Keys are in the arena, so
+// neither keys nor records are objects for the garbage collector. Only a key with several records
+// has an object, its list.
 type index struct {
-	slots   []slot // by hash. A power of two
+	slots   []slot // by hash; the length is a power of two
 	entries []entry
 	lists   [][]ref // records of the keys that have several, oldest first
-	inLists int     // refs that the lists have room for
+	inLists int     // capacity of all lists, in refs
 }
 
-// entry is what the table has of one key.
+// entry has what the table knows of one key.
 //
-// Invariant: newest is 0, and the table has nothing of the key, or newest is its newest
-// value, and the last of its list if it has one.
+// Invariant: newest is 0, and the table has nothing of the key, or newest is its newest value,
+// and the last of its list if it has one.
 type entry struct {
 	hash   uint32
-	list   uint32 // number of its list and 1; 0: it has at most one record
+	list   uint32 // number of its list plus 1; 0: at most one record
 	key    ref
 	newest ref
 }
 
-// slot is the hash of a key and the number of its entry and 1; 0 is free. With the hash, who
-// looks for a key that is not there reads neighbours only, and no entries.
+// slot has the hash of a key, and the number of its entry plus 1; 0 means free. Because of the
+// hash, a search for a key that is not there reads only adjacent slots, and hardly any entries.
 type slot uint64
 
 func slotOf(hash, number uint32) slot { return slot(hash)<<32 | slot(number) }
 
 const firstSlots = 16
 
-// The memory of things, in bytes.
+// Sizes in memory, in bytes.
 const (
 	slotBytes  = 8
 	refBytes   = 8
 	entryBytes = 24
-	listBytes  = 24 // without its refs
+	listBytes  = 24 // not including its refs
 	blockBytes = 16
 )
 
@@ -47,7 +47,7 @@ var seed = maphash.MakeSeed()
 
 func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
 
-// find returns the number of the entry of key, -1 if there is none.
+// find returns the number of the entry of key, or -1.
 func (x *index) find(chunks [][]byte, hash uint32, key []byte) int {
 	if len(x.slots) == 0 {
 		return -1
@@ -62,7 +62,7 @@ func (x *index) find(chunks [][]byte, hash uint32, key []byte) int {
 	return -1
 }
 
-// insert makes an entry for the key at r, which has none, and returns its number.
+// insert adds an entry for the key at r, which must have none, and returns its number.
 func (x *index) insert(hash uint32, r ref) int {
 	if (len(x.entries)+1)*4 > len(x.slots)*3 {
 		x.grow()
@@ -90,7 +90,8 @@ func (x *index) place(number uint32) {
 	x.slots[i] = slotOf(hash, number)
 }
 
-// extend makes r the newest record of e. Lists are only appended to: readers hold parts.
+// extend makes r the newest record of e. Lists are only appended to, because readers hold parts
+// of them.
 func (x *index) extend(e *entry, r ref) {
 	switch {
 	case e.newest == 0:
@@ -107,7 +108,7 @@ func (x *index) extend(e *entry, r ref) {
 	e.newest = r
 }
 
-// forget makes e an entry without anything.
+// forget empties the entry e.
 func (x *index) forget(e *entry) {
 	if e.list != 0 {
 		x.lists[e.list-1] = nil
@@ -115,7 +116,7 @@ func (x *index) forget(e *entry) {
 	e.newest, e.list = 0, 0
 }
 
-// memory returns about how many bytes the index takes.
+// memory returns the approximate size of the index, in bytes.
 func (x *index) memory() int {
 	return cap(x.slots)*slotBytes + cap(x.entries)*entryBytes + cap(x.lists)*listBytes + x.inLists*refBytes
 }

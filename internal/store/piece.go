@@ -7,33 +7,33 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// Change is a change of one key of the cold tier. Value is nil and Delete true, or the key
-// gets the value.
+// Change is a change of one key of the cold tier: a set of Value, or a delete if Delete is true,
+// with a nil Value.
 type Change struct {
 	Key, Value []byte
 	Delete     bool
 }
 
-// piece is a number of groups on their way to the cold tier, as one set of changes.
+// piece merges the changes of some groups, for the cold tier, into one set.
 //
-// Invariant: applied to the state before its groups, it gives the state that applying these one
-// by one gives, key by key. A later group may be an edit that was computed from what the cold
-// tier held, such as a feed block without one entry; after a crash it is replayed over what the
-// groups themselves made. So feed blocks must not be joined, split or named anew here.
+// Invariant: applied to the state before the groups, the set gives the same state as the groups
+// one by one, key by key. A later group may be an edit that was computed from the cold tier, such
+// as a feed block without one entry. After a crash the edit is replayed on the state that the
+// groups themselves give. So feed blocks must not be joined, split or renamed here.
 type piece struct {
-	records []Change // of keys of records, which are never written twice, as their groups have them
-	runs    []run    // of records whose keys ascend: those of one commit to one stream do
+	records []Change // of keys of records, which are written only once, in the order of the groups
+	runs    []run    // of records with ascending keys, such as those of one commit to one stream
 	others  []Change
-	skipped int             // of others: they have no key
-	at      map[string]int  // place in others, by key
-	streams map[uint32]bool // spaces that keep all history: a feed block of theirs is written once
+	skipped int             // number of skipped changes in others, which have no key
+	at      map[string]int  // index in others, by key
+	streams map[uint32]bool // spaces that keep all history, whose feed blocks are written only once
 	sorted  []Change
 }
 
-// run is a part of the records of a piece.
+// run is a range of the records of a piece.
 type run struct{ from, to int }
 
-// build makes the changes of groups, sorted by key, each key once.
+// build returns the changes of groups, sorted by key, each key once.
 func (p *piece) build(groups [][]byte) ([]Change, error) {
 	p.reset()
 	for _, g := range groups {
@@ -59,8 +59,8 @@ func (p *piece) build(groups [][]byte) ([]Change, error) {
 
 func byKey(a, b Change) int { return bytes.Compare(a.Key, b.Key) }
 
-// sortRecords appends the records to p.sorted. Runs usually do not overlap: then only they
-// have to be sorted.
+// sortRecords appends the records to p.sorted. If the runs do not overlap, which is usual, it
+// sorts only the runs.
 func (p *piece) sortRecords() {
 	slices.SortFunc(p.runs, func(a, b run) int { return byKey(p.records[a.from], p.records[b.from]) })
 	start := len(p.sorted)
@@ -76,7 +76,7 @@ func (p *piece) sortRecords() {
 	}
 }
 
-// reset empties p. It must not keep the arenas of tables that are gone.
+// reset empties p, so that it does not keep the arenas of dropped tables in memory.
 func (p *piece) reset() {
 	if p.at == nil {
 		p.at, p.streams = map[string]int{}, map[uint32]bool{}
@@ -118,7 +118,7 @@ func (p *piece) add(c *format.Change) {
 	}
 }
 
-// record adds a change of a record, to the run of the one before if it comes behind it.
+// record adds a change of a record. It extends the last run if the key is above the one before.
 func (p *piece) record(made Change) {
 	n := len(p.records)
 	p.records = append(p.records, made)
@@ -129,11 +129,11 @@ func (p *piece) record(made Change) {
 	p.runs = append(p.runs, run{n, n + 1})
 }
 
-// Drain hands what is pending to write, in pieces of at least one group and of about
-// pieceBytes, oldest first. Each piece is the changes of whole groups, sorted by key, each
-// key once; the cold tier takes it wholly or not at all. The changes are valid until write
-// returns. If write fails, so does Drain, and the piece stays pending. Several goroutines
-// may call it: each returns when what was pending at its call is in the cold tier.
+// Drain calls write with the pending groups, oldest first, in pieces of at least one group and of
+// about pieceBytes. Each piece has the changes of whole groups, sorted by key, each key once.
+// write must apply it completely or not at all. The changes are valid until write returns. If
+// write fails, so does Drain, and the piece stays pending. Many goroutines may call Drain: each
+// call returns when all groups that were pending at its beginning are in the cold tier.
 func (h *Hot) Drain(pieceBytes int, write func([]Change) error) error {
 	h.mu.RLock()
 	until, drained := h.mu.newest, h.mu.drained
@@ -160,7 +160,7 @@ func (h *Hot) Drain(pieceBytes int, write func([]Change) error) error {
 	}
 }
 
-// next returns the oldest pending groups up to the one with the number until, and their size.
+// next returns the oldest pending groups, up to the group with the number until, and their size.
 func (h *Hot) next(until uint64, pieceBytes int) (groups [][]byte, size int) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -171,7 +171,7 @@ func (h *Hot) next(until uint64, pieceBytes int) (groups [][]byte, size int) {
 	return h.mu.pending[:n:n], size
 }
 
-// drop takes the oldest n groups off what is pending.
+// drop removes the oldest n groups from pending.
 func (h *Hot) drop(n, size int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

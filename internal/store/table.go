@@ -9,17 +9,17 @@ import (
 	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
-// table holds the groups of a stretch of the log and finds in them what readers ask for.
-// The leader of the log writes it, under the lock of the tier.
+// table has the groups of one part of the log, and indexes them for readers. Only the leader of
+// the log writes it, under the lock of the tier.
 type table struct {
 	arena
 	index
 	groups int
-	blocks int                // in feeds
-	feeds  map[uint32][]block // of spaces that keep all history: their feed blocks, in order
+	blocks int                // number of blocks in feeds
+	feeds  map[uint32][]block // feed blocks of spaces that keep all history, in order
 
-	last struct { // the entry that the change before was about; valid within a group
-		number int // of the entry; -1: none
+	last struct { // the entry of the change before; valid within a group
+		number int // number of the entry; -1: none
 		prefix []byte
 	}
 }
@@ -32,14 +32,14 @@ type block struct {
 
 func newTable() *table { return &table{feeds: map[uint32][]block{}} }
 
-// change is one change of a group, as it stands in the arena.
+// change is one change of a group, with its place in the arena.
 type change struct {
 	kind         byte
 	key, operand ref
 }
 
-// parse appends the changes of the group at chunk and offset to dst, or returns an error if
-// there is one that only the cold tier takes: see [Hot.Apply].
+// parse appends the changes of the group at chunk and offset to dst. It returns an error if only
+// the cold tier can take one of them: see [Hot.Apply].
 func parse(dst []change, chunk, offset int, effects []byte) ([]change, error) {
 	n, rest, err := format.Effects(effects)
 	for err == nil && len(rest) > 0 {
@@ -96,7 +96,7 @@ func takes(c *format.Change) error {
 	return nil
 }
 
-// apply indexes the changes of a group that stands in the arena.
+// apply indexes the changes of a group in the arena.
 func (t *table) apply(changes []change, spaces *spaces, sequence uint64) {
 	t.groups++
 	t.last.number = -1
@@ -134,11 +134,11 @@ func (t *table) entry(key []byte, r ref) int {
 	return t.insert(hash, r)
 }
 
-// append adds the record of a versioned key to those of its prefix.
+// append adds the record of a versioned key to the records of its prefix.
 func (t *table) append(c *change, key []byte) {
 	prefix := key[:format.PrefixLen(key)]
 	if t.last.number < 0 || !bytes.Equal(t.last.prefix, prefix) {
-		// The prefix begins where the key does.
+		// The prefix is at the beginning of the key.
 		t.last.number, t.last.prefix = t.entry(prefix, c.key-ref(len(key)-len(prefix))), prefix
 	}
 	e := &t.entries[t.last.number]
@@ -151,13 +151,13 @@ func (t *table) append(c *change, key []byte) {
 }
 
 func (t *table) feed(key []byte, operand ref) {
-	position, _ := format.FeedPosition(key) // takes has checked it
+	position, _ := format.FeedPosition(key) // takes has verified it
 	id, _ := format.KeySpace(key)
 	t.feeds[id] = append(t.feeds[id], block{position, operand})
 	t.blocks++
 }
 
-// lookup returns the entry of key if the table has something of it, else nil. t may be nil.
+// lookup returns the entry of key, or nil if the table has nothing of the key. t may be nil.
 func (t *table) lookup(hash uint32, key []byte) *entry {
 	if t == nil {
 		return nil
@@ -169,15 +169,15 @@ func (t *table) lookup(hash uint32, key []byte) *entry {
 	return &t.entries[n]
 }
 
-// drop forgets what the table has of key. t may be nil.
+// drop drops everything of key from the table. t may be nil.
 func (t *table) drop(hash uint32, key []byte) {
 	if e := t.lookup(hash, key); e != nil {
 		t.forget(e)
 	}
 }
 
-// blocksAfter returns the blocks that hold the entries of space with positions above after,
-// and false if the table may lack some of them.
+// blocksAfter returns the blocks with the entries of space above position after. It returns false
+// if the table may not have all of them.
 func (t *table) blocksAfter(space uint32, after uint64) ([]block, bool) {
 	if t == nil {
 		return nil, false
@@ -190,7 +190,7 @@ func (t *table) blocksAfter(space uint32, after uint64) ([]block, bool) {
 	return all[i-1 : len(all) : len(all)], true
 }
 
-// bytes returns about how much memory the table takes. t may be nil.
+// bytes returns the approximate size of the table, in bytes. t may be nil.
 func (t *table) bytes() int {
 	if t == nil {
 		return 0
@@ -198,15 +198,15 @@ func (t *table) bytes() int {
 	return t.size + t.memory() + t.blocks*blockBytes
 }
 
-// spaces says what the hot tier must know of spaces.
+// spaces has the state of spaces that the hot tier needs.
 type spaces map[uint32]*space
 
 type space struct {
-	streams bool   // it keeps all history
-	touched uint64 // the newest group that changes it
+	streams bool   // the space keeps all history
+	touched uint64 // number of the newest group that changes the space
 }
 
-// touch returns the space of key, which the group changes.
+// touch records that the group changes key, and returns the space of key.
 func (s *spaces) touch(key []byte, group uint64) *space {
 	id, _ := format.KeySpace(key)
 	sp := (*s)[id]
