@@ -95,7 +95,7 @@ func (r *read) missing(key []byte, t epoch, ok bool) {
 	}
 }
 
-// checkAbsent verifies, with the build tag invariants, that a key that is known to be absent is
+// checkAbsent verifies, in checked builds, that a key that is known to be absent is
 // in no tier.
 func (t *tx) checkAbsent(ts *stagedSpace, hk, key []byte) error {
 	if !invariants.Enabled {

@@ -123,8 +123,9 @@ func (w *walk) emit() (bool, error) {
 	return !w.full, nil
 }
 
-// lend yields a record whose bytes belong to the engine. With the build tag invariants it yields
-// a copy and overwrites it afterwards, which exposes loop bodies that keep the bytes.
+// lend yields a record whose bytes belong to the engine. In checked builds (the build tag
+// invariants, or the race detector) it yields a copy and overwrites it afterwards, which exposes
+// loop bodies that keep the bytes.
 func lend(yield func(mainstem.Record, error) bool, r *mainstem.Record) bool {
 	if !invariants.Enabled {
 		return yield(*r, nil)

@@ -28,7 +28,8 @@ const (
 //     gives the turn away. A free turn may be taken.
 //   - While there are calls, the turn is held or about to be taken. A call begins before its
 //     caller looks at the turn, and the turn becomes free only under the lock of the session, and
-//     only when there are no calls.
+//     only when there are no calls. The caller of a stream looks when it waits for the first
+//     message; if that is late, the timer has given the turn to the reader.
 //   - The timer runs unless the reader has the turn. If the turn has not changed from one tick to
 //     the next, the timer ends it: it gives a free turn to the reader, and interrupts a caller by
 //     a deadline; the caller then passes the turn to the reader.
