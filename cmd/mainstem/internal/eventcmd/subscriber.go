@@ -49,8 +49,9 @@ type subscriber interface {
 	next(ctx context.Context) (event.Parked, error)
 	// skip puts aside what next has returned; Conflict if it is not the first any more.
 	skip(ctx context.Context, p event.Parked) error
-	// drop removes parked events for good, and returns how many were there.
-	drop(ctx context.Context, chosen []event.Parked) (int, error)
+	// drop removes parked events for good, and returns how many were there. If each is a commit of its own, it calls
+	// progress with how many are done.
+	drop(ctx context.Context, chosen []event.Parked, progress func(done int)) (int, error)
 	// retry gives parked events to the consumers again; left: there was no place for all.
 	retry(ctx context.Context, chosen []event.Parked) (n int, left bool, err error)
 	// filter returns which events it selects.
@@ -158,8 +159,9 @@ func (c *checkpointed) skip(ctx context.Context, p event.Parked) error {
 	return err
 }
 
-func (c *checkpointed) drop(ctx context.Context, chosen []event.Parked) (n int, err error) {
-	for _, p := range chosen {
+func (c *checkpointed) drop(ctx context.Context, chosen []event.Parked, progress func(done int)) (n int, err error) {
+	for i, p := range chosen {
+		progress(i)
 		err := c.store.Unpark(ctx, p)
 		if errors.Is(err, mainstem.ErrConflict) {
 			continue // a program has handled it meanwhile
@@ -235,7 +237,7 @@ func (c claimed) skip(ctx context.Context, p event.Parked) error {
 	return c.Skip(ctx, p.Position, p.Reason)
 }
 
-func (c claimed) drop(ctx context.Context, chosen []event.Parked) (int, error) {
+func (c claimed) drop(ctx context.Context, chosen []event.Parked, _ func(done int)) (int, error) {
 	return c.Drop(ctx, positionsOf(chosen)...)
 }
 

@@ -85,16 +85,19 @@ func standingFields(store string, st *standing) *cli.Fields {
 	return f
 }
 
-// printSubscriptions shows how each of all stands.
+// printSubscriptions shows how each of all stands. Counting what they still have to handle may take long.
 func (m commands) printSubscriptions(ctx context.Context, store string, all []subscriber) error {
 	list := m.NewList("subscription", "kind", "position", "lag", "parked")
+	meter := m.StartMeter("counting events", 0)
 	var err error
 	for i := 0; i < len(all) && err == nil; i++ {
+		meter.Say(fmt.Sprintf("counting events of subscription %d of %d", i+1, len(all)))
 		var st standing
 		if st, err = all[i].standing(ctx); err == nil {
-			err = m.printSubscription(list, store, &st)
+			meter.Above(func() { err = m.printSubscription(list, store, &st) })
 		}
 	}
+	meter.Finish()
 	return list.End(err)
 }
 
@@ -120,7 +123,9 @@ consumers there are, and why it was stopped, if it was.`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return m.withSubscription(cmd, *store, a[0], kind, func(ctx context.Context, s *event.Store, sub subscriber) error {
+				meter := m.StartMeter("counting events", 0)
 				st, err := sub.standing(ctx)
+				meter.Finish()
 				if err != nil {
 					return err
 				}
@@ -207,7 +212,9 @@ func (m commands) reset(ctx context.Context, cmd *cobra.Command, s *event.Store,
 		return err
 	}
 	from := st.position
+	meter := m.StartMeter("counting events", 0)
 	n, err := countEvents(ctx, s, filter, min(from, to), max(from, to))
+	meter.Finish()
 	if err != nil {
 		return err
 	}
@@ -397,7 +404,12 @@ func (m commands) drop(ctx context.Context, cmd *cobra.Command, s *event.Store, 
 	}
 	n := 0
 	if len(chosen) > 0 {
-		if n, err = sub.drop(ctx, chosen); err != nil {
+		meter := m.StartMeter("dropping parked events", 0)
+		n, err = sub.drop(ctx, chosen, func(done int) {
+			meter.Say(fmt.Sprintf("dropping parked events  %d of %d", done, len(chosen)))
+		})
+		meter.Finish()
+		if err != nil {
 			return err
 		}
 	}

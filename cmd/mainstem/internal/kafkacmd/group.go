@@ -229,16 +229,19 @@ lag counts offsets: of a compacted topic there may be fewer records than that.`,
 	}
 }
 
-// printLags shows how far each group is behind.
+// printLags shows how far each group is behind. Each is read with all its partitions, which may take long.
 func (m commands) printLags(ctx context.Context, groups *kafka.Groups, names []string) error {
 	list := m.NewList("group", "topic", "partitions", "lag")
+	meter := m.StartMeter("reading offsets", 0)
 	var err error
 	for i := 0; i < len(names) && err == nil; i++ {
+		meter.Say(fmt.Sprintf("reading offsets of group %d of %d", i+1, len(names)))
 		var offsets []kafka.GroupOffset
 		if _, _, offsets, err = groups.Describe(ctx, names[i]); err == nil {
-			err = m.printLag(list, names[i], offsets)
+			meter.Above(func() { err = m.printLag(list, names[i], offsets) })
 		}
 	}
+	meter.Finish()
 	return list.End(err)
 }
 

@@ -119,7 +119,7 @@ func targetsBefore(ctx context.Context, t *topic.Topic, partitions []int32, at t
 }
 
 func (m commands) deleteRecords(cmd *cobra.Command, ctx context.Context, t *topic.Topic, targets []target, consent *cli.Consent) error {
-	lost, err := fill(ctx, t, targets)
+	lost, err := m.fill(ctx, t, targets)
 	if err != nil {
 		return err
 	}
@@ -135,10 +135,8 @@ func (m commands) deleteRecords(cmd *cobra.Command, ctx context.Context, t *topi
 	if !agreed || err != nil {
 		return err
 	}
-	for i := range targets {
-		if targets[i].offset, err = t.DeleteRecords(ctx, targets[i].partition, targets[i].offset); err != nil {
-			return fmt.Errorf("partition %d: %w", targets[i].partition, err)
-		}
+	if err := m.deleteTargets(ctx, t, targets); err != nil {
+		return err
 	}
 	if m.Flags.JSON {
 		return m.Object(targetFields(t.Name(), targets, lost))
@@ -146,13 +144,29 @@ func (m commands) deleteRecords(cmd *cobra.Command, ctx context.Context, t *topi
 	return m.printTargets(targets)
 }
 
+// deleteTargets deletes the records of each partition in a commit of its own.
+func (m commands) deleteTargets(ctx context.Context, t *topic.Topic, targets []target) (err error) {
+	meter := m.StartMeter("deleting", 0)
+	defer meter.Finish()
+	for i := range targets {
+		meter.Say(fmt.Sprintf("deleting records of partition %d of %d", i+1, len(targets)))
+		if targets[i].offset, err = t.DeleteRecords(ctx, targets[i].partition, targets[i].offset); err != nil {
+			return fmt.Errorf("partition %d: %w", targets[i].partition, err)
+		}
+	}
+	return nil
+}
+
 // fill completes targets, refuses those that cannot be, and returns how many offsets are lost.
-func fill(ctx context.Context, t *topic.Topic, targets []target) (int64, error) {
+func (m commands) fill(ctx context.Context, t *topic.Topic, targets []target) (int64, error) {
 	if err := t.Deletable(); err != nil {
 		return 0, err
 	}
+	meter := m.StartMeter("reading offsets", 0)
+	defer meter.Finish()
 	lost := int64(0)
 	for i := range targets {
+		meter.Say(fmt.Sprintf("reading offsets of partition %d of %d", i+1, len(targets)))
 		o := &targets[i]
 		var err error
 		if o.start, o.end, err = bounds(ctx, t, o.partition); err != nil {
