@@ -9,11 +9,12 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// This file is about the checkpoint of a running subscription: it moves only
-// together with what the handler wrote, and only from where this instance has read it.
+// This file handles the checkpoint of a running subscription. It moves only in the commit of the
+// handler's writes, and only from the position at which this instance has read it.
 
-// load reads the checkpoint, and writes it if there is none or its filter is
-// another: from then on, WaitFor waits for what the subscription selects.
+// load reads the checkpoint. It writes the checkpoint if there is none or if its filter differs
+// from the subscription's, so that from then on WaitFor waits for the events that this subscription
+// selects.
 func (sub *Subscription) load(ctx context.Context) error {
 	s := sub.store
 	rec, err := s.log.Get(ctx, s.spaces.checkpoints, sub.name)
@@ -45,7 +46,7 @@ func (sub *Subscription) load(ctx context.Context) error {
 	r, err := s.log.Commit(ctx, b)
 	if err != nil {
 		if sub.isMoved(err) && ctx.Err() == nil {
-			return sub.load(ctx) // another instance was first
+			return sub.load(ctx) // another instance wrote the checkpoint first
 		}
 		return err
 	}
@@ -59,7 +60,7 @@ func (sub *Subscription) moved(p mainstem.Position) {
 	sub.position.Store(uint64(p))
 }
 
-// condition holds as long as the checkpoint is where this instance has read it.
+// condition requires that the checkpoint is unchanged since this instance read it.
 func (sub *Subscription) condition() mainstem.Condition {
 	c := mainstem.Condition{Space: sub.store.spaces.checkpoints, Key: sub.name, Test: mainstem.TestAbsent}
 	if sub.record > 0 {
@@ -68,7 +69,8 @@ func (sub *Subscription) condition() mainstem.Condition {
 	return c
 }
 
-// addCheckpoint makes b move the checkpoint from where this instance has read it to p.
+// addCheckpoint adds to b the move of the checkpoint to p, on condition that it is unchanged since
+// this instance read it.
 func (sub *Subscription) addCheckpoint(b *mainstem.Batch, p mainstem.Position) {
 	b.If(sub.condition())
 	if sub.opts.Expect != nil {
@@ -77,20 +79,20 @@ func (sub *Subscription) addCheckpoint(b *mainstem.Batch, p mainstem.Position) {
 	sub.store.writeCheckpoint(b, sub.name, p, sub.saved, sub.self)
 }
 
-// isMoved reports whether err is the conflict of addCheckpoint.
+// isMoved reports whether err is a conflict with the condition of addCheckpoint.
 func (sub *Subscription) isMoved(err error) bool {
 	var e *mainstem.Error
 	return errors.As(err, &e) && e.Kind == mainstem.KindConflict &&
 		e.Space == sub.store.spaces.checkpoints && bytes.Equal(e.Key, sub.name)
 }
 
-// commit commits b with the checkpoint at p. It tries again while the log is
-// unavailable. Fatal are errors that are not the fault of what the handler wrote.
+// commit commits b with the checkpoint at p. It tries again while the log is unavailable. Errors
+// that the handler's writes did not cause are fatal.
 func (sub *Subscription) commit(b *mainstem.Batch, p mainstem.Position) error {
 	return sub.commitBy(sub.store.log.Commit, b, p)
 }
 
-// commitBy is commit by a function that does what the log's Commit does.
+// commitBy is commit with another function in place of the log's Commit.
 func (sub *Subscription) commitBy(commit func(context.Context, *mainstem.Batch) (mainstem.Receipt, error), b *mainstem.Batch, p mainstem.Position) error {
 	b.ID, b.Durability = "", sub.opts.Durability
 	sub.addCheckpoint(b, p)
@@ -129,8 +131,8 @@ func (sub *Subscription) commitBy(commit func(context.Context, *mainstem.Batch) 
 	}
 }
 
-// checkMoved returns a fatal error if somebody else moved the checkpoint: then a
-// failure of the handler may be due to what that somebody wrote.
+// checkMoved returns a fatal error if another writer moved the checkpoint: the handler may then
+// have failed because of that writer's changes.
 func (sub *Subscription) checkMoved() error {
 	rec, err := sub.store.log.Get(sub.hard, sub.store.spaces.checkpoints, sub.name)
 	if err == nil && rec.Version == sub.record || err != nil && !isNotFound(err) {
@@ -147,8 +149,8 @@ func (sub *Subscription) movedError(cause error) error {
 	return fatalError{fmt.Errorf("subscription %s: %w: %w", sub.name, ErrCheckpointMoved, cause)}
 }
 
-// resolve finds out whether a commit that moved the checkpoint to p was written.
-// Undecided means that the checkpoint cannot be read.
+// resolve determines whether a commit that moved the checkpoint to p was written. Undecided means
+// that the checkpoint cannot be read.
 func (sub *Subscription) resolve(p mainstem.Position) (done, undecided bool) {
 	rec, err := sub.store.log.Get(sub.hard, sub.store.spaces.checkpoints, sub.name)
 	if err != nil {
@@ -156,7 +158,7 @@ func (sub *Subscription) resolve(p mainstem.Position) (done, undecided bool) {
 	}
 	cp, _, err := decodeCheckpoint(&rec)
 	if err != nil || cp.Position != p || rec.Version != sub.record+1 {
-		return false, false // as before, or moved by somebody else: the next commit shows it
+		return false, false // unchanged, or moved by another writer: the next commit shows which
 	}
 	sub.record = rec.Version
 	sub.moved(p)

@@ -7,19 +7,18 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// AppendTo adds events to the end of stream as part of b, in their order. The
-// stream must meet the expectation at the batch's place in the order, before
-// anything that the batch itself writes; otherwise nothing of the batch is
-// written, and the error of Commit is a [*ConflictError] or [*SealedError]. A stream may
-// be appended to several times in one batch: every expectation is then about the version
-// before the batch.
+// AppendTo adds events to the end of stream as part of b, in their order. The stream must meet the
+// expectation at the batch's place in the order, before any write of the batch itself; otherwise
+// nothing of the batch is written, and the error of Commit is a [*ConflictError] or [*SealedError].
+// A batch may append to a stream several times: each expectation is then about the version before
+// the batch.
 //
-// The batch keeps the events' Data, which must not change until Commit has
-// returned; everything else is copied. An append that can never be written (a bad name,
-// no events, a type missing) fails the batch: Commit returns that Invalid error.
+// The batch borrows the events' Data, which must not change until Commit has returned; everything
+// else is copied. An append that can never be written (a bad name, no events, a type missing) fails
+// the batch: Commit returns that Invalid error.
 //
-// [Store.Result] finds the versions and positions in the receipt. To append to one
-// stream and nothing else, [Store.Append] is shorter, and idempotent by event ID.
+// [Store.Result] finds the versions and positions in the receipt. To append to a single stream,
+// [Store.Append] is shorter, and idempotent by event ID.
 func (s *Store) AppendTo(b *mainstem.Batch, stream string, expected Expected, events []Event) {
 	events = s.tagged(events)
 	if err := s.checkAppend(stream, expected, events); err != nil {
@@ -30,8 +29,8 @@ func (s *Store) AppendTo(b *mainstem.Batch, stream string, expected Expected, ev
 	s.append(b, &enc, stream, expected, events)
 }
 
-// ExpectTo makes b depend on a stream that it need not write: nothing of the batch
-// is written unless stream meets the expectation. AnyVersion demands nothing.
+// ExpectTo makes b depend on a stream that it need not write: nothing of the batch is written
+// unless stream meets the expectation. AnyVersion adds no condition.
 func (s *Store) ExpectTo(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("expect", stream, expected); err != nil {
 		b.Fail(err)
@@ -63,13 +62,14 @@ func (s *Store) checkStreamAnd(op, stream string, expected Expected) error {
 	return expected.check(op)
 }
 
-// append adds conditions and writes to b, all their memory from enc, and reports
-// whether every event came with its ID.
+// append adds conditions and writes to b, with all their memory from enc, and reports whether every
+// event had an ID already.
 func (s *Store) append(b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event) (identified bool) {
 	return s.appendIndexed(b, enc, s.expectAppend(b), stream, expected, events)
 }
 
-// appendIndexed is append without the condition on the control record, with the index that that says, or nil.
+// appendIndexed is append without the condition on the control record. The caller gives the index
+// of that record, or nil.
 func (s *Store) appendIndexed(b *mainstem.Batch, enc *encoder, x *index, stream string, expected Expected, events []Event) (identified bool) {
 	extra := len(stream)
 	if x != nil {
@@ -112,30 +112,30 @@ func (s *Store) appendIndexed(b *mainstem.Batch, enc *encoder, x *index, stream 
 // Appended is the result of an append: the versions, positions and time of its events.
 type Appended struct {
 	Stream string
-	// First and Last are the versions of the first and last event. The others lie
-	// between, without gaps.
+	// First and Last are the versions of the first and last event. The versions of the others are
+	// between them, without gaps.
 	First, Last mainstem.Version
-	// FirstPosition and LastPosition are the positions of the first and last
-	// event. The others lie between, in order.
+	// FirstPosition and LastPosition are the positions of the first and last event. The positions
+	// of the others are between them, in order.
 	FirstPosition, LastPosition mainstem.Position
 	// Time is the commit time of the events.
 	Time time.Time
-	// Duplicate is true if the events had been appended before: then all of the
-	// above is about that first time, and nothing was written.
+	// Duplicate is true if the events had been appended before. The other fields are then those of
+	// the first append, and nothing was written.
 	Duplicate bool
 }
 
-// Result returns the versions and positions of the events that b appended to stream, given
-// the receipt of its Commit; false if it appended none. If b appended several times, the
-// result spans all of them. On an engine that leaves gaps between the positions of
-// one batch, positions are known for batches of a single write only, else 0.
+// Result returns the versions and positions of the events that b appended to stream, given the
+// receipt of its Commit; false if b appended none. If b appended several times, the result spans
+// all of them. On an engine that leaves gaps between the positions of one batch, the positions are
+// known only for batches of a single write, and 0 otherwise.
 func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Appended, bool) {
 	a := Appended{Stream: stream, Time: r.Time, Duplicate: r.Duplicate}
 	writes := b.Writes()
 	if len(writes) != len(r.Versions) {
-		return Appended{}, false // the receipt of another batch
+		return Appended{}, false // the receipt is that of another batch
 	}
-	var records, first, last mainstem.Position // counted within the batch
+	var records, first, last mainstem.Position // numbers within the batch
 	for i := range writes {
 		if r.Versions[i] == 0 {
 			continue
@@ -159,15 +159,15 @@ func (s *Store) Result(b *mainstem.Batch, r mainstem.Receipt, stream string) (Ap
 	return a, true
 }
 
-// writer holds the batch and buffers of an Append. A pool keeps writers, so that an
-// Append allocates no more than the log's Commit does.
+// writer holds the batch and buffers of an Append. Writers are pooled, so that an Append allocates
+// no more than the log's Commit.
 type writer struct {
 	batch   mainstem.Batch
 	enc     encoder
-	scratch []byte // of batchID
+	scratch []byte // used by batchID
 }
 
-// maxPooledBytes is the most header memory that a pooled writer keeps.
+// maxPooledBytes is the largest header memory, in bytes, that a pooled writer keeps.
 const maxPooledBytes = 1 << 20
 
 func (s *Store) put(w *writer) {
@@ -178,28 +178,26 @@ func (s *Store) put(w *writer) {
 	}
 }
 
-// Append appends events to stream at once and returns their versions and
-// positions when they have reached the durability of [Options.Durability]. The
-// errors are [*ConflictError] and [*SealedError], NotFound if [StreamExists] did not
-// hold, Invalid for an append that can never be written, and those of Commit.
+// Append appends events to stream and returns their versions and positions. When it returns, the
+// events have the durability of [Options.Durability]. The errors are [*ConflictError] and
+// [*SealedError], NotFound if [StreamExists] did not hold, Invalid for an append that can never be
+// written, and those of Commit.
 //
-// Append is idempotent by event ID, if every event has one: writing the same IDs in
-// the same order to the same stream again writes nothing and returns what the first
-// Append returned, with Duplicate set. Precisely:
+// Append is idempotent by event ID, if every event has one: appending the same IDs in the same
+// order to the same stream again writes nothing and returns the result of the first Append, with
+// Duplicate set. Precisely:
 //
-//   - With an exact version or [NoStream] expected, and the same expectation as
-//     the first time, that holds as long as the stream still holds the events, also
-//     between concurrent calls and after a restart. An expectation that the first
-//     write did not meet is a conflict.
-//   - Within the time for which the log remembers batch IDs (24 hours by default
-//     in engine/pebblelog), it holds with any expectation that the first write met,
-//     and also when the events were truncated or deleted since: a late retry never
-//     brings them back.
-//   - [AnyVersion] and [StreamExists] rely on the log's memory alone.
+//   - With an exact version or [NoStream] expected, and the same expectation as the first time,
+//     this holds as long as the stream still has the events, also between concurrent calls and
+//     after a restart. An expectation that the first write did not meet is a conflict.
+//   - Within the time for which the log keeps batch IDs (24 hours by default in engine/pebblelog),
+//     it holds with any expectation that the first write met, even if the events were truncated or
+//     deleted since: a late retry never restores them.
+//   - [AnyVersion] and [StreamExists] rely on the batch IDs kept by the log alone.
 //
-// The IDs decide; type, data and metadata are not compared. Appends by [Store.AppendTo]
-// are recognised by the first rule only. Without IDs, an Append whose outcome is
-// unknown cannot be repeated safely.
+// Only the IDs are compared, not type, data or metadata. Appends by [Store.AppendTo] are recognised
+// by the first rule only. Without IDs, an Append whose outcome is unknown cannot be repeated
+// safely.
 func (s *Store) Append(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	events = s.tagged(events)
 	if err := s.checkAppend(stream, expected, events); err != nil {
@@ -213,8 +211,8 @@ func (s *Store) Append(ctx context.Context, stream string, expected Expected, ev
 	}
 }
 
-// appendOnce is one try of Append. It fails with a [*StaleIndexError] if the handle did not
-// know the index as it is.
+// appendOnce is one attempt of Append. It fails with a [*StaleIndexError] if the index differs from
+// the one that the handle has read.
 func (s *Store) appendOnce(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	w := s.writers.Get().(*writer)
 	defer s.put(w)
@@ -250,10 +248,10 @@ func (s *Store) appendOnce(ctx context.Context, stream string, expected Expected
 	return a, nil
 }
 
-// locateFirst returns the position of the first event that b appended, before which there are
-// records of the index. If the receipt is that of an earlier batch, which another index may
-// have divided otherwise, the event itself is read; if it is gone, the position is that of the
-// batch's first record.
+// locateFirst returns the position of the first event that b appended; records of the index come
+// before it. If the receipt is that of an earlier batch, whose index may have had another number of
+// records, it reads the event itself. If that is gone, the result is the position of the batch's
+// first record.
 func (s *Store) locateFirst(ctx context.Context, b *mainstem.Batch, r mainstem.Receipt, stream string, first mainstem.Version) (mainstem.Position, error) {
 	if !r.Duplicate {
 		done, _ := s.Result(b, r, stream)

@@ -14,25 +14,26 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// MaxSubscription is the most bytes that the name of a subscription may have.
+// MaxSubscription is the largest number of bytes in the name of a subscription.
 const MaxSubscription = 256
 
-// Checkpoint is how far a subscription has come: everything up to Position is
-// handled, and what the handler wrote about it is committed.
+// Checkpoint is the progress of a subscription: all events up to Position are handled, and the
+// handler's writes about them are committed.
 type Checkpoint struct {
 	Name     string
 	Position mainstem.Position
 	Updated  time.Time
-	// Owner is the instance that wrote the checkpoint, such as "web-1 pid 4711 #2": host,
-	// process, and which subscription of the process. Empty after [Store.SetCheckpointTo].
+	// Owner is the instance that wrote the checkpoint, such as "web-1 pid 4711 #2": host, process,
+	// and number of the subscription in the process. It is empty after [Store.SetCheckpointTo].
 	Owner string
-	// Revision is the version of the record that holds the checkpoint: it grows whenever that is written.
+	// Revision is the version of the checkpoint's record: it grows with each write.
 	Revision mainstem.Version
 
-	filter string // as it is saved with the checkpoint
+	filter string // in the form stored with the checkpoint
 }
 
-// Filter returns what the subscription selects, as it was saved with the checkpoint: everything if it was not.
+// Filter returns the filter of the subscription as stored with the checkpoint. If none is stored,
+// the result selects everything.
 func (c *Checkpoint) Filter() (f Filter, err error) {
 	if c.filter != "" {
 		if err := json.Unmarshal([]byte(c.filter), &f); err != nil {
@@ -42,18 +43,18 @@ func (c *Checkpoint) Filter() (f Filter, err error) {
 	return f, nil
 }
 
-// A checkpoint is one record of the space event.checkpoint/<store>: the key is the
-// name of the subscription, the value the position in decimal. The header $filter
-// holds what the subscription selects, as JSON; it is left out if it is everything,
-// or too large. The header $owner says which instance of the subscription wrote it.
+// A checkpoint is one record of the space event.checkpoint/<store>: the key is the name of the
+// subscription, the value the position in decimal. The header $filter holds the subscription's
+// filter as JSON; it is left out if the filter selects everything or is too large. The header
+// $owner names the instance of the subscription that wrote the record.
 const (
 	headerFilter = "$filter"
 	headerOwner  = "$owner"
 )
 
-var owners atomic.Uint64 // subscriptions of this process so far
+var owners atomic.Uint64 // number of subscriptions of this process so far
 
-// newOwner names one instance of a subscription for people who look for it.
+// newOwner returns a name of an instance of a subscription, for operators.
 func newOwner() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -62,7 +63,7 @@ func newOwner() string {
 	return fmt.Sprintf("%.64s pid %d #%d", host, os.Getpid(), owners.Add(1))
 }
 
-// maxFilterBytes is the largest filter that is saved with a checkpoint.
+// maxFilterBytes is the size of the largest filter that is stored with a checkpoint.
 const maxFilterBytes = 64 << 10
 
 var checkpointPolicy = mainstem.Policy{History: 1, NoFeed: true}
@@ -104,8 +105,7 @@ func checkSubscription(op, name string) error {
 	return nil
 }
 
-// Checkpoint returns the checkpoint of the subscription called name; NotFound if
-// there is none.
+// Checkpoint returns the checkpoint of the subscription called name, or NotFound if there is none.
 func (s *Store) Checkpoint(ctx context.Context, name string) (Checkpoint, error) {
 	if err := checkSubscription("checkpoint", name); err != nil {
 		return Checkpoint{}, err
@@ -136,11 +136,11 @@ func (s *Store) Checkpoints(ctx context.Context) iter.Seq2[Checkpoint, error] {
 	}
 }
 
-// SetCheckpointTo moves the checkpoint of the subscription called name, as part of
-// b: back to 0 to handle everything again, in the same batch that empties what was
-// built, or forward to pass over what cannot be handled. A running instance notices
-// at its next commit, whose batch is then not written: it goes on from the new position,
-// or ends with [ErrCheckpointMoved] if it is exclusive (see [SubscribeOptions]).
+// SetCheckpointTo moves the checkpoint of the subscription called name, as part of b. Move it back
+// to 0 to handle all events again, in the batch that clears the subscription's results, or forward
+// to skip events that cannot be handled. A running instance detects the move at its next commit,
+// whose batch is then not written: it continues from the new position, or ends with
+// [ErrCheckpointMoved] if it is exclusive (see [SubscribeOptions]).
 func (s *Store) SetCheckpointTo(b *mainstem.Batch, name string, position mainstem.Position) {
 	if err := checkSubscription("set checkpoint", name); err != nil {
 		b.Fail(err)
@@ -149,9 +149,9 @@ func (s *Store) SetCheckpointTo(b *mainstem.Batch, name string, position mainste
 	s.writeCheckpoint(b, []byte(name), position, nil, "")
 }
 
-// MoveCheckpointTo moves a checkpoint that was read with [Store.Checkpoint], as part of b, on condition
-// that it was not written since: then the commit fails with Conflict. For running instances it is
-// as [Store.SetCheckpointTo].
+// MoveCheckpointTo moves a checkpoint that was read with [Store.Checkpoint], as part of b, on
+// condition that the checkpoint was not written since: otherwise the commit fails with Conflict.
+// The effect on running instances is that of [Store.SetCheckpointTo].
 func (s *Store) MoveCheckpointTo(b *mainstem.Batch, cp Checkpoint, position mainstem.Position) {
 	if err := checkSubscription("move checkpoint", cp.Name); err != nil {
 		b.Fail(err)
@@ -165,8 +165,8 @@ func (s *Store) MoveCheckpointTo(b *mainstem.Batch, cp Checkpoint, position main
 	s.writeCheckpoint(b, []byte(cp.Name), position, filter, "")
 }
 
-// DeleteCheckpointTo removes the checkpoint of the subscription called name, as part
-// of b: it starts anew. For running instances it is as [Store.SetCheckpointTo].
+// DeleteCheckpointTo removes the checkpoint of the subscription called name, as part of b, so that
+// the subscription starts anew. The effect on running instances is that of [Store.SetCheckpointTo].
 func (s *Store) DeleteCheckpointTo(b *mainstem.Batch, name string) {
 	if err := checkSubscription("delete checkpoint", name); err != nil {
 		b.Fail(err)
@@ -188,11 +188,10 @@ func (s *Store) writeCheckpoint(b *mainstem.Batch, name []byte, p mainstem.Posit
 	b.Add(w)
 }
 
-// WaitFor returns when the subscription called name has handled everything up to
-// position that it selects, wherever it runs: after a write, its result can then be
-// read where the subscription puts it. It does not poll. A position beyond the newest
-// of the log is Invalid; a subscription without a checkpoint, or whose checkpoint is
-// deleted meanwhile, is NotFound.
+// WaitFor returns when the subscription called name has handled all events up to position that it
+// selects, in whatever process it runs. The results of the subscription for a write at position can
+// then be read. It does not poll. A position beyond the newest of the log is Invalid; a
+// subscription without a checkpoint, or whose checkpoint is deleted meanwhile, is NotFound.
 func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Position) error {
 	if _, err := s.Checkpoint(ctx, name); err != nil {
 		return err
@@ -205,7 +204,7 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 		return mainstem.Errorf(mainstem.KindInvalid, "wait for", "position %d is beyond the newest, %d", position, head)
 	}
 	key := []byte(name)
-	todo := mainstem.Position(0) // an event that is known to be selected, by this; the wait is at least for that
+	todo := mainstem.Position(0) // position of an event that is known to be selected: the wait lasts at least until it is handled
 	var by []byte
 	for rec, err := range s.log.Read(ctx, s.spaces.checkpoints, key, mainstem.Versions{Follow: true}) {
 		if err != nil {
@@ -236,8 +235,8 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 	return mainstem.ErrClosed // an engine ends a follower only with an error
 }
 
-// nextSelected returns the position of the first event after a position, up to
-// another, that f selects; 0 if there is none.
+// nextSelected returns the position of the first event after after, up to upTo, that f selects; 0
+// if there is none.
 func (s *Store) nextSelected(ctx context.Context, f *Filter, after, upTo mainstem.Position) (mainstem.Position, error) {
 	sel, err := f.selector()
 	if err == nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// collector gathers lent records and turns them into events that own their
-// memory, in a handful of allocations however many they are: one for the events,
-// one for all their data, one for all their metadata strings, and a map for each
-// event with custom metadata. It is reused through a pool.
+// collector gathers lent records and turns them into events that own their memory. However many
+// events there are, it allocates only one block for the events, one for all their data, one for all
+// their metadata strings, and a map for each event with custom metadata. Collectors are pooled.
 type collector struct {
 	dec     decoder
 	entries []entry
-	names   []string // streams, types and content types; neighbours share
+	names   []string // streams, types and content types; adjacent entries share them
 	data    []byte   // the data of all entries
 	text    []byte   // the metadata strings and tags of all entries
 	customs []custom
@@ -22,8 +21,8 @@ type collector struct {
 	zone    *time.Location
 }
 
-// entry is an event whose bytes still lie in the collector's blocks. It has no
-// pointers: gathering a thousand of them is no work for the garbage collector.
+// entry is an event whose bytes are in the collector's blocks. It contains no pointers, so that the
+// garbage collector does not scan the entries.
 type entry struct {
 	id                   ID
 	version              mainstem.Version
@@ -32,7 +31,7 @@ type entry struct {
 	stream, typ, content int32 // in names
 	data                 int   // bytes of data, -1 for nil
 	hasMetadata          bool
-	lengths              [4]uint32 // of the four identifiers in text
+	lengths              [4]uint32 // lengths of the four identifiers in text
 	customs              int32
 	tags                 uint32 // bytes of $tags in text
 }
@@ -45,7 +44,7 @@ type custom struct {
 
 var typeDeleted = []byte(TypeDeleted)
 
-// A block of the collector is turned into events when it holds this many.
+// Limits of the block of a collector: when it holds this many, it is turned into events.
 const (
 	blockEntries = 1024
 	blockBytes   = 256 << 10
@@ -83,7 +82,7 @@ func (c *collector) add(rec *mainstem.Record) error {
 	return nil
 }
 
-// name returns where b stands in names, adding it if it is not the last of its kind.
+// name returns the index of b in names. It adds b unless it equals the last name of its kind.
 func (c *collector) name(last *int32, b []byte) int32 {
 	if c.names[*last] != string(b) {
 		*last = int32(len(c.names))
@@ -111,13 +110,13 @@ func (c *collector) metadata(e *entry, headers mainstem.Headers) {
 	}
 }
 
-// full reports whether it is time to call flush.
+// full reports whether flush should be called.
 func (c *collector) full() bool { return len(c.entries) >= blockEntries || c.size() >= blockBytes }
 
-// size returns the bytes gathered since the last flush.
+// size returns the number of bytes gathered since the last flush.
 func (c *collector) size() int { return len(c.data) + len(c.text) }
 
-// flush appends what was gathered to dst and forgets it.
+// flush appends the gathered events to dst and empties the collector.
 func (c *collector) flush(dst []Recorded) []Recorded {
 	n := len(c.entries)
 	if n == 0 {
@@ -148,7 +147,7 @@ func (c *collector) flush(dst []Recorded) []Recorded {
 	return dst
 }
 
-// block is what is left of the memory of the events of one flush.
+// block is the unused rest of the memory for the events of one flush.
 type block struct {
 	data    []byte
 	text    string
@@ -180,7 +179,7 @@ func (b *block) metadata(e *entry, m *Metadata) {
 	b.customs = b.customs[e.customs:]
 }
 
-// reset forgets what was gathered, and the blocks that are too large to keep.
+// reset discards the gathered records, and the blocks that are too large to keep.
 func (c *collector) reset() {
 	clear(c.names) // so that the strings can be freed
 	clear(c.customs)
@@ -194,7 +193,7 @@ func (c *collector) reset() {
 	}
 }
 
-// collector returns one to fill; give it back to s.release.
+// collector returns an empty collector; return it with s.release.
 func (s *Store) collector() *collector { return s.collectors.Get().(*collector) }
 
 func (s *Store) release(c *collector) {

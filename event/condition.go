@@ -15,27 +15,28 @@ import (
 // DefaultRetries is the default of [Options.Retries].
 const DefaultRetries = 50
 
-// afterQuery is the pause before a conflict over a query is tried again. The other batch
-// is committed already, so it is short; it grows, and differs, so that many writers make way.
+// afterQuery is the pause before a conflict with a query is tried again. The other batch is
+// committed already, so the pause starts short; it grows and is random, so that many writers do not
+// collide again.
 var afterQuery = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
 
-// ConditionError says that a batch was not written because of a condition of [Store.FailIf].
-// It is a Conflict: errors.Is(err, mainstem.ErrConflict) holds.
+// ConditionError reports that a batch was not written because of a condition of [Store.FailIf]. It
+// is a Conflict: errors.Is(err, mainstem.ErrConflict) holds.
 type ConditionError struct {
 	Store string
 	Query Query
 	After mainstem.Position
-	// Found is the position of the first event after After that Query selects; 0 if there is
-	// none, and only an event that shares a key of the index with the query came after it.
+	// Found is the position of the first event after After that Query selects. It is 0 if there is
+	// none: then the conflict is with an event that only shares a key of the index with the query.
 	Found mainstem.Position
 
 	condition *condition
-	checked   mainstem.Position // Found says all about the events up to here
-	unread    error             // why it could not be read whether there is one
+	checked   mainstem.Position // Found is known for all events up to here
+	unread    error             // error of the read that determines Found
 	cause     *mainstem.Error
 }
 
-// Error says what was found.
+// Error describes the event that was found.
 func (e *ConditionError) Error() string {
 	found := fmt.Sprintf("there is one at position %d", e.Found)
 	switch {
@@ -55,28 +56,28 @@ type condition struct {
 	store *Store
 	query Query
 	after mainstem.Position // as the caller gave it
-	from  mainstem.Position // after, or a later one up to which the query was read since
-	first int               // of its conditions in the batch
-	n     int               // how many
+	from  mainstem.Position // after, or a later position up to which the query was read since
+	first int               // index of its first condition in the batch
+	n     int               // number of its conditions
 }
 
-// FailIf makes b depend on there being no event after position after that q selects: if there
-// is one at its place in the order, nothing of the batch is written. The error is a
-// [*ConditionError]. It reads nothing, and tests one key of the index for each item of q:
+// FailIf makes b depend on a query: if at the batch's place in the order there is an event after
+// position after that q selects, nothing of the batch is written, and the error is a
+// [*ConditionError]. FailIf reads nothing. It tests these keys of the index for each item of q:
 //
 //	the pairs of its types with its first tag of which all are declared (see [Pair]),
 //	else its first tag, so put the one first that the fewest events have,
 //	else each of its types,
 //	else, for the empty item, the key of all events, which the index must have.
 //
-// That is stricter than q: an event that has the tag, but not the types, is a conflict too.
-// [Store.Commit] tests whether it matters, and commits again if not; a Commit of the log
-// returns it, with Found 0.
+// This test is stricter than q: an event that has the tag but not the types is a conflict too.
+// [Store.Commit] checks whether the event matters, and commits again if not; the Commit of the log
+// returns the conflict, with Found 0.
 //
-// after is the position of the last event of a [Store.Query] without a limit, or any position
-// from which on nothing of q was seen, such as [mainstem.Reader.Head] before the query. The
-// store must have an index, and the handle must know it: open it with [OpenIndexed], or
-// query before. Otherwise the batch fails with Unsupported.
+// after is the position of the last event of a [Store.Query] without a limit, or any position up to
+// which the results of q are known, such as [mainstem.Reader.Head] before the query. The store must
+// have an index, and the handle must have read it: open the handle with [OpenIndexed], or query
+// first. Otherwise the batch fails with Unsupported.
 func (s *Store) FailIf(b *mainstem.Batch, q Query, after mainstem.Position) {
 	err := q.check("fail if")
 	if err == nil {
@@ -111,8 +112,9 @@ func (s *Store) failIf(b *mainstem.Batch, q Query, after mainstem.Position) erro
 		b.IfNotAfter(s.spaces.tags, key, after)
 	}
 	if after < x.since() {
-		// Events after it may be in the built keys, which were written later than they. While
-		// they are built the anchor stands for them: it is later than after, too.
+		// Events after the position may be in the built keys, whose records were written later than
+		// the events. During the build the anchor stands for these events: it is later than the
+		// position, too.
 		if x.State == stateBuilding {
 			b.IfNotAfter(s.spaces.tags, anchorKey, after)
 			keys = nil
@@ -127,7 +129,7 @@ func (s *Store) failIf(b *mainstem.Batch, q Query, after mainstem.Position) erro
 	return nil
 }
 
-// covering returns keys of the index of which each event of q has at least one.
+// covering returns keys of the index such that each event of q has at least one of them.
 func (x *index) covering(q Query) (keys [][]byte, err error) {
 	seen := make(map[string]bool)
 	for i := range q {
@@ -169,7 +171,7 @@ func (x *index) coveringItem(it *Item) (keys [][]byte) {
 	return nil
 }
 
-// holds reports whether cond is one that c added to a batch.
+// holds reports whether c added cond to a batch.
 func (c *condition) holds(cond *mainstem.Condition, b *mainstem.Batch) bool {
 	own := b.Conditions()[c.first:min(c.first+c.n, len(b.Conditions()))]
 	return slices.ContainsFunc(own, func(o mainstem.Condition) bool {
@@ -177,7 +179,8 @@ func (c *condition) holds(cond *mainstem.Condition, b *mainstem.Batch) bool {
 	})
 }
 
-// ExplainConflict implements [mainstem.Explainer]: it reads whether there is an event of the query.
+// ExplainConflict implements [mainstem.Explainer]: it reads whether the query selects an event
+// after the position.
 func (c *condition) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	if e.Want.Test != mainstem.TestNotAfter || b == nil || c.first > len(b.Conditions()) || !c.holds(&e.Want, b) {
 		return nil
@@ -187,8 +190,8 @@ func (c *condition) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *m
 	return said
 }
 
-// find returns the position of the first event of the query after c.from, 0 if there is none
-// up to the head of the log, which it returns too.
+// find returns the position of the first event of the query after c.from and up to the head of the
+// log, 0 if there is none. It also returns the head.
 func (c *condition) find(ctx context.Context) (head, found mainstem.Position, err error) {
 	if head, err = c.store.log.Head(ctx); err != nil {
 		return 0, 0, err
@@ -200,7 +203,7 @@ func (c *condition) find(ctx context.Context) (head, found mainstem.Position, er
 	return head, found, err
 }
 
-// raise makes the condition one about events after p: those before are known not to matter.
+// raise changes the condition to one on events after p: the events before are known not to match.
 func (c *condition) raise(b *mainstem.Batch, p mainstem.Position) {
 	c.from = p
 	for i := range b.Conditions()[c.first : c.first+c.n] {
@@ -208,15 +211,15 @@ func (c *condition) raise(b *mainstem.Batch, p mainstem.Position) {
 	}
 }
 
-// Commit commits b, which depends on queries by [Store.FailIf] of this store, exactly: if the
-// commit fails because of an event that a query does not select, it is tried again, at most
-// [Options.Retries] times, with pauses. While the outcome of a try is unknown the same
-// batch is committed again, until it is known or ctx ends; b gets an ID for that if it has
-// none, so it is written once.
+// Commit commits b, whose conditions of [Store.FailIf] on this store it makes exact: if the commit
+// fails because of an event that a query does not select, it is tried again, at most
+// [Options.Retries] times, with pauses. While the outcome of an attempt is unknown, the same batch
+// is committed again, until the outcome is known or ctx ends; b gets an ID for that if it has none,
+// so it is written at most once.
 //
-// The error is a [*ConditionError] if an event that a query selects was found, or if all
-// tries are used up (then Found is 0); a [*StaleIndexError] if the index was changed since the
-// batch was made; otherwise as [Store.Explain] returns it.
+// The error is a [*ConditionError] if an event that a query selects was found, or if all attempts
+// failed (then Found is 0); a [*StaleIndexError] if the index was changed since the batch was
+// built; otherwise as [Store.Explain] returns it.
 func (s *Store) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if b.ID == "" {
 		b.ID = "event/" + NewID().String()

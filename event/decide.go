@@ -7,22 +7,23 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Append is what a decision adds to one stream.
+// Append lists the events that a decision adds to one stream.
 type Append struct {
 	Stream string
 	Events []Event
 }
 
-// Decide reads the events that q selects, calls decide with them, and appends what it returns
-// to the streams that it names, in one commit, if meanwhile no event was appended that q
-// selects. If one was, it reads and decides anew, at most [Options.Retries] times, with
-// pauses; decide must not do anything else that cannot be done twice. The events belong to decide.
+// Decide reads the events that q selects, calls decide with them, and appends the events that it
+// returns to the streams that it names, in one commit, on condition that no event that q selects
+// was appended meanwhile. If one was, Decide reads and calls decide again, at most
+// [Options.Retries] times, with pauses; so decide must have no side effects that cannot be
+// repeated. The events belong to decide.
 //
-// A decision that returns nothing writes nothing. The error of decide is returned as it is.
-// When all tries are used up the error is the [*ConditionError] of the last one. Outcomes that
-// are unknown are resolved as in [Store.Commit].
+// If decide returns no appends, nothing is written. An error of decide is returned as it is. When
+// all attempts have failed the error is the [*ConditionError] of the last one. Unknown outcomes are
+// resolved as in [Store.Commit].
 //
-// Last of the receipt is at or behind the last event: what [Store.WaitFor] takes.
+// Last of the receipt is at or behind the last event, so it can be given to [Store.WaitFor].
 //
 // The store must have an index; see [Store.CreateIndex].
 func (s *Store) Decide(ctx context.Context, q Query, decide func([]Recorded) ([]Append, error)) (mainstem.Receipt, error) {

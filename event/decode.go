@@ -7,14 +7,14 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// decoder turns records into events. It remembers names that it has seen, so that
-// a thousand events of one type share one string. It belongs to one goroutine.
+// decoder turns records into events. It caches names, so that a thousand events of one type share
+// one string. It belongs to one goroutine.
 type decoder struct {
-	names [256]string // by hash: a newcomer takes the place of its predecessor
+	names [256]string // by hash; a new name replaces the one with the same hash
 	f     fields
 }
 
-// maxInterned is the length of the longest name that a decoder remembers.
+// maxInterned is the length, in bytes, of the longest name that a decoder caches.
 const maxInterned = 128
 
 var nameSeed = maphash.MakeSeed()
@@ -45,8 +45,8 @@ func (d *decoder) internName(name string) string {
 	return *slot
 }
 
-// recorded returns the event in rec. Its Data lends the bytes of rec; everything
-// else is its own.
+// recorded returns the event in rec. Its Data is lent by rec; everything else is owned by the
+// event.
 func (d *decoder) recorded(rec *mainstem.Record, stream string) (Recorded, error) {
 	r := Recorded{Stream: stream, Version: rec.Version, Position: rec.Position, Time: rec.Time}
 	if !rec.Live() {
@@ -58,7 +58,7 @@ func (d *decoder) recorded(rec *mainstem.Record, stream string) (Recorded, error
 	}
 	r.ID, r.Type, r.ContentType, r.Data = d.f.id, d.intern(d.f.typ), d.intern(d.f.content), rec.Value
 	if d.f.hasIdentifiers {
-		// One string for the four: they usually live and die together.
+		// The four identifiers share one string: they are usually used together.
 		m, text := &r.Metadata, d.identifiers()
 		m.CorrelationID, text = cut(text, len(d.f.corr))
 		m.CausationID, text = cut(text, len(d.f.cause))

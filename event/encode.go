@@ -36,7 +36,7 @@ const (
 	headerTags    = "$tags"
 )
 
-// own reports whether name is a header that the store uses itself.
+// own reports whether name is a header that the store itself uses.
 func own(name string) bool {
 	if name == "" || name[0] != '$' {
 		return false
@@ -80,15 +80,15 @@ func (e *Event) check(op string, i, maxBytes int) error {
 	return nil
 }
 
-// encoder turns events into record headers. All headers of the events that it was
-// reserved for lie in two blocks of memory.
+// encoder turns events into record headers. All headers of the events that reserve was called for
+// are in two blocks of memory.
 type encoder struct {
 	headers []mainstem.Header
 	bytes   []byte
 	names   []string // scratch: sorted custom names
 }
 
-// size returns how many headers and bytes the headers of e take.
+// size returns the number of headers and bytes of the headers of e.
 func (e *Event) size() (headers, bytes int) {
 	m := &e.Metadata
 	headers, bytes = 2, len(e.ID)+len(e.Type)
@@ -106,8 +106,8 @@ func (e *Event) size() (headers, bytes int) {
 	return headers, bytes
 }
 
-// reserve forgets what was encoded and makes room for events and extra bytes:
-// what is handed out afterwards never moves.
+// reserve empties the encoder and allocates memory for events and extra bytes, so that slices that
+// are returned afterwards never move.
 func (e *encoder) reserve(events []Event, extra int) {
 	headers, bytes := 0, extra
 	for i := range events {
@@ -156,7 +156,8 @@ func (e *encoder) event(ev *Event, id ID) mainstem.Headers {
 	return e.headers[n:len(e.headers):len(e.headers)]
 }
 
-// custom adds entries, empty values too, ordered by name so that equal events are equal bytes.
+// custom adds entries, including empty values, ordered by name, so that equal events have equal
+// bytes.
 func (e *encoder) custom(entries map[string]string) {
 	e.names = e.names[:0]
 	for name := range entries {
@@ -169,19 +170,18 @@ func (e *encoder) custom(entries map[string]string) {
 	clear(e.names)
 }
 
-// fields are the parts of an event as the headers of a record hold them. They
-// lend the record's bytes.
+// fields are the parts of an event in the headers of a record. They lend the record's bytes.
 type fields struct {
 	id                          ID
 	typ, content                []byte
 	corr, cause, user, tenant   []byte
 	tags                        []byte
-	custom                      int // headers that are custom metadata
+	custom                      int // number of headers with custom metadata
 	hasMetadata, hasIdentifiers bool
 }
 
-// parse reads headers. It fails only on an ID that is not 16 bytes and on tags over their
-// limits: a record without an ID was not written by this package, and is an event without ID and type.
+// parse reads headers. It fails only on an ID that is not 16 bytes and on tags over their limits. A
+// record without an ID was not written by this package, and is an event without ID and type.
 func (f *fields) parse(headers mainstem.Headers) error {
 	*f = fields{}
 	for i := range headers {

@@ -14,14 +14,14 @@ var (
 	// ErrTooLarge is in the chain of the Invalid error for an event whose data is
 	// over [Options.MaxEventBytes].
 	ErrTooLarge = errors.New("event too large")
-	// ErrCheckpointMoved is in the chain of the Conflict error with which an exclusive
-	// subscription ends when its checkpoint was moved, by another instance or by
-	// [Store.SetCheckpointTo]; see [SubscribeOptions.Exclusive].
+	// ErrCheckpointMoved is in the chain of the Conflict error with which an exclusive subscription
+	// ends when another instance or [Store.SetCheckpointTo] moved its checkpoint; see
+	// [SubscribeOptions.Exclusive].
 	ErrCheckpointMoved = errors.New("the checkpoint was moved by another instance of the subscription")
 )
 
-// ConflictError says that a stream was not what an append expected. It is a
-// Conflict: errors.Is(err, mainstem.ErrConflict) holds.
+// ConflictError reports that a stream did not meet the expectation of an append. It is a Conflict:
+// errors.Is(err, mainstem.ErrConflict) holds.
 type ConflictError struct {
 	Store    string
 	Stream   string
@@ -33,7 +33,7 @@ type ConflictError struct {
 	cause *mainstem.Error
 }
 
-// Error says what was expected and what was found.
+// Error says which version was expected and which was found.
 func (e *ConflictError) Error() string {
 	got := fmt.Sprintf("it is at version %d", e.Actual)
 	switch {
@@ -55,8 +55,8 @@ func after(hint string) string {
 // Unwrap returns the error of the log.
 func (e *ConflictError) Unwrap() error { return e.cause }
 
-// SealedError says that a stream accepts no events, now (archived) or ever
-// (tombstoned). It is a Conflict, but one that trying again does not solve.
+// SealedError reports that a stream accepts no events, either for the time being (archived) or
+// permanently (tombstoned). It is a Conflict, but trying again does not help.
 type SealedError struct {
 	Store  string
 	Stream string
@@ -65,7 +65,7 @@ type SealedError struct {
 	cause *mainstem.Error
 }
 
-// Error says why the stream is closed.
+// Error says why the stream accepts no events.
 func (e *SealedError) Error() string {
 	what, hint := "sealed", ""
 	switch e.Seal {
@@ -80,11 +80,11 @@ func (e *SealedError) Error() string {
 // Unwrap returns the error of the log.
 func (e *SealedError) Unwrap() error { return e.cause }
 
-// Explain turns the error of a Commit of a batch that this store wrote into the
-// error that the writes at once return, such as [Store.Append]: NotFound for a stream that
-// [StreamExists] did not find, and otherwise what Commit itself returns on every engine
-// (see [mainstem.Explainer]): a [*ConflictError], a [*SealedError], a [*ConditionError], a
-// [*StaleIndexError], an [*InlineError], or the error as it is.
+// Explain turns the error of a Commit of a batch that this store wrote into into the error that an
+// immediate write, such as [Store.Append], returns: NotFound if [StreamExists] did not hold;
+// otherwise the error that Commit itself returns on engines that support [mainstem.Explainer]: a
+// [*ConflictError], a [*SealedError], a [*ConditionError], a [*StaleIndexError], an [*InlineError],
+// or err as it is.
 func (s *Store) Explain(ctx context.Context, err error) error {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
@@ -101,7 +101,7 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 		return err
 	}
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) { // the log does not explain, or the batch was written for another store
+	if !errors.As(err, &conflict) { // the engine does not explain conflicts, or the batch was written for another store
 		switch said := s.ExplainConflict(ctx, nil, e).(type) {
 		case nil:
 			return err
@@ -119,9 +119,10 @@ func (s *Store) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-// ExplainConflict implements [mainstem.Explainer]: the error is a [*ConflictError], a
-// [*SealedError], a [*StaleIndexError] or an [*InlineError]. A condition on a position is not one of the store's
-// own, but of [Store.FailIf]: nil. Only that on the control record is: the store was dropped and made again.
+// ExplainConflict implements [mainstem.Explainer]. The error is a [*ConflictError], a
+// [*SealedError], a [*StaleIndexError] or an [*InlineError]. For a condition on a position it is
+// nil, since that is a condition of [Store.FailIf], except for the one on the control record, which
+// fails if the store was dropped and created again.
 func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mainstem.Error) error {
 	if e.Want.Test == mainstem.TestNotAfter {
 		if e.Space != s.spaces.tags || string(e.Key) != string(controlKey) {
@@ -160,8 +161,8 @@ func (s *Store) ExplainConflict(ctx context.Context, b *mainstem.Batch, e *mains
 	return nil
 }
 
-// madeWithInline reports whether the batch that failed with e was made for a control record that names inline
-// projections, so that it has what they write.
+// madeWithInline reports whether the batch that failed with e was built for a control record that
+// names inline projections, so that it contains their writes.
 func (s *Store) madeWithInline(ctx context.Context, e *mainstem.Error) bool {
 	if e.Want.Test != mainstem.TestVersion {
 		return false

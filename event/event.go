@@ -16,51 +16,50 @@ const (
 	MaxCustom = 200 // entries in Metadata.Custom
 )
 
-// Event is something that happened, as it is given to [Store.AppendTo].
+// Event is an event to be appended by [Store.Append] or [Store.AppendTo].
 type Event struct {
-	// ID identifies the event. Appending gives an event without one a new one.
-	// Choose it yourself, with [NewID], to make a retry safe; see [Store.Append].
+	// ID identifies the event. An event without an ID gets a new one when it is appended. Set it,
+	// with [NewID], to make a retry safe; see [Store.Append].
 	ID ID
-	// Type names what happened: "OrderPlaced". 1 to [MaxType] bytes of UTF-8. Types
-	// that begin with $ are reserved.
+	// Type names the kind of event: "OrderPlaced". It has 1 to [MaxType] bytes of UTF-8. Types that
+	// begin with $ are reserved.
 	Type string
 	// Data is the payload. It is stored byte for byte; nil and empty stay distinct.
 	Data []byte
-	// ContentType says what Data holds, for example "application/json". Optional.
+	// ContentType is the media type of Data, for example "application/json". Optional.
 	ContentType string
-	// Tags name what the event is about, usually as "key:value": "course:c1". At most
-	// [MaxTags] different ones of 1 to [MaxTag] bytes, UTF-8 without control characters.
-	// Queries find events by them, see [Store.Query].
+	// Tags name the things that the event is about, usually as "key:value": "course:c1". An event
+	// has at most [MaxTags] different tags of 1 to [MaxTag] bytes, UTF-8 without control
+	// characters. Queries find events by them; see [Store.Query].
 	Tags []string
-	// Metadata says who and why.
+	// Metadata describes the origin of the event.
 	Metadata Metadata
 }
 
-// Metadata says where an event comes from. Empty fields take no space.
+// Metadata describes the origin of an event. Empty fields take no space.
 type Metadata struct {
 	CorrelationID string // the conversation that the event belongs to
 	CausationID   string // the message that caused the event
 	UserID        string
 	TenantID      string
-	// Custom holds at most [MaxCustom] further entries with names of 1 to
-	// [mainstem.MaxHeaderName] bytes. Names that begin with $ are reserved for
-	// Mainstem and its toolkits, for example $schema_version: they are carried like
-	// all others, except those that the store uses itself, which are refused. An
-	// empty map comes back as nil.
+	// Custom holds at most [MaxCustom] further entries with names of 1 to [mainstem.MaxHeaderName]
+	// bytes. Names that begin with $ are reserved for Mainstem and its toolkits, for example
+	// $schema_version: they are stored like all others, except that the names used by the store
+	// itself are refused. An empty map is read back as nil.
 	Custom map[string]string
 }
 
-// TypeDeleted is the Type with which a feed reports that a stream was deleted,
-// if it is asked to; see [Filter].
+// TypeDeleted is the Type of the event with which a feed reports that a stream was deleted, if
+// [Filter.Deletions] is set.
 const TypeDeleted = "$deleted"
 
-// Recorded is an event as it was stored.
+// Recorded is a stored event.
 type Recorded struct {
 	Event
 	Stream   string
-	Version  mainstem.Version  // place in its stream, from 1
+	Version  mainstem.Version  // number in its stream, from 1
 	Position mainstem.Position // place in the order of the whole log
-	Time     time.Time         // when it was committed; never decreases with Position
+	Time     time.Time         // commit time; never decreases with Position
 }
 
 // Clone returns a copy that shares no memory with r.
@@ -84,8 +83,8 @@ func (r Recorded) Clone() Recorded {
 	return r
 }
 
-// JSON returns an event of type typ whose data is v as JSON and whose content
-// type says so. The error is that of json.Marshal, of kind Invalid.
+// JSON returns an event of type typ with the JSON of v as its data and the content type of JSON. An
+// error of json.Marshal is returned as Invalid.
 func JSON(typ string, v any) (Event, error) {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Expected is what an append expects of its stream: that it is at one exact
-// version, or one of the constants. Numbers above 0 are versions; numbers below
-// -2 are Invalid.
+// Expected is the expectation that an append has of its stream: an exact version, or one of the
+// constants. Numbers above 0 are versions; numbers below -2 are Invalid.
 type Expected int64
 
 // The expectations besides [AtVersion].
 const (
-	NoStream     Expected = 0  // the stream has no events: never written, deleted or forgotten
-	AnyVersion   Expected = -1 // whatever it is
+	NoStream     Expected = 0  // the stream has no events: it was never written, was deleted or forgotten
+	AnyVersion   Expected = -1 // no expectation
 	StreamExists Expected = -2 // the stream has at least one event
 )
 
-// AtVersion expects the newest version of the stream to be v. AtVersion(0) is [NoStream].
+// AtVersion returns the expectation that the newest version of the stream is v. AtVersion(0) is
+// [NoStream].
 func AtVersion(v mainstem.Version) Expected {
 	if v > math.MaxInt64 {
-		return math.MinInt64 // out of range: appending says Invalid
+		return math.MinInt64 // out of range: the append returns Invalid
 	}
 	return Expected(v)
 }
@@ -47,7 +47,7 @@ func (e Expected) check(op string) error {
 	return nil
 }
 
-// addCondition adds to b the condition that e means for key.
+// addCondition adds to b the condition on key that e stands for.
 func (e Expected) addCondition(b *mainstem.Batch, space string, key []byte) {
 	switch e {
 	case AnyVersion:
@@ -60,7 +60,7 @@ func (e Expected) addCondition(b *mainstem.Batch, space string, key []byte) {
 	}
 }
 
-// expectedOf is the inverse of demand.
+// expectedOf is the inverse of addCondition.
 func expectedOf(c mainstem.Condition) Expected {
 	switch c.Test {
 	case mainstem.TestAbsent:

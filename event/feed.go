@@ -9,50 +9,49 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Filter selects events of a store. The zero value selects all of them. All fields
-// that are set must hold; within Types and Streams, one must match. Its JSON form is stored with
-// the checkpoint of a subscription.
+// Filter selects events of a store. The zero value selects all of them. An event must match all
+// fields that are set, and one element each of Types and Streams. The JSON form is stored with the
+// checkpoint of a subscription.
 type Filter struct {
 	Category string   `json:"category,omitempty"` // only streams of this category: names that start with "category-"
 	Types    []string `json:"types,omitempty"`    // only events of these types
 	Streams  []string `json:"streams,omitempty"`  // only these streams
 
-	// Partitions, if more than 1, divides the streams into that many parts, at most
-	// [MaxPartitions], and selects those of one of them, from 0: see [PartitionOf].
+	// Partitions, if more than 1, divides the streams into that many partitions, at most
+	// [MaxPartitions]; Partition, from 0, is the number of the one that is selected. See
+	// [PartitionOf].
 	Partitions int `json:"partitions,omitempty"`
 	Partition  int `json:"partition,omitempty"`
 
-	// Archived includes streams that are archived. Without it, a feed leaves out the
-	// events of a stream that was archived when the feed came to them; events
-	// committed after the feed was opened are always there, because a stream that is
-	// archived gets none.
+	// Archived includes archived streams. Without it, a feed leaves out the events of a stream that
+	// is archived when the feed reads them. Events committed after the feed was opened are always
+	// included, because an archived stream gets none.
 	Archived bool `json:"archived,omitempty"`
-	// Deletions includes the tombstones that [Store.DeleteTo] and [Store.TombstoneTo]
-	// leave, as events of type [TypeDeleted] without ID and data, whatever Types says.
+	// Deletions includes the tombstones of [Store.DeleteTo] and [Store.TombstoneTo], as events of
+	// type [TypeDeleted] without ID and data, whatever Types contains.
 	Deletions bool `json:"deletions,omitempty"`
 }
 
-// FeedOptions tune a feed of the events of all streams of a store. Nil and the zero
-// value yield all of them from the first on.
+// FeedOptions tune a feed of the events of all streams of a store. Nil and the zero value select
+// all events from the first on.
 type FeedOptions struct {
 	After mainstem.Position // the cursor: only events after this position, exclusive
 	Filter
 
 	Limit  int  // at most this many events; 0 means no limit
-	Follow bool // then wait for more
+	Follow bool // then wait for new events
 }
 
-// DefaultPage is how many events [Store.Page] returns if no limit is set.
+// DefaultPage is the number of events that [Store.Page] returns if no limit is set.
 const DefaultPage = 1000
 
-// Feed yields events of all streams in the order in which they were committed,
-// and with Follow goes on as they come, without polling, also in a store that does
-// not exist yet. Nothing is ever skipped: once a position was seen, nothing new
-// appears below it. The Position of the last event seen is the cursor to go on from.
+// Feed yields events of all streams in the order of their commits. With Follow it continues with
+// new events as they are committed, without polling, also in a store that does not exist yet. No
+// event is skipped: once a position was seen, nothing new appears below it. To continue later, use
+// the Position of the last event as the cursor.
 //
-// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event.
-// The sequence ends after the first error; with Follow it ends with Canceled when
-// ctx does.
+// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event. The sequence
+// ends after the first error; with Follow it ends with Canceled when ctx ends.
 func (s *Store) Feed(ctx context.Context, o *FeedOptions) iter.Seq2[Recorded, error] {
 	if o == nil {
 		o = &FeedOptions{}
@@ -92,10 +91,9 @@ func (s *Store) Feed(ctx context.Context, o *FeedOptions) iter.Seq2[Recorded, er
 	}
 }
 
-// Page returns the next events that o selects, at most o.Limit, or [DefaultPage]
-// if that is 0. An empty page means that there is nothing after the cursor. The
-// events belong to the caller; those of one page share memory, as those of
-// [Store.Load].
+// Page returns the next events that o selects, at most o.Limit, or [DefaultPage] if that is 0. An
+// empty page means that there are no events after the cursor. The events belong to the caller;
+// those of one page share memory, like those of [Store.Load].
 func (s *Store) Page(ctx context.Context, o *FeedOptions) ([]Recorded, error) {
 	var page FeedOptions
 	if o != nil {
@@ -118,16 +116,15 @@ func (s *Store) Page(ctx context.Context, o *FeedOptions) ([]Recorded, error) {
 	return p.events, nil
 }
 
-// page is a piece of a feed in memory.
+// page is a section of a feed in memory.
 type page struct {
 	events []Recorded
-	next   mainstem.Position // everything up to here was looked at
-	last   bool              // there was nothing more
+	next   mainstem.Position // everything up to here was read
+	last   bool              // the end of the feed was reached
 }
 
-// page reads at most limit events after a position, and stops when they hold
-// maxBytes (0: no limit) of data and metadata. With an error comes what was read
-// before it.
+// page reads at most limit events after a position, and stops when they contain maxBytes (0: no
+// limit) of data and metadata. If there is an error, the events before it are returned too.
 func (s *Store) page(ctx context.Context, sel *selector, after mainstem.Position, limit, maxBytes int) (page, error) {
 	if err := sel.open(ctx, s, after); err != nil {
 		return page{}, err
@@ -161,8 +158,8 @@ func (s *Store) page(ctx context.Context, sel *selector, after mainstem.Position
 	return page{c.flush(events), max(next, sel.head), true}, nil
 }
 
-// selector decides which records of a log's feed belong to a feed of events. It
-// belongs to one goroutine.
+// selector selects the records of a log's feed that belong to a feed of events. It belongs to one
+// goroutine.
 type selector struct {
 	prefix    string
 	types     map[string]bool
@@ -174,10 +171,10 @@ type selector struct {
 
 	head   mainstem.Position // of the log when the feed was opened
 	sealed bool              // there may be archived streams
-	seals  map[string]bool   // archived or not, as found since; bounded
+	seals  map[string]bool   // whether streams are archived, as read since; bounded
 }
 
-// maxSealsKnown bounds selector.seals.
+// maxSealsKnown bounds the size of selector.seals.
 const maxSealsKnown = 1 << 16
 
 func (o *FeedOptions) selector() (*selector, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// ID identifies one event and no other: 16 bytes, by convention a UUID. The zero ID
-// means that there is none; appending gives such an event a new one.
+// ID identifies one event: 16 bytes, by convention a UUID. The zero ID means that the event has
+// none; it gets a new one when it is appended.
 type ID [16]byte
 
 // NewID returns a UUID of version 7: 48 bits of Unix milliseconds, then 74
@@ -19,7 +19,7 @@ func NewID() ID { return newIDAt(time.Now().UnixMilli()) }
 
 func newIDAt(ms int64) ID { return ID(uuid.Sorted(ms)) }
 
-// ParseID reads what [ID.String] writes: 32 hexadecimal digits in five groups.
+// ParseID is the inverse of [ID.String]: it reads 32 hexadecimal digits in five groups.
 func ParseID(s string) (ID, error) {
 	id, err := uuid.Parse(s)
 	if err != nil {
@@ -34,7 +34,7 @@ func (id ID) IsZero() bool { return id == ID{} }
 // String returns the canonical form of a UUID: 36 characters in lower case.
 func (id ID) String() string { return uuid.UUID(id).String() }
 
-// MarshalText writes the form of [ID.String].
+// MarshalText returns the form of [ID.String].
 func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).Append(nil), nil }
 
 // UnmarshalText reads the form of [ID.String]; an empty text is the zero ID.

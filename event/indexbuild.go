@@ -13,32 +13,32 @@ import (
 	"github.com/mainstemdev/mainstem/internal/outcome"
 )
 
-// A build makes the index of a store for the events that are there. Its steps:
+// A build enters the present events of a store in its index. Its steps:
 //
-//	1. The control record says "building", in one commit with the anchor. From its position
-//	   on, since, every append writes records of the index: a handle that does not know is
-//	   refused. Queries read the feed of the store until the end of the build.
+//	1. The control record says "building", in one commit with the anchor. From that position
+//	   on (since), every append writes records of the index: an append by a handle that has not read the
+//	   control record is refused. Queries read the feed of the store until the end of the build.
 //	2. The built keys of an earlier index are emptied.
 //	3. The events up to since are read in order, given their new tags, if there are any, and
 //	   entered in the built keys, with absolute positions.
 //	4. The records that appends wrote for events up to since are removed: the built keys have them.
 //	5. The control record says "ready".
 //
-// How far it is stands in the build record, which every commit has as a condition, so a
-// build that was interrupted is gone on with, and two that run at once help each other. Each
-// step may be repeated.
+// The progress is stored in the build record, on which every commit has a condition. So an
+// interrupted build is resumed, and two concurrent builds share the work. Each step may be
+// repeated.
 
 // RetagOptions tune [Store.Retag]. Nil and zero fields mean the defaults.
 type RetagOptions struct {
-	// Index says what the index holds from now on. Default: as it is.
+	// Index says which keys the index has from now on. Default: unchanged.
 	Index *IndexOptions
-	// Progress is called after each commit with the position up to which events are done,
-	// and the last one.
+	// Progress is called after each commit with two positions: all events up to done are entered,
+	// and the build ends at last.
 	Progress func(done, last mainstem.Position)
 }
 
-// OpenIndexed is [Open] for a store that has an index: it makes one, as
-// [Store.CreateIndex] does, if there is none yet, and the handle knows it.
+// OpenIndexed is [Open] for a store with an index. It creates the index, as [Store.CreateIndex]
+// does, if there is none yet, and the handle has then read it.
 func OpenIndexed(ctx context.Context, log mainstem.Log, name string, o *Options, index *IndexOptions) (*Store, error) {
 	s, err := Open(log, name, o)
 	if err != nil {
@@ -47,14 +47,15 @@ func OpenIndexed(ctx context.Context, log mainstem.Log, name string, o *Options,
 	return s, s.CreateIndex(ctx, index)
 }
 
-// CreateIndex gives the store an index by type and tag: [Store.Query] and feeds by type
-// read only what they return, and [Store.FailIf] and [Store.Decide] work. Each append then
-// also writes a small record for the type and each tag of an event. The events that are
-// there are entered too; that takes as long as reading all of them, while the store is
-// used. A call that was interrupted is gone on with by the next one.
+// CreateIndex gives the store an index by type and tag: [Store.Query] and feeds by type then read
+// only the events that they return, and [Store.FailIf] and [Store.Decide] work. Each append then
+// also writes a small record for the type and each tag of an event. CreateIndex enters the present
+// events too; that takes as long as reading all of them, while the store may be used. The next call
+// resumes an interrupted one.
 //
-// In a store that has an index it does nothing, if o is nil or says the same; otherwise the
-// error is Exists: [Store.Retag] changes an index. While a Retag goes on it returns at once.
+// If the store has an index and o is nil or equal to its options, CreateIndex does nothing; with
+// other options the error is Exists: use [Store.Retag] to change an index. While a Retag runs it
+// returns at once.
 func (s *Store) CreateIndex(ctx context.Context, o *IndexOptions) error {
 	want, err := o.withDefaults()
 	if err != nil {
@@ -79,16 +80,16 @@ func (s *Store) CreateIndex(ctx context.Context, o *IndexOptions) error {
 	return nil
 }
 
-// Retag builds the index of the store anew, or for the first time, and gives the events that
-// are there the tags that tags returns for them, in place of their own; nil keeps those. Only
-// tags are changed; positions, versions and data stay. It may run while the store is used.
-// Events that are appended meanwhile keep the tags that they are appended with: give the
-// writers their [Options.Tagger] first. While it runs, queries read the whole store.
+// Retag builds the index of the store anew, or for the first time, and replaces the tags of the
+// present events by the result of tags; if tags is nil the events keep theirs. Only tags are
+// changed; positions, versions and data stay. The store may be used meanwhile: queries then read
+// the whole store, and events that are appended keep the tags of their append, so give the writers
+// their [Options.Tagger] first.
 //
-// Interrupted, it is gone on with by the next call, which must be given the same tags. For an
-// event tags may be called several times, also when the event has the tags that it returned.
-// Events of archived streams are included. An event for which tags returns more than the
-// index takes, or a tag that is not valid, ends it with Invalid.
+// The next call, which must be given the same tags, resumes an interrupted one. tags may be called
+// several times for an event, also when the event already has the new tags. Events of archived
+// streams are included. If tags returns more tags than the index accepts, or an invalid one, Retag
+// fails with Invalid.
 func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *RetagOptions) error {
 	if o == nil {
 		o = &RetagOptions{}
@@ -101,7 +102,7 @@ func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *Reta
 	if err != nil {
 		return err
 	}
-	if x.exists() && x.State == stateBuilding && !x.Retag { // of CreateIndex: it ends first
+	if x.exists() && x.State == stateBuilding && !x.Retag { // a build of CreateIndex is running: it ends first
 		if err := s.build(ctx, x, nil, o.Progress); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (s *Store) Retag(ctx context.Context, tags func(Recorded) []string, o *Reta
 	return s.build(ctx, x, tags, o.Progress)
 }
 
-// beginBuild writes the control record of a new build, unless somebody else was first.
+// beginBuild writes the control record of a new build, unless another process was first.
 func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag bool) (*index, error) {
 	for try := 1; ; try++ {
 		value, err := control{State: stateBuilding, Retag: retag, IndexOptions: o}.encode(x.Inline)
@@ -139,7 +140,7 @@ func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag 
 			return nil, err
 		}
 		if failed != nil && x.State == before.State && x.at == before.at && try < buildTries && afterBuild.Wait(ctx, try) {
-			continue // only the inline projections are others
+			continue // only the inline projections have changed
 		}
 		if !x.exists() || x.State != stateBuilding && retag {
 			return x, mainstem.Refusef(mainstem.KindUnavailable, "index", "the index of store %s was changed by somebody else meanwhile", s.name)
@@ -165,8 +166,8 @@ const (
 // buildState is the value of the build record.
 type buildState struct {
 	Step     string            `json:"step"`
-	Position mainstem.Position `json:"position,omitempty"` // enter: events up to here are done
-	Anchor   mainstem.Position `json:"anchor,omitempty"`   // not clear: position of the anchor
+	Position mainstem.Position `json:"position,omitempty"` // enter: all events up to here are entered
+	Anchor   mainstem.Position `json:"anchor,omitempty"`   // position of the anchor; not in step clear
 
 	version mainstem.Version // of the record
 }
@@ -180,12 +181,12 @@ type builder struct {
 	state    buildState
 }
 
-// buildTries is how often in a row a commit of a build may fail because of somebody else.
+// buildTries is how many commits in a row of a build may fail because of another writer.
 const buildTries = 100
 
 var afterBuild = backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 1}
 
-// build goes on with the build of x until the index is ready.
+// build continues the build of x until the index is ready.
 func (s *Store) build(ctx context.Context, x *index, tags func(Recorded) []string, progress func(done, last mainstem.Position)) error {
 	bl := &builder{Store: s, x: x, tags: tags, progress: progress}
 	for try := 1; ; {
@@ -200,7 +201,7 @@ func (s *Store) build(ctx context.Context, x *index, tags func(Recorded) []strin
 			continue
 		case !errors.Is(err, mainstem.ErrConflict) && !errors.Is(err, mainstem.ErrNotFound):
 			return err
-		case bl.state.version != before: // somebody else does the same
+		case bl.state.version != before: // another build made progress
 			try = 1
 		}
 		if try == buildTries || !afterBuild.Wait(ctx, try) {
@@ -210,8 +211,8 @@ func (s *Store) build(ctx context.Context, x *index, tags func(Recorded) []strin
 	}
 }
 
-// step makes one commit of the build, after reading how far it is. done is true if the index
-// is ready, or is built by another build.
+// step makes one commit of the build, after reading the progress. done is true if the index is
+// ready, or if another build has taken over.
 func (bl *builder) step(ctx context.Context) (done bool, err error) {
 	x, err := bl.readIndex(ctx)
 	if err != nil {
@@ -220,7 +221,7 @@ func (bl *builder) step(ctx context.Context) (done bool, err error) {
 	if !x.exists() || x.State != stateBuilding || x.at != bl.x.at {
 		return true, nil
 	}
-	bl.x = x // the inline projections of the store may be others
+	bl.x = x // the inline projections of the store may have changed
 	rec, err := bl.log.Get(ctx, bl.spaces.tags, buildKey)
 	if err != nil {
 		return false, err
@@ -235,7 +236,7 @@ func (bl *builder) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	case bl.state.Step == stepClear:
 		bl.state.Anchor = anchor.Position
-	case bl.state.Anchor != anchor.Position: // the build came from another log: positions are wrong
+	case bl.state.Anchor != anchor.Position: // the build record was copied from another log: its positions are wrong
 		bl.x, err = bl.beginBuild(ctx, bl.x, bl.x.IndexOptions, bl.x.Retag)
 		return false, err
 	}
@@ -250,7 +251,8 @@ func (bl *builder) step(ctx context.Context) (done bool, err error) {
 	return false, mainstem.Errorf(mainstem.KindCorrupt, "decode", "build record: step %.40q", bl.state.Step).At(rec.Space, rec.Key)
 }
 
-// commit commits b, which depends on the build being as it was read, and moves it on to next.
+// commit commits b and changes the build record to next, on condition that the record is unchanged
+// since it was read.
 func (bl *builder) commit(ctx context.Context, b *mainstem.Batch, next buildState) error {
 	value, err := json.Marshal(next)
 	if err != nil {
@@ -258,7 +260,7 @@ func (bl *builder) commit(ctx context.Context, b *mainstem.Batch, next buildStat
 	}
 	bl.expectControl(b, bl.x)
 	b.IfVersion(bl.spaces.tags, buildKey, bl.state.version)
-	b.Truncate(bl.spaces.tags, buildKey, bl.state.version+1) // only the newest is of use
+	b.Truncate(bl.spaces.tags, buildKey, bl.state.version+1) // only the newest version is needed
 	b.Put(bl.spaces.tags, buildKey, value)
 	_, err = outcome.Commit(ctx, bl.log, b)
 	return err
@@ -267,7 +269,7 @@ func (bl *builder) commit(ctx context.Context, b *mainstem.Batch, next buildStat
 // keysOfCommit is how many keys of the index one commit of a build changes.
 const keysOfCommit = 500
 
-// clear empties built keys, and goes on to the next step when there are none.
+// clear empties built keys. If there are none, it starts the next step.
 func (bl *builder) clear(ctx context.Context) error {
 	b := bl.buildBatch()
 	for rec, err := range bl.log.Scan(ctx, bl.spaces.tags, mainstem.Range{Prefix: []byte(builtPrefix), Limit: keysOfCommit, KeysOnly: true}) {
@@ -295,7 +297,7 @@ func (bl *builder) enter(ctx context.Context) error {
 		return err
 	}
 	b := bl.buildBatch()
-	b.IfNotAfter(bl.spaces.tags, rewriteKey, head) // what is read here is not rewritten
+	b.IfNotAfter(bl.spaces.tags, rewriteKey, head) // events that are read here must not be rewritten meanwhile
 	dec := bl.decoders.Get().(*decoder)
 	defer bl.decoders.Put(dec)
 	next := buildState{Step: stepEnter, Position: bl.state.Position, Anchor: bl.state.Anchor}
@@ -357,7 +359,7 @@ func (bl *builder) enterEvent(b *mainstem.Batch, dec *decoder, rec *mainstem.Rec
 	return nil
 }
 
-// withTags returns headers with other tags, in the place where the store writes them.
+// withTags returns headers with other tags, in the place where the store puts them.
 func withTags(headers mainstem.Headers, tags []string) mainstem.Headers {
 	var enc encoder
 	enc.tags(tags)
@@ -374,7 +376,8 @@ func withTags(headers mainstem.Headers, tags []string) mainstem.Headers {
 	return append(out[:at:at], append(enc.headers, out[at:]...)...)
 }
 
-// trim removes what appends have written for events that the built keys have, and ends the build.
+// trim removes the records that appends wrote for events that are in the built keys, and ends the
+// build.
 func (bl *builder) trim(ctx context.Context) (done bool, err error) {
 	if err := bl.trimKeys(ctx); err != nil {
 		return false, err
@@ -389,7 +392,7 @@ func (bl *builder) trim(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// trimKeys removes from the keys that appends write the records from before the build.
+// trimKeys removes the records from before the build from the keys that appends write.
 func (bl *builder) trimKeys(ctx context.Context) error {
 	b := bl.buildBatch()
 	flush := func() error {
@@ -424,8 +427,8 @@ func (bl *builder) trimKeys(ctx context.Context) error {
 	return flush()
 }
 
-// firstSince returns the version of the first record in key that was written after the build
-// began, or the one behind newest; 0 if there is none from before.
+// firstSince returns the version of the first record in key that was written after the build began,
+// or newest+1 if all are older; 0 if no record is older.
 func (bl *builder) firstSince(ctx context.Context, key []byte, newest mainstem.Version) (mainstem.Version, error) {
 	k := &keyRead{log: bl.log, space: bl.spaces.tags, key: key, next: 1, end: newest}
 	oldest, _, err := k.probe(ctx, 1)
@@ -453,7 +456,7 @@ func (bl *builder) firstSince(ctx context.Context, key []byte, newest mainstem.V
 	return newest + 1, nil
 }
 
-// isEventKey reports whether key is one that appends write.
+// isEventKey reports whether key is one of the keys that appends write.
 func isEventKey(key []byte) bool {
 	s := string(key)
 	return strings.HasPrefix(s, tagKey) || strings.HasPrefix(s, typeKey) || strings.HasPrefix(s, pairKey) || s == allKey

@@ -8,31 +8,31 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// How a key of the index is read.
+// How the records of a key of the index are read.
 const (
 	smallPage = 32   // records of the first page of a key; each further one is twice as large
-	largePage = 1024 // of the largest
-	// skipOver is how many unread records are worth looking for the wanted one by halving,
-	// which costs a call of the log for each step, where a page is one call.
+	largePage = 1024 // records of the largest page
+	// skipOver is the number of unread records from which on a binary search for a position is
+	// worth its cost: each of its steps is a call of the log, and so is a page.
 	skipOver = 512
 )
 
 // positions is a sequence of positions in one direction, up or down.
 type positions interface {
-	// seek returns the first position that is target or lies behind it in the direction of
-	// the sequence; false if there is none. Targets of one sequence never go back.
+	// seek returns the first position that is equal to target or after it in the direction of the
+	// sequence; false if there is none. The targets of successive calls must not go back.
 	seek(ctx context.Context, target mainstem.Position) (mainstem.Position, bool, error)
-	// count returns about how many positions there are: more than there are if many were removed.
+	// count returns an estimate of the number of positions. It is too high if many were removed.
 	count() uint64
 }
 
-// direction of a sequence.
+// direction is the direction of a sequence.
 type direction struct{ back bool }
 
 // before reports whether p comes before q.
 func (d direction) before(p, q mainstem.Position) bool { return p != q && (p > q) == d.back }
 
-// next returns the position behind p; false if there is none.
+// next returns the position after p in the direction; false if there is none.
 func (d direction) next(p mainstem.Position) (mainstem.Position, bool) {
 	if d.back {
 		return p - 1, p > 1
@@ -40,7 +40,7 @@ func (d direction) next(p mainstem.Position) (mainstem.Position, bool) {
 	return p + 1, true
 }
 
-// ahead returns the version n behind v, but none behind end.
+// ahead returns the version n after v in the direction, but none after end.
 func (d direction) ahead(v, n, end mainstem.Version) mainstem.Version {
 	if d.back {
 		if v < end+n {
@@ -51,7 +51,7 @@ func (d direction) ahead(v, n, end mainstem.Version) mainstem.Version {
 	return min(v+n, end)
 }
 
-// distance returns how far w is behind v; 0 if it is not.
+// distance returns by how much w is after v in the direction; 0 if it is not after v.
 func (d direction) distance(v, w mainstem.Version) mainstem.Version {
 	switch {
 	case d.back && v > w:
@@ -62,33 +62,32 @@ func (d direction) distance(v, w mainstem.Version) mainstem.Version {
 	return 0
 }
 
-// wanted says which positions are asked for.
+// wanted says which positions a reader needs.
 type wanted struct {
 	direction
-	from   mainstem.Position        // upwards: none before it
-	most   int                      // of a sequence downwards: so many, if the sequence is not compared with others; 0: all
+	from   mainstem.Position        // upwards: none before this one
+	most   int                      // downwards: at most this many, for a sequence that is not compared with others; 0: all
 	accept func(stream []byte) bool // nil: every stream
 }
 
 // keyRead is the sequence of the positions in one key of the index. It reads the newest records
-// first, in one page, since what is asked for is mostly among them: what came after a position
-// that was the head a moment ago, or the newest of all. Others it reads by further pages, and
-// passes over long stretches by halving the versions: the records of a key are in the order
-// of their events.
+// first, in one page, since readers mostly need these: what came after a recent head, or the newest
+// of all. It reads others by further pages, and skips long stretches by a binary search over
+// versions: the records of a key are in the order of their events.
 type keyRead struct {
 	wanted
 	log   mainstem.Reader
 	space string
 	key   []byte
 
-	next, end mainstem.Version // to be read: from next to end, both inclusive
+	next, end mainstem.Version // versions to be read: from next to end, both inclusive
 	ended     bool
 	total     uint64
 	page      []mainstem.Position
 	size      int
-	reached   mainstem.Position // of the last record that was read into a page, whether or not it is in it
+	reached   mainstem.Position // position of the last record that was read, whether or not the page has it
 
-	// newest is the page behind end, of a sequence upwards that has not come there, and newestFrom
+	// newest is the newest page of a sequence upwards that has not reached it yet, and newestFrom
 	// the position of its oldest record.
 	newest     []mainstem.Position
 	newestFrom mainstem.Position
@@ -123,7 +122,7 @@ func (k *keyRead) open(ctx context.Context) error {
 	return nil
 }
 
-// search returns the place in the page of the first position that is target or lies behind it.
+// search returns the index in the page of the first position that is equal to target or after it.
 func (k *keyRead) search(target mainstem.Position) int {
 	return sort.Search(len(k.page), func(i int) bool { return !k.before(k.page[i], target) })
 }
@@ -132,7 +131,7 @@ func (k *keyRead) count() uint64 { return k.total }
 
 func (k *keyRead) seek(ctx context.Context, target mainstem.Position) (mainstem.Position, bool, error) {
 	if k.newest != nil && k.newestFrom <= target {
-		k.ended = true // nothing before newest is wanted any more
+		k.ended = true // no position before newest is needed any more
 	}
 	for far := false; ; far = k.before(k.reached, target) {
 		k.page = k.page[k.search(target):]
@@ -145,7 +144,7 @@ func (k *keyRead) seek(ctx context.Context, target mainstem.Position) (mainstem.
 			k.page, k.newest = k.newest, nil
 			continue
 		}
-		if far && k.distance(k.next, k.end) > skipOver { // the page that follows had nothing that was wanted
+		if far && k.distance(k.next, k.end) > skipOver { // the next page had no position that was needed
 			if err := k.skip(ctx, target); err != nil {
 				return 0, false, err
 			}
@@ -176,9 +175,9 @@ func (k *keyRead) fill(ctx context.Context) error {
 
 func (k *keyRead) grow() { k.size = min(2*k.size, largePage) }
 
-// read reads a page, and returns how many records it has, and the versions of the first and
-// the last of them. A space that is gone has none: then the control record is not the one with
-// which the reader began.
+// read reads a page, and returns the number of its records and the versions of the first and the
+// last. In a space that was dropped it finds none: then the control record has changed since the
+// reader began.
 func (k *keyRead) read(ctx context.Context, sel mainstem.Versions) (n int, first, last mainstem.Version, err error) {
 	k.page = k.page[:0]
 	for rec, err := range k.log.Read(ctx, k.space, k.key, sel) {
@@ -204,7 +203,7 @@ func (k *keyRead) read(ctx context.Context, sel mainstem.Versions) (n int, first
 	return n, first, last, nil
 }
 
-// advance sets next behind version v.
+// advance sets next to the version after v.
 func (k *keyRead) advance(v mainstem.Version) {
 	if k.distance(v, k.end) == 0 {
 		k.ended = true
@@ -213,7 +212,7 @@ func (k *keyRead) advance(v mainstem.Version) {
 	k.next = k.ahead(v, 1, k.end)
 }
 
-// versions selects at most n records from version v on.
+// versions selects at most n records from version v on, in the direction.
 func (k *keyRead) versions(v mainstem.Version, n int) mainstem.Versions {
 	if k.back {
 		return mainstem.Versions{From: k.end, To: v, Reverse: true, Limit: n}
@@ -233,8 +232,8 @@ func (k *keyRead) probe(ctx context.Context, v mainstem.Version) (at mainstem.Ve
 	return 0, 0, nil
 }
 
-// skip moves next towards the first record that is not before target: in growing steps until
-// one is behind it, then by halving.
+// skip moves next towards the first record that is not before target: in growing steps until a step
+// passes that record, then by binary search.
 //
 // Invariant: every record before next is before target.
 func (k *keyRead) skip(ctx context.Context, target mainstem.Position) error {
@@ -269,11 +268,11 @@ func (k *keyRead) skip(ctx context.Context, target mainstem.Position) error {
 	return nil
 }
 
-// twoKeys is the events from before the index was built and those since, the one sequence
-// behind the other. The second is opened when the first has ended.
+// twoKeys is the sequence of the events from before the index was built, followed by that of the
+// events since. The second is opened when the first has ended.
 type twoKeys struct {
 	first, second *keyRead
-	opened        bool // second is
+	opened        bool // second was opened
 }
 
 func (t *twoKeys) count() uint64 { return t.first.total + t.second.total }
@@ -296,7 +295,7 @@ func (t *twoKeys) seek(ctx context.Context, target mainstem.Position) (mainstem.
 	return t.second.seek(ctx, target)
 }
 
-// anyOf is the union of sequences: each position once.
+// anyOf is the union of sequences: it yields each position once.
 type anyOf struct {
 	direction
 	of []positions
@@ -322,8 +321,9 @@ func (a *anyOf) seek(ctx context.Context, target mainstem.Position) (first mains
 	return first, found, nil
 }
 
-// allOf is the intersection of sequences: each is asked for the candidate of the others
-// until they agree, so that the shortest decides how much is read of the longest.
+// allOf is the intersection of sequences. It seeks the candidate of one sequence in the others
+// until all have the same position, so that the shortest sequence bounds the number of reads of the
+// longest.
 type allOf struct{ of []positions }
 
 func (a *allOf) count() uint64 {

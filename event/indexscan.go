@@ -10,31 +10,31 @@ import (
 
 // How events are read by their positions.
 const (
-	firstChunk = 16  // positions that are taken from the index before their events are read; then twice as many
-	lastChunk  = 512 // at most
-	// nearby is how many positions may lie between two events that are read with one call of
-	// the log: reading over a few others is cheaper than another call.
+	firstChunk = 16  // positions taken from the index before their events are read; doubles with each chunk
+	lastChunk  = 512 // the largest chunk
+	// nearby is how many positions may lie between two events that are read with one call of the
+	// log: reading a few other records is cheaper than another call.
 	nearby = 64
 )
 
-// indexScan reads events by a sequence of positions of the index.
+// indexScan reads the events at a sequence of positions from the index.
 //
-// While it goes on, the index may be built anew, and then lose records before it has others.
-// So each chunk of positions is believed only if the control record is still the one with
-// which the scan began: it changes before anything else of a build.
+// Meanwhile the index may be built anew, and records may be removed before their replacements are
+// written. So the positions of each chunk are used only if the control record is still the one with
+// which the scan began: a build changes it before anything else.
 type indexScan struct {
 	direction
 	*Store
 	x     *index
 	root  positions
 	after mainstem.Position // everything up to here, in the direction, is done
-	head  mainstem.Position // positions above are not there yet
-	most  int               // positions that are wanted, 0: all
+	head  mainstem.Position // positions above are not read
+	most  int               // number of positions that are needed; 0: all
 }
 
-// each calls do for the record of each event, until it returns false. The result is true if
-// all are done; false without an error if do ended it, or the index has changed: then the
-// scan is done up to after.
+// each calls do for the record of each event, until do returns false. The result is true if all are
+// done. It is false without an error if do ended the scan, or if the index has changed: the scan is
+// then done up to after.
 func (c *indexScan) each(ctx context.Context, do func(*mainstem.Record) (bool, error)) (all bool, err error) {
 	size := firstChunk
 	if c.most > 0 {
@@ -85,8 +85,8 @@ func (c *indexScan) chunk(ctx context.Context, n int) ([]mainstem.Position, erro
 	return chunk, nil
 }
 
-// same reports whether the control record is the one of x. No two have one position, also if the
-// store was dropped between them.
+// same reports whether the control record is that of x. It compares positions, which do not repeat
+// even if the store was dropped meanwhile.
 func (s *Store) same(ctx context.Context, x *index) (bool, error) {
 	rec, err := s.log.Get(ctx, s.spaces.tags, controlKey)
 	if err != nil && !isNotFound(err) {
@@ -95,7 +95,7 @@ func (s *Store) same(ctx context.Context, x *index) (bool, error) {
 	return err == nil && rec.Version == x.version && rec.Position == x.written, nil
 }
 
-// events calls do for the event at each of positions that is still there, until it returns false.
+// events calls do for the event at each of positions that still exists, until do returns false.
 func (c *indexScan) events(ctx context.Context, positions []mainstem.Position, do func(*mainstem.Record) (bool, error)) (bool, error) {
 	for len(positions) > 0 {
 		n := 1
@@ -110,7 +110,7 @@ func (c *indexScan) events(ctx context.Context, positions []mainstem.Position, d
 	return true, nil
 }
 
-// eventsAt reads the events at positions, which ascend and are near each other.
+// eventsAt reads the events at positions, which are ascending and close to each other.
 func (s *Store) eventsAt(ctx context.Context, positions []mainstem.Position, do func(*mainstem.Record) (bool, error)) (bool, error) {
 	first, last := positions[0], positions[len(positions)-1]
 	filter := mainstem.Filter{Spaces: []string{s.spaces.events}, After: first - 1, Limit: int(last-first) + 1}
@@ -119,7 +119,7 @@ func (s *Store) eventsAt(ctx context.Context, positions []mainstem.Position, do 
 			return false, err
 		}
 		for len(positions) > 0 && positions[0] < rec.Position {
-			positions = positions[1:] // it is gone
+			positions = positions[1:] // the event is gone
 		}
 		if len(positions) == 0 {
 			break
@@ -142,9 +142,9 @@ func (s *Store) eventAt(ctx context.Context, p mainstem.Position, do func(*mains
 	return s.eventsAt(ctx, []mainstem.Position{p}, do)
 }
 
-// records yields the records of the feed that sel selects by space and key, and perhaps
-// others: if it selects types, and the store has an index, those that the index finds up to
-// the head that sel was opened with, and behind it all.
+// records yields the records of the feed that sel selects by space and key, and perhaps others. If
+// sel selects types and the store has an index, it reads the index up to the head that sel was
+// opened with, and the feed after it.
 func (s *Store) records(ctx context.Context, sel *selector, after mainstem.Position, follow bool) iter.Seq2[mainstem.Record, error] {
 	if len(sel.types) == 0 || sel.deletions || after >= sel.head {
 		return s.log.Feed(ctx, sel.filter(s, after, follow))
@@ -170,7 +170,7 @@ func (s *Store) records(ctx context.Context, sel *selector, after mainstem.Posit
 	}
 }
 
-// recordsOfTypes reads by the index, if it can, and returns up to where it did.
+// recordsOfTypes reads by the index, if it can, and returns the position up to which it did.
 func (s *Store) recordsOfTypes(ctx context.Context, sel *selector, after mainstem.Position, do func(*mainstem.Record) (bool, error)) (mainstem.Position, error) {
 	x, err := s.readIndex(ctx)
 	if err != nil || !x.readable() {

@@ -9,14 +9,14 @@ import (
 	"github.com/mainstemdev/mainstem/internal/outcome"
 )
 
-// maxGone is how many streams one pass of a sweep looks for.
+// maxGone is the number of streams that one pass of a sweep handles.
 const maxGone = 10_000
 
-// SweepIndex removes from the index the records of events that are gone: deleted, truncated,
-// tombstoned or forgotten since the last sweep. Readers pass over them in any case; a sweep
-// takes back their space, and the names of the streams. It reads the whole index if there are
-// any, and nothing if not. [Store.Scavenge] calls it. Interrupted, it is repeated
-// by the next call. While an index is built it does nothing. It returns how many records it removed.
+// SweepIndex removes from the index the records of events that were deleted, truncated, tombstoned
+// or forgotten since the last sweep, and returns how many it removed. Readers skip such records in
+// any case; a sweep frees their space and removes the names of the streams. It reads the whole
+// index if there were such events, and nothing otherwise. [Store.Scavenge] calls it. The next call
+// repeats an interrupted one. While an index is built it does nothing.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	removed := 0
 	for {
@@ -29,10 +29,10 @@ func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 		removed += sw.removed
 		if errors.Is(err, mainstem.ErrConflict) {
 			now, err := s.readIndex(ctx)
-			if err != nil || !now.readable() || now.at != x.at { // the index was built anew, without what is gone
+			if err != nil || !now.readable() || now.at != x.at { // the index was built anew, without these records
 				return removed, err
 			}
-			continue // the inline projections are others
+			continue // the inline projections have changed
 		}
 		if err != nil || len(sw.markers) < maxGone {
 			return removed, err
@@ -46,7 +46,7 @@ type sweep struct {
 	x       *index
 	gone    map[string]bool // streams
 	markers []mainstem.Write
-	seen    []mainstem.Condition // that the markers are still those
+	seen    []mainstem.Condition // conditions that the markers are unchanged
 	batch   *mainstem.Batch
 	removed int
 }
@@ -86,12 +86,12 @@ func (sw *sweep) run(ctx context.Context) error {
 type entryRef struct {
 	version  mainstem.Version
 	position mainstem.Position
-	suspect  bool   // it is of a stream that lost events
+	suspect  bool   // its stream lost events
 	dead     bool   // its event is gone
-	value    []byte // of a suspect, without the stream
+	value    []byte // of a suspect: the value without the stream
 }
 
-// key removes from a key, up to its version newest, the records whose events are gone.
+// key removes the records whose events are gone from a key, up to version newest.
 func (sw *sweep) key(ctx context.Context, key []byte, newest mainstem.Version) error {
 	k := &sweptKey{sweep: sw, key: key, newest: newest, leading: true}
 	var refs []entryRef
@@ -117,7 +117,7 @@ func (sw *sweep) key(ctx context.Context, key []byte, newest mainstem.Version) e
 	return k.remove(ctx, refs)
 }
 
-// sweptKey is the pass over one key.
+// sweptKey is the sweep of one key.
 type sweptKey struct {
 	*sweep
 	key     []byte
@@ -125,8 +125,8 @@ type sweptKey struct {
 	leading bool // every record so far is dead
 }
 
-// remove removes those of refs that are dead. The newest record of a key stays, without its
-// stream, if older ones do: without it the key would be in no list of keys.
+// remove removes the dead records of refs. If older records remain, the newest record of the key
+// stays, without its stream: otherwise the key would be missing in scans of keys.
 func (k *sweptKey) remove(ctx context.Context, refs []entryRef) error {
 	if err := k.findDead(ctx, refs); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (k *sweptKey) remove(ctx context.Context, refs []entryRef) error {
 	return nil
 }
 
-// findDead sets dead where there is no event.
+// findDead sets dead for the records whose events are gone.
 func (sw *sweep) findDead(ctx context.Context, refs []entryRef) error {
 	var at []mainstem.Position
 	for i := range refs {
@@ -191,7 +191,7 @@ func (sw *sweep) flush(ctx context.Context) error {
 	return err
 }
 
-// forgetMarkers removes the markers of the streams that were looked for. One that was written
+// forgetMarkers removes the markers of the streams that were handled. A marker that was written
 // again meanwhile stays for the next sweep.
 func (sw *sweep) forgetMarkers(ctx context.Context) error {
 	for i := range sw.markers {

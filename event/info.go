@@ -10,21 +10,21 @@ import (
 // StreamInfo describes one stream.
 type StreamInfo struct {
 	Stream  string
-	Version mainstem.Version // newest version: what [AtVersion] must expect
+	Version mainstem.Version // newest version: the argument of [AtVersion] for the next append
 	First   mainstem.Version // version of the oldest event held, 0 if there is none
 	Count   uint64           // events held
-	// Position of the newest event; of the tombstone if the stream was deleted.
+	// Position is that of the newest event, or of the tombstone if the stream was deleted.
 	Position mainstem.Position
-	// Created is the time of the oldest event held, Updated that of the newest, or
-	// of the tombstone.
+	// Created is the time of the oldest stored event, Updated that of the newest, or of the
+	// tombstone.
 	Created, Updated time.Time
 	Deleted          bool // the stream has a tombstone and no events
 	Seal             Seal // whether it accepts events
 }
 
-// StreamInfo describes stream without reading through it. A stream that was never
-// written, was forgotten, or was truncated to nothing is NotFound; one that was
-// deleted is there, with Deleted set and no events.
+// StreamInfo describes stream without reading all of it. A stream that was never written, was
+// forgotten, or was truncated completely is NotFound; for one that was deleted, Deleted is set and
+// Count is 0.
 func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, error) {
 	if err := checkStream("stream info", stream); err != nil {
 		return StreamInfo{}, err
@@ -40,7 +40,7 @@ func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, erro
 		return StreamInfo{}, err
 	}
 	switch {
-	case in.Version == 0 && in.Seal == Tombstoned: // of a stream that never had events
+	case in.Version == 0 && in.Seal == Tombstoned: // the stream never had events
 		in.Deleted = true
 		return in, nil
 	case in.Version == 0:
@@ -52,7 +52,7 @@ func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, erro
 		in.begin(&oldest)
 		return in, nil
 	}
-	// After the tombstone of the life before, if there is one.
+	// The oldest event comes after the tombstone of an earlier deletion, if there is one.
 	if oldest, err = s.firstLive(ctx, key, mainstem.Versions{To: in.Version, Limit: 2}); err != nil {
 		return StreamInfo{}, err
 	}
@@ -62,18 +62,18 @@ func (s *Store) StreamInfo(ctx context.Context, stream string) (StreamInfo, erro
 	return in, nil
 }
 
-// begin notes the oldest event.
+// begin records the oldest event.
 func (in *StreamInfo) begin(rec *mainstem.Record) {
 	in.First, in.Created, in.Count = rec.Version, rec.Time, uint64(in.Version-rec.Version)+1
 }
 
-// ender is a log that finds both ends of a key at once, as that of engine/pebblelog does.
+// ender is a log that reads both ends of a key at once, like that of engine/pebblelog.
 type ender interface {
 	Ends(ctx context.Context, space string, key []byte) (oldest, newest mainstem.Record, err error)
 }
 
-// ends returns the newest record of a stream, of version 0 if there is none, and maybe the oldest. Only
-// versions, positions, times and tombstones of them are valid.
+// ends returns the newest record of a stream, with version 0 if there is none, and, if the log can,
+// the oldest. Only their versions, positions, times and tombstones are valid.
 func (s *Store) ends(ctx context.Context, key []byte) (oldest, newest mainstem.Record, err error) {
 	if log, ok := s.log.(ender); ok {
 		oldest, newest, err = log.Ends(ctx, s.spaces.events, key)
@@ -83,7 +83,7 @@ func (s *Store) ends(ctx context.Context, key []byte) (oldest, newest mainstem.R
 	return oldest, newest, err
 }
 
-// tip returns the newest record of a stream, of version 0 if there is none.
+// tip returns the newest record of a stream, with version 0 if there is none.
 func (s *Store) tip(ctx context.Context, key []byte) (newest mainstem.Record, err error) {
 	for rec, err := range s.log.Read(ctx, s.spaces.events, key, mainstem.Versions{Reverse: true, Limit: 1}) {
 		if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) tip(ctx context.Context, key []byte) (newest mainstem.Record, er
 	return newest, nil
 }
 
-// firstLive returns the first event of a selection, of version 0 if there is none.
+// firstLive returns the first event of a selection, with version 0 if there is none.
 func (s *Store) firstLive(ctx context.Context, key []byte, sel mainstem.Versions) (first mainstem.Record, err error) {
 	for rec, err := range s.log.Read(ctx, s.spaces.events, key, sel) {
 		if err != nil || rec.Live() {
@@ -104,8 +104,8 @@ func (s *Store) firstLive(ctx context.Context, key []byte, sel mainstem.Versions
 	return first, nil
 }
 
-// LastPosition returns the position of the newest record of the store, deletions
-// included; 0 if there never was one.
+// LastPosition returns the position of the newest record of the store, deletions included; 0 if
+// there was none.
 func (s *Store) LastPosition(ctx context.Context) (mainstem.Position, error) {
 	info, err := s.log.Space(ctx, s.spaces.events)
 	if err != nil {
@@ -119,7 +119,7 @@ type Stats struct {
 	Streams int64             // streams that hold an event or a tombstone
 	Events  int64             // events and tombstones held
 	Bytes   int64             // of their names, headers and data, before compression
-	Last    mainstem.Position // of the newest record ever
+	Last    mainstem.Position // of the newest record ever written
 	Created time.Time
 	Updated time.Time
 }

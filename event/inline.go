@@ -11,23 +11,25 @@ import (
 	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
-// Inline is what an append writes besides its events, in the same commit. Package projection is made of
-// it, and programs use its InlineStore.
+// Inline is the part of an append that writes more than events, in the same commit. Package
+// projection uses it; programs use its InlineStore.
 type Inline struct {
-	// Revision of the store's control record, which names the inline projections, that Handle carries out: if it is
-	// another when the batch is committed, nothing is written. 0: there is none.
+	// Revision is that of the store's control record that names the inline projections of Handle,
+	// or 0 for none. If the control record has another revision when the batch is committed,
+	// nothing is written.
 	Revision mainstem.Version
 	// Handle is called once, while the batch is built, with the events as they will be recorded. It
-	// writes into b; an error of it fails the append. Position and Time of the events are not known
-	// yet, and zero. Version is known if the append expects an exact version or [NoStream], and zero
-	// otherwise; with NoStream it counts from 1, which is too low if the stream was deleted or forgotten before.
+	// writes into b; its error fails the append. Position and Time of the events are not known yet,
+	// and are zero. Version is set if the append expects an exact version or [NoStream], and zero
+	// otherwise; with NoStream it counts from 1, which is too low if the stream was deleted or
+	// forgotten before.
 	Handle func(ctx context.Context, b *mainstem.Batch, events []Recorded) error
 	// Explainer, if set, explains conflicts before the store does.
 	Explainer mainstem.Explainer
 }
 
-// AppendInlineTo is [Store.AppendTo] with what in writes besides. It returns mistakes and the error of
-// in.Handle, and so does Commit.
+// AppendInlineTo is [Store.AppendTo] together with the writes of in. It returns errors of its
+// arguments and of in.Handle, and Commit returns them too.
 func (s *Store) AppendInlineTo(ctx context.Context, b *mainstem.Batch, stream string, expected Expected, events []Event, in Inline) error {
 	events = s.tagged(events)
 	err := s.checkAppend(stream, expected, events)
@@ -47,9 +49,9 @@ func (s *Store) AppendInlineTo(ctx context.Context, b *mainstem.Batch, stream st
 	return err
 }
 
-// AppendInline is [Store.Append] with what in writes besides. It does not try again after a conflict. It is
-// idempotent as Append is: a repetition writes nothing, also if in.Handle fails because of
-// what the first Append wrote.
+// AppendInline is [Store.Append] together with the writes of in. It does not try again after a
+// conflict. It is idempotent like Append: a repeated call writes nothing, even if in.Handle fails
+// because of the writes of the first call.
 func (s *Store) AppendInline(ctx context.Context, stream string, expected Expected, events []Event, in Inline) (Appended, error) {
 	events = s.tagged(events)
 	if err := s.checkAppend(stream, expected, events); err != nil {
@@ -88,8 +90,9 @@ func (s *Store) AppendInline(ctx context.Context, stream string, expected Expect
 	return a, nil
 }
 
-// resultOfInline returns what became of the n events that b appended, or an earlier batch with its ID: the number of
-// records in the index before the events, and that of what in wrote after them, may have been another then.
+// resultOfInline returns the result for the n events that b, or an earlier batch with its ID,
+// appended. The earlier batch may have had another number of records of the index before the
+// events, and of records of in after them.
 func (s *Store) resultOfInline(ctx context.Context, b *mainstem.Batch, r mainstem.Receipt, stream string, n int) (Appended, error) {
 	if !r.Duplicate {
 		a, _ := s.Result(b, r, stream)
@@ -113,13 +116,13 @@ func (s *Store) resultOfEarlier(ctx context.Context, r mainstem.Receipt, stream 
 		}
 		a.Last, a.LastPosition = rec.Version, rec.Position
 	}
-	if a.First == 0 { // they are gone since: only that they were there is known
+	if a.First == 0 { // the events were removed since: only their former existence is known
 		a.FirstPosition, a.LastPosition = r.First, r.Last
 	}
 	return a, nil
 }
 
-// appendInline adds events, all of which have IDs, and what in writes.
+// appendInline adds events, all of which have IDs, and the writes of in.
 func (s *Store) appendInline(ctx context.Context, b *mainstem.Batch, enc *encoder, stream string, expected Expected, events []Event, in Inline) error {
 	first := s.firstVersion(b, stream, expected)
 	if in.Explainer != nil {
@@ -146,9 +149,10 @@ func (s *Store) appendInline(ctx context.Context, b *mainstem.Batch, enc *encode
 	return b.Err()
 }
 
-// doubt finds out whether failed, the error of a handler, is only due to the append being a conflict, or
-// a repetition: then it returns that conflict, or the receipt of the first append under the ID. Otherwise it
-// returns failed. It commits the conditions alone, with one that does not hold behind them, so it writes nothing.
+// doubt determines whether failed, the error of a handler, is only a consequence of a conflict or a
+// repetition of the append. In these cases it returns the conflict, or the receipt of the first
+// append under the ID; otherwise it returns failed. It commits only the conditions, followed by one
+// that cannot hold, so it writes nothing.
 func (s *Store) doubt(ctx context.Context, id string, conditions []mainstem.Condition, in Inline, failed error) (mainstem.Receipt, error) {
 	b := mainstem.NewBatch()
 	b.ID = id
@@ -171,8 +175,8 @@ func (s *Store) doubt(ctx context.Context, id string, conditions []mainstem.Cond
 	return r, failed
 }
 
-// firstVersion returns the version of the first event that is appended to stream next in b, as far as expected
-// says it; else 0. Events that b appends to the stream already come before.
+// firstVersion returns the version of the next event that b appends to stream, if it follows from
+// expected, else 0. It counts events that b appends to the stream already.
 func (s *Store) firstVersion(b *mainstem.Batch, stream string, expected Expected) mainstem.Version {
 	if expected < 0 {
 		return 0
@@ -197,7 +201,7 @@ func identified(events []Event) bool {
 	return true
 }
 
-// identify returns events with an ID each.
+// identify returns events with an ID each; events that have none get a new one.
 func (s *Store) identify(events []Event) []Event {
 	if identified(events) {
 		return events
@@ -219,7 +223,8 @@ func (s *Store) newID() ID {
 	return NewID()
 }
 
-// indexAt makes b depend on the control record with the revision of in, and returns the index that it says, nil for none.
+// indexAt makes b depend on the control record with the revision of in, and returns its index, nil
+// for none.
 func (s *Store) indexAt(ctx context.Context, b *mainstem.Batch, in Inline) (*index, error) {
 	x := s.index.Load()
 	if x == nil || x.version != in.Revision {
@@ -238,7 +243,7 @@ func (s *Store) indexAt(ctx context.Context, b *mainstem.Batch, in Inline) (*ind
 	return x, nil
 }
 
-// changed returns the error of an append that was made for another control record than there is.
+// changed returns the error of an append that was built for an outdated control record.
 func (s *Store) changed(ctx context.Context, b *mainstem.Batch, in Inline) error {
 	e := &mainstem.Error{Kind: mainstem.KindConflict, Op: "append", Space: s.spaces.tags, Key: controlKey, Outcome: mainstem.NotWritten}
 	if in.Explainer != nil {
@@ -249,42 +254,42 @@ func (s *Store) changed(ctx context.Context, b *mainstem.Batch, in Inline) error
 	return &inlineset.ChangedError{Store: s.name, Cause: e}
 }
 
-// expectAppend makes b, which appends, depend on the control record being the one that the handle knows, and on
-// it naming no inline projections, or, with [Options.WithoutInline], notes that the append goes without them. It
-// returns the index, nil for none.
+// expectAppend makes b, which appends, depend on the control record that the handle has read. If
+// the record names inline projections the append is refused or, with [Options.WithoutInline], marks
+// them as stale. It returns the index, nil for none.
 func (s *Store) expectAppend(b *mainstem.Batch) *index {
 	x := s.index.Load()
 	if s.opts.WithoutInline {
 		inlineset.BypassTo(b, s.spaces.inline)
 		return s.expectIndex(b)
 	}
-	if x == nil || x.old { // not known to be there in the new form only
+	if x == nil || x.old { // it is not known whether inline projections exist in the new form only
 		b.IfAbsent(s.spaces.inline, inlineset.Old)
 	}
-	if x != nil && len(x.Inline) > 0 { // it is refused, unless they are gone since
+	if x != nil && len(x.Inline) > 0 { // refuse the append, unless they were removed since
 		s.expectControl(b, bare)
 		return nil
 	}
 	return s.expectIndex(b)
 }
 
-// InlineError says that an append did not include the inline projections of its store as they are now, so
-// nothing was written. It is Unavailable, and has the Conflict of the log in its chain.
+// InlineError reports that an append did not include the present inline projections of its store,
+// so nothing was written. It is Unavailable, and has the Conflict of the log in its chain.
 type InlineError struct {
 	Store       string
 	Projections []string // of the store, such as "totals version 1"; nil if they could not be read
-	Program     []string // those that the append included
+	Program     []string // projections that the append included
 
 	cause *mainstem.Error
 }
 
-// NewInlineError returns the error of an append that included some projections where the store has others. Cause is
-// the conflict of the log, or nil if nothing was committed.
+// NewInlineError returns the error of an append that included the projections program where the
+// store has the projections has. Cause is the conflict of the log, or nil if nothing was committed.
 func NewInlineError(store string, has, program []string, cause *mainstem.Error) *InlineError {
 	return &InlineError{Store: store, Projections: has, Program: program, cause: cause}
 }
 
-// Error names the projections, and says what to do.
+// Error names the projections and what to do.
 func (e *InlineError) Error() string {
 	list := func(names []string) string {
 		if len(names) == 0 {
@@ -311,7 +316,7 @@ func (e *InlineError) Unwrap() []error {
 
 // explainInline returns the error of an append without inline projections to a store that has some.
 func (s *Store) explainInline(ctx context.Context, e *mainstem.Error) error {
-	set, _ := inlineset.Read(ctx, s.log, s.name) // best effort: they may be gone by now
+	set, _ := inlineset.Read(ctx, s.log, s.name) // best effort: they may have been removed since
 	var names []string
 	for _, entry := range set.Entries {
 		names = append(names, entry.String())
@@ -319,8 +324,8 @@ func (s *Store) explainInline(ctx context.Context, e *mainstem.Error) error {
 	return NewInlineError(s.name, names, nil, e)
 }
 
-// Selects reports whether f selects an event that is appended now: whether a subscription with f would
-// handle it.
+// Selects reports whether f selects an event that is appended now, so that a subscription with f
+// would handle it.
 func (f *Filter) Selects(r *Recorded) bool {
 	return (f.Category == "" || len(r.Stream) > len(f.Category) && r.Stream[len(f.Category)] == '-' && r.Stream[:len(f.Category)] == f.Category) &&
 		(len(f.Types) == 0 || slices.Contains(f.Types, r.Type)) &&

@@ -9,16 +9,16 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// ListOptions select streams. Nil and the zero value select all that have events
-// and are not archived, in the order of their names, bytewise.
+// ListOptions select streams. Nil and the zero value select all streams that have events and are
+// not archived, in the bytewise order of their names.
 type ListOptions struct {
 	Prefix   string // only names that start with it
 	Category string // only streams of this category
 	After    string // the cursor: only names after it in the order asked for, exclusive
 	Reverse  bool   // from the last name to the first
 	Limit    int    // at most this many; 0 means no limit
-	Archived bool   // archived streams too
-	Deleted  bool   // streams of which only a tombstone is left too
+	Archived bool   // include archived streams
+	Deleted  bool   // include streams that have only a tombstone
 }
 
 // StreamEntry is one stream of a list.
@@ -31,7 +31,7 @@ type StreamEntry struct {
 	Deleted  bool
 }
 
-// scan returns the range of keys that o selects, and whether it can hold any.
+// scan returns the range of keys that o selects, and false if it cannot contain any.
 func (o *ListOptions) scan() (r mainstem.Range, some bool, err error) {
 	if o.Limit < 0 {
 		return r, false, mainstem.Errorf(mainstem.KindInvalid, "list streams", "Limit is %d: want 0 (none) or more", o.Limit)
@@ -60,8 +60,8 @@ func (o *ListOptions) scan() (r mainstem.Range, some bool, err error) {
 	return r, true, nil
 }
 
-// Streams yields the streams that o selects, as they are at one moment. To go on
-// from a list with a limit, pass the last name as [ListOptions.After].
+// Streams yields the streams that o selects, as of one moment. To continue a list with a limit,
+// pass the last name as [ListOptions.After].
 func (s *Store) Streams(ctx context.Context, o *ListOptions) iter.Seq2[StreamEntry, error] {
 	if o == nil {
 		o = &ListOptions{}
@@ -107,8 +107,8 @@ func (s *Store) Streams(ctx context.Context, o *ListOptions) iter.Seq2[StreamEnt
 	}
 }
 
-// archivedIn returns a function that says whether a stream is archived. It must
-// be asked in the order of r: it walks through the seals beside the streams.
+// archivedIn returns a function that reports whether a stream is archived. Its calls must follow
+// the order of r: it walks through the seals in parallel to the streams.
 func (s *Store) archivedIn(ctx context.Context, r mainstem.Range) (archived func(key []byte) (bool, error), stop func(), err error) {
 	sealed, err := s.everSealed(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func (s *Store) archivedIn(ctx context.Context, r mainstem.Range) (archived func
 	}, stop, nil
 }
 
-// CountStreams returns how many streams [Store.Streams] would yield. It walks
-// through their names; [Store.Stats] is the quick answer for the whole store.
+// CountStreams returns how many streams [Store.Streams] would yield. It walks through their names;
+// [Store.Stats] answers without a walk for the whole store.
 func (s *Store) CountStreams(ctx context.Context, o *ListOptions) (int, error) {
 	n := 0
 	for _, err := range s.Streams(ctx, o) {
@@ -152,9 +152,9 @@ func (s *Store) CountStreams(ctx context.Context, o *ListOptions) (int, error) {
 	return n, nil
 }
 
-// Categories yields the categories of the streams that have events, in order. It
-// costs one look per category and one per stream that has none, however many streams
-// a category has. A category all of whose streams are archived is still one.
+// Categories yields the categories of the streams that have events, in order. It costs one read per
+// category and one per stream without a category, however many streams a category has. A category
+// all of whose streams are archived is included.
 func (s *Store) Categories(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var start []byte

@@ -9,21 +9,21 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// LoadOptions select events of one stream. Nil and the zero value select all of
-// them, oldest first. Bounds are inclusive and all of them hold.
+// LoadOptions select events of one stream. Nil and the zero value select all of them, oldest first.
+// Bounds are inclusive; an event must meet all of them.
 type LoadOptions struct {
 	From     mainstem.Version // only versions >= From. The cursor after version v is From: v+1
 	To       mainstem.Version // only versions <= To; 0 means to the newest
 	Backward bool             // newest first
 	Limit    int              // at most this many events; 0 means no limit
 
-	// UpTo and Until are time travel: the stream as it was at a position of the
-	// log, or at a time, as far as its events are still held. Zero means now.
+	// UpTo and Until select the stream as it was at a position of the log, or at a time, as far as
+	// its events are still stored. Zero means now.
 	UpTo  mainstem.Position
 	Until time.Time
 
-	// Follow makes [Store.Events] wait for further events, also of a stream that does
-	// not exist yet. Not with Backward, To, UpTo and Until, and not with [Store.Load].
+	// Follow makes [Store.Events] wait for new events, also of a stream that does not exist yet. It
+	// excludes Backward, To, UpTo and Until, and [Store.Load] refuses it.
 	Follow bool
 }
 
@@ -37,14 +37,14 @@ func (o *LoadOptions) check() error {
 	return nil
 }
 
-// after reports whether rec is later than the moment of time travel.
+// after reports whether rec is later than UpTo or Until.
 func (o *LoadOptions) after(rec *mainstem.Record) bool {
 	return o.UpTo != 0 && rec.Position > o.UpTo || !o.Until.IsZero() && rec.Time.After(o.Until)
 }
 
-// Load returns events of stream. A stream that does not exist, or was deleted,
-// has none: that is no error. The events belong to the caller; those of one Load
-// share blocks of memory, so use [Recorded.Clone] to keep one for long.
+// Load returns events of stream. For a stream that does not exist, or was deleted, it returns none
+// and no error. The events belong to the caller; those of one Load share blocks of memory, so use
+// [Recorded.Clone] to keep a single event for long.
 func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Recorded, error) {
 	if o == nil {
 		o = &LoadOptions{}
@@ -70,9 +70,9 @@ func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Reco
 	return c.flush(out), nil
 }
 
-// Events yields what [Store.Load] returns, one by one: for streams that do not
-// fit in memory. Data is lent until the loop body returns; use [Recorded.Clone] to
-// keep an event. The sequence ends after the first error.
+// Events yields the events that [Store.Load] returns, one by one, for streams that do not fit in
+// memory. Data is lent until the loop body returns; use [Recorded.Clone] to keep an event. The
+// sequence ends after the first error.
 func (s *Store) Events(ctx context.Context, stream string, o *LoadOptions) iter.Seq2[Recorded, error] {
 	if o == nil {
 		o = &LoadOptions{}
@@ -90,8 +90,8 @@ func (s *Store) Events(ctx context.Context, stream string, o *LoadOptions) iter.
 	}
 }
 
-// read calls do for the record of each event that o selects, until do returns
-// false or an error; with Follow also for those that will be appended.
+// read calls do for the record of each event that o selects, with Follow also for those appended
+// later, until do returns false or an error.
 func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func(mainstem.Record) (bool, error)) error {
 	if err := checkStream("load", stream); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 		if !o.Follow {
 			return nil
 		}
-		// A feed may wait for a space that does not exist; Read may not.
+		// Unlike Read, Feed can wait for a space that does not exist.
 		for _, err := range s.log.Feed(ctx, mainstem.Filter{Spaces: []string{s.spaces.events}, KeyPrefix: key, Follow: true}) {
 			if err != nil {
 				return err
@@ -138,10 +138,9 @@ func (s *Store) read(ctx context.Context, stream string, o *LoadOptions, do func
 	}
 }
 
-// versions passes o on to the log. A stream that was deleted begins with a
-// tombstone, which forwards is one record more than the limit; backwards it is the last
-// record that there is. With time travel backwards the number of records to pass over is
-// unknown, so there the log gets no limit.
+// versions returns the selection for the log. A stream that was deleted begins with a tombstone,
+// which forwards is one record more than the limit; backwards it is the last record. With UpTo or
+// Until backwards the number of records to skip is unknown, so the log gets no limit.
 func (o *LoadOptions) versions() mainstem.Versions {
 	v := mainstem.Versions{From: o.From, To: o.To, Reverse: o.Backward, Follow: o.Follow}
 	if o.Limit > 0 && !o.Follow && !(o.Backward && (o.UpTo != 0 || !o.Until.IsZero())) {

@@ -7,22 +7,22 @@ import (
 
 type metadataKey struct{}
 
-// WithMetadata returns a context with which the toolkit appends: packages aggregate,
-// command and others give their events m, completed by what ctx had already. The
-// calls of [Store] do not look at it.
+// WithMetadata returns a context with metadata for the toolkit: packages aggregate, command and
+// others add m, completed by the metadata of ctx, to the events that they append. The methods of
+// [Store] ignore it.
 func WithMetadata(ctx context.Context, m Metadata) context.Context {
 	return context.WithValue(ctx, metadataKey{}, m.Or(MetadataFrom(ctx)))
 }
 
-// MetadataFrom returns the metadata of ctx; the zero value if it has none. Its Custom
-// must not be changed.
+// MetadataFrom returns the metadata of ctx, or the zero value if it has none. The caller must not
+// change its Custom.
 func MetadataFrom(ctx context.Context) Metadata {
 	m, _ := ctx.Value(metadataKey{}).(Metadata)
 	return m
 }
 
-// Or returns m with what it leaves empty taken from other, entries of Custom one by one.
-// The result shares a map with m or other; neither changes.
+// Or returns m with its empty fields taken from other; entries of Custom are merged one by one. The
+// result may share its map with m or other; neither is changed.
 func (m Metadata) Or(other Metadata) Metadata {
 	or := func(s *string, other string) {
 		if *s == "" {

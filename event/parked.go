@@ -13,9 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Parked is an event that a subscription put aside because its handler could not
-// handle it; see [ParkPoison]. It refers to the event and holds no copy, so that
-// erasing a stream erases everything.
+// Parked is an event that a subscription put aside because its handler failed; see [ParkPoison]. It
+// refers to the event and holds no copy, so that erasing a stream erases all its data.
 type Parked struct {
 	Subscription string
 	Stream       string
@@ -23,10 +22,10 @@ type Parked struct {
 	Position     mainstem.Position
 	Attempts     int       // how often it was tried
 	Reason       string    // the error of the last attempt, at most [MaxReason] bytes
-	Time         time.Time // when it was parked last
+	Time         time.Time // when it was last parked
 }
 
-// MaxReason is how many bytes of an error are kept with a parked event.
+// MaxReason is the number of bytes of an error that are kept with a parked event.
 const MaxReason = 4 << 10
 
 // A parked event is one record of the space event.parked/<store>:
@@ -46,7 +45,7 @@ func parkedKey(name []byte, p mainstem.Position) []byte {
 	return binary.BigEndian.AppendUint64(key, uint64(p))
 }
 
-// poison does with ev, which failed, what the policy says.
+// poison applies the policy to ev, whose handling failed.
 func (sub *Subscription) poison(ev *Recorded, failures int, cause error) error {
 	if sub.opts.OnPoison == StopOnPoison {
 		return fatalError{&PoisonError{
@@ -71,8 +70,8 @@ func (sub *Subscription) poison(ev *Recorded, failures int, cause error) error {
 	return nil
 }
 
-// ParkTo puts an event aside for a subscription as part of b, as [ParkPoison] does: beside what moves the
-// subscription's checkpoint past it. Time is not used.
+// ParkTo puts an event aside for a subscription as part of b, as [ParkPoison] does, for batches
+// that also move the subscription's checkpoint past it. Time is not used.
 func (s *Store) ParkTo(b *mainstem.Batch, p Parked) {
 	if err := checkSubscription("park", p.Subscription); err != nil {
 		b.Fail(err)
@@ -115,8 +114,7 @@ func decodeParked(rec *mainstem.Record) (Parked, error) {
 	return p, nil
 }
 
-// Parked yields the events that the subscription called name has put aside, in
-// the order of the log.
+// Parked yields the parked events of the subscription called name, in the order of the log.
 func (s *Store) Parked(ctx context.Context, name string) iter.Seq2[Parked, error] {
 	return func(yield func(Parked, error) bool) {
 		if err := checkSubscription("parked", name); err != nil {
@@ -138,9 +136,9 @@ func (s *Store) Parked(ctx context.Context, name string) iter.Seq2[Parked, error
 	}
 }
 
-// UnparkTo removes p from the parked events as part of b, whose other writes may be
-// what handles it. The batch conflicts if somebody else removed p first: each
-// parked event is dealt with once.
+// UnparkTo removes p from the parked events as part of b, whose other writes may be those that
+// handle it. The commit conflicts if another process removed p first: each parked event is handled
+// once.
 func (s *Store) UnparkTo(b *mainstem.Batch, p Parked) {
 	if err := checkSubscription("unpark", p.Subscription); err != nil {
 		b.Fail(err)
@@ -151,12 +149,12 @@ func (s *Store) UnparkTo(b *mainstem.Batch, p Parked) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.parked, Key: key})
 }
 
-// RetryParked calls handler for each event that the subscription called name has
-// parked, in the order of the log, and removes those that it handled, each in one
-// commit with what handler wrote. It returns how many that were. An event whose
-// handling fails again stays parked, with the new error; so does one that another
-// RetryParked took. Events that are not in their stream any more are removed
-// without a call and counted as handled. The error is that of the log, never of handler.
+// RetryParked calls handler for each parked event of the subscription called name, in the order of
+// the log. It removes the events that were handled, each in one commit with the writes of handler,
+// and returns their number. An event whose handling fails again stays parked, with the new error;
+// so does one that another RetryParked handles at the same time. Events that are not in their
+// stream any more are removed without a call and counted as handled. The error is that of the log,
+// never of handler.
 func (s *Store) RetryParked(ctx context.Context, name string, handler Handler) (handled int, err error) {
 	for p, err := range s.Parked(ctx, name) {
 		if err != nil {
@@ -200,7 +198,7 @@ func (s *Store) retryParked(ctx context.Context, p Parked, handler Handler) (boo
 		s.park(b, p)
 	})
 	if errors.Is(err, mainstem.ErrConflict) {
-		err = nil // somebody else has dealt with it
+		err = nil // another process has handled it
 	}
 	return false, err
 }

@@ -2,15 +2,16 @@ package event
 
 import "github.com/mainstemdev/mainstem"
 
-// MaxPartitions is the most partitions that streams are divided into.
+// MaxPartitions is the largest number of partitions of the streams of a store.
 const MaxPartitions = 256
 
-// PartitionOf returns in which of n partitions a stream is: from 0 to n-1, the same in every
-// process and every version, for it decides which checkpoint counts for the stream's events.
+// PartitionOf returns the number of the partition of a stream, from 0 to n-1, for n partitions. It
+// is the same in every process and every version, because it determines which checkpoint applies to
+// the stream's events.
 func PartitionOf(stream string, n int) int { return partitionOf(stream, n) }
 
-// partitionOf hashes with FNV-1a of 64 bits. Its low bits are weak, and a remainder of a power
-// of two would show that: the finalizer of MurmurHash3 mixes them.
+// partitionOf hashes with 64-bit FNV-1a. The low bits of that hash are weak, which matters for
+// remainders of powers of two, so the finalizer of MurmurHash3 mixes them.
 func partitionOf[S string | []byte](stream S, n int) int {
 	if n <= 1 {
 		return 0

@@ -10,9 +10,9 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Query selects events of a store by type and tags, whatever their streams are: the events
-// that one of its items selects. One without items is Invalid; [All] selects everything.
-// Its JSON form is stable.
+// Query selects events of a store by type and tags, whatever their streams are: the events that at
+// least one of its items selects. A query without items is Invalid; [All] selects everything. Its
+// JSON form is stable.
 type Query []Item
 
 // Item selects the events that have one of its types, or any if it names none, and all of its
@@ -106,27 +106,27 @@ func (q Query) check(op string) error {
 	return nil
 }
 
-// QueryOptions tune [Store.Query]. Nil and the zero value yield all events of the query,
-// the oldest first.
+// QueryOptions tune [Store.Query]. Nil and the zero value select all events of the query, oldest
+// first.
 type QueryOptions struct {
-	After    mainstem.Position // the cursor: only events behind this position in the order asked for, exclusive; 0: from the beginning
+	After    mainstem.Position // the cursor: only events after this position in the order asked for, exclusive; 0: from the beginning
 	Limit    int               // at most this many events; 0 means no limit
 	Backward bool              // newest first
-	Follow   bool              // then wait for more; not with Backward
+	Follow   bool              // then wait for new events; not with Backward
 }
 
-// Query yields the events that q selects, in the order of their positions, each once. Those
-// of archived streams are there, those of deleted ones are not. Without Follow it ends with
-// the last event that was there when it began.
+// Query yields the events that q selects, in the order of their positions, each once. Events of
+// archived streams are included, those of deleted streams are not. Without Follow it ends with the
+// last event that existed when it began.
 //
-// In a store with an index ([Store.CreateIndex]) it reads records of the index and the events
-// that it yields, and few others. In one without, and while the index is built, it reads
-// all events of the store up to the limit; with Backward it then keeps the positions of those
-// that match in memory. [Store.Plan] says which. With Follow, every event appended
-// later is looked at in any case.
+// In a store with an index ([Store.CreateIndex]) it reads records of the index, the events that it
+// yields, and few others. In a store without an index, and while the index is built, it reads all
+// events of the store up to the limit; with Backward it then keeps the positions of those that
+// match in memory. [Store.Plan] says which of these applies. With Follow it reads every event that
+// is appended later.
 //
-// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event. The
-// sequence ends after the first error; with Follow it ends with Canceled when ctx does.
+// Data is lent until the loop body returns; use [Recorded.Clone] to keep an event. The sequence
+// ends after the first error; with Follow it ends with Canceled when ctx ends.
 func (s *Store) Query(ctx context.Context, q Query, o *QueryOptions) iter.Seq2[Recorded, error] {
 	if o == nil {
 		o = &QueryOptions{}
@@ -142,8 +142,8 @@ func (s *Store) Query(ctx context.Context, q Query, o *QueryOptions) iter.Seq2[R
 	}
 }
 
-// query calls do for the events of q up to head, and behind it with Follow, until do
-// returns false.
+// query calls do for the events of q up to head, and with Follow for later ones, until do returns
+// false.
 func (s *Store) query(ctx context.Context, q Query, o QueryOptions, head mainstem.Position, do func(Recorded) bool) error {
 	if err := q.check("query"); err != nil {
 		return err
@@ -170,16 +170,17 @@ func (s *Store) query(ctx context.Context, q Query, o QueryOptions, head mainste
 type queryRun struct {
 	*Store
 	q    Query
-	o    QueryOptions // After moves on
+	o    QueryOptions // After advances
 	head mainstem.Position
 	dec  *decoder
 	do   func(Recorded) bool
 
 	n     int  // events yielded
-	ended bool // nothing more is wanted, or there is nothing more
+	ended bool // no further event is needed, or there is none
 }
 
-// record hands over the event in rec if it matches. It returns false when nothing more is wanted.
+// record passes the event in rec to do if it matches. It returns false when no further event is
+// needed.
 func (r *queryRun) record(rec *mainstem.Record) (bool, error) {
 	if !rec.Live() {
 		return true, nil
@@ -200,9 +201,9 @@ func (r *queryRun) record(rec *mainstem.Record) (bool, error) {
 	return !r.ended, nil
 }
 
-// throughIndex reads by the index as far as it can: up to head, or until there is none to read
-// by. After is then where to go on. The index that the handle knows is believed only if it is
-// the present one when its records have been read; see [indexScan].
+// throughIndex reads by the index as far as possible: up to head, or until there is no index. After
+// then says where to continue. The positions from the index that the handle knows are used only if
+// that index is still the present one after its records have been read; see [indexScan].
 func (r *queryRun) throughIndex(ctx context.Context) error {
 	for x := r.index.Load(); ; x = nil {
 		if !x.readable() {
@@ -216,7 +217,7 @@ func (r *queryRun) throughIndex(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if root == nil { // as far as this index goes: only the present one need be asked
+		if root == nil { // this index has no key for the query; only the present index needs to be checked
 			same, err := r.same(ctx, x)
 			if err != nil || same {
 				return err
@@ -233,7 +234,7 @@ func (r *queryRun) throughIndex(ctx context.Context) error {
 	}
 }
 
-// forward reads the feed of the store.
+// forward reads the feed of the store in order.
 func (r *queryRun) forward(ctx context.Context) error {
 	for rec, err := range r.log.Feed(ctx, mainstem.Filter{Spaces: []string{r.spaces.events}, After: r.o.After, Follow: r.o.Follow}) {
 		if err != nil {
@@ -249,8 +250,8 @@ func (r *queryRun) forward(ctx context.Context) error {
 	return nil
 }
 
-// backward reads the feed of the store for the positions of all matches, of which it keeps
-// the last, and then the events.
+// backward reads the feed of the store, keeps the positions of the matches (with a limit, the last
+// of them), and then reads the events.
 func (r *queryRun) backward(ctx context.Context) error {
 	var found []mainstem.Position
 	for rec, err := range r.log.Feed(ctx, mainstem.Filter{Spaces: []string{r.spaces.events}}) {
@@ -277,8 +278,8 @@ func (r *queryRun) backward(ctx context.Context) error {
 	return nil
 }
 
-// plan returns the sequence of the positions that the index has for q: those of all events
-// that q selects, and perhaps of others. It is nil if the index has no key for an item.
+// plan returns the sequence of the positions that the index has for q: those of all events that q
+// selects, and perhaps of others. It is nil if the index has no key for an item.
 func (s *Store) plan(ctx context.Context, x *index, q Query, want wanted) (positions, error) {
 	union := &anyOf{direction: want.direction}
 	for i := range q {
@@ -297,7 +298,7 @@ func (s *Store) plan(ctx context.Context, x *index, q Query, want wanted) (posit
 				one.of = append(one.of, read)
 			}
 			all.of = append(all.of, one)
-			if len(groups) > 1 && one.count() == 0 { // nor has the intersection any
+			if len(groups) > 1 && one.count() == 0 { // the intersection is empty too
 				all.of = []positions{one}
 				break
 			}
@@ -308,19 +309,19 @@ func (s *Store) plan(ctx context.Context, x *index, q Query, want wanted) (posit
 	return union, nil
 }
 
-// dropMany is how many times longer than the shortest a sequence is that is not worth reading:
-// the event says itself whether it matches.
+// dropMany is the factor by which a sequence must be longer than the shortest not to be read:
+// comparing the events themselves with the query is then cheaper.
 const dropMany = 16
 
-// dropLongest leaves out the sequences that are much longer than the shortest.
+// dropLongest removes the sequences that are much longer than the shortest.
 func (a *allOf) dropLongest() {
 	shortest := a.count()
 	a.of = slices.DeleteFunc(a.of, func(one positions) bool { return one.count() > dropMany*max(shortest, 1) })
 }
 
-// groups returns the keys of the index whose intersection selects the events of it: of each
-// group, any key. It is nil if there are none, for an empty item of an index without a key
-// for all events.
+// groups returns groups of keys of the index. The events of the item are in the intersection of the
+// groups, where a group is the union of its keys. It is nil if there are none, as for an empty item
+// if the index has no key for all events.
 func (x *index) groups(it *Item) (groups [][][]byte) {
 	var types [][]byte
 	paired := make([]bool, len(it.Tags))
@@ -349,7 +350,7 @@ func (x *index) groups(it *Item) (groups [][][]byte) {
 }
 
 // openKey returns the sequence of the events of a key, from before the index was built and since.
-// If it is compared with others its count is that of both.
+// If the sequence is compared with others, its count includes both.
 func (s *Store) openKey(ctx context.Context, x *index, key []byte, want wanted, compared bool) (positions, error) {
 	if compared {
 		want.most = 0
@@ -370,7 +371,7 @@ func (s *Store) openKey(ctx context.Context, x *index, key []byte, want wanted, 
 	return two, err
 }
 
-// Plan says how [Store.Query] reads the events of q now: from the feed of the whole store, or
+// Plan describes how [Store.Query] reads the events of q now: from the feed of the whole store, or
 // from which keys of the index.
 func (s *Store) Plan(ctx context.Context, q Query) (string, error) {
 	if err := q.check("plan"); err != nil {
@@ -411,7 +412,8 @@ func (s *Store) Plan(ctx context.Context, q Query) (string, error) {
 	return "index: " + strings.Join(items, "; or "), nil
 }
 
-// held returns how many records a key of the index has, if none were removed between its oldest and its newest.
+// held returns the number of records of a key of the index, assuming that none were removed between
+// the oldest and the newest.
 func (s *Store) held(ctx context.Context, x *index, key []byte) (n uint64, err error) {
 	keys := [][]byte{key, append([]byte(builtPrefix), key...)}
 	if x.Since == 0 {
@@ -429,7 +431,7 @@ func (s *Store) held(ctx context.Context, x *index, key []byte) (n uint64, err e
 		if err != nil {
 			return 0, err
 		}
-		if oldest == 0 { // all before the newest page were removed
+		if oldest == 0 { // all records before the newest page were removed
 			oldest = k.end + 1
 		}
 		n -= uint64(oldest) - 1

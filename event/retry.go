@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// batchID returns the ID of the batch that writes events to stream: the same for
-// every attempt, and for nothing else. It overwrites scratch.
+// batchID returns the ID of the batch that appends events to stream: the same for every attempt,
+// and different for all other appends. It overwrites scratch.
 func (s *Store) batchID(scratch *[]byte, stream string, events []Event) string {
 	b := append((*scratch)[:0], s.name...)
 	b = append(b, 0)
@@ -29,8 +29,8 @@ func (s *Store) batchID(scratch *[]byte, stream string, events []Event) string {
 	return string(out[:])
 }
 
-// recover decides what the error of an Append of identified events means: a conflict
-// because the same Append succeeded earlier is a success.
+// recover determines whether the error of an Append of identified events is a conflict with an
+// earlier success of the same Append, which makes it a success.
 func (s *Store) recover(ctx context.Context, stream string, expected Expected, events []Event, cause error) (Appended, error) {
 	if expected < 0 || !errors.Is(cause, mainstem.ErrConflict) {
 		return Appended{}, s.Explain(ctx, cause)
@@ -45,8 +45,8 @@ func (s *Store) recover(ctx context.Context, stream string, expected Expected, e
 	return a, nil
 }
 
-// find looks for events where an Append that expected an exact version, or no
-// stream, must have put them. The result is zero if they are not there.
+// find looks for events at the versions that an Append with an exact version, or no stream,
+// expected must have given them. The result is zero if they are not there.
 func (s *Store) find(ctx context.Context, stream string, expected Expected, events []Event) (Appended, error) {
 	a := Appended{Stream: stream, Duplicate: true}
 	n := 0
@@ -58,7 +58,7 @@ func (s *Store) find(ctx context.Context, stream string, expected Expected, even
 			return Appended{}, ignoreNotFound(err)
 		}
 		if !rec.Live() && n == 0 && expected == NoStream {
-			continue // the stream begins after the tombstone of its predecessor
+			continue // the stream begins after the tombstone of an earlier deletion
 		}
 		if !rec.Live() || n == 0 && expected != NoStream && rec.Version != v.From {
 			break
@@ -77,8 +77,8 @@ func (s *Store) find(ctx context.Context, stream string, expected Expected, even
 	return Appended{}, nil
 }
 
-// checkRetry returns nil if the first write of a, which the log remembers, met
-// the expectation of this one; otherwise the conflict that it is.
+// checkRetry returns nil if the first write of a, known by its batch ID, met the expectation of
+// this append; otherwise the conflict.
 func (s *Store) checkRetry(ctx context.Context, a Appended, expected Expected) error {
 	before := a.First - 1 // version of the stream before the first write
 	met := true
@@ -110,8 +110,8 @@ func (s *Store) checkRetry(ctx context.Context, a Appended, expected Expected) e
 	return s.Explain(ctx, cause)
 }
 
-// newest returns the version of the newest record of stream that is held, 0 if
-// there is none, and whether it is an event.
+// newest returns the version of the newest stored record of stream, 0 if there is none, and whether
+// it is an event.
 func (s *Store) newest(ctx context.Context, stream string) (v mainstem.Version, live bool, err error) {
 	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), mainstem.Versions{Reverse: true, Limit: 1}) {
 		if err != nil {
@@ -122,8 +122,8 @@ func (s *Store) newest(ctx context.Context, stream string) (v mainstem.Version, 
 	return 0, false, nil
 }
 
-// ignoreNotFound is for reads of spaces that the first write creates: until then
-// they are empty.
+// ignoreNotFound returns nil for NotFound. It is for reads of spaces that do not exist before their
+// first write.
 func ignoreNotFound(err error) error {
 	if isNotFound(err) {
 		return nil

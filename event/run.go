@@ -13,20 +13,20 @@ import (
 // How a subscription reads.
 const (
 	pageEvents = 512     // events read ahead while catching up
-	pageBytes  = 4 << 20 // bytes of them
-	// lookEvery is the number of events handled one by one after which follow tests
-	// whether events arrive faster than it handles them.
+	pageBytes  = 4 << 20 // bytes read ahead while catching up
+	// lookEvery is how many events follow handles one by one between tests of whether events arrive
+	// faster than it handles them.
 	lookEvery = 64
-	// passOver is how many positions without a selected event are worth a checkpoint
-	// of their own, so that a restart need not read them again.
+	// passOver is the number of positions without a selected event after which the checkpoint is
+	// moved nevertheless, so that a restart need not read them again.
 	passOver = 4096
 )
 
 // errClosing ends the loops of a subscription that is being closed.
 var errClosing = errors.New("the subscription is closing")
 
-// PoisonError says which event a subscription could not handle. Its chain holds
-// the error of the last attempt.
+// PoisonError reports an event that a subscription could not handle. Its chain contains the error
+// of the last attempt.
 type PoisonError struct {
 	Subscription string
 	Stream       string
@@ -55,7 +55,7 @@ func (e fatalError) Unwrap() error { return e.error }
 func (sub *Subscription) run() {
 	defer sub.stop()
 	defer close(sub.done)
-	sub.err = sub.end(errors.New("the handler ended its goroutine")) // if it does, this stays
+	sub.err = sub.end(errors.New("the handler ended its goroutine")) // kept if the handler ends the goroutine
 	defer sub.logEnd()
 	failures := 0
 	for {
@@ -91,7 +91,7 @@ func (sub *Subscription) run() {
 	}
 }
 
-// logMoved logs which other instance handles the events now, once for each instance.
+// logMoved logs which other instance handles the events now, once per instance.
 func (sub *Subscription) logMoved() {
 	if sub.owner == sub.rival && sub.owner != "" || sub.owner == sub.self {
 		return
@@ -131,14 +131,14 @@ func (sub *Subscription) end(err error) error {
 	return err
 }
 
-// survives reports whether the subscription goes on after err, from its checkpoint.
+// survives reports whether the subscription continues after err, from its checkpoint.
 func (sub *Subscription) survives(err error) bool {
 	return isUnavailable(err) || errors.Is(err, ErrCheckpointMoved) && !sub.opts.Exclusive
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, mainstem.ErrUnavailable) }
 
-// work handles events until there is an error.
+// work handles events until an error occurs.
 func (sub *Subscription) work() error {
 	for {
 		if err := sub.catchUp(); err != nil {
@@ -156,7 +156,7 @@ func (sub *Subscription) work() error {
 	}
 }
 
-// catchUp handles, in pages, the events that are stored already.
+// catchUp handles the events that are stored already, in pages.
 func (sub *Subscription) catchUp() error {
 	sub.live.Store(false)
 	for {
@@ -186,7 +186,7 @@ func (sub *Subscription) catchUp() error {
 	}
 }
 
-// pass notes that there is nothing to handle up to p.
+// pass records that no event up to p needs handling.
 func (sub *Subscription) pass(p mainstem.Position) error {
 	if p <= sub.Position() {
 		return nil
@@ -202,8 +202,8 @@ func (sub *Subscription) pass(p mainstem.Position) error {
 	return nil
 }
 
-// follow handles events one by one as they arrive. It returns nil if they arrive faster
-// than it handles them: pages are faster.
+// follow handles events one by one as they arrive. It returns nil if they arrive faster than it
+// handles them, because reading pages is faster.
 func (sub *Subscription) follow() error {
 	s, after := sub.store, sub.Position()
 	if err := sub.sel.open(sub.soft, s, after); err != nil {
@@ -248,8 +248,8 @@ func (sub *Subscription) one(rec *mainstem.Record) error {
 	return sub.process(c.flush(nil))
 }
 
-// process handles evs and commits. If that fails for several, each is handled
-// alone; one alone is tried again until it succeeds or is poison.
+// process handles evs and commits. If that fails for several events, each is handled alone; a
+// single event is tried again until it succeeds or is poison.
 func (sub *Subscription) process(evs []Recorded) error {
 	err := sub.attempt(evs)
 	if err == nil || isFatal(err) {
@@ -301,16 +301,17 @@ func isFatal(err error) bool {
 	return errors.As(err, &fatal) || errors.Is(err, errClosing)
 }
 
-// afterConflict is the pause before events are handled again because of a conflict: short,
-// because the other one has finished.
+// afterConflict is the pause before events are handled again after a conflict. It is short, because
+// the other commit has finished.
 var afterConflict = backoff.Policy{First: time.Millisecond, Max: 20 * time.Millisecond, Jitter: 1}
 
-// splitAfter is how many conflicts of several events it takes until they are handled in halves. A large commit
-// takes long to prepare, and so would lose against small ones that change the same rows, again and again.
+// splitAfter is how many conflicts it takes until several events are handled in halves. A large
+// commit takes long to prepare, and so would conflict again and again with small ones that change
+// the same rows.
 const splitAfter = 3
 
-// attempt calls the handler and commits the batch that it wrote to, again after conflicts
-// that are none with the checkpoint, as often as the options say.
+// attempt calls the handler and commits its batch. It repeats both after conflicts, except those on
+// the checkpoint, as often as the options say.
 func (sub *Subscription) attempt(evs []Recorded) error {
 	conflicts := sub.opts.Conflicts
 	if len(evs) > 1 {
@@ -330,7 +331,7 @@ func (sub *Subscription) attempt(evs []Recorded) error {
 	}
 }
 
-// attemptOnce calls the handler once and commits the batch that it wrote to.
+// attemptOnce calls the handler once and commits its batch.
 func (sub *Subscription) attemptOnce(evs []Recorded) error {
 	if sub.soft.Err() != nil {
 		return errClosing
@@ -360,7 +361,7 @@ func protect(f func() error) (err error) {
 	return f()
 }
 
-// pause waits before the n-th repetition; false if the subscription is to end.
+// pause waits before the n-th repetition; it returns false if the subscription is being closed.
 func (sub *Subscription) pause(n int) bool {
 	return backoff.Policy{First: sub.opts.Backoff, Max: sub.opts.MaxBackoff}.Wait(sub.soft, n)
 }

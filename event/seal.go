@@ -6,14 +6,14 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Seal says whether a stream accepts events, and if not, why.
+// Seal says whether a stream accepts events and, if not, why.
 type Seal uint8
 
 // The seals. Their names are persisted.
 const (
 	NotSealed  Seal = iota
-	Archived        // read-only and out of feeds and lists, until it is unarchived
-	Tombstoned      // without events, and none can be appended
+	Archived        // read-only and left out of feeds and lists, until it is unarchived
+	Tombstoned      // has no events, and none can be appended
 )
 
 var sealNames = [...]string{"not sealed", "archived", "tombstoned"}
@@ -26,9 +26,9 @@ func (s Seal) String() string {
 	return "unknown seal"
 }
 
-// A seal is one record of the space event.seal/<store>: the key is the stream, the
-// value the name of the seal. A stream without a live record is not sealed; every
-// append demands that.
+// A seal is one record of the space event.seal/<store>: the key is the stream, the value the name
+// of the seal. A stream without a live record is not sealed; every append has the condition that
+// there is none.
 var sealPolicy = mainstem.Policy{History: 1}
 
 func parseSeal(value []byte) (Seal, bool) {
@@ -62,13 +62,12 @@ func (s *Store) everSealed(ctx context.Context) (bool, error) {
 	return info.Last > 0, nil
 }
 
-// DeleteTo removes all events of stream as part of b, if it meets the expectation,
-// and leaves a tombstone, which takes a version: after five events, the tombstone
-// is version 6 and the next event 7. The stream counts as missing ([NoStream]
-// holds) and may be appended to again. Its snapshots go too; its settings stay.
-// Feeds lose the events; those that ask for [Filter.Deletions] see the
-// tombstone. Deleting a stream without events does nothing. There is no way back;
-// [Store.ArchiveTo] is the one that has.
+// DeleteTo removes all events of stream as part of b, if the stream meets the expectation, and
+// leaves a tombstone, which takes a version: after five events, the tombstone is version 6 and the
+// next event 7. The stream then counts as missing ([NoStream] holds) and may be appended to again.
+// Its snapshots are removed too; its settings stay. Feeds no longer contain the events; with
+// [Filter.Deletions] they contain the tombstone. Deleting a stream without events does nothing. A
+// deletion cannot be undone; [Store.ArchiveTo] can.
 func (s *Store) DeleteTo(b *mainstem.Batch, stream string, expected Expected) {
 	if !s.edit(b, "delete", stream, expected) {
 		return
@@ -77,9 +76,9 @@ func (s *Store) DeleteTo(b *mainstem.Batch, stream string, expected Expected) {
 	s.markGone(b, []byte(stream))
 }
 
-// TombstoneTo deletes stream like [Store.DeleteTo], together with its settings, and
-// forbids further events, which cannot be undone, also if the stream never had any. An archived
-// stream may be tombstoned.
+// TombstoneTo deletes stream like [Store.DeleteTo], together with its settings, and forbids further
+// events, even if the stream never had any. This cannot be undone. An archived stream may be
+// tombstoned.
 func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected) {
 	if err := s.checkStreamAnd("tombstone", stream, expected); err != nil {
 		b.Fail(err)
@@ -96,10 +95,9 @@ func (s *Store) TombstoneTo(b *mainstem.Batch, stream string, expected Expected)
 	b.Put(s.spaces.seals, key, []byte(Tombstoned.String()))
 }
 
-// TruncateTo removes the events of stream with versions below before. Versions do
-// not change, whatever is left; truncating all of them leaves a stream that counts
-// as missing and goes on with the next version. A version more than one beyond the
-// newest is refused by the log.
+// TruncateTo removes the events of stream with versions below before. The remaining events keep
+// their versions. A stream without remaining events counts as missing, and its next event has the
+// next version. A value more than one above the newest version is refused by the log.
 func (s *Store) TruncateTo(b *mainstem.Batch, stream string, before mainstem.Version) {
 	if before == 0 {
 		b.Fail(mainstem.Refusef(mainstem.KindInvalid, "truncate", "stream %.60q: before version 0: want at least 1", stream))
@@ -111,10 +109,10 @@ func (s *Store) TruncateTo(b *mainstem.Batch, stream string, before mainstem.Ver
 	}
 }
 
-// ArchiveTo closes stream as part of b: it accepts no events, and lists and feeds
-// leave it out unless they are asked to include it. Load, Events, StreamInfo and
-// snapshots go on as before. The stream must have events, and must not be sealed
-// already. The cost does not depend on the length of the stream.
+// ArchiveTo archives stream as part of b: it accepts no events, and lists and feeds leave it out
+// unless they include archived streams. Load, Events, StreamInfo and snapshots work as before. The
+// stream must have events, and must not be sealed already. The cost does not depend on the length
+// of the stream.
 func (s *Store) ArchiveTo(b *mainstem.Batch, stream string) {
 	if !s.edit(b, "archive", stream, StreamExists) {
 		return
@@ -123,10 +121,10 @@ func (s *Store) ArchiveTo(b *mainstem.Batch, stream string) {
 	b.Put(s.spaces.seals, []byte(stream), []byte(Archived.String()))
 }
 
-// UnarchiveTo opens an archived stream again as part of b. It reads the seal of the
-// stream, and adds the condition that the seal stays as it is until then. It fails with
-// NotFound if stream is not archived, and with a [*SealedError] if it is tombstoned. An
-// error is returned, and by Commit, too.
+// UnarchiveTo makes an archived stream accept events again as part of b. It reads the seal of the
+// stream, and adds the condition that the seal is unchanged at the commit. It fails with NotFound
+// if stream is not archived, and with a [*SealedError] if it is tombstoned. An error is returned
+// here and by Commit.
 func (s *Store) UnarchiveTo(ctx context.Context, b *mainstem.Batch, stream string) error {
 	version, err := s.archived(ctx, stream)
 	if err != nil {
@@ -158,10 +156,9 @@ func (s *Store) archived(ctx context.Context, stream string) (mainstem.Version, 
 	return version, nil
 }
 
-// ForgetTo removes every trace of stream as part of b: events, snapshots, settings
-// and seal, so that readers and feeds find nothing, not even a tombstone. It works on
-// sealed streams too. The stream may be used again; its versions do not repeat.
-// Erasing single events is [Store.RewriteTo].
+// ForgetTo removes every trace of stream as part of b: events, snapshots, settings and seal.
+// Readers and feeds find nothing, not even a tombstone. It works on sealed streams too. The stream
+// may be used again; its versions do not repeat. To erase single events use [Store.RewriteTo].
 func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	if err := checkStream("forget", stream); err != nil {
 		b.Fail(err)
@@ -169,8 +166,8 @@ func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	}
 	key := []byte(stream)
 	b.Ensure(s.spaces.events, mainstem.Policy{})
-	// The purge takes a version, so that a snapshot saved too late, by somebody who
-	// loaded the stream before, can be distinguished from one of the stream's next life.
+	// The purge takes a version. So a snapshot that is saved late, by a process that loaded the
+	// stream before, can be told from one of the stream after the deletion.
 	b.Add(mainstem.Write{Op: mainstem.OpPurge, Space: s.spaces.events, Key: key})
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.events, Key: key})
 	b.ExplainWith(s)
@@ -181,13 +178,12 @@ func (s *Store) ForgetTo(b *mainstem.Batch, stream string) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.seals, Key: key})
 }
 
-// RewriteTo replaces type, data and metadata of the event of stream at version, for
-// redaction and for the encryption of what is there. Version, position and time stay;
-// ev must carry the ID of the event, which stays too. It works on archived streams.
-// Snapshots and whatever was built from the event are the caller's to renew. The index of
-// the store, if it has one, goes on finding the event by the type and tags that it was
-// appended with, where they still are its own; [Store.Retag] makes it find new ones. The
-// log answers NotFound if there is no such event.
+// RewriteTo replaces type, data and metadata of the event of stream at version, for redaction and
+// for encrypting stored events. Version, position and time stay; ev must have the ID of the event.
+// It works on archived streams. Snapshots, projections and other data derived from the event are
+// not changed. The index of the store, if it has one, still finds the event by the types and tags
+// of its append that the event still has; [Store.Retag] enters new ones. If there is no such event,
+// the log returns NotFound.
 func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Version, ev Event) {
 	err := checkStream("rewrite", stream)
 	if err == nil {
@@ -207,7 +203,7 @@ func (s *Store) RewriteTo(b *mainstem.Batch, stream string, version mainstem.Ver
 	s.markRewritten(b)
 }
 
-// edit prepares b for a change of stream, which must be open and meet the expectation.
+// edit prepares b for a change of stream, which must not be sealed and must meet the expectation.
 func (s *Store) edit(b *mainstem.Batch, op, stream string, expected Expected) bool {
 	if err := s.checkStreamAnd(op, stream, expected); err != nil {
 		b.Fail(err)

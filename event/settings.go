@@ -8,11 +8,11 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Settings are what is known and wanted of one stream, besides its events.
+// Settings are the stored settings of one stream.
 type Settings struct {
-	// MaxCount and MaxAge bound the events that the stream keeps: at most so many,
-	// and none older. 0 means no limit. [Store.Scavenge] enforces them; until it runs,
-	// older events are read like all others.
+	// MaxCount and MaxAge bound the number and age of the events that the stream keeps. 0 means no
+	// limit. [Store.Scavenge] enforces them; until it runs, older events can be read like all
+	// others.
 	MaxCount uint64        `json:"max_count,omitempty"`
 	MaxAge   time.Duration `json:"max_age_ns,omitempty"`
 	// Custom belongs to the application.
@@ -42,9 +42,9 @@ func (s *Store) SetSettingsTo(b *mainstem.Batch, stream string, v Settings) {
 	b.Put(s.spaces.settings, []byte(stream), value)
 }
 
-// ModifySettingsTo reads the settings of stream, and adds to b that they become what change makes
-// of them, on condition that nobody else writes them meanwhile: then Commit fails with Conflict,
-// and the caller makes the batch anew. An error is returned, and by Commit, too.
+// ModifySettingsTo reads the settings of stream, and adds to b the write of the settings as changed
+// by change, on condition that no other writer changes them meanwhile: otherwise Commit fails with
+// Conflict, and the caller builds the batch again. An error is returned here and by Commit.
 func (s *Store) ModifySettingsTo(ctx context.Context, b *mainstem.Batch, stream string, change func(*Settings) error) error {
 	_, err := s.modifySettings(ctx, b, stream, change)
 	return err
@@ -63,7 +63,7 @@ func (s *Store) modifySettings(ctx context.Context, b *mainstem.Batch, stream st
 	return v, b.Err()
 }
 
-// settingsOf returns the settings of stream, and adds to b that nobody else writes them.
+// settingsOf returns the settings of stream, and adds to b the condition that they are unchanged.
 func (s *Store) settingsOf(ctx context.Context, b *mainstem.Batch, stream string) (Settings, error) {
 	if err := checkStream("modify settings", stream); err != nil {
 		return Settings{}, err
@@ -106,18 +106,18 @@ func (s *Store) forgetSettings(b *mainstem.Batch, key []byte) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.settings, Key: key})
 }
 
-// Scavenged says what a [Store.Scavenge] did.
+// Scavenged counts what a [Store.Scavenge] removed.
 type Scavenged struct {
 	Streams int    // streams that were truncated
 	Events  uint64 // events that were removed
 	Entries int    // records of the index that were removed; see [Store.SweepIndex]
 }
 
-// Scavenge enforces [Settings.MaxCount] and [Settings.MaxAge], and sweeps the index: it truncates each
-// stream that has too many or too old events. Call it as often as the limits should
-// hold; it costs a look at each stream that has limits. The newest event of a stream
-// may be removed too, by its age; the stream then counts as missing. Archived
-// streams are left alone. A stream that is written to meanwhile is no trouble.
+// Scavenge enforces [Settings.MaxCount] and [Settings.MaxAge], and sweeps the index. It truncates
+// each stream that has too many or too old events, and reads each stream that has limits. How
+// exactly the limits are kept depends on how often it is called. It may remove even the newest
+// event of a stream, because of its age; the stream then counts as missing. It does not change
+// archived streams. Streams may be written to meanwhile.
 func (s *Store) Scavenge(ctx context.Context) (Scavenged, error) {
 	done, err := s.scavengeStreams(ctx)
 	if err == nil {
@@ -126,8 +126,8 @@ func (s *Store) Scavenge(ctx context.Context) (Scavenged, error) {
 	return done, err
 }
 
-// Scavengeable returns how much [Store.Scavenge] would remove now, except records of the index,
-// which are not counted. It removes nothing.
+// Scavengeable returns how much [Store.Scavenge] would remove now, without records of the index,
+// and removes nothing.
 func (s *Store) Scavengeable(ctx context.Context) (Scavenged, error) {
 	return s.eachExcess(ctx, func(string, mainstem.Version) error { return nil })
 }
@@ -136,8 +136,8 @@ func (s *Store) scavengeStreams(ctx context.Context) (Scavenged, error) {
 	return s.eachExcess(ctx, func(stream string, before mainstem.Version) error { return s.Truncate(ctx, stream, before) })
 }
 
-// eachExcess calls do for each stream that has too many or too old events: those below version
-// before. It returns how many they were for which do succeeded.
+// eachExcess calls do for each stream that has too many or too old events, which are those below
+// version before. It returns the totals of the calls that succeeded.
 func (s *Store) eachExcess(ctx context.Context, do func(stream string, before mainstem.Version) error) (Scavenged, error) {
 	var done Scavenged
 	now := time.Now()
@@ -166,8 +166,8 @@ func (s *Store) eachExcess(ctx context.Context, do func(stream string, before ma
 	return done, nil
 }
 
-// excess returns the first version of stream, and the version below which v does not allow events; before is 0 if all
-// may stay.
+// excess returns the first version of stream, and the version below which v does not allow events;
+// before is 0 if v allows all.
 func (s *Store) excess(ctx context.Context, stream string, v Settings, now time.Time) (first, before mainstem.Version, err error) {
 	if seal, _, err := s.seal(ctx, stream); err != nil || seal != NotSealed {
 		return 0, 0, err
@@ -176,7 +176,7 @@ func (s *Store) excess(ctx context.Context, stream string, v Settings, now time.
 	if err != nil || !live {
 		return 0, 0, err
 	}
-	var keep mainstem.Version // the oldest version to keep by count
+	var keep mainstem.Version // the oldest version that MaxCount allows
 	if v.MaxCount > 0 && uint64(newest) > v.MaxCount {
 		keep = newest - mainstem.Version(v.MaxCount) + 1
 	}

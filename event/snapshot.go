@@ -8,11 +8,11 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Snapshot is the state that a stream's events add up to, as of one version.
+// Snapshot is the state computed from a stream's events, as of one version.
 type Snapshot struct {
 	Stream  string
 	Version mainstem.Version // of the last event that the state contains
-	Type    string           // what Data is, and in which form; optional
+	Type    string           // kind and form of Data; optional
 	Data    []byte
 	Time    time.Time // when it was saved; ignored by SaveSnapshot
 }
@@ -22,12 +22,12 @@ type Snapshot struct {
 // $type the type.
 const headerVersion = "$version"
 
-// SaveSnapshotTo saves a snapshot as part of b, so that it can be committed together
-// with the events that led to it. It is a hint for [Store.LoadState], never needed:
-// an older snapshot saved after a newer one only makes loading slower. The stream
-// must have events, before b or through an Append in b: a snapshot is the state that events
-// add up to. Else the batch fails with a [*ConflictError] that says so. State without
-// events belongs into a bucket of package kv. The batch keeps Data until Commit has returned.
+// SaveSnapshotTo saves a snapshot as part of b, so that it can be committed together with the
+// events that it is computed from. [Store.LoadState] uses it to read fewer events; an older
+// snapshot saved after a newer one only makes loading slower. The stream must have events, before b
+// or through an Append in b, since a snapshot is computed from events: otherwise the batch fails
+// with a [*ConflictError] that says so. Store state without events in a bucket of package kv. The
+// batch borrows Data until Commit has returned.
 func (s *Store) SaveSnapshotTo(b *mainstem.Batch, snap Snapshot) {
 	err := checkStream("save snapshot", snap.Stream)
 	switch {
@@ -54,8 +54,8 @@ func (s *Store) SaveSnapshotTo(b *mainstem.Batch, snap Snapshot) {
 	b.Add(mainstem.Write{Space: s.spaces.snapshots, Key: key, Value: snap.Data, Headers: headers})
 }
 
-// appends reports whether b appends to stream: conditions are about the state
-// before the batch, so a stream that b begins cannot be demanded.
+// appends reports whether b appends to stream. Conditions test the state before the batch, so a
+// stream that b begins cannot be required to exist.
 func (s *Store) appends(b *mainstem.Batch, stream string) bool {
 	writes := b.Writes()
 	for i := len(writes) - 1; i >= 0; i-- {
@@ -96,9 +96,9 @@ func (s *Store) forgetSnapshots(b *mainstem.Batch, key []byte) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: s.spaces.snapshots, Key: key})
 }
 
-// Snapshot returns the newest snapshot of stream whose version is at most upTo (0:
-// any), as it was saved, whatever became of the stream since; [Store.LoadState]
-// knows better. No such snapshot is NotFound. Data belongs to the caller.
+// Snapshot returns the newest snapshot of stream whose version is at most upTo (0: any), as it was
+// saved, even if the stream was changed since so that it does not apply any more; [Store.LoadState]
+// checks that. If there is none, the error is NotFound. Data belongs to the caller.
 func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Version) (Snapshot, error) {
 	if err := checkStream("snapshot", stream); err != nil {
 		return Snapshot{}, err
@@ -116,7 +116,7 @@ func (s *Store) Snapshot(ctx context.Context, stream string, upTo mainstem.Versi
 // snapshot returns the newest snapshot that o allows or nil, and the version of its record.
 func (s *Store) snapshot(ctx context.Context, stream string, o *StateOptions) (*Snapshot, mainstem.Version, error) {
 	if o.NoSnapshot {
-		return nil, 0, nil // without the loop, whose variables would be allocated
+		return nil, 0, nil // without a loop, whose variables would be allocated
 	}
 	return s.newestSnapshot(ctx, stream, o)
 }

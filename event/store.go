@@ -23,25 +23,25 @@ const (
 	parkedPrefix      = "event.parked/"     // subscription and position: an event it could not handle
 )
 
-// Options tune a [Store]. Nil and zero fields mean the defaults. Open copies them.
+// Options configure a [Store]. Nil and zero fields mean the defaults. Open copies them.
 type Options struct {
-	// MaxEventBytes bounds the data of one event. Default 0: the log's own limit
-	// of a value, see [mainstem.Limits].
+	// MaxEventBytes bounds the data of one event, in bytes. Default 0: the log's own limit of a
+	// value, see [mainstem.Limits].
 	MaxEventBytes int
 	// KeepSnapshots is how many snapshots of a stream are kept. Default 1; at most
 	// [mainstem.MaxHistory]. It is fixed when the first snapshot of the store is written.
 	KeepSnapshots int
-	// Durability of [Store.Append] and the other calls that commit
-	// by themselves. Default: the log's.
+	// Durability is that of [Store.Append] and the other calls that commit by themselves. Default:
+	// the log's.
 	Durability mainstem.Durability
-	// NewID makes the IDs of events that have none. Default [NewID].
+	// NewID returns the IDs of events that have none. Default [NewID].
 	NewID func() ID
-	// WithoutInline lets this program append to a store with inline projections without
-	// them. Each such append notes that they are stale, which their Status says, until they are
-	// rebuilt: for repairs, when the program that has them is not at hand.
+	// WithoutInline allows this program to append to a store with inline projections without
+	// running them, for repairs when the program that has them is not available. Each such append
+	// marks them as stale, which their Status reports, until they are rebuilt.
 	WithoutInline bool
-	// Tagger returns tags that an event gets when it is appended, besides its own. It must
-	// not change the event, and return the same for an event that is appended again.
+	// Tagger returns tags that are added to those of an event when it is appended. It must not
+	// change the event, and must return the same tags for an event that is appended again.
 	Tagger func(Event) []string
 	// Retries bounds how often [Store.Commit] and [Store.Decide] try again. Default
 	// [DefaultRetries]; negative: never.
@@ -68,17 +68,16 @@ func (o *Options) Validate() error {
 	return mainstem.Refusef(mainstem.KindInvalid, "open event store", "options: %w", errors.Join(wrong...))
 }
 
-// Store is a handle on the event streams of one name in a log. It owns no files
-// and no goroutines: drop it when it is no longer needed. It remembers the index of the
-// store, if there is one, as it read it last. All methods are safe for
-// concurrent use, and any number of stores of one name may be open.
+// Store is a handle on the event streams of one name in a log. It owns no files and no goroutines,
+// and needs no Close. It caches the index of the store as it last read it. All methods are safe for
+// concurrent use, and several handles may be open for one name.
 type Store struct {
 	log    mainstem.Log
 	name   string
 	opts   Options
 	spaces struct{ events, seals, settings, snapshots, checkpoints, parked, tags, inline string }
 
-	index atomic.Pointer[index] // as this handle read it last; nil: not yet
+	index atomic.Pointer[index] // as last read by this handle; nil: not yet read
 
 	snapshotPolicy mainstem.Policy
 
@@ -130,19 +129,19 @@ func Open(log mainstem.Log, name string, opts *Options) (*Store, error) {
 // Name returns the name that the store was opened with.
 func (s *Store) Name() string { return s.name }
 
-// Log returns the log that the store was opened in, to commit batches that it is part of.
+// Log returns the log of the store.
 func (s *Store) Log() mainstem.Log { return s.log }
 
 // Durability returns [Options.Durability].
 func (s *Store) Durability() mainstem.Durability { return s.opts.Durability }
 
-// Space returns the name of the space that holds the events. Its keys are the
-// names of the streams, its records the events.
+// Space returns the name of the space that holds the events. Its keys are the names of the streams,
+// its records the events.
 func (s *Store) Space() string { return s.spaces.events }
 
-// Drop removes the store with all its events, snapshots, settings and
-// checkpoints. The spaces go one after the other, the events last: a Drop that
-// failed is finished by another. Dropping what does not exist is allowed.
+// Drop removes the store with all its events, snapshots, settings and checkpoints. The spaces are
+// dropped one after the other, the events last: calling Drop again completes a Drop that failed.
+// Dropping a store that does not exist is no error.
 func (s *Store) Drop(ctx context.Context) error {
 	for _, space := range []string{
 		s.spaces.parked, s.spaces.checkpoints, s.spaces.snapshots, s.spaces.settings, s.spaces.seals, s.spaces.tags, s.spaces.inline, s.spaces.events,

@@ -7,20 +7,20 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// MaxStream is the most bytes that the name of a stream may have.
+// MaxStream is the largest number of bytes in the name of a stream.
 const MaxStream = mainstem.MaxKey
 
-// StreamID is the name of a stream taken apart: "order-42" is category "order",
-// ID "42". A category is everything before the first hyphen, so it has none itself.
+// StreamID is the name of a stream in parts: "order-42" has category "order" and ID "42". The
+// category is the text before the first hyphen, so it contains no hyphen.
 type StreamID struct {
 	Category string
 	ID       string
 }
 
-// ParseStreamID splits name at its first hyphen: "order-2024-7" is category
-// "order", ID "2024-7". A name without a hyphen, or that begins with one, has no
-// category: it is all ID, and no category filter selects it. Every name can be
-// split, and String puts it together again exactly.
+// ParseStreamID splits name at its first hyphen: "order-2024-7" has category "order" and ID
+// "2024-7". A name without a hyphen, or with one at its beginning, has no category: all of it is
+// the ID, and no category filter selects it. Every name can be split, and String restores it
+// exactly.
 func ParseStreamID(name string) StreamID {
 	i := strings.IndexByte(name, '-')
 	if i <= 0 {
@@ -66,7 +66,7 @@ func plain(s string) bool {
 	return ascii || utf8.ValidString(s)
 }
 
-// checkCategory returns an Invalid error for what is not a category.
+// checkCategory returns an Invalid error if category is not a valid category.
 func checkCategory(op, category string) error {
 	if strings.Contains(category, "-") {
 		return mainstem.Errorf(mainstem.KindInvalid, op, "category %.60q contains a hyphen: a category ends at the first one", category)

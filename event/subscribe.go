@@ -12,19 +12,18 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Handler handles one event of a subscription. Its writes into b are committed
-// together with the checkpoint that says that ev is handled: both or neither, so
-// each event takes effect exactly once. It may be called again for an event whose
-// batch was not committed, so its other effects happen at least once. An error
-// or a panic writes nothing. ev belongs to the handler; b ends with the call.
+// Handler handles one event of a subscription. Its writes into b are committed together with the
+// checkpoint that marks ev as handled: both or neither, so the writes of each event take effect
+// exactly once. Handler may be called again for an event whose batch was not committed, so its
+// other effects happen at least once. After an error or a panic nothing is written. ev belongs to
+// the handler; b must not be used after the call.
 type Handler func(ctx context.Context, b *mainstem.Batch, ev Recorded) error
 
-// BatchHandler is a [Handler] of several events at a time: 1 to
-// [SubscribeOptions.MaxBatch], in order, one commit for all of them. If it fails,
-// it is called again with each of them alone.
+// BatchHandler is a [Handler] of several events at a time: 1 to [SubscribeOptions.MaxBatch], in
+// order, with one commit for all of them. If it fails, it is called again with each event alone.
 type BatchHandler func(ctx context.Context, b *mainstem.Batch, evs []Recorded) error
 
-// PoisonPolicy says what becomes of an event that its handler cannot handle.
+// PoisonPolicy says what a subscription does with an event that its handler cannot handle.
 type PoisonPolicy uint8
 
 // The policies.
@@ -32,9 +31,8 @@ const (
 	// StopOnPoison ends the subscription with a [*PoisonError]. Its checkpoint stays
 	// before the event.
 	StopOnPoison PoisonPolicy = iota
-	// ParkPoison puts the event aside, in the same commit that moves the checkpoint
-	// past it, and goes on; see [Store.Parked]. Later events of the same stream are
-	// handled all the same.
+	// ParkPoison puts the event aside, in the commit that moves the checkpoint past it, and
+	// continues; see [Store.Parked]. Later events of the same stream are handled nevertheless.
 	ParkPoison
 )
 
@@ -48,27 +46,27 @@ func (p PoisonPolicy) String() string {
 	return "unknown poison policy"
 }
 
-// SubscribeOptions tune a subscription. Nil and zero fields mean the defaults.
+// SubscribeOptions configure a subscription. Nil and zero fields mean the defaults.
 type SubscribeOptions struct {
 	Filter // which events
 
-	// After and Tail say where a subscription without a checkpoint begins: after a
-	// position, or after the newest event. Default: at the first event.
+	// After and Tail say where a subscription without a checkpoint begins: after a position, or
+	// after the newest event. Default: at the first event.
 	After mainstem.Position
 	Tail  bool
 
-	// Until, if not 0, ends the subscription, without an error, when everything up to that
-	// position is handled: its checkpoint is there then, or behind it already. A position
-	// beyond the newest of the log is Invalid.
+	// Until, if not 0, ends the subscription, without an error, when everything up to that position
+	// is handled; the checkpoint is then at Until, or after it already. A position beyond the
+	// newest of the log is Invalid.
 	Until mainstem.Position
 
-	// MaxBatch is the most events of one commit while there is more than one to
-	// handle. Default 1 for Subscribe, 100 for SubscribeBatch. With more than 1, a
-	// Handler that reads what it wrote does not see what it wrote for earlier events
-	// of the same commit.
+	// MaxBatch is the largest number of events in one commit while several wait to be handled.
+	// Default 1 for Subscribe, 100 for SubscribeBatch. With more than 1, reads by a Handler do not
+	// see its own writes for earlier events of the same commit.
 	MaxBatch int
-	// Durability of the commits. Default: the log's. [mainstem.OS] is safe too, and
-	// fast: what a power cut takes back is handled anew, effects and checkpoint together.
+	// Durability is that of the commits. Default: the log's. [mainstem.OS] is also safe, and fast:
+	// events whose commits a power cut undoes are handled again, because the writes and the
+	// checkpoint are undone together.
 	Durability mainstem.Durability
 
 	// Attempts is how often an event is tried before it counts as poison. Default 5;
@@ -79,36 +77,36 @@ type SubscribeOptions struct {
 	Backoff, MaxBackoff time.Duration
 	// OnPoison says what to do with an event that failed that often.
 	OnPoison PoisonPolicy
-	// Conflicts is how often events are handled again, at once, because a condition that
-	// their handler put into the batch did not hold, before that counts as a failure: for
-	// handlers that read what others write too. Several events are handled in halves after a
-	// few, for a large commit would lose against small ones. Default 0.
+	// Conflicts is how often events are handled again, at once, because a condition that their
+	// handler added did not hold, before that counts as a failure. It is for handlers that read
+	// records that others write too. After a few conflicts several events are handled in halves,
+	// since a large commit would keep losing against small ones. Default 0.
 	Conflicts int
 
-	// Expect, if set, adds conditions to every commit of the subscription, those that only
-	// move or create its checkpoint and those that park an event too: nothing is committed
-	// where they do not hold. A conflict with them is tried as one of the handler's, or ends the
-	// subscription where no handler was called. It is called by one goroutine at a time.
+	// Expect, if set, adds conditions to every commit of the subscription, including those that
+	// only move or create its checkpoint and those that park an event: nothing is committed unless
+	// they hold. A conflict with them is handled like one of the handler's, or ends the
+	// subscription if no handler was called. It is called by one goroutine at a time.
 	Expect func(b *mainstem.Batch)
-	// Commit, if set, commits what the handler wrote, and the checkpoint with it, in place of the log's Commit: for handlers
-	// that write into another database too. Its errors mean what those of the log mean, and it is called again with
-	// the same batch where the log would be. Commits that only move or create the checkpoint, and those that park an
-	// event, are the log's. It is called by one goroutine at a time.
+	// Commit, if set, replaces the log's Commit for the batch with the handler's writes and the
+	// checkpoint, for handlers that also write into another database. Its errors have the same
+	// meaning as those of the log, and it is called again with the same batch in the same cases.
+	// Commits that only move or create the checkpoint, and those that park an event, use the log.
+	// It is called by one goroutine at a time.
 	Commit func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error)
 
-	// Exclusive ends an instance that finds its checkpoint moved, with
-	// [ErrCheckpointMoved]. Without it, several instances of the subscription may run, in
-	// this process or in others: the one whose commit comes first wins; the others pause
-	// and go on from its checkpoint, so one takes over when another ends. Each event takes
-	// effect once either way.
+	// Exclusive ends an instance that finds its checkpoint moved, with [ErrCheckpointMoved].
+	// Without it, several instances of the subscription may run, in this process or in others: the
+	// first to commit handles the events; the others pause and continue from its checkpoint, so
+	// another takes over when it ends. Each event takes effect once in both cases.
 	Exclusive bool
 
-	// OnCaughtUp is called, from the subscription's goroutine, when everything that
-	// was there when the subscription started is handled. See [Subscription.CaughtUp].
+	// OnCaughtUp is called, from the subscription's goroutine, when all events that existed when
+	// the subscription started are handled. See [Subscription.CaughtUp].
 	OnCaughtUp func(mainstem.Position)
-	// Logger receives, as Error, why the subscription ended (but not after Close or when
-	// ctx ends, which is Debug), as Warn, failures that are tried again, and, as Info,
-	// that another instance has moved the checkpoint, and which. Default: slog.Default().
+	// Logger receives the reason why the subscription ended, as Error (after Close or the end of
+	// ctx, as Debug); failures that are tried again, as Warn; and the name of another instance that
+	// has moved the checkpoint, as Info. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -150,12 +148,12 @@ type Subscription struct {
 	store  *Store
 	name   []byte
 	opts   SubscribeOptions
-	saved  []byte // the filter as it is saved with the checkpoint
-	self   string // what this instance is called in the checkpoints that it writes
+	saved  []byte // the filter as stored with the checkpoint
+	self   string // name of this instance in the checkpoints that it writes
 	handle BatchHandler
 
-	hard context.Context // of handlers and commits: ends with the caller's
-	soft context.Context // of feeds and pauses: ends with Close too
+	hard context.Context // for handlers and commits: ends with the caller's context
+	soft context.Context // for feeds and pauses: ends with Close too
 	stop context.CancelFunc
 
 	position atomic.Uint64
@@ -165,26 +163,25 @@ type Subscription struct {
 	done     chan struct{}
 	err      error // set before done is closed
 
-	// Only the subscription's goroutine uses these.
+	// Used only by the subscription's goroutine.
 	sel     *selector
 	record  mainstem.Version  // version of the checkpoint's record, 0 if there is none
 	written mainstem.Position // position in that record
-	owner   string            // instance that wrote that record, "" if it does not say
+	owner   string            // instance that wrote that record, "" if not known
 	rival   string            // the other instance that was logged last
 	batch   mainstem.Batch
-	size    int // events of one commit at the most: MaxBatch, and less after conflicts
+	size    int // largest number of events of one commit: MaxBatch, and less after conflicts
 }
 
-// Subscribe starts to call handler for every event that o selects, in the order
-// of the log, from the subscription's checkpoint on, and goes on as events come,
-// without polling, until ctx ends or Close is called. The checkpoint has a name, is
-// created by this call, and survives restarts of the program. See [Handler] for what
-// is guaranteed.
+// Subscribe starts to call handler for every event that o selects, in the order of the log, from
+// the subscription's checkpoint on. It continues with new events as they are committed, without
+// polling, until ctx ends or Close is called. The checkpoint belongs to name, is created by this
+// call, and survives restarts of the program. See [Handler] for the guarantees.
 //
-// The subscription owns one goroutine. It ends, with an error in
-// [Subscription.Err], when ctx does, when the log is closed, when an event is poison,
-// or, if it is exclusive, when another instance handles its events. The end is logged, and
-// a program should watch [Subscription.Done]. After errors of kind Unavailable it goes on.
+// The subscription owns one goroutine. The subscription ends, with an error in [Subscription.Err],
+// when ctx ends, when the log is closed, when an event is poison, or, if it is exclusive, when
+// another instance handles its events. The end is logged, and a program should wait for
+// [Subscription.Done]. After errors of kind Unavailable it continues.
 func (s *Store) Subscribe(ctx context.Context, name string, o *SubscribeOptions, handler Handler) (*Subscription, error) {
 	if handler == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "subscribe", "subscription %.60q has no handler", name)
@@ -262,14 +259,13 @@ func (o *SubscribeOptions) setDefaults(maxBatch int) {
 // Name returns the name of the subscription.
 func (sub *Subscription) Name() string { return string(sub.name) }
 
-// Position returns the position up to which everything is handled by this
-// instance and committed.
+// Position returns the position up to which this instance has handled and committed everything.
 func (sub *Subscription) Position() mainstem.Position {
 	return mainstem.Position(sub.position.Load())
 }
 
-// Lag returns how far the subscription is behind the newest record of the store,
-// in positions: an upper bound of the events to handle, 0 if there are none.
+// Lag returns how many positions the subscription is behind the newest record of the store: an
+// upper bound of the number of events to handle, 0 if there are none.
 func (sub *Subscription) Lag(ctx context.Context) (uint64, error) {
 	last, err := sub.store.LastPosition(ctx)
 	if err != nil {
@@ -282,8 +278,8 @@ func (sub *Subscription) Lag(ctx context.Context) (uint64, error) {
 	return uint64(last - position), nil
 }
 
-// CaughtUp returns a channel that is closed when everything that was there when the
-// subscription started is handled.
+// CaughtUp returns a channel that is closed when all events that existed when the subscription
+// started are handled.
 func (sub *Subscription) CaughtUp() <-chan struct{} { return sub.caughtUp }
 
 // WaitFor is [Store.WaitFor] for this subscription. If the subscription ends first,
@@ -306,7 +302,7 @@ func (sub *Subscription) WaitFor(ctx context.Context, position mainstem.Position
 // Done returns a channel that is closed when the subscription has ended.
 func (sub *Subscription) Done() <-chan struct{} { return sub.done }
 
-// Err returns nil while the subscription runs and after Close, else why it ended.
+// Err returns the error with which the subscription ended; nil while it runs and after Close.
 func (sub *Subscription) Err() error {
 	select {
 	case <-sub.done:
@@ -316,9 +312,9 @@ func (sub *Subscription) Err() error {
 	}
 }
 
-// Close lets the handler finish what it is at, commits that, ends the
-// subscription and returns [Subscription.Err]. Do not call it from the handler. To end
-// at once, cancel the context given to Subscribe.
+// Close waits for the running call of the handler, commits its writes, ends the subscription and
+// returns [Subscription.Err]. Do not call it from the handler. To end at once, cancel the context
+// given to Subscribe.
 func (sub *Subscription) Close() error {
 	sub.stop()
 	<-sub.done

@@ -73,17 +73,17 @@ var (
 
 var tagsPolicy = inlineset.ControlPolicy
 
-// IndexOptions say what the index of a store holds. Nil and zero fields mean the defaults.
-// They are stored with the index, and the same for all who use it.
+// IndexOptions say which keys the index of a store has. Nil and zero fields mean the defaults. They
+// are stored with the index and apply to all programs that use it.
 type IndexOptions struct {
-	// MaxTags is the most tags of one event that the store accepts, since each is a write.
-	// Default [DefaultIndexTags]; at most [MaxTags].
+	// MaxTags is the largest number of tags of one event that the store accepts, since each tag is
+	// a write. Default [DefaultIndexTags]; at most [MaxTags].
 	MaxTags int `json:"max_tags"`
-	// All adds a key that every event has. Without it, [Store.FailIf] refuses a query with
-	// an empty item. All appends then conflict with such a condition.
+	// All adds a key that every event has. Without it, [Store.FailIf] refuses a query with an empty
+	// item. All appends conflict with a condition on such a query.
 	All bool `json:"all,omitempty"`
-	// Pairs adds a key for events of a type with a tag, so that a condition on both
-	// conflicts with no others. At most [MaxPairs].
+	// Pairs adds keys for events of a type with a tag, so that a condition on both does not
+	// conflict with other events. At most [MaxPairs].
 	Pairs []Pair `json:"pairs,omitempty"`
 }
 
@@ -125,7 +125,7 @@ func (o *IndexOptions) withDefaults() (IndexOptions, error) {
 	return out, mainstem.Refusef(mainstem.KindInvalid, "index", "options: %w", errors.Join(wrong...))
 }
 
-// equal reports whether both make the same index.
+// equal reports whether both define the same index.
 func (o *IndexOptions) equal(p *IndexOptions) bool {
 	a, _ := json.Marshal(o)
 	b, _ := json.Marshal(p)
@@ -142,14 +142,14 @@ const (
 type control struct {
 	Format int               `json:"format"` // inlineset.Plain or Named
 	State  string            `json:"state"`
-	Retag  bool              `json:"retag,omitempty"` // the build changes tags too
+	Retag  bool              `json:"retag,omitempty"` // the build also changes tags
 	Since  mainstem.Position `json:"since"`           // ready: events up to here are in the built keys
 	Anchor mainstem.Position `json:"anchor"`          // ready: position of the anchor
 	IndexOptions
 	Inline []inlineset.Entry `json:"inline,omitempty"`
 }
 
-// encode returns the control record, with the inline projections that the store has.
+// encode returns the control record with the inline projections of the store.
 func (c control) encode(inline []inlineset.Entry) ([]byte, error) {
 	c.Format, c.Inline = inlineset.Plain, inline
 	if len(inline) > 0 {
@@ -158,14 +158,14 @@ func (c control) encode(inline []inlineset.Entry) ([]byte, error) {
 	return json.Marshal(c)
 }
 
-// index is what a handle knows of the control record of its store: its index and its inline projections. It
-// does not change.
+// index is the control record of a store as read by a handle: its index and its inline projections.
+// It does not change.
 type index struct {
 	version mainstem.Version  // of the control record; 0: there is none
 	written mainstem.Position // of the control record
-	at      mainstem.Position // of the anchor of the last build: no event is between it and the control record of that
-	moved   bool              // its records came here from another log: positions are wrong
-	old     bool              // there is a set of inline projections in the old form
+	at      mainstem.Position // position of the anchor of the last build: no event is between it and the control record of that build
+	moved   bool              // its records were copied from another log: positions are wrong
+	old     bool              // inline projections are stored in the old form
 	control
 }
 
@@ -186,7 +186,7 @@ func (x *index) since() mainstem.Position {
 	return x.at
 }
 
-// readIndex reads the control record and makes the handle know it.
+// readIndex reads the control record and caches it in the handle.
 func (s *Store) readIndex(ctx context.Context) (*index, error) {
 	x := new(index)
 	for rec, err := range s.log.GetMany(ctx, s.spaces.tags, [][]byte{controlKey, anchorKey}) {
@@ -212,7 +212,8 @@ func (s *Store) readIndex(ctx context.Context) (*index, error) {
 	return x, nil
 }
 
-// readOld reads whether there are inline projections in the old form, unless the handle knows that there are none.
+// readOld reads whether inline projections are stored in the old form, unless it is known that they
+// are not.
 func (s *Store) readOld(ctx context.Context, x *index) error {
 	if known := s.index.Load(); known != nil && !known.old {
 		return nil
@@ -224,8 +225,8 @@ func (s *Store) readOld(ctx context.Context, x *index) error {
 	return err
 }
 
-// learn notes that there is no control record, after b, which was made without knowing that, was committed: what it
-// has conditions on need not be read.
+// learn records that there is no control record after b was committed, since b, which was built
+// without reading the record, has that condition. So the record need not be read.
 func (s *Store) learn(b *mainstem.Batch, r mainstem.Receipt) {
 	if s.index.Load() != nil || r.Duplicate {
 		return
@@ -265,8 +266,8 @@ func (c *control) check() error {
 	return inlineset.Check(c.Inline)
 }
 
-// expectIndex adds the condition that the control record is the one that the handle knows. It
-// returns the index, nil if there is none, or none that the handle knows of.
+// expectIndex adds the condition that the control record is the one that the handle has read. It
+// returns the index, nil if there is none, or if the handle has read none.
 func (s *Store) expectIndex(b *mainstem.Batch) *index {
 	x := s.index.Load()
 	if x == nil {
@@ -279,8 +280,9 @@ func (s *Store) expectIndex(b *mainstem.Batch) *index {
 	return x
 }
 
-// expectControl adds the conditions that the control record is that of x, unless b has them. After the store
-// was dropped its versions begin anew, and only the position tells the record from a later one.
+// expectControl adds the conditions that the control record is that of x, unless b has them. After
+// the store was dropped versions begin anew, and only the position distinguishes the record from a
+// later one.
 func (s *Store) expectControl(b *mainstem.Batch, x *index) {
 	c := mainstem.Condition{Space: s.spaces.tags, Key: controlKey, Test: mainstem.TestVersion, Version: x.version}
 	if x.version == 0 {
@@ -301,10 +303,10 @@ func addOnce(b *mainstem.Batch, c mainstem.Condition) {
 	}
 }
 
-// StaleIndexError says that the index of a store is not the one that the handle knew of when
-// it wrote into the batch: it was made, built anew or dropped meanwhile, or the handle had not
-// read it yet. It is a Conflict: nothing was written. The handle knows the index now, so a
-// batch that is made anew succeeds. Calls of [Store] that commit by themselves do so.
+// StaleIndexError reports that the index of a store changed after the handle read it, or that the
+// handle had not read it: it was created, built anew or dropped. It is a Conflict: nothing was
+// written. The handle has read the index now, so a batch that is built again succeeds. Methods of
+// [Store] that commit by themselves do so.
 type StaleIndexError struct {
 	Store string
 
@@ -327,11 +329,11 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// staleTries is how often a call makes its batch anew because of the index. It changes
-// twice in a build.
+// staleTries is how often a call builds its batch again because of a changed index. The index
+// changes twice in a build.
 const staleTries = 8
 
-// checkIndexed returns an error for events that the index does not take.
+// checkIndexed returns an error for events that the index does not accept.
 func (x *index) checkIndexed(op string, events []Event) error {
 	if !x.exists() {
 		return nil
@@ -359,7 +361,7 @@ func (x *index) keysOf(typ string, tags []string, do func(kind, a, b string)) {
 	}
 }
 
-// paired reports whether events of typ with tag have a key of their own.
+// paired reports whether the index has a key for events of typ with tag.
 func (x *index) paired(typ, tag string) bool {
 	for i := range x.Pairs {
 		if p := &x.Pairs[i]; p.Type == typ && strings.HasPrefix(tag, p.Prefix) {
@@ -388,7 +390,7 @@ func appendEntry(dst []byte, kind byte, n uint64, stream []byte) []byte {
 // entrySize bounds the bytes of a key and value that are neither type, tag nor stream.
 const entrySize = 3 + 1 + 1 + 2
 
-// indexed returns how many records the index gets for ev, and the bytes they take.
+// indexed returns the number of records that the index gets for ev, and of their bytes.
 func (x *index) indexed(ev *Event, stream int) (n, size int) {
 	x.keysOf(ev.Type, ev.Tags, func(_, a, b string) {
 		n++
@@ -420,8 +422,8 @@ func (s *Store) addIndex(b *mainstem.Batch, enc *encoder, x *index, stream []byt
 	})
 }
 
-// decodeEntry returns the position of the event of a record of the index, and its stream,
-// which is empty if the event is gone and lends the bytes of the record.
+// decodeEntry returns the position of the event of a record of the index, and its stream. The
+// stream is empty if the event is gone; its bytes are those of the record.
 func decodeEntry(rec *mainstem.Record) (mainstem.Position, []byte, error) {
 	if len(rec.Value) > 1 {
 		v, n := binary.Uvarint(rec.Value[1:])
@@ -440,7 +442,7 @@ func decodeEntry(rec *mainstem.Record) (mainstem.Position, []byte, error) {
 // maxIndexKeys is the most keys that one event has: type, all, tags, and as many pairs.
 const maxIndexKeys = 2 + 2*MaxTags
 
-// markGone notes, if the store has an index, that events of the stream in key are removed.
+// markGone records, if the store has an index, that events of the stream in key are removed.
 func (s *Store) markGone(b *mainstem.Batch, key []byte) {
 	if s.expectIndex(b) == nil {
 		return
@@ -451,8 +453,8 @@ func (s *Store) markGone(b *mainstem.Batch, key []byte) {
 	b.Put(s.spaces.tags, append([]byte(gonePrefix), hash[:]...), key)
 }
 
-// markRewritten makes a build that goes on read again what it has read of the event: it
-// would otherwise put back what the rewrite replaced.
+// markRewritten makes a running build read the event again: the build would otherwise undo the
+// rewrite.
 func (s *Store) markRewritten(b *mainstem.Batch) {
 	x := s.expectIndex(b)
 	b.ExplainWith(s)

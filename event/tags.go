@@ -11,18 +11,18 @@ import (
 
 // Limits of tags.
 const (
-	MaxTags = 32  // tags of one event; an index takes fewer, see [IndexOptions.MaxTags]
+	MaxTags = 32  // tags of one event; an index accepts fewer, see [IndexOptions.MaxTags]
 	MaxTag  = 256 // bytes in one tag
 )
 
-// The header $tags holds the tags of an event in their order, with a line feed between two
-// of them. A tag has no control characters, so none holds one.
+// The header $tags holds the tags of an event in their order, separated by line feeds. A tag has no
+// control characters, so it contains no line feed.
 const tagSeparator = "\n"
 
 // maxTagBytes is the length of the longest $tags.
 const maxTagBytes = MaxTags*(MaxTag+len(tagSeparator)) - len(tagSeparator)
 
-// checkTags returns an error for tags that cannot be stored, without the event that has them.
+// checkTags returns an error, which does not name the event, if the tags cannot be stored.
 func checkTags(tags []string) error {
 	if len(tags) > MaxTags {
 		return fmt.Errorf("%d tags: the limit is %d", len(tags), MaxTags)
@@ -102,7 +102,7 @@ func hasTag(value []byte, tag string) bool {
 	return false
 }
 
-// addTags returns tags with those of more that it lacks. It changes neither.
+// addTags returns tags followed by the elements of more that are missing in it. It changes neither.
 func addTags(tags, more []string) []string {
 	out := tags
 	for _, tag := range more {
@@ -125,8 +125,8 @@ func (s *Store) tagged(events []Event) []Event {
 	return events
 }
 
-// Tags is implemented by Go types of events that know their tags: [Types.Encode] gives them to
-// the event. So aggregates, deciders and decisions tag what they append.
+// Tags is implemented by Go types of events that have tags: [Types.Encode] adds them to the event.
+// So events of aggregates, deciders and decisions are tagged when they are appended.
 type Tags interface {
 	// EventTags returns the tags, within the limits of [Event.Tags].
 	EventTags() []string

@@ -15,13 +15,12 @@ import (
 	"github.com/mainstemdev/mainstem/codec"
 )
 
-// Types knows which Go type stands for which event type of a store, and turns values
-// into events and back. Older forms of an event are brought up to date on the way; see
-// [Types.Upcast].
+// Types maps event types of a store to Go types, and converts values to events and back. Older
+// forms of an event are upcast on decoding; see [Types.Upcast].
 //
-// Names are chosen, never derived from Go: renaming a Go type changes no event.
-// Registering and using a Types are safe at the same time; a program usually registers
-// everything before it reads the first event.
+// Names of event types are chosen, never derived from Go: renaming a Go type changes no event.
+// Registering and using a Types at the same time is safe; a program usually registers all types
+// before it reads the first event.
 type Types struct {
 	lenient bool
 	logger  *slog.Logger
@@ -33,19 +32,19 @@ type Types struct {
 
 // TypesOptions tune a [Types]. Nil and zero fields mean the defaults.
 type TypesOptions struct {
-	// Lenient skips events of types that nobody registered, where the default is to
-	// fail with an [*UnknownTypeError]. Skipped events are counted by type, see
-	// [Types.Skipped], and logged once for each type.
+	// Lenient skips events of unregistered types, which by default fail with an
+	// [*UnknownTypeError]. Skipped events are counted by type, see [Types.Skipped], and logged once
+	// for each type.
 	Lenient bool
-	// Logger of what is skipped. Default slog.Default.
+	// Logger logs the skipped types. Default slog.Default.
 	Logger *slog.Logger
 }
 
 // MaxSchema is the highest schema version of an event type.
 const MaxSchema = 1 << 20
 
-// SchemaName is the entry of [Metadata.Custom] that holds the schema version of an
-// event in decimal. An event without it has version 1.
+// SchemaName is the entry of [Metadata.Custom] with the schema version of an event in decimal. An
+// event without it has version 1.
 const SchemaName = "$schema_version"
 
 // NewTypes returns a Types without any type.
@@ -61,14 +60,14 @@ func NewTypes(opts *TypesOptions) *Types {
 	return t
 }
 
-// registry is one state of a Types. It does not change.
+// registry is an immutable state of a Types.
 type registry struct {
 	byName map[string]*eventType
 	byType map[reflect.Type]*eventType
 	steps  map[stepKey]step
 }
 
-// eventType is what was registered under one name.
+// eventType is the registration of one name.
 type eventType struct {
 	name   string
 	schema int
@@ -81,8 +80,8 @@ type eventType struct {
 // TypeOption is an option of [Register].
 type TypeOption func(*eventType) error
 
-// Schema says which schema version the Go type stands for, from 1, the default, to
-// [MaxSchema]. Events that were appended with an older one are upcast; see [Types.Upcast].
+// Schema sets the schema version of the Go type, from 1, the default, to [MaxSchema]. Events that
+// were appended with an older version are upcast; see [Types.Upcast].
 func Schema(version int) TypeOption {
 	return func(et *eventType) error {
 		if version < 1 || version > MaxSchema {
@@ -93,8 +92,8 @@ func Schema(version int) TypeOption {
 	}
 }
 
-// WithCodec chooses the codec of the data in place of codec.JSON. Events that were
-// written with one of the older codecs, which the content type says, are still read with it.
+// WithCodec sets the codec of the data in place of codec.JSON. Events that were written with one of
+// the older codecs, as their content type says, are still decoded with it.
 func WithCodec(c codec.Codec, older ...codec.Codec) TypeOption {
 	return func(et *eventType) error {
 		et.codecs = append([]codec.Codec{c}, older...)
@@ -158,7 +157,8 @@ func (t *Types) register(et *eventType) error {
 	return nil
 }
 
-// find returns the type of v, nil if it is not registered, and v itself if v points to it.
+// find returns the type of v, nil if it is not registered, and v itself or, if v is a pointer to a
+// value of the type, that value.
 func (reg *registry) find(v any) (*eventType, any) {
 	gt := reflect.TypeOf(v)
 	if et := reg.byType[gt]; et != nil || gt == nil || gt.Kind() != reflect.Pointer {
@@ -185,10 +185,9 @@ func (t *Types) Names() []string {
 	return slices.Sorted(maps.Keys(t.current.Load().byName))
 }
 
-// Encode returns the event for v, a value of a registered Go type or a pointer to one:
-// its type, data, content type, with a schema above 1 the entry [SchemaName], and the tags of
-// a type that has [Tags].
-// It belongs to the caller. A value of another type is Invalid.
+// Encode returns the event for v, a value of a registered Go type or a pointer to one: its type,
+// data, content type, for a schema above 1 the entry [SchemaName], and the tags if v implements
+// [Tags]. The event belongs to the caller. A value of another type is Invalid.
 func (t *Types) Encode(v any) (Event, error) {
 	et, v := t.current.Load().find(v)
 	if et == nil {
@@ -208,8 +207,8 @@ func (t *Types) Encode(v any) (Event, error) {
 	return ev, nil
 }
 
-// codecFor returns the codec of an event with the given content type. One that says
-// nothing, or nothing that is known, is that of the first codec.
+// codecFor returns the codec for an event with the given content type. An empty or unknown content
+// type stands for the first codec.
 func (et *eventType) codecFor(content string) codec.Codec {
 	for _, c := range et.codecs[1:] {
 		if content == contentType(c) {
@@ -219,7 +218,7 @@ func (et *eventType) codecFor(content string) codec.Codec {
 	return et.codecs[0]
 }
 
-// contentType returns the media type of what c encodes.
+// contentType returns the media type of the output of c.
 func contentType(c codec.Codec) string {
 	switch name := c.Name(); name {
 	case "json":

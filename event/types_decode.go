@@ -9,17 +9,17 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// maxUpcasts bounds how many steps of upcasting one recorded event may take, all that
-// it is split into counted, so that types that lead to each other end.
+// maxUpcasts bounds the number of upcasting steps for one recorded event, including those for the
+// events that it is split into, so that a cycle of upcasters ends.
 const maxUpcasts = 1000
 
-// Decode returns the value of a recorded event, brought up to date. It is a value of the
-// registered Go type, and shares no memory with r unless the codec's type does.
+// Decode returns the value of a recorded event in its present form. It is a value of the registered
+// Go type, and shares no memory with r unless the codec's values do.
 //
-// It is nil for an event that is skipped because the Types is lenient, or that an upcaster
-// dropped. An event that an upcaster makes several of is Invalid here; use [Types.Each].
-// Other errors are [*UnknownTypeError], [*SchemaGapError], [*SchemaFutureError], Corrupt for data that
-// the codec refuses, and what an upcaster returns.
+// It is nil for an event that is skipped because the Types is lenient, or that an upcaster dropped.
+// An event that an upcaster splits into several is Invalid here; use [Types.Each]. Other errors are
+// [*UnknownTypeError], [*SchemaGapError], [*SchemaFutureError], Corrupt for data that the codec
+// refuses, and errors of upcasters.
 func (t *Types) Decode(r Recorded) (any, error) {
 	var out any
 	n := 0
@@ -37,15 +37,15 @@ func (t *Types) Decode(r Recorded) (any, error) {
 	return out, nil
 }
 
-// Each calls do for each event that r has become by upcasting, in order: once for nearly all
-// events. The value is what [Types.Decode] returns; the Recorded is r with the type, data and
-// schema version that the value was decoded from. It ends with the first error of do.
+// Each calls do for each event into which upcasting turns r, in order; that is one event for nearly
+// all r. The value is that of [Types.Decode]; the Recorded is r with the type, data and schema
+// version that the value was decoded from. Each stops at the first error of do.
 func (t *Types) Each(r Recorded, do func(v any, r Recorded) error) error {
 	w := walk{types: t, reg: t.current.Load(), lenient: t.lenient, left: maxUpcasts, do: do}
 	return w.each(r)
 }
 
-// EachStrict is [Types.Each] that fails on events of unknown types also if t is lenient.
+// EachStrict is [Types.Each], but fails on events of unknown types even if t is lenient.
 func (t *Types) EachStrict(r Recorded, do func(v any, r Recorded) error) error {
 	w := walk{types: t, reg: t.current.Load(), left: maxUpcasts, do: do}
 	return w.each(r)
@@ -56,7 +56,7 @@ type walk struct {
 	types   *Types
 	reg     *registry
 	lenient bool
-	left    int // steps of upcasting that it may still take
+	left    int // upcasting steps that are left
 	do      func(any, Recorded) error
 }
 
@@ -98,7 +98,7 @@ func (w *walk) each(r Recorded) error {
 	}
 }
 
-// split is a step that makes 0 to n events of one.
+// split applies a step that turns one event into 0 to n events.
 func (w *walk) split(r Recorded, schema int, s step) error {
 	events, err := s.many(r)
 	if err != nil {
@@ -131,7 +131,8 @@ func (w *walk) split(r Recorded, schema int, s step) error {
 	return nil
 }
 
-// SchemaOf returns the schema version of an event with metadata m: 1 if it names none.
+// SchemaOf returns the schema version of an event with metadata m, or 1 if there is no entry
+// [SchemaName].
 func SchemaOf(m Metadata) (int, error) {
 	text, ok := m.Custom[SchemaName]
 	if !ok {
@@ -144,7 +145,7 @@ func SchemaOf(m Metadata) (int, error) {
 	return n, nil
 }
 
-// withSchema returns m with another schema version, in a map of its own.
+// withSchema returns m with another schema version, in a new map.
 func withSchema(m Metadata, schema int) Metadata {
 	m.Custom = maps.Clone(m.Custom)
 	switch {
@@ -158,10 +159,10 @@ func withSchema(m Metadata, schema int) Metadata {
 	return m
 }
 
-// maxSkipped bounds how many unknown types are counted one by one.
+// maxSkipped is the number of unknown types that are counted separately.
 const maxSkipped = 1000
 
-// skipped counts the events that a lenient Types passed over.
+// skipped counts the events that a lenient Types skipped.
 type skipped struct {
 	mu     sync.Mutex
 	counts map[string]uint64
@@ -190,22 +191,22 @@ func (w *walk) unknown(r *Recorded) error {
 	return nil
 }
 
-// Skipped returns how many events of each unknown type were skipped, which is counted by
-// a lenient Types only. From the 1,000th type on they are counted together, under "".
+// Skipped returns the number of skipped events of each unknown type; only a lenient Types counts
+// them. From the 1,000th type on they are counted together, under "".
 func (t *Types) Skipped() map[string]uint64 {
 	t.skipped.mu.Lock()
 	defer t.skipped.mu.Unlock()
 	return maps.Clone(t.skipped.counts)
 }
 
-// UnknownTypeError says that an event has a type that nobody registered. It is Unsupported.
+// UnknownTypeError reports an event of an unregistered type. It is Unsupported.
 type UnknownTypeError struct {
 	Stream  string
 	Version mainstem.Version
 	Type    string
 }
 
-// Error says which event it is, and what to do.
+// Error names the event and what to do.
 func (e *UnknownTypeError) Error() string {
 	return fmt.Sprintf("stream %.64q: version %d is of type %.60q, which is not registered: register it, or open the types with Lenient", e.Stream, e.Version, e.Type)
 }
@@ -213,17 +214,17 @@ func (e *UnknownTypeError) Error() string {
 // Unwrap makes it an error of kind Unsupported.
 func (e *UnknownTypeError) Unwrap() error { return unsupported }
 
-// SchemaGapError says that no upcaster leads from the schema version of an event to
-// the one that is registered. It is Unsupported.
+// SchemaGapError reports that no chain of upcasters leads from the schema version of an event to
+// the registered one. It is Unsupported.
 type SchemaGapError struct {
 	Stream   string
 	Version  mainstem.Version
 	Type     string
-	Missing  int // the schema version from which no upcaster leads on
+	Missing  int // the schema version that no upcaster starts from
 	Expected int // the registered one
 }
 
-// Error says which upcaster is missing.
+// Error names the missing upcaster.
 func (e *SchemaGapError) Error() string {
 	return fmt.Sprintf("stream %.64q: version %d of type %s has schema version %d, and there is no upcaster from it towards %d", e.Stream, e.Version, e.Type, e.Missing, e.Expected)
 }
@@ -231,8 +232,8 @@ func (e *SchemaGapError) Error() string {
 // Unwrap makes it an error of kind Unsupported.
 func (e *SchemaGapError) Unwrap() error { return unsupported }
 
-// SchemaFutureError says that an event was written by a newer program, with a schema
-// version above the registered one. It is Unsupported.
+// SchemaFutureError reports that an event was written by a newer program, with a schema version
+// above the registered one. It is Unsupported.
 type SchemaFutureError struct {
 	Stream  string
 	Version mainstem.Version
@@ -241,7 +242,7 @@ type SchemaFutureError struct {
 	Known   int // the registered one
 }
 
-// Error says which versions they are.
+// Error names both versions.
 func (e *SchemaFutureError) Error() string {
 	return fmt.Sprintf("stream %.64q: version %d of type %s has schema version %d, and this program knows up to %d: use a newer program", e.Stream, e.Version, e.Type, e.Schema, e.Known)
 }
@@ -249,7 +250,7 @@ func (e *SchemaFutureError) Error() string {
 // Unwrap makes it an error of kind Unsupported.
 func (e *SchemaFutureError) Unwrap() error { return unsupported }
 
-// unsupported gives the errors of types their kind.
+// unsupported gives the errors of this package about types their kind.
 var unsupported = &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "decode event"}
 
 func corruptEvent(r *Recorded, err error) error {

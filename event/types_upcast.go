@@ -8,27 +8,25 @@ import (
 	"github.com/mainstemdev/mainstem/codec"
 )
 
-// stepKey names a step of upcasting: events of type name, from schema version from.
+// stepKey identifies an upcasting step: from events of type name with schema version from.
 type stepKey struct {
 	name string
 	from int
 }
 
-// step brings an event on. One of the two is set.
+// step is one upcasting step. Exactly one of its fields is set.
 type step struct {
-	// one returns the data as of the next schema version. The type is nil if only
-	// upcasters know its name.
+	// one returns the data in the next schema version. et is nil if the type is not registered.
 	one func(et *eventType, content string, data []byte, m Metadata) ([]byte, error)
-	// many returns what the event has become.
+	// many returns the events that replace the event.
 	many func(Recorded) ([]Event, error)
 }
 
-// Upcast adds the step that brings events of type name from schema version from to the next:
-// f returns the new data, and keeps neither the data nor the metadata that it is given. It
-// must always return the same for the same event. Several steps make a chain; a
-// store is never changed by it: the readers of Kafka, and callers that load events without Types,
-// see what was appended. A second step from the same version is Invalid, and
-// so is one from the registered version on.
+// Upcast adds the step from schema version from to the next for events of type name. f returns the
+// new data, must not keep the data or the metadata that it is given, and must be deterministic.
+// Several steps form a chain. Stored events are never changed: Kafka clients, and callers that load
+// events without Types, read them as they were appended. A second step from the same version is
+// Invalid, and so is a step from the registered version or above.
 func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([]byte, error)) error {
 	if f == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
@@ -38,10 +36,9 @@ func (t *Types) Upcast(name string, from int, f func(data []byte, m Metadata) ([
 	})
 }
 
-// UpcastFunc is [Types.Upcast] for a function between Go types: A is the form of the data at
-// schema version from, B at the next. Neither needs to be registered. They are read and
-// written with the codec that the event's content type and the registered type name,
-// codec.JSON if the type is not registered.
+// UpcastFunc is [Types.Upcast] for a function between Go types: A is the form of the data in schema
+// version from, B in the next. Neither needs to be registered. The codec is that of the event's
+// content type and the registered type, codec.JSON if the type is not registered.
 func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error)) error {
 	if f == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
@@ -65,12 +62,12 @@ func UpcastFunc[A, B any](t *Types, name string, from int, f func(A) (B, error))
 	})
 }
 
-// UpcastMany adds a step that replaces an event of type name and schema version from by
-// any number of events, of the same or other types, or by none. Fields that an event of f
-// leaves empty are those of the old one: ID, type, content type, metadata. Without an entry
-// [SchemaName] an event of the same type has the next schema version, one of another type
-// version 1; further steps may follow. The name need not be registered any more: so a type is renamed.
-// Stream, version, position and time stay: a stream's versions count what was appended.
+// UpcastMany adds a step that replaces an event of type name and schema version from by any number
+// of events, of the same or other types, or by none. Fields that are empty in an event of f are
+// taken from the old one: ID, type, content type, metadata. Without an entry [SchemaName], an event
+// of the same type has the next schema version, and one of another type version 1; further steps
+// may follow. The name need not be registered, so that a type can be renamed. Stream, version,
+// position and time stay: the versions of a stream count the events that were appended.
 func (t *Types) UpcastMany(name string, from int, f func(Recorded) ([]Event, error)) error {
 	if f == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "register upcaster", "type %.60q: the function is nil", name)
@@ -105,9 +102,9 @@ func (t *Types) addStep(key stepKey, s step) error {
 	return nil
 }
 
-// Check reports the registered types to which no chain of upcasters leads from schema
-// version 1: a program calls it when it starts, before a [*SchemaGapError] finds an old event.
-// A type whose first versions were never appended need not lead from there.
+// Check returns an error that names the registered types to which no chain of upcasters leads from
+// schema version 1. Call it when the program starts, to find gaps before an old event fails with a
+// [*SchemaGapError]. A type whose first versions were never appended needs no chain from them.
 func (t *Types) Check() error {
 	reg := t.current.Load()
 	for _, name := range t.Names() {
@@ -117,7 +114,7 @@ func (t *Types) Check() error {
 				return mainstem.Errorf(mainstem.KindInvalid, "check event types", "type %s: %w", name, fmt.Errorf("no upcaster leads from schema version %d to %d", from, from+1))
 			}
 			if s.many != nil {
-				break // where it leads is known with the event only
+				break // the result of this step depends on the event
 			}
 		}
 	}

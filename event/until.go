@@ -11,7 +11,8 @@ import (
 // errReached ends a subscription that has handled everything up to [SubscribeOptions.Until].
 var errReached = errors.New("the subscription has reached its end")
 
-// checkUntil refuses an end that the log has not come to yet: so the end is found while catching up.
+// checkUntil refuses a position that the log has not reached yet, so that the end is reached while
+// catching up.
 func (sub *Subscription) checkUntil(ctx context.Context) error {
 	if sub.opts.Until == 0 {
 		return nil
@@ -23,12 +24,12 @@ func (sub *Subscription) checkUntil(ctx context.Context) error {
 	return err
 }
 
-// reached reports whether nothing is to be handled after p.
+// reached reports whether nothing after p is to be handled.
 func (sub *Subscription) reached(p mainstem.Position) bool {
 	return sub.opts.Until > 0 && p >= sub.opts.Until
 }
 
-// within returns those of evs that are not after the end.
+// within returns the elements of evs that are not after the end.
 func (sub *Subscription) within(evs []Recorded) []Recorded {
 	if sub.opts.Until == 0 {
 		return evs
@@ -40,7 +41,7 @@ func (sub *Subscription) within(evs []Recorded) []Recorded {
 	return evs[:i]
 }
 
-// finish moves the checkpoint to the end. It returns [errReached] then.
+// finish moves the checkpoint to the end and then returns [errReached].
 func (sub *Subscription) finish() error {
 	if sub.written < sub.opts.Until {
 		b := &sub.batch
