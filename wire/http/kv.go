@@ -293,48 +293,6 @@ func putKey(c *call) error {
 	return c.answerWritten(r, nil)
 }
 
-func deleteKey(c *call) error {
-	t, key, err := c.tableAndKey()
-	if err != nil {
-		return err
-	}
-	conds, err := c.condition()
-	if err != nil {
-		return err
-	}
-	purge, err := c.flag("purge")
-	if err != nil {
-		return err
-	}
-	who, err := c.identify(nil)
-	if err != nil {
-		return err
-	}
-	// Not by DeleteTo, which would create a table that is not there.
-	w := mainstem.Write{Op: mainstem.OpDelete, Space: t.Space(), Key: []byte(key)}
-	if purge {
-		w.Op = mainstem.OpPurge
-	}
-	b := mainstem.NewBatch()
-	b.Add(w)
-	for _, cond := range conds {
-		t.ExpectTo(b, key, cond)
-	}
-	r, _, err := c.commit(b, who, nil)
-	switch {
-	case errors.Is(err, mainstem.ErrNotFound): // the conditions hold, and there is no table
-		return c.answer(http.StatusOK, written{})
-	case err != nil:
-		return preconditionFailed(err)
-	case purge && r.Versions[0] == 0: // of a key that was deleted before
-		if err := t.Purge(c.ctx, key); err != nil {
-			return err
-		}
-	}
-	c.setNumber(headerRevision, uint64(r.Versions[0]))
-	return c.answer(http.StatusOK, written{uint64(r.Versions[0]), position(positionsOf(r)[0]), nil, r.Duplicate})
-}
-
 // contention is the pause that lets other writers of a counter have their turn.
 var contention = backoff.Policy{First: 50 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
 

@@ -286,3 +286,64 @@ func TestWatchThatCannotGoOn(t *testing.T) {
 	}
 	c.do(http.StatusNotImplemented, "GET", "/v1/kv/app/quiet", "", "Accept", "text/event-stream")
 }
+
+// TestDeletionsThatAreSentTwice: the second time nothing is deleted, whatever was written since.
+func TestDeletionsThatAreSentTwice(t *testing.T) {
+	c := serve(t, nil)
+	users, err := kv.Open[string](c.log, "app/users", &kv.Options{History: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"a", "b"} {
+		if _, err := users.Put(t.Context(), "1", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const path = "/v1/kv/app/users/1"
+	c.do(200, "DELETE", path, "")
+	a := c.do(200, "DELETE", path+"?purge", "", "Idempotency-Key", "k1")
+	equal(t, "purge of a deleted key", a.at("revision"), "0")
+	c.do(404, "GET", path+"?revision=1", "")
+	c.do(404, "GET", path+"?revision=2", "")
+	c.do(200, "PUT", path, "new")
+	a = c.do(200, "DELETE", path+"?purge", "", "Idempotency-Key", "k1")
+	equal(t, "duplicate", a.at("duplicate"), "true")
+	equal(t, "value", c.get(path).body, "new")
+
+	equal(t, "purged", c.do(200, "DELETE", path+"?purge", "", "Idempotency-Key", "k2").at("revision"), "5")
+	c.do(200, "PUT", path, "newer")
+	equal(t, "the same answer", c.do(200, "DELETE", path+"?purge", "", "Idempotency-Key", "k2").at("revision"), "5")
+	equal(t, "value", c.get(path).body, "newer")
+	c.do(422, "DELETE", path, "", "Idempotency-Key", "k2")
+
+	// In a table that is not there, too.
+	for i, query := range []string{"", "?purge"} {
+		key, path := "none"+query, "/v1/kv/app/none"+strconv.Itoa(i)+"/1"
+		equal(t, "of no table", c.do(200, "DELETE", path+query, "", "Idempotency-Key", key).at("revision"), "0")
+		if _, err := c.log.Space(t.Context(), "kv/app/none"+strconv.Itoa(i)); err == nil {
+			t.Error("a deletion created a table")
+		}
+		c.do(200, "PUT", path, "new")
+		a := c.do(200, "DELETE", path+query, "", "Idempotency-Key", key)
+		equal(t, "duplicate", a.header.Get("Mainstem-Duplicate"), "true")
+		equal(t, "revision", a.at("revision"), "0")
+		equal(t, "value", c.get(path).body, "new")
+	}
+}
+
+func TestConditionsOfADeletion(t *testing.T) {
+	c := serve(t, nil)
+	const path = "/v1/kv/app/users/1"
+	for _, query := range []string{"", "?purge"} {
+		c.do(412, "DELETE", path+query, "", "If-Match", "*")
+		equal(t, "no value", c.do(200, "DELETE", path+query, "", "If-None-Match", "*").at("revision"), "0")
+		c.do(200, "PUT", path, "a")
+		c.do(412, "DELETE", path+query, "", "If-None-Match", "*")
+		c.do(412, "DELETE", path+query, "", "If-Match", `"77"`)
+		equal(t, "value", c.get(path).body, "a")
+		c.do(200, "DELETE", path+query, "", "If-Match", "*")
+		c.do(412, "DELETE", path+query, "", "If-Match", "*")
+		equal(t, "no value", c.do(200, "DELETE", path+query, "", "If-None-Match", "*").at("revision"), "0")
+		c.do(400, "DELETE", path+query, "", "If-None-Match", `"1"`)
+	}
+}
