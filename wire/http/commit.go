@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -435,8 +438,8 @@ func (q *offsetAction) addTo(ctx context.Context, m *commitment) (part, error) {
 
 // alertAction inserts a row into an alert table.
 type alertAction struct {
-	Table  string         `json:"table"`
-	Values map[string]any `json:"values"`
+	Table  string                     `json:"table"`
+	Values map[string]json.RawMessage `json:"values"`
 }
 
 func (q *alertAction) addTo(ctx context.Context, m *commitment) (part, error) {
@@ -445,21 +448,49 @@ func (q *alertAction) addTo(ctx context.Context, m *commitment) (part, error) {
 		return part{}, refuse(http.StatusNotImplemented, mainstem.KindUnsupported, "this server keeps no alert tables: see the setting omnibus")
 	}
 	values := make(map[string]any, len(q.Values))
-	for column, v := range q.Values {
-		switch v := v.(type) {
-		case float64:
-			if n := int64(v); float64(n) == v {
-				values[column] = n
-			} else {
-				values[column] = v
-			}
-		case string, bool:
-			values[column] = v
-		default:
-			return part{}, invalid("the column %.60s is %s: want a text, a number or a truth value", column, kindOfJSON(v))
+	for column, data := range q.Values {
+		v, err := columnValue(data)
+		if err != nil {
+			return part{}, invalid("the column %.60s is %w", column, err)
 		}
+		values[column] = v
 	}
 	return part{}, m.reading(func() error { return alerts.InsertTo(ctx, m.b, q.Table, values) })
+}
+
+// maxExact is the largest whole number up to which every one is a float64.
+const maxExact = 1 << 53
+
+// columnValue reads the value of a column: a text, a truth value, an int64 or a float64. All digits of
+// a whole number count: it is not read as a float64, which has 53 bits.
+func columnValue(data []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, badJSON(err)
+	}
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		if !strings.ContainsAny(v.String(), ".eE") {
+			return nil, fmt.Errorf("%.40s: want a whole number from %d to %d", v, math.MinInt64, math.MaxInt64)
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("%.40s: want a number that fits into 64 bits, up to about 1.8e308", v)
+		}
+		if f == math.Trunc(f) && math.Abs(f) <= maxExact {
+			return int64(f), nil
+		}
+		return f, nil
+	case string, bool:
+		return v, nil
+	default:
+		return nil, fmt.Errorf("%s: want a text, a number or a truth value", kindOfJSON(v))
+	}
 }
 
 // kindOfJSON names what a decoded document is.

@@ -144,8 +144,41 @@ func TestCommitWithAnAlert(t *testing.T) {
 		equal(t, "tally", row.Int("Tally"), 1)
 	}
 	equal(t, "rows", n, 1)
-	c.do(400, "POST", "/v1/commit", `{"do":[{"alert.insert":{"table":"alerts.status","values":{"Identifier":null}}}]}`)
+	for _, bad := range []string{"null", "[]", "{}", "9223372036854775808", "-9223372036854775809", "1e400"} {
+		c.do(400, "POST", "/v1/commit", `{"do":[{"alert.insert":{"table":"alerts.status","values":{"Identifier":"y","Summary":`+bad+`}}}]}`)
+	}
 	c.do(404, "POST", "/v1/commit", `{"do":[{"alert.insert":{"table":"alerts.status","values":{"Nothing":1}}}]}`)
+}
+
+// TestNumbersOfAnAlertKeepTheirDigits: whole numbers above 2^53 are not rounded.
+func TestNumbersOfAnAlertKeepTheirDigits(t *testing.T) {
+	log := testengines.Memory(t)
+	tables, err := alert.Open(t.Context(), log, &alert.Options{Every: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tables.Close() })
+	c, _ := handle(t, log, &viewhttp.Options{Alerts: func() viewhttp.Alerts { return tables }})
+	for number, want := range map[string]string{
+		"9007199254740993": "9007199254740993", "9223372036854775807": "9223372036854775807", "-9223372036854775808": "-9223372036854775808",
+		"4.0": "4", "1e3": "1000", "true": "1",
+	} {
+		c.do(201, "POST", "/v1/commit", `{"do":[{"alert.insert":{"table":"alerts.status","values":{"Identifier":"`+number+`","Summary":`+number+`}}}]}`)
+		if err := tables.Wait(t.Context(), headOf(t, log)); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := tables.Query(t.Context(), "select Summary from alerts.status where Identifier = '"+number+"'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row, err := range rows.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, number, row.Text("Summary"), want)
+		}
+		_ = rows.Close()
+	}
 }
 
 func headOf(t testing.TB, log mainstem.Log) mainstem.Position {
