@@ -90,6 +90,9 @@ func (c *call) serve() error {
 	if err := c.readQuery(); err != nil {
 		return err
 	}
+	if err := c.checkKey(); err != nil {
+		return err
+	}
 	if err := c.waitFor(); err != nil {
 		return err
 	}

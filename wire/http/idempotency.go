@@ -37,8 +37,47 @@ type remembered struct {
 	Memo    json.RawMessage `json:"memo,omitempty"` // what the answer says besides the receipt
 }
 
-// requestHeaders are those that change what a write does.
-var requestHeaders = []string{"If-Match", "If-None-Match", headerTTL, headerExpected}
+// requestHeaders are those that change what a write does, besides metadata.
+//
+// Invariant: they contain all headers that an operation with an idempotency key declares.
+var requestHeaders = []string{"If-Match", "If-None-Match", headerTTL, headerExpected, headerVersion, headerType}
+
+// keyless are the writes that take no idempotency key, by their operation IDs, with the reason that a
+// client gets. The log has no commit of theirs that could hold the record of a key, or sending them
+// again is safe already.
+//
+// Invariant: a write has the parameter ofIdempotency, or is here.
+var keyless = map[string]string{
+	"dropTable":    "it takes many commits, and sent again it drops what was written since: look first whether the table is there",
+	"dropDatabase": "it takes many commits, and sent again it drops what was written since: look first whether the database has tables",
+
+	"deleteSnapshots": "sent again it deletes the snapshots that were saved since, which are only copies of the state: send it without the key",
+
+	"putTopic":    "sent again it changes nothing: send it without the key",
+	"deleteTopic": "it takes many commits, and sent again it deletes a topic that was created since: look first whether the topic is there",
+
+	"putSubscription":    "sent again it sets the same again: send it without the key",
+	"deleteSubscription": "sent again it deletes a subscription that was made since: look first whether the subscription is there",
+	"claim":              "events whose answer was lost come again after the message timeout: claim without the key",
+	"ack":                "a token that is confirmed already is confirmed again: send it without the key",
+	"nack":               "a token gives its event back once, and is 204 or 409 after that: send it without the key",
+	"retryParked":        "sent again it hands out what was parked since, too: send it without the key",
+	"reset":              "sent again it begins after the same position, and events that were confirmed since come again: send it without the key",
+
+	"claimRecords": "records whose answer was lost come again after the message timeout: claim without the key",
+	"ackRecords":   "a token that is confirmed already is confirmed again: send it without the key",
+	"nackRecords":  "a token gives its record back once, and is 204 or 409 after that: send it without the key",
+}
+
+// checkKey refuses an idempotency key of a write that does not take one: the client would rely on
+// it. Reads ignore it.
+func (c *call) checkKey() error {
+	o := c.operation
+	if o.method == http.MethodGet || len(c.r.Header.Values(headerKey)) == 0 || o.parameter(inHeader, headerKey) != nil {
+		return nil
+	}
+	return invalid("%s takes no %s: %s", o.id, headerKey, keyless[o.id])
+}
 
 // identity is what makes a write one that may be sent twice; the zero value does not.
 type identity struct {
