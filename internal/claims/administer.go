@@ -13,8 +13,14 @@ import (
 
 // Parked yields the parked events in the order of positions.
 func (s *Subscription) Parked(ctx context.Context) iter.Seq2[Parked, error] {
+	return s.ParkedAfter(ctx, 0)
+}
+
+// ParkedAfter is Parked for the events after a position.
+func (s *Subscription) ParkedAfter(ctx context.Context, after mainstem.Position) iter.Seq2[Parked, error] {
 	return func(yield func(Parked, error) bool) {
-		for rec, err := range s.log.Scan(ctx, s.parked(), mainstem.Range{Prefix: append([]byte(s.name), 0)}) {
+		r := mainstem.Range{Prefix: append([]byte(s.name), 0), Start: s.parkedKey(after + 1)}
+		for rec, err := range s.log.Scan(ctx, s.parked(), r) {
 			if errors.Is(err, mainstem.ErrNotFound) {
 				return
 			}

@@ -57,8 +57,9 @@ func eventRoutes() []route {
 			answers: []reply{ok("subscription", "as it is now")},
 		}),
 		{"/v1/events/{store}/subscriptions/{subscription}/parked", []operation{{
-			method: http.MethodGet, id: "getParked", summary: "List parked events", serve: getParked, parameters: []parameter{ofLimit},
-			answers: []reply{ok("parked", "the oldest of them"), failed(http.StatusNotFound, "there is no such subscription")},
+			method: http.MethodGet, id: "getParked", summary: "List parked events", serve: getParked,
+			parameters: []parameter{{inQuery, "after", "integer", false, "only events after this position: next of the page before"}, ofLimit},
+			answers:    []reply{ok("parked", "a page in the order of their positions; next is there if there are more"), failed(http.StatusNotFound, "there is no such subscription")},
 		}}},
 	}
 }

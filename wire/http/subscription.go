@@ -18,7 +18,8 @@ const (
 	defaultBuffer         = 500
 	maxBuffer             = 5000
 	maxClaimWait          = 30 * time.Second
-	maxConsumer           = 256 // bytes in the name of a consumer
+	maxConsumer           = 256    // bytes in the name of a consumer
+	maxLag                = 10_000 // events that are counted as lag
 )
 
 // subscriptionSpec is what a subscription is to be, in JSON.
@@ -112,8 +113,9 @@ type subscriptionInfo struct {
 	MessageTimeout string             `json:"messageTimeout"`
 	MaxRetry       int                `json:"maxRetry"`
 	Buffer         int                `json:"buffer"`
-	Position       position           `json:"position"` // everything up to it is done or parked
-	Last           position           `json:"last"`     // of the store
+	Position       position           `json:"position"`      // everything up to it is done or parked
+	Last           position           `json:"last"`          // of the store
+	Lag            *int               `json:"lag,omitempty"` // events that are not confirmed, maxLag at the most; of GET only
 	Claimed        int                `json:"claimed"`
 	Waiting        int                `json:"waiting"`
 	Parked         int                `json:"parked"`
@@ -121,17 +123,23 @@ type subscriptionInfo struct {
 	Stopped        string             `json:"stopped,omitempty"`
 }
 
+// describeSubscription answers a change of a subscription with how it stands. It does not count the
+// lag, which reads the events of the store.
 func (c *call) describeSubscription(s *claims.Subscription) error {
 	in, err := s.Info(c.ctx)
 	if err != nil {
 		return err
 	}
+	return c.answer(http.StatusOK, infoOf(s, &in))
+}
+
+func infoOf(s *claims.Subscription, in *claims.Info) subscriptionInfo {
 	f := &in.Config
-	return c.answer(http.StatusOK, subscriptionInfo{
+	return subscriptionInfo{
 		Name: s.Name(), Select: subscriptionSelect{f.Category, f.Types, f.Streams}, Strategy: f.Strategy, MessageTimeout: f.Timeout.String(),
 		MaxRetry: f.MaxRetry, Buffer: f.Buffer, Position: position(in.Position), Last: position(in.Last),
 		Claimed: in.Claimed, Waiting: in.Waiting, Parked: in.Parked, Consumers: in.Consumers, Stopped: in.Stopped,
-	})
+	}
 }
 
 func getSubscription(c *call) error {
@@ -139,7 +147,17 @@ func getSubscription(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.describeSubscription(s)
+	in, err := s.Info(c.ctx)
+	if err != nil {
+		return err
+	}
+	lag, err := s.Lag(c.ctx, &in, maxLag)
+	if err != nil {
+		return err
+	}
+	out := infoOf(s, &in)
+	out.Lag = &lag
+	return c.answer(http.StatusOK, out)
 }
 
 func getSubscriptions(c *call) error {
@@ -354,8 +372,13 @@ func getParked(c *call) error {
 	if err != nil {
 		return err
 	}
+	last, err := c.number("after")
+	if err != nil {
+		return err
+	}
 	p := page{c: c, limit: limit}
-	for e, err := range s.Parked(c.ctx) {
+	var next map[string]any
+	for e, err := range s.ParkedAfter(c.ctx, mainstem.Position(last)) {
 		if err != nil {
 			return err
 		}
@@ -364,10 +387,12 @@ func getParked(c *call) error {
 			return err
 		}
 		if !more {
+			next = map[string]any{"next": position(last)}
 			break
 		}
+		last = uint64(e.Position)
 	}
-	return p.send("parked", nil)
+	return p.send("parked", next)
 }
 
 func postRetryParked(c *call) error {

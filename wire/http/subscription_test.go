@@ -167,8 +167,7 @@ func TestEventsAreGivenBack(t *testing.T) {
 	c.wantClaim("a", 10, "order-1/1#1 order-1/2#1 order-1/3#1")
 }
 
-// TestPinnedStreamsKeepTheirOrder: while a consumer lives its streams are its own, and when it
-// has gone the next one gets nothing of a stream before the events that are still out.
+// TestPinnedStreamsKeepTheirOrder: while a consumer lives its streams are its own.
 func TestPinnedStreamsKeepTheirOrder(t *testing.T) {
 	c := serve(t, nil)
 	c.do(200, "PUT", mailer, `{"strategy":"pinned","messageTimeout":"1h"}`)
@@ -275,4 +274,114 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	c, _ = on()
 	c.wantClaim("b", 10, "order-1/2#1")
 	c.answerTo(204, "ack", "", got...)
+}
+
+// TestSingleConsumerIsAlone: while the first consumer lives, others get nothing.
+func TestSingleConsumerIsAlone(t *testing.T) {
+	c := serve(t, nil)
+	c.do(200, "PUT", mailer, `{"strategy":"single","messageTimeout":"1h"}`)
+	placed(c, "order-1", 3)
+	got := c.wantClaim("a", 1, "order-1/1#1")
+	c.wantClaim("b", 10, "")
+	c.answerTo(204, "ack", "", got...)
+	c.wantClaim("b", 10, "")
+	c.answerTo(204, "nack", `,"action":"retry"`, c.wantClaim("a", 1, "order-1/2#1")...)
+	c.wantClaim("b", 10, "")
+	c.wantClaim("a", 10, "order-1/2#2 order-1/3#1")
+}
+
+// TestPinnedStreamsAreHandedOver: a consumer that joins gets nothing of a stream before the events
+// of it that are with another one are confirmed, or their timeout is over.
+func TestPinnedStreamsAreHandedOver(t *testing.T) {
+	c := serve(t, nil)
+	c.do(200, "PUT", mailer, `{"strategy":"pinned","messageTimeout":"1h"}`)
+	const streams = 20
+	appendToAll := func() {
+		for i := range streams {
+			placed(c, "order-"+strconv.Itoa(i), 1)
+		}
+	}
+	appendToAll()
+	first := c.claim("a", 100)
+	equal(t, "of the only consumer", len(first), streams)
+	appendToAll()
+	c.wantClaim("b", 100, "")
+	c.answerTo(204, "ack", "", first...)
+	ofB := c.claim("b", 100)
+	if len(ofB) == 0 || len(ofB) == streams {
+		t.Errorf("the one that joined has %d of %d streams", len(ofB), streams)
+	}
+	ofA := c.claim("a", 100)
+	equal(t, "events of both", len(ofA)+len(ofB), streams)
+	for _, e := range append(ofA, ofB...) {
+		equal(t, "version", e.Event.Version, 2)
+	}
+}
+
+func TestPinnedStreamsOfAConsumerThatHasGone(t *testing.T) {
+	c := serve(t, nil)
+	c.do(200, "PUT", mailer, `{"strategy":"pinned","messageTimeout":"100ms"}`)
+	placed(c, "order-1", 2)
+	c.wantClaim("a", 1, "order-1/1#1")
+	var got []handed
+	testkit.Eventually(t, "the next one takes over", func() bool { got = c.claim("b", 1); return len(got) > 0 })
+	equal(t, "in order", got[0].String(), "order-1/1#2")
+}
+
+// TestSubscriptionBeginsAndSelects: from and select.streams say which events are handed out.
+func TestSubscriptionBeginsAndSelects(t *testing.T) {
+	c := serve(t, nil)
+	placed(c, "order-1", 1)
+	from := c.do(201, "POST", "/v1/events/shop/streams/order-2", `[{"type":"Placed"}]`).at("lastPosition")
+	placed(c, "order-3", 1)
+	placed(c, "order-1", 1)
+	placed(c, "order-2", 1)
+	c.do(200, "PUT", mailer, `{"from":`+from+`,"select":{"streams":["order-1","order-2"]}}`)
+	c.wantClaim("a", 10, "order-1/2#1 order-2/2#1")
+}
+
+// TestLagOfASubscription: it counts the events that the subscription selects and has not confirmed.
+func TestLagOfASubscription(t *testing.T) {
+	c := serve(t, nil)
+	if a := c.do(200, "PUT", mailer, `{"select":{"category":"order"}}`); strings.Contains(a.body, `"lag"`) {
+		t.Error(a.body)
+	}
+	equal(t, "of nothing", c.get(mailer).at("lag"), "0")
+	placed(c, "order-1", 3)
+	placed(c, "user-1", 2)
+	equal(t, "before a claim", c.get(mailer).at("lag"), "3")
+	got := c.claim("a", 2)
+	equal(t, "claimed", c.get(mailer).at("lag"), "3")
+	c.answerTo(204, "ack", "", got[0])
+	equal(t, "one is confirmed", c.get(mailer).at("lag"), "2")
+	c.answerTo(204, "nack", `,"action":"park"`, got[1])
+	equal(t, "one is parked", c.get(mailer).at("lag"), "1")
+	c.answerTo(204, "ack", "", c.claim("a", 2)...)
+	equal(t, "all are confirmed", c.get(mailer).at("lag"), "0")
+}
+
+func TestPagesOfParkedEvents(t *testing.T) {
+	c := serve(t, nil)
+	c.do(200, "PUT", mailer, `{}`)
+	c.do(200, "PUT", mailer+"2", `{}`) // its parked events are others
+	placed(c, "order-1", 3)
+	c.answerTo(204, "nack", `,"action":"park"`, c.claim("a", 10)...)
+	read := func(query string) (versions, next string) {
+		t.Helper()
+		var page struct {
+			Parked []struct{ Version int }
+			Next   string
+		}
+		c.get(mailer + "/parked" + query).into(&page)
+		return strings.Trim(fmt.Sprint(page.Parked), "[]"), page.Next
+	}
+	all, next := read("")
+	equal(t, "all", all, "{1} {2} {3}")
+	equal(t, "no more", next, "")
+	some, next := read("?limit=2")
+	equal(t, "the first page", some, "{1} {2}")
+	rest, end := read("?limit=2&after=" + next)
+	equal(t, "the second page", rest, "{3}")
+	equal(t, "no more", end, "")
+	c.do(400, "GET", mailer+"/parked?after=x", "")
 }
