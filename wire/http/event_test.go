@@ -317,3 +317,26 @@ func TestFollowerIsRefusedWhatRetentionRemoved(t *testing.T) {
 	c.do(410, "GET", feed, "", append(sse, "1")...)
 	c.follow(feed, sse[2], "3").stop()
 }
+
+// TestFeedWithArchivedAndDeletedStreams: they are left out unless the query names them.
+func TestFeedWithArchivedAndDeletedStreams(t *testing.T) {
+	c := serve(t, nil)
+	for _, s := range []string{"order-1", "order-2", "order-3"} {
+		placed(c, s, 1)
+	}
+	c.do(204, "POST", orders+"?op=archive", "")
+	c.do(204, "DELETE", "/v1/events/shop/streams/order-2", "")
+	for query, want := range map[string]string{
+		"": "order-3/Placed", "?archived": "order-1/Placed order-3/Placed", "?deletions": "order-3/Placed order-2/$deleted",
+	} {
+		var page struct {
+			Events []struct{ Stream, Type string }
+		}
+		c.get("/v1/events/shop/feed" + query).into(&page)
+		var out []string
+		for _, e := range page.Events {
+			out = append(out, e.Stream+"/"+e.Type)
+		}
+		equal(t, query, strings.Join(out, " "), want)
+	}
+}

@@ -16,6 +16,8 @@ func TestKeyIsWrittenReadAndDeleted(t *testing.T) {
 	c := serve(t, nil)
 	put := c.do(200, "PUT", "/v1/kv/app/users/42", `{"name":"Ada"}`, "Mainstem-Meta-Trace-Id", "t1", "Mainstem-TTL", "30m")
 	equal(t, "revision", put.at("revision"), "1")
+	equal(t, "ETag of PUT", put.header.Get("ETag"), `"1"`)
+	equal(t, "Cache-Control of PUT", put.header.Get("Cache-Control"), "no-cache, no-transform")
 	a := c.get("/v1/kv/app/users/42")
 	equal(t, "body", a.body, `{"name":"Ada"}`)
 	equal(t, "ETag", a.header.Get("ETag"), `"1"`)
@@ -28,7 +30,9 @@ func TestKeyIsWrittenReadAndDeleted(t *testing.T) {
 		t.Error("nothing says when the value expires")
 	}
 	equal(t, "HEAD has no body", c.do(200, "HEAD", "/v1/kv/app/users/42", "").body, "")
-	c.do(304, "GET", "/v1/kv/app/users/42", "", "If-None-Match", `W/"1"`)
+	same := c.do(304, "GET", "/v1/kv/app/users/42", "", "If-None-Match", `W/"1"`)
+	equal(t, "ETag of 304", same.header.Get("ETag"), `"1"`)
+	equal(t, "Cache-Control of 304", same.header.Get("Cache-Control"), "no-cache, no-transform")
 	c.do(200, "GET", "/v1/kv/app/users/42", "", "If-None-Match", `"2", "7"`)
 
 	equal(t, "deleted", c.do(200, "DELETE", "/v1/kv/app/users/42", "").at("revision"), "2")
@@ -346,4 +350,26 @@ func TestConditionsOfADeletion(t *testing.T) {
 		equal(t, "no value", c.do(200, "DELETE", path+query, "", "If-None-Match", "*").at("revision"), "0")
 		c.do(400, "DELETE", path+query, "", "If-None-Match", `"1"`)
 	}
+}
+
+// TestWatchWithHistory begins with all revisions that the table keeps.
+func TestWatchWithHistory(t *testing.T) {
+	c := serve(t, nil)
+	users, err := kv.Open[string](c.log, "app/users", &kv.Options{History: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"a", "b"} {
+		if _, err := users.Put(t.Context(), "1", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := c.follow("/v1/kv/app/users?history")
+	equal(t, "the first revision", f.field(f.want("put"), "text"), `"a"`)
+	equal(t, "the second revision", f.field(f.want("put"), "text"), `"b"`)
+	f.want("synced")
+	f.stop()
+	f = c.follow("/v1/kv/app/users")
+	equal(t, "without history", f.field(f.want("put"), "text"), `"b"`)
+	f.want("synced")
 }

@@ -75,6 +75,9 @@ func TestRecordsArePublishedAndRead(t *testing.T) {
 	c.do(404, "GET", payments+"?partition=2", "")
 	c.do(400, "GET", payments+"?partition=0&partition=1", "")
 	c.do(400, "GET", payments+"?offset=9", "")
+	if p := c.do(400, "GET", payments+"?max=9", ""); !strings.Contains(p.body, "takes partition, offset, limit") {
+		t.Errorf("%s does not say that the word is limit", p.body)
+	}
 	c.do(400, "POST", payments, `[]`)
 	c.do(404, "POST", payments, `[{"partition":2,"text":"x"}]`)
 	c.do(400, "POST", payments, `[{"key":"a","key64":"YQ==","text":"x"}]`)
@@ -132,10 +135,14 @@ func TestFollowersOfATopic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.DeleteRecords(t.Context(), 0, 1); err != nil {
+	if _, err := here.DeleteRecords(t.Context(), 0, 2); err != nil { // the whole record batch
 		t.Fatal(err)
 	}
+	c.do(201, "POST", payments, `[{"partition":0,"text":"e"}]`)
 	sse := []string{"Accept", "text/event-stream"}
+	equal(t, "what is left", texts(t, c.get(payments)), "=e")
+	c.do(410, "GET", payments, "", append(sse, "Last-Event-ID", "0:1,1:1")...)
+	c.do(410, "GET", payments+"?partition=0&offset=0", "", sse...)
 	c.do(400, "GET", payments, "", append(sse, "Last-Event-ID", "x")...)
 	c.do(400, "GET", payments, "", append(sse, "Last-Event-ID", "7:1")...)
 	c.do(400, "GET", payments+"?offset=1", "", sse...)
