@@ -37,5 +37,5 @@ func Error(path string, owner []byte, cause error) error {
 		by = "another process, which left no name"
 	}
 	return mainstem.Errorf(mainstem.KindUnavailable, "open "+path, "the log is in use by %s (%w)", by, cause).
-		WithHint("stop that process, or connect to it if it is a server (--log with its address: http://127.0.0.1:8080 by default)")
+		WithHint("stop that process, or connect to it if it is a server (--log http://127.0.0.1:8080, or where it listens)")
 }
