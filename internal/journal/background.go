@@ -37,6 +37,7 @@ func (b *background) stop() {
 func (j *Journal) startWorkLocked(seg *segment, size int64) {
 	if !j.mu.asked && seg.end.Load() > int64(seg.Size)/4 {
 		j.mu.asked = true
+		j.spares.wanted.Store(true)
 		wake.Signal(j.background.prepare)
 	}
 	j.mu.unsynced += size

@@ -39,6 +39,7 @@ type spares struct {
 	size   atomic.Int64 // bytes of the files in list
 	zeroed atomic.Int64 // files that were zeroed
 	ending atomic.Bool  // the journal is being closed: no more files are zeroed
+	wanted atomic.Bool  // a spare was requested after the last removeAll; without it prepare makes none
 }
 
 var errEnding = errors.New("the journal is being closed")
@@ -84,10 +85,14 @@ func (s *spares) keepLocked(sp spare) error {
 	return nil
 }
 
-// prepare makes sure that there is a spare of size bytes, or of fewer if the disk is nearly full.
+// prepare makes sure that there is a spare of size bytes, or of fewer if the disk is nearly full,
+// unless all spares were removed since it was requested.
 func (s *spares) prepare(size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.wanted.Load() {
+		return nil
+	}
 	defer s.countLocked()
 	size = s.fittingLocked(size)
 	for _, sp := range s.mu.list {
@@ -244,8 +249,12 @@ func (s *spares) eraseRecycled() error {
 	return s.remove(func(sp spare) bool { return !sp.zeroed() })
 }
 
-// removeAll removes all files of the list.
-func (s *spares) removeAll() error { return s.remove(func(spare) bool { return true }) }
+// removeAll removes all files of the list. A request for a spare from before it is not served
+// after it.
+func (s *spares) removeAll() error {
+	s.wanted.Store(false)
+	return s.remove(func(spare) bool { return true })
+}
 
 // remove removes the files for which gone returns true.
 func (s *spares) remove(gone func(spare) bool) error {
