@@ -140,6 +140,7 @@ func TestFollowersOfATopic(t *testing.T) {
 	}
 	c.do(201, "POST", payments, `[{"partition":0,"text":"e"}]`)
 	sse := []string{"Accept", "text/event-stream"}
+	c.do(410, "GET", payments+"?partition=0&offset=0", "")
 	equal(t, "what is left", texts(t, c.get(payments)), "=e")
 	c.do(410, "GET", payments, "", append(sse, "Last-Event-ID", "0:1,1:1")...)
 	c.do(410, "GET", payments+"?partition=0&offset=0", "", sse...)
