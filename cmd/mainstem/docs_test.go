@@ -21,6 +21,7 @@ var otherFlags = map[string]string{
 	"describe": "of Kafka's own tools", "bootstrap-server": "of Kafka's own tools",
 	"max-request-bytes": "of etcd", "unsafe-no-fsync": "of etcd",
 	"thresholds": "of the bench", "contenders": "of the bench", "address": "of the bench", "quick": "of the bench", "scale": "of the bench",
+	"no-deps": "of pip",
 	"gobench": "of the bench", "dir": "of the bench", "out": "of the bench", "new": "of the bench", "note": "of the bench",
 }
 
