@@ -42,11 +42,25 @@ func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.
 			return partition.Chunk{}, p.outOfRange(op, offset, end)
 		}
 	}
-	return p.read(ctx, offset, o)
+	c, missing, err := p.read(ctx, offset, o)
+	if err != nil || !missing {
+		return c, err
+	}
+	// Compaction has removed it, or another process has moved the start.
+	start, err := t.Start(ctx, num)
+	if err == nil && offset < start {
+		err = p.outOfRange(op, offset, p.KnownEnd())
+	}
+	if err != nil {
+		return partition.Chunk{}, err
+	}
+	c.Start = start
+	return c, nil
 }
 
-// read collects batches from offset on, which is in range.
-func (p *partitionState) read(ctx context.Context, offset int64, o *partition.ReadOptions) (partition.Chunk, error) {
+// read collects batches from offset on, which is in range as far as this process knows. It
+// reports whether no batch holds offset, although it is below the end.
+func (p *partitionState) read(ctx context.Context, offset int64, o *partition.ReadOptions) (_ partition.Chunk, missing bool, _ error) {
 	limit, before := o.MaxBytes, o.Before
 	if limit == 0 {
 		limit = partition.DefaultReadBytes
@@ -55,12 +69,13 @@ func (p *partitionState) read(ctx context.Context, offset int64, o *partition.Re
 		before = math.MaxInt64
 	}
 	c := partition.Chunk{Data: o.Buffer, Next: offset}
-	stopped := false
+	stopped, first := false, int64(math.MaxInt64) // first is the first offset that is there
 	for rec, err := range p.batches(ctx, offset) {
 		if err != nil {
-			return partition.Chunk{}, p.t.seen(err)
+			return partition.Chunk{}, false, p.t.seen(err)
 		}
 		base := int64(rec.First()) - 1
+		first = min(first, base)
 		at := len(c.Data)
 		if base >= before || at > len(o.Buffer) && at-len(o.Buffer)+len(rec.Value) > limit {
 			p.Seen(int64(rec.Version))
@@ -73,23 +88,24 @@ func (p *partitionState) read(ctx context.Context, offset int64, o *partition.Re
 			break
 		}
 		if len(rec.Value) < recordbatch.HeaderSize {
-			return partition.Chunk{}, p.corrupt(&rec, errors.New("it is too short for a record batch"))
+			return partition.Chunk{}, false, p.corrupt(&rec, errors.New("it is too short for a record batch"))
 		}
 		c.Data = append(c.Data, rec.Value...)
 		recordbatch.Place(c.Data[at:], base, o.LeaderEpoch)
 		c.Next = int64(rec.Version)
 	}
+	missing = offset < min(first, p.KnownEnd())
 	p.Seen(c.Next)
 	c.Start = p.start.Load()
 	c.End = p.KnownEnd()
 	if stopped {
 		end, err := p.readEnd(ctx)
 		if err != nil {
-			return partition.Chunk{}, err
+			return partition.Chunk{}, false, err
 		}
 		c.End = end
 	}
-	return c, nil
+	return c, missing, nil
 }
 
 // batches yields the records of the partition that hold offset and those after

@@ -154,6 +154,45 @@ func TestReadOfOthersWrites(t *testing.T) {
 	})
 }
 
+// An offset that another catalog has removed is out of range, whether records follow or not, for a
+// handle that has read it before.
+func TestReadOfWhatOthersRemoved(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		c, other := open(t, log, nil), open(t, log, nil)
+		tp := create(t, c, "x", Spec{})
+		for _, value := range []string{"a", "b", "c"} {
+			mustAppend(t, tp, 0, batch(0, rec{value: value}))
+		}
+		there, err := other.Topic(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed := func(offset, start int64) {
+			t.Helper()
+			_, err := there.Read(t.Context(), 0, offset, nil)
+			if out := new(OutOfRangeError); !errors.As(err, &out) || out.Offset != offset || out.Start != start {
+				t.Errorf("offset %d, of which others have removed those below %d: %v", offset, start, err)
+			}
+		}
+		for offset := range int64(3) {
+			if chunk, err := there.Read(t.Context(), 0, offset, nil); err != nil || chunk.Next != 3 {
+				t.Fatalf("offset %d: next %d, %v", offset, chunk.Next, err)
+			}
+		}
+		if _, err := tp.DeleteRecords(t.Context(), 0, 2); err != nil {
+			t.Fatal(err)
+		}
+		removed(1, 2)
+		if chunk, err := there.Read(t.Context(), 0, 2, nil); err != nil || chunk.Start != 2 || chunk.Next != 3 {
+			t.Errorf("start %d, next %d, %v", chunk.Start, chunk.Next, err)
+		}
+		if _, err := tp.DeleteRecords(t.Context(), 0, ToEnd); err != nil {
+			t.Fatal(err)
+		}
+		removed(2, 3)
+	})
+}
+
 // A stored value that is no record batch is reported, not skipped.
 func TestReadOfCorruptData(t *testing.T) {
 	log := testengines.Memory(t)

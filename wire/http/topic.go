@@ -284,9 +284,6 @@ func getTopic(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := present(c.ctx, t, nums[0], next); err != nil {
-		return err
-	}
 	p := page{c: c, limit: limit}
 	o := topic.ConsumeOptions{Partitions: nums, From: topic.FromOffsets(map[int32]int64{nums[0]: next})}
 	for r, err := range t.Consume(c.ctx, &o) {
@@ -309,16 +306,6 @@ func getTopic(c *call) error {
 	return p.send("records", map[string]any{"next": counter(next), "end": counter(end)})
 }
 
-// present refuses an offset before the start of a partition, also where another process has moved
-// the start.
-func present(ctx context.Context, t *topic.Topic, num int32, offset int64) error {
-	start, err := t.Start(ctx, num)
-	if err == nil && offset < start {
-		err = withStatus(http.StatusGone, mainstem.Errorf(mainstem.KindNotFound, "read", "offset %d of partition %d is gone: it starts at %d", offset, num, start))
-	}
-	return err
-}
-
 // firstOffset reads where in a partition a page or a follower begins: at the start if nothing
 // says where.
 func (c *call) firstOffset(t *topic.Topic, num int32) (int64, error) {
@@ -337,8 +324,12 @@ func followTopic(c *call, t *topic.Topic, nums []int32, as form) error {
 		return err
 	}
 	for num, next := range offsets {
-		if err := present(c.ctx, t, num, next); err != nil {
+		start, err := t.Start(c.ctx, num)
+		if err != nil {
 			return err
+		}
+		if next < start {
+			return withStatus(http.StatusGone, mainstem.Errorf(mainstem.KindNotFound, "follow", "offset %d of partition %d is gone: it starts at %d", next, num, start))
 		}
 	}
 	return c.stream(mediaEvents, func(ctx context.Context, send func(frame) error) error {
