@@ -249,13 +249,12 @@ func sizeTime(t time.Time) int {
 func ParseRecord(b []byte, space string, scratch mainstem.Headers) (r mainstem.Record, err error) {
 	r.Space, r.Count = space, 1
 	scratch = scratch[:0]
-	seen := uint16(0) // fields; 9 may be repeated
+	met := seen(0)
 	err = fields(b, func(number protowire.Number, f field) error {
-		if bit := uint16(1) << min(number, 15); number <= 10 && number != 9 {
-			if seen&bit != 0 {
-				return errTwice
+		if number != 9 { // there may be many headers
+			if err := met.add(number, 10); err != nil {
+				return err
 			}
-			seen |= bit
 		}
 		switch number {
 		case 1:
@@ -365,6 +364,23 @@ func parseTime(t *time.Time, name string, f field) error {
 
 // errTwice is of what Protobuf would merge, and no encoder writes.
 var errTwice = errors.New("a field is there twice")
+
+// seen is the set of fields that a message has had, by their numbers below 16.
+type seen uint16
+
+// add returns errTwice for a field that is in the set. Fields above last are of later versions,
+// and may be there many times.
+func (s *seen) add(number, last protowire.Number) error {
+	if number > last {
+		return nil
+	}
+	bit := seen(1) << number
+	if *s&bit != 0 {
+		return errTwice
+	}
+	*s |= bit
+	return nil
+}
 
 // errStop ends the fields of a message early.
 var errStop = errors.New("stop")

@@ -181,17 +181,15 @@ type batchParser struct {
 	batch   *mainstem.Batch
 	name    func([]byte) string
 	known   *Ensured
-	seen    uint8 // fields of which there is one
+	seen    seen // fields of which there is one
 	ensures int
 }
 
 func (p *batchParser) field(number protowire.Number, f field) error {
 	if number == 1 || number == 2 || number == 6 {
-		bit := uint8(1) << number
-		if p.seen&bit != 0 {
-			return errTwice
+		if err := p.seen.add(number, 6); err != nil {
+			return err
 		}
-		p.seen |= bit
 	}
 	want := protowire.BytesType
 	if number == 2 {
@@ -235,14 +233,10 @@ func (p *batchParser) ensure(b []byte) error {
 
 func (p *batchParser) condition(b []byte) error {
 	var c mainstem.Condition
-	seen := uint8(0)
+	met := seen(0)
 	err := fields(b, func(number protowire.Number, f field) (err error) {
-		if number <= 5 {
-			bit := uint8(1) << number
-			if seen&bit != 0 {
-				return errTwice
-			}
-			seen |= bit
+		if err := met.add(number, 5); err != nil {
+			return err
 		}
 		switch number {
 		case 1:
@@ -274,14 +268,12 @@ func (p *batchParser) condition(b []byte) error {
 
 func (p *batchParser) write(b []byte) error {
 	var w mainstem.Write
-	seen := uint16(0)
+	met := seen(0)
 	err := fields(b, func(number protowire.Number, f field) (err error) {
-		if number <= 8 && number != 5 {
-			bit := uint16(1) << number
-			if seen&bit != 0 {
-				return errTwice
+		if number != 5 { // there may be many headers
+			if err := met.add(number, 8); err != nil {
+				return err
 			}
-			seen |= bit
 		}
 		switch number {
 		case 1:
@@ -362,14 +354,10 @@ func AppendReceipt(dst []byte, r *mainstem.Receipt) []byte {
 
 // ParseReceipt returns the receipt in an answer.
 func ParseReceipt(b []byte) (r mainstem.Receipt, err error) {
-	seen := uint8(0)
+	met := seen(0)
 	err = fields(b, func(number protowire.Number, f field) error {
-		if number <= 5 {
-			bit := uint8(1) << number
-			if seen&bit != 0 {
-				return errTwice
-			}
-			seen |= bit
+		if err := met.add(number, 5); err != nil {
+			return err
 		}
 		switch number {
 		case 1:
