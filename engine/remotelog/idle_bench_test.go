@@ -1,10 +1,8 @@
 package remotelog_test
 
 import (
-	"bufio"
 	"context"
 	"os"
-	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
@@ -33,23 +31,10 @@ func BenchmarkIdleSessions(b *testing.B) {
 	s := serve(b, log, nil)
 	before := heldMemory()
 
-	cmd := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkIdleSessions$", "-test.benchtime=1x")
-	cmd.Env = append(os.Environ(), idleClients+"="+s.URL)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	lines, end := startBenchmark(b, "BenchmarkIdleSessions", idleClients+"="+s.URL)
 	ready := 0
-	for in := bufio.NewScanner(stdout); ready < idleSessions && in.Scan(); {
-		if in.Text() == "waits" {
+	for ready < idleSessions && lines.Scan() {
+		if lines.Text() == "waits" {
 			ready++
 		}
 	}
@@ -64,8 +49,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 	<-rest.Done()
 	cancel()
 	cpu = processorTime(b) - cpu
-	_ = stdin.Close()
-	_ = cmd.Wait()
+	end()
 	b.ReportMetric(float64(held)/(1<<20), "MiB")
 	b.ReportMetric(float64(held)/idleSessions/(1<<10), "KiB/session")
 	b.ReportMetric(100*cpu.Seconds()/idle.Seconds(), "%cpu")

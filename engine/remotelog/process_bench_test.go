@@ -55,8 +55,23 @@ func BenchmarkBetweenProcesses(b *testing.B) {
 // startServer starts a process that serves a log and an echo until the benchmark ends.
 func startServer(b *testing.B) (url, address string) {
 	b.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkBetweenProcesses$", "-test.benchtime=1x")
-	cmd.Env, cmd.Stderr = append(os.Environ(), benchServer+"=1"), os.Stderr
+	lines, end := startBenchmark(b, "BenchmarkBetweenProcesses", benchServer+"=1")
+	b.Cleanup(end)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), "serves %s %s", &url, &address); err == nil {
+			return url, address
+		}
+	}
+	b.Fatal("the server did not start")
+	return "", ""
+}
+
+// startBenchmark starts a process that runs a benchmark once with a variable of its environment
+// set. It returns the lines that the process prints, and how to end it: its standard input ends.
+func startBenchmark(b *testing.B, name, variable string) (lines *bufio.Scanner, end func()) {
+	b.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^"+name+"$", "-test.benchtime=1x")
+	cmd.Env, cmd.Stderr = append(os.Environ(), variable), os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -68,18 +83,11 @@ func startServer(b *testing.B) (url, address string) {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
+	return bufio.NewScanner(stdout), func() {
 		_ = stdin.Close()
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = cmd.Wait()
-	})
-	for in := bufio.NewScanner(stdout); in.Scan(); {
-		if _, err := fmt.Sscanf(in.Text(), "serves %s %s", &url, &address); err == nil {
-			return url, address
-		}
 	}
-	b.Fatal("the server did not start")
-	return "", ""
 }
 
 // beServer serves until standard input ends.

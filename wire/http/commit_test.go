@@ -112,8 +112,9 @@ func TestCommitsThatReadAreMadeAnew(t *testing.T) {
 	equal(t, "events", c.get("/v1/events/s/streams/a-1").header.Get("Mainstem-Version"), "40")
 }
 
-// TestCommitWithAnAlert: a row of an alert table in the commit of a key.
-func TestCommitWithAnAlert(t *testing.T) {
+// withAlerts serves a log with tables of alerts.
+func withAlerts(t *testing.T) (client, mainstem.Log, *alert.Server) {
+	t.Helper()
 	log := testengines.Memory(t)
 	tables, err := alert.Open(t.Context(), log, &alert.Options{Every: -1})
 	if err != nil {
@@ -121,6 +122,12 @@ func TestCommitWithAnAlert(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = tables.Close() })
 	c, _ := handle(t, log, &viewhttp.Options{Alerts: func() viewhttp.Alerts { return tables }})
+	return c, log, tables
+}
+
+// TestCommitWithAnAlert: a row of an alert table in the commit of a key.
+func TestCommitWithAnAlert(t *testing.T) {
+	c, log, tables := withAlerts(t)
 	body := `{"id":"a","do":[{"kv.put":{"table":"app/t","key":"a","text":"1"}},{"alert.insert":{"table":"alerts.status","values":{"Identifier":"x","Node":"n","Severity":4}}}]}`
 	first := c.do(201, "POST", "/v1/commit", body)
 	again := c.do(201, "POST", "/v1/commit", body) // a reinsert has other writes
@@ -152,13 +159,7 @@ func TestCommitWithAnAlert(t *testing.T) {
 
 // TestNumbersOfAnAlertKeepTheirDigits: whole numbers above 2^53 are not rounded.
 func TestNumbersOfAnAlertKeepTheirDigits(t *testing.T) {
-	log := testengines.Memory(t)
-	tables, err := alert.Open(t.Context(), log, &alert.Options{Every: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tables.Close() })
-	c, _ := handle(t, log, &viewhttp.Options{Alerts: func() viewhttp.Alerts { return tables }})
+	c, log, tables := withAlerts(t)
 	for number, want := range map[string]string{
 		"9007199254740993": "9007199254740993", "9223372036854775807": "9223372036854775807", "-9223372036854775808": "-9223372036854775808",
 		"4.0": "4", "1e3": "1000", "true": "1",

@@ -291,9 +291,9 @@ func TestWatchThatCannotGoOn(t *testing.T) {
 	c.do(http.StatusNotImplemented, "GET", "/v1/kv/app/quiet", "", "Accept", "text/event-stream")
 }
 
-// TestDeletionsThatAreSentTwice: the second time nothing is deleted, whatever was written since.
-func TestDeletionsThatAreSentTwice(t *testing.T) {
-	c := serve(t, nil)
+// twoRevisions writes "a" and "b" to the key 1 of a table that keeps history.
+func twoRevisions(t *testing.T, c client) {
+	t.Helper()
 	users, err := kv.Open[string](c.log, "app/users", &kv.Options{History: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -303,6 +303,12 @@ func TestDeletionsThatAreSentTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestDeletionsThatAreSentTwice: the second time nothing is deleted, whatever was written since.
+func TestDeletionsThatAreSentTwice(t *testing.T) {
+	c := serve(t, nil)
+	twoRevisions(t, c)
 	const path = "/v1/kv/app/users/1"
 	c.do(200, "DELETE", path, "")
 	a := c.do(200, "DELETE", path+"?purge", "", "Idempotency-Key", "k1")
@@ -355,15 +361,7 @@ func TestConditionsOfADeletion(t *testing.T) {
 // TestWatchWithHistory begins with all revisions that the table keeps.
 func TestWatchWithHistory(t *testing.T) {
 	c := serve(t, nil)
-	users, err := kv.Open[string](c.log, "app/users", &kv.Options{History: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range []string{"a", "b"} {
-		if _, err := users.Put(t.Context(), "1", v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	twoRevisions(t, c)
 	f := c.follow("/v1/kv/app/users?history")
 	equal(t, "the first revision", f.field(f.want("put"), "text"), `"a"`)
 	equal(t, "the second revision", f.field(f.want("put"), "text"), `"b"`)
