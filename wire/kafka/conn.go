@@ -20,41 +20,60 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
+// A connection serves its requests one after the other. For each request:
+//
+//  1. readSize waits for the 4 bytes of the size, at most IdleTimeout.
+//  2. receive reads the request as its memory is reserved (receive.go, memory.go).
+//  3. answer parses the header, checks version, authentication and the cost of decoding,
+//     decodes the body and calls the handler of the API.
+//  4. respond encodes the answer and reserves its memory (answers.go).
+//  5. write sends the answer; then request, answer and reservations are released.
+//
+// An error in any step ends the connection: Kafka's protocol has no answer for a request that
+// cannot be parsed.
+//
+// The connection ends in one of three other ways. drain (Shutdown) lets the current request
+// finish, and interrupts the read of a connection that waits for one. kill (Shutdown, at the
+// end of its context) closes the socket and cancels ctx. recall (memory.go) closes the socket
+// of a connection that waits for its client while others wait for its memory.
+
 const (
 	readBuffer = 4 << 10
-	// ioChunk is what a client must take within the write timeout, and with what it has
-	// progress.
+	// ioChunk is how many bytes are written or read at a time. A client must take each chunk
+	// of an answer within the write timeout. Each chunk taken or sent is progress, see
+	// conn.progress.
 	ioChunk = 256 << 10
 )
 
 // conn is one client connection. One goroutine reads a request, serves it and writes
-// the answer, so that answers are in order; requests that follow meanwhile wait in
-// the socket.
+// the answer, so answers are in the order of requests. Requests that arrive meanwhile wait in
+// the socket. Fields outside of mu belong to that goroutine; while waiting runs, in belongs
+// to the goroutine that it starts. Other goroutines call only drain, kill and recall.
 type conn struct {
 	s        *Server
 	nc       net.Conn
-	in       *bufio.Reader
+	in       *bufio.Reader // reads nc
 	on       net.Listener
 	as       *Listener
 	ctx      context.Context // done when the connection ends
 	cancel   context.CancelFunc
 	client   coord.Client
 	auth     auth
-	trust    int         // bytes that a request gets memory for before it is here
-	request  budget.Hold // for the request that is being read or served
-	carries  budget.Hold // for its answer
+	trust    int         // bytes of the next request that get memory before they arrive; at most trustedFrame
+	request  budget.Hold // of Server.requests, for the request that is being read or served
+	carries  budget.Hold // of Server.answers, for its answer
 	fetch    sessions
-	answered int      // bytes of the last answer: the next may be like it
-	batches  int      // bytes of record batches in the answer
-	fetched  [][]byte // the memory of these
-	failed   error    // why the connection ends after the answer
+	answered int      // bytes of the last answer, as a guess at the next
+	batches  int      // bytes of record batches in the answer to a fetch; 0 once it is encoded
+	fetched  [][]byte // buffers of these batches, from getBuffer
+	failed   error    // set by a handler: ends the connection after the answer
 
 	mu struct {
 		sync.Mutex
-		idle     bool // waits for a request
-		draining bool // ends with the request that is being served
-		slow     bool // waits for the client to take or send more, or for other clients
-		recalled bool // was closed while it did
+		idle     bool // waits for the size of a request: drain may interrupt the read
+		draining bool // Shutdown was called: no further request is served
+		slow     bool // waits for the client to take or send more, or for other clients: recall may close it
+		recalled bool // recall has closed it
 	}
 }
 
@@ -66,7 +85,8 @@ func newConn(s *Server, nc net.Conn, on net.Listener, as *Listener) *conn {
 	return c
 }
 
-// serve serves the connection until it ends.
+// serve serves requests until the connection ends, and logs why, unless the client or the
+// server closed it in the normal course.
 func (c *conn) serve() {
 	defer c.fetch.close()
 	defer c.nc.Close()
@@ -103,7 +123,7 @@ func (c *conn) serveOne() error {
 	}
 	begin := time.Now()
 	h, out, err := c.respond(frame)
-	if h.key == int16(kmsg.Produce) { // its batches are stored; of other requests, parts may be kept
+	if h.key == int16(kmsg.Produce) { // its batches are in the log; other handlers may keep parts of the frame
 		putBuffer(frame)
 	}
 	if err != nil || out == nil {
@@ -118,7 +138,8 @@ func (c *conn) serveOne() error {
 	return errors.Join(err, c.failed)
 }
 
-// readSize waits for a request and returns its size.
+// readSize waits for the size of a request, in bytes, and returns it if it is in the range
+// of sizes. The error is errDrained if the connection is draining and has not got all 4 bytes.
 func (c *conn) readSize() (int, error) {
 	if !c.setIdle(true) {
 		return 0, errDrained
@@ -141,8 +162,8 @@ func (c *conn) readSize() (int, error) {
 	return size, nil
 }
 
-// setIdle notes whether the connection waits for a request, and returns false if it
-// should end instead.
+// setIdle sets whether the connection waits for a request. It returns false if the connection
+// is draining. The deadline is set under mu, so that it does not replace the one of drain.
 func (c *conn) setIdle(idle bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +177,7 @@ func (c *conn) setIdle(idle bool) bool {
 	return true
 }
 
-// drain ends the connection once no request is being served.
+// drain makes the connection end before its next request: at once if it waits for one.
 func (c *conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,14 +187,15 @@ func (c *conn) drain() {
 	}
 }
 
-// kill ends the connection at once.
+// kill closes the connection and cancels its context. A handler that does not use the
+// context still runs to its end.
 func (c *conn) kill() {
 	c.cancel()
 	_ = c.nc.Close()
 }
 
-// deadline gives the client until d from now to send more, and no longer than it has
-// to authenticate.
+// deadline sets the read deadline to d from now, or to the end of the time for
+// authentication if that comes first.
 func (c *conn) deadline(d time.Duration) error {
 	at := time.Now().Add(d)
 	if until := c.auth.until; !until.IsZero() && until.Before(at) {
@@ -182,10 +204,10 @@ func (c *conn) deadline(d time.Duration) error {
 	return c.nc.SetReadDeadline(at)
 }
 
-// past is a deadline that ends a read at once.
+// past is a deadline that interrupts a read at once.
 var past = time.Unix(1, 0)
 
-// write writes an answer in chunks, each within the write timeout.
+// write writes an answer in chunks of ioChunk, each within the write timeout.
 func (c *conn) write(p []byte) error {
 	c.setSlow(true)
 	defer c.setSlow(false)
@@ -206,13 +228,17 @@ func (c *conn) write(p []byte) error {
 	return nil
 }
 
-// waiting calls f with a context that also ends when the client goes away: what
-// waits for others must not outlive who asked.
+// waiting calls f with a context that also ends when the client disconnects or the server
+// shuts down, so that a wait for records or members does not outlive its connection. While f
+// runs, a second goroutine peeks at the connection: an error other than the deadline means
+// that the client has disconnected. That is not noticed if the next request is already in the
+// buffer, or comes while f runs. Invariant: when waiting returns, that goroutine has ended and
+// no byte was consumed; the deadline is past, and setIdle sets the next one.
 func (c *conn) waiting(f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	defer context.AfterFunc(c.s.ctx, cancel)()
-	if c.in.Buffered() > 0 { // the next request is here already, so the client is
+	if c.in.Buffered() > 0 { // Peek would return at once
 		f(ctx)
 		return
 	}
@@ -229,10 +255,11 @@ func (c *conn) waiting(f func(ctx context.Context)) {
 	<-watched
 }
 
-// answer decodes and serves one request. No answer means that the client expects none.
+// answer decodes and serves one request. A nil resp means that the client expects no answer.
+// An error ends the connection, as does a panic of the handler, which is logged.
 func (c *conn) answer(frame []byte) (h header, resp kmsg.Response, err error) {
 	defer func() {
-		if r := recover(); r != nil { // a defect of ours must not take other clients along
+		if r := recover(); r != nil { // it must not end the connections of other clients
 			err = fmt.Errorf("serving %s version %d panicked: %v", kmsg.NameForKey(h.key), h.version, r)
 			c.s.o.Logger.Error("kafka request panicked", "request", kmsg.NameForKey(h.key), "version", h.version,
 				"client", c.nc.RemoteAddr(), "panic", r, "stack", string(debug.Stack()))
@@ -241,7 +268,7 @@ func (c *conn) answer(frame []byte) (h header, resp kmsg.Response, err error) {
 	h, body, err := parseHeader(frame, flexibleHeader)
 	a := lookup(h.key)
 	switch {
-	case a != nil && a.key == kmsg.ApiVersions && h.version > a.max: // its header may be one of the future
+	case a != nil && a.key == kmsg.ApiVersions && h.version > a.max: // its header may have a newer form, so err does not count
 		return h, apiVersionsFallback(), nil
 	case err != nil:
 		return h, nil, err

@@ -9,14 +9,16 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// api is one row of the table of requests that are served.
+// api is one row of the table of APIs that are served.
 type api struct {
 	key      kmsg.Key
-	min, max int16
-	serve    func(*conn, kmsg.Request) kmsg.Response
+	min, max int16 // the versions served, which ApiVersions advertises
+	// serve handles a decoded request of one of these versions. nil means that the client
+	// expects no answer.
+	serve func(*conn, kmsg.Request) kmsg.Response
 }
 
-// table returns the requests that are served, in the order of their keys.
+// table returns the APIs that are served, in the order of their keys.
 func table() []api {
 	return []api{
 		{kmsg.Produce, 0, 13, plain((*Server).produce)},
@@ -73,7 +75,7 @@ func table() []api {
 	}
 }
 
-// apis is the table by key.
+// apis is the table by key, nil where a key is not served. It does not change after init.
 var apis [kmsg.MaxKey + 1]*api
 
 func init() {
@@ -82,6 +84,7 @@ func init() {
 	}
 }
 
+// lookup returns the row of a key, nil if the key is not served.
 func lookup(key int16) *api {
 	if key < 0 || int(key) >= len(apis) {
 		return nil
@@ -89,7 +92,8 @@ func lookup(key int16) *api {
 	return apis[key]
 }
 
-// flexibleHeader says whether a request's header has tags.
+// flexibleHeader returns whether the header of a request is of version 2, which ends with
+// tags: that of the flexible versions of an API (KIP-482).
 func flexibleHeader(key, version int16) bool {
 	a := lookup(key)
 	if a == nil {
@@ -100,14 +104,15 @@ func flexibleHeader(key, version int16) bool {
 	return req.IsFlexible()
 }
 
-// plain makes a method that serves one kind of request an entry of the table.
+// plain makes a handler of the server an entry of the table. The handler's context is that of
+// the connection.
 func plain[Q kmsg.Request, R kmsg.Response](f func(*Server, context.Context, *conn, Q) R) func(*conn, kmsg.Request) kmsg.Response {
 	return func(c *conn, req kmsg.Request) kmsg.Response {
 		return answered(f(c.s, c.ctx, c, req.(Q)))
 	}
 }
 
-// answered turns a nil of a response's type into a nil response.
+// answered returns resp, or an untyped nil if it is a nil pointer.
 func answered[R kmsg.Response](resp R) kmsg.Response {
 	if any(resp) == any(*new(R)) {
 		return nil

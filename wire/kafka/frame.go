@@ -11,8 +11,11 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/bounds"
 )
 
-// header is what every request begins with, see the Kafka protocol guide, "Request
-// Header v1" and "v2".
+// header is the header of a request, see the Kafka protocol guide, "Request Header v1" and
+// "v2":
+//
+//	API key (2)  version (2)  correlation ID (4)  length of client ID (2), -1 for null
+//	client ID  v2: tags, which are skipped
 type header struct {
 	key           int16
 	version       int16
@@ -20,13 +23,15 @@ type header struct {
 	clientID      string
 }
 
-// headerSize is the least that a request can have: key, version, correlation ID.
+// headerSize is the size of key, version and correlation ID: a shorter request is refused
+// before it is read.
 const headerSize = 8
 
 var errShort = errors.New("the request is too short")
 
-// parseHeader splits a request, without its length, into header and body. flexible
-// says, given key and version, whether the header is of version 2, with tags.
+// parseHeader splits a request, without its length, into header and body, which is part of
+// frame. flexible returns, given key and version, whether the header is of version 2. With an
+// error, the header has the fields that could be read.
 func parseHeader(frame []byte, flexible func(key, version int16) bool) (header, []byte, error) {
 	if len(frame) < headerSize {
 		return header{}, nil, errShort
@@ -48,7 +53,7 @@ func parseHeader(frame []byte, flexible func(key, version int16) bool) (header, 
 	return h, r.Src, nil
 }
 
-// apiOf returns the API key of a request, -1 if it is too short to have one.
+// apiOf returns the API key of a request, -1 if the request is too short to have one.
 func apiOf(frame []byte) int16 {
 	if len(frame) < 2 {
 		return -1
@@ -56,13 +61,15 @@ func apiOf(frame []byte) int16 {
 	return int16(binary.BigEndian.Uint16(frame))
 }
 
-// appendAnswer appends the whole frame of an answer to dst.
+// appendAnswer appends the frame of an answer to dst:
+//
+//	size (4)  correlation ID (4)  flexible versions: 0, no tags (1)  body
 func appendAnswer(dst []byte, correlationID int32, resp kmsg.Response) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(correlationID))
 	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
-		dst = append(dst, 0) // no tags; ApiVersions is the exception, for clients that have not learned our versions yet
+		dst = append(dst, 0) // no tags; the header of ApiVersions never has them, as the client does not know the versions of the server yet (KIP-511)
 	}
 	dst = resp.AppendTo(dst)
 	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))

@@ -35,71 +35,79 @@ const (
 
 // Options configures [Open]. nil and zero fields mean the defaults.
 type Options struct {
-	// NodeID is the ID under which the server names itself, as a broker, to clients.
-	// Default [DefaultNodeID].
+	// NodeID is the broker ID of the server in its answers to clients. Default
+	// [DefaultNodeID].
 	NodeID int32
-	// Sources show what the log holds besides topics as topics that clients can read:
-	// package eventtopic event stores, package alert/kafkatopic tables of alerts. They
-	// stay the caller's, who closes them after Shutdown. Default: none.
+	// Sources show other data of the log as topics that clients can read: package
+	// eventtopic shows event stores, package alert/kafkatopic tables of alerts. Where two
+	// know a name, the first is used. They stay the caller's, who closes them after
+	// Shutdown. Default: none.
 	Sources []partition.Source
-	// NoAutoCreate refuses to create a topic because a client produces to it or asks
-	// for it. By default such a topic is created, as with Kafka's
+	// NoAutoCreate turns off the creation of topics that clients name in a Metadata
+	// request. By default such a topic is created, if the client allows it, as with Kafka's
 	// auto.create.topics.enable.
 	NoAutoCreate bool
-	// AutoCreateRate is how many such topics are created in a minute, by all clients
-	// together; so many may also come at once. Clients ask again for those beyond.
-	// Default [DefaultAutoCreateRate].
+	// AutoCreateRate is how many topics a minute are created because clients name them,
+	// for all clients together. As many may be created at once after a pause. Clients ask
+	// again for topics beyond that. Default [DefaultAutoCreateRate].
 	AutoCreateRate int
-	// AutoCreateTopics is the number of topics from which on none is created because a
-	// client asks for it. Default [DefaultAutoCreateTotal].
+	// AutoCreateTopics is the number of topics in the log, however created, at which no more
+	// are created because clients name them. Default [DefaultAutoCreateTotal].
 	AutoCreateTopics int
-	// Partitions is how many partitions a topic gets whose creator does not say.
+	// Partitions is the number of partitions of a topic whose creator gives none.
 	// Default [DefaultPartitions].
 	Partitions int32
-	// MaxRequest bounds the size of a request in bytes. Default [DefaultMaxRequest].
+	// MaxRequest bounds the size of a request in bytes, and the bytes that decoding it may
+	// take besides. Default [DefaultMaxRequest].
 	MaxRequest int
-	// MaxInFlight bounds the bytes of all requests that are being read or served, together
-	// with what decoding them takes; beyond it connections wait their turn, and are closed
-	// when they have waited for WriteTimeout. By itself it also bounds the memory of the
-	// answers that clients have yet to read. Default [DefaultMaxInFlight].
+	// MaxInFlight bounds, in bytes, the memory of all requests that are being read or served
+	// and of decoding them. A request that does not fit waits; after WriteTimeout its
+	// connection is closed. The memory of all answers that are built or written has a
+	// second limit of the same size. Must be at least MaxRequest. Default
+	// [DefaultMaxInFlight], or MaxRequest if that is more.
 	MaxInFlight int
-	// Memory is what the memory of both is taken from, so that all servers of a process
-	// share one limit. Of a request no more is accepted than it has. Default: one of the
-	// server's own, as large as both.
+	// Memory is the budget of which requests and answers take their memory, so that all
+	// servers of a process can share one limit. A request larger than its limit is refused.
+	// Default: a budget of twice MaxInFlight for this server alone.
 	Memory *budget.Budget
-	// MaxConnections bounds the connections; those beyond are closed at once.
+	// MaxConnections bounds the connections; further ones are closed at once.
 	// Default [DefaultMaxConnections].
 	MaxConnections int
-	// MaxFetch bounds the bytes of record batches in an answer to a fetch, whatever
-	// the client asks for. Default [DefaultMaxFetch].
+	// MaxFetch bounds the bytes of record batches in an answer to a fetch, whatever the
+	// client asks for; a first batch that is larger is sent nevertheless. Default
+	// [DefaultMaxFetch].
 	MaxFetch int
-	// WriteTimeout is how long a client may take nothing of an answer.
-	// Default [DefaultWriteTimeout].
+	// WriteTimeout is the time in which a client must take each 256 KiB of an answer. It is
+	// also added to the time that the bytes of a request may take to arrive, and bounds how
+	// long a request waits for memory. Default [DefaultWriteTimeout].
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection may be without a request.
-	// Default [DefaultIdleTimeout].
+	// IdleTimeout is how long a connection may be without a request, and how long a fetch
+	// waits at most. Default [DefaultIdleTimeout].
 	IdleTimeout time.Duration
-	// AuthTimeout is how long a client may take to shake hands (TLS) and to
-	// authenticate (SASL). Default [DefaultAuthTimeout].
+	// AuthTimeout is the time for the TLS handshake and SASL authentication of a connection
+	// together. Default [DefaultAuthTimeout].
 	AuthTimeout time.Duration
 	// OffsetRetention is how long the offsets of an empty group are kept.
 	// Default [DefaultOffsetRetention].
 	OffsetRetention time.Duration
-	// GroupSession is after how long of silence a member of a KIP-848 group is removed,
-	// GroupHeartbeat how often it is told to report, which must be less. Defaults
-	// [DefaultGroupSession], [DefaultGroupHeartbeat]. Members of classic groups choose theirs.
+	// GroupSession is the session timeout of members of KIP-848 groups: a member that sends
+	// no heartbeat for so long is removed. GroupHeartbeat is the interval at which members
+	// are asked to send one, and must be less. A group may have configurations of its own;
+	// members of classic groups choose theirs. Defaults [DefaultGroupSession],
+	// [DefaultGroupHeartbeat].
 	GroupSession   time.Duration
 	GroupHeartbeat time.Duration
-	// Now is the clock. Default [time.Now].
+	// Now is the clock of groups, transactions and AutoCreateRate; timeouts of connections
+	// use the system's. Default [time.Now].
 	Now func() time.Time
-	// Logger receives what clients do wrong and what the log could not do.
-	// Default: discards.
+	// Logger receives errors of clients and failures of the log. Default: discards.
 	Logger *slog.Logger
-	// Metrics receives what the server does. Default: none.
+	// Metrics is called for each event that it counts. Default: none.
 	Metrics Metrics
 }
 
-// Validate reports the first field that is out of range.
+// Validate returns an Invalid error that names the first field that is out of range. nil is
+// valid.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil
@@ -162,20 +170,21 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// Listener says how clients reach the server through one net.Listener, see
-// [Server.Serve]. nil means plain connections without authentication, advertised
-// at the listener's own address.
+// Listener configures one net.Listener of a server, see [Server.Serve]. nil and the zero
+// Listener mean plain connections without authentication, advertised at the listener's own
+// address. It must not change while the listener is served.
 type Listener struct {
-	// Advertise is the host:port that clients are told to connect to. A port of 0
-	// means the port listened on. Default: the listener's address; a client of a
-	// listener on all interfaces is told the address it already reached.
+	// Advertise is the host:port of the broker in answers to clients of this listener. An
+	// empty port or 0 means the port of the listener. Default: the listener's address, or,
+	// if it listens on all interfaces, the local address of the client's connection.
 	Advertise string
-	// TLS makes every connection TLS. With ClientAuth, the subject of a client's
-	// certificate is who the client is.
+	// TLS makes every connection TLS; nil: plain. If it makes the server verify a client's
+	// certificate, the subject of the certificate is the client's principal, until the
+	// client authenticates with SASL.
 	TLS *tls.Config
-	// Mechanisms are the SASL mechanisms by one of which every client must authenticate
-	// before anything else is served: [Plain], [ScramSHA256], [ScramSHA512]. The users
-	// are those of [Server.SetUser]. None: no authentication.
+	// Mechanisms are the SASL mechanisms ([Plain], [ScramSHA256], [ScramSHA512]) of which
+	// every client must use one before anything else is served. The users are those of
+	// [Server.SetUser]. Default: none, no authentication.
 	Mechanisms []string
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// Server serves Kafka's protocol over the topics of one log. Its methods may be
-// called from many goroutines.
+// Server serves Kafka's protocol over the topics of one log. [Open] makes it,
+// [Server.Shutdown] ends it. Its methods may be called from many goroutines.
 type Server struct {
 	o         Options
 	log       mainstem.Log
@@ -26,32 +26,34 @@ type Server struct {
 	groups    *group.Coordinator
 	cluster   clusterID
 
-	ctx         context.Context // done when Shutdown begins to close connections
+	ctx         context.Context // done once Shutdown has marked all connections as draining; ends all waits
 	stop        context.CancelFunc
-	requests    *budget.Budget                          // bytes of requests that are being read or served, and of what decoding them takes
-	answers     *budget.Budget                          // bytes of answers that are on their way
-	building    chan struct{}                           // has an element for each answer to a request of wide that is being built
-	dummySecret dummySecret                             // of users that do not exist
+	requests    *budget.Budget                          // bytes of requests that are being read or served, and of decoding them
+	answers     *budget.Budget                          // bytes of answers that are built or written
+	building    chan struct{}                           // a semaphore: an element for each request of wide that is being served
+	dummySecret dummySecret                             // seed of the salts that users who do not exist seem to have
 	stable      wake.Set[partitionKey, chan<- struct{}] // read-committed fetches that wait for the end of a transaction
-	topicCache  topicCache                              // topics
+	topicCache  topicCache                              // topics found by the latest Produce and Fetch requests
 
 	autoCreation autoCreation
 
 	mu struct {
 		sync.Mutex
-		closing   bool
+		closing   bool // Shutdown was called. Invariant: no listener or connection is added any more
 		listeners map[net.Listener]*Listener
-		conns     map[*conn]struct{}
+		conns     map[*conn]struct{} // at most Options.MaxConnections
 	}
-	running sync.WaitGroup // connections
+	running sync.WaitGroup // goroutines of connections; incremented under mu while closing is false
 }
 
-// Open returns a server of the topics of a catalog. It reads what groups and
-// transactions were doing when the server before it ended, however it ended. The
-// catalog and its log stay the caller's: shut the server down before closing them.
+// Open returns a server of the topics of a catalog. Transactions and groups are as the
+// previous server left them in the log, also if it crashed: transactions are read before Open
+// returns, groups afterwards. ctx bounds only this call. The catalog and its log stay the
+// caller's: shut the server down before closing them. Options that are out of range are
+// Invalid.
 //
-// A log must have one such server at a time: it is the coordinator of all groups and
-// transactions. The caller sees to that; package kafkaserver does with a lease.
+// A log must have at most one such server at a time, because it coordinates all groups and
+// transactions. The caller must ensure that; package kafkaserver does so with a lease.
 func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -70,10 +72,12 @@ func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, erro
 	return s, nil
 }
 
-// Serve accepts connections from l and serves them until l fails or the server is
-// shut down; then it returns nil. The listener belongs to the server from now on.
-// Several listeners may be served at once, each with its own address to advertise
-// and its own security.
+// Serve accepts connections from l and serves each in a goroutine of its own. It returns nil
+// when the server is shut down, and the error of l when accepting fails before that.
+// An invalid as is Invalid, and l stays the caller's. Otherwise l belongs to the server, which
+// closes it in Shutdown, or at once, with an error of kind Closed, if it was shut down already.
+// Several listeners may be served at once, each with its own address to advertise and its
+// own security; nil is the zero [Listener].
 func (s *Server) Serve(l net.Listener, as *Listener) error {
 	if err := as.validate(); err != nil {
 		return err
@@ -107,7 +111,8 @@ func (s *Server) add(l net.Listener, as *Listener) bool {
 	return true
 }
 
-// remove forgets a listener and says whether that comes as a surprise.
+// remove forgets a listener whose Accept has failed, and returns whether the failure is an
+// error: false means that Shutdown has closed it.
 func (s *Server) remove(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +120,8 @@ func (s *Server) remove(l net.Listener) bool {
 	return !s.mu.closing
 }
 
-// accept serves one connection in a goroutine of its own, or closes it.
+// accept starts the goroutine of one connection. It closes the connection instead if the
+// server is shutting down or has too many.
 func (s *Server) accept(nc net.Conn, l net.Listener, as *Listener) {
 	if as.TLS != nil {
 		nc = tls.Server(nc, as.TLS)
@@ -146,10 +152,12 @@ func (s *Server) accept(nc net.Conn, l net.Listener, as *Listener) {
 	}()
 }
 
-// Shutdown stops accepting, lets the requests that are being served finish, ends
-// what waits, closes all connections and ends what the server owns. When ctx ends
-// first, connections are closed at once, and the error says so. Nothing that was
-// acknowledged is lost either way. Shutting down twice is allowed.
+// Shutdown closes the listeners, ends all waits of requests (for records, members or
+// memory), lets requests that are being read or served finish, closes the connections and
+// then the coordinators of groups and transactions. When ctx ends first, the connections are
+// closed at once and the error says so; Shutdown still waits until their goroutines have
+// ended, that is, until commits under way have returned. Nothing that was acknowledged is lost
+// either way. Shutting down twice is allowed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.mu.closing = true
