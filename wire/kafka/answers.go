@@ -9,36 +9,43 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Answers take their memory from the budget "kafka answers" until they are written:
+// An answer has memory of the budget "kafka answers" until it is written, in conn.carries:
 //
-//   - A fetch takes it before it reads the log, for as many bytes as it may read, twice: as
-//     they are read and in the encoded answer. It gives the first half back once the answer
-//     is encoded. It waits only while it has nothing; then for one batch at least.
-//   - Of other requests, only those of wide can have answers that are much larger than the
-//     request. How large is known when the answer is encoded; if there is no memory for it
-//     then, it is dropped, and the request is served again when there is.
+//   - A fetch reserves before it reads the log, twice the bytes that it may read: for the
+//     batches as read, and for the encoded answer. When the answer is encoded, the batches
+//     are released and half of the reservation is given back. A fetch waits for memory only
+//     while its answer has no batches: for leastAnswer bytes, or a first batch that is
+//     larger. Else it answers with the batches that it has.
+//   - The answer to an API of wide may be much larger than its request. Its size is known
+//     when it is encoded. If there is no memory for it then, the answer is dropped, respond
+//     waits for as many bytes, and the request is served again. At most maxBuilding such
+//     answers are built at the same time, because nothing is reserved meanwhile.
+//   - All other answers are taken to be about as large as their requests. They take their
+//     memory when they are encoded, beyond the limit if need be.
 //
-// A client that takes nothing of its answer loses its connection when others wait, see
-// conn.progress.
+// An answer of up to smallAnswer bytes needs no reservation. A client that takes nothing of
+// its answer is disconnected when others wait for memory, see conn.progress.
 
 const (
-	// leastAnswer is how many bytes of record batches an answer with any may carry, if it
-	// can have memory at all.
+	// leastAnswer is the number of bytes of record batches that a fetch reserves at least,
+	// unless it asks for less.
 	leastAnswer = 64 << 10
-	// answerCopies is how often batches are in memory on their way: as they were read, and
-	// in the answer.
+	// answerCopies is how many copies of its batches a fetch has in memory: as read, and in
+	// the encoded answer.
 	answerCopies = 2
-	// smallAnswer is the size up to which an answer is not counted: the number of
-	// connections bounds that.
+	// smallAnswer is the size in bytes up to which an answer needs no reservation: the limit
+	// of connections bounds these.
 	smallAnswer = 16 << 10
-	// answerWait is how long an answer waits for memory. Clients wait for 30 s and more.
+	// answerWait is how long an answer waits for memory. It is less than the request timeout
+	// of clients, which is 30 s and more.
 	answerWait = 10 * time.Second
-	// maxBuilding is how many answers to requests of wide are built at the same time.
+	// maxBuilding is how many requests of wide are served at the same time.
 	maxBuilding = 8
 )
 
-// wide are the requests whose answers may be much larger than they are. To serve one again
-// does no harm.
+// wide are the APIs whose answers may be much larger than their requests. Serving such a
+// request again does no harm: they only read, except that Metadata may create topics, and
+// finds those that it has created.
 var wide = map[int16]bool{
 	int16(kmsg.Metadata): true, int16(kmsg.DescribeTopicPartitions): true, int16(kmsg.DescribeConfigs): true,
 	int16(kmsg.DescribeLogDirs): true, int16(kmsg.OffsetFetch): true, int16(kmsg.ListGroups): true,
@@ -47,8 +54,8 @@ var wide = map[int16]bool{
 	int16(kmsg.DescribeUserSCRAMCredentials): true,
 }
 
-// respond serves a request and returns its encoded answer, for which there is memory; nil
-// if the client expects none.
+// respond serves a request and returns its encoded answer, whose memory is reserved in
+// c.carries; nil if the client expects none. An error ends the connection.
 func (c *conn) respond(frame []byte) (header, []byte, error) {
 	for {
 		h, out, want, err := c.build(frame)
@@ -61,8 +68,9 @@ func (c *conn) respond(frame []byte) (header, []byte, error) {
 	}
 }
 
-// build serves a request and encodes the answer. If there is no memory for that, it
-// returns how many bytes are wanted to build it again.
+// build serves a request, encodes the answer and adjusts c.carries to its size. If the API
+// is one of wide and the memory is not free, it drops the answer and returns in want how many
+// bytes must be reserved before the next call.
 func (c *conn) build(frame []byte) (h header, out []byte, want int, err error) {
 	again := wide[apiOf(frame)]
 	if again {
@@ -88,13 +96,14 @@ func (c *conn) build(frame []byte) (h header, out []byte, want int, err error) {
 		want = cap(out)
 		putBuffer(out)
 		return h, nil, want, nil
-	default: // not much more than the request, or than what the fetch has taken
+	default: // taken to be little more than the request, or than the reservation of the fetch
 		c.carries.Take(more)
 	}
 	return h, out, 0, nil
 }
 
-// encode encodes an answer, after which nothing else of it is needed.
+// encode encodes an answer and releases its record batches. The result is from getBuffer, and
+// at most 4 times as large as the answer, or smallAnswer.
 func (c *conn) encode(h header, resp kmsg.Response) []byte {
 	out := appendAnswer(getBuffer(max(c.answered, c.batches+1<<10)), h.correlationID, resp)
 	c.answered = len(out)
@@ -102,15 +111,16 @@ func (c *conn) encode(h header, resp kmsg.Response) []byte {
 	if cap(out) <= max(smallAnswer, 4*len(out)) {
 		return out
 	}
-	fits := append(getBuffer(len(out)), out...) // the answer before was larger
+	fits := append(getBuffer(len(out)), out...) // the guess, the size of the last answer, was too large
 	putBuffer(out)
 	return fits
 }
 
-// reserve lets the answer of a connection carry up to want more bytes of batches, and
-// returns how many it may: half of what is left at most, but least. So clients that fetch
-// much and read slowly make all answers smaller, and do not take all memory. Clients ask
-// for more anyway. 0: there is no memory at the moment.
+// reserve reserves memory for up to want more bytes of batches in the answer, and returns for
+// how many: as many as half of the free memory is for, but at least least. So clients that
+// fetch much and read slowly make all answers smaller and do not take all memory; a client
+// that gets less asks again. reserve does not wait: 0 means that there is no memory at the
+// moment.
 func (c *conn) reserve(want, least int) int {
 	n := min(want, max(int(c.s.answers.Free()/answerCopies/2), least))
 	if c.carries.Try(answerCopies * int64(n)) {
@@ -119,10 +129,11 @@ func (c *conn) reserve(want, least int) int {
 	return 0
 }
 
-// unreserve notes that the answer carries n bytes of batches less than was reserved.
+// unreserve gives back the memory of n bytes of batches.
 func (c *conn) unreserve(n int) { c.carries.Shrink(answerCopies * int64(n)) }
 
-// acquire waits until the answer may have n more bytes of memory.
+// acquire waits until n more bytes of memory are reserved for the answer, at most answerWait.
+// It fails when ctx ends, or when the server shuts down.
 func (c *conn) acquire(ctx context.Context, n int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWait, fmt.Errorf("waited %v", answerWait))
 	defer cancel()
@@ -135,8 +146,8 @@ func (c *conn) acquire(ctx context.Context, n int64) error {
 	return err
 }
 
-// dropBatches gives up the memory of the answer's batches, to which nothing else may refer
-// any more.
+// dropBatches puts the buffers of the answer's batches back. Nothing may refer to them any
+// more. Their reservation is left to the caller.
 func (c *conn) dropBatches() {
 	for _, data := range c.fetched {
 		putBuffer(data)
@@ -145,7 +156,8 @@ func (c *conn) dropBatches() {
 	c.fetched, c.batches = c.fetched[:0], 0
 }
 
-// delivered notes that the answer is gone, and takes back its memory.
+// delivered releases the batches and the reservation of the answer, after it was written or
+// given up.
 func (c *conn) delivered() {
 	c.dropBatches()
 	c.carries.Release()

@@ -5,7 +5,9 @@ import (
 	"sync"
 )
 
-// Buffers are kept by size, each class twice the one before.
+// Buffers of requests, batches and answers are pooled by size. Class i has buffers with a
+// capacity of at least 1<<(minBufferBits+i) bytes and less than twice that. Larger or smaller
+// buffers are not pooled. Invariant: a buffer is put back at most once, by its last user.
 const (
 	minBufferBits = 12 // 4 KiB
 	maxBufferBits = 24 // 16 MiB; larger ones are left to the garbage collector
@@ -13,8 +15,8 @@ const (
 
 var buffers [maxBufferBits - minBufferBits + 1]sync.Pool
 
-// getBuffer returns an empty buffer with room for n bytes. Its bytes beyond the length
-// are left over from earlier uses.
+// getBuffer returns an empty buffer with a capacity of at least n bytes. It may contain bytes
+// of earlier uses beyond its length.
 func getBuffer(n int) []byte {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBufferBits)
 	if class > maxBufferBits {
@@ -26,9 +28,10 @@ func getBuffer(n int) []byte {
 	return make([]byte, 0, 1<<class)
 }
 
-// putBuffer takes back a buffer that nobody uses any more.
+// putBuffer puts a buffer, of getBuffer or not, into the pool. Nothing may refer to it any
+// more. nil is allowed.
 func putBuffer(b []byte) {
-	class := bits.Len(uint(cap(b))) - 1 // the largest class for which it has room
+	class := bits.Len(uint(cap(b))) - 1 // rounded down, so that getBuffer can rely on the capacity
 	if class < minBufferBits || class > maxBufferBits {
 		return
 	}

@@ -8,10 +8,23 @@ import (
 	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
-// take lets the request that is being read or served have n bytes in all, but for those of
-// freeFrame. It waits until there are as many: the client is not read further meanwhile.
-// Requests that each have a part of what they need do not wait for each other without end,
-// see package budget.
+// A connection has two reservations: request, of the budget Server.requests, and carries, of
+// Server.answers. It holds request from the first bytes of a request until its answer is
+// written, and acquires carries after request, never the other way round, so that connections
+// do not wait for each other in a cycle. Package budget has the exception that lets one
+// request at a time grow beyond the limit.
+//
+// A connection that waits for its client, or a JoinGroup or SyncGroup that waits for other
+// clients, may hold its reservation while others need it. So it registers the reservation for
+// recall: when another reservation has waited for budget.Patience and this one had no progress
+// for as long, the budget calls recall, which closes the socket. recall runs in a goroutine of
+// the budget. It acts only while mu.slow is set, so that a connection that is serving a
+// request meanwhile is left alone. The read or write that fails then reports errRecalled.
+
+// take reserves memory for the request that is being read or served, up to n bytes in all.
+// Nothing is reserved if n is at most freeFrame. It waits until the bytes are free, at most
+// WriteTimeout; the client is not read further meanwhile. The error is errDrained if the
+// server shuts down.
 func (c *conn) take(n int) error {
 	more := int64(n) - c.request.Size()
 	if n <= freeFrame || more <= 0 || c.request.Try(more) {
@@ -29,19 +42,19 @@ func (c *conn) take(n int) error {
 	return nil
 }
 
-// errRecalled ends a connection for the sake of others.
+// errRecalled is the reason why a connection that was recalled ends.
 var errRecalled = errors.New("others waited for memory that the client had")
 
-// progress notes that the client has taken or sent something of what h has memory for. A
-// client without progress for budget.Patience loses the connection when others have waited
-// as long for that memory.
+// progress registers h for recall, or records that the client has sent or taken another chunk
+// of the bytes that h has memory for. Without progress for budget.Patience, the connection is
+// closed when others have waited as long for that memory.
 func (c *conn) progress(h *budget.Hold) {
 	if h.Size() > 0 {
 		h.OnRecall(c.recall, nil)
 	}
 }
 
-// recall ends the connection if it waits for a client.
+// recall closes the connection if it waits for a client. Any goroutine may call it.
 func (c *conn) recall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,9 +64,10 @@ func (c *conn) recall() {
 	}
 }
 
-// yielding returns a context for what waits for other clients, perhaps for minutes, while its
-// request is in memory. When others have waited for that memory, the context ends and the
-// connection is closed. The function returned ends that.
+// yielding returns a context for a handler that waits for other clients, perhaps for minutes,
+// while its request is in memory. When others have waited for that memory, the context ends
+// and the connection is closed. The caller must call the function returned when the wait is
+// over.
 func (c *conn) yielding(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.setSlow(true)
@@ -68,16 +82,16 @@ func (c *conn) yielding(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// setSlow notes whether the connection waits for its client to send or take something, or for
-// other clients.
+// setSlow sets whether the connection waits for its client to send or take something, or for
+// other clients: only then recall closes it.
 func (c *conn) setSlow(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.slow = slow
 }
 
-// unlessRecalled returns why the client could not be waited for: err, or that it was
-// recalled.
+// unlessRecalled returns err, the error of a read or write, or errRecalled if recall has
+// caused it.
 func (c *conn) unlessRecalled(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,20 +5,30 @@ import (
 	"time"
 )
 
+// A request is read in steps, so that a client that announces a large request and sends
+// nothing of it takes little memory:
+//
+//  1. Reserve the size of the request, but at most freeFrame, or as much as the largest
+//     request that the connection has received, up to trustedFrame.
+//  2. Read until the reserved bytes are full.
+//  3. If the request is larger, double the reservation, copy, and go on with 2.
+//
+// Invariant: the bytes reserved are at most twice the bytes received, or those of step 1.
+
 const (
-	// freeFrame is the size up to which a request gets memory at once, and is not
-	// counted: the number of connections bounds that.
+	// freeFrame is the size in bytes up to which a request gets memory at once, without a
+	// reservation: the limit of connections bounds these.
 	freeFrame = 16 << 10
-	// trustedFrame is the size up to which a request gets memory at once from a client
-	// that has sent a request as large before.
+	// trustedFrame is the size in bytes up to which a request gets its memory at once if the
+	// connection has received a request as large before.
 	trustedFrame = 2 << 20
-	// slowest is how many bytes a second a client must send of a request.
+	// slowest is the rate, in bytes a second, at which the time to read a step grows with
+	// its size. Options.WriteTimeout is added to that time.
 	slowest = 32 << 10
 )
 
-// receive reads a request. Its memory grows with what is here, to no more than twice
-// that, and is taken from the budget before the bytes are read: a client that announces
-// much and sends nothing costs next to nothing, and one that is slow what it has sent.
+// receive reads a request of size bytes, without the size. The frame is from getBuffer; its
+// memory is reserved in c.request. An error ends the connection.
 func (c *conn) receive(size int) ([]byte, error) {
 	var frame []byte
 	reserved, got := min(size, max(freeFrame, c.trust)), 0
@@ -41,7 +51,7 @@ func (c *conn) receive(size int) ([]byte, error) {
 	}
 }
 
-// readFull reads as much of a request as fits into p.
+// readFull fills p with bytes of a request. The connection may be recalled meanwhile.
 func (c *conn) readFull(p []byte) error {
 	c.setSlow(true)
 	defer c.setSlow(false)

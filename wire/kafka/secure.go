@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// maxUnlocked bounds the requests of clients that have yet to authenticate.
+	// maxUnlocked bounds the requests of clients that have not authenticated, in bytes, and
+	// the bytes that decoding them takes.
 	maxUnlocked = 64 << 10
-	// keepCost is what decoding a request may cost without being counted.
+	// keepCost is the number of bytes that decoding a request may take without a reservation.
 	keepCost = 16 << 10
 )
 
-// secure shakes hands, if the listener has TLS, and sets the time by which the client
-// must have authenticated.
+// secure does the TLS handshake, if the listener has TLS, and sets the time by which the
+// client must have authenticated. Both share Options.AuthTimeout. It is the first step of a
+// connection; an error ends it.
 func (c *conn) secure() error {
 	limit := time.Now().Add(c.s.o.AuthTimeout)
 	if len(c.as.Mechanisms) > 0 {
@@ -38,7 +40,8 @@ func (c *conn) secure() error {
 	return nil
 }
 
-// sizes returns how large the next request may be.
+// sizes returns the least and the greatest size, in bytes, of the next request: at most what
+// the budget of requests can ever have.
 func (c *conn) sizes() (least, most int) {
 	if !c.locked() {
 		return headerSize, int(min(int64(c.s.o.MaxRequest), c.s.requests.Limit()))
@@ -49,8 +52,9 @@ func (c *conn) sizes() (least, most int) {
 	return headerSize, min(maxUnlocked, c.s.o.MaxRequest)
 }
 
-// afford checks what it costs to decode the body of a request, and takes that much memory
-// besides that of the request itself.
+// afford computes how much memory decoding the body of a request takes, and reserves it with
+// that of the request. It fails if the counts in the body do not fit its length, if the memory
+// is more than the limit of one request, or if take fails.
 func (c *conn) afford(h header, body []byte) error {
 	most := c.s.o.MaxRequest
 	if c.locked() {
