@@ -13,39 +13,42 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Topics are created because a client names them. A client that names many, by mistake
-// or not, must not fill the log with topics, so three limits hold for creation that
-// nobody asked for; CreateTopics has none of them:
+// A Metadata request creates the topics that it names and that do not exist, unless the
+// client or Options.NoAutoCreate forbids it. A client that names many, by mistake or not, must
+// not fill the log with topics. So this creation has three limits, which CreateTopics has not:
 //
-//   - one request creates at most maxAutoCreatePerRequest topics;
-//   - all requests together create Options.AutoCreateRate a minute: a bucket of so many
-//     tokens, which is full at first and fills at that rate;
-//   - none is created once there are Options.AutoCreateTopics topics.
+//   - One request creates at most maxAutoCreatePerRequest topics.
+//   - All requests together create Options.AutoCreateRate topics a minute. This is a token
+//     bucket: it has one token for each topic, is full at first, holds as many tokens as the
+//     rate, and is filled at the rate.
+//   - None is created while the log has Options.AutoCreateTopics topics or more, however
+//     they were created.
 //
-// The first two are answered with LEADER_NOT_AVAILABLE, as by a broker of Kafka that is
-// about to create the topic: clients ask again. The third is POLICY_VIOLATION.
+// The first two limits are answered with LEADER_NOT_AVAILABLE, as by a broker of Kafka that
+// is about to create the topic: clients ask again. The third is answered with
+// POLICY_VIOLATION.
 
 // maxAutoCreatePerRequest bounds the topics that one request creates.
 const maxAutoCreatePerRequest = 100
 
-// autoCreation is the bucket of tokens, one for each topic.
+// autoCreation is the token bucket. The zero autoCreation is full.
 type autoCreation struct {
 	mu struct {
 		sync.Mutex
-		tokens float64   // at most the rate
-		filled time.Time // when tokens was right; zero at first
-		warned time.Time // when the last refusal was logged
+		tokens float64   // topics that may be created; from 0 to the rate
+		filled time.Time // the time for which tokens was computed; zero at first
+		warned time.Time // of the last refusal that was logged
 	}
 }
 
-// take takes one token of a bucket of perMinute, and reports false if there is none.
+// take takes one token of a bucket of perMinute tokens. It returns false if there is none.
 func (a *autoCreation) take(now time.Time, perMinute int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	full := float64(perMinute)
 	if a.mu.filled.IsZero() {
 		a.mu.tokens = full
-	} else if passed := now.Sub(a.mu.filled); passed > 0 { // a clock may have been set back
+	} else if passed := now.Sub(a.mu.filled); passed > 0 { // not if the clock was set back
 		a.mu.tokens = min(full, a.mu.tokens+passed.Minutes()*full)
 	}
 	a.mu.filled = now
@@ -56,7 +59,8 @@ func (a *autoCreation) take(now time.Time, perMinute int) bool {
 	return true
 }
 
-// warn reports true at most once a minute: refusals must not fill the server's log.
+// warn returns whether a refusal may be logged: at most one a minute, so that refusals do not
+// fill the log of the server.
 func (a *autoCreation) warn(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,14 +71,15 @@ func (a *autoCreation) warn(now time.Time) bool {
 	return true
 }
 
-// autoCreate creates a topic because a client asked for it, unless that is not
-// allowed: then it returns the error given, for a name that could be a topic's. made is
-// how many the request has created, and is increased.
+// autoCreate creates a topic with default configurations because a client named it, and
+// returns it. made counts the topics that the request has created. An invalid name is Invalid.
+// If automatic creation is off, or the name is reserved by a source, the error is otherwise.
+// If a limit is reached, it is a refusal with the code for the client.
 func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwise error) (partition.Reader, error) {
 	if err := topic.ValidateName(name); err != nil {
 		return nil, err
 	}
-	if s.o.NoAutoCreate || s.projectedFrom(name) != nil { // what is shown there may come to be
+	if s.o.NoAutoCreate || s.projectedFrom(name) != nil { // a source may show something under the name later
 		return nil, otherwise
 	}
 	if err := s.mayAutoCreate(ctx, *made); err != nil {
@@ -86,7 +91,7 @@ func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwi
 	}
 	*made++
 	t, err := s.topics.Create(ctx, name, topic.Spec{Partitions: s.o.Partitions})
-	if errors.Is(err, mainstem.ErrExists) { // created meanwhile by somebody else, however it is
+	if errors.Is(err, mainstem.ErrExists) { // created meanwhile by another client, perhaps with another configuration
 		t, err = s.topics.Topic(ctx, name)
 	}
 	s.groups.TopicsChanged()
@@ -97,8 +102,9 @@ func (s *Server) autoCreate(ctx context.Context, name string, made *int, otherwi
 	return t, nil
 }
 
-// mayAutoCreate returns nil if the limits allow another topic. The rate comes before the
-// number, which costs a look at all topics.
+// mayAutoCreate returns nil if the limits allow another topic, of which made counts those of
+// the request. The rate is checked before the number of topics, which costs a listing of all
+// of them.
 func (s *Server) mayAutoCreate(ctx context.Context, made int) error {
 	if made >= maxAutoCreatePerRequest {
 		return refuse(kerr.LeaderNotAvailable, "one request creates at most %d topics: ask again for the others, or create them with CreateTopics", maxAutoCreatePerRequest)

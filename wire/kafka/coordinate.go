@@ -14,8 +14,9 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// openCoordinators opens the coordinators of groups and of transactions, which refer to
-// each other: a transaction may hold offsets of a group.
+// openCoordinators opens the coordinators of groups and of transactions. They refer to each
+// other, because a transaction may include offsets of a group: the coordinator of transactions
+// checks the group's members, that of groups finds offsets of open transactions.
 func (s *Server) openCoordinators(ctx context.Context) error {
 	stable := func(id topic.ID, num int32) { s.stable.Wake(partitionKey{id, num}, wake.Signal) }
 	var err error
@@ -37,11 +38,12 @@ func (s *Server) openCoordinators(ctx context.Context) error {
 	return nil
 }
 
+// closeCoordinators closes both, groups first: closing twice is allowed.
 func (s *Server) closeCoordinators() error {
 	return errors.Join(s.groups.Close(), s.producers.Close())
 }
 
-// serverTopics shows the server's topics to the coordinators.
+// serverTopics is the server's topics, and what its sources show, as [coord.Topics].
 type serverTopics struct{ s *Server }
 
 func (g serverTopics) Topic(ctx context.Context, name string) (coord.Topic, error) {
@@ -79,7 +81,7 @@ func (g serverTopics) of(src partition.Reader) coord.Topic {
 	}
 }
 
-// offsets returns what a group has stored for a topic or what looks like one.
+// offsets returns the stored offsets of a group for a topic or for what a source shows.
 func (s *Server) offsets(src partition.Reader, name string) coord.Offsets {
 	if t, ok := src.(*topic.Topic); ok {
 		return t.Offsets(name)
@@ -87,8 +89,9 @@ func (s *Server) offsets(src partition.Reader, name string) coord.Offsets {
 	return partition.NewOffsets(s.log, name, src.Name(), src.ID())
 }
 
-// joining makes a method of the coordinator of groups that waits for other members
-// an entry of the table.
+// joining makes a method of the coordinator of groups that waits for other members an entry
+// of the table. Its context ends when the client disconnects, when the server shuts down, or
+// when others need the memory of the request.
 func joining[Q kmsg.Request, R kmsg.Response](f func(*group.Coordinator, context.Context, coord.Client, Q) R) func(*conn, kmsg.Request) kmsg.Response {
 	return func(c *conn, req kmsg.Request) (resp kmsg.Response) {
 		c.waiting(func(ctx context.Context) {
@@ -100,15 +103,15 @@ func joining[Q kmsg.Request, R kmsg.Response](f func(*group.Coordinator, context
 	}
 }
 
-// byGroups makes a method of the coordinator of groups an entry of the table. A
-// request is served to its end also if its client goes away meanwhile.
+// byGroups makes a method of the coordinator of groups an entry of the table. Its context does
+// not end when the client disconnects: the request is served to its end.
 func byGroups[Q kmsg.Request, R kmsg.Response](f func(*group.Coordinator, context.Context, coord.Client, Q) R) func(*conn, kmsg.Request) kmsg.Response {
 	return plain(func(s *Server, ctx context.Context, c *conn, req Q) R {
 		return f(s.groups, context.WithoutCancel(ctx), c.client, req)
 	})
 }
 
-// byProducers does the same for the coordinator of transactions.
+// byProducers is byGroups for the coordinator of transactions.
 func byProducers[Q kmsg.Request, R kmsg.Response](f func(*producer.Manager, context.Context, coord.Client, Q) R) func(*conn, kmsg.Request) kmsg.Response {
 	return plain(func(s *Server, ctx context.Context, c *conn, req Q) R {
 		return f(s.producers, context.WithoutCancel(ctx), c.client, req)

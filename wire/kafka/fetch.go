@@ -17,55 +17,75 @@ import (
 // Fetch, versions 4 to 18.
 //
 //	v4   record batches, isolation levels (KIP-98)
-//	v5   where a partition starts (KIP-107)
+//	v5   the start offset of a partition (KIP-107)
 //	v7   fetch sessions (KIP-227), see fetch_session.go
 //	v9   leader epochs (KIP-320)
-//	v11  the rack of the client (KIP-392), which is not used: there is one replica
-//	v12  where logs diverge (KIP-595): they never do
+//	v11  the rack of the client (KIP-392): not used, there is one replica
+//	v12  diverging epochs of logs (KIP-595): there are none
 //	v13  topics by ID (KIP-516)
 //	v15  the state of a replica (KIP-903): no replica fetches here
 //
-// What later versions add is for brokers.
+// Later versions add fields for brokers, which are not used.
+//
+// A request is served in these steps:
+//
+//  1. The session gives the partitions to fetch, the parts (fetch_session.go).
+//  2. begin finds the topic of each part and reads it, in the order of the session, until
+//     the answer has maxBytes. A part behind that gets only its offsets.
+//  3. If there are fewer than MinBytes and no part has failed, wait reads the parts again
+//     as they grow (fetch_wait.go).
+//  4. fill writes the answer; of an incremental session only the parts that have changed.
+//
+// For each read, memory is reserved first (afford, answers.go). The first batch of an answer
+// is carried whatever its size, so that a consumer can always continue (KIP-74): the read
+// reports its size, and memory for it is reserved before it is read again.
+//
+// Invariants:
+//
+//   - fetch.bytes is the sum of the lengths of chunk.Data of all parts.
+//   - conn.carries has at least answerCopies times as many bytes.
 
-// fetchPart is one partition of a fetch.
+// fetchPart is one partition of a fetch. It belongs to the goroutine of the connection, and
+// stays in the session for the next fetch.
 type fetchPart struct {
 	name   string // of the topic; empty if the client gave its ID
 	id     topic.ID
 	num    int32
-	offset int64
-	epoch  int32 // the leader epoch that the client sent
-	limit  int   // bytes
+	offset int64 // of the first record to read
+	epoch  int32 // the leader epoch that the client sent, -1 for none
+	limit  int   // bytes of batches for this part; the first batch of an answer may be larger
 
-	// The result of the last read.
+	// The result of the last read. rotate clears it, but for code and stable.
 	src     partition.Reader
-	code    int16
-	chunk   partition.Chunk
-	stable  int64
-	aborted []producer.Aborted
+	code    int16              // the error; 0: the fields that follow are valid
+	chunk   partition.Chunk    // Data is from getBuffer, or the reader's
+	stable  int64              // the last stable offset, at most chunk.End
+	aborted []producer.Aborted // transactions that touch chunk; only for read-committed fetches
 
 	lastReported lastReported
-	expect       int // bytes found the last time: there may be as many again
+	expect       int // bytes found by the last read, as a guess at the next
 }
 
 // lastReported holds the offsets of a partition that the client of a fetch session got last.
 type lastReported struct {
-	any                bool
+	any                bool // false: nothing or an error
 	start, end, stable int64
 }
 
-// fetch is one request to fetch.
+// fetch is one Fetch request. It belongs to the goroutine of the connection.
 type fetch struct {
 	s         *Server
 	c         *conn
 	parts     []*fetchPart
-	committed bool
-	maxBytes  int
-	bytes     int // found so far
-	failed    bool
+	committed bool // isolation level read_committed
+	maxBytes  int  // of batches in the answer; the first batch may be larger
+	bytes     int  // of batches in the parts
+	failed    bool // a part has an error, or there is no memory: the answer is due at once
 }
 
-// fetchRecords answers with whole record batches from the offsets asked for on, at
-// once if there are enough bytes, else when there are or the request's maximum wait is over.
+// fetchRecords answers with whole record batches from the offsets asked for: at once if there
+// are MinBytes, else when there are, when the maximum wait of the request is over, when a part
+// fails, or when others need the memory.
 func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchRequest) *kmsg.FetchResponse {
 	resp := req.ResponseKind().(*kmsg.FetchResponse)
 	session, parts, code := c.fetch.resume(req)
@@ -80,8 +100,8 @@ func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchReque
 	for _, p := range parts {
 		f.begin(ctx, p)
 	}
-	// A disconnect is not noticed when the client has already sent its next request. So a
-	// fetch never waits longer than a connection may be idle.
+	// A disconnect is not noticed if the client has already sent its next request, so a fetch
+	// does not wait longer than a connection may be idle.
 	if wait := min(time.Duration(req.MaxWaitMillis)*time.Millisecond, s.o.IdleTimeout); wait > 0 && !f.enough(req.MinBytes) {
 		c.waiting(func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, wait)
@@ -94,10 +114,10 @@ func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchReque
 	return resp
 }
 
-// enough says whether an answer is due.
+// enough returns whether the answer is due.
 func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(minBytes) }
 
-// begin finds the topic of a part and reads it.
+// begin finds the topic of a part and reads it for the first time in this fetch.
 func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 	p.src, p.code, p.chunk, p.aborted = nil, 0, partition.Chunk{}, nil
 	src, err := f.s.recently(ctx, p.name, p.id)
@@ -117,7 +137,7 @@ func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 	f.read(ctx, p)
 }
 
-// read reads a part, or reads it again.
+// read replaces the result of a part by that of a new read. An error becomes the part's code.
 func (f *fetch) read(ctx context.Context, p *fetchPart) {
 	f.bytes -= len(p.chunk.Data)
 	f.c.unreserve(len(p.chunk.Data))
@@ -133,6 +153,8 @@ func (f *fetch) read(ctx context.Context, p *fetchPart) {
 	f.bytes += len(p.chunk.Data)
 }
 
+// readInto reads a part whose result holds no batches. Only the offsets are read if the
+// answer is full or there is no memory.
 func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	limit := min(p.limit, f.maxBytes-f.bytes)
 	if f.bytes > 0 && limit <= 0 {
@@ -146,7 +168,7 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	defer func() { f.c.unreserve(reserved - len(p.chunk.Data)) }()
 	o := partition.ReadOptions{MaxBytes: limit, MaxFirst: limit, LeaderEpoch: leaderEpoch}
 	t, native := p.src.(*topic.Topic)
-	committed := f.committed && native // nothing else has transactions
+	committed := f.committed && native // only topics of the catalog have transactions
 	if committed {
 		if err := f.ends(ctx, p); err != nil || p.offset >= p.stable {
 			return err
@@ -157,7 +179,7 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	if err != nil {
 		return err
 	}
-	for chunk.TooLarge > 0 && f.bytes == 0 { // the first batch of an answer is carried whatever its size
+	for chunk.TooLarge > 0 && f.bytes == 0 { // the first batch of an answer is carried whatever its size; it may change between reads
 		f.c.unreserve(reserved)
 		reserved, err = f.afford(ctx, p, chunk.TooLarge, chunk.TooLarge)
 		if err != nil || reserved == 0 {
@@ -183,10 +205,10 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 	return err
 }
 
-// afford takes memory for a part to carry up to want bytes, and returns how many it may. If
-// there is none, an answer that carries nothing yet waits for that of least bytes, unless
-// there is nothing to read. 0 means that the part carries nothing; where its partition
-// begins and ends has been read then.
+// afford reserves memory for up to want bytes of a part, and returns for how many. If there
+// is none, and the answer has no batches yet, and the partition has some to read, it waits
+// until there is memory for least bytes. 0 means that the part gets no batches; then its
+// offsets have been read.
 func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int, error) {
 	if n := f.c.reserve(want, least); n > 0 {
 		return n, nil
@@ -196,17 +218,18 @@ func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int,
 	}
 	n := min(want, least)
 	if err := f.c.acquire(ctx, answerCopies*int64(n)); err != nil {
-		f.failed = true // the answer carries nothing: the client asks again
+		f.failed = true // the answer has no batches: the client asks again
 		return 0, nil
 	}
 	return n, nil
 }
 
-// readChunk reads batches of a part into memory that the connection uses again once
-// they are sent.
+// readChunk reads batches of a part, into a pooled buffer if about as many bytes as the last
+// time are a buffer's worth. chunk.Data is nil if there are none; otherwise dropBatches puts
+// it into the pool when the answer is encoded.
 func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOptions) (partition.Chunk, error) {
 	var buf []byte
-	if n := min(p.expect, o.MaxBytes); n >= 1<<minBufferBits { // a fetch may have very many parts with little
+	if n := min(p.expect, o.MaxBytes); n >= 1<<minBufferBits { // no large buffer for each of many small parts
 		buf = getBuffer(n)
 	}
 	o.Buffer = buf
@@ -221,8 +244,9 @@ func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOp
 	return chunk, err
 }
 
-// ends reads where a part's partition begins and ends, without any batches, and
-// whether the offset asked for lies between.
+// ends makes the result of a part the offsets of its partition, without batches. The error is
+// an OutOfRangeError if the offset asked for is below the start, or beyond the end and the
+// bound of the partition.
 func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	start, err := p.src.Start(ctx, p.num)
 	if err != nil {
@@ -249,13 +273,14 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	return err
 }
 
-// fill writes the results into an answer; in a session, only those that have changed.
+// fill writes the results into an answer, in an incremental session only those that have
+// changed, and gives the batches to the connection, which keeps them until they are encoded.
 func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	var out *kmsg.FetchResponseTopic
 	f.c.batches = f.bytes
 	for _, p := range f.parts {
 		if len(p.chunk.Data) > 0 {
-			f.c.fetched = append(f.c.fetched, p.chunk.Data) // the session forgets it
+			f.c.fetched = append(f.c.fetched, p.chunk.Data) // rotate clears the part's reference
 		}
 		if session.incremental && !p.news() {
 			continue
@@ -270,10 +295,11 @@ func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	session.rotate()
 }
 
+// answer returns the entry of a part, and records in lastReported what the client gets.
 func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 	out := kmsg.NewFetchResponseTopicPartition()
 	out.Partition, out.ErrorCode = p.num, p.code
-	out.RecordBatches = []byte{} // never null: old clients stumble over it
+	out.RecordBatches = []byte{} // never null: some old clients fail on null
 	if p.code != 0 {
 		out.HighWatermark, out.LastStableOffset, out.LogStartOffset = -1, -1, -1
 		p.lastReported = lastReported{}
@@ -295,7 +321,8 @@ func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 	return out
 }
 
-// news reports whether the answer about a part has anything new for the client.
+// news returns whether a part has an error, batches, or other offsets than the client got
+// last.
 func (p *fetchPart) news() bool {
 	return p.code != 0 || len(p.chunk.Data) > 0 ||
 		p.lastReported != lastReported{any: true, start: p.chunk.Start, end: p.chunk.End, stable: p.stable}

@@ -13,27 +13,42 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Epochs of a fetch session with a meaning of their own (KIP-227).
+// A fetch session (KIP-227) keeps the partitions of a consumer, so that a fetch names only
+// those that change, and its answer only those with news. A request has a session ID and an
+// epoch:
+//
+//	epoch 0        a full fetch; ends the session named and begins a new one, whose ID is in
+//	               the answer. The next epoch is 1
+//	epoch -1       a full fetch that ends the session named and begins none
+//	epoch n ≥ 1    an incremental fetch: adds, changes and forgets partitions. n must be the
+//	               epoch after the last one; after the largest int32 comes 1
+//
+// A session that the server does not know is answered with FETCH_SESSION_ID_NOT_FOUND, a wrong
+// epoch with INVALID_FETCH_SESSION_EPOCH; clients then begin with a full fetch. Versions
+// before 7 have no sessions. Kafka's brokers keep sessions in a cache that all connections
+// share. Here a connection has at most one, which ends with it, so nothing has to be evicted.
+
+// Epochs of a fetch session with a special meaning (KIP-227).
 const (
 	initialEpoch = 0
 	finalEpoch   = -1
 )
 
-// maxSession bounds the partitions of a fetch session: a fetch of more is served, but
-// in full each time.
+// maxSession bounds the partitions of a fetch session. A full fetch of more is served without
+// a session; an incremental one that adds more ends it.
 const maxSession = 100_000
 
-// session is what a client need not repeat from one fetch to the next: KIP-227. It
-// belongs to its connection, so it costs nobody anything once that is gone; a client
-// that comes back on another one begins a new session.
+// session is a fetch session, or the partitions of a fetch without one. It belongs to the
+// goroutine of its connection.
 type session struct {
-	id          int32 // 0: none
-	epoch       int32 // expected next
-	incremental bool  // the answer holds only partitions that have changed
-	parts       []*fetchPart
-	index       map[sessionKey]*fetchPart
+	id          int32                     // 0: none
+	epoch       int32                     // of the next request
+	incremental bool                      // the answer has only parts with news
+	parts       []*fetchPart              // in the order in which they are read, see rotate
+	index       map[sessionKey]*fetchPart // of parts. Invariant: both have the same elements
 }
 
+// sessionKey names a partition as the client does: by topic name, or by topic ID.
 type sessionKey struct {
 	name string
 	id   topic.ID
@@ -43,13 +58,13 @@ type sessionKey struct {
 // sessions is what a connection keeps from one fetch to the next. The zero sessions
 // is ready.
 type sessions struct {
-	current  *session
-	waiter   *topic.Waiter
-	followed map[topic.TopicPartition]bool
+	current  *session                      // nil: none
+	waiter   *topic.Waiter                 // nil until a fetch waits for a topic
+	followed map[topic.TopicPartition]bool // the partitions of waiter
 }
 
-// resume returns the session of a fetch, of ID 0 if there is to be none, and the
-// partitions to fetch.
+// resume returns the session of a fetch, with ID 0 if there is none, and the partitions to
+// fetch, or an error code for the whole answer.
 func (ss *sessions) resume(req *kmsg.FetchRequest) (*session, []*fetchPart, int16) {
 	if req.SessionEpoch == initialEpoch || req.SessionEpoch == finalEpoch {
 		if ss.current != nil && ss.current.id == req.SessionID {
@@ -87,7 +102,8 @@ func newSession(req *kmsg.FetchRequest) *session {
 	return s
 }
 
-// update takes over what a request adds, changes and forgets.
+// update applies a request to the session: it adds and changes the partitions that the
+// request names, then removes the forgotten ones.
 func (s *session) update(req *kmsg.FetchRequest) {
 	for _, t := range req.Topics {
 		for _, in := range t.Partitions {
@@ -114,8 +130,9 @@ func (s *session) update(req *kmsg.FetchRequest) {
 
 func (p *fetchPart) key() sessionKey { return sessionKey{p.name, p.id, p.num} }
 
-// rotate drops what was found and moves the partitions that had something behind
-// those that had nothing, so that none starves.
+// rotate prepares the session for the next fetch: it clears the results and moves the parts
+// that had batches behind those that had none. So parts that are always large do not use up
+// the bytes of every answer before the others are read.
 func (s *session) rotate() {
 	if s.id == 0 {
 		return
@@ -128,22 +145,22 @@ func (s *session) rotate() {
 	}
 }
 
-// follow makes the connection's waiter wake when a partition grows; known says that
-// it did so already.
+// follow adds a partition to the connection's waiter, which stays there after the fetch. known
+// means that it was there already, so a read since then has missed nothing.
 func (ss *sessions) follow(ctx context.Context, topics *topic.Catalog, t *topic.Topic, num int32) (known bool, err error) {
 	if ss.waiter == nil {
 		ss.waiter, ss.followed = topics.NewWaiter(), map[topic.TopicPartition]bool{}
 	}
 	k := topic.TopicPartition{Topic: t, Partition: num}
 	known = ss.followed[k]
-	if err := ss.waiter.Add(ctx, t, num); err != nil { // also if known: what it follows may have ended
+	if err := ss.waiter.Add(ctx, t, num); err != nil { // also if known: the topic may be gone since
 		return false, err
 	}
 	ss.followed[k] = true
 	return known, nil
 }
 
-// keepOnly forgets the partitions that the connection no longer fetches.
+// keepOnly removes all other partitions from the connection's waiter.
 func (ss *sessions) keepOnly(parts []*fetchPart) {
 	if len(ss.followed) == 0 {
 		return
@@ -162,6 +179,7 @@ func (ss *sessions) keepOnly(parts []*fetchPart) {
 	}
 }
 
+// close releases the waiter. The connection has ended.
 func (ss *sessions) close() {
 	if ss.waiter != nil {
 		ss.waiter.Close()

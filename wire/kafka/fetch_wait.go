@@ -7,7 +7,23 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// bound returns the offset that no reader of src can be behind.
+// A fetch waits for its partitions in these steps, so that nothing that is committed
+// meanwhile is missed:
+//
+//  1. register asks to be woken for each part. The partitions of topics are in the waiter of
+//     the connection, which stays registered from one fetch to the next: for a consumer that
+//     asks for the same partitions again, this costs nothing. What else a part waits for sends
+//     to a channel of this fetch: the end of a transaction, and records of what is shown as a
+//     topic.
+//  2. A part that was not registered before its last read is read again, because it may have
+//     grown between that read and the registration.
+//  3. wait reads the parts that have grown, until there is enough or the context ends.
+//
+// While a fetch waits, its reservations can be recalled: when others need the memory, the
+// fetch answers with the batches that it has, and the connection stays open.
+
+// bound returns the largest offset that a reader of src can be at: the end, or for what is
+// shown as a topic an offset that may be beyond the end, see [partition.Shown].
 func bound(ctx context.Context, src partition.Reader, num int32) (int64, error) {
 	if g, ok := src.(partition.Shown); ok {
 		return g.Bound(ctx, num)
@@ -15,7 +31,8 @@ func bound(ctx context.Context, src partition.Reader, num int32) (int64, error) 
 	return src.End(ctx, num)
 }
 
-// wait reads the parts again as they grow until there is enough or ctx ends.
+// wait reads the parts again as they grow, until there is enough, ctx ends, or a reservation
+// is recalled.
 func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	wake := make(chan struct{}, 1)
 	stop := f.register(ctx, wake)
@@ -25,8 +42,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	if w != nil {
 		grown = w.C()
 	}
-	// What the fetch has is answered when others need the memory.
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx) // a recall cancels it
 	defer cancel()
 	defer f.c.carries.OnRecall(nil, nil)
 	defer f.c.request.OnRecall(nil, nil)
@@ -38,7 +54,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 			return
 		case <-grown:
 			f.readGrown(ctx, w.Take())
-		case <-wake: // a partition grew, or a transaction ended
+		case <-wake: // what is shown as a topic has grown, or a transaction has ended
 			for _, p := range f.parts {
 				if _, native := p.src.(*topic.Topic); p.code == 0 && (f.committed || !native) {
 					f.read(ctx, p)
@@ -48,7 +64,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	}
 }
 
-// readGrown reads the parts again whose partitions have grown.
+// readGrown reads the parts of the partitions in grown again.
 func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	for _, g := range grown {
 		for _, p := range f.parts {
@@ -59,9 +75,8 @@ func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	}
 }
 
-// register asks to be woken when any part grows and then reads those that may have
-// grown meanwhile. The function returned takes back what does not stay with the
-// connection.
+// register registers all parts, and reads those again that were not registered before. The
+// function returned removes the registrations that end with this fetch.
 func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 	var stops []func()
 	f.c.fetch.keepOnly(f.parts)
@@ -87,8 +102,9 @@ func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 	}
 }
 
-// watch asks to be woken when a part grows. known means that this was so already when
-// the part was last read.
+// watch registers a part: growth wakes the connection's waiter or sends to wake. known means
+// that it was registered already when the part was last read. stop, if not nil, removes the
+// part of the registration that does not stay with the connection.
 func (f *fetch) watch(ctx context.Context, p *fetchPart, wake chan<- struct{}) (stop func(), known bool, err error) {
 	t, native := p.src.(*topic.Topic)
 	if !native {

@@ -14,16 +14,25 @@ import (
 
 // Produce, versions 0 to 13.
 //
-//	v3   record batches and transactions (KIP-98); older formats of messages are not stored
+//	v3   record batches and transactions (KIP-98); versions 0 to 2 are answered with an error
 //	v7   Zstandard (KIP-110)
-//	v8   which record is wrong, and why (KIP-467): the message is there, the records are not
-//	v10  the current leader, where it is another (KIP-951): it never is
+//	v8   errors of records, with a message (KIP-467): only the message of a batch is given
+//	v10  the current leader, if it is another broker (KIP-951): never
 //	v12  producing to a partition adds it to the transaction (KIP-890)
 //	v13  topics by ID (KIP-516)
 //
-// All batches of a request are one commit.
+// A request is served in these steps:
+//
+//  1. produceResponse finds the topic of each batch. A batch whose topic is missing or
+//     cannot be written gets its error in the answer; each other one becomes a
+//     producer.Append, in the order of the request.
+//  2. Manager.Append checks the batches and stores them in one commit, in several if they
+//     have more than 32 MiB. It sets the error or the offset of each Append. A batch that is
+//     refused does not prevent the others.
+//  3. The results are put into the answer. Invariant: the n-th partition of the answer
+//     without an error of step 1 belongs to the n-th Append.
 
-// What a producer can wait for, see [Server.produce].
+// Values of acks in a request, see [Server.produce].
 const (
 	acksAll    = -1
 	acksNone   = 0
@@ -31,18 +40,18 @@ const (
 )
 
 const (
-	// minProduceVersion is the first that carries record batches. Versions 0 to 2 are
-	// advertised and refused: librdkafka before 2.11.1 looks for them by number when it
-	// decides whether it may compress (KAFKA-18659).
+	// minProduceVersion is the first version with record batches. Versions 0 to 2 are
+	// advertised, but answered with UNSUPPORTED_VERSION: librdkafka before 2.11.1 compresses
+	// only for a broker that advertises them (KAFKA-18659).
 	minProduceVersion = 3
 	// implicitTransaction is the first version in which producing to a partition adds
 	// it to the transaction (KIP-890).
 	implicitTransaction = 12
 )
 
-// produce stores record batches, those of one request in one commit. With acks=all it
-// answers when they have the durability of the log, with acks=1 when the operating
-// system has them; with acks=0 it does not answer.
+// produce stores the record batches of a request. With acks=all it answers when they have the
+// durability of the log, with acks=1 when the operating system has them. With acks=0 it stores
+// them as with acks=1 and does not answer; an error ends the connection.
 func (s *Server) produce(ctx context.Context, c *conn, req *kmsg.ProduceRequest) *kmsg.ProduceResponse {
 	resp, appends := s.produceResponse(ctx, c, req)
 	if len(appends) > 0 {
@@ -50,7 +59,7 @@ func (s *Server) produce(ctx context.Context, c *conn, req *kmsg.ProduceRequest)
 		if req.Acks != acksAll {
 			opts.Durability = mainstem.OS
 		}
-		// A disconnect of the producer does not cancel a commit that it has asked for.
+		// A disconnect of the producer does not cancel the commit.
 		s.producers.Append(context.WithoutCancel(ctx), opts, appends)
 		s.countProduced(appends)
 	}
@@ -76,8 +85,8 @@ func (s *Server) produce(ctx context.Context, c *conn, req *kmsg.ProduceRequest)
 	return resp
 }
 
-// produceResponse returns an answer with the errors of the partitions that cannot be
-// written, and the appends for all others.
+// produceResponse returns an answer with an entry for each partition of the request, and the
+// appends of those whose entry has no error. The appends refer to the memory of the request.
 func (s *Server) produceResponse(ctx context.Context, c *conn, req *kmsg.ProduceRequest) (*kmsg.ProduceResponse, []producer.Append) {
 	resp := req.ResponseKind().(*kmsg.ProduceResponse)
 	var appends []producer.Append
@@ -104,7 +113,8 @@ func (s *Server) produceResponse(ctx context.Context, c *conn, req *kmsg.Produce
 	return resp, appends
 }
 
-// writable returns the topic that a part of a request is to be written to, or why it cannot be.
+// writable returns the topic that the batches of t are for, or the error code for them and a
+// message, "" for none.
 func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest, t *kmsg.ProduceRequestTopic) (*topic.Topic, int16, string) {
 	switch {
 	case req.Version < minProduceVersion:
@@ -127,7 +137,7 @@ func (s *Server) writable(ctx context.Context, c *conn, req *kmsg.ProduceRequest
 	return to, 0, ""
 }
 
-// fillProduced sets the result of one batch.
+// fillProduced puts the result of an append into its entry of the answer.
 func fillProduced(p *kmsg.ProduceResponseTopicPartition, a *producer.Append) {
 	if p.ErrorCode = a.Code; a.Code != 0 {
 		if a.Message != "" {

@@ -9,8 +9,9 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// source returns the topic called name, or with the given ID if name is empty. A
-// topic hides what would be shown under its name.
+// source returns the topic called name, or with the given ID if name is empty: a topic of the
+// catalog, or what a source shows. A topic of the catalog hides what a source shows under the
+// same name. The error is NotFound if there is none, Invalid if no topic can have the name.
 func (s *Server) source(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	if name == "" {
 		return s.sourceByID(ctx, id)
@@ -25,7 +26,8 @@ func (s *Server) source(ctx context.Context, name string, id topic.ID) (partitio
 	return t, err
 }
 
-// sourceByID asks the sources first: the form of an ID shows whether it is theirs.
+// sourceByID returns the topic with an ID. It asks the sources first, because the form of an
+// ID shows, without a read, whether it may be theirs.
 func (s *Server) sourceByID(ctx context.Context, id topic.ID) (partition.Reader, error) {
 	for _, from := range s.o.Sources {
 		t, err := from.ByID(ctx, id)
@@ -36,8 +38,8 @@ func (s *Server) sourceByID(ctx context.Context, id topic.ID) (partition.Reader,
 	return s.topics.ByID(ctx, id)
 }
 
-// projectedFrom returns the source that shows something under this name, or may; nil if
-// none does. Clients may not create a topic of such a name.
+// projectedFrom returns the first source that has reserved a name, for something that it
+// shows or may show later; nil if none has. Clients may not create a topic of such a name.
 func (s *Server) projectedFrom(name string) partition.Source {
 	for _, from := range s.o.Sources {
 		if from.Reserved(name) {
@@ -47,7 +49,7 @@ func (s *Server) projectedFrom(name string) partition.Source {
 	return nil
 }
 
-// contents says what the records of a topic are that clients cannot write.
+// contents describes the records of a topic that clients cannot write, for messages.
 func contents(src partition.Reader) string {
 	if t, ok := src.(partition.Shown); ok {
 		return t.Contents()
@@ -55,10 +57,11 @@ func contents(src partition.Reader) string {
 	return "its own records"
 }
 
-// leaderEpoch is the only leader epoch there is: a partition never has another leader.
+// leaderEpoch is the leader epoch of every partition, whose leader never changes.
 const leaderEpoch = 0
 
-// partitionKey names a partition for good.
+// partitionKey names a partition. A topic that is created again under the same name has
+// another ID.
 type partitionKey struct {
 	id  topic.ID
 	num int32

@@ -9,21 +9,24 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// cacheAge is how long a topic that was found is taken to be there still. Looking
-// for it costs a request as much as storing a small batch. A topic that is gone
-// meanwhile refuses what is done with it, and clients then ask for the metadata.
+// cacheAge is how long the handle of a topic is used after it was found, without another
+// lookup. A lookup costs a Produce request about as much as storing a small batch. The handle of
+// a topic that was deleted meanwhile returns errors, upon which clients ask for the metadata.
 const cacheAge = 50 * time.Millisecond
 
-// maxCached is how many topics are remembered, so that those which are gone do not
-// pile up.
+// maxCached bounds the handles in the cache. When it is full, all are dropped, since no other
+// step removes those that are too old.
 const maxCached = 10_000
 
-// topicCache remembers the topics that were found a moment ago. The zero topicCache is ready.
+// topicCache has the handles of topics by name or ID, as Produce and Fetch requests name
+// them. It may be used by many goroutines. The zero topicCache is ready.
 type topicCache struct {
 	sync.RWMutex
 	of map[cacheKey]cachedSource
 }
 
+// cacheKey is how a request names a topic: id is zero if it gives the name, name is empty if
+// it gives the ID.
 type cacheKey struct {
 	name string
 	id   topic.ID
@@ -34,7 +37,7 @@ type cachedSource struct {
 	at  time.Time
 }
 
-// get returns a topic that was found a moment ago.
+// get returns a topic that was set less than cacheAge ago.
 func (r *topicCache) get(k cacheKey) (partition.Reader, bool) {
 	r.RLock()
 	defer r.RUnlock()
@@ -51,8 +54,8 @@ func (r *topicCache) set(k cacheKey, src partition.Reader) {
 	r.of[k] = cachedSource{src, time.Now()}
 }
 
-// recently is [Server.source] for what is asked for again and again, and does not
-// mind that a topic was deleted a moment ago.
+// recently is [Server.source] with a cache, for frequent requests: it may return a topic that
+// was deleted up to cacheAge ago. Only topics that exist are cached.
 func (s *Server) recently(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	k := cacheKey{name, id}
 	if src, ok := s.topicCache.get(k); ok {
