@@ -11,8 +11,9 @@ import (
 
 // AlterUserSCRAMCredentials, version 0 (KIP-554).
 
-// alterUserScramCredentials sets and deletes credentials. What is asked for one user
-// is done wholly or not at all. Clients send passwords salted, never as they are.
+// alterUserScramCredentials sets and deletes credentials. The changes of one user are one
+// commit; a mistake in one of them refuses all changes of that user. Clients send salted
+// passwords. The results are in the order of the users' names.
 func (s *Server) alterUserScramCredentials(ctx context.Context, c *conn, req *kmsg.AlterUserSCRAMCredentialsRequest) *kmsg.AlterUserSCRAMCredentialsResponse {
 	resp := req.ResponseKind().(*kmsg.AlterUserSCRAMCredentialsResponse)
 	changes := map[string]*userChange{}
@@ -46,12 +47,12 @@ func (s *Server) alterUserScramCredentials(ctx context.Context, c *conn, req *km
 	return resp
 }
 
-// userChange is what a request does to one user.
+// userChange is the changes of a request to one user.
 type userChange struct {
-	kinds   []scramKind // named so far
+	kinds   []scramKind // that the request has named: each at most once
 	deleted []scramKind
-	added   []credential
-	err     error // the first
+	added   []credential // also those that replace one
+	err     error        // the first mistake; the user is not changed then
 }
 
 func (ch *userChange) fail(err error) {
@@ -60,7 +61,8 @@ func (ch *userChange) fail(err error) {
 	}
 }
 
-// add notes that the request names a kind of SCRAM, which it may do once.
+// add records that the request names a kind of SCRAM. An unknown kind, or one that it has
+// named before, is a mistake.
 func (ch *userChange) add(kind scramKind) {
 	switch {
 	case !slices.Contains(scramKinds, kind):
@@ -72,7 +74,7 @@ func (ch *userChange) add(kind scramKind) {
 	}
 }
 
-// set takes a new credential over.
+// set adds a new credential, if it is in the limits.
 func (ch *userChange) set(u *kmsg.AlterUserSCRAMCredentialsRequestUpsertion) {
 	if ch.err != nil {
 		return
@@ -90,7 +92,8 @@ func (ch *userChange) set(u *kmsg.AlterUserSCRAMCredentialsRequestUpsertion) {
 	}
 }
 
-// apply makes the change.
+// apply returns the credentials of a user after the change. Deleting one that the user does
+// not have is refused.
 func (ch *userChange) apply(name string, cs credentials) (credentials, error) {
 	for _, kind := range ch.deleted {
 		if cs.of(kind) == nil {

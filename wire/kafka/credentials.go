@@ -15,17 +15,17 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// Mechanisms by which a client of a listener can prove who it is, see
-// [Listener.Mechanisms]. Passwords are never stored: only what SCRAM (RFC 5802) makes
-// of them.
+// SASL mechanisms by which a client of a listener can authenticate, see
+// [Listener.Mechanisms]. All use the same users. Passwords are not stored: only the keys that
+// SCRAM (RFC 5802) derives from them.
 const (
-	Plain       = "PLAIN" // sends the password: only for connections with TLS
+	Plain       = "PLAIN" // RFC 4616. The client sends the password: use it only with TLS
 	ScramSHA256 = "SCRAM-SHA-256"
 	ScramSHA512 = "SCRAM-SHA-512"
 )
 
-// Iterations of the hash that makes a password expensive to guess: what
-// [Server.SetUser] uses, and what clients may ask for.
+// Iterations of PBKDF2, which make a password expensive to guess: [Server.SetUser] uses the
+// default; clients that set passwords may choose from the minimum to the maximum.
 const (
 	DefaultIterations = 4096
 	MinIterations     = 4096 // RFC 7677
@@ -33,12 +33,12 @@ const (
 )
 
 const (
-	saltSize = 24
-	maxSalt  = 255
+	saltSize = 24  // bytes of a salt made by the server
+	maxSalt  = 255 // bytes of a salt given by a client: its length is stored in one byte
 )
 
-// scramKind is one of the two kinds of SCRAM, by its number in Kafka's protocol. The
-// numbers are persisted.
+// scramKind is one of the two kinds of SCRAM, by its number in Kafka's protocol (KIP-554).
+// The numbers are stored.
 type scramKind int8
 
 const (
@@ -69,16 +69,18 @@ func (k scramKind) size() int {
 	return sha512.Size
 }
 
-// credential is what is stored of a user's password for one kind of SCRAM.
+// credential is the information about a user's password for one kind of SCRAM, with the
+// names of RFC 5802. It is not changed once made.
 type credential struct {
 	kind       scramKind
-	iterations int
-	salt       []byte
-	storedKey  []byte
-	serverKey  []byte
+	iterations int    // MinIterations to MaxIterations
+	salt       []byte // 1 to maxSalt bytes
+	storedKey  []byte // H(HMAC(salted password, "Client Key")), of kind.size bytes
+	serverKey  []byte // HMAC(salted password, "Server Key"), of kind.size bytes
 }
 
-// newCredential makes the credential of a password.
+// newCredential makes the credential of a password. It takes as long as the iterations do,
+// some milliseconds.
 func newCredential(kind scramKind, password string, salt []byte, iterations int) (credential, error) {
 	salted, err := pbkdf2.Key(kind.hash(), password, salt, iterations, kind.size())
 	if err != nil {
@@ -87,8 +89,8 @@ func newCredential(kind scramKind, password string, salt []byte, iterations int)
 	return saltedCredential(kind, salted, salt, iterations), nil
 }
 
-// saltedCredential makes the credential of a password that was salted already, as
-// clients do who set passwords of users.
+// saltedCredential makes the credential of a salted password: the result of PBKDF2, which
+// clients send that set the passwords of users. It copies salt.
 func saltedCredential(kind scramKind, salted, salt []byte, iterations int) credential {
 	mac := func(text string) []byte {
 		m := hmac.New(kind.hash(), salted)
@@ -103,13 +105,14 @@ func saltedCredential(kind scramKind, salted, salt []byte, iterations int) crede
 	}
 }
 
-// has says, in constant time, whether a password is the credential's.
+// has returns whether a password is the credential's. It hashes the password and compares the
+// keys in constant time.
 func (c *credential) has(password string) bool {
 	other, err := newCredential(c.kind, password, c.salt, c.iterations)
 	return err == nil && hmac.Equal(other.storedKey, c.storedKey)
 }
 
-// scram returns the credential for a conversation.
+// scram returns the credential in the form of package scram.
 func (c *credential) scram() scram.StoredCredentials {
 	return scram.StoredCredentials{
 		KeyFactors: scram.KeyFactors{Salt: string(c.salt), Iters: c.iterations},
@@ -118,8 +121,9 @@ func (c *credential) scram() scram.StoredCredentials {
 	}
 }
 
-// pretended returns the credential of a user that does not exist: always the same
-// for a name, and nobody's password fits.
+// pretended returns a credential for a user that does not exist. Salt and iterations are the
+// same in each call for a name and secret, as those of a user are; the keys are random or
+// zero, so no password fits.
 func pretended(secret []byte, kind scramKind, name string) credential {
 	m := hmac.New(sha256.New, secret)
 	fmt.Fprintf(m, "%s %s", kind.name(), name)
@@ -129,7 +133,8 @@ func pretended(secret []byte, kind scramKind, name string) credential {
 	return c
 }
 
-// credentials are all that is stored of a user.
+// credentials are all credentials of a user, in the order of their kinds, each kind at most
+// once. Methods do not change the slice. Empty means that the user does not exist.
 type credentials []credential
 
 const credentialsVersion = 1
@@ -156,7 +161,8 @@ func (cs credentials) encode() []byte {
 
 var errCredentials = errors.New("not the credentials of a user")
 
-// decodeCredentials is the inverse of encode. It keeps no reference to p.
+// decodeCredentials is the inverse of encode. It keeps no reference to p. The error is
+// errCredentials if p is not a value that encode makes.
 func decodeCredentials(p []byte) (credentials, error) {
 	if len(p) == 0 || p[0] != credentialsVersion {
 		return nil, errCredentials

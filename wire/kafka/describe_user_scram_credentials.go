@@ -9,8 +9,8 @@ import (
 
 // DescribeUserSCRAMCredentials, version 0 (KIP-554).
 
-// describeUserScramCredentials answers which credentials users have, without the
-// credentials. No users asked for means all.
+// describeUserScramCredentials answers with the mechanisms and iterations of the credentials
+// of users, without salts and keys; of all users if the request names none.
 func (s *Server) describeUserScramCredentials(ctx context.Context, c *conn, req *kmsg.DescribeUserSCRAMCredentialsRequest) *kmsg.DescribeUserSCRAMCredentialsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeUserSCRAMCredentialsResponse)
 	if len(req.Users) == 0 {
@@ -59,11 +59,12 @@ func describedUser(name string, cs credentials) kmsg.DescribeUserSCRAMCredential
 	return out
 }
 
+// noUser returns the refusal for a user, or a credential of a user, that does not exist.
 func noUser(name string) error {
 	return refuse(kerr.ResourceNotFound, "user %q has no such credential", name)
 }
 
-// scramUser returns nil if a user can have that name.
+// scramUser returns a refusal if no user can have that name.
 func scramUser(name string) error {
 	if err := validateUser(name); err != nil {
 		return refuse(kerr.UnacceptableCredential, "%v", err)

@@ -13,32 +13,49 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// mechanisms are all that a listener can ask for.
+// On a listener with mechanisms a connection begins locked. It authenticates in these steps:
+//
+//	           SaslHandshake v1            SaslAuthenticate, 1 (PLAIN) or 2 (SCRAM)
+//	locked  ─────────────────────▶ chosen ───────────────────────────────────────▶ done
+//	        SaslHandshake v0: raw          frames of the mechanism alone
+//
+// Before that, only ApiVersions and these requests are served, and in raw form only the
+// frames. An error of the authentication closes the connection after its answer. The client
+// must be done within Options.AuthTimeout of the accept, and stays authenticated until the
+// connection ends: the session lifetime of KIP-368 is 0, no limit.
+//
+// An answer must not tell whether a user exists. So for a user that does not exist the same
+// steps run with a credential made by pretended: the default number of iterations, a salt
+// that is always the same for the name, and keys that no password has. The error is
+// errNotAuthenticated in both cases.
+
+// mechanisms are the SASL mechanisms that a listener can have.
 var mechanisms = []string{Plain, ScramSHA256, ScramSHA512}
 
-// auth is how far a connection is with authenticating.
+// auth is the state of authentication of a connection. It belongs to the goroutine of the
+// connection.
 type auth struct {
-	until     time.Time // it must be done by then; zero: no limit
-	mechanism string    // chosen in the handshake
-	raw       bool      // the frames that follow are the mechanism's, without Kafka's headers
-	scram     *conversation
+	until     time.Time     // deadline for all reads before it is done; zero: none
+	mechanism string        // chosen in the handshake; "" before
+	raw       bool          // the next frames are messages of the mechanism, without Kafka's header
+	scram     *conversation // nil before the first message, and for PLAIN
 	done      bool
 }
 
-// locked says whether the connection has yet to authenticate.
+// locked returns whether the client must still authenticate.
 func (c *conn) locked() bool { return len(c.as.Mechanisms) > 0 && !c.auth.done }
 
-// beforehand are the requests that are served before a client has authenticated.
+// beforehand are the APIs that are served before a client has authenticated.
 var beforehand = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
 var (
 	errLocked = errors.New("the client has to authenticate first")
-	// errNotAuthenticated is the same for whatever was wrong, and so for users that
-	// there are and users that there are not.
+	// errNotAuthenticated is the same for every mistake, for users that exist and users that
+	// do not.
 	errNotAuthenticated = errors.New("authentication failed: wrong user or password")
 )
 
-// admit returns nil if a request may be served now.
+// admit returns nil if a request of an API may be served now, else errLocked.
 func (c *conn) admit(key kmsg.Key) error {
 	if c.locked() && !slices.Contains(beforehand, key) {
 		return errLocked
@@ -46,8 +63,9 @@ func (c *conn) admit(key kmsg.Key) error {
 	return nil
 }
 
-// token takes the next message of the client in the mechanism chosen and returns the
-// answer. It ends with an error, or with c.auth.done.
+// token handles the next message of the client in the mechanism chosen, and returns the
+// answer to it. The last message sets c.auth.done. An error is errNotAuthenticated, or an error
+// of the log or of ctx; it ends the authentication.
 func (c *conn) token(ctx context.Context, message []byte) ([]byte, error) {
 	if c.auth.mechanism == Plain {
 		return nil, c.plainToken(ctx, message)
@@ -69,26 +87,30 @@ func (c *conn) token(ctx context.Context, message []byte) ([]byte, error) {
 	return []byte(answer), nil
 }
 
-// authenticated ends the authentication of a user.
+// authenticated unlocks the connection for a user.
 func (c *conn) authenticated(name string) {
 	mechanism := c.auth.mechanism
 	c.auth = auth{done: true}
 	c.identified(mechanism, name)
 }
 
-// identified notes who the client is, and how that is known. Kafka names users so.
+// identified sets the principal of the client, in the form of Kafka's KafkaPrincipal, and logs
+// it with the mechanism by which it is known.
 func (c *conn) identified(by, name string) {
 	c.client.Principal = "User:" + name
 	c.s.o.Logger.LogAttrs(c.ctx, slog.LevelDebug, "kafka client identified",
 		slog.Any("client", c.nc.RemoteAddr()), slog.String("principal", c.client.Principal), slog.String("by", by))
 }
 
-// hashing bounds how many passwords are hashed at a time, by all servers of the
-// process: who does not know a password must not take all of the CPU.
+// hashing is a semaphore for the passwords that are hashed at a time in PLAIN, by all servers
+// of the process, so that clients without a password cannot take all processors.
 var hashing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// plainToken takes the only message of PLAIN (RFC 4616): the user to act for, who the
-// client is, and its password, with zeros between.
+// plainToken handles the only message of PLAIN (RFC 4616):
+//
+//	authorization ID, or nothing  0 (1)  user  0 (1)  password
+//
+// The authorization ID must be empty or the user.
 func (c *conn) plainToken(ctx context.Context, message []byte) error {
 	parts := bytes.Split(message, []byte{0})
 	if len(parts) != 3 || len(parts[2]) > MaxPassword {
@@ -109,7 +131,7 @@ func (c *conn) plainToken(ctx context.Context, message []byte) error {
 	made := pretended(secret, scram512, name)
 	use := &made
 	for i := range cs {
-		use = &cs[i] // the strongest that there is
+		use = &cs[i] // in the end the strongest: they are in the order of their kinds
 	}
 	select {
 	case hashing <- struct{}{}:
@@ -124,16 +146,16 @@ func (c *conn) plainToken(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// conversation is one run of SCRAM.
+// conversation is one exchange of SCRAM (RFC 5802).
 type conversation struct {
 	*scram.ServerConversation
-	name  string
-	known bool  // there is such a user
-	err   error // what the log could not do
+	name  string // the user that the first message names
+	known bool   // the user exists and has a credential of the kind
+	err   error  // of the log, while the user was looked up
 }
 
-// converse begins a conversation. A user that does not exist, or has no credential of
-// this kind, is led to its end like any other.
+// converse begins a conversation for a mechanism. If the user does not exist or has no
+// credential of its kind, the conversation runs to its end with a made-up one, and fails.
 func (s *Server) converse(ctx context.Context, mechanism string, secret []byte) *conversation {
 	kind, generator := scram256, scram.SHA256
 	if mechanism == ScramSHA512 {
@@ -164,7 +186,8 @@ func (s *Server) converse(ctx context.Context, mechanism string, secret []byte) 
 	return out
 }
 
-// step takes a message of the client. done means that the client is who it says.
+// step handles a message of the client and returns the answer. done means that the client has
+// proved to be the user v.name. A client that acts for another user is refused.
 func (v *conversation) step(message string) (answer string, done bool, err error) {
 	if v.err == nil {
 		answer, err = v.Step(message)

@@ -12,11 +12,9 @@ import (
 
 // SASLAuthenticate, versions 0 to 2 (KIP-152).
 //
-//	v1  for how long the session lasts (KIP-368): 0, without limit
+//	v1  the lifetime of the session (KIP-368): 0, no limit
 
-// saslAuthenticate takes the messages of the mechanism chosen. Who has authenticated
-// stays so for as long as the connection lasts: the session's lifetime is 0, which
-// means no limit.
+// saslAuthenticate handles one message of the mechanism chosen, see sasl.go.
 func (s *Server) saslAuthenticate(ctx context.Context, c *conn, req *kmsg.SASLAuthenticateRequest) *kmsg.SASLAuthenticateResponse {
 	resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 	if !c.locked() || c.auth.mechanism == "" || c.auth.raw {
@@ -40,7 +38,8 @@ func (s *Server) saslAuthenticate(ctx context.Context, c *conn, req *kmsg.SASLAu
 	return resp
 }
 
-// refused logs why a client is not let in and returns the error for it.
+// refused logs the error of an authentication, and returns the code and the message for the
+// client. The message does not contain an error of the log.
 func (c *conn) refused(mechanism string, err error) (int16, *string) {
 	log := []slog.Attr{slog.Any("client", c.nc.RemoteAddr()), slog.String("mechanism", mechanism), slog.Any("error", err)}
 	if errors.Is(err, errNotAuthenticated) {
@@ -52,8 +51,9 @@ func (c *conn) refused(mechanism string, err error) (int16, *string) {
 	return kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("the users could not be read; try again")
 }
 
-// authenticateRaw serves a frame that is a message of the mechanism by itself, as
-// after the handshake of version 0. A client that is not let in gets no answer.
+// authenticateRaw serves a frame that is a message of the mechanism alone, as after a handshake
+// of version 0. The answer is a frame of the same form. Authentication that fails has no
+// answer: the connection is closed.
 func (c *conn) authenticateRaw(message []byte) error {
 	mechanism := c.auth.mechanism
 	answer, err := c.token(c.ctx, message)

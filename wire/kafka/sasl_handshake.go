@@ -11,11 +11,11 @@ import (
 
 // SASLHandshake, versions 0 and 1.
 //
-//	v1  SASLAuthenticate requests follow (KIP-152); after version 0, bare messages
+//	v1  SaslAuthenticate requests follow (KIP-152); after version 0, messages of the
+//	    mechanism in frames without a header
 
-// saslHandshake lets a client choose how it authenticates. After version 0 the
-// mechanism's messages follow in frames of their own, after version 1 in
-// SaslAuthenticate requests (KIP-152).
+// saslHandshake sets the mechanism by which the client authenticates. A connection has at most
+// one handshake.
 func (s *Server) saslHandshake(_ context.Context, c *conn, req *kmsg.SASLHandshakeRequest) *kmsg.SASLHandshakeResponse {
 	resp := req.ResponseKind().(*kmsg.SASLHandshakeResponse)
 	resp.SupportedMechanisms = slices.Clone(c.as.Mechanisms)

@@ -6,9 +6,9 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// UserStore is the users of a log, for a program that does not serve it: the first user
-// of a server must come from somewhere. The methods may be called from many goroutines,
-// also while a server serves the log.
+// UserStore is the users of a log, for a program that does not serve it to Kafka clients: for
+// example to create the first user before clients can authenticate. The methods may be called
+// from many goroutines, also while a server serves the log.
 type UserStore struct{ s *Server }
 
 // NewUserStore returns the users of log, which stays the caller's.

@@ -11,16 +11,20 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// UserSpace holds the users that may authenticate: what SCRAM makes of their
-// passwords, never the passwords. It is not in feeds.
+// UserSpace is the space of the users that may authenticate, with the keys that SCRAM derives
+// from their passwords, not the passwords. It has no feed.
+//
+//	'u' and the name   credentials, see credentials.encode
+//	's'                a random secret (32), from which the salts of users that do not exist
+//	                   are made; written when the first client needs it
 const UserSpace = "kafka.user"
 
 // Limits of users.
 const (
 	MaxUser     = 255       // bytes in a user's name
 	MaxPassword = 1 << 10   // bytes in a password
-	secretSize  = 32        // bytes that make the salts of users that do not exist
-	userKey     = byte('u') // begins the keys of users
+	secretSize  = 32        // bytes of the secret
+	userKey     = byte('u') // first byte of the keys of users
 )
 
 var (
@@ -28,16 +32,16 @@ var (
 	userPolicy = mainstem.Policy{History: 1, NoFeed: true}
 )
 
-// User is somebody who can authenticate.
+// User is a user that can authenticate.
 type User struct {
 	Name       string
-	Mechanisms []string // of SCRAM, for which there is a credential; each allows PLAIN too
+	Mechanisms []string // of SCRAM, for which the user has a credential; PLAIN works with any
 }
 
-// SetUser gives a user a password, for all mechanisms, and creates the user if there
-// is none of that name. It is durable on return, and holds for the next client that
-// authenticates; those that are connected stay. A name has 1 to [MaxUser] bytes of
-// UTF-8, a password 1 to [MaxPassword]: anything else is Invalid.
+// SetUser sets the password of a user for all mechanisms, and creates the user if there
+// is none of that name. On return it has the durability of the log. Clients that authenticate
+// from then on need the new password; those that are connected stay connected. A name has 1 to
+// [MaxUser] bytes of UTF-8, a password 1 to [MaxPassword]: anything else is Invalid.
 func (s *Server) SetUser(ctx context.Context, name, password string) error {
 	if err := validateUser(name); err != nil {
 		return err
@@ -58,8 +62,9 @@ func (s *Server) SetUser(ctx context.Context, name, password string) error {
 	return s.updateUser(ctx, name, func(credentials) (credentials, error) { return cs, nil })
 }
 
-// DeleteUser removes a user: NotFound if there is none of that name. Clients that are
-// connected stay connected.
+// DeleteUser removes a user, with the durability of the log. The error is NotFound if there is
+// none of that name, and Invalid if no user can have it. Clients that are connected stay
+// connected.
 func (s *Server) DeleteUser(ctx context.Context, name string) error {
 	if err := validateUser(name); err != nil {
 		return err
@@ -94,11 +99,11 @@ func validateUser(name string) error {
 
 func keyOf(user string) []byte { return append([]byte{userKey}, user...) }
 
-// eachUser calls f with every user.
+// eachUser calls f with every user in the order of their names.
 func (s *Server) eachUser(ctx context.Context, f func(name string, cs credentials)) error {
 	for rec, err := range s.log.Scan(ctx, UserSpace, mainstem.Range{Prefix: []byte{userKey}}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
-			return nil // nobody was ever made a user
+			return nil // no space: there never was a user
 		}
 		if err != nil {
 			return err
@@ -112,7 +117,8 @@ func (s *Server) eachUser(ctx context.Context, f func(name string, cs credential
 	return nil
 }
 
-// user returns what is stored of a user: nothing if there is none.
+// user returns the credentials of a user and the version of their record. Both are zero if
+// there is no such user. The error is Corrupt if the record cannot be decoded.
 func (s *Server) user(ctx context.Context, name string) (credentials, mainstem.Version, error) {
 	rec, err := s.log.Get(ctx, UserSpace, keyOf(name))
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -128,8 +134,9 @@ func (s *Server) user(ctx context.Context, name string) (credentials, mainstem.V
 	return cs, rec.Version, nil
 }
 
-// updateUser replaces what is stored of a user by what edit makes of it; nothing
-// means that the user goes.
+// updateUser replaces the credentials of a user by those that edit returns; none deletes the
+// user. The commit has the condition that the record has not changed, and the update is tried
+// again after a conflict, so edit may be called several times. An error of edit is returned.
 func (s *Server) updateUser(ctx context.Context, name string, edit func(credentials) (credentials, error)) error {
 	for {
 		had, version, err := s.user(ctx, name)
@@ -158,13 +165,15 @@ func (s *Server) updateUser(ctx context.Context, name string, edit func(credenti
 	}
 }
 
-// dummySecret is the secret from which users are made up that do not exist.
+// dummySecret caches the secret of a log from which the salts of users that do not exist are
+// made, see pretended.
 type dummySecret struct {
 	sync.Mutex
-	secret []byte
+	secret []byte // nil until it was read. It does not change afterwards
 }
 
-// secret returns the log's secret, and makes one up for a log that has none.
+// secret returns the secret of the log, and writes a random one if there is none. Callers must
+// not change it.
 func (s *Server) secret(ctx context.Context) ([]byte, error) {
 	s.dummySecret.Lock()
 	defer s.dummySecret.Unlock()
