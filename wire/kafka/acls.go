@@ -9,13 +9,13 @@ import (
 
 // DescribeACLs, CreateACLs and DeleteACLs, versions 1 to 3 (KIP-140).
 //
-// There is no access control yet: a client that is let in may do everything. Each is answered
-// with SECURITY_DISABLED, as by a broker of Kafka without an authorizer, so that tools
-// say so instead of "unsupported".
+// There is no access control: a client that may connect may do everything. Each request is
+// answered with SECURITY_DISABLED, as by a broker of Kafka without an authorizer, so that
+// tools report that instead of an unsupported request.
 
 var errNoACLs = refuse(kerr.SecurityDisabled, "there are no ACLs: a client that is let in may do everything")
 
-// describeACLs answers that there is no access control.
+// describeACLs answers with SECURITY_DISABLED.
 func (s *Server) describeACLs(_ context.Context, c *conn, req *kmsg.DescribeACLsRequest) *kmsg.DescribeACLsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeACLsResponse)
 	resp.ErrorCode, resp.ErrorMessage = s.outcome(c, "DescribeACLs", errNoACLs)

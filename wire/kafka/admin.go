@@ -13,7 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// refusal is the answer to a part of a request that is not served: an error code and a message.
+// refusal is an error with a Kafka error code and a message, both for the client. The client
+// has caused it, so it is not logged.
 type refusal struct {
 	code *kerr.Error
 	text string
@@ -22,12 +23,13 @@ type refusal struct {
 // Error returns the text that goes to the client.
 func (r *refusal) Error() string { return r.text }
 
+// refuse returns a refusal whose message is formatted as by fmt.Sprintf.
 func refuse(code *kerr.Error, text string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(text, args...)}
 }
 
-// outcome returns the code and the message for err, and logs what is not the
-// client's doing.
+// outcome returns the error code and the message for err, 0 and nil for nil. It logs an err
+// that the client has not caused, see failure.
 func (s *Server) outcome(c *conn, request string, err error) (int16, *string) {
 	if err == nil {
 		return 0, nil
@@ -40,13 +42,14 @@ func (s *Server) outcome(c *conn, request string, err error) (int16, *string) {
 	return s.failure(c, request, err), &text
 }
 
-// outcomeOf is outcome without the message, for the answers that have no room for one.
+// outcomeOf is outcome without the message, for answers that have no field for it.
 func (s *Server) outcomeOf(c *conn, request string, err error) int16 {
 	code, _ := s.outcome(c, request, err)
 	return code
 }
 
-// described returns a topic of any kind by its name, or by its ID if the name is empty.
+// described returns a topic of the catalog or of a source by its name, or by its ID if the
+// name is empty. If there is none, the error is a refusal.
 func (s *Server) described(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	if name != "" {
 		if err := topic.ValidateName(name); err != nil {
@@ -66,8 +69,8 @@ func (s *Server) described(ctx context.Context, name string, id topic.ID) (parti
 	return nil, err
 }
 
-// owned is described for a topic that clients may change: not one that shows something
-// else.
+// owned is described for a topic that clients may change: one of the catalog. Others are
+// refused.
 func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.Topic, error) {
 	src, err := s.described(ctx, name, id)
 	if err != nil {
@@ -83,7 +86,7 @@ func (s *Server) owned(ctx context.Context, name string, id topic.ID) (*topic.To
 	return t, nil
 }
 
-// partitionOf returns nil if a topic has a partition.
+// partitionOf returns a refusal if a topic does not have a partition.
 func partitionOf(src partition.Reader, num int32) error {
 	if num < 0 || num >= src.Partitions() {
 		return refuse(kerr.UnknownTopicOrPartition, "%s has no partition %d: it has %d", src.Name(), num, src.Partitions())
@@ -91,7 +94,7 @@ func partitionOf(src partition.Reader, num int32) error {
 	return nil
 }
 
-// assignedHere returns nil if a manual assignment of replicas puts a partition on
+// assignedHere returns a refusal unless a manual assignment of replicas puts a partition on
 // this broker alone.
 func (s *Server) assignedHere(partition int32, replicas []int32) error {
 	if len(replicas) == 1 && replicas[0] == s.o.NodeID {
@@ -100,8 +103,8 @@ func (s *Server) assignedHere(partition int32, replicas []int32) error {
 	return refuse(kerr.InvalidReplicaAssignment, "partition %d is assigned to brokers %v: there is one broker, %d", partition, replicas, s.o.NodeID)
 }
 
-// once yields the index of each entry where it occurs first, and whether it occurs
-// again: a request that names something twice has one answer for it.
+// once yields the index of the first occurrence of each key, and whether the key occurs again.
+// A request that names something twice gets one entry for it in the answer.
 func once[K comparable](keys []K) iter.Seq2[int, bool] {
 	return func(yield func(int, bool) bool) {
 		count := make(map[K]int, len(keys))

@@ -14,8 +14,8 @@ import (
 //
 // Topics and groups can be altered, the broker cannot.
 
-// alterConfigs replaces all configurations of topics or groups: what is not named gets
-// its default. Each is altered wholly or not at all.
+// alterConfigs replaces all configurations of topics or groups: those that the request does
+// not name get their defaults. Each resource is altered as a whole or not at all.
 func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
 	keys := make([]configResource, len(req.Resources))
@@ -34,7 +34,7 @@ func (s *Server) alterConfigs(ctx context.Context, c *conn, req *kmsg.AlterConfi
 	return resp
 }
 
-// replaceAll makes the configurations of a topic or group those given and no others.
+// replaceAll replaces cfg by configs.
 func replaceAll(cfg topic.Config, configs []kmsg.AlterConfigsRequestResourceConfig) error {
 	clear(cfg)
 	for _, one := range configs {
@@ -46,8 +46,9 @@ func replaceAll(cfg topic.Config, configs []kmsg.AlterConfigsRequestResourceConf
 	return nil
 }
 
-// alter changes the configurations of one resource, or only checks that this could
-// be done.
+// alter applies edit to the configurations of one resource, a topic or a group, and stores
+// the result if it is valid. With validateOnly it stores nothing. double means that the
+// request names the resource more than once, which is refused.
 func (s *Server) alter(ctx context.Context, r configResource, double, validateOnly bool, edit func(topic.Config) error) error {
 	if double {
 		return refuse(kerr.InvalidRequest, "the request names the resource %s more than once", resourceName(r.kind, r.name))

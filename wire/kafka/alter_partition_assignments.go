@@ -14,8 +14,9 @@ import (
 //
 //	v1  whether the number of replicas may change (KIP-860): it cannot
 
-// alterPartitionAssignments accepts that partitions are to be where they are: on this
-// broker. There is nothing to move, and never a move to cancel.
+// alterPartitionAssignments accepts an assignment to this broker alone, which changes nothing,
+// and refuses any other. A request to cancel a move (null replicas) is answered with
+// NO_REASSIGNMENT_IN_PROGRESS.
 func (s *Server) alterPartitionAssignments(ctx context.Context, c *conn, req *kmsg.AlterPartitionAssignmentsRequest) *kmsg.AlterPartitionAssignmentsResponse {
 	resp := req.ResponseKind().(*kmsg.AlterPartitionAssignmentsResponse)
 	resp.AllowReplicationFactorChange = req.AllowReplicationFactorChange
@@ -38,6 +39,7 @@ func (s *Server) alterPartitionAssignments(ctx context.Context, c *conn, req *km
 	return resp
 }
 
+// reassign returns a refusal unless the assignment of a partition is the present one.
 func (s *Server) reassign(src partition.Reader, num int32, replicas []int32) error {
 	if err := partitionOf(src, num); err != nil {
 		return err

@@ -16,10 +16,13 @@ import (
 // Java clients 3.3 to 3.7 refuse an answer with a supported feature whose minimum is 0,
 // so version 3 leaves these out, as Kafka does since KAFKA-17492. The finalized
 // features are in both versions.
+//
+// A request of a newer version than 4 is answered with UNSUPPORTED_VERSION and the versions
+// that are served, in version 0 (KIP-511).
 
-// features are the finalized features of the cluster: clients switch to the newer
-// group protocol (KIP-848) and to the second version of transactions (KIP-890) when
-// they see them. Both older forms are served beside them, hence the minimum.
+// features are the features of the cluster, finalized at their maximum. Clients that find
+// them use the newer group protocol (KIP-848) and the second version of transactions
+// (KIP-890). The older forms are served, too, hence the minimum of 0.
 var features = []struct {
 	name     string
 	min, max int16
@@ -28,10 +31,10 @@ var features = []struct {
 	{"transaction.version", 0, 2},
 }
 
-// softwareName is what KIP-511 allows for the name and version of a client.
+// softwareName matches the names and versions of clients that KIP-511 allows.
 var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
 
-// apiVersions answers which requests are served, in which versions.
+// apiVersions answers with the APIs that are served, their versions, and the features.
 func (s *Server) apiVersions(_ context.Context, _ *conn, req *kmsg.ApiVersionsRequest) *kmsg.ApiVersionsResponse {
 	resp := req.ResponseKind().(*kmsg.ApiVersionsResponse)
 	if req.Version >= 3 && (!softwareName.MatchString(req.ClientSoftwareName) || !softwareName.MatchString(req.ClientSoftwareVersion)) {
@@ -53,8 +56,7 @@ func (s *Server) apiVersions(_ context.Context, _ *conn, req *kmsg.ApiVersionsRe
 	return resp
 }
 
-// apiVersionsFallback answers a version of the request that is not known: in version
-// 0, with the versions that are (KIP-511).
+// apiVersionsFallback returns the answer to a request of a newer version.
 func apiVersionsFallback() *kmsg.ApiVersionsResponse {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.ErrorCode = kerr.UnsupportedVersion.Code
@@ -62,6 +64,7 @@ func apiVersionsFallback() *kmsg.ApiVersionsResponse {
 	return resp
 }
 
+// apiKeys returns the table of APIs in the form of the answer, in the order of the keys.
 func apiKeys() []kmsg.ApiVersionsResponseApiKey {
 	var out []kmsg.ApiVersionsResponseApiKey
 	for _, a := range apis {

@@ -9,8 +9,9 @@ import (
 
 // DescribeClientQuotas and AlterClientQuotas, versions 0 and 1 (KIP-546).
 //
-// There are no quotas of clients: none are described, and none can be set. Tools that
-// show everything about a user or a client, such as kafka-configs, get an answer.
+// There are no quotas of clients: none are described, and none can be set. Describing is
+// served for tools such as kafka-configs, which ask for the quotas of a user or client along
+// with other things.
 
 var errNoQuotas = refuse(kerr.InvalidRequest, "there are no quotas of clients: they can be described, which shows none, and not altered")
 

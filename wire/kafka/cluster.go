@@ -12,19 +12,19 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// ClusterSpace holds the cluster's ID.
+// ClusterSpace is the space of the cluster ID: key "id", value the ID as text.
 const ClusterSpace = "kafka.cluster"
 
 var clusterIDKey = []byte("id")
 
-// clusterID remembers the ID that names the log to Kafka's clients. It is looked up,
-// and for a log that has none made up, when the first client asks: a server without
-// clients writes nothing.
+// clusterID caches the cluster ID, which names the log to Kafka's clients. It is read when the
+// first client asks for it, and if the log has none, a random UUID is written then.
 type clusterID struct {
 	sync.Mutex
-	id string
+	id string // "" until it was read. It does not change afterwards
 }
 
+// get returns the cluster ID: a UUID in URL-safe base64 without padding.
 func (c *clusterID) get(ctx context.Context, log mainstem.Log) (string, error) {
 	c.Lock()
 	defer c.Unlock()
@@ -35,6 +35,8 @@ func (c *clusterID) get(ctx context.Context, log mainstem.Log) (string, error) {
 	return c.id, err
 }
 
+// findClusterID reads the cluster ID, or writes one if there is none. Of several that write at
+// the same time, the first wins and the others read its ID.
 func findClusterID(ctx context.Context, log mainstem.Log) (string, error) {
 	for {
 		rec, err := log.Get(ctx, ClusterSpace, clusterIDKey)
@@ -56,7 +58,8 @@ func findClusterID(ctx context.Context, log mainstem.Log) (string, error) {
 	}
 }
 
-// advertised returns the host and port that answers to the client of c name.
+// advertised returns the host and port of the broker in answers to the client, see
+// [Listener].Advertise.
 func (c *conn) advertised() (string, int32) {
 	listening, portText, err := net.SplitHostPort(c.on.Addr().String())
 	if err != nil {

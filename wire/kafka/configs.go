@@ -16,21 +16,22 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
 
-// configEntry is one configuration of a topic or of the broker, as it is shown.
+// configEntry is one configuration of a topic, a group or the broker, as DescribeConfigs and
+// CreateTopics show it.
 type configEntry struct {
-	name, value string
-	started     string // what the broker was started with, "" if that is the default
-	fallback    string // what holds when it is not set
+	name, value string // the value in force
+	started     string // the value from the server's options; "" if they have the default
+	fallback    string // Kafka's default
 	kind        kmsg.ConfigType
-	source      kmsg.ConfigSource
+	source      kmsg.ConfigSource // of value
 	readOnly    bool
 	doc         string
-	synonym     string // the broker's name for the default; empty: the same name
+	synonym     string // the broker configuration that is the default of this one; "": name
 }
 
-// brokerNames are Kafka's names for the broker's defaults of topic configurations,
-// where they are not the topic's with "log." before it. Those without one, "", are of
-// topics only.
+// brokerNames are Kafka's names of the broker configurations that are the defaults of topic
+// configurations, unless the name is that of the topic configuration after "log.". "" means
+// that the broker has none.
 var brokerNames = map[string]string{
 	topic.MaxMessageBytes:            "message.max.bytes",
 	topic.CompressionType:            "compression.type",
@@ -59,6 +60,8 @@ var brokerNames = map[string]string{
 	"remote.log.delete.on.disable":            "",
 }
 
+// brokerName returns the name of the broker configuration that is the default of a topic
+// configuration, "" if there is none.
 func brokerName(topicName string) string {
 	if name, ok := brokerNames[topicName]; ok {
 		return name
@@ -66,8 +69,8 @@ func brokerName(topicName string) string {
 	return "log." + topicName
 }
 
-// topicEntries returns the configurations of a topic in the order of their names, the
-// internal ones only if they are set.
+// topicEntries returns the configurations of a topic, of which cfg has those that are set, in
+// the order of their names. An internal configuration is left out unless it is set.
 func topicEntries(cfg topic.Config, readOnly bool) []configEntry {
 	keys := topic.ConfigKeys()
 	out := make([]configEntry, 0, len(keys))
@@ -87,14 +90,14 @@ func topicEntries(cfg topic.Config, readOnly bool) []configEntry {
 	return out
 }
 
-// eventEntries are the configurations of a topic that shows the events of a store:
-// events are kept until the store says otherwise.
+// eventEntries returns the configurations of a topic that shows an event store or a table of
+// alerts: retention without limits, because the server removes nothing there.
 func eventEntries() []configEntry {
 	return topicEntries(topic.Config{topic.RetentionMs: "-1", topic.RetentionBytes: "-1"}, true)
 }
 
-// brokerEntries are the configurations of this broker: what it was started with,
-// under Kafka's names. They are read-only.
+// brokerEntries returns the configurations of this broker: its options under Kafka's names,
+// and the defaults of topics, in the order of their names. All are read-only.
 func (s *Server) brokerEntries() []configEntry {
 	number := func(name string, v int64, def int64, kind kmsg.ConfigType, doc string) configEntry {
 		return static(name, strconv.FormatInt(v, 10), strconv.FormatInt(def, 10), kind, doc)
@@ -131,7 +134,8 @@ func (s *Server) brokerEntries() []configEntry {
 	return out
 }
 
-// static is a configuration of the broker.
+// static returns a read-only configuration with a value from the options. def is Kafka's
+// default.
 func static(name, value, def string, kind kmsg.ConfigType, doc string) configEntry {
 	e := configEntry{name: name, value: value, fallback: def, kind: kind, source: kmsg.ConfigSourceDefaultConfig, readOnly: true, doc: doc}
 	if value != def {
@@ -140,7 +144,8 @@ func static(name, value, def string, kind kmsg.ConfigType, doc string) configEnt
 	return e
 }
 
-// synonyms returns where a value can come from, what holds first.
+// synonyms returns all configurations that can give the value, the one in force first
+// (KIP-226).
 func (e *configEntry) synonyms() []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym {
 	var out []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym
 	add := func(name, value string, source kmsg.ConfigSource) {
@@ -159,8 +164,8 @@ func (e *configEntry) synonyms() []kmsg.DescribeConfigsResponseResourceConfigCon
 	return out
 }
 
-// isBroker returns nil if a resource of the broker kind is this broker: its ID, or
-// "" for what holds for all brokers.
+// isBroker returns a refusal unless the name of a resource of type BROKER is the ID of this
+// broker, or "" for the configurations of all brokers.
 func (s *Server) isBroker(name string) error {
 	if id := strconv.Itoa(int(s.o.NodeID)); name != "" && name != id {
 		return refuse(kerr.InvalidRequest, "broker %q: the only broker is %s", name, id)
@@ -168,7 +173,7 @@ func (s *Server) isBroker(name string) error {
 	return nil
 }
 
-// configRefusal says why configurations were not changed.
+// configRefusal returns err, or a refusal with INVALID_CONFIG if err is Invalid.
 func configRefusal(err error) error {
 	if mainstem.KindOf(err) == mainstem.KindInvalid {
 		return refuse(kerr.InvalidConfig, "%v", err)
@@ -176,7 +181,7 @@ func configRefusal(err error) error {
 	return err
 }
 
-// unchangeable is the answer to a change of anything but topics and groups.
+// unchangeable returns the refusal of a change of anything but topics and groups.
 func unchangeable(kind kmsg.ConfigResourceType) error {
 	if kind == kmsg.ConfigResourceTypeBroker {
 		return refuse(kerr.InvalidConfig, "the configurations of the broker are given when it is started and cannot be changed")
@@ -184,12 +189,12 @@ func unchangeable(kind kmsg.ConfigResourceType) error {
 	return unconfigured(kind)
 }
 
-// unconfigured is the answer to who asks for a kind of resource without configurations.
+// unconfigured returns the refusal for a kind of resource that has no configurations.
 func unconfigured(kind kmsg.ConfigResourceType) error {
 	return refuse(kerr.InvalidRequest, "resources of kind %v have no configurations here: only topics, groups and brokers have", kind)
 }
 
-// resourceName names a resource in messages.
+// resourceName returns kind and name of a resource, for messages.
 func resourceName(kind kmsg.ConfigResourceType, name string) string {
 	return fmt.Sprintf("%v %q", kind, name)
 }

@@ -11,7 +11,8 @@ import (
 
 // CreatePartitions, versions 0 to 3 (KIP-195).
 
-// createPartitions gives topics more partitions, each by itself.
+// createPartitions adds partitions to topics. Each topic is a commit of its own: one that is
+// refused does not prevent the others.
 func (s *Server) createPartitions(ctx context.Context, c *conn, req *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	resp := req.ResponseKind().(*kmsg.CreatePartitionsResponse)
 	names := make([]string, len(req.Topics))
@@ -34,6 +35,7 @@ func (s *Server) createPartitions(ctx context.Context, c *conn, req *kmsg.Create
 	return resp
 }
 
+// addPartitions adds partitions to one topic, or only checks the request.
 func (s *Server) addPartitions(ctx context.Context, asked *kmsg.CreatePartitionsRequestTopic, validateOnly bool) error {
 	t, err := s.owned(ctx, asked.Topic, topic.ID{})
 	if err != nil {

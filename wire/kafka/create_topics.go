@@ -18,10 +18,10 @@ import (
 //	v5  the configurations of the new topic (KIP-525)
 //	v7  its ID (KIP-516)
 //
-// There is one broker: a replication factor above 1 is refused.
+// There is one broker: a replication factor above 1 is refused, not lowered.
 
-// createTopics creates topics, each by itself: one that cannot be does not hold up
-// the others. A replication factor of more than 1 is refused, not lowered.
+// createTopics creates topics. Each is a commit of its own: one that is refused does not
+// prevent the others.
 func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
 	resp := req.ResponseKind().(*kmsg.CreateTopicsResponse)
 	names := make([]string, len(req.Topics))
@@ -32,7 +32,7 @@ func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopi
 		asked := &req.Topics[i]
 		out := kmsg.NewCreateTopicsResponseTopic()
 		out.Topic, out.NumPartitions, out.ReplicationFactor = asked.Topic, -1, -1
-		out.Configs = []kmsg.CreateTopicsResponseTopicConfig{} // never null, as of Kafka's brokers
+		out.Configs = []kmsg.CreateTopicsResponseTopicConfig{} // Kafka's brokers never send null
 		err := error(nil)
 		if double {
 			err = refuse(kerr.InvalidRequest, "the request names the topic %q more than once", asked.Topic)
@@ -45,8 +45,8 @@ func (s *Server) createTopics(ctx context.Context, c *conn, req *kmsg.CreateTopi
 	return resp
 }
 
-// createTopic creates one topic, or only checks that this could be done, and fills
-// in what it is like.
+// createTopic creates one topic, or only checks the request, and puts its properties into
+// out.
 func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic, validateOnly bool, out *kmsg.CreateTopicsResponseTopic) error {
 	if err := s.newName(ctx, asked.Topic); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsReques
 		switch {
 		case errors.Is(err, mainstem.ErrExists):
 			return refuse(kerr.TopicAlreadyExists, "topic %q exists already", asked.Topic)
-		case errors.Is(err, mainstem.ErrInvalid): // all else was checked: what is left are limits of the log
+		case errors.Is(err, mainstem.ErrInvalid): // beyond a limit of the log: all else was checked
 			return refuse(kerr.InvalidConfig, "%v", err)
 		case err != nil:
 			return err
@@ -77,7 +77,8 @@ func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsReques
 	return nil
 }
 
-// newName returns nil if a topic of that name could be created.
+// newName returns a refusal if no topic of that name can be created. It lists all topics only
+// for a name that can collide with another, one with '.' or '_'.
 func (s *Server) newName(ctx context.Context, name string) error {
 	if err := topic.ValidateName(name); err != nil {
 		return refuse(kerr.InvalidTopicException, "%v", err)
@@ -108,7 +109,8 @@ func (s *Server) newName(ctx context.Context, name string) error {
 	return nil
 }
 
-// topicSpec returns what a topic is to be like.
+// topicSpec returns the properties of a topic to be created, with defaults filled in, or a
+// refusal.
 func (s *Server) topicSpec(asked *kmsg.CreateTopicsRequestTopic) (topic.Spec, error) {
 	spec := topic.Spec{Partitions: asked.NumPartitions, Config: topic.Config{}}
 	if len(asked.ReplicaAssignment) > 0 {
@@ -141,8 +143,8 @@ func (s *Server) topicSpec(asked *kmsg.CreateTopicsRequestTopic) (topic.Spec, er
 	return spec, nil
 }
 
-// manualAssignment returns nil if the partitions are 0, 1, 2 … in any order, each
-// on this broker.
+// manualAssignment returns a refusal unless the partitions are 0, 1, 2 … in any order, each on
+// this broker.
 func (s *Server) manualAssignment(as []kmsg.CreateTopicsRequestTopicReplicaAssignment) error {
 	seen := make(map[int32]bool, len(as))
 	for _, a := range as {

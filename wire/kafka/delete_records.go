@@ -13,7 +13,8 @@ import (
 
 // DeleteRecords, versions 0 to 2 (KIP-107).
 
-// deleteRecords makes partitions start at a later offset; -1 means their end.
+// deleteRecords moves the start of partitions to a later offset, -1 for their end. Each
+// partition is a commit of its own.
 func (s *Server) deleteRecords(ctx context.Context, c *conn, req *kmsg.DeleteRecordsRequest) *kmsg.DeleteRecordsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteRecordsResponse)
 	for _, asked := range req.Topics {
@@ -37,6 +38,7 @@ func (s *Server) deleteRecords(ctx context.Context, c *conn, req *kmsg.DeleteRec
 	return resp
 }
 
+// deleteBefore moves the start of one partition and returns the new one.
 func deleteBefore(ctx context.Context, t *topic.Topic, partition int32, offset int64) (int64, error) {
 	if err := partitionOf(t, partition); err != nil {
 		return 0, err

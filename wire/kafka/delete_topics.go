@@ -14,8 +14,8 @@ import (
 //	v5  an error message (KIP-599)
 //	v6  topics by ID (KIP-516)
 
-// deleteTopics deletes topics with everything in them, by name or, from version 6
-// on, by ID.
+// deleteTopics deletes topics with their records, by name or, since version 6, by ID. Each is
+// deleted on its own: one that is refused does not prevent the others.
 func (s *Server) deleteTopics(ctx context.Context, c *conn, req *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteTopicsResponse)
 	asked := req.Topics
@@ -48,12 +48,13 @@ func (s *Server) deleteTopics(ctx context.Context, c *conn, req *kmsg.DeleteTopi
 	return resp
 }
 
-// topicKey is how a request names a topic.
+// topicKey is how a request names a topic: by name, or by ID if the name is empty.
 type topicKey struct {
 	name string
 	id   topic.ID
 }
 
+// deleteTopic deletes one topic and puts its name and ID into out.
 func (s *Server) deleteTopic(ctx context.Context, k topicKey, out *kmsg.DeleteTopicsResponseTopic) error {
 	t, err := s.owned(ctx, k.name, k.id)
 	if err != nil {

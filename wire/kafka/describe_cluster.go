@@ -18,12 +18,13 @@ const (
 	endpointControllers = 2
 )
 
-// clusterOperations is what everybody may do to the cluster, as a set of Kafka's ACL
-// operations: create, alter, describe, cluster action, describe and alter configs,
-// idempotent write. There are no ACLs.
+// clusterOperations is the operations that a client may do on the cluster: all, as there are
+// no ACLs. It is a set of bits, whose numbers are those of Kafka's ACL operations: create (5),
+// alter (7), describe (8), cluster action (9), describe configs (10), alter configs (11) and
+// idempotent write (12).
 const clusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
 
-// describeCluster answers that the cluster is this broker.
+// describeCluster answers with a cluster of one broker, this server, which is the controller.
 func (s *Server) describeCluster(ctx context.Context, c *conn, req *kmsg.DescribeClusterRequest) *kmsg.DescribeClusterResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeClusterResponse)
 	var err error

@@ -16,8 +16,8 @@ import (
 //
 // Topics, groups and the broker have configurations. Those of the broker cannot be changed.
 
-// describeConfigs answers how topics, groups and the broker are configured, and where the
-// values come from.
+// describeConfigs answers with the configurations of topics, groups and the broker, and the
+// sources of their values. A resource that is named several times has one entry.
 func (s *Server) describeConfigs(ctx context.Context, c *conn, req *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
 	done := map[configResource]bool{}
@@ -25,7 +25,7 @@ func (s *Server) describeConfigs(ctx context.Context, c *conn, req *kmsg.Describ
 		asked := &req.Resources[i]
 		k := configResource{asked.ResourceType, asked.ResourceName}
 		if done[k] {
-			continue // a request that repeats itself gets one answer
+			continue
 		}
 		done[k] = true
 		out := kmsg.NewDescribeConfigsResponseResource()
@@ -46,12 +46,13 @@ func (s *Server) describeConfigs(ctx context.Context, c *conn, req *kmsg.Describ
 	return resp
 }
 
-// configResource is what has configurations.
+// configResource names something that has configurations.
 type configResource struct {
 	kind kmsg.ConfigResourceType
 	name string
 }
 
+// entriesOf returns the configurations of a resource in the order of their names.
 func (s *Server) entriesOf(ctx context.Context, r configResource) ([]configEntry, error) {
 	switch r.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -67,7 +68,7 @@ func (s *Server) entriesOf(ctx context.Context, r configResource) ([]configEntry
 		if err := s.isBroker(r.name); err != nil {
 			return nil, err
 		}
-		if r.name == "" { // what was set for all brokers while they run: nothing can be
+		if r.name == "" { // the dynamic configurations of all brokers: there are none
 			return nil, nil
 		}
 		return s.brokerEntries(), nil
@@ -77,6 +78,7 @@ func (s *Server) entriesOf(ctx context.Context, r configResource) ([]configEntry
 	return nil, unconfigured(r.kind)
 }
 
+// describe returns the entry in the form of the answer, with what the request asks for.
 func (e *configEntry) describe(req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {
 	out := kmsg.NewDescribeConfigsResponseResourceConfig()
 	out.Name, out.Value, out.ReadOnly = e.name, kmsg.StringPtr(e.value), e.readOnly

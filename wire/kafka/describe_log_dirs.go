@@ -13,14 +13,13 @@ import (
 //	v3  an error for the whole answer
 //	v4  the size of the volume (KIP-827): not known
 //
-// One directory stands for the log.
+// The log is shown as one directory.
 
-// logDir stands for the directory of the log, whose real path is none of a client's
-// business.
+// logDir is the path of the log in the answer. The real one is not revealed.
 const logDir = "/log"
 
-// describeLogDirs answers how many bytes of record batches the partitions hold. The
-// events of a store are not counted: they are the store's.
+// describeLogDirs answers with the bytes of record batches in the partitions of topics.
+// Topics that show other data, such as event stores, are left out.
 func (s *Server) describeLogDirs(ctx context.Context, c *conn, req *kmsg.DescribeLogDirsRequest) *kmsg.DescribeLogDirsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeLogDirsResponse)
 	dir := kmsg.NewDescribeLogDirsResponseDir()
@@ -58,7 +57,8 @@ func (s *Server) describeLogDirs(ctx context.Context, c *conn, req *kmsg.Describ
 	return resp
 }
 
-// partitionSizes returns the sizes of some partitions of a topic; nil means all.
+// partitionSizes returns the sizes in bytes of the partitions of a topic whose numbers are in
+// nums; nil means all.
 func (s *Server) partitionSizes(ctx context.Context, name string, nums map[int32]bool) (kmsg.DescribeLogDirsResponseDirTopic, error) {
 	out := kmsg.NewDescribeLogDirsResponseDirTopic()
 	out.Topic = name

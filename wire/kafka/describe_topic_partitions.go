@@ -11,18 +11,20 @@ import (
 )
 
 // maxDescribedPartitions bounds the partitions of an answer, as Kafka's
-// max.request.partition.size.limit: the client goes on at the answer's cursor.
+// max.request.partition.size.limit does. The client asks for the others with the cursor of
+// the answer.
 const maxDescribedPartitions = 2000
 
 // DescribeTopicPartitions, version 0 (KIP-966). Java's Admin.describeTopics sends it
 // from version 3.8 on, instead of Metadata.
 //
-// There are no eligible leader replicas and none that were last known: these lists are
-// empty, as of a broker that does not keep them. They are never null, which the schema
-// allows and Java's client does not expect.
+// The lists of eligible leader replicas and of last known ones are empty, as those of a
+// broker that does not keep them. They are never null: the schema allows null, but Java's
+// client fails on it.
 
-// describeTopicPartitions answers page by page, in the order of names, what the
-// topics asked for are like; none asked for means all.
+// describeTopicPartitions answers with one page of the topics asked for, or of all topics if
+// none is named, in the order of their names. A topic that does not exist has an error, and
+// counts as one partition.
 func (s *Server) describeTopicPartitions(ctx context.Context, c *conn, req *kmsg.DescribeTopicPartitionsRequest) *kmsg.DescribeTopicPartitionsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeTopicPartitionsResponse)
 	names, err := s.describedNames(ctx, req)
@@ -51,12 +53,13 @@ func (s *Server) describeTopicPartitions(ctx context.Context, c *conn, req *kmsg
 			resp.NextCursor = cursor(name, next)
 			return resp
 		}
-		limit -= max(int32(len(out.Partitions)), 1) // also a topic that is not there takes its place
+		limit -= max(int32(len(out.Partitions)), 1)
 	}
 	return resp
 }
 
-// describedNames returns the names that are asked for, from the cursor on.
+// describedNames returns the names of the topics asked for, sorted, each once, from that of
+// the cursor on.
 func (s *Server) describedNames(ctx context.Context, req *kmsg.DescribeTopicPartitionsRequest) ([]string, error) {
 	var names []string
 	for i := range req.Topics {
@@ -86,8 +89,8 @@ func cursor(name string, partition int32) *kmsg.DescribeTopicPartitionsResponseN
 	return &next
 }
 
-// describePartitions describes at most limit partitions of one topic. next is where
-// to go on, -1 if there is no more.
+// describePartitions describes at most limit partitions of one topic, beginning with from.
+// next is the first partition of the next page, -1 if there are no more.
 func (s *Server) describePartitions(ctx context.Context, c *conn, name string, from, limit int32) (out kmsg.DescribeTopicPartitionsResponseTopic, next int32) {
 	out = kmsg.NewDescribeTopicPartitionsResponseTopic()
 	out.Topic = &name

@@ -15,8 +15,8 @@ import (
 //
 // There is one broker: an election is never needed.
 
-// electLeaders answers that no partition needs another leader. To a request for all
-// partitions, which lists only those that got one, that is an empty list.
+// electLeaders answers with ELECTION_NOT_NEEDED for each partition that the request names. The
+// answer to a request for all partitions has only those whose leader changed: none.
 func (s *Server) electLeaders(ctx context.Context, c *conn, req *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
 	resp := req.ResponseKind().(*kmsg.ElectLeadersResponse)
 	for _, asked := range req.Topics {

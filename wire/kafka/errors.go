@@ -10,8 +10,9 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// codeOf returns Kafka's code for an error of a view or of the log, 0 for nil. What
-// the client did not cause becomes a code that clients try again.
+// codeOf returns Kafka's code for an error of a view or of the log, 0 for nil. For a failure
+// that the client has not caused it is a code upon which clients try again, or
+// UNKNOWN_SERVER_ERROR for a kind that is not expected here.
 func codeOf(err error) int16 {
 	var outOfRange *topic.OutOfRangeError
 	switch {
@@ -41,7 +42,7 @@ func codeOf(err error) int16 {
 	return kerr.UnknownServerError.Code
 }
 
-// failure returns the code of err, and logs what is not the client's doing.
+// failure returns the code of err, and logs failures of the log and of the server.
 func (s *Server) failure(c *conn, request string, err error) int16 {
 	code := codeOf(err)
 	switch code {

@@ -25,7 +25,7 @@ func (s *Server) findCoordinator(_ context.Context, c *conn, req *kmsg.FindCoord
 	host, port := c.advertised()
 	known := req.CoordinatorType == coordinatorGroup || req.CoordinatorType == coordinatorTransaction
 	if req.Version < 4 {
-		resp.ErrorMessage = new(string) // never null, as of Kafka's brokers
+		resp.ErrorMessage = new(string) // Kafka's brokers never send null
 		resp.NodeID, resp.Host, resp.Port = s.o.NodeID, host, port
 		if !known {
 			resp.NodeID, resp.Host, resp.Port = -1, "", -1

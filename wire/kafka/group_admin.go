@@ -12,14 +12,14 @@ import (
 )
 
 // Groups is the consumer groups of a log, for operators, as Kafka's kafka-consumer-groups.sh shows
-// and changes them. It works on the log, whether a server serves that to Kafka clients or not: of
-// members it knows the state that a server has stored last. After a server has stopped, its groups
-// keep their members until the next server has waited for them. The methods may be called
-// from many goroutines.
+// and changes them. It reads and writes the log, whether a server serves it to Kafka clients or
+// not, and shows members in the state that a server has stored last. After a server has stopped,
+// its groups keep their members until the sessions of these end at the next server. The methods
+// may be called from many goroutines.
 type Groups struct{ s *Server }
 
-// NewGroups returns the groups of the log of a catalog, which stays the caller's. sources show
-// what else groups read: those of [Options].
+// NewGroups returns the groups of the log of a catalog, which stays the caller's. sources are
+// those of the server's [Options]: they show data other than topics that groups read.
 func NewGroups(topics *topic.Catalog, sources ...partition.Source) *Groups {
 	return &Groups{s: &Server{log: topics.Log(), topics: topics, o: Options{Sources: sources}}}
 }
@@ -31,36 +31,37 @@ type Group struct {
 	ProtocolType string // "consumer" for Kafka's consumers, "" if no member has ever joined
 	Protocol     string // how partitions are assigned, such as "range"; "" without members
 	State        string // as Kafka names it: Empty, PreparingRebalance, Stable and others
-	Epoch        int32  // the generation of a classic group
+	Epoch        int32  // of a classic group its generation
 	Members      int
 }
 
 // GroupMember is a member of a consumer group.
 type GroupMember struct {
 	ID       string
-	Instance string // of a static member, else ""
-	Client   string // the client.id
-	Host     string
-	Epoch    int32 // 0 in a classic group
-	Assigned []AssignedTopic
+	Instance string          // the group.instance.id of a static member, else ""
+	Client   string          // the client.id
+	Host     string          // from which it connects, with a slash before the address
+	Epoch    int32           // 0 in a classic group
+	Assigned []AssignedTopic // by topic
 }
 
-// AssignedTopic is partitions of a topic that a member reads.
+// AssignedTopic is the partitions of a topic that a member reads.
 type AssignedTopic struct {
-	Topic      string // its ID, if the topic is gone
+	Topic      string // the name, or the ID if the topic does not exist any more
 	Partitions []int32
 }
 
-// GroupOffset is how far a group is in a partition.
+// GroupOffset is the progress of a group in a partition.
 type GroupOffset struct {
 	Topic     string
 	Partition int32
-	Next      int64 // the offset that the group has stored; -1 if it has none
-	End       int64 // the offset that the next record gets
-	Member    string
+	Next      int64  // the stored offset: of the next record to read; -1 if there is none
+	End       int64  // the end of the partition: the offset that the next record gets
+	Member    string // the ID of the member that has the partition, "" if none has
 }
 
-// Lag returns how many offsets the group is behind, -1 if it has stored none.
+// Lag returns by how many offsets the group is behind the end, at least 0; -1 if it has no
+// stored offset.
 func (o GroupOffset) Lag() int64 {
 	if o.Next < 0 {
 		return -1
@@ -76,8 +77,8 @@ func groupOf(in *group.Info, protocol string) Group {
 	return g
 }
 
-// All returns all groups by name, those included that have only offsets. The protocol of a group
-// is not given.
+// All returns all groups in the order of their names, also those that have only offsets. Protocol
+// is empty in them; [Groups.Describe] gives it.
 func (g *Groups) All(ctx context.Context) ([]Group, error) {
 	all, err := group.List(ctx, g.s.log, serverTopics{g.s})
 	if err != nil {
@@ -90,9 +91,9 @@ func (g *Groups) All(ctx context.Context) ([]Group, error) {
 	return out, nil
 }
 
-// Describe returns a group with its members, by ID, and its offsets, by topic and partition:
-// those that it has stored, and those of partitions that a member has. NotFound if there is no
-// such group.
+// Describe returns a group with its members, by ID, and its progress, by topic and partition, in
+// each partition in which it has a stored offset or a member has an assignment. Partitions that do
+// not exist any more are left out. The error is NotFound if there is no such group.
 func (g *Groups) Describe(ctx context.Context, name string) (Group, []GroupMember, []GroupOffset, error) {
 	topics := serverTopics{g.s}
 	s, err := group.Read(ctx, g.s.log, topics, name)
@@ -123,7 +124,7 @@ func (g *Groups) memberOf(ctx context.Context, topics coord.Topics, m *group.Sto
 	return out
 }
 
-// topicPartition is a partition of what is called topic now.
+// topicPartition is a partition of the topic that has a name now.
 type topicPartition struct {
 	topic string
 	num   int32
@@ -136,7 +137,7 @@ func byPartition(a, b topicPartition) int {
 	return int(a.num - b.num)
 }
 
-// offsets returns the offsets of a group in partitions that are there.
+// offsets returns the progress of a group, see Describe.
 func (g *Groups) offsets(ctx context.Context, name string, members []GroupMember) ([]GroupOffset, error) {
 	next, err := g.stored(ctx, name)
 	if err != nil {
@@ -176,7 +177,8 @@ func (g *Groups) offsets(ctx context.Context, name string, members []GroupMember
 	return out, nil
 }
 
-// stored returns the offsets that a group has stored for what is still there.
+// stored returns the stored offsets of a group, without those for partitions that do not exist
+// any more.
 func (g *Groups) stored(ctx context.Context, name string) (map[topicPartition]int64, error) {
 	out := map[topicPartition]int64{}
 	for off, err := range partition.StoredOffsets(ctx, g.s.log, name) {
@@ -185,7 +187,7 @@ func (g *Groups) stored(ctx context.Context, name string) (map[topicPartition]in
 		}
 		src, err := g.s.source(ctx, off.Topic, topic.ID{})
 		if isGone(err) || err == nil && (src.ID() != off.ID || off.Partition >= src.Partitions()) {
-			continue // the topic is gone, or another has its name
+			continue // the topic was deleted, and may have been created again
 		}
 		if err != nil {
 			return nil, err
@@ -205,8 +207,8 @@ func (g *Groups) Delete(ctx context.Context, name string) error {
 	return s.Delete(ctx)
 }
 
-// Inactive returns nil if a group has no members, and may be deleted or reset; else a Conflict that
-// says how many it has.
+// Inactive returns nil if a group has no members, so that it may be deleted or reset; else a
+// Conflict error that gives their number.
 func (g *Groups) Inactive(ctx context.Context, name string) error {
 	s, err := group.Look(ctx, g.s.log, serverTopics{g.s}, name)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
 
-// The configurations of groups (resources of type GROUP, 32), as Kafka 4.1 answers them:
-// a group need not exist to be described or altered, an empty name is INVALID_REQUEST,
-// and a value out of range or an unknown name is INVALID_CONFIG. Of Kafka's
-// configurations those of consumer groups (KIP-848) are here; those of share groups
-// (KIP-932) and streams groups (KIP-1071) are unknown, as these groups are.
+// The configurations of groups are resources of type GROUP (32). They are served as by Kafka
+// 4.1: a group need not exist to be described or altered, an empty name is INVALID_REQUEST,
+// and a value out of range or an unknown name is INVALID_CONFIG. Only the configurations of
+// consumer groups (KIP-848) are known. Those of share groups (KIP-932) and streams groups
+// (KIP-1071) are unknown, because there are no such groups.
 
 // groupSetting is one configuration of groups.
 type groupSetting struct {
 	name  string
 	doc   string
 	field func(*group.Config) *time.Duration
-	own   func(*Options) time.Duration // what holds for groups that have none
-	def   time.Duration
+	own   func(*Options) time.Duration // the server's value, for groups that have none of their own
+	def   time.Duration                // the default of the server's value
 }
 
 // groupSettings are in the order of their names.
@@ -72,8 +72,8 @@ func (s *Server) groupEntries(ctx context.Context, name string) ([]configEntry, 
 	return out, nil
 }
 
-// alterGroup changes the configurations of a group, or only checks that this could be
-// done. The map that edit gets has those that the group has of its own.
+// alterGroup applies edit to the configurations that a group has of its own, and stores the
+// result if it is valid. With validateOnly it stores nothing.
 func (s *Server) alterGroup(ctx context.Context, name string, validateOnly bool, edit func(topic.Config) error) error {
 	if name == "" {
 		return refuse(kerr.InvalidRequest, "the name of the group is empty: configurations for all groups are given when the server is started")
@@ -93,7 +93,7 @@ func (s *Server) alterGroup(ctx context.Context, name string, validateOnly bool,
 	return configRefusal(err)
 }
 
-// groupConfig reads the configurations of a group.
+// groupConfig parses the configurations of a group. The coordinator checks their ranges.
 func groupConfig(cfg topic.Config) (out group.Config, err error) {
 	kinds := groupTypes()
 	for name := range cfg {

@@ -15,8 +15,12 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
 
-// ResetTo says where a group is to go on, in each partition. Make one with [ResetToEarliest] and
-// the functions beside it.
+// A reset has two steps, so that an operator can see it before it happens. PlanReset reads the
+// group and computes the new offsets. Commit writes them in one commit, with the condition that
+// the stored group is as PlanReset has read it: a consumer that has joined since makes it fail.
+
+// ResetTo is the target of a reset: where the group continues in each partition. Make one with
+// [ResetToEarliest] and the functions beside it.
 type ResetTo struct {
 	kind resetKind
 	n    int64
@@ -33,37 +37,38 @@ const (
 	toTime
 )
 
-// ResetToEarliest is the first offset that may be read.
+// ResetToEarliest is the start of the partition: the first offset that can be read.
 func ResetToEarliest() ResetTo { return ResetTo{kind: toEarliest} }
 
-// ResetToLatest is the end: the group reads what comes from now on.
+// ResetToLatest is the end of the partition: the group reads only records that come later.
 func ResetToLatest() ResetTo { return ResetTo{kind: toLatest} }
 
-// ResetToOffset is an offset; the nearest that there is, where it is out of range.
+// ResetToOffset is offset n, or the nearest in a partition in which n is out of range.
 func ResetToOffset(n int64) ResetTo { return ResetTo{kind: toOffset, n: n} }
 
-// ResetBy is n offsets after the one that the group has stored, before it if n is negative; the
-// nearest that there is, where that is out of range.
+// ResetBy is n offsets after the stored offset of the group, or before it if n is negative; the
+// nearest offset in a partition in which that is out of range.
 func ResetBy(n int64) ResetTo { return ResetTo{kind: byOffsets, n: n} }
 
-// ResetToTime is the first record whose timestamp is at or after at; the end, where there is none.
+// ResetToTime is the first record whose timestamp is at or after at, or the end of a partition
+// that has none.
 func ResetToTime(at time.Time) ResetTo { return ResetTo{kind: toTime, at: at} }
 
-// ResetScope says in which partitions a group is reset.
+// ResetScope is the partitions in which a group is reset: those of both fields together.
 type ResetScope struct {
-	// Topics are names with the numbers of partitions; none means all of the topic.
+	// Topics has partitions by topic name; no partitions means all of the topic.
 	Topics map[string][]int32
-	// AllTopics is every partition in which the group has stored an offset.
+	// AllTopics selects every partition in which the group has a stored offset.
 	AllTopics bool
 }
 
-// ResetPlan is what a reset changes.
+// ResetPlan is the changes of a reset, made by [Groups.PlanReset].
 type ResetPlan struct {
 	Group   string
 	Offsets []ResetOffset // by topic and partition
 
-	state *group.Stored
-	fresh bool // nothing is stored of the group
+	state *group.Stored // the condition of Commit
+	fresh bool          // the group has no stored offset
 	log   mainstem.Log
 }
 
@@ -71,16 +76,16 @@ type ResetPlan struct {
 type ResetOffset struct {
 	Topic     string
 	Partition int32
-	Old       int64 // -1 if it has none
+	Old       int64 // the stored offset; -1 if there is none
 	New       int64
-	Clamped   bool // New is the nearest offset that there is to the one asked for
+	Clamped   bool // the offset asked for is out of range: New is the nearest one
 
 	src partition.Reader
 }
 
-// PlanReset returns what a reset would change, and changes nothing. A group of which nothing is
-// stored has no offsets. The error is a Conflict while the group has members, NotFound for a topic
-// or partition that there is not, and Invalid for [ResetBy] in a partition without an offset.
+// PlanReset computes a reset and changes nothing. A group that does not exist is one without
+// stored offsets. The error is Conflict while the group has members, NotFound for a topic or
+// partition that does not exist, and Invalid for [ResetBy] in a partition without a stored offset.
 func (g *Groups) PlanReset(ctx context.Context, name string, scope ResetScope, to ResetTo) (*ResetPlan, error) {
 	state, err := group.Look(ctx, g.s.log, serverTopics{g.s}, name)
 	if err == nil {
@@ -111,7 +116,7 @@ func (g *Groups) PlanReset(ctx context.Context, name string, scope ResetScope, t
 	return plan, nil
 }
 
-// chosen returns the partitions of a scope.
+// chosen returns the partitions of a scope with their readers. stored has the group's offsets.
 func (g *Groups) chosen(ctx context.Context, scope ResetScope, stored map[topicPartition]int64) (map[topicPartition]partition.Reader, error) {
 	out := map[topicPartition]partition.Reader{}
 	if scope.AllTopics {
@@ -143,7 +148,7 @@ func (g *Groups) chosen(ctx context.Context, scope ResetScope, stored map[topicP
 	return out, nil
 }
 
-// find sets the new offset.
+// find sets New and Clamped. The offset is kept between the start and the end of the partition.
 func (o *ResetOffset) find(ctx context.Context, to ResetTo) error {
 	start, err := o.src.Start(ctx, o.Partition)
 	if err != nil {
@@ -165,7 +170,7 @@ func (o *ResetOffset) find(ctx context.Context, to ResetTo) error {
 			return mainstem.Refusef(mainstem.KindInvalid, "reset", "%s/%d cannot be moved by %d: the group has no offset there", o.Topic, o.Partition, to.n)
 		}
 		want = o.Old + to.n
-		if to.n > 0 && want < o.Old { // it has wrapped
+		if to.n > 0 && want < o.Old { // overflow
 			want = math.MaxInt64
 		}
 	case toTime:
@@ -182,8 +187,9 @@ func (o *ResetOffset) find(ctx context.Context, to ResetTo) error {
 	return nil
 }
 
-// Commit makes the plan true, as one commit. It fails with Conflict if a consumer has joined the
-// group since the plan was made.
+// Commit stores the new offsets in one commit, with the durability of the log. It fails with
+// Conflict, and changes nothing, if a consumer has joined the group since the plan was made.
+// Without Offsets it does nothing.
 func (p *ResetPlan) Commit(ctx context.Context) error {
 	if len(p.Offsets) == 0 {
 		return nil
@@ -210,7 +216,8 @@ func sortedPartitions[V any](m map[topicPartition]V) []topicPartition {
 	return slices.SortedFunc(maps.Keys(m), byPartition)
 }
 
-// isGone reports whether a topic is not there, or cannot be by its name.
+// isGone returns whether err says that a topic or partition does not exist, or that no topic can
+// have the name.
 func isGone(err error) bool {
 	return errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrInvalid)
 }

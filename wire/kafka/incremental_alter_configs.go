@@ -13,12 +13,12 @@ import (
 
 // IncrementalAlterConfigs, versions 0 and 1 (KIP-339).
 //
-// As with Kafka, a configuration that is not set can be deleted, also one of a name
-// that is not known: tools that copy topics, as MirrorMaker does, delete whatever has
-// its default at the source.
+// As with Kafka, a configuration that is not set can be deleted, even one with an unknown
+// name: tools that copy topics, such as MirrorMaker, delete each configuration that has its
+// default at the source.
 
-// incrementalAlterConfigs changes single configurations of topics and groups. Each is
-// altered wholly or not at all.
+// incrementalAlterConfigs changes single configurations of topics and groups. Each resource is
+// altered as a whole or not at all.
 func (s *Server) incrementalAlterConfigs(ctx context.Context, c *conn, req *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
 	keys := make([]configResource, len(req.Resources))
@@ -72,8 +72,8 @@ func applyAll(cfg topic.Config, of kmsg.ConfigResourceType, changes []kmsg.Incre
 	return nil
 }
 
-// apply makes one change. Kafka's rules: append adds what is not there yet, subtract
-// removes what is there, both only to lists.
+// apply makes one change, by Kafka's rules: append adds the elements that a list does not have
+// yet, subtract removes those that it has, and both are for lists only.
 func apply(cfg topic.Config, kind kmsg.ConfigType, change *kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
 	if change.Op == kmsg.IncrementalAlterConfigOpDelete {
 		delete(cfg, change.Name)
@@ -107,7 +107,8 @@ func apply(cfg topic.Config, kind kmsg.ConfigType, change *kmsg.IncrementalAlter
 	return nil
 }
 
-// words splits the value of a list.
+// words returns the elements of a list: the parts between commas, without spaces around them
+// and without empty ones.
 func words(list string) []string {
 	var out []string
 	for part := range strings.SplitSeq(list, ",") {

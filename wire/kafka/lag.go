@@ -10,21 +10,22 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Lag is how far a consumer group is behind in one partition.
+// Lag is the lag of a consumer group in one partition.
 type Lag struct {
 	Group     string
 	Topic     string
 	Partition int32
-	Next      int64 // the offset that the group has stored: the first it has not handled
-	End       int64 // of the partition
+	Next      int64 // the stored offset: of the first record that the group has not handled
+	End       int64 // the end of the partition: the offset that the next record gets
 }
 
-// Offsets returns how many offsets the group is behind, at least 0. In a partition
-// with gaps in its offsets there are fewer records than that.
+// Offsets returns by how many offsets the group is behind the end, at least 0. In a partition
+// with gaps there are fewer records than offsets.
 func (l Lag) Offsets() int64 { return max(l.End-l.Next, 0) }
 
-// Lags yields the lag of every group in every partition for which it has stored an
-// offset. It costs a read for each of them.
+// Lags yields the lag of every group in every partition for which it has a stored offset,
+// without those of partitions that do not exist any more. It reads each stored offset, and the
+// end of each partition once. After an error it ends.
 func (s *Server) Lags(ctx context.Context) iter.Seq2[Lag, error] {
 	return func(yield func(Lag, error) bool) {
 		ends := map[partitionKey]int64{}
@@ -39,7 +40,7 @@ func (s *Server) Lags(ctx context.Context) iter.Seq2[Lag, error] {
 					l.End, err = s.endOf(ctx, &off, ends)
 				}
 				if errors.Is(err, mainstem.ErrNotFound) {
-					continue // the topic is gone, or another has its name
+					continue // the topic was deleted, and may have been created again
 				}
 				if !yield(l, err) || err != nil {
 					return
@@ -49,7 +50,7 @@ func (s *Server) Lags(ctx context.Context) iter.Seq2[Lag, error] {
 	}
 }
 
-// endOf returns the end of the partition that an offset is of, and remembers it.
+// endOf returns the end of the partition of an offset, and keeps it in known.
 func (s *Server) endOf(ctx context.Context, off *partition.StoredOffset, known map[partitionKey]int64) (int64, error) {
 	k := partitionKey{off.ID, off.Partition}
 	if end, ok := known[k]; ok {

@@ -11,11 +11,11 @@ import (
 
 // ListConfigResources, versions 0 and 1 (KIP-1000).
 //
-//	v1  kinds of resources; before, metrics subscriptions of clients (KIP-1142)
+//	v1  kinds of resources (KIP-1142); v0 lists only metrics subscriptions of clients
 
-// listConfigResources answers what has configurations: topics, the broker, and the
-// groups that have some of their own. Version 0 asks for the metrics subscriptions of
-// clients, of which there are none.
+// listConfigResources answers with the topics, the broker, and the groups that have
+// configurations of their own, as far as the request asks for their kind. There are no metrics
+// subscriptions of clients, so the answer to version 0 is empty.
 func (s *Server) listConfigResources(ctx context.Context, c *conn, req *kmsg.ListConfigResourcesRequest) *kmsg.ListConfigResourcesResponse {
 	resp := req.ResponseKind().(*kmsg.ListConfigResourcesResponse)
 	if req.Version == 0 {
@@ -58,7 +58,7 @@ func (s *Server) listConfigResources(ctx context.Context, c *conn, req *kmsg.Lis
 	return resp
 }
 
-// configKinds are the kinds of resources that Kafka lists.
+// configKinds are the kinds of resources that a request may ask for.
 var configKinds = []kmsg.ConfigResourceType{
 	kmsg.ConfigResourceTypeTopic, kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger,
 	kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig,

@@ -21,10 +21,11 @@ import (
 //	v9   -5, the latest that is tiered (KIP-1005)
 //	v11  -6, the earliest that will be tiered (KIP-1023)
 //
-// There are no tiers: everything is local, and -5 and -6 find nothing, as with a broker
-// of Kafka whose tiered storage is off. The special times are known in every version.
+// There is no tiered storage: all records are local, and -5 and -6 find nothing, as with a
+// broker of Kafka whose tiered storage is off. The special timestamps are served in every
+// version.
 
-// Timestamps with a meaning of their own, see ListOffsetsRequest in Kafka's protocol.
+// Timestamps with a special meaning, see ListOffsetsRequest in Kafka's protocol.
 const (
 	latestOffset          = -1
 	earliestOffset        = -2
@@ -34,10 +35,12 @@ const (
 	earliestPendingUpload = -6 // KIP-1023
 )
 
-// isolation levels.
+// readCommitted is the isolation level of readers that do not see open and aborted
+// transactions.
 const readCommitted = 1
 
-// listOffsets answers where partitions begin and end, and which offset a time has.
+// listOffsets answers with the offsets of partitions at timestamps: start, end, or the first
+// record at or after a time.
 func (s *Server) listOffsets(ctx context.Context, c *conn, req *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
 	for _, t := range req.Topics {
@@ -67,8 +70,8 @@ func (s *Server) listOffsets(ctx context.Context, c *conn, req *kmsg.ListOffsets
 	return resp
 }
 
-// findOffset finds an offset by a timestamp or one of its special values; an offset
-// of -1 means that there is none.
+// findOffset finds the offset of a timestamp or of a special one; -1 means that there is none.
+// With committed, the end is the last stable offset, and a record behind it is not found.
 func (s *Server) findOffset(ctx context.Context, src partition.Reader, num int32, timestamp int64, committed bool) (partition.Found, error) {
 	var found partition.Found
 	var ok bool
@@ -94,7 +97,7 @@ func (s *Server) findOffset(ctx context.Context, src partition.Reader, num int32
 		found, ok, err = src.OffsetForTime(ctx, num, time.UnixMilli(timestamp))
 	}
 	if err == nil && ok && committed {
-		// What an open transaction may still withdraw is not there yet.
+		// A record at or after the last stable offset may be part of a transaction that is aborted later.
 		var end int64
 		if end, err = s.stableEnd(ctx, src, num, found.Offset+1); err == nil && found.Offset >= end {
 			ok = false
@@ -111,11 +114,11 @@ func (s *Server) stableEnd(ctx context.Context, src partition.Reader, num int32,
 	if t, ok := src.(*topic.Topic); ok {
 		return s.producers.Stable(ctx, t, num, end)
 	}
-	return end, nil // nobody but the log writes there
+	return end, nil // no transactions
 }
 
-// epochCode returns the error for the leader epoch that a client sent; -1 is
-// that of a client that does not say.
+// epochCode returns the error code for the leader epoch that a client sent, 0 if it is right
+// or -1, none.
 func epochCode(epoch int32) int16 {
 	switch {
 	case epoch > leaderEpoch:

@@ -18,13 +18,14 @@ import (
 //	v1   no topics, instead of all, for an empty list; the controller
 //	v4   whether topics may be created
 //	v7   leader epochs (KIP-320)
-//	v8   what the client may do (KIP-430): everything
+//	v8   the operations that the client may do (KIP-430)
 //	v10  topics by ID (KIP-516)
-//	v13  an error for the whole answer (KIP-1102), which never occurs
+//	v13  an error for the whole answer (KIP-1102): only if the log cannot be read
 //
 // There is one broker: it is the controller and the leader of all partitions.
 
-// metadata answers which topics there are, and that this server leads all of them.
+// metadata answers with the topics asked for, and this server as the leader of all
+// partitions. A topic that does not exist is created, if that is allowed, see auto_create.go.
 func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
 	broker := kmsg.NewMetadataResponseBroker()
@@ -65,8 +66,8 @@ func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataReques
 	return resp
 }
 
-// metadataOf answers for one topic, which is created if there is none and that is
-// allowed. created counts those that the request has created.
+// metadataOf returns the entry of one topic. create allows to create it. created counts the
+// topics that the request has created.
 func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataRequestTopic, create bool, created *int) kmsg.MetadataResponseTopic {
 	var name string
 	if asked.Topic != nil {
@@ -92,7 +93,9 @@ func (s *Server) metadataOf(ctx context.Context, c *conn, asked kmsg.MetadataReq
 	return out
 }
 
-// sources returns all topics in the order of their names.
+// sources returns all topics, those of the catalog and those that sources show, in the order
+// of their names. A topic of the catalog hides one of a source. With an error, it returns those
+// that could be listed.
 func (s *Server) sources(ctx context.Context) ([]partition.Reader, error) {
 	var out []partition.Reader
 	hidden := map[string]bool{}
@@ -117,6 +120,7 @@ func (s *Server) sources(ctx context.Context) ([]partition.Reader, error) {
 	return out, errors.Join(errs...)
 }
 
+// topicMetadata returns the entry of a topic that exists.
 func (s *Server) topicMetadata(t partition.Reader) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID = kmsg.StringPtr(t.Name()), t.ID()

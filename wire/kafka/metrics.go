@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/producer"
 )
 
-// Metrics receives what a server does. Its methods are called from many goroutines, in
-// the middle of serving: they must be quick.
+// Metrics is called by a server for each event that it counts. Its methods are called from
+// many goroutines, by those that serve requests: they must be quick.
 type Metrics interface {
 	// Connected is called when a connection begins (1) and ends (-1).
 	Connected(change int)
@@ -20,16 +20,18 @@ type Metrics interface {
 	// NotCreated is called when a topic that a client named is not created because of
 	// the limits of [Options].AutoCreateRate and AutoCreateTopics, or of one request.
 	NotCreated()
-	// Served is called when a request was answered: its API as Kafka calls it, how long
-	// that took from its last byte read to the last of the answer written, waiting
-	// included, and the bytes of both.
+	// Served is called after a request: the name of its API; the time from the last byte of
+	// the request to the last byte of the answer, or to the failure to write it, waiting
+	// included; the bytes of the request without its size, and of the answer with its size, 0
+	// if it has none. It is not called if the connection ends before there is an answer.
 	Served(api string, took time.Duration, in, out int)
-	// Produced is called with the records, and the bytes of their batches as they came,
-	// that a produce request has stored.
+	// Produced is called after a Produce request with the number of records, and the bytes
+	// of their batches as received, that were accepted; duplicates of an idempotent producer
+	// count again.
 	Produced(records, bytes int)
 }
 
-// noMetrics is for a server without metrics.
+// noMetrics is a Metrics that counts nothing.
 type noMetrics struct{}
 
 func (noMetrics) Connected(int)                          {}
@@ -38,12 +40,12 @@ func (noMetrics) NotCreated()                            {}
 func (noMetrics) Served(string, time.Duration, int, int) {}
 func (noMetrics) Produced(int, int)                      {}
 
-// served records how long a request took whose answer has been written.
+// served reports a request to Metrics.Served.
 func (c *conn) served(key int16, begin time.Time, in, out int) {
 	c.s.o.Metrics.Served(kmsg.NameForKey(key), time.Since(begin), in, out)
 }
 
-// countProduced records how much of a request was stored.
+// countProduced reports the accepted batches of a request to Metrics.Produced.
 func (s *Server) countProduced(appends []producer.Append) {
 	records, bytes := 0, 0
 	for i := range appends {

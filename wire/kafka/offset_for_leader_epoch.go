@@ -12,8 +12,8 @@ import (
 //
 // There is one leader and one epoch, 0.
 
-// offsetForLeaderEpoch answers where leader epochs end: the only one there is ends
-// where the partition does.
+// offsetForLeaderEpoch answers with the end of the partition as the end of epoch 0, and with
+// -1 for any other epoch.
 func (s *Server) offsetForLeaderEpoch(ctx context.Context, c *conn, req *kmsg.OffsetForLeaderEpochRequest) *kmsg.OffsetForLeaderEpochResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
 	for _, t := range req.Topics {

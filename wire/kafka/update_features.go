@@ -9,16 +9,17 @@ import (
 
 // UpdateFeatures, versions 0 to 2 (KIP-584).
 //
-//	v1  only to check, and the type of the upgrade
+//	v1  validate only, and the type of the upgrade
 //	v2  one error for all features
 //
 // The levels of features are fixed.
 
-// How a feature is to change, see UpdateFeaturesRequest in Kafka's protocol.
+// upgradeFeature is the type of an update that may only raise the level, see
+// UpdateFeaturesRequest in Kafka's protocol.
 const upgradeFeature = 1
 
-// updateFeatures accepts the levels that features have; they are fixed. Either all
-// updates are accepted or none.
+// updateFeatures accepts a request if it asks for the levels that the features have, and
+// refuses it as a whole otherwise.
 func (s *Server) updateFeatures(_ context.Context, c *conn, req *kmsg.UpdateFeaturesRequest) *kmsg.UpdateFeaturesResponse {
 	resp := req.ResponseKind().(*kmsg.UpdateFeaturesResponse)
 	var failed error
@@ -39,6 +40,7 @@ func (s *Server) updateFeatures(_ context.Context, c *conn, req *kmsg.UpdateFeat
 	return resp
 }
 
+// checkFeature returns a refusal unless an update asks for the level that the feature has.
 func checkFeature(u *kmsg.UpdateFeaturesRequestFeatureUpdate) error {
 	for _, f := range features {
 		switch {
