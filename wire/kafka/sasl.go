@@ -19,10 +19,10 @@ import (
 //	locked  ─────────────────────▶ chosen ───────────────────────────────────────▶ done
 //	        SaslHandshake v0: raw          frames of the mechanism alone
 //
-// Before that, only ApiVersions and these requests are served, and in raw form only the
-// frames. An error of the authentication closes the connection after its answer. The client
-// must be done within Options.AuthTimeout of the accept, and stays authenticated until the
-// connection ends: the session lifetime of KIP-368 is 0, no limit.
+// Before it is done, only ApiVersions and these requests are served, and after a handshake of
+// version 0 only the frames. A mistake in the exchange closes the connection after its
+// answer. The client must be done within Options.AuthTimeout of the accept, and stays
+// authenticated until the connection ends: the session lifetime of KIP-368 is 0, no limit.
 //
 // An answer must not tell whether a user exists. So for a user that does not exist the same
 // steps run with a credential made by pretended: the default number of iterations, a salt

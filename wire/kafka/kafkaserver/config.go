@@ -13,11 +13,12 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// DefaultListen is where mainstem serve listens for Kafka clients.
+// DefaultListen is the address on which mainstem serve listens for Kafka clients.
 const DefaultListen = "127.0.0.1:9092"
 
-// Config is what can be set. Its fields are settings of a server, see [server.Setting]. See
-// [kafka.Options] for the limits, of which 0 means the default.
+// Config is the configuration of a [Component]. Its fields are settings of a server, see
+// [server.Setting], described in their tags. [kafka.Options] explains the limits; 0 means the
+// default.
 type Config struct {
 	Listen           string        `name:"kafka" unit:"host:port" help:"address of the listener for Kafka clients; empty turns it off"`
 	Advertise        string        `name:"kafka-advertise" unit:"host:port" help:"address that Kafka clients are told to connect to" default:"the listener's"`
@@ -38,7 +39,7 @@ type Config struct {
 	Lease            time.Duration `name:"kafka-lease" help:"how long after its last sign of life a server on NATS or PostgreSQL keeps the lease to serve Kafka, of which a log has one" default:"10s" least:"50ms"`
 }
 
-// mechanisms are the SASL mechanisms as the protocol calls them.
+// mechanisms returns the SASL mechanisms of the setting by their names in the protocol.
 func (c *Config) mechanisms() []string {
 	var out []string
 	for name := range strings.SplitSeq(c.SASL, ",") {
@@ -49,7 +50,7 @@ func (c *Config) mechanisms() []string {
 	return out
 }
 
-// options are those of the Kafka server that the settings say.
+// options returns the options of the Kafka server that come from settings.
 func (c *Config) options() *kafka.Options {
 	return &kafka.Options{
 		NoAutoCreate: !c.AutoCreate, Partitions: int32(c.Partitions), MaxRequest: c.MaxRequest,
@@ -60,8 +61,8 @@ func (c *Config) options() *kafka.Options {
 	}
 }
 
-// Check implements [server.Configured]. It refuses what cannot be served, and an address that
-// others can reach unless it is protected.
+// Check implements [server.Configured]. It refuses settings that are out of range, and an
+// address that other machines can reach without protection. Nothing is checked if Kafka is off.
 func (k *Component) Check(all *server.Config) error {
 	c := &k.Config
 	if c.Listen == "" {
@@ -80,6 +81,7 @@ func (k *Component) Check(all *server.Config) error {
 	return all.CheckReach("kafka", c.Listen, missing, "to serve everyone on that network")
 }
 
+// check refuses settings that are out of range.
 func (c *Config) check() error {
 	for _, m := range c.mechanisms() {
 		switch m {

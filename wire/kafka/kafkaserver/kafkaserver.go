@@ -7,8 +7,8 @@
 //	c.Components = append(c.Components, k)
 //	s, err := server.Open(ctx, c)
 //
-// A log has one server for Kafka clients: on one that several processes can open, the
-// component takes a lease first and serves only while it has it. See lease.go.
+// A log has at most one server for Kafka clients. On a log that several processes can open, the
+// component takes a lease first and serves only while it has the lease. See lease.go.
 package kafkaserver
 
 import (
@@ -28,29 +28,30 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/eventtopic"
 )
 
-// Component is the Kafka listener of a server. It belongs to one server; its methods may be
-// called from many goroutines.
+// Component is the Kafka listener of a server. It belongs to one server, which calls Start and
+// Stop one after the other. The other methods may be called from many goroutines.
 type Component struct {
 	// Config must not change after the server was opened.
 	Config Config
 
+	// Start sets these.
 	host     *server.Host
 	metrics  *metrics
 	lease    *lease.Keeper      // nil for a log that needs none
-	unwatch  context.CancelFunc // ends the goroutine that watches the lease
-	watching sync.WaitGroup     // that goroutine
+	unwatch  context.CancelFunc // ends the goroutine of watchLease; nil without a lease
+	watching sync.WaitGroup     // the goroutine of watchLease
 	mu       struct {
 		sync.Mutex
-		address net.Addr // nil if it does not listen; the same whenever it listens again
+		address net.Addr // of the listener, also while the lease is lost; nil before Start and after Stop
 	}
 
-	// Start sets these, then the goroutine that watches the lease, and after it Stop.
+	// These belong to Start, then to the goroutine of watchLease, and after its end to Stop.
 	server   *kafka.Server // nil while Kafka is not served
-	sources  []source
-	finished chan struct{} // closed when the listener's goroutine has ended
+	sources  []source      // of server
+	finished chan struct{} // closed when the goroutine that accepts connections has ended
 }
 
-// source shows what is no topic as topics.
+// source shows data of the log as topics, and owns goroutines.
 type source interface {
 	partition.Source
 	Close() error
@@ -61,7 +62,8 @@ var (
 	_ server.Listening  = (*Component)(nil)
 )
 
-// New returns a component that does not listen until its Config says where.
+// New returns a component with the default Config, which has no address to listen on. Set
+// Config.Listen to turn Kafka on.
 func New() *Component { return &Component{Config: Config{AutoCreate: true}} }
 
 // Name implements [server.Component].
@@ -70,7 +72,8 @@ func (k *Component) Name() string { return "kafka" }
 // Settings implements [server.Configured].
 func (k *Component) Settings() any { return &k.Config }
 
-// Addr returns the address that it listens on, nil before Start and if Kafka is off.
+// Addr returns the address of the listener; nil before Start, after Stop, and if Kafka is off.
+// While the lease is lost it is the address at which the component will listen again.
 func (k *Component) Addr() net.Addr {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,8 +94,9 @@ func (k *Component) Listeners() []server.Listener {
 	return nil
 }
 
-// Start takes the lease, if the log needs one, and begins to listen before it returns, so
-// that a server that started can be reached.
+// Start implements [server.Component]. It takes the lease, if the log needs one, and listens
+// when it returns. The error is Exists if another server has the lease. If it fails, nothing
+// stays open.
 func (k *Component) Start(ctx context.Context, h *server.Host) error {
 	if k.Config.Listen == "" {
 		return nil
@@ -130,7 +134,7 @@ func (k *Component) Start(ctx context.Context, h *server.Host) error {
 	return nil
 }
 
-// serve serves Kafka clients on l, which it closes in the end.
+// serve starts a Kafka server on l, which it owns: an error closes l, otherwise close does.
 func (k *Component) serve(ctx context.Context, l net.Listener) error {
 	c, h := &k.Config, k.host
 	sources := []source{
@@ -162,6 +166,7 @@ func (k *Component) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
+// closeAll closes the sources of a Kafka server that was shut down.
 func closeAll(sources []source) error {
 	var errs []error
 	for _, s := range sources {
@@ -170,6 +175,7 @@ func closeAll(sources []source) error {
 	return errors.Join(errs...)
 }
 
+// listen listens on a TCP address. Its errors have a hint for the operator.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := server.Listen(ctx, address, "listen for Kafka clients", "choose another address with --kafka, or turn it off with --kafka ''")
 	if e := (*mainstem.Error)(nil); errors.Is(err, syscall.EADDRINUSE) && errors.As(err, &e) {
@@ -178,8 +184,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// close stops listening, lets requests that are being served end until ctx does, and
-// cuts the rest.
+// close stops listening and shuts the Kafka server down, see [kafka.Server.Shutdown]: requests
+// have until the end of ctx. It does nothing if Kafka is not served.
 func (k *Component) close(ctx context.Context) error {
 	if k.server == nil {
 		return nil
@@ -191,7 +197,7 @@ func (k *Component) close(ctx context.Context) error {
 	return errors.Join(err, closeAll(k.sources))
 }
 
-// Stop stops serving Kafka and gives the lease back.
+// Stop implements [server.Component]. It stops serving Kafka and releases the lease.
 func (k *Component) Stop(ctx context.Context) error {
 	if k.Addr() == nil {
 		return nil

@@ -20,24 +20,27 @@ import (
 // log that several processes can open, the server is therefore the member "kafka" of the
 // bucket "mainstem/duties" (package lease):
 //
-//	start      wait while a holder is silent; fail with Exists when it is alive
-//	lease lost close the listener and all connections, join again, serve again
-//	stop       close the listener, then remove the member: the next server need not wait
+//	start       take the lease. If another server holds it: wait for its TTL, and take the
+//	            lease if the holder is silent; fail with Exists if it renews the lease
+//	lease lost  close the listener and all connections, take the lease again, serve again
+//	stop        close the listener and all connections, then remove the member, so that the
+//	            next server need not wait for the TTL
 //
-// The lease says who may serve. It does not fence writes: a commit that was sent before
-// the lease was lost, and that the log delays, may arrive after another server began.
+// The lease decides which server may serve. It does not fence writes: a commit that was sent
+// before the lease was lost, and that the log delays, may be stored after another server has
+// begun to serve.
 
 const (
 	dutyBucket = "mainstem/duties"
 	kafkaDuty  = "kafka"
-	// leaveTimeout bounds how long a server that stops tries to give the lease back. If it
-	// cannot, the next one waits for the TTL.
+	// leaveTimeout bounds the time to release the lease. If that fails, the next server waits
+	// for the TTL.
 	leaveTimeout = 2 * time.Second
 )
 
 // takeLease takes the lease to serve Kafka. It returns nil for a log that only this
-// process can open, which needs none. While another server has the lease it waits to see
-// whether that one is alive, at most for its TTL; if it is, the error is Exists and names it.
+// process can open, which needs none. While another server holds the lease, it waits for at
+// most the TTL of that lease; if the holder is alive, the error is Exists and names it.
 func (k *Component) takeLease(ctx context.Context) (*lease.Keeper, error) {
 	if k.host.Exclusive {
 		return nil, nil
@@ -62,8 +65,9 @@ func (k *Component) takeLease(ctx context.Context) (*lease.Keeper, error) {
 	return keeper, nil
 }
 
-// watchLease is the goroutine that serves Kafka only as long as this server has the
-// lease. Serving began in session s.
+// watchLease runs in a goroutine from Start until Stop cancels ctx. It stops serving when the
+// lease is lost, and serves again when it is back. s is the session in which Start has begun to
+// serve.
 func (k *Component) watchLease(ctx context.Context, s *lease.Session) {
 	for {
 		select {
@@ -83,8 +87,8 @@ func (k *Component) watchLease(ctx context.Context, s *lease.Session) {
 	}
 }
 
-// serveAgain waits for the lease and serves Kafka. It returns the session in which
-// it does, or nil when ctx has ended.
+// serveAgain waits for the lease and serves Kafka, on the same address as before. It tries
+// again if that fails. It returns the session of the lease, or nil when ctx has ended.
 func (k *Component) serveAgain(ctx context.Context) *lease.Session {
 	for {
 		s, err := k.lease.Session(ctx)
@@ -108,7 +112,7 @@ func (k *Component) serveAgain(ctx context.Context) *lease.Session {
 	}
 }
 
-// release gives the lease back.
+// release releases the lease, if there is one, even if ctx has ended.
 func (k *Component) release(ctx context.Context) error {
 	if k.lease == nil {
 		return nil

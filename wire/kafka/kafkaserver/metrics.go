@@ -12,15 +12,17 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// lagTimeout bounds what one scrape asks of the groups.
+// lagTimeout bounds the time in which one scrape reads the lags of groups.
 const lagTimeout = 5 * time.Second
 
-// maxLagSeries bounds the lags of one scrape: every pair of a group and a partition is
-// a series for the system that stores them.
+// maxLagSeries bounds the lags of one scrape, because every pair of a group and a partition is
+// a series in the system that stores them. The lags beyond it are left out.
 const maxLagSeries = 10_000
 
-// metrics are what a Kafka server counts, and the lags of groups at the time of
-// the scrape. It is the server's kafka.Metrics.
+// metrics counts the events of a Kafka server, as its [kafka.Metrics], and is a
+// prometheus.Collector of these counts and of the lags of groups at the time of the scrape. The
+// counts go on when Kafka is served again after the lease was lost. Its methods may be called
+// from many goroutines.
 type metrics struct {
 	server atomic.Pointer[kafka.Server] // nil while Kafka is not served
 
@@ -55,7 +57,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// Connected implements kafka.Metrics, as the four that follow.
+// Connected implements [kafka.Metrics], as do the next four methods.
 func (f *metrics) Connected(change int) {
 	f.connections.Add(float64(change))
 	if change > 0 {
@@ -63,20 +65,20 @@ func (f *metrics) Connected(change int) {
 	}
 }
 
-// Refused counts a connection that was closed.
+// Refused counts a connection.
 func (f *metrics) Refused() { f.refused.Inc() }
 
-// NotCreated counts a topic that was not created.
+// NotCreated counts a topic.
 func (f *metrics) NotCreated() { f.notCreated.Inc() }
 
-// Served counts a request.
+// Served counts a request with its time and bytes.
 func (f *metrics) Served(api string, took time.Duration, in, out int) {
 	f.requests.WithLabelValues(api).Observe(took.Seconds())
 	f.in.Add(float64(in))
 	f.out.Add(float64(out))
 }
 
-// Produced counts what a request stored.
+// Produced counts the records and bytes of a Produce request.
 func (f *metrics) Produced(records, bytes int) {
 	f.records.Add(float64(records))
 	f.stored.Add(float64(bytes))
@@ -99,7 +101,8 @@ func (f *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- servingDesc
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. It reads the lags from the log, within lagTimeout;
+// while Kafka is not served, there are none.
 func (f *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range f.collectors() {
 		c.Collect(ch)
