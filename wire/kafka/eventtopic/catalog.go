@@ -16,30 +16,31 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// maxHandles bounds the topics that a catalog remembers. More can be used: those that
-// were forgotten are looked up again.
+// maxHandles bounds the topics and the listings of stores that a catalog caches. When there
+// are as many, all are dropped, and looked up again when they are used.
 const maxHandles = 10_000
 
 // Options configures [Open]. nil and zero fields mean the defaults.
 type Options struct {
-	// Logger receives what a follower could not do. Default: discards.
+	// Logger receives the errors of followers, which try again. Default: discards.
 	Logger *slog.Logger
 }
 
-// Catalog is the event topics of a log. It is a [partition.Source].
+// Catalog is the event topics of a log. It is a [partition.Source]. Its methods may be called
+// from many goroutines.
 type Catalog struct {
 	log       mainstem.Log
 	followers *feedtopic.Followers
 
 	mu struct {
 		sync.Mutex
-		topics   map[string]*stored // by name
-		ids      map[topic.ID]*stored
-		listings map[string]listing
+		topics   map[string]*stored   // cache, by name: topics that exist or have existed
+		ids      map[topic.ID]*stored // Invariant: the same topics
+		listings map[string]listing   // cache of categories, by space
 	}
 }
 
-// Open returns the event topics of log, which stays the caller's.
+// Open returns the event topics of log, which stays the caller's. It reads nothing.
 func Open(log mainstem.Log, o *Options) *Catalog {
 	if o == nil {
 		o = &Options{}
@@ -51,8 +52,8 @@ func Open(log mainstem.Log, o *Options) *Catalog {
 	return c
 }
 
-// Close ends what waits and the goroutines that the catalog owns. Closing twice is
-// allowed.
+// Close ends all waits and the goroutines of the catalog. The error is always nil. Closing
+// twice is allowed.
 func (c *Catalog) Close() error {
 	c.followers.Close()
 	return nil
@@ -61,10 +62,12 @@ func (c *Catalog) Close() error {
 // Of implements [partition.Source].
 func (*Catalog) Of() string { return "event stores" }
 
-// Reserved implements [partition.Source].
+// Reserved implements [partition.Source]: every name that begins with [Prefix] is reserved,
+// because its store may be created later.
 func (*Catalog) Reserved(name string) bool { return strings.HasPrefix(name, Prefix) && name != Prefix }
 
-// Topic returns the event topic called name: NotFound if there is none.
+// Topic returns the event topic called name: NotFound if there is none. Of several readings of
+// a name, the store with the longest name that exists counts.
 func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, error) {
 	for store, category := range readings(name) {
 		t, err := c.find(ctx, store, category)
@@ -78,7 +81,8 @@ func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, erro
 	return nil, mainstem.Errorf(mainstem.KindNotFound, "event topic", "no event store or category is shown as %q", name)
 }
 
-// find returns the topic of a store, or of one of its categories.
+// find returns the topic of a store, or of one of its categories: NotFound if the store does
+// not exist, or never had a stream of the category.
 func (c *Catalog) find(ctx context.Context, store, category string) (*stored, error) {
 	info, err := c.log.Space(ctx, spacePrefix+store)
 	if err != nil {
@@ -98,8 +102,9 @@ func (c *Catalog) find(ctx context.Context, store, category string) (*stored, er
 	return c.keep(t), nil
 }
 
-// handle returns the handle of a topic of the store that info describes, and whether
-// it was there already: then the category was seen to exist.
+// handle returns the topic of a store, which info describes, or of one of its categories. known
+// means that it was cached: so the category exists. A new topic of a category is not cached,
+// because the caller must first find out whether the category exists.
 func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *stored, known bool, err error) {
 	id := idOf(store, info.Created, category)
 	c.mu.Lock()
@@ -119,7 +124,7 @@ func (c *Catalog) handle(info mainstem.SpaceInfo, store, category string) (t *st
 	return t, false, nil
 }
 
-// keep remembers t, or returns the handle that is remembered already.
+// keep caches t and returns it, or the cached topic with the same name and ID.
 func (c *Catalog) keep(t *stored) *stored {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +144,9 @@ func (c *Catalog) keep(t *stored) *stored {
 	return t
 }
 
-// ByID returns the event topic with the given ID: NotFound if there is none.
+// ByID returns the event topic with the given ID: NotFound if there is none. An ID does not
+// contain the name, so ByID lists all topics unless the topic is cached. A category that All
+// does not list is found only while it is cached, after a call of Topic.
 func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error) {
 	if !feedtopic.IsID(id) {
 		return nil, noSuchID(id)
@@ -167,8 +174,8 @@ func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error
 }
 
 // All returns the event topics in the order of their names, except the categories of
-// stores that have too many, see [MaxCategories]. Where nothing was written since the
-// last call it costs no read.
+// stores that have too many, see [MaxCategories]. It lists the spaces of the log; only stores
+// that were written since the last call are read.
 func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 	var infos []mainstem.SpaceInfo
 	for info, err := range c.log.Spaces(ctx, spacePrefix) {
@@ -177,7 +184,7 @@ func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 		}
 		infos = append(infos, info)
 	}
-	// A name with several readings is that of the store with the longest name.
+	// A name with several readings belongs to the store with the longest name, as in Topic.
 	slices.SortFunc(infos, func(a, b mainstem.SpaceInfo) int { return cmp.Compare(len(b.Name), len(a.Name)) })
 	named := map[string]*stored{}
 	for _, info := range infos {
@@ -204,7 +211,8 @@ func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 	return out, nil
 }
 
-// list adds a topic to named, unless its name is taken or none.
+// list adds the topic of a store or category to named, unless its name is taken already or no
+// topic can have it.
 func (c *Catalog) list(named map[string]*stored, info mainstem.SpaceInfo, category string) error {
 	store := strings.TrimPrefix(info.Name, spacePrefix)
 	name := nameOf(store, category)
@@ -213,7 +221,7 @@ func (c *Catalog) list(named map[string]*stored, info mainstem.SpaceInfo, catego
 	}
 	t, _, err := c.handle(info, store, category)
 	if errors.Is(err, mainstem.ErrInvalid) {
-		return nil // a space that no event store can have
+		return nil // the space of no event store
 	}
 	if err == nil {
 		named[name] = c.keep(t)

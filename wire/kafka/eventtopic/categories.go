@@ -10,23 +10,25 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// MaxCategories is how many categories of a store [Catalog.All] lists. A store with
-// more lists none: what stands before the first hyphen of its streams is no category
-// but, say, part of a UUID.
+// MaxCategories is the number of categories of a store that [Catalog.All] lists. A store with
+// more is listed without categories: the part of its streams' names before the first hyphen is
+// probably no category but, for example, part of a UUID. A store is also listed without them
+// if it has 1,024 or more categories and streams without a category together.
 const MaxCategories = 256
 
-// maxLooks bounds the looks into a store to find its categories: one for each, and one
+// maxLooks bounds the reads to find the categories of a store: one for each category, and one
 // for each stream without a category.
 const maxLooks = 1024
 
-// listing is the categories that a store had when its space was in some state.
+// listing is the categories of a store at some state of its space.
 type listing struct {
-	created    time.Time
-	last       mainstem.Position
-	keys       int64
-	categories []string
+	created    time.Time         // of the space
+	last       mainstem.Position // of the newest record in the space
+	keys       int64             // in the space
+	categories []string          // sorted; empty if there are too many
 }
 
+// current returns whether the space is in the state of the listing.
 func (l *listing) current(info *mainstem.SpaceInfo) bool {
 	return l.created.Equal(info.Created) && l.last == info.Last && l.keys == info.Keys
 }
@@ -53,9 +55,10 @@ func (c *Catalog) categories(ctx context.Context, info mainstem.SpaceInfo) ([]st
 	return found, nil
 }
 
-// findCategories walks from the first stream of each category to that of the next.
-// Unlike [event.Store.Categories] it counts a category whose streams are all deleted,
-// so that its topic does not vanish under those who read it.
+// findCategories reads the first stream of each category: from a stream of category c, it
+// continues behind all names that begin with "c-". It returns none if there are too many.
+// Unlike [event.Store.Categories], it includes a category whose streams are all deleted, so
+// that its topic does not disappear while consumers read it.
 func (c *Catalog) findCategories(ctx context.Context, space string) ([]string, error) {
 	var found []string
 	var start []byte
@@ -73,12 +76,12 @@ func (c *Catalog) findCategories(ctx context.Context, space string) ([]string, e
 			return nil, nil
 		}
 		found = append(found, strings.Clone(category))
-		start = []byte(category + string('-'+1)) // the first name after all of the category
+		start = []byte(category + string('-'+1)) // the first name behind all of the category
 	}
 	return nil, nil
 }
 
-// firstKey returns the first key in r, a deleted one too, "" if there is none.
+// firstKey returns the first key in r, also one with a tombstone; "" if there is none.
 func firstKey(ctx context.Context, log mainstem.Log, space string, r mainstem.Range) (string, error) {
 	r.Limit, r.KeysOnly, r.Tombstones = 1, true, true
 	for rec, err := range log.Scan(ctx, space, r) {

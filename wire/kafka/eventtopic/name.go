@@ -11,10 +11,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// Prefix begins the name of every event topic.
+// Prefix is the beginning of the name of every event topic.
 const Prefix = "event."
 
-// spacePrefix begins the name of the space of every event store.
+// spacePrefix is the beginning of the name of the space of every event store.
 const spacePrefix = "event/"
 
 // nameOf returns the name of the topic of a store, or of one of its categories.
@@ -25,8 +25,9 @@ func nameOf(store, category string) string {
 	return Prefix + store + "." + category
 }
 
-// readings yields what the name of a topic may stand for, the likeliest first: a
-// store of that name, then categories of stores with ever shorter names.
+// readings yields the store and category that the name of a topic may mean, the store with
+// the longest name first: event.a.b is the store a.b, or category b of the store a. It yields
+// nothing for a name that is not of an event topic.
 func readings(name string) iter.Seq2[string, string] {
 	return func(yield func(store, category string) bool) {
 		rest, ok := strings.CutPrefix(name, Prefix)
@@ -45,7 +46,7 @@ func readings(name string) iter.Seq2[string, string] {
 				continue
 			}
 			if strings.Contains(category, "-") {
-				return // it only grows: a category has no hyphen
+				return // a category has no hyphen, and all that follow contain this one
 			}
 			if !yield(rest[:i], category) {
 				return
@@ -54,10 +55,11 @@ func readings(name string) iter.Seq2[string, string] {
 	}
 }
 
-// idOf computes the ID of a topic. It must never change: clients and stored offsets
-// remember IDs.
+// idOf computes the ID of a topic. It must never change, because clients and stored offsets
+// have IDs. It is the first 16 bytes, made an ID by [feedtopic.ComputedID], of the SHA-256 of
 //
-//	SHA-256 of "mainstem event topic", 0, store, 0, category, 0, nanoseconds (8)
+//	"mainstem event topic"  0 (1)  store  0 (1)  category  0 (1)
+//	time of creation of the space in nanoseconds since 1970 (8)
 func idOf(store string, created time.Time, category string) topic.ID {
 	b := append([]byte("mainstem event topic\x00"), store...)
 	b = append(b, 0)

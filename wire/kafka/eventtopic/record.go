@@ -10,34 +10,34 @@ import (
 	"github.com/mainstemdev/mainstem/internal/feedtopic"
 )
 
-// The headers of a record, in this order. All are text; one that would be empty is
-// left out.
+// The headers of a record, in this order. All values are text. A header without a value is left
+// out, but for those of HeaderMetadata.
 const (
 	HeaderType        = "event-type"
 	HeaderID          = "event-id"       // as a UUID
-	HeaderVersion     = "event-version"  // place in its stream, in decimal
-	HeaderPosition    = "event-position" // place in the log, in decimal; the record's offset
+	HeaderVersion     = "event-version"  // in its stream, in decimal
+	HeaderPosition    = "event-position" // in the log, in decimal: the offset of the record
 	HeaderContentType = "event-content-type"
-	// HeaderSchemaVersion is the schema version of the data, in decimal, of events that name
-	// one: those of version 1 do not; see [event.SchemaName].
+	// HeaderSchemaVersion is the schema version of the data, in decimal, of an event that has
+	// one in its metadata; events of version 1 have none, see [event.SchemaName].
 	HeaderSchemaVersion = "event-schema-version"
 	HeaderCorrelationID = "event-correlation-id"
 	HeaderCausationID   = "event-causation-id"
 	HeaderUserID        = "event-user-id"
 	HeaderTenantID      = "event-tenant-id"
 	HeaderTags          = "event-tags" // a JSON array of strings
-	// HeaderMetadata begins the names of the event's own metadata, which follow in
-	// the order of their names, empty ones too.
+	// HeaderMetadata is the beginning of the headers of custom metadata, which come last, in
+	// the order of their names. They are there even if their values are empty.
 	HeaderMetadata = "metadata."
 )
 
-// headers are the headers of one record; the memory is used again for the next.
+// headers builds the headers of one record after the other, in the same memory.
 type headers struct {
-	list  []feedtopic.Header
-	names []string
+	list  []feedtopic.Header // the result of the last call of of
+	names []string           // scratch: names of custom metadata
 }
 
-// of fills in the headers of ev.
+// of returns the headers of ev, which are valid until the next call.
 func (h *headers) of(ev *event.Recorded) []feedtopic.Header {
 	h.list = h.list[:0]
 	h.add(HeaderType, ev.Type)

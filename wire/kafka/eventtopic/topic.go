@@ -11,7 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// stored is an event store, or one category of it, as consumers see it.
+// stored is the topic of an event store, or of one of its categories. It implements
+// [partition.Shown].
 type stored struct {
 	*feedtopic.Topic
 	view view
@@ -29,18 +30,19 @@ func newTopic(c *Catalog, store *event.Store, category string, id topic.ID) *sto
 	return t
 }
 
-// anyStream reports whether a stream of the category was ever seen.
+// anyStream returns whether the space has a record of a stream of the category, even a
+// tombstone.
 func (t *stored) anyStream(ctx context.Context) (bool, error) {
 	stream, err := firstKey(ctx, t.view.log, t.view.Space(), mainstem.Range{Prefix: t.view.prefix})
 	return stream != "", err
 }
 
-// view is what a topic shows: the events of a store, as its own feed has them.
+// view is the [feedtopic.View] of a topic: the feed of a store, or of one of its categories.
 type view struct {
 	log      mainstem.Log
 	store    *event.Store
-	category string
-	prefix   []byte // of the streams' names; empty for a whole store
+	category string // "": all
+	prefix   []byte // of the names of the category's streams; empty for a whole store
 }
 
 // Space implements [feedtopic.View].
@@ -54,13 +56,13 @@ func (v *view) Last(ctx context.Context) (mainstem.Position, error) {
 	return v.store.LastPosition(ctx)
 }
 
-// sealSpacePrefix begins the name of the space in which package event notes that a
-// stream is archived, see docs/format.md.
+// sealSpacePrefix is the beginning of the name of the space in which package event records
+// that a stream is archived, see docs/format.md.
 const sealSpacePrefix = "event.seal/"
 
-// Revived implements [feedtopic.View]: events are shown again when a stream is no
-// longer archived. It is the position of the newest record that says so, or that a
-// stream is.
+// Revived implements [feedtopic.View]: events are shown again when a stream is restored from
+// the archive. It returns the position of the newest record that archives or restores a
+// stream, 0 if there is none.
 func (v *view) Revived(ctx context.Context) (mainstem.Position, error) {
 	info, err := v.log.Space(ctx, sealSpacePrefix+v.store.Name())
 	if err != nil {
