@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Check returns an error that names the fields of an answer that are null against
-// the rules. The answer's version decides which rules count.
+// Check returns an error that names each field of an answer that is null against the
+// rules, nil if there is none. Only the rules of the answer's API and version count.
 func Check(resp kmsg.Response) error {
 	nullable := Nullable(kmsg.Key(resp.Key()), resp.GetVersion())
 	rules := map[string]When{}
@@ -25,10 +25,10 @@ func Check(resp kmsg.Response) error {
 	return errors.Join(c.errs...)
 }
 
-// checker walks over an answer.
+// checker walks over the fields of an answer.
 type checker struct {
-	rules map[string]When
-	what  string
+	rules map[string]When // by path
+	what  string          // the answer, for errors
 	errs  []error
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Nullable returns the paths of the fields in which one version of an answer can
-// carry null: there, null is written with other bytes than an empty value.
+// Nullable returns the paths of the fields that can be null in one version of an answer: those
+// whose null is written with other bytes than an empty value.
 func Nullable(key kmsg.Key, version int16) []string {
 	resp := key.Response()
 	resp.SetVersion(version)
@@ -18,10 +18,10 @@ func Nullable(key kmsg.Key, version int16) []string {
 	return le.found
 }
 
-// learner finds out how an answer is written by changing it.
+// learner finds the nullable fields of an answer by changing them and encoding the answer.
 type learner struct {
 	resp  kmsg.Response
-	found []string
+	found []string // paths
 }
 
 // structure visits the fields of a structure that is part of the answer.
@@ -33,8 +33,8 @@ func (le *learner) structure(path string, v reflect.Value) {
 	}
 }
 
-// field visits one field. It leaves one element there, so that the fields inside of
-// it are written.
+// field visits one field. It leaves one element in an array, and a value in a pointer, so that
+// the fields inside of them are written.
 func (le *learner) field(path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -53,7 +53,8 @@ func (le *learner) field(path string, v reflect.Value) {
 	}
 }
 
-// compare writes the answer with null in a field and with an empty value, which stays.
+// compare encodes the answer with null in a field and with an empty value, and adds the field
+// to found if they differ. The empty value stays in the field.
 func (le *learner) compare(path string, v, empty reflect.Value) {
 	v.SetZero()
 	null := le.resp.AppendTo(nil)

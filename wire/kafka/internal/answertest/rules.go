@@ -2,23 +2,23 @@ package answertest
 
 import "github.com/twmb/franz-go/pkg/kmsg"
 
-// When says when an answer may have null in a field.
+// When is the condition on which an answer may have null in a field.
 type When uint8
 
 const (
-	// Never: brokers always send a value, if only an empty one.
+	// Never: brokers always send a value, which may be empty.
 	Never When = iota
-	// Failed: only where the structure of the field has an error code other than 0.
+	// Failed: only if the structure that has the field has an error code other than 0.
 	Failed
 	// Maybe: also without an error. Clients expect it.
 	Maybe
 )
 
-// Rule is what Kafka's brokers do with one nullable field of an answer.
+// Rule says when Kafka's brokers send null in one nullable field of an answer.
 type Rule struct {
 	Key   kmsg.Key
-	Path  string // Go names of the fields, from the answer on, with dots
-	Since int16  // the first version that can carry a null here
+	Path  string // Go names of the fields, from the answer to the field, separated by dots
+	Since int16  // the first version in which the field can be null
 	Null  When
 }
 

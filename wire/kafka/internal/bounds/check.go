@@ -8,17 +8,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 )
 
-// What decoding costs besides the elements of arrays.
+// The cost of decoding, in bytes of memory, besides the elements of arrays.
 const (
-	textCost = 16  // bytes for a string, besides its own
-	tagCost  = 512 // bytes for a tag: the first of a structure makes a map
+	textCost = 16  // of a string, besides its bytes
+	tagCost  = 512 // of a tag: the first tag of a structure allocates a map
 )
 
 var errShort = errors.New("its counts or lengths are larger than what was sent")
 
-// Check returns how many bytes of memory decoding the body of a request takes,
-// besides the body. It fails if the counts and lengths in the body do not fit what is
-// there, or if the cost is more than limit. Other mistakes are left to the decoder.
+// Check returns how many bytes of memory decoding the body of a request takes, besides the
+// body. It fails if kmsg does not know the version of the API, if the counts and lengths in the
+// body do not fit its size, or if the cost is more than limit. Other mistakes are left to the
+// decoder. The errors have no kind.
 func Check(key, version int16, body []byte, limit int) (cost int, err error) {
 	l, err := layoutOf(key, version)
 	if err != nil {
@@ -29,20 +30,21 @@ func Check(key, version int16, body []byte, limit int) (cost int, err error) {
 	return w.cost, w.err
 }
 
-// CheckTags returns what follows the tags at the beginning of src. Decoding the
-// headers of requests, tags are skipped: this does it without trusting their number.
+// CheckTags skips the tags at the beginning of src, as at the end of the header of a request,
+// and returns the bytes behind them. It fails if their number or sizes do not fit src.
 func CheckTags(src []byte) ([]byte, error) {
 	w := walk{src: src, limit: len(src) * tagCost}
 	w.tags(false)
 	return w.src, w.err
 }
 
-// walk goes through the body of a request.
+// walk is the state of a walk over the body of a request. After an error it makes no further
+// progress.
 type walk struct {
-	src   []byte
-	cost  int
-	limit int
-	err   error
+	src   []byte // the rest of the body
+	cost  int    // bytes of memory so far
+	limit int    // of cost
+	err   error  // the first
 }
 
 func (w *walk) layout(l *layout) {
@@ -84,8 +86,8 @@ func (w *walk) field(f *field, compact bool) {
 	}
 }
 
-// array walks an array. An element takes at least one byte: the decoder, too, checks
-// that before it allocates.
+// array walks over an array. Its count is at most the number of bytes left, as in the decoder,
+// because an element has at least one byte.
 func (w *walk) array(f *field, compact bool) {
 	n := w.length(compact, 4)
 	if n > len(w.src) {
@@ -105,7 +107,8 @@ func (w *walk) array(f *field, compact bool) {
 	}
 }
 
-// length reads a length or a count; null is 0.
+// length reads a length or a count, 0 for null: a uvarint of the number plus 1 if compact,
+// else size bytes, negative for null.
 func (w *walk) length(compact bool, size int) int {
 	if compact {
 		return max(int(int32(w.uvarint()))-1, 0)
@@ -134,7 +137,11 @@ func (w *walk) uvarint() uint32 {
 	return v
 }
 
-// tags walks the tags at the end of a structure.
+// tags walks over the tags at the end of a structure:
+//
+//	uvarint: number of tags; for each of them uvarint: tag, uvarint: size, bytes
+//
+// sealed means that there must be none.
 func (w *walk) tags(sealed bool) {
 	n := int(w.uvarint())
 	if n == 0 || w.err != nil {
@@ -159,6 +166,7 @@ func (w *walk) tags(sealed bool) {
 	}
 }
 
+// skip moves over n bytes.
 func (w *walk) skip(n int) {
 	if n > len(w.src) {
 		w.err = errShort
@@ -167,6 +175,7 @@ func (w *walk) skip(n int) {
 	w.src = w.src[n:]
 }
 
+// pay adds n bytes of memory to the cost.
 func (w *walk) pay(n int) {
 	w.cost += n
 	if w.cost > w.limit && w.err == nil {

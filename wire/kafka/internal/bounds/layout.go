@@ -14,8 +14,8 @@ type kind uint8
 
 const (
 	fixed    kind = iota // size bytes
-	text                 // length and bytes, which the decoder copies
-	blob                 // length and bytes, which the decoder refers to
+	text                 // length and bytes, of which the decoder makes a copy
+	blob                 // length and bytes, of which the decoder makes no copy
 	array                // count and elements
 	optional             // one byte, -1 for null, and a structure
 	inline               // a structure
@@ -24,7 +24,7 @@ const (
 // field is one field of a structure, or the element of an array.
 type field struct {
 	kind kind
-	size int     // on the wire if fixed; in memory otherwise: of one element, or of the structure
+	size int     // bytes: fixed: as written; array: of an element in memory; optional: of the structure in memory
 	of   *field  // array: the element
 	in   *layout // inline, optional: the structure
 }
@@ -32,16 +32,16 @@ type field struct {
 // layout is how a structure is written.
 type layout struct {
 	fields []field
-	tagged bool // tags follow, and lengths are compact
-	sealed bool // among the tags known are some that the decoder would have to trust: none is let through
+	tagged bool // a flexible version: tags follow, and lengths are compact
+	sealed bool // the schema has tags with counts that the decoder trusts: no tags are allowed
 }
 
-// id names a layout.
+// id is the API key and version of a layout.
 type id struct{ key, version int16 }
 
-var layouts sync.Map // id → *layout
+var layouts sync.Map // id → *layout, which is not changed any more
 
-// layoutOf returns the layout of a kind of request.
+// layoutOf returns the layout of a version of an API. The first call for it learns the layout.
 func layoutOf(key, version int16) (*layout, error) {
 	if l, ok := layouts.Load(id{key, version}); ok {
 		return l.(*layout), nil
@@ -60,12 +60,13 @@ func layoutOf(key, version int16) (*layout, error) {
 	return l, nil
 }
 
-// learner finds out how a request is written by changing it.
+// learner learns the layout of a request by changing its fields. The method field restores the
+// field that it and the methods it calls have changed.
 type learner struct{ req kmsg.Request }
 
 func (le learner) encoded() []byte { return le.req.AppendTo(nil) }
 
-// presence says where a field is written.
+// presence is whether and where a field is written.
 type presence uint8
 
 const (
@@ -74,8 +75,8 @@ const (
 	asTag
 )
 
-// structure adds a structure that is part of the request. It says asTag if the
-// structure, or all that there is of it, is written as a tag.
+// structure returns the layout of a structure v that is part of the request. It returns asTag
+// if the structure has only fields that are written as tags, or is one itself.
 func (le learner) structure(v reflect.Value) (*layout, presence) {
 	l := &layout{tagged: le.req.IsFlexible()}
 	where := absent
@@ -98,8 +99,8 @@ func (le learner) structure(v reflect.Value) (*layout, presence) {
 	return l, where
 }
 
-// plain says whether a value of the type has neither arrays nor tags in it, so that
-// it costs little to decode whatever is there.
+// plain returns whether values of a type contain no arrays and no structures, so that they
+// cost little to decode whatever their bytes are.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -110,7 +111,7 @@ func plain(t reflect.Type) bool {
 	return true
 }
 
-// field adds one field, which it leaves as it was.
+// field returns the layout of one field. Afterwards the field has its old value.
 func (le learner) field(v reflect.Value) (field, presence) {
 	old := reflect.New(v.Type()).Elem()
 	old.Set(v)
@@ -142,8 +143,8 @@ func (le learner) field(v reflect.Value) (field, presence) {
 	return field{kind: fixed, size: int(v.Type().Size())}, le.grown(before, 0)
 }
 
-// grown says where a field is written whose change should have made the request
-// longer by n bytes.
+// grown returns where a field is written. before is the request before the field was changed;
+// in its place, the change makes the request longer by n bytes.
 func (le learner) grown(before []byte, n int) presence {
 	after := le.encoded()
 	switch {
@@ -171,8 +172,8 @@ func flip(v reflect.Value) {
 	}
 }
 
-// array adds an array: a second element takes as much room as the first, unless
-// the array is written as a tag, which is there only if it is not empty.
+// array returns the layout of an array. In its place, a second element adds as many bytes as
+// the first. As a tag, the first element adds the number and size of the tag as well.
 func (le learner) array(v reflect.Value, before []byte) (field, presence) {
 	elem := v.Type().Elem()
 	two := reflect.MakeSlice(v.Type(), 2, 2)
@@ -195,7 +196,7 @@ func (le learner) array(v reflect.Value, before []byte) (field, presence) {
 	return field{kind: array, size: int(elem.Size()), of: &of}, inPlace
 }
 
-// optional adds a structure that may be null.
+// optional returns the layout of a structure that may be null.
 func (le learner) optional(v reflect.Value, before []byte) (field, presence) {
 	one := reflect.New(v.Type().Elem())
 	if d, ok := one.Interface().(interface{ Default() }); ok {
