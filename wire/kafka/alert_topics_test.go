@@ -44,7 +44,7 @@ func raise(t testing.TB, s *alert.Server, id string) {
 	}
 }
 
-// alertRow is what the tests look at in a value.
+// alertRow has the fields of a value that the tests check.
 type alertRow struct {
 	Identifier string
 	Tally      int
@@ -264,7 +264,7 @@ func TestAlertTopicsAreReadOnly(t *testing.T) {
 			t.Errorf("creating %s: %d", tp.Topic, tp.ErrorCode)
 		}
 	}
-	// What is no table's name is a topic's, and one that a program has made goes on to work.
+	// A name that no table can have is free for topics, and a topic that a program has created keeps working.
 	if _, err := b.topics.Create(t.Context(), "alert.journal", topic.Spec{Partitions: 3}); err != nil {
 		t.Fatal(err)
 	}

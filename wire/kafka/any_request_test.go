@@ -18,7 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
 )
 
-// anyValue fills a value of a request with anything, preferably with what means something.
+// anyValue fills a value of a request with a random value, preferably with one that has a meaning.
 func anyValue(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -76,8 +76,7 @@ func readAnswer(r io.Reader, req kmsg.Request) error {
 	return answertest.Check(resp)
 }
 
-// Whatever the fields of a request hold, the server does not fall over it, and
-// answers what clients can read.
+// The server survives requests with random fields, and sends answers that clients can decode.
 func TestAnyRequestIsServed(t0 *testing.T) {
 	t := t0
 	var panics testkit.Lines

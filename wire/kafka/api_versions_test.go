@@ -51,8 +51,8 @@ func TestApiVersionsLeavesOutFeaturesWithMinimumZero(t *testing.T) {
 	}
 }
 
-// A client of the future learns in version 0 what is served, and goes on on the same
-// connection.
+// A client with a newer version gets the versions that are served in an answer of version 0,
+// and continues on the same connection.
 func TestApiVersionsOfTheFuture(t *testing.T) {
 	c := start(t, nil, nil).raw(t)
 	frame := []byte{0, 0, 0, 13, 0, 18, 0, 99, 0, 0, 0, 7, 0, 1, 'x', 0xff, 0xff}

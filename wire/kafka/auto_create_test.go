@@ -15,8 +15,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// named asks for n topics that are not there in one request, and counts the answers by
-// their codes.
+// named asks for n topics that do not exist in one request, and counts the entries of the
+// answer by their codes.
 func named(t *testing.T, c *raw, prefix string, n int) map[int16]int {
 	t.Helper()
 	var names []string
@@ -32,8 +32,8 @@ func named(t *testing.T, c *raw, prefix string, n int) map[int16]int {
 	return got
 }
 
-// A client that names topics by the thousand gets as many a minute as is allowed, and
-// is told to ask again for the others.
+// For a client that names thousands of topics, only as many a minute are created as the limit
+// allows. The others have the code upon which clients ask again.
 func TestAutoCreationIsBounded(t *testing.T) {
 	again, over := kerr.LeaderNotAvailable.Code, kerr.PolicyViolation.Code
 	clock := new(testkit.Clock)
@@ -68,8 +68,8 @@ func TestAutoCreationIsBounded(t *testing.T) {
 	coded(t, created.ErrorCode, created.ErrorMessage, nil) // who asks for a topic gets it
 }
 
-// A topic that a program creates while a client names it is found by the client, though
-// it has other partitions than the server would have given it.
+// A client finds a topic that a program creates at the same time, although it has another
+// number of partitions than the server would have given it.
 func TestAutoCreationFindsWhatOthersCreate(t *testing.T) {
 	b := start(t, &kafka.Options{AutoCreateRate: 1000, AutoCreateTopics: 1000, Partitions: 1}, nil)
 	c := b.raw(t)

@@ -177,9 +177,9 @@ func fillTopic(b *testing.B, tp *topic.Topic, n, size int) {
 	}
 }
 
-// BenchmarkProduceCompressed sends compressed records with franz-go. "checking" is what part of
-// the time one processor spends on decompressing and checking them, which the server does
-// once: it is measured afterwards, with the batches that the client has sent.
+// BenchmarkProduceCompressed sends compressed records with franz-go. "checking" is the share of
+// the time that one processor spends on decompressing and checking them, which the server does
+// once. It is measured afterwards, with the batches that the client has sent.
 func BenchmarkProduceCompressed(b *testing.B) {
 	for _, codec := range []struct {
 		name string

@@ -198,8 +198,8 @@ func TestIncrementalAlterConfigs(t *testing.T) {
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidRequest)
 }
 
-// What MirrorMaker asks for when it copies a topic: every configuration of the source
-// that is not the default is set, all others are deleted.
+// MirrorMaker copies a topic with a request that sets every configuration of the source that is
+// not the default, and deletes all others.
 func TestMirroredTopicConfigs(t *testing.T) {
 	b := start(t, nil, nil)
 	c := b.raw(t)

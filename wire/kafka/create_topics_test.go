@@ -23,8 +23,8 @@ func newTopic(name string, edit func(*kmsg.CreateTopicsRequestTopic)) *kmsg.Crea
 	return req
 }
 
-// coded fails the test unless a part of an answer has the code of want (nil: none)
-// and, with a code, a message that says all of mention.
+// coded fails the test unless an entry of an answer has the code of want (nil: none)
+// and, with a code, a message that contains all of mention.
 func coded(t *testing.T, code int16, message *string, want *kerr.Error, mention ...string) {
 	t.Helper()
 	if want == nil {

@@ -68,7 +68,7 @@ func commits(t testing.TB, log mainstem.Log, s *event.Store) []string {
 	return lines
 }
 
-// described returns what metadata says about topics, by name; all if none are named.
+// described returns the metadata of topics by name; of all topics if none are named.
 func described(t testing.TB, cl *kgo.Client, names ...string) map[string]kmsg.MetadataResponseTopic {
 	t.Helper()
 	req := kmsg.NewPtrMetadataRequest()
@@ -221,7 +221,7 @@ func TestEventTopicsFromTheTail(t *testing.T) {
 			}
 		}
 	}
-	// A consumer at the end is carried past what it is not shown.
+	// A consumer at the end gets past records that are not shown.
 	if err := s.Delete(t.Context(), "a-0", event.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestEventTopicsAreReadOnly(t *testing.T) {
 	}
 }
 
-// TestATopicHidesAnEventStore: what a program made on purpose goes on to work.
+// TestATopicHidesAnEventStore: a topic that a program has created keeps working.
 func TestATopicHidesAnEventStore(t *testing.T) {
 	b := start(t, nil, nil)
 	if _, err := b.topics.Create(t.Context(), "event.s", topic.Spec{Partitions: 3}); err != nil {
@@ -353,7 +353,7 @@ func TestATopicHidesAnEventStore(t *testing.T) {
 	}
 }
 
-// TestGroupsReadEventTopics: a member leaves, another goes on where it was.
+// TestGroupsReadEventTopics: a member leaves, another continues at its offset.
 func TestGroupsReadEventTopics(t *testing.T) {
 	b := start(t, nil, nil)
 	lines := commits(t, b.log, eventStore(t, b, "commits"))

@@ -8,8 +8,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// The connection keeps the memory of an answer's batches until that is sent, also in a
-// session, which forgets at once what it has found.
+// The connection keeps the batches of an answer until it is encoded, also in a session, whose
+// parts drop their references at once.
 func TestSessionReturnsMemoryOfBatches(t *testing.T) {
 	for _, id := range []int32{0, 1} { // without and with a session
 		data := getBuffer(1 << 20)[:1<<20]

@@ -162,8 +162,8 @@ func TestFetchSession(t *testing.T) {
 	}
 }
 
-// Answers come in the order of requests, also behind a fetch that waits, and such a
-// fetch holds up nobody else.
+// Answers come in the order of requests, also behind a fetch that waits. Such a fetch does not
+// delay other connections.
 func TestPipelining(t *testing.T) {
 	b := start(t, nil, nil)
 	tp := b.topic(t, "t", 1)

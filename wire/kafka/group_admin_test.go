@@ -21,8 +21,8 @@ import (
 // protocols are those of groups, as options of a client.
 var protocols = map[string][]kgo.Opt{"classic": {}, "consumer": {kgo.ServerSideBalancer()}}
 
-// TestGroupOfClients: an operator sees the members of a group and how far it is, changes nothing
-// while it has some, and a client begins where the group was reset to.
+// TestGroupOfClients: an operator sees the members and the progress of a group, can change nothing
+// while it has members, and a client begins at the offset to which the group was reset.
 func TestGroupOfClients(t *testing.T) {
 	for kind, opts := range protocols {
 		t.Run(kind, func(t *testing.T) {
@@ -192,7 +192,7 @@ func refused(t *testing.T, groups *kafka.Groups) {
 	}
 }
 
-// TestResetAfterMemberJoined: a plan is not carried out once somebody has joined the group.
+// TestResetAfterMemberJoined: a plan fails once a member has joined the group.
 func TestResetAfterMemberJoined(t *testing.T) {
 	b := start(t, nil, nil)
 	b.topic(t, "t", 1)
@@ -245,8 +245,8 @@ func TestDeletedGroupBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestResetOfEventTopic: what is shown as a topic can be reset, and offsets of a topic that is gone
-// are not shown.
+// TestResetOfEventTopic: offsets of an event store can be reset, and offsets of a deleted topic are
+// not shown.
 func TestResetOfEventTopic(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		topics, err := topic.Open(log, &topic.Options{Every: -1})

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Groups of both protocols share the work, and go on where they were.
+// Members of groups of both protocols share the partitions, and continue at the stored offsets.
 func TestGroups(t *testing.T) {
 	for name, opts := range map[string][]kgo.Opt{
 		"classic":  {},

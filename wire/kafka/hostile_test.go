@@ -131,7 +131,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	})
 }
 
-// lies are requests that claim much and hold little, by what they claim.
+// lies are small requests that claim large counts, by the count that is wrong.
 func lies() map[string][]byte {
 	head := func(key kmsg.Key, version int16, tags ...byte) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(key))
@@ -153,8 +153,8 @@ func lies() map[string][]byte {
 	}
 }
 
-// A client that lies loses its connection, and neither memory nor another client
-// suffers.
+// A client that sends wrong counts is disconnected, and costs neither memory nor other
+// clients anything.
 func TestLyingClientsAreClosed(t *testing.T) {
 	b := start(t, nil, nil)
 	other := b.raw(t)
@@ -201,7 +201,7 @@ func TestSizesOfRequests(t *testing.T) {
 	}
 }
 
-// Clients that announce large requests and send nothing hold up nobody.
+// Clients that announce large requests and send nothing do not delay others.
 func TestAnnouncedRequestsHoldNothing(t *testing.T) {
 	const limit = 8 << 20
 	b := start(t, &kafka.Options{MaxRequest: limit, MaxInFlight: limit}, nil)
@@ -263,7 +263,7 @@ func TestMetadataDoesNotRepeat(t *testing.T) {
 	}
 }
 
-// A client that wants to wait for weeks, sends more and goes away is not waited for.
+// A fetch waits for at most IdleTimeout, even if its maximum wait is weeks.
 func TestWaitingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const idle = 3 * time.Minute
@@ -291,8 +291,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 }
 
-// What is not served is not offered. Requests of ACLs and quotas are, to be refused:
-// see TestACLs and TestClientQuotas.
+// APIs that are not served are not advertised. Those of ACLs and quotas are advertised and
+// refused, see TestACLs and TestClientQuotas.
 func TestNotOffered(t *testing.T) {
 	c := start(t, nil, nil).raw(t)
 	for _, k := range ask[*kmsg.ApiVersionsResponse](c, apiVersions(), 3).ApiKeys {

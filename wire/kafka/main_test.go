@@ -36,7 +36,8 @@ func start(t testing.TB, o *kafka.Options, as *kafka.Listener) *broker {
 	return serve(t, testengines.Memory(t), o, as)
 }
 
-// withSources returns options with all sources that there are, closed when the test ends.
+// withSources returns options with the sources of event stores and tables of alerts, which are
+// closed when the test ends.
 func withSources(t testing.TB, log mainstem.Log, o *kafka.Options) *kafka.Options {
 	t.Helper()
 	events, alerts := eventtopic.Open(log, nil), kafkatopic.Open(log, nil)

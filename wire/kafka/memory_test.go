@@ -82,9 +82,9 @@ func (c *raw) begins() int {
 	return int(binary.BigEndian.Uint32(size[:]))
 }
 
-// Clients that fetch much and read nothing take no more memory together than there is.
-// Those that come later get their records, because the connection that took nothing for
-// longest is closed when they have waited.
+// Clients that fetch much and read nothing take at most the memory of the budget together.
+// Later clients get their records, because the connection without progress for longest is
+// closed when they have waited.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -175,8 +175,8 @@ func TestFetchWithoutMemory(t *testing.T) {
 	})
 }
 
-// A fetch that waits for more records than there are answers with what it has when others
-// need the memory.
+// A fetch that waits for more records answers with the batches that it has when others need
+// the memory.
 func TestFetchThatWaitsGivesMemoryToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := stocked(t, 1, large)
@@ -267,7 +267,7 @@ func TestRequestsWaitForMemory(t *testing.T) {
 	})
 }
 
-// A request that is larger than all the memory there is is refused at once.
+// A request that is larger than the whole budget is refused at once.
 func TestRequestLargerThanTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -283,7 +283,7 @@ func TestRequestLargerThanTheMemory(t *testing.T) {
 	})
 }
 
-// A client that stops in the middle of a request loses it when others wait.
+// A client that stops in the middle of a request is disconnected when others wait.
 func TestRequestsThatStopAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := budget.New("process", 1<<20)
@@ -342,7 +342,7 @@ func TestJoinsThatWaitGiveMemoryToOthers(t *testing.T) {
 	})
 }
 
-// A large answer to a small request waits for memory, too, and is not kept meanwhile.
+// A large answer to a small request waits for memory, too, and is dropped meanwhile.
 func TestLargeAnswersWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := testengines.Memory(t)
@@ -387,8 +387,8 @@ func TestLargeAnswersWaitForMemory(t *testing.T) {
 	})
 }
 
-// A batch that takes much memory to decompress waits for it. What a producer gets when
-// there is none makes it try again, and then the batch is stored.
+// A batch that takes much memory to decompress waits for it. Without memory, the producer gets
+// an error upon which it tries again, and then the batch is stored.
 func TestBatchesThatExpand(t *testing.T) {
 	packed := batchOf(t, make([]byte, 8<<20), recordbatch.Zstd) // the encoder of a process, with its channels, must not be made in a bubble
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// counted is what a server told.
+// counted records the calls of a server.
 type counted struct {
 	sync.Mutex
 	connections, refused, records, bytes int

@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
 )
 
-// asked is what the fields of a request say, by their names; others keep their defaults.
+// asked has the values of the fields of a request, by their names; others keep their defaults.
 type asked struct {
 	name   string
 	id     topic.ID // of topics
@@ -23,8 +23,8 @@ type asked struct {
 	absent bool // lists and structures that may be null are
 }
 
-// askedAll are the ways in which every request is asked: each API, in each version,
-// answers about things that are there, that are not there, and about everything.
+// askedAll are the variants of every request: each API is asked, in each version, about things
+// that exist, about things that do not exist, and about everything.
 func askedAll(id topic.ID) []asked {
 	there := map[string]string{"Topic": "t", "Group": "g", "CoordinatorKey": "g", "CoordinatorKeys": "g", "ResourceName": "t", "Mechanism": kafka.Plain,
 		"MemberID": "", "ServerAssignor": "uniform", "SubscribedTopicNames": "t", "Feature": "group.version", "Principal": "User:ada",
@@ -84,8 +84,8 @@ func (a *asked) fill(name string, v reflect.Value) {
 	}
 }
 
-// Java's clients stumble over nulls that Kafka's schema allows and Kafka's brokers
-// never send: no answer of any API in any version may have one.
+// Java's clients fail on nulls that Kafka's schema allows and Kafka's brokers never send: no
+// answer of any API in any version may have one.
 func TestNoAnswerHasNullsThatKafkaNeverSends(t *testing.T) {
 	b := start(t, nil, nil)
 	tp := b.topic(t, "t", 2)

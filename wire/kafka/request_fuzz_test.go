@@ -18,7 +18,7 @@ import (
 // they wait for members, or for records.
 var unanswered = map[int16]bool{int16(kmsg.Fetch): true, int16(kmsg.JoinGroup): true, int16(kmsg.SyncGroup): true}
 
-// FuzzRequest sends anything as a request of any kind and version: the server answers
+// FuzzRequest sends random bytes as a request of any API and version: the server answers
 // it or ends that connection, and then serves others as before.
 func FuzzRequest(f *testing.F) {
 	var panics testkit.Lines

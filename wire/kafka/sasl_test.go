@@ -314,7 +314,7 @@ func TestPasswordsAreNotStored(t *testing.T) {
 	}
 }
 
-// A client that does not authenticate is gone when the time is up, whatever else it sends.
+// A client that does not authenticate is disconnected after the timeout, whatever it sends.
 func TestTimeToAuthenticate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 20 * time.Second

@@ -16,7 +16,7 @@ import (
 // Numbers of mechanisms in the protocol.
 const sha256ID, sha512ID = 1, 2
 
-// upsert is what Kafka's tools send to set a password.
+// upsert returns the part of a request with which Kafka's tools set a password.
 func upsert(t *testing.T, user string, mechanism int8, password string, iterations int) kmsg.AlterUserSCRAMCredentialsRequestUpsertion {
 	t.Helper()
 	up := kmsg.NewAlterUserSCRAMCredentialsRequestUpsertion()
@@ -95,7 +95,7 @@ func TestAlterUserScramCredentials(t *testing.T) {
 		{ups{upsert(t, "x", 1, "p", 4096), upsert(t, "x", 1, "q", 4096)}, nil, map[string]int16{"x": kerr.DuplicateResource.Code}},
 		{ups{upsert(t, "bob", 1, "p", 4096)}, []kmsg.AlterUserSCRAMCredentialsRequestDeletion{deletion("bob", 1)}, map[string]int16{"bob": kerr.DuplicateResource.Code}},
 		{nil, []kmsg.AlterUserSCRAMCredentialsRequestDeletion{deletion("nobody", 1), deletion("bob", 2)}, map[string]int16{"nobody": kerr.ResourceNotFound.Code, "bob": kerr.ResourceNotFound.Code}},
-		// One user's mistake leaves the others alone, and that user wholly unchanged.
+		// A mistake in the changes of one user leaves that user unchanged, and does not affect others.
 		{ups{upsert(t, "dave", 1, "d", 4096), upsert(t, "carol", 1, "new", 4095)}, []kmsg.AlterUserSCRAMCredentialsRequestDeletion{deletion("carol", 2)}, map[string]int16{"dave": 0, "carol": kerr.UnacceptableCredential.Code}},
 		{nil, []kmsg.AlterUserSCRAMCredentialsRequestDeletion{deletion("carol", 2), deletion("bob", 1)}, map[string]int16{"carol": 0, "bob": 0}},
 	} {

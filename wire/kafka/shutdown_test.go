@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// A shutdown answers what waits, ends connections and refuses to serve on.
+// A shutdown answers requests that wait and ends connections. It may be repeated.
 func TestShutdownAnswersWhatWaits(t *testing.T) {
 	b := start(t, nil, nil)
 	b.topic(t, "t", 1)

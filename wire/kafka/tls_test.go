@@ -129,7 +129,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// A client that does not shake hands is gone when its time is up.
+// A client that does not finish the handshake is disconnected after the timeout.
 func TestTimeToShakeHands(t *testing.T) {
 	cert := newAuthority(t).issue(pkix.Name{CommonName: "broker"})
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Tools are told that there is no access control, with the code of a broker without an
-// authorizer: one answer for each thing asked for.
+// Requests about ACLs are answered with the code of a broker without an authorizer, in each
+// entry.
 func TestACLs(t *testing.T) {
 	c := start(t, nil, nil).raw(t)
 	for v := int16(1); v <= 3; v++ {

@@ -101,7 +101,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestIDIsForEver: clients and stored offsets remember IDs.
+// TestIDIsForEver: IDs must not change, because clients and stored offsets have them.
 func TestIDIsForEver(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
 	for category, want := range map[string]string{"": "IiO2_OkihNaw2yWQNNNurw", "order": "lQyLrs16jpG9VD-yp8H9mg"} {
@@ -127,8 +127,8 @@ func TestADeletedCategoryStays(t *testing.T) {
 	}
 }
 
-// TestManyCategoriesAreNotListed: a catalog of a million names would help nobody, and
-// finding them would cost much.
+// TestManyCategoriesAreNotListed: a listing of a million names is of no use, and finding them
+// would cost much.
 func TestManyCategoriesAreNotListed(t *testing.T) {
 	log := testengines.Memory(t)
 	c := open(t, log)

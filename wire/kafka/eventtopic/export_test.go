@@ -6,10 +6,11 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// SetLinger changes how long followers go on, before anybody waits.
+// SetLinger changes how long a follower runs after its last waiter. Call it before the first
+// wait.
 func (c *Catalog) SetLinger(d time.Duration) { c.followers.SetLinger(d) }
 
-// Followed returns how many stores somebody waits for, or did until just now.
+// Followed returns the number of stores with waiters, now or until just now.
 func (c *Catalog) Followed() int {
 	return c.followers.Len()
 }

@@ -46,7 +46,7 @@ func write(t testing.TB, s *event.Store, stream string, evs ...event.Event) even
 	return a
 }
 
-// note is an event whose data says what it is.
+// note returns an event with the given data.
 func note(text string) event.Event { return event.Event{Type: "Noted", Data: []byte(text)} }
 
 func find(t testing.TB, c *eventtopic.Catalog, name string) partition.Shown {
@@ -87,7 +87,7 @@ func batches(t testing.TB, data []byte) [][]byte {
 	return out
 }
 
-// records returns the records in data, and the offset from which a client goes on.
+// records returns the records in data, and the offset at which a client continues.
 func records(t testing.TB, data []byte) (out []recordbatch.Record, next int64) {
 	t.Helper()
 	next = -1

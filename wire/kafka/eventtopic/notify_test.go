@@ -125,7 +125,8 @@ func TestCloseEndsWaiting(t *testing.T) {
 	}
 }
 
-// TestTheLogIsClosedFirst: that is a mistake, but nothing hangs or spins.
+// TestTheLogIsClosedFirst: closing the log before the catalog is a mistake of the caller, but
+// nothing hangs or spins.
 func TestTheLogIsClosedFirst(t *testing.T) {
 	log := testengines.Memory(t)
 	write(t, store(t, log, "s"), "a-1", note(""))

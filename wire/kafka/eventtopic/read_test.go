@@ -125,8 +125,8 @@ func TestReadKeepsTheBuffer(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotShown: deleted and archived streams are not in the topic, and the end is
-// that of what is, so that a reader comes to it.
+// TestWhatIsNotShown: deleted and archived streams are not in the topic, and the end is behind
+// the last event that is shown, so that a reader reaches it.
 func TestWhatIsNotShown(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := store(t, log, "s")
@@ -195,8 +195,8 @@ func TestWhatIsNotShown(t *testing.T) {
 	})
 }
 
-// TestAReaderOfForgottenEventsGoesOn: the newest stream of a category is forgotten by
-// everybody, a new server included, but a consumer was past it.
+// TestAReaderOfForgottenEventsGoesOn: the newest stream of a category is removed from the log,
+// and a new server has not seen it, but a consumer was already past it.
 func TestAReaderOfForgottenEventsGoesOn(t *testing.T) {
 	log := testengines.Memory(t)
 	s := store(t, log, "s")

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // stopTimeout is longer than any test should need to stop a server.
 const stopTimeout = time.Minute
 
-// change says what a test wants of a server and its Kafka listener.
+// change sets the configuration of a server and its Kafka listener for a test.
 type change func(c *server.Config, k *kafkaserver.Config)
 
 // running is a server with a Kafka listener.
@@ -39,7 +39,7 @@ type running struct {
 	kafka *kafkaserver.Component
 }
 
-// open opens a server in memory, with a Kafka listener, as change wants it.
+// open opens a server in memory with a Kafka listener, configured by change.
 func open(t *testing.T, do change) running {
 	t.Helper()
 	k := kafkaserver.New()
@@ -133,8 +133,8 @@ func TestKafkaAddressTaken(t *testing.T) {
 	}
 }
 
-// TestKafkaStops: a client that waits for records does not hold up the end, and what
-// was acknowledged is there afterwards.
+// TestKafkaStops: a client that waits for records does not delay the end, and acknowledged
+// records are there afterwards.
 func TestKafkaStops(t *testing.T) {
 	dir := t.TempDir()
 	again := func() running {

@@ -72,7 +72,7 @@ func createTopic(t *testing.T, cl *kgo.Client, name, key, value string) {
 }
 
 // Many clients that fetch and read nothing and producers whose batches expand share a small budget
-// with a consumer that reads: it gets everything, and the memory stays what it is.
+// with a consumer that reads: it gets everything, and memory does not grow.
 func TestKafkaClientsShareTheMemory(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const (

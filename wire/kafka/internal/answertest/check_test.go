@@ -11,8 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/answertest"
 )
 
-// Every nullable field of an answer has a rule, from the right version on: one that a
-// new version of the protocol library brings wants a decision.
+// Every nullable field of an answer has a rule with the right first version. A new field in the
+// protocol library needs a decision.
 func TestRulesAreComplete(t *testing.T) {
 	rules := map[kmsg.Key]map[string]int16{}
 	for _, r := range answertest.Rules {

@@ -28,8 +28,8 @@ func requests(f func(key, version int16, fresh func() kmsg.Request)) {
 	}
 }
 
-// randomize fills a value with anything. Structures that are written as tags stay
-// empty: they are not let through.
+// randomize fills a value with random data. Structures that are written as tags stay empty,
+// because Check refuses them.
 func randomize(t *rapid.T, v reflect.Value, sealed bool) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -77,7 +77,7 @@ func randomize(t *rapid.T, v reflect.Value, sealed bool) {
 	}
 }
 
-// What the encoder of package kmsg writes is walked to its end, byte by byte.
+// Check walks to the last byte of every request that the encoder of package kmsg writes.
 func TestEveryRequestIsWalkedToItsEnd(t *testing.T) {
 	requests(func(key, version int16, fresh func() kmsg.Request) {
 		l, err := layoutOf(key, version)
@@ -104,8 +104,8 @@ func TestEveryRequestIsWalkedToItsEnd(t *testing.T) {
 	})
 }
 
-// overhead is what memory is more than asked for: size classes, the request, and what
-// the runtime does meanwhile.
+// overhead is the memory beyond the cost that Check returns: for size classes, the request, and
+// the runtime.
 func overhead(cost int) int { return cost/4 + 16<<10 }
 
 // allocated returns the bytes that f allocates.
@@ -117,7 +117,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// lies are bodies that claim much and hold nothing.
+// lies are short bodies with large counts.
 func TestLies(t *testing.T) {
 	const claimed = 50_000_000
 	count := binary.BigEndian.AppendUint32(nil, claimed)

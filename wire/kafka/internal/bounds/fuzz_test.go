@@ -6,8 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// FuzzRequest decodes what Check lets through, of any kind and version: that never
-// panics and costs what Check said.
+// FuzzRequest decodes the bodies that Check accepts, of any API and version: decoding never
+// panics and costs at most the memory that Check returned.
 func FuzzRequest(f *testing.F) {
 	const limit = 16 << 20
 	requests(func(key, version int16, fresh func() kmsg.Request) {
