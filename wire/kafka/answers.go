@@ -117,10 +117,10 @@ func (c *conn) encode(h header, resp kmsg.Response) []byte {
 }
 
 // reserve reserves memory for up to want more bytes of batches in the answer, and returns for
-// how many: as many as half of the free memory is for, but at least least. So clients that
-// fetch much and read slowly make all answers smaller and do not take all memory; a client
-// that gets less asks again. reserve does not wait: 0 means that there is no memory at the
-// moment.
+// how many. It takes at most half of the free memory, or the memory of least bytes if that is
+// more. So clients that fetch much and read slowly make all answers smaller and do not take
+// all memory; a client that gets less asks again. reserve does not wait: 0 means that there
+// is no memory at the moment.
 func (c *conn) reserve(want, least int) int {
 	n := min(want, max(int(c.s.answers.Free()/answerCopies/2), least))
 	if c.carries.Try(answerCopies * int64(n)) {

@@ -224,8 +224,8 @@ func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int,
 	return n, nil
 }
 
-// readChunk reads batches of a part, into a pooled buffer if about as many bytes as the last
-// time are a buffer's worth. chunk.Data is nil if there are none; otherwise dropBatches puts
+// readChunk reads batches of a part. It reads into a pooled buffer if the last read found
+// enough bytes for one. chunk.Data is nil if there are no batches; otherwise dropBatches puts
 // it into the pool when the answer is encoded.
 func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOptions) (partition.Chunk, error) {
 	var buf []byte
@@ -244,9 +244,9 @@ func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOp
 	return chunk, err
 }
 
-// ends makes the result of a part the offsets of its partition, without batches. The error is
-// an OutOfRangeError if the offset asked for is below the start, or beyond the end and the
-// bound of the partition.
+// ends sets the result of a part to the offsets of its partition, without batches. The error
+// is an OutOfRangeError if the offset asked for is below the start, or beyond both the end and
+// the bound of the partition.
 func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	start, err := p.src.Start(ctx, p.num)
 	if err != nil {

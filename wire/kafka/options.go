@@ -63,7 +63,7 @@ type Options struct {
 	// MaxInFlight bounds, in bytes, the memory of all requests that are being read or served
 	// and of decoding them. A request that does not fit waits; after WriteTimeout its
 	// connection is closed. The memory of all answers that are built or written has a
-	// second limit of the same size. Must be at least MaxRequest. Default
+	// second limit of the same size. At least MaxRequest, if both are given. Default
 	// [DefaultMaxInFlight], or MaxRequest if that is more.
 	MaxInFlight int
 	// Memory is the budget of which requests and answers take their memory, so that all

@@ -72,12 +72,11 @@ func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, erro
 	return s, nil
 }
 
-// Serve accepts connections from l and serves each in a goroutine of its own. It returns nil
-// when the server is shut down, and the error of l when accepting fails before that.
-// An invalid as is Invalid, and l stays the caller's. Otherwise l belongs to the server, which
-// closes it in Shutdown, or at once, with an error of kind Closed, if it was shut down already.
-// Several listeners may be served at once, each with its own address to advertise and its
-// own security; nil is the zero [Listener].
+// Serve accepts connections from l, with the security and the address of as, and serves each
+// in a goroutine of its own. It returns nil when the server is shut down, and the error of l
+// when accepting fails before that. Shutdown closes l. If as is invalid, the error is Invalid
+// and l stays the caller's; if the server was shut down before, the error is Closed and l is
+// closed. Several listeners may be served at once.
 func (s *Server) Serve(l net.Listener, as *Listener) error {
 	if err := as.validate(); err != nil {
 		return err
