@@ -116,8 +116,8 @@ func TestAlertTopicsFromTheTail(t *testing.T) {
 	}
 }
 
-// TestAlertTopicsAfterARestart: a group goes on where it was, on the same offsets, in
-// another process with the same directory.
+// TestAlertTopicsAfterARestart: a group continues at the same offsets in another process with
+// the same directory.
 func TestAlertTopicsAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 100

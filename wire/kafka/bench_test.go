@@ -217,8 +217,8 @@ func BenchmarkProduceCompressed(b *testing.B) {
 	}
 }
 
-// checking returns how long it takes to check the batches of a topic beyond what their
-// checksums take.
+// checking returns the time to check the batches of a topic, without the time for their
+// checksums.
 func checking(b *testing.B, tp *topic.Topic) time.Duration {
 	b.Helper()
 	var took time.Duration

@@ -43,7 +43,7 @@ func (s *Server) closeCoordinators() error {
 	return errors.Join(s.groups.Close(), s.producers.Close())
 }
 
-// serverTopics is the server's topics, and what its sources show, as [coord.Topics].
+// serverTopics is the server's topics, shown topics included, as [coord.Topics].
 type serverTopics struct{ s *Server }
 
 func (g serverTopics) Topic(ctx context.Context, name string) (coord.Topic, error) {
@@ -81,7 +81,7 @@ func (g serverTopics) of(src partition.Reader) coord.Topic {
 	}
 }
 
-// offsets returns the stored offsets of a group for a topic or for what a source shows.
+// offsets returns the stored offsets of a group for a topic, which may be a shown one.
 func (s *Server) offsets(src partition.Reader, name string) coord.Offsets {
 	if t, ok := src.(*topic.Topic); ok {
 		return t.Offsets(name)

@@ -78,7 +78,8 @@ func (s *Server) entriesOf(ctx context.Context, r configResource) ([]configEntry
 	return nil, unconfigured(r.kind)
 }
 
-// describe returns the entry in the form of the answer, with what the request asks for.
+// describe returns the entry in the form of the answer, with synonyms and documentation if the
+// request asks for them.
 func (e *configEntry) describe(req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {
 	out := kmsg.NewDescribeConfigsResponseResourceConfig()
 	out.Name, out.Value, out.ReadOnly = e.name, kmsg.StringPtr(e.value), e.readOnly

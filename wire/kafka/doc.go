@@ -6,7 +6,7 @@
 // A [Server] serves the topics of one catalog; [Open] makes it. [Server.Serve] accepts
 // the connections of one net.Listener; a [Listener] holds the security of that listener and
 // the address that it advertises. A [partition.Source] in [Options] shows other data of the
-// log as topics that can be read, and not be written.
+// log as topics that clients can only read: shown topics.
 //
 //	topics, err := topic.Open(log, nil)
 //	server, err := kafka.Open(ctx, topics, nil)
@@ -87,7 +87,7 @@
 //	memory.go, buffer.go, receive.go           memory of requests and answers
 //	produce.go                                 record batches to one commit
 //	fetch.go, fetch_session.go, fetch_wait.go  reading, sessions (KIP-227), waiting
-//	source.go, topic_cache.go                  lookup of topics, and of what is shown as one
+//	source.go, topic_cache.go                  lookup of topics, shown topics included
 //	auto_create.go                             topics created because a client names them
 //	coordinate.go                              coordinators of groups and transactions
 //	configs.go, admin.go, cluster.go           configurations, topics, the cluster

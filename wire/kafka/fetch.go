@@ -295,7 +295,7 @@ func (f *fetch) fill(resp *kmsg.FetchResponse, session *session) {
 	session.rotate()
 }
 
-// answer returns the entry of a part, and records in lastReported what the client gets.
+// answer returns the entry of a part, and sets lastReported to the offsets in it.
 func (f *fetch) answer(p *fetchPart) kmsg.FetchResponseTopicPartition {
 	out := kmsg.NewFetchResponseTopicPartition()
 	out.Partition, out.ErrorCode = p.num, p.code

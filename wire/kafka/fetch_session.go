@@ -23,7 +23,7 @@ import (
 //	epoch n ≥ 1    an incremental fetch: adds, changes and forgets partitions. n must be the
 //	               epoch after the last one; after the largest int32 comes 1
 //
-// A session that the server does not know is answered with FETCH_SESSION_ID_NOT_FOUND, a wrong
+// A request with another session ID is answered with FETCH_SESSION_ID_NOT_FOUND, one with a wrong
 // epoch with INVALID_FETCH_SESSION_EPOCH; clients then begin with a full fetch. Versions
 // before 7 have no sessions. Kafka's brokers keep sessions in a cache that all connections
 // share. Here a connection has at most one, which ends with it, so nothing has to be evicted.

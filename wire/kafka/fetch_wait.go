@@ -12,9 +12,8 @@ import (
 //
 //  1. register asks to be woken for each part. The partitions of topics are in the waiter of
 //     the connection, which stays registered from one fetch to the next: for a consumer that
-//     asks for the same partitions again, this costs nothing. What else a part waits for sends
-//     to a channel of this fetch: the end of a transaction, and records of what is shown as a
-//     topic.
+//     asks for the same partitions again, this costs nothing. The end of a transaction and new
+//     records of a shown topic send to a channel of this fetch.
 //  2. A part that was not registered before its last read is read again, because it may have
 //     grown between that read and the registration.
 //  3. wait reads the parts that have grown, until there is enough or the context ends.
@@ -22,8 +21,8 @@ import (
 // While a fetch waits, its reservations can be recalled: when others need the memory, the
 // fetch answers with the batches that it has, and the connection stays open.
 
-// bound returns the largest offset that a reader of src can be at: the end, or for what is
-// shown as a topic an offset that may be beyond the end, see [partition.Shown].
+// bound returns the largest offset that a reader of src can be at: the end, or for a shown
+// topic an offset that may be beyond the end, see [partition.Shown].
 func bound(ctx context.Context, src partition.Reader, num int32) (int64, error) {
 	if g, ok := src.(partition.Shown); ok {
 		return g.Bound(ctx, num)
@@ -54,7 +53,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 			return
 		case <-grown:
 			f.readGrown(ctx, w.Take())
-		case <-wake: // what is shown as a topic has grown, or a transaction has ended
+		case <-wake: // a shown topic has grown, or a transaction has ended
 			for _, p := range f.parts {
 				if _, native := p.src.(*topic.Topic); p.code == 0 && (f.committed || !native) {
 					f.read(ctx, p)

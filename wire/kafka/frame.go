@@ -69,7 +69,7 @@ func appendAnswer(dst []byte, correlationID int32, resp kmsg.Response) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(correlationID))
 	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
-		dst = append(dst, 0) // no tags; the header of ApiVersions never has them, as the client does not know the versions of the server yet (KIP-511)
+		dst = append(dst, 0) // no tags; the header of an ApiVersions answer never has them, so that any client can read it (KIP-511)
 	}
 	dst = resp.AppendTo(dst)
 	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))

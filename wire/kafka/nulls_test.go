@@ -49,7 +49,7 @@ func askedAll(id topic.ID) []asked {
 	}
 }
 
-// fill writes what is asked into a request. name is that of the field.
+// fill sets a field of a request, called name.
 func (a *asked) fill(name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:

@@ -39,8 +39,8 @@ type Options struct {
 	// [DefaultNodeID].
 	NodeID int32
 	// Sources show other data of the log as topics that clients can read: package
-	// eventtopic shows event stores, package alert/kafkatopic tables of alerts. Where two
-	// know a name, the first is used. They stay the caller's, who closes them after
+	// eventtopic shows event stores, package alert/kafkatopic tables of alerts. If two
+	// reserve a name, the first is used. They stay the caller's, who closes them after
 	// Shutdown. Default: none.
 	Sources []partition.Source
 	// NoAutoCreate turns off the creation of topics that clients name in a Metadata

@@ -40,7 +40,7 @@ func (c *raw) send(req kmsg.Request, version int16) int32 {
 	return c.next
 }
 
-// receive reads one answer: its correlation ID and what follows.
+// receive reads one answer: its correlation ID and the bytes that follow.
 func (c *raw) receive() (int32, []byte) {
 	c.t.Helper()
 	var size [4]byte

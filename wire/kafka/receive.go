@@ -11,7 +11,7 @@ import (
 //  1. Reserve the size of the request, but at most freeFrame, or as much as the largest
 //     request that the connection has received, up to trustedFrame.
 //  2. Read until the reserved bytes are full.
-//  3. If the request is larger, double the reservation, copy, and go on with 2.
+//  3. If the request is larger, double the reservation, copy, and continue with 2.
 //
 // Invariant: the bytes reserved are at most twice the bytes received, or those of step 1.
 

@@ -49,7 +49,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !unanswered[key] {
-			// A request of Produce that wants no acknowledgement gets no answer either.
+			// A Produce request with acks=0 gets no answer either.
 			patience := 10 * time.Second
 			if key == int16(kmsg.Produce) {
 				patience = 10 * time.Millisecond

@@ -24,7 +24,7 @@ import (
 // answer. The client must be done within Options.AuthTimeout of the accept, and stays
 // authenticated until the connection ends: the session lifetime of KIP-368 is 0, no limit.
 //
-// An answer must not tell whether a user exists. So for a user that does not exist the same
+// An answer must not reveal whether a user exists. So for a user that does not exist the same
 // steps run with a credential made by pretended: the default number of iterations, a salt
 // that is always the same for the name, and keys that no password has. The error is
 // errNotAuthenticated in both cases.

@@ -10,8 +10,8 @@ import (
 )
 
 // source returns the topic called name, or with the given ID if name is empty: a topic of the
-// catalog, or what a source shows. A topic of the catalog hides what a source shows under the
-// same name. The error is NotFound if there is none, Invalid if no topic can have the name.
+// catalog or a shown topic. A topic of the catalog hides a shown one with the same name. The
+// error is NotFound if there is none, Invalid if no topic can have the name.
 func (s *Server) source(ctx context.Context, name string, id topic.ID) (partition.Reader, error) {
 	if name == "" {
 		return s.sourceByID(ctx, id)

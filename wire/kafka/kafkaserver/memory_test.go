@@ -115,7 +115,7 @@ func TestKafkaClientsShareTheMemory(t *testing.T) {
 		fs := reader.PollFetches(polled)
 		stop()
 		got += fs.NumRecords()
-		// One batch may be decompressed beside what is full, see package budget.
+		// One batch may be decompressed although the budget is used up, see package budget.
 		if used := metric(t, n, `mainstem_memory_used_bytes{budget="process"}`); used > limit+2*expands {
 			t.Fatalf("%.0f bytes are used", used)
 		}

@@ -21,8 +21,8 @@ const maxLagSeries = 10_000
 
 // metrics counts the events of a Kafka server, as its [kafka.Metrics], and is a
 // prometheus.Collector of these counts and of the lags of groups at the time of the scrape. The
-// counts go on when Kafka is served again after the lease was lost. Its methods may be called
-// from many goroutines.
+// counts continue when Kafka is served again after the lease was lost. Its methods may be
+// called from many goroutines.
 type metrics struct {
 	server atomic.Pointer[kafka.Server] // nil while Kafka is not served
 
