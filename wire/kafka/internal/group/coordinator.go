@@ -13,8 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// Coordinator looks after the groups of a log. Its methods may be called from
-// many goroutines. Close it before the log.
+// Coordinator coordinates the groups of a log. Its methods may be called from several
+// goroutines. Close it before the log.
 type Coordinator struct {
 	log    mainstem.Log
 	topics coord.Topics
@@ -24,22 +24,24 @@ type Coordinator struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // requests, timers and the sweeper
 
-	restored chan struct{} // closed when the groups that have members were loaded
-	lost     chan struct{} // says that one of them may not be in memory any more
+	restored chan struct{} // closed after the first attempt to load all groups that have members
+	lost     chan struct{} // capacity 1: a group with members may not be in memory; see missing
 
-	// mu is taken after a group's lock and never held while anything waits.
+	// Lock order: the lock of a group, then mu. No goroutine blocks while it holds mu, and none
+	// holds the locks of two groups.
 	mu struct {
 		sync.Mutex
-		groups  map[string]*group
-		closed  bool
-		changes uint64 // counts calls of TopicsChanged
-		pending Pending
+		groups  map[string]*group // by name; none of them is gone
+		closed  bool              // set by Close; enter fails then
+		changes uint64            // counts calls of TopicsChanged
+		pending Pending           // nil: there are no transactions
 	}
 }
 
-// Open returns the groups of log, and begins in the background to watch the
-// members of those that have some: they get a new session, as after a
-// heartbeat. The log stays the caller's. One coordinator may be open on a log.
+// Open returns the coordinator of the groups of log. In the background it loads the groups that
+// have members, whose sessions begin again, as after a heartbeat. It fails with Invalid if o is
+// invalid; it does not read the log. The caller keeps the log, and closes it after the coordinator.
+// Only one coordinator may be open on a log.
 func Open(log mainstem.Log, topics coord.Topics, o *Options) (*Coordinator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -53,8 +55,8 @@ func Open(log mainstem.Log, topics coord.Topics, o *Options) (*Coordinator, erro
 	return c, nil
 }
 
-// Close answers what waits with COORDINATOR_NOT_AVAILABLE and ends all
-// goroutines. Later requests are answered likewise. Closing twice is allowed.
+// Close answers requests that wait, and all later ones, with COORDINATOR_NOT_AVAILABLE. It waits
+// until all requests and goroutines of the coordinator have ended. Closing twice is allowed.
 func (c *Coordinator) Close() error {
 	c.mu.Lock()
 	c.mu.closed = true
@@ -73,7 +75,7 @@ func (c *Coordinator) Close() error {
 	return nil
 }
 
-// SetPending sets where offsets in open transactions are found. Call it before
+// SetPending replaces [Options.Pending], for a p that is made after the coordinator. Call it before
 // the first request.
 func (c *Coordinator) SetPending(p Pending) {
 	c.mu.Lock()
@@ -88,9 +90,9 @@ func (c *Coordinator) pending(group string, id topic.ID, partition int32) bool {
 	return p != nil && p.Pending(group, id, partition)
 }
 
-// TopicsChanged says that topics were created, deleted or have grown: consumer
-// groups look at the next heartbeat of any of their members. Without it they look
-// every [Options.TopicsEvery].
+// TopicsChanged reports to the coordinator that topics were created or deleted, or got partitions.
+// A consumer group then reads its topics again at the next heartbeat of any of its members. Without
+// the call it reads them at the first heartbeat after [Options.TopicsEvery].
 func (c *Coordinator) TopicsChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +105,8 @@ func (c *Coordinator) changes() uint64 {
 	return c.mu.changes
 }
 
-// enter begins something that Close has to wait for. If it returns true, the
-// caller calls c.wg.Done.
+// enter begins an operation that Close waits for; false after Close. If it returns true, the
+// caller must call c.wg.Done.
 func (c *Coordinator) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,9 +122,9 @@ var (
 	errMany   = mainstem.Refusef(mainstem.KindUnavailable, "group", "there are too many groups").WithHint("raise MaxGroups")
 )
 
-// acquire returns the group called name, locked. If there is none it returns nil,
-// or if create is true a new one, which is gone again at unlock unless somebody
-// has joined it or has stored something.
+// acquire returns the group called name, locked and loaded; the caller calls unlock or letGo. If
+// there is no such group it returns nil, or with create a new one. unlock drops the new one again
+// unless it exists by then.
 func (c *Coordinator) acquire(ctx context.Context, name string, create bool) (*group, error) {
 	for {
 		g, err := c.held(name)
@@ -149,7 +151,8 @@ func (c *Coordinator) acquire(ctx context.Context, name string, create bool) (*g
 	}
 }
 
-// held returns the group in memory called name, which may have to be loaded.
+// held returns the group called name, and puts an empty one into memory if there is none. The
+// caller locks it, and loads it if that was not done.
 func (c *Coordinator) held(name string) (*group, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +170,7 @@ func (c *Coordinator) held(name string) (*group, error) {
 	return g, nil
 }
 
-// all returns the groups in memory.
+// all returns the groups in memory, in no order.
 func (c *Coordinator) all() []*group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,11 +181,10 @@ func (c *Coordinator) all() []*group {
 	return out
 }
 
-// now returns the time by the coordinator's clock.
 func (c *Coordinator) now() time.Time { return c.o.Now() }
 
-// code returns the error code for an error of the log. What is no passing
-// trouble is logged, for the client learns only that it happened.
+// code returns the error code for an error of the log. Errors other than the end of the log or of
+// a context are logged, because the client gets only the code.
 func (c *Coordinator) code(op, group string, err error) int16 {
 	switch {
 	case errors.Is(err, mainstem.ErrClosed), errors.Is(err, mainstem.ErrCanceled), errors.Is(err, context.Canceled):

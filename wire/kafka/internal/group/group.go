@@ -18,72 +18,83 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// group is one group in memory. Its lock is held while a change of its state is
-// committed to the log, but not while offsets are.
+// group is one group in memory: a cache of the header and the members in the log, and what
+// the protocols need beside it, such as deadlines and requests that wait.
 //
-// Invariant: whatever a client was told about epochs, members and assignments is
-// in the log. A group whose commit failed is therefore discarded and read anew.
+// A request locks the group with acquire, changes the fields and notes the changes in changed
+// (with touch, strike and raise), and calls save, which commits them in one batch. Only then it
+// answers clients. The lock is held during the commit; offsets are committed without it (fence.go).
+//
+// Invariant: the epochs, members and assignments in any answer to a client are in the log. A
+// group whose commit failed is therefore discarded, whatever the outcome, and the next request
+// loads it again.
+//
+// Invariant: a group with gone set is not in Coordinator.mu.groups, and nothing changes it any
+// more. A request that has locked one looks the group up again.
 type group struct {
 	c    *Coordinator
 	name string
 
-	mu sync.Mutex // guards everything below
+	mu sync.Mutex // guards everything below, and the members
 
-	loaded bool
-	gone   bool // it is no longer the coordinator's: ask again
-	used   bool // since the last sweep
+	loaded bool // load has succeeded
+	gone   bool // discarded: see the invariant
+	used   bool // a request has used it since the last sweep
 
 	config Config // as it is stored
 
 	header
-	version   mainstem.Version // of the stored header, 0 if it is not stored
-	members   map[string]*member
-	instances map[string]string    // member of each static instance
-	pending   map[string]time.Time // IDs given to members that have not joined yet, and when they lapse
-	order     int64                // of the next member
+	version   mainstem.Version     // of the stored header; 0 if none is stored
+	members   map[string]*member   // by ID
+	instances map[string]string    // by static instance, the ID of its member
+	pending   map[string]time.Time // IDs given to clients that have not joined yet, and when they expire (KIP-394)
+	order     int64                // member.order of the newest member
 
-	// changed is what has to be stored: header or not, members, and those to delete.
+	// changed is the difference to the log, which save commits.
 	changed struct {
 		header  bool
-		members map[string]*member // nil: delete it
+		members map[string]*member // by ID; nil: its record is to be deleted
 	}
 
-	// Of a classic group.
-	joinBy    time.Time // preparing: when members that have not joined are left behind
-	notBefore time.Time // preparing: when the first rebalance may end at the earliest
-	syncBy    time.Time // when members that have not asked for their assignment are removed
+	// Of a classic group; see state.
+	joinBy    time.Time // preparing: when members that have not joined are removed
+	notBefore time.Time // preparing: the earliest end of the first rebalance; zero: no limit
+	syncBy    time.Time // when members without SyncGroup in this generation are removed; zero: all have sent it
 
 	// Of a consumer group.
-	owners  owners                 // the member that has a partition, or has to give it up
-	topics  map[string]coord.Topic // those subscribed to
-	looked  time.Time              // when topics was made; zero if it must be made anew
-	changes uint64                 // of the coordinator, when topics was made
+	owners  owners                 // of each partition, the member that has it in assigned or revoking
+	topics  map[string]coord.Topic // by name, those that any member is subscribed to
+	looked  time.Time              // when topics was made; zero: it must be made again
+	changes uint64                 // Coordinator.mu.changes when topics was made
 
-	timer  *time.Timer // calls tick
-	wakeAt time.Time   // when timer fires, zero if it does not
+	timer  *time.Timer // calls tick; nil until the first deadline
+	wakeAt time.Time   // when timer fires; zero: it does not
 }
 
-// member is a member in memory.
+// member is one member in memory. The lock of its group guards it.
 type member struct {
 	identity
 	id      string
-	version mainstem.Version // of what is stored, 0 if nothing is
-	order   int64            // of joining
+	version mainstem.Version // of its stored record; 0 if none is stored
+	order   int64            // its place in the order of joining; 0: it is not in group.members
 
-	deadline time.Time // when its session ends
-	giveUpBy time.Time // in a consumer group: when it is removed unless it has done what it was asked to
+	deadline time.Time // when its session ends; it does not end while a request of the member waits
+	// giveUpBy is the end of the rebalance timeout in a consumer group: the member is removed then,
+	// unless it has given up its partitions or, with the classic protocol, has joined again. Zero:
+	// nothing is asked of it.
+	giveUpBy time.Time
 
-	// Of the classic protocol.
-	join    chan joined // JoinGroup waits for it
-	sync    chan synced // SyncGroup waits for it
-	synced  bool        // it has asked for its assignment in this generation
-	knowsID bool        // an answer has given the client its ID
+	// Of the classic protocol. At most one of join and sync is set; each has capacity 1.
+	join    chan joined // JoinGroup waits for its answer here; nil: none waits
+	sync    chan synced // SyncGroup waits for its answer here; nil: none waits
+	synced  bool        // it has sent SyncGroup in this generation
+	knowsID bool        // the client has its ID, or can join again without it
 
 	// Of the consumer protocol.
-	re      *regexp.Regexp // of regex
-	revised bool           // by the report that is being handled
-	has     bool           // the client has said that it has what it is assigned
-	lostAt  int32          // the first epoch since it had to give up a partition
+	re      *regexp.Regexp // identity.regex, compiled; nil if that is empty
+	revised bool           // the report that is being handled changed identity, which must be stored
+	has     bool           // the client has reported that it has exactly identity.assigned
+	lostAt  int32          // the epoch with which it last joined or gave up a partition; see fenceConsumer
 }
 
 func newGroup(c *Coordinator, name string) *group {
@@ -93,18 +104,18 @@ func newGroup(c *Coordinator, name string) *group {
 	return g
 }
 
-// exists reports whether the group is known to anybody.
+// exists reports whether the group is stored, or has members or pending IDs.
 func (g *group) exists() bool {
 	return g.version > 0 || len(g.members) > 0 || len(g.pending) > 0
 }
 
-// unlock ends what acquire began.
+// unlock releases the group that acquire returned, and marks it as used.
 func (g *group) unlock() {
 	g.used = true
 	g.letGo()
 }
 
-// letGo is unlock for what does not count as use of the group.
+// letGo is unlock without the mark. A group that does not exist is dropped from memory.
 func (g *group) letGo() {
 	if !g.gone && !g.exists() {
 		g.discard()
@@ -112,8 +123,8 @@ func (g *group) letGo() {
 	g.mu.Unlock()
 }
 
-// discard ends the life of the group in memory. Requests that wait are answered
-// that the client has to find the coordinator again.
+// discard removes the group from memory. Requests that wait are answered with
+// COORDINATOR_NOT_AVAILABLE, so that their clients look for the coordinator and try again.
 func (g *group) discard() {
 	g.gone = true
 	if g.timer != nil {
@@ -130,7 +141,7 @@ func (g *group) discard() {
 	}
 }
 
-// load reads the group from the log. Members get a new session.
+// load reads the configuration, the group and its members from the log. Members get a new session.
 func (g *group) load(ctx context.Context) error {
 	if err := g.loadConfig(ctx); err != nil {
 		return err
@@ -145,8 +156,9 @@ func (g *group) load(ctx context.Context) error {
 	return nil
 }
 
-// read reads the group and its members from the log, in this order: with the version of its
-// header as a condition, a batch is committed only if no member has joined since.
+// read reads the header from the log, and then the members. The order matters to administer.go:
+// a batch with the version of the header as a condition is committed only if no member has
+// joined since the header was read.
 func (g *group) read(ctx context.Context) error {
 	rec, err := g.c.log.Get(ctx, partition.GroupSpace, groupKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -191,7 +203,7 @@ func (g *group) loadMember(rec mainstem.Record, prefix int) error {
 	return nil
 }
 
-// resume gives the group that was loaded its deadlines.
+// resume sets the deadlines of a group that was loaded; they are not stored.
 func (g *group) resume() {
 	now := g.c.now()
 	for _, m := range g.members {
@@ -213,7 +225,8 @@ func (g *group) resume() {
 	g.arm()
 }
 
-// session returns how long a member may be silent.
+// session returns the session timeout of a member: its own with the classic protocol, else that of
+// the group or of the coordinator.
 func (g *group) session(m *member) time.Duration {
 	if m.consumer && len(m.protocols) == 0 {
 		return cmp.Or(g.config.Session, g.c.o.Session)
@@ -221,7 +234,7 @@ func (g *group) session(m *member) time.Duration {
 	return m.session
 }
 
-// enlist makes m a member.
+// enlist adds m to the group as its newest member.
 func (g *group) enlist(m *member) {
 	g.order++
 	m.order = g.order
@@ -231,7 +244,8 @@ func (g *group) enlist(m *member) {
 	}
 }
 
-// strike removes a member, whose requests are answered with code.
+// strike removes a member and its partitions from the group. Its requests that wait are answered
+// with code. Its record is deleted by the next save.
 func (g *group) strike(m *member, code int16) {
 	m.answerJoin(joined{code: code})
 	m.answerSync(synced{code: code})
@@ -248,11 +262,11 @@ func (g *group) strike(m *member, code int16) {
 	}
 }
 
-// touch notes that a member has to be stored.
+// touch notes that the next save has to store m.
 func (g *group) touch(m *member) { g.changed.members[m.id] = m }
 
-// save commits what has changed: nothing, if nothing has. If that fails the
-// group is discarded.
+// save commits changed in one batch, or does nothing if it is empty. If the commit fails the group
+// is discarded, and all requests that wait are answered.
 func (g *group) save() error {
 	if !g.changed.header && len(g.changed.members) == 0 {
 		return nil
@@ -260,7 +274,7 @@ func (g *group) save() error {
 	b := mainstem.NewBatch()
 	b.Durability = g.c.o.Durability
 	partition.EnsureGroupSpace(b)
-	// Invariant: members are never stored without a header, which load looks for first.
+	// Invariant: members are never stored without a header: read does not look for them without one.
 	header := 0
 	if g.changed.header || g.version == 0 {
 		header = 1
@@ -293,7 +307,7 @@ func (g *group) save() error {
 	return nil
 }
 
-// raise makes the next epoch. Numbers do not run out in practice, and never wrap.
+// raise begins the next generation or group epoch. The number stays at its maximum, and never wraps.
 func (g *group) raise() {
 	if g.epoch < math.MaxInt32 {
 		g.epoch++
@@ -306,7 +320,8 @@ func (g *group) inOrder() []*member {
 	return slices.SortedFunc(maps.Values(g.members), func(a, b *member) int { return int(a.order - b.order) })
 }
 
-// longestRebalance returns how long members may take to join.
+// longestRebalance returns the longest rebalance timeout of the members: how long a classic group
+// waits for JoinGroup, and for SyncGroup.
 func (g *group) longestRebalance() time.Duration {
 	var d time.Duration
 	for _, m := range g.members {

@@ -19,40 +19,42 @@ type Options struct {
 	// MaxSize is the most members of one group. Default 10,000 (group.max.size,
 	// group.consumer.max.size).
 	MaxSize int
-	// InitialDelay is how long the first rebalance of an empty classic group waits
-	// for more members. Default 0 (group.initial.rebalance.delay.ms, there 3s).
+	// InitialDelay is how long the first rebalance of an empty classic group waits for more members
+	// after each JoinGroup, up to the rebalance timeout. Default 0, Kafka's is 3s
+	// (group.initial.rebalance.delay.ms).
 	InitialDelay time.Duration
-	// Session is after how long of silence a member of a consumer group is removed.
-	// Default 45s (group.consumer.session.timeout.ms).
+	// Session is the session timeout of members of consumer groups: a member is removed after this
+	// time without a heartbeat. Default 45s (group.consumer.session.timeout.ms).
 	Session time.Duration
-	// Heartbeat is how often members of consumer groups are told to report. Default
+	// Heartbeat is the heartbeat interval that members of consumer groups are given. Default
 	// 5s (group.consumer.heartbeat.interval.ms).
 	Heartbeat time.Duration
-	// OffsetRetention is how long offsets are kept after their group is empty or
-	// their topic is no longer subscribed to. Default 7 days (offsets.retention.minutes);
-	// negative means without end.
+	// OffsetRetention is how long an offset is kept after its commit while its group is empty or
+	// not subscribed to its topic; an empty group keeps its offsets at least this long after its last
+	// member has left. Default 7 days (offsets.retention.minutes); negative: no limit.
 	OffsetRetention time.Duration
-	// SweepEvery is how often offsets are looked through for that. Default 10m
-	// (offsets.retention.check.interval.ms); negative means never, until [Coordinator.Sweep] is called.
+	// SweepEvery is the time between two sweeps, see [Coordinator.Sweep]. Default 10m
+	// (offsets.retention.check.interval.ms); negative: only calls of Sweep.
 	SweepEvery time.Duration
-	// TopicsEvery is how often a consumer group looks whether its topics have
-	// changed, besides [Coordinator.TopicsChanged]. Default 1s.
+	// TopicsEvery is how long a consumer group uses the topics that it has read before it reads them
+	// again at a heartbeat, see also [Coordinator.TopicsChanged]. Default 1s.
 	TopicsEvery time.Duration
-	// MaxGroups is the most groups held in memory: those with members, and those
+	// MaxGroups limits the groups in memory: those with members, and those
 	// used since the last sweep. Default 100,000.
 	MaxGroups int
 	// Durability of stored offsets and of the groups' state. Default: the log's.
 	Durability mainstem.Durability
-	// Pending shows which offsets are part of an open transaction. Default: none;
+	// Pending finds offsets in open transactions. Default: there are none;
 	// see [Coordinator.SetPending].
 	Pending Pending
-	// Now is the clock. Default [time.Now].
+	// Now is the clock of all deadlines. Default [time.Now].
 	Now func() time.Time
-	// Logger receives what an operator should know. Default: discards.
+	// Logger receives failures, and members that are removed because they were silent. Default:
+	// discards.
 	Logger *slog.Logger
 }
 
-// The defaults.
+// The defaults of [Options].
 const (
 	DefaultMinSession      = 6 * time.Second
 	DefaultMaxSession      = 30 * time.Minute
@@ -67,11 +69,11 @@ const (
 
 // Limits of one request.
 const (
-	MaxMemberID  = 1 << 10 // bytes in a member's ID, and in an instance's
-	MaxRegex     = 4 << 10 // bytes in the regular expression of a subscription
+	MaxMemberID  = 1 << 10 // bytes of a member ID; an instance ID may have half as many
+	MaxRegex     = 4 << 10 // bytes of the regular expression of a subscription
 	MaxProtocols = 128     // protocols that a classic member may offer
-	maxClientID  = 256     // bytes of a client's ID that are kept
-	maxTries     = 8       // how often an offset commit that lost a race is tried again
+	maxClientID  = 256     // bytes of a client ID that are kept; the rest is cut off
+	maxTries     = 8       // attempts to commit offsets that conflict with a change of the group
 )
 
 func (o *Options) withDefaults() Options {
@@ -95,7 +97,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Validate reports every field out of range.
+// Validate returns an Invalid error that names every field out of range, or nil. A nil o is valid.
 func (o *Options) Validate() error {
 	c := o.withDefaults()
 	var errs []error
