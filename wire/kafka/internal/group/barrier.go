@@ -8,13 +8,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A classic group goes from generation to generation. Preparing, it collects
-// JoinGroup requests until all members have sent one, or until the time for it is
-// over: that is the barrier. Completing, it waits for the leader's assignment. A
-// generation is stored before anybody hears of it, so that no two ever have the
-// same number.
+// A rebalance of a classic group (see the states at type state):
+//
+//  1. rebalance opens the barrier: the state is preparing, and heartbeats are answered with
+//     REBALANCE_IN_PROGRESS. JoinGroup requests wait in member.join.
+//  2. tryComplete closes the barrier when every member has a JoinGroup that waits and no ID is
+//     pending, but not before notBefore; or when joinBy has passed.
+//  3. complete removes the members that have not joined, raises the generation, elects the leader
+//     and the protocol, and commits all of it. Then it answers the JoinGroup requests. The commit comes
+//     first, so that no two generations have the same number, even after a crash.
+//  4. SyncGroup requests wait in member.sync until that of the leader brings the assignment. assign
+//     commits it, and then answers them. The commit comes first, so that members read the same
+//     assignment after a restart.
+//
+// When a member joins or is lost in step 4 or later, the next rebalance begins with step 1.
+//
+// Opening the barrier need not be committed: after a crash the group is in its former generation,
+// and its members send their JoinGroup requests again.
 
-// becomeClassic makes a group without members one of the classic protocol.
+// becomeClassic makes a group without members a classic group, or one whose members all speak
+// the classic protocol (downgrade).
 func (g *group) becomeClassic(protocolType string) {
 	g.kind, g.state = classic, empty
 	g.protocolType, g.protocol, g.leader = protocolType, "", ""
@@ -24,7 +37,8 @@ func (g *group) becomeClassic(protocolType string) {
 }
 
 // accepts reports whether a member with the protocols of the request can be in
-// one generation with all others.
+// one generation with all others: it has the same protocol type, and one of its protocols is
+// supported by all.
 func (g *group) accepts(req *kmsg.JoinGroupRequest) bool {
 	others := make([]*member, 0, len(g.members))
 	for _, m := range g.members {
@@ -53,8 +67,9 @@ func supported(name string, members []*member) bool {
 	return true
 }
 
-// vote returns the protocol that most members list first, of those that all support.
-// Among equals it is the one that the oldest member likes better.
+// vote returns the protocol of the next generation. Each member votes for the first in its list that
+// all members support. Among protocols with the same number of votes it is the one that the oldest
+// member lists first.
 func (g *group) vote() string {
 	members := g.inOrder()
 	votes := map[string]int{}
@@ -81,7 +96,8 @@ func (g *group) vote() string {
 	return best
 }
 
-// rebalance opens the barrier, unless it is open.
+// rebalance opens the barrier, unless it is open. SyncGroup requests that wait are answered with
+// REBALANCE_IN_PROGRESS. The caller saves or calls tryComplete.
 func (g *group) rebalance() {
 	if g.state == preparing {
 		return
@@ -102,7 +118,7 @@ func (g *group) rebalance() {
 	}
 }
 
-// tryComplete closes the barrier if all have joined or the time is over.
+// tryComplete closes the barrier if it is open and step 2 allows it.
 func (g *group) tryComplete(now time.Time) error {
 	if g.state != preparing || now.Before(g.notBefore) {
 		return nil
@@ -117,8 +133,10 @@ func (g *group) tryComplete(now time.Time) error {
 	return g.complete(now)
 }
 
-// complete begins the next generation with the members that have joined. Static
-// members stay even if they have not: only the end of their session removes them.
+// complete begins the next generation with the members that have joined. Static members (KIP-345)
+// stay even if they have not joined: only the end of their session removes them. If no member
+// remains the group becomes empty. If only static members remain that have not joined, none can
+// be the leader, and the barrier stays open.
 func (g *group) complete(now time.Time) error {
 	for _, m := range g.inOrder() {
 		if m.join == nil && m.instance == nil {
@@ -130,7 +148,7 @@ func (g *group) complete(now time.Time) error {
 		return g.becomeEmpty(now)
 	}
 	if !g.electLeader() {
-		g.joinBy = now.Add(g.longestRebalance()) // nobody could make an assignment: wait on
+		g.joinBy = now.Add(g.longestRebalance())
 		return g.save()
 	}
 	g.raise()
@@ -150,14 +168,15 @@ func (g *group) complete(now time.Time) error {
 	return nil
 }
 
-// becomeEmpty stores that the last member has gone.
+// becomeEmpty commits that the group has no members any more. This is a generation too.
 func (g *group) becomeEmpty(now time.Time) error {
 	g.raise()
 	g.state, g.protocol, g.leader, g.since = empty, "", "", now
 	return g.save()
 }
 
-// electLeader makes sure that the leader is there to lead; false if nobody is.
+// electLeader keeps the leader if it has joined, and else makes the oldest member that has joined
+// the leader; false if none has joined.
 func (g *group) electLeader() bool {
 	if m := g.members[g.leader]; m != nil && m.join != nil {
 		return true
@@ -171,7 +190,8 @@ func (g *group) electLeader() bool {
 	return false
 }
 
-// current is the answer to a member of the current generation.
+// current returns the answer to JoinGroup of a member of the current generation. The leader gets
+// the metadata of all members.
 func (g *group) current(m *member) joined {
 	a := joined{generation: g.epoch, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader, member: m.id}
 	if g.leader != m.id {
@@ -185,7 +205,8 @@ func (g *group) current(m *member) joined {
 	return a
 }
 
-// dueClassic does what is due in a classic group; lost says that members were removed.
+// dueClassic handles the deadlines of a classic group, and with lost the removal of members: that
+// begins a rebalance. It saves the changes.
 func (g *group) dueClassic(now time.Time, lost bool) error {
 	if !g.syncBy.IsZero() && !g.syncBy.After(now) {
 		for _, m := range g.inOrder() {
@@ -196,7 +217,7 @@ func (g *group) dueClassic(now time.Time, lost bool) error {
 		}
 		g.syncBy = time.Time{}
 		if g.state == completing {
-			lost = true // those who have asked wait for a leader that has gone
+			lost = true // no assignment has come from the leader, and SyncGroup requests wait for it
 		}
 	}
 	if lost && g.state != empty {
@@ -208,7 +229,7 @@ func (g *group) dueClassic(now time.Time, lost bool) error {
 	return g.save()
 }
 
-// heard notes a sign of life.
+// heard extends the session of a member after one of its requests.
 func (g *group) heard(m *member) {
 	m.deadline = g.c.now().Add(g.session(m))
 	if !m.waiting() {

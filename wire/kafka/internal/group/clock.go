@@ -6,12 +6,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// A group has one timer, set to the earliest of its deadlines as it was known
-// when the timer was set. A deadline that moves away, as with every heartbeat,
-// does not move the timer: it fires, finds nothing to do and is set anew. So a
-// heartbeat costs nothing here, and a group without deadlines has no timer.
+// A group has one timer for all its deadlines.
+//
+//   - arm sets it to the earliest deadline, soon to a deadline that may be earlier.
+//   - A deadline that moves to a later time, as with every heartbeat, does not move the timer. The
+//     timer fires too early, tick finds nothing due, and arm sets it again. So a heartbeat does not
+//     touch the timer.
+//   - A group without deadlines has no running timer.
 
-// deadlines yields when the group may have something to do.
+// deadlines yields the deadlines of the group; zero times are none.
 func (g *group) deadlines(yield func(time.Time)) {
 	for _, m := range g.members {
 		if !m.waiting() {
@@ -29,8 +32,8 @@ func (g *group) deadlines(yield func(time.Time)) {
 	yield(g.syncBy)
 }
 
-// waiting reports whether a request of the member is parked: it cannot send
-// heartbeats meanwhile.
+// waiting reports whether a JoinGroup or SyncGroup of the member waits. Its session does not end
+// meanwhile: a client does not send heartbeats while it waits.
 func (m *member) waiting() bool { return m.join != nil || m.sync != nil }
 
 // arm sets the timer to the earliest deadline.
@@ -52,6 +55,7 @@ func (g *group) soon(t time.Time) {
 	}
 }
 
+// set sets the timer to wakeAt.
 func (g *group) set() {
 	switch {
 	case g.gone:
@@ -66,7 +70,7 @@ func (g *group) set() {
 	}
 }
 
-// tick does what is due.
+// tick runs in a goroutine of the timer. After an error the group has been discarded.
 func (g *group) tick() {
 	if !g.c.enter() {
 		return
@@ -88,6 +92,8 @@ func (g *group) tick() {
 	}
 }
 
+// due handles the deadlines that have passed: it drops pending IDs, removes members that are late,
+// and continues the rebalance of a classic group. It saves the changes.
 func (g *group) due(now time.Time) error {
 	for id, t := range g.pending {
 		if !t.After(now) {
@@ -111,7 +117,8 @@ func (g *group) due(now time.Time) error {
 	return g.dueClassic(now, late)
 }
 
-// late reports whether a member has to be removed.
+// late reports whether a member has to be removed: its session has ended, or in a consumer group it
+// was asked to give up partitions or to join again and the rebalance timeout has passed.
 func (g *group) late(m *member, now time.Time) bool {
 	if !m.giveUpBy.IsZero() && !m.giveUpBy.After(now) {
 		return true

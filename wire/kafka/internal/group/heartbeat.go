@@ -14,8 +14,9 @@ import (
 //
 //	v3  static members (KIP-345)
 
-// Heartbeat keeps the session of a member of a classic group. REBALANCE_IN_PROGRESS
-// asks it to join again. It writes nothing.
+// Heartbeat extends the session of a member with the classic protocol. The answer
+// REBALANCE_IN_PROGRESS asks the member to join again. It writes nothing, except the new epoch
+// of a consumer group whose topics have changed.
 func (c *Coordinator) Heartbeat(ctx context.Context, _ coord.Client, req *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
 	resp := req.ResponseKind().(*kmsg.HeartbeatResponse)
 	resp.ErrorCode = c.beat(ctx, req)
@@ -52,7 +53,8 @@ func (c *Coordinator) beat(ctx context.Context, req *kmsg.HeartbeatRequest) int1
 	return 0
 }
 
-// checkMember returns the error for a client that says it is a member, or 0.
+// checkMember returns 0 if id is a member and, with an instance, the current one of the instance;
+// else UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
 func (g *group) checkMember(id string, instance *string) int16 {
 	if instance != nil {
 		switch g.instances[*instance] {
@@ -69,8 +71,9 @@ func (g *group) checkMember(id string, instance *string) int16 {
 	return 0
 }
 
-// checkGeneration is checkMember, and that a member of the classic protocol is in
-// the current generation.
+// checkGeneration is checkMember that returns ILLEGAL_GENERATION unless the member is in the current
+// generation, or in a consumer group has this epoch. A member that does not speak the classic protocol
+// is unknown to it.
 func (g *group) checkGeneration(id string, instance *string, generation int32) int16 {
 	if code := g.checkMember(id, instance); code != 0 {
 		return code
@@ -91,9 +94,9 @@ func (g *group) checkGeneration(id string, instance *string, generation int32) i
 	return 0
 }
 
-// inGeneration reports whether a member of a classic group may act in a
-// generation: the current one or, until the first after the group was a consumer
-// group, the epoch that the member had there.
+// inGeneration reports whether a member of a classic group may act in a generation. It may in
+// the current one. Between a downgrade and the next generation it may in the epoch that it had in
+// the consumer group, so that it gets REBALANCE_IN_PROGRESS and not an error.
 func (g *group) inGeneration(m *member, generation int32) bool {
 	return generation == g.epoch || g.state == preparing && m.epoch > joining && generation == m.epoch
 }

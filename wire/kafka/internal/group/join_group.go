@@ -20,23 +20,26 @@ import (
 //	v4  a new member gets its ID with MEMBER_ID_REQUIRED and joins again (KIP-394)
 //	v5  static members (KIP-345)
 //	v7  the protocol type in the answer; no protocol is null
-//	v8  a reason, which is not kept (KIP-800)
-//	v9  a returning static leader is told to skip the assignment (KIP-814)
+//	v8  a reason, which is ignored (KIP-800)
+//	v9  the answer to a static leader that rejoins says that it must not send an assignment (KIP-814)
 
-// joined is the answer to JoinGroup, whatever its version.
+// joined is the answer to JoinGroup in a form for all versions.
 type joined struct {
 	code         int16
 	generation   int32
 	protocolType string
 	protocol     string
-	leader       string
-	member       string
-	skip         bool
-	members      []kmsg.JoinGroupResponseMember
+	leader       string                         // the ID of the leader
+	member       string                         // the ID of the client
+	skip         bool                           // the client is the leader, and sends no assignment
+	members      []kmsg.JoinGroupResponseMember // only for the leader
 }
 
-// JoinGroup makes the client a member and waits until the members of the next
-// generation are known, or until ctx ends.
+// JoinGroup makes the client a member of the group and waits for the next generation, of which
+// it returns the leader and, to the leader, the members. If ctx ends first, it returns
+// COORDINATOR_NOT_AVAILABLE, and a member that has not got its ID yet is removed. In a consumer
+// group it does not wait (KIP-848). Members and generation are committed before it returns
+// without an error.
 func (c *Coordinator) JoinGroup(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
 	a := c.join(ctx, cl, req)
 	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
@@ -80,9 +83,9 @@ func (c *Coordinator) join(ctx context.Context, cl coord.Client, req *kmsg.JoinG
 	return awaitAnswer(ctx, g, wait, g.leaveBarrier, joined{code: kerr.CoordinatorNotAvailable.Code})
 }
 
-// awaitAnswer returns the answer to a request that waits for other members, without the lock
-// of g. If ctx or the coordinator ends first, it calls leave with the lock held, and returns
-// the answer that came meanwhile, or else none.
+// awaitAnswer waits for the answer to a request. The caller does not hold the lock of g. If ctx
+// or the coordinator ends first, it calls leave with the lock held, and then returns the answer
+// that has come meanwhile, or else none.
 func awaitAnswer[A any](ctx context.Context, g *group, wait chan A, leave func(chan A), none A) A {
 	select {
 	case a := <-wait:
@@ -101,8 +104,9 @@ func awaitAnswer[A any](ctx context.Context, g *group, wait chan A, leave func(c
 	}
 }
 
-// leaveBarrier is for a client that has gone while its JoinGroup waited. One that has not
-// got its ID cannot come back. The lock of g is held.
+// leaveBarrier handles the end of a client's connection while its JoinGroup waits. The member keeps
+// its session, except one whose client has not got its ID: it cannot join again, and is removed.
+// The lock of g is held.
 func (g *group) leaveBarrier(wait chan joined) {
 	for _, m := range g.members {
 		if m.join != wait {
@@ -124,7 +128,7 @@ func (g *group) leaveBarrier(wait chan joined) {
 	}
 }
 
-// checkJoin returns the error of a request that is wrong whatever the group.
+// checkJoin returns the error of a request that is invalid for every group, or 0.
 func (c *Coordinator) checkJoin(req *kmsg.JoinGroupRequest) int16 {
 	session := time.Duration(req.SessionTimeoutMillis) * time.Millisecond
 	switch {
@@ -142,7 +146,8 @@ func validInstance(instance *string) bool {
 	return instance == nil || *instance != "" && len(*instance) <= MaxMemberID/2
 }
 
-// newMember returns what the request says about a member.
+// newMember returns a member with what the request says about it, and without an ID. It keeps no
+// memory of the request but the strings.
 func newMember(cl coord.Client, req *kmsg.JoinGroupRequest) *member {
 	m := &member{}
 	m.instance = req.InstanceID
@@ -152,12 +157,12 @@ func newMember(cl coord.Client, req *kmsg.JoinGroupRequest) *member {
 		m.rebalance = m.session
 	}
 	for _, p := range req.Protocols {
-		m.protocols = append(m.protocols, protocol{p.Name, bytes.Clone(p.Metadata)}) // the request's memory is lent
+		m.protocols = append(m.protocols, protocol{p.Name, bytes.Clone(p.Metadata)}) // the request owns the bytes
 	}
 	return m
 }
 
-// newID returns the ID of a new member: the client cannot choose it.
+// newID returns a new ID for m: its instance or client ID, and a random UUID.
 func (m *member) newID() string {
 	name := m.client
 	if m.instance != nil {
@@ -168,10 +173,10 @@ func (m *member) newID() string {
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", name, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// join lets the client in. If it has to wait for others, it returns a channel.
+// join handles JoinGroup. It returns the answer, or the channel on which the answer comes.
 func (g *group) join(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	if g.kind == consumer && len(g.members) > 0 {
-		g.downgrade() // if the last occasion was missed
+		g.downgrade() // if it failed when the last other member was lost
 	}
 	if g.kind == consumer && len(g.members) > 0 {
 		return g.joinConsumer(ctx, cl, req), nil
@@ -200,6 +205,7 @@ func (g *group) join(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRe
 	return joined{}, g.joinNew(m, req)
 }
 
+// invited reports whether id was given to a client that has not joined yet.
 func (g *group) invited(id string) bool {
 	_, ok := g.pending[id]
 	return ok
@@ -211,15 +217,16 @@ func (g *group) joinNew(m *member, req *kmsg.JoinGroupRequest) chan joined {
 	if len(g.members) == 0 {
 		g.becomeClassic(req.ProtocolType)
 	}
-	m.knowsID = m.knowsID || m.instance != nil // an instance is found again without it
+	m.knowsID = m.knowsID || m.instance != nil // the instance identifies the member without its ID
 	g.enlist(m)
 	g.touch(m)
 	return g.await(m)
 }
 
-// await lets m wait for the next generation, which begins if it can.
+// await makes m wait for the next generation, and begins a rebalance, or ends the open one if m was
+// the last member it waited for. It returns the channel on which the answer comes.
 func (g *group) await(m *member) chan joined {
-	m.answerJoin(joined{code: kerr.RebalanceInProgress.Code}) // an older request, of a connection that has gone
+	m.answerJoin(joined{code: kerr.RebalanceInProgress.Code}) // an older request on another connection
 	wait := make(chan joined, 1)
 	m.join = wait
 	g.rebalance()
@@ -227,14 +234,14 @@ func (g *group) await(m *member) chan joined {
 		g.notBefore = earlier(g.c.now().Add(d), g.joinBy)
 	}
 	if err := g.tryComplete(g.c.now()); err != nil {
-		g.c.code("join group", g.name, err) // and the wait has been answered
+		g.c.code("join group", g.name, err) // for the log: save has discarded the group and answered on wait
 	} else {
 		g.arm()
 	}
 	return wait
 }
 
-// joinKnown is for a client that gives its member ID.
+// joinKnown handles a client that sends its member ID.
 func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	if m.id = req.MemberID; g.invited(m.id) {
 		m.knowsID = true
@@ -246,7 +253,7 @@ func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan j
 	old := g.members[req.MemberID]
 	same := sameProtocols(old.protocols, m.protocols)
 	switch {
-	case g.state == completing && same, // it has not got the answer to its first request
+	case g.state == completing && same, // a retry: the answer was lost
 		g.state == stable && same && g.leader != old.id:
 		g.heard(old)
 		return g.current(old), nil
@@ -255,7 +262,7 @@ func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan j
 	return joined{}, g.await(old)
 }
 
-// update takes over what a member says when it joins again.
+// update copies into old what its client says when it joins again, in m.
 func (g *group) update(old, m *member) {
 	old.client, old.host = m.client, m.host
 	old.session, old.rebalance = m.session, m.rebalance
@@ -263,8 +270,9 @@ func (g *group) update(old, m *member) {
 	g.touch(old)
 }
 
-// joinStatic is for an instance that is a member already and has lost its member
-// ID: it gets a new one, and a member with the old one is fenced.
+// joinStatic handles a static member that joins without its member ID (KIP-345). It gets a new ID;
+// requests with the old one are answered with FENCED_INSTANCE_ID. In a stable group its
+// assignment is kept and no rebalance begins, unless its metadata has changed.
 func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	old := g.members[g.instances[*m.instance]]
 	m.id, m.assignment, m.synced, m.knowsID = m.newID(), old.assignment, true, true
@@ -285,7 +293,7 @@ func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan 
 	}
 	a := g.current(m)
 	if g.leader == m.id && req.Version < 9 {
-		a.leader, a.members = formerly, nil // or it would make an assignment that nobody waits for
+		a.leader, a.members = formerly, nil // so that the client does not compute an assignment
 	}
 	a.skip = g.leader == m.id && req.Version >= 9
 	return a, nil
@@ -303,7 +311,7 @@ func sameProtocols(a, b []protocol) bool {
 	return true
 }
 
-// metadata returns what a member says under a protocol.
+// metadata returns the metadata of a member for a protocol, nil if it does not support it.
 func (m *member) metadata(protocol string) []byte {
 	for _, p := range m.protocols {
 		if p.name == protocol {

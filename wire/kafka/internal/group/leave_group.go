@@ -13,9 +13,10 @@ import (
 // LeaveGroup, versions 0 to 5.
 //
 //	v3  several members at once, also by their instance alone (KIP-345)
-//	v5  a reason, which is not kept (KIP-800)
+//	v5  a reason, which is ignored (KIP-800)
 
-// LeaveGroup removes members.
+// LeaveGroup removes members and their sessions; the others begin a rebalance. The removal is
+// committed when it returns without an error. Each member gets its own error code.
 func (c *Coordinator) LeaveGroup(ctx context.Context, _ coord.Client, req *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
 	resp := req.ResponseKind().(*kmsg.LeaveGroupResponse)
 	members := req.Members
@@ -40,7 +41,7 @@ func (c *Coordinator) LeaveGroup(ctx context.Context, _ coord.Client, req *kmsg.
 	return resp
 }
 
-// leave returns a code for each member, or one for all.
+// leave removes members. It returns an error code for each of them, or one code for all.
 func (c *Coordinator) leave(ctx context.Context, name string, members []kmsg.LeaveGroupRequestMember) ([]int16, int16) {
 	if !c.enter() {
 		return nil, kerr.CoordinatorNotAvailable.Code
@@ -76,7 +77,8 @@ func (c *Coordinator) leave(ctx context.Context, name string, members []kmsg.Lea
 	return codes, 0
 }
 
-// after goes on without those who have left; lost says that there were members among them.
+// after continues the group, and commits, after members or pending IDs were removed; lost says that
+// there were members among them.
 func (g *group) after(lost bool) error {
 	var err error
 	if g.kind == consumer {
@@ -93,7 +95,7 @@ func (g *group) after(lost bool) error {
 	return err
 }
 
-// leave removes one member and reports whether it had joined.
+// leave removes one member, or a pending ID; lost says that it was a member.
 func (g *group) leave(req *kmsg.LeaveGroupRequestMember) (code int16, lost bool) {
 	id := req.MemberID
 	if id == "" && req.InstanceID != nil {

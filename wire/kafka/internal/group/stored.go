@@ -35,7 +35,7 @@ func memberPrefix(group string) []byte { return appendText([]byte{memberKind}, g
 
 func memberKey(group, member string) []byte { return appendText(memberPrefix(group), member) }
 
-// keyText returns the first text of a key and what follows it.
+// keyText returns the first text of a key and the rest of the key, which shares its memory.
 func keyText(b []byte) (text string, rest []byte, err error) {
 	if len(b) < 2 || len(b)-2 < int(binary.BigEndian.Uint16(b)) {
 		return "", nil, errors.New("the key ends within a name")
@@ -48,6 +48,14 @@ func keyText(b []byte) (text string, rest []byte, err error) {
 const storedFormat = 1
 
 // kind is the protocol of a group. The numbers are stored: add at the end only.
+//
+//	from               to        when
+//	simple, consumer   classic   a client joins with JoinGroup, and the group has no members
+//	simple, classic    consumer  a client joins with ConsumerGroupHeartbeat, and the group has no members
+//	classic            consumer  a client joins with ConsumerGroupHeartbeat; the members stay (upgrade)
+//	consumer           classic   only members with the classic protocol are left; they stay (downgrade)
+//
+// Invariant: a change of the kind keeps the epoch of the group, so that no epoch repeats.
 type kind uint8
 
 const (
@@ -57,16 +65,36 @@ const (
 )
 
 // state is the state of a classic group. The numbers are stored: add at the end only.
+//
+//	       first member          barrier closed               assignment
+//	empty ─────────────▶ preparing ───────────▶ completing ───────────────▶ stable
+//	  ▲                   │ ▲  ▲                    │                          │
+//	  └───────────────────┘ │  └────────────────────┘                          │
+//	     no member left     │   member joins or is lost, no assignment in time │
+//	                        └──────────────────────────────────────────────────┘
+//	                                      member joins or is lost
+//
+//	preparing   The barrier is open: JoinGroup requests wait. It closes when all members have joined,
+//	            or at joinBy. The generation is raised in both transitions out of this state.
+//	completing  SyncGroup requests wait for the assignment of the leader, until syncBy.
+//	stable      SyncGroup and Heartbeat requests are answered at once.
+//
+// A member is lost when it leaves, when its session ends, or at syncBy when it has not sent
+// SyncGroup. A member that joins again begins a rebalance if its protocols have changed or it is the
+// leader of a stable group; a static member that has lost its member ID, if the group is not stable or
+// its metadata has changed. barrier.go describes the steps.
+//
+// Invariant: a group in state empty has no members. A consumer group is in state empty always.
 type state uint8
 
 const (
-	empty      state = iota // no members
-	preparing               // members are joining
-	completing              // the leader makes the assignment
-	stable
+	empty      state = iota // it has no members
+	preparing               // members join
+	completing              // the leader computes the assignment
+	stable                  // every member has, or can get, its assignment
 )
 
-// header is what is stored of a group besides its members.
+// header is the stored state of a group, without its members.
 //
 //	1 byte each: format, kind, state
 //	uvarint: epoch, assigned
@@ -79,13 +107,13 @@ type header struct {
 	kind     kind
 	state    state     // classic only
 	epoch    int32     // generation, or group epoch: it never falls, whatever the kind
-	assigned int32     // consumer: the epoch of the target assignment
-	since    time.Time // when the last member was gone; zero if there are members
+	assigned int32     // consumer: the epoch of the target assignment, at most epoch
+	since    time.Time // when the last member was lost; zero while there are members, or if there never was one
 
-	protocolType string
-	protocol     string // that all classic members use; the assignor of a consumer group
-	leader       string
-	topics       [16]byte // consumer: fingerprint of the topics of the target assignment
+	protocolType string   // "consumer" for Kafka's consumers; "" in a simple group
+	protocol     string   // classic: the elected protocol; consumer: the assignor
+	leader       string   // classic: the ID of the leader
+	topics       [16]byte // consumer: fingerprint of the topics when they were last read
 }
 
 func (h *header) encode() []byte {
@@ -125,23 +153,39 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// protocol is one that a classic member offers.
+// protocol is a protocol that a member of the classic protocol supports, such as an assignor.
 type protocol struct {
 	name     string
 	metadata []byte
 }
 
-// progress is how far a member of a consumer group is. The numbers are stored:
-// add at the end only.
+// progress is the state of a member of a consumer group on the way to its target. The numbers
+// are stored: add at the end only.
+//
+//	new member, or a target of a newer epoch
+//	  │
+//	  ├─ it owns partitions that are not in the target ─▶ unrevoked ──── giveUpBy ───▶ removed
+//	  │                                                     │
+//	  ├◀────── a report without the revoked partitions ─────┘
+//	  │
+//	  ├─ a partition of the target has another owner ───▶ unreleased
+//	  │                                                     │
+//	  ├◀────────────────── the next report ─────────────────┘
+//	  │
+//	  └─ else ──────────────────────────────────────────▶ reconciled
+//
+// An unrevoked member keeps its epoch. In the other two states it gets the epoch of the target.
+//
+// Invariant: a member is unrevoked if and only if revoking is not empty.
 type progress uint8
 
 const (
-	reconciled progress = iota // it has what it is to have in its epoch
+	reconciled progress = iota // it has the whole target of its epoch
 	unrevoked                  // it has to give up partitions first
-	unreleased                 // it waits for partitions that others still have
+	unreleased                 // it has given up all it must, and waits for partitions of other members
 )
 
-// identity is what is stored of a member.
+// identity is the stored state of a member.
 //
 //	1 byte each: format, flags
 //	text: instance if flagInstance, client, host, rack
@@ -156,7 +200,7 @@ const (
 //	  partitions: assigned, revoking, target
 //
 // Partitions are a uvarint number of topics; for each 16 bytes ID, a uvarint
-// number of partitions, and for each the uvarint difference to the one before.
+// number of partitions, and for each the uvarint difference to the one before it, the first to 0.
 type identity struct {
 	instance  *string
 	client    string
@@ -165,22 +209,22 @@ type identity struct {
 	session   time.Duration
 	rebalance time.Duration
 
-	// Of the classic protocol; members of a consumer group have it while they still
-	// speak that protocol.
-	protocols  []protocol
-	assignment []byte
+	// Of the classic protocol. A member of a consumer group has protocols if and only if it speaks
+	// the classic protocol.
+	protocols  []protocol // in the order in which the client lists them
+	assignment []byte     // as the leader has sent it
 
 	// Of consumer groups.
-	consumer bool
-	assignor string
-	regex    string
-	names    []string
-	epoch    int32 // leftStatic after a static member has left for a while
-	previous int32
-	progress progress
-	assigned partitions // it may read
-	revoking partitions // it has to give up
-	target   partitions // it is to have in the end
+	consumer bool       // it is in a consumer group
+	assignor string     // that it asks for; "": any
+	regex    string     // subscription; "": none
+	names    []string   // subscription, sorted
+	epoch    int32      // at most header.assigned; joining and leftStatic have a meaning
+	previous int32      // the epoch before
+	progress progress   // how far it is
+	assigned partitions // it may read them
+	revoking partitions // it has to give them up
+	target   partitions // it gets them in the end
 }
 
 const (
@@ -276,10 +320,10 @@ func putPartitions(b []byte, p partitions) []byte {
 	return b
 }
 
-// reader takes values from bytes. After a mistake it returns zeros.
+// reader decodes values. After an error it returns zeros; end reports the error.
 type reader struct {
-	b   []byte
-	bad bool
+	b   []byte // not decoded yet
+	bad bool   // there was an error
 }
 
 func (r *reader) fail() {
@@ -303,7 +347,7 @@ func (r *reader) take(n uint64) []byte {
 	return out
 }
 
-// byte takes a byte of at most limit.
+// byte decodes a byte that is at most limit.
 func (r *reader) byte(limit uint8) uint8 {
 	b := r.take(1)
 	if len(b) == 0 || b[0] > limit {
@@ -339,7 +383,7 @@ func (r *reader) varint() int64 {
 	return v
 }
 
-// below takes a number of at most limit.
+// below decodes a number that is at most limit.
 func (r *reader) below(limit uint64) uint64 {
 	v := r.uvarint()
 	if v > limit {
@@ -364,7 +408,8 @@ func (r *reader) timeout() time.Duration {
 	return time.Duration(r.below(math.MaxInt32)) * time.Millisecond
 }
 
-// count takes a number of things that have at least size bytes each.
+// count decodes the number of elements of at least size bytes each. It fails if so many do not fit
+// into the rest, so that a damaged number allocates no memory.
 func (r *reader) count(size int) int { return int(r.below(uint64(len(r.b) / size))) }
 
 func (r *reader) text() string { return string(r.take(r.uvarint())) }

@@ -17,7 +17,7 @@ import (
 //	v3  static members
 //	v5  protocol type and protocol in request and answer (KIP-559)
 
-// synced is the answer to SyncGroup, whatever its version.
+// synced is the answer to SyncGroup in a form for all versions.
 type synced struct {
 	code         int16
 	protocolType string
@@ -25,8 +25,9 @@ type synced struct {
 	assignment   []byte
 }
 
-// SyncGroup stores the assignment if the client is the leader, and returns the
-// client's part of it, for which it may have to wait until ctx ends.
+// SyncGroup commits the assignment if the client is the leader, and returns the part of the client.
+// A client that is not the leader waits for the assignment. If ctx ends first, it returns
+// COORDINATOR_NOT_AVAILABLE. In a consumer group it returns at once what the member is assigned.
 func (c *Coordinator) SyncGroup(ctx context.Context, _ coord.Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
 	a := c.sync(ctx, req)
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
@@ -63,7 +64,8 @@ func (c *Coordinator) sync(ctx context.Context, req *kmsg.SyncGroupRequest) sync
 	return awaitAnswer(ctx, g, wait, g.stopSync, synced{code: kerr.CoordinatorNotAvailable.Code})
 }
 
-// stopSync is for a client that has gone while its SyncGroup waited. The lock of g is held.
+// stopSync handles the end of a client's connection while its SyncGroup waits: the member has to
+// send it again. The lock of g is held.
 func (g *group) stopSync(wait chan synced) {
 	for _, m := range g.members {
 		if m.sync == wait {
@@ -73,6 +75,7 @@ func (g *group) stopSync(wait chan synced) {
 	}
 }
 
+// sync handles SyncGroup. It returns the answer, or the channel on which the answer comes.
 func (g *group) sync(ctx context.Context, req *kmsg.SyncGroupRequest) (synced, chan synced) {
 	if code := g.checkGeneration(req.MemberID, req.InstanceID, req.Generation); code != 0 {
 		return synced{code: code}, nil
@@ -93,7 +96,7 @@ func (g *group) sync(ctx context.Context, req *kmsg.SyncGroupRequest) (synced, c
 		g.allSynced()
 		return g.part(m), nil
 	}
-	m.answerSync(synced{code: kerr.RebalanceInProgress.Code}) // an older request, of a connection that has gone
+	m.answerSync(synced{code: kerr.RebalanceInProgress.Code}) // an older request on another connection
 	wait := make(chan synced, 1)
 	m.sync, m.synced = wait, true
 	if g.leader == m.id {
@@ -102,7 +105,8 @@ func (g *group) sync(ctx context.Context, req *kmsg.SyncGroupRequest) (synced, c
 	return synced{}, wait
 }
 
-// assign takes over the leader's assignment. Members that it leaves out get nothing.
+// assign commits the assignment of the leader, and answers all SyncGroup requests that wait. The
+// group is then stable. Members without an assignment in parts get an empty one.
 func (g *group) assign(parts []kmsg.SyncGroupRequestGroupAssignment) {
 	byMember := make(map[string][]byte, len(parts))
 	for _, p := range parts {
@@ -110,13 +114,13 @@ func (g *group) assign(parts []kmsg.SyncGroupRequestGroupAssignment) {
 	}
 	for _, m := range g.members {
 		if part := byMember[m.id]; !bytes.Equal(part, m.assignment) {
-			m.assignment = bytes.Clone(part) // the request's memory is lent
+			m.assignment = bytes.Clone(part) // the request owns the bytes
 			g.touch(m)
 		}
 	}
 	g.state, g.changed.header = stable, true
 	if err := g.save(); err != nil {
-		g.c.code("sync group", g.name, err) // and everybody has been answered
+		g.c.code("sync group", g.name, err) // for the log: save has discarded the group and answered all requests
 		return
 	}
 	for _, m := range g.inOrder() {
@@ -128,7 +132,7 @@ func (g *group) assign(parts []kmsg.SyncGroupRequestGroupAssignment) {
 	g.allSynced()
 }
 
-// allSynced ends the time for it if every member has asked for its assignment.
+// allSynced clears syncBy if every member has sent SyncGroup in this generation.
 func (g *group) allSynced() {
 	for _, m := range g.members {
 		if !m.synced {
