@@ -17,30 +17,35 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// Operators read and change groups in the log, whether a coordinator runs in another process or
-// not. That is safe since a change is a batch on condition that the header of the group is as it
-// was read, and that it had no members: a coordinator stores the header before it gives a first
-// member anything. A coordinator that finds that its header was removed reads the group anew.
+// Operators read and change groups in the log directly, also while a coordinator is open on it in
+// another process. Only groups without members are changed, in a batch with the condition that the
+// header has the version that was read. This is safe in both directions:
+//
+//   - The coordinator commits a new header before the first member gets its generation or epoch. So
+//     the batch of the operator fails if a member has joined since the read.
+//   - An OffsetCommit without members has the version of the header as a condition. If an operator has
+//     changed the header it fails with Conflict, and refresh loads the group again.
 
-// Stored is a group as it is in the log: all that its members were told.
+// Stored is a copy of a group as it was in the log when it was read. The caller owns it.
 type Stored struct {
 	Info
-	Protocol string // that all classic members use, or the assignor of a consumer group
-	Roster   []StoredMember
+	Protocol string         // classic: the elected protocol; consumer: the assignor
+	Roster   []StoredMember // by ID
 
 	log     mainstem.Log
-	version mainstem.Version // of its header; 0: it has none
+	version mainstem.Version // of its header; 0: none is stored
 }
 
-// StoredMember is a member of a group.
+// StoredMember is a member of a [Stored] group.
 type StoredMember struct {
-	ID, Instance, Client, Host string
+	ID, Instance, Client, Host string               // Instance is "" without one
 	Epoch                      int32                // 0 in a classic group
-	Partitions                 map[topic.ID][]int32 // that it has, in a consumer group
-	Names                      map[string][]int32   // those in a classic group, by the names of topics
+	Partitions                 map[topic.ID][]int32 // consumer group: those assigned to it
+	Names                      map[string][]int32   // classic group of consumers: those assigned to it, by topic name
 }
 
-// Read returns the group called name; NotFound if nothing is stored of it.
+// Read returns the group called name. It fails with Invalid for a name that no group can have,
+// NotFound if neither the group nor an offset of it is stored, and Corrupt if it is damaged.
 func Read(ctx context.Context, log mainstem.Log, topics coord.Topics, name string) (*Stored, error) {
 	s, err := Look(ctx, log, topics, name)
 	if err != nil || s.version > 0 {
@@ -52,7 +57,7 @@ func Read(ctx context.Context, log mainstem.Log, topics coord.Topics, name strin
 	return nil, mainstem.Refusef(mainstem.KindNotFound, "group", "there is no group %q", name)
 }
 
-// Look is [Read] that returns an empty group if nothing is stored of it.
+// Look is [Read], but returns an empty group where Read fails with NotFound.
 func Look(ctx context.Context, log mainstem.Log, topics coord.Topics, name string) (*Stored, error) {
 	if err := partition.ValidateGroup(name); err != nil {
 		return nil, err
@@ -69,7 +74,8 @@ func Look(ctx context.Context, log mainstem.Log, topics coord.Topics, name strin
 	return s, nil
 }
 
-// List returns all groups of log, by name.
+// List returns all groups of log, by name, without their offsets. It fails with Corrupt if one of them
+// is damaged.
 func List(ctx context.Context, log mainstem.Log, topics coord.Topics) ([]Info, error) {
 	c := &Coordinator{log: log, topics: topics, ctx: ctx}
 	found := map[string]Info{}
@@ -115,7 +121,7 @@ func (m *member) stored(g *group) StoredMember {
 	if g.protocolType == consumerProtocol && len(m.assignment) > 0 {
 		var a kmsg.ConsumerMemberAssignment
 		if a.ReadFrom(m.assignment) != nil {
-			return s // the leader of the group may send anything
+			return s // the leader may send assignments in any form
 		}
 		s.Names = map[string][]int32{}
 		for _, t := range a.Topics {
@@ -125,14 +131,14 @@ func (m *member) stored(g *group) StoredMember {
 	return s
 }
 
-// ActiveError is why a group cannot be changed: it has members. Its kind is Conflict.
+// ActiveError reports that a group cannot be changed because it has members. Its kind is Conflict.
 type ActiveError struct {
 	Group   string
 	State   string
 	Members int
 }
 
-// Error names the group and its members.
+// Error returns a message with the name of the group, its state and the number of its members.
 func (e *ActiveError) Error() string {
 	plural := "s"
 	if e.Members == 1 {
@@ -155,7 +161,8 @@ func (s *Stored) Inactive() error {
 	return &ActiveError{s.Name, s.State, s.Members}
 }
 
-// UnchangedTo puts into b the condition that the group is as it was read.
+// UnchangedTo adds to b the condition that the header of the group has the version that was read, or
+// still does not exist. If it has changed, the commit of b fails with Conflict; see [Stored.Changed].
 func (s *Stored) UnchangedTo(b *mainstem.Batch) {
 	if s.version > 0 {
 		b.IfVersion(partition.GroupSpace, groupKey(s.Name), s.version)
@@ -165,18 +172,19 @@ func (s *Stored) UnchangedTo(b *mainstem.Batch) {
 	b.IfAbsent(partition.GroupSpace, groupKey(s.Name))
 }
 
-// New reports whether the group itself is not stored; offsets of it may be.
+// New reports whether the header of the group is not stored. Offsets of it may be.
 func (s *Stored) New() bool { return s.version == 0 }
 
-// CreateTo puts into b that the group, of which nothing was stored, exists: only the offsets of
-// groups that exist expire.
+// CreateTo adds to b the header of a simple group that has no members since now, for a group that is
+// [Stored.New]. Only the offsets of groups with a header expire.
 func (s *Stored) CreateTo(b *mainstem.Batch, now time.Time) {
 	h := header{kind: simple, state: empty, since: now}
 	b.Put(partition.GroupSpace, groupKey(s.Name), h.encode())
 }
 
-// Delete removes the group with its offsets, unless it has members. Offsets go first, in steps: if it
-// fails between two of them, the group is still there, without some of them.
+// Delete removes the group and its offsets. It fails with an [*ActiveError] if the group has members,
+// and with Conflict if it was changed since it was read. Many offsets are removed in several commits,
+// the header in the last: after an error the group may exist without some of its offsets.
 func (s *Stored) Delete(ctx context.Context) error {
 	if err := s.Inactive(); err != nil {
 		return err
@@ -210,8 +218,8 @@ func (s *Stored) deleteStep(ctx context.Context, offsets []partition.StoredOffse
 	return s.Changed(err)
 }
 
-// Changed returns the error of a commit on the condition of [Stored.UnchangedTo], so that a
-// conflict says what it means.
+// Changed wraps the error of a commit with the condition of [Stored.UnchangedTo]: a Conflict gets a
+// message that names the group. It returns other errors, and nil, unchanged.
 func (s *Stored) Changed(err error) error {
 	if !errors.Is(err, mainstem.ErrConflict) {
 		return err
@@ -219,8 +227,8 @@ func (s *Stored) Changed(err error) error {
 	return fmt.Errorf("the group %s was changed meanwhile, perhaps a consumer has joined it: %w", s.Name, err)
 }
 
-// refresh drops a group from memory that is not the one in the log: an operator has removed or
-// created it there.
+// refresh drops a group from memory if its header in the log has another version: an operator has
+// removed or created it there. The next request loads it again.
 func (c *Coordinator) refresh(ctx context.Context, name string) error {
 	g, err := c.acquire(ctx, name, false)
 	if g == nil || err != nil {

@@ -10,27 +10,32 @@ import (
 
 // The assignors that members of consumer groups may ask for.
 const (
-	Uniform = "uniform" // as even as can be, and as few moves as that needs
-	Range   = "range"   // of each topic a run of partitions: equal numbers of different topics meet
+	// Uniform gives the members numbers of partitions that are as even as their subscriptions allow,
+	// and keeps what it can of the last assignment.
+	Uniform = "uniform"
+	// Range gives each member a range of the partitions of each topic. Partitions with the same
+	// number go to the same member if their topics have the same members and sizes.
+	Range = "range"
 )
 
-// plan is what an assignor is given.
+// plan is the input of an assignor.
 type plan struct {
-	members []subscriber // in an order that does not depend on chance
-	sizes   map[topic.ID]int32
+	members []subscriber       // by ID, so that the same members get the same assignment
+	sizes   map[topic.ID]int32 // the number of partitions of each topic
 }
 
+// subscriber is a member in a plan.
 type subscriber struct {
-	id, instance string
-	topics       map[topic.ID]bool // those of sizes that it reads
+	id, instance string            // instance is "" without one
+	topics       map[topic.ID]bool // those of sizes that it is subscribed to
 	has          partitions        // its last target
 }
 
-// assignors return the new target of each member: every partition of a topic that
-// anybody reads goes to exactly one of those who read it.
+// assignors are pure functions that return the new target of each member, in the order of the
+// members. Every partition of a topic with subscribers goes to exactly one of them.
 var assignors = map[string]func(plan) []partitions{Uniform: uniform, Range: ranges}
 
-// readers returns the numbers of the members that read a topic.
+// readers returns the indexes of the members that are subscribed to a topic.
 func (p *plan) readers(id topic.ID) []int {
 	var out []int
 	for i := range p.members {
@@ -45,9 +50,9 @@ func (p *plan) topics() []topic.ID {
 	return slices.SortedFunc(maps.Keys(p.sizes), compareIDs)
 }
 
-// ranges gives each reader of a topic a run of its partitions, in the order of
-// instances and IDs. Members without an instance come last, so that they do not
-// move those with one.
+// ranges is the assignor Range: each reader of a topic gets a range of its partitions. Static members
+// come first, by instance, and then the others by ID, so that the random ID of a new member does
+// not change the order of static members.
 func ranges(p plan) []partitions {
 	out := make([]partitions, len(p.members))
 	for i := range out {
@@ -81,8 +86,11 @@ func (s *subscriber) compare(t *subscriber) int {
 	return strings.Compare(s.id, t.id)
 }
 
-// uniform keeps what members have and may keep, gives what is left over to those
-// who have least, and then moves partitions as long as that evens out.
+// uniform is the assignor Uniform:
+//
+//  1. keep: members keep the partitions of their last target that they may still read.
+//  2. fill: each partition that is left goes to the reader with the fewest partitions.
+//  3. improve: single partitions are moved until no move makes the numbers more even.
 func uniform(p plan) []partitions {
 	b := &balance{plan: &p, order: p.topics(), loads: make([]int, len(p.members)), held: map[topic.ID][][]int32{}, by: map[topic.ID][]int{}}
 	for _, id := range b.order {
@@ -95,17 +103,17 @@ func uniform(p plan) []partitions {
 	return b.result()
 }
 
-// balance is an assignment in the making.
+// balance is the assignment that uniform computes. Members are numbered as in the plan.
 type balance struct {
 	plan  *plan
-	order []topic.ID             // of topics
-	loads []int                  // partitions of each member
-	by    map[topic.ID][]int     // readers of each topic
-	held  map[topic.ID][][]int32 // partitions of a topic that each member has
-	left  []slot                 // that nobody has
+	order []topic.ID             // of topics, so that the result is always the same
+	loads []int                  // by member, the number of its partitions
+	by    map[topic.ID][]int     // by topic, its readers
+	held  map[topic.ID][][]int32 // by topic and member, the partitions of the member
+	left  []slot                 // partitions without a member, for fill
 }
 
-// keep lets members have what they had of a topic.
+// keep does step 1 for a topic.
 func (b *balance) keep(id topic.ID) {
 	size := b.plan.sizes[id]
 	taken := make([]bool, size)
@@ -127,7 +135,7 @@ func (b *balance) keep(id topic.ID) {
 	}
 }
 
-// fill gives away what nobody has, the partitions with the fewest readers first.
+// fill does step 2, for the partitions with the fewest readers first.
 func (b *balance) fill() {
 	slices.SortStableFunc(b.left, func(s, t slot) int { return len(b.by[s.id]) - len(b.by[t.id]) })
 	for _, s := range b.left {
@@ -137,9 +145,10 @@ func (b *balance) fill() {
 	}
 }
 
-// improve takes one partition from a member and gives one to another that had at
-// least two less, if need be by way of others between them. It returns false if
-// that is not possible any more: then the squares of the loads have the least sum.
+// improve does one move of step 3. It takes a partition from one member and gives one to another
+// that had at least two less. If the two have no topic in common, members between them each
+// get a partition and give one. It returns false if no such move exists; the sum of the squares of
+// the loads is then minimal.
 func (b *balance) improve() bool {
 	if len(b.loads) == 0 || slices.Max(b.loads)-slices.Min(b.loads) < 2 {
 		return false
@@ -157,13 +166,15 @@ func (b *balance) improve() bool {
 	return false
 }
 
-// step says that a member is reached by moving a partition of a topic from another.
+// step is the move by which shift reaches a member: it gets a partition of the topic id of another.
 type step struct {
-	from int
+	from int // the other member; -1: the search begins here
 	id   topic.ID
 }
 
-// shift looks, in breadth, for members that partitions of the member first can get to.
+// shift searches, breadth first, for a member with at least two partitions less than first that can be
+// reached by moves, and does the moves on the way to the one with the fewest. It returns false if
+// there is none.
 func (b *balance) shift(first int) bool {
 	steps := map[int]step{first: {from: -1}}
 	tried := map[topic.ID]bool{}
@@ -199,7 +210,7 @@ func (b *balance) shift(first int) bool {
 	return true
 }
 
-// move gives the last partition of a topic that a member got to another.
+// move gives another member the partition of a topic that the member from got last.
 func (b *balance) move(id topic.ID, from, to int) {
 	held := b.held[id]
 	last := len(held[from]) - 1

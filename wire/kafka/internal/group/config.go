@@ -13,17 +13,17 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Config is what a consumer group (KIP-848) has of its own instead of the settings of
-// the coordinator. Zero means that it has none. A group need not exist to be
-// configured, and its configuration outlives it, as in Kafka.
+// Config is the configuration of one consumer group (KIP-848), instead of the settings of
+// the coordinator. Zero fields mean those of the coordinator. A group need not exist to be
+// configured, and its configuration stays when it is deleted, as in Kafka.
 type Config struct {
 	Session   time.Duration // consumer.session.timeout.ms, for [Options].Session
 	Heartbeat time.Duration // consumer.heartbeat.interval.ms, for [Options].Heartbeat
 }
 
-// Kafka's bounds of what a group may be configured to
-// (group.consumer.min.session.timeout.ms and so on). The coordinator's own settings are
-// always within: they widen the bounds if need be.
+// The bounds of a [Config], which are Kafka's defaults
+// (group.consumer.min.session.timeout.ms and so on). Settings of the coordinator outside of
+// the bounds widen them.
 const (
 	MinGroupSession   = 45 * time.Second
 	MaxGroupSession   = 60 * time.Second
@@ -31,7 +31,7 @@ const (
 	MaxGroupHeartbeat = 15 * time.Second
 )
 
-// validate returns an Invalid error if the coordinator does not let a group be configured so.
+// validate returns an Invalid error that names every setting out of bounds, or nil.
 func (cfg Config) validate(o *Options) error {
 	var errs []error
 	check := func(name string, set, least, most, own time.Duration) {
@@ -50,7 +50,8 @@ func (cfg Config) validate(o *Options) error {
 	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "configure group", Outcome: mainstem.NotWritten, Err: errors.Join(errs...)}
 }
 
-// Config returns what a group is configured to.
+// Config returns the configuration of a group, zero if it has none. It fails like
+// [Coordinator.Configure].
 func (c *Coordinator) Config(ctx context.Context, group string) (Config, error) {
 	var cfg Config
 	err := c.Configure(ctx, group, true, func(now Config) (Config, error) {
@@ -60,11 +61,12 @@ func (c *Coordinator) Config(ctx context.Context, group string) (Config, error) 
 	return cfg, err
 }
 
-// Configure changes the configuration of a group to what edit makes of it: members are
-// knowsID the heartbeat interval with the next answer, and get the session timeout with
-// their next report. With validateOnly it only checks. It fails with Invalid for a name
-// or a value that no group can have, and with what edit fails with; edit is called with
-// the group locked and must not use the coordinator.
+// Configure replaces the configuration of a group by the result of edit, and commits it. Members
+// get the new heartbeat interval in the answer to their next heartbeat; the new session timeout
+// applies from then on. With validateOnly it checks the configuration and changes nothing. It fails
+// with the error of edit, with Invalid for the name of a group or a value out of bounds, with Closed
+// after Close, and with the errors of the log. It calls edit once, with the group locked: edit must
+// not call the coordinator.
 func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly bool, edit func(Config) (Config, error)) error {
 	if !c.enter() {
 		return errClosed
@@ -94,7 +96,7 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 		b.Put(partition.GroupSpace, configKey(group), cfg.encode())
 	}
 	if _, err := c.log.Commit(ctx, b); err != nil {
-		g.discard() // what the log holds is known when it is loaded again
+		g.discard() // the outcome may be unknown: the group is loaded again
 		c.missing()
 		return err
 	}
@@ -102,8 +104,7 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 	return nil
 }
 
-// Configured returns the names of the groups that have a configuration of their own, in
-// their order.
+// Configured returns the sorted names of the groups that have a configuration of their own.
 func (c *Coordinator) Configured(ctx context.Context) ([]string, error) {
 	var names []string
 	for rec, err := range c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: []byte{configKind}, KeysOnly: true}) {
@@ -138,7 +139,7 @@ func (g *group) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// encode returns what is stored of a configuration.
+// encode returns the stored form of a configuration.
 //
 //	1 byte: format
 //	uvarint: session, heartbeat, in milliseconds, 0 for none

@@ -14,17 +14,26 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// A consumer group has three numbers. The group epoch is raised when members,
-// subscriptions or topics change; then the assignor makes a target for every
-// member, which is of that epoch; and each member is brought there one by one at
-// its heartbeats: it is asked to give up what it is not to have, and only when it
-// says that it has done so it gets the epoch of the target, and what is free of
-// its new partitions.
+// A rebalance of a consumer group (KIP-848) has three epochs: that of the group (header.epoch), that of
+// the target assignment (header.assigned) and that of each member (identity.epoch).
+//
+//  1. advanceGroup raises the epoch of the group when members, subscriptions or topics have changed.
+//  2. retarget runs the assignor, which computes a target for each member. The targets have the new
+//     epoch of the group.
+//  3. reconcile brings each member to its target, at its own heartbeats. It first asks the member to
+//     give up the partitions that are not in the target. When the member reports that it has done so,
+//     it gets the epoch of the target, and those of its new partitions that have no owner. The others
+//     follow when their owners have given them up. progress draws the states.
+//
+// The changes of a heartbeat are committed together, before it is answered.
+//
+// Invariant: identity.epoch ≤ header.assigned ≤ header.epoch.
 //
 // Invariant: a partition is in assigned or revoking of at most one member, the
 // one in owners.
 
-// becomeConsumer makes a group without members a consumer group.
+// becomeConsumer makes a group a consumer group: one without members, or one whose members were
+// made members of a consumer group before (upgrade).
 func (g *group) becomeConsumer() {
 	g.kind, g.state, g.protocolType = consumer, empty, consumerProtocol
 	g.protocol, g.leader, g.assigned = "", "", g.epoch
@@ -32,8 +41,9 @@ func (g *group) becomeConsumer() {
 	clear(g.pending)
 }
 
-// revise takes over what a report says about the member, and returns whether
-// others may have to get other partitions for it.
+// revise copies what a report says into m. bump says that the subscription or the assignor has
+// changed, so that new targets are necessary. A member that spoke the classic protocol does not any
+// more.
 func (m *member) revise(p *report) (bump bool) {
 	set := func(changed bool, apply func()) bool {
 		if changed {
@@ -64,7 +74,8 @@ func (m *member) revise(p *report) (bump bool) {
 	return bump
 }
 
-// advanceGroup raises the epoch if need be, and makes targets for a new epoch.
+// advanceGroup does steps 1 and 2, as far as they are necessary. With bump the epoch is raised in
+// any case. After an error the group may have changed in memory: the caller discards it.
 func (g *group) advanceGroup(ctx context.Context, bump bool) error {
 	changed, err := g.look(ctx, bump)
 	if err != nil {
@@ -79,8 +90,9 @@ func (g *group) advanceGroup(ctx context.Context, bump bool) error {
 	return nil
 }
 
-// look finds out about the topics that are subscribed to, if it is time to or if
-// subscriptions have changed, and reports whether they are not as they were.
+// look reads the topics that are subscribed to, and reports whether they have changed since the last
+// time. Without force it does nothing unless TopicsChanged was called, Options.TopicsEvery has passed,
+// or looked is zero.
 func (g *group) look(ctx context.Context, force bool) (bool, error) {
 	now, changes := g.c.now(), g.c.changes()
 	if !force && !g.looked.IsZero() && changes == g.changes && now.Sub(g.looked) < g.c.o.TopicsEvery {
@@ -99,7 +111,7 @@ func (g *group) look(ctx context.Context, force bool) (bool, error) {
 	return true, nil
 }
 
-// find returns the topics that any member is subscribed to.
+// find reads the topics that any member is subscribed to. Names without a topic are left out.
 func (g *group) find(ctx context.Context) (map[string]coord.Topic, error) {
 	out := map[string]coord.Topic{}
 	names := map[string]bool{}
@@ -113,7 +125,7 @@ func (g *group) find(ctx context.Context) (map[string]coord.Topic, error) {
 	for name := range names {
 		t, err := g.c.topics.Topic(ctx, name)
 		if errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrInvalid) {
-			continue // it may be created later
+			continue // look finds it when it is created
 		}
 		if err != nil {
 			return nil, err
@@ -138,7 +150,7 @@ func (g *group) find(ctx context.Context) (map[string]coord.Topic, error) {
 	return out, nil
 }
 
-// fingerprint is equal for equal topics: names, IDs and numbers of partitions.
+// fingerprint returns a hash of the names, IDs and numbers of partitions of topics; zero for none.
 func fingerprint(topics map[string]coord.Topic) (out [16]byte) {
 	if len(topics) == 0 {
 		return out
@@ -154,7 +166,7 @@ func fingerprint(topics map[string]coord.Topic) (out [16]byte) {
 	return out
 }
 
-// subscription returns the topics that a member reads.
+// subscription returns those of g.topics that a member is subscribed to.
 func (g *group) subscription(m *member) map[topic.ID]bool {
 	out := make(map[topic.ID]bool, len(m.names))
 	for _, name := range m.names {
@@ -172,7 +184,7 @@ func (g *group) subscription(m *member) map[topic.ID]bool {
 	return out
 }
 
-// retarget makes new targets, of the group's epoch.
+// retarget computes the targets of all members for the epoch of the group.
 func (g *group) retarget() {
 	in := plan{sizes: make(map[topic.ID]int32, len(g.topics))}
 	for _, t := range g.topics {
@@ -197,7 +209,8 @@ func (g *group) retarget() {
 	g.assigned, g.changed.header = g.epoch, true
 }
 
-// preferred returns the assignor that most members ask for.
+// preferred returns the assignor that most members ask for, Uniform if none asks. Among assignors with
+// the same number it is Uniform, or else the first by name.
 func (g *group) preferred() string {
 	votes := map[string]int{}
 	for _, m := range g.members {
@@ -214,8 +227,8 @@ func (g *group) preferred() string {
 	return best
 }
 
-// reconcile brings a member closer to its target. owned is what the client says it
-// has, nil if it does not say.
+// reconcile does step 3 for the member that reports. owned is the set of partitions that the client
+// reports as its own; nil if the report does not say, in which case nothing was given up.
 func (g *group) reconcile(m *member, owned partitions) {
 	lost := false
 	switch m.progress {
@@ -247,8 +260,8 @@ func (g *group) reconcile(m *member, owned partitions) {
 	}
 }
 
-// promote gives a member that has nothing left to give up the epoch of its target,
-// and of it what is free.
+// promote gives a member the epoch of its target, and the partitions of the target that have no
+// owner. keep is what it has of the target already; it has nothing else.
 func (g *group) promote(m *member, keep partitions) {
 	want := m.target.minus(keep)
 	free := want.filter(g.owners.free)
@@ -268,7 +281,8 @@ func (g *group) promote(m *member, keep partitions) {
 	g.touch(m)
 }
 
-// shrunk notes that a consumer group has lost members.
+// shrunk raises the epoch of a consumer group after it has lost members. If only members with the classic
+// protocol are left, the group becomes classic.
 func (g *group) shrunk() {
 	g.raise()
 	g.looked = time.Time{}
@@ -279,7 +293,9 @@ func (g *group) shrunk() {
 	g.downgrade()
 }
 
-// consumerState returns the state as Kafka names it.
+// consumerState returns the state of a consumer group by Kafka's name. It is computed: Empty without
+// members, Assigning between steps 1 and 2, Stable when all members are reconciled in the epoch of
+// the targets, and else Reconciling.
 func (g *group) consumerState() string {
 	switch {
 	case len(g.members) == 0:

@@ -15,7 +15,7 @@ import (
 //
 //	v1  the protocol that a member speaks (KIP-1099)
 
-// ConsumerGroupDescribe describes consumer groups.
+// ConsumerGroupDescribe describes consumer groups. Any other group gets GROUP_ID_NOT_FOUND.
 func (c *Coordinator) ConsumerGroupDescribe(ctx context.Context, _ coord.Client, req *kmsg.ConsumerGroupDescribeRequest) *kmsg.ConsumerGroupDescribeResponse {
 	resp := req.ResponseKind().(*kmsg.ConsumerGroupDescribeResponse)
 	for _, name := range req.Groups {
@@ -62,7 +62,8 @@ func (c *Coordinator) describeConsumer(ctx context.Context, d *kmsg.ConsumerGrou
 	return nil
 }
 
-// assignedNames returns the names of all topics that a member has or is to have.
+// assignedNames returns the names of all topics in the assignments and targets. Topics that were
+// deleted, or cannot be read, are left out.
 func (g *group) assignedNames(ctx context.Context) (map[topic.ID]string, error) {
 	names, err := g.names(ctx)
 	if err != nil {

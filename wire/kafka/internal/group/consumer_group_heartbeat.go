@@ -20,21 +20,21 @@ import (
 //	v0  the coordinator gives a member its ID
 //	v1  the client makes the ID; regular expressions
 //
-// Where Kafka answers GROUP_ID_NOT_FOUND to a member of a group that is not
-// there, this answers UNKNOWN_MEMBER_ID, which clients take as the order to join anew.
+// To a member of a group that does not exist Kafka answers GROUP_ID_NOT_FOUND. This
+// coordinator answers UNKNOWN_MEMBER_ID, after which clients join again.
 
-// Member epochs with a meaning.
+// Member epochs with a meaning (KIP-848).
 const (
-	joining    = 0
-	leaving    = -1 // for good
-	leftStatic = -2 // a static member, for a while
+	joining    = 0  // the member joins, or joins again
+	leaving    = -1 // the member leaves
+	leftStatic = -2 // a static member leaves and will come back: its partitions are kept
 )
 
-// hurry is how much more often members report while they have partitions to give
-// up or wait for some: a rebalance takes as many rounds as it does.
+// hurry divides the heartbeat interval of members that are not reconciled, because a
+// rebalance takes several heartbeats.
 const hurry = 10
 
-// refusal is an error with a message for the client.
+// refusal is an error code with a message for the client.
 type refusal struct {
 	code    int16
 	message string
@@ -44,8 +44,10 @@ func refuse(err *kerr.Error, format string, args ...any) *refusal {
 	return &refusal{err.Code, fmt.Sprintf(format, args...)}
 }
 
-// ConsumerGroupHeartbeat lets a client join, stay in, and leave a consumer group,
-// and tells it what to read. If nothing has changed it writes nothing.
+// ConsumerGroupHeartbeat makes the client a member of a consumer group, extends its session, or
+// removes it, depending on the member epoch of the request. The answer has the assignment of the
+// member, unless the client has it already. All changes are committed when it returns without an
+// error. If nothing has changed it writes nothing.
 func (c *Coordinator) ConsumerGroupHeartbeat(ctx context.Context, cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) *kmsg.ConsumerGroupHeartbeatResponse {
 	resp := req.ResponseKind().(*kmsg.ConsumerGroupHeartbeatResponse)
 	resp.HeartbeatIntervalMillis = int32(c.o.Heartbeat.Milliseconds())
@@ -80,17 +82,18 @@ func (c *Coordinator) report(ctx context.Context, cl coord.Client, req *kmsg.Con
 	return r
 }
 
-// report is a heartbeat that makes sense.
+// report is a heartbeat that parseReport has checked.
 type report struct {
 	*kmsg.ConsumerGroupHeartbeatRequest
 	client coord.Client
-	epoch  int32
-	owned  partitions // nil: it does not say
-	full   bool       // it has all fields, so the answer has them too
-	re     *regexp.Regexp
+	epoch  int32          // MemberEpoch
+	owned  partitions     // the partitions that the client has; nil: the report does not say
+	full   bool           // the request has all fields, so the answer has the assignment too
+	re     *regexp.Regexp // SubscribedTopicRegex; nil: none
 }
 
-// parseReport checks what can be checked without the group.
+// parseReport makes a report of a request. It checks all that does not depend on the group, and gives
+// a member that joins with version 0 its ID.
 func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*report, *refusal) {
 	if partition.ValidateGroup(req.Group) != nil {
 		return nil, refuse(kerr.InvalidRequest, "GroupId must have 1 to %d bytes.", partition.MaxGroup)
@@ -120,6 +123,7 @@ func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*rep
 	return p, nil
 }
 
+// check returns the refusal of a request that is invalid for every group, or nil.
 func (p *report) check() *refusal {
 	switch {
 	case p.MemberID == "" || len(p.MemberID) > MaxMemberID:
@@ -146,18 +150,18 @@ func (p *report) check() *refusal {
 	return nil
 }
 
-// compileRegex compiles an expression that has to match a topic's whole name.
+// compileRegex compiles an RE2 expression so that it matches only the whole name of a topic.
 func compileRegex(s string) (*regexp.Regexp, error) {
 	if len(s) > MaxRegex {
 		return nil, fmt.Errorf("it has %d bytes: the limit is %d", len(s), MaxRegex)
 	}
-	if _, err := regexp.Compile(s); err != nil { // by itself, or it could close the parenthesis below
+	if _, err := regexp.Compile(s); err != nil { // alone: "a)(b" is valid only inside the parentheses below
 		return nil, err
 	}
 	return regexp.Compile(`\A(?:` + s + `)\z`)
 }
 
-// report handles a heartbeat. An error means that the group has been discarded.
+// report handles a heartbeat and fills in resp. After an error the group has been discarded.
 func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupHeartbeatResponse) (*refusal, error) {
 	if p.epoch < joining {
 		return g.leaveConsumer(p, resp)
@@ -192,9 +196,9 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 	return nil, nil
 }
 
-// answer gives a member its assignment; had is that before the report.
+// answer fills in resp; had is the assignment before the report.
 func (m *member) answer(p *report, had partitions, resp *kmsg.ConsumerGroupHeartbeatResponse) {
-	switch { // an answer may be lost: the assignment is repeated until the client has it
+	switch { // an answer may be lost: the assignment is repeated until a report names exactly its partitions
 	case !had.equal(m.assigned):
 		m.has = false
 	case p.owned != nil:
@@ -219,7 +223,9 @@ func (p partitions) message() *kmsg.ConsumerGroupHeartbeatResponseAssignment {
 	return &out
 }
 
-// admit returns the member that reports: order 0 means that it is new.
+// admit returns the member that reports, or a refusal. A member with order 0 is new: the caller
+// enlists it. If the group is classic, the caller joins and upgrade allows it, it becomes a consumer
+// group.
 func (g *group) admit(ctx context.Context, p *report) (*member, *refusal) {
 	if g.kind == classic && len(g.members) > 0 {
 		if p.epoch != joining {
@@ -239,7 +245,7 @@ func (g *group) admit(ctx context.Context, p *report) (*member, *refusal) {
 	return m, m.checkEpoch(p)
 }
 
-// admitNew makes a member that is not enlisted yet.
+// admitNew makes a new member, which is not enlisted yet.
 func (g *group) admitNew(p *report) (*member, *refusal) {
 	switch {
 	case p.epoch != joining:
@@ -256,7 +262,8 @@ func (g *group) admitNew(p *report) (*member, *refusal) {
 	return m, nil
 }
 
-// admitStatic is admit for a client that names its instance.
+// admitStatic is admit for a static member. A new member ID gets the place of the former one
+// if that has left for a while, or speaks the classic protocol; else it is refused.
 func (g *group) admitStatic(p *report) (*member, *refusal) {
 	m := g.members[g.instances[*p.InstanceID]]
 	switch {
@@ -278,8 +285,9 @@ func (g *group) admitStatic(p *report) (*member, *refusal) {
 	return g.replace(m, p.MemberID), nil
 }
 
-// checkEpoch refuses a member of the past. One that is a single epoch behind has
-// missed an answer; if it has nothing that it should not have, it may go on.
+// checkEpoch returns a refusal unless the member joins or reports its current epoch. A member that
+// reports the epoch before has missed the last answer. It may continue if it has no partition that
+// is not assigned to it.
 func (m *member) checkEpoch(p *report) *refusal {
 	switch {
 	case p.epoch == joining || p.epoch == m.epoch:
@@ -290,7 +298,8 @@ func (m *member) checkEpoch(p *report) *refusal {
 	return refuse(kerr.FencedMemberEpoch, "The member epoch is %d, not %d: the member must give up its partitions and rejoin.", m.epoch, p.epoch)
 }
 
-// replace gives the place of a static member that has left for a while to a new member ID.
+// replace makes a member with a new ID of a static member, with its place in the order, its
+// subscription and its partitions except those in revoking. The former ID is fenced.
 func (g *group) replace(old *member, id string) *member {
 	m := &member{identity: old.identity, id: id, knowsID: true, re: old.re}
 	m.epoch, m.previous, m.progress, m.revoking = joining, joining, reconciled, nil
@@ -303,7 +312,8 @@ func (g *group) replace(old *member, id string) *member {
 	return m
 }
 
-// leaveConsumer removes a member, or marks a static one as away.
+// leaveConsumer removes a member (leaving), or notes that a static member will come back (leftStatic): it
+// keeps its partitions until its session ends.
 func (g *group) leaveConsumer(p *report, resp *kmsg.ConsumerGroupHeartbeatResponse) (*refusal, error) {
 	m := g.members[p.MemberID]
 	if p.InstanceID != nil {

@@ -15,7 +15,9 @@ import (
 
 // DeleteGroups, versions 0 to 2 (KIP-229).
 
-// DeleteGroups removes groups without members and all their offsets.
+// DeleteGroups removes groups without members and all their offsets. Each group gets its own error
+// code: NON_EMPTY_GROUP with members, GROUP_ID_NOT_FOUND if nothing of it is stored. The removal is
+// committed when it returns.
 func (c *Coordinator) DeleteGroups(ctx context.Context, _ coord.Client, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
 	for _, name := range req.Groups {
@@ -52,11 +54,11 @@ func (c *Coordinator) deleteGroup(ctx context.Context, name string) int16 {
 	return 0
 }
 
-// eraseStep is how many offsets one batch removes.
+// eraseStep is the most offsets that one batch removes.
 const eraseStep = 10_000
 
-// erase removes a group that has no members from the log, its offsets first, and
-// reports whether there was anything.
+// erase removes a group without members from the log, and reports whether anything of it was stored. The
+// offsets go first: after a failure the group is still listed and can be deleted again.
 func (g *group) erase(ctx context.Context) (bool, error) {
 	var all []partition.StoredOffset
 	for s, err := range partition.StoredOffsets(ctx, g.c.log, g.name) {
@@ -81,7 +83,7 @@ func (g *group) erase(ctx context.Context) (bool, error) {
 	return true, g.finalize(ctx)
 }
 
-// finalize removes the group itself, which has no members.
+// finalize removes the header of a group without members from the log, and the group from memory.
 func (g *group) finalize(ctx context.Context) error {
 	if g.version == 0 {
 		return nil

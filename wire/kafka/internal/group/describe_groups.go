@@ -15,18 +15,21 @@ import (
 // DescribeGroups, versions 0 to 6. Consumer groups are described by
 // ConsumerGroupDescribe; here they do not exist, as in Kafka.
 //
-//	v3  authorized operations: there is no authorization yet, so they are not given
+//	v3  authorized operations, which are not given: there is no authorization yet
 //	v4  instances
 //	v6  GROUP_ID_NOT_FOUND with a message; before, the state Dead (KIP-1043)
 
-// noOperations says that authorized operations are not given.
+// noOperations is Kafka's value for authorized operations that are not given.
 const noOperations = math.MinInt32
 
+// stateDead is the state of a group that does not exist.
 const stateDead = "Dead"
 
+// stateNames are Kafka's names.
 var stateNames = map[state]string{empty: "Empty", preparing: "PreparingRebalance", completing: "CompletingRebalance", stable: "Stable"}
 
-// DescribeGroups describes classic groups.
+// DescribeGroups describes classic and simple groups, also those that have only offsets. Any other
+// group is Dead.
 func (c *Coordinator) DescribeGroups(ctx context.Context, _ coord.Client, req *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeGroupsResponse)
 	for _, name := range req.Groups {
@@ -46,7 +49,7 @@ func (c *Coordinator) DescribeGroups(ctx context.Context, _ coord.Client, req *k
 
 func text(s string) *string { return &s }
 
-// describeClassic fills in d; false if there is no such group.
+// describeClassic fills in d; false if there is no such group, or it is a consumer group.
 func (c *Coordinator) describeClassic(ctx context.Context, d *kmsg.DescribeGroupsResponseGroup) bool {
 	if !c.enter() {
 		d.ErrorCode = kerr.CoordinatorNotAvailable.Code
@@ -84,7 +87,8 @@ func (c *Coordinator) describeClassic(ctx context.Context, d *kmsg.DescribeGroup
 	return true
 }
 
-// describe says what a member has; metadata and assignment are those of a stable group.
+// describe returns the description of a member. Metadata and assignment are empty unless the group is
+// stable.
 func (m *member) describe(g *group) kmsg.DescribeGroupsResponseGroupMember {
 	d := kmsg.NewDescribeGroupsResponseGroupMember()
 	d.MemberID, d.InstanceID, d.ClientID, d.ClientHost = m.id, m.instance, m.client, m.host

@@ -9,28 +9,39 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Offsets are committed without the group's lock, so that all that is committed
-// at once shares one fsync. A condition in the batch keeps a former member from
-// committing: the record that names the generation or the member's epoch must still
-// be the one that was read. A rebalance stores that record before it assigns a
-// partition to another member, which therefore never reads an offset that is changed
-// afterwards.
+// How offsets are committed:
+//
+//  1. fence checks the member and its generation or epoch with the lock of the group, and returns
+//     the key and the version of the record that shows them: the header of a classic or empty
+//     group, the member's own record in a consumer group.
+//  2. Without the lock, the offsets are committed in a batch with the condition that the record still
+//     has this version. So commits of several members share one fsync.
+//  3. After a conflict both steps are repeated.
+//
+// Invariant: an offset does not change after a new owner of the partition has read it. A rebalance
+// stores a new version of the record before it assigns the partition to another member; after that
+// the condition of the former owner fails.
+//
+// Offsets in transactions are checked by the first step alone (CheckTxnCommit), as in Kafka: a
+// producer that is fenced cannot end the transaction.
 
-// committer is a client that commits offsets.
+// committer is the client of a commit of offsets, as the request names it.
 type committer struct {
-	member     string
-	instance   *string
-	generation int32
-	version    int16 // of OffsetCommit
-	txn        bool  // through TxnOffsetCommit
+	member     string  // its ID; "" with a negative generation for a client outside of the protocols
+	instance   *string // of a static member
+	generation int32   // or epoch; negative for a client outside of the protocols
+	version    int16   // of OffsetCommit
+	txn        bool    // through TxnOffsetCommit
 }
 
-// fence is a condition that holds as long as a committer may commit.
+// fence is the condition that the record at key has version, or does not exist if version is 0. A
+// batch with it is committed only while the committer may commit.
 type fence struct {
 	key     []byte
 	version mainstem.Version
 }
 
+// put adds the condition to b.
 func (f fence) put(b *mainstem.Batch) {
 	if f.version > 0 {
 		b.IfVersion(partition.GroupSpace, f.key, f.version)
@@ -39,7 +50,8 @@ func (f fence) put(b *mainstem.Batch) {
 	}
 }
 
-// fence checks who commits to a group, which comes to exist if that is needed.
+// fence does step 1. It returns the condition, or the error code for the client. A client outside of
+// the protocols creates the group if it does not exist.
 func (c *Coordinator) fence(ctx context.Context, name string, by committer) (fence, int16) {
 	g, err := c.acquire(ctx, name, by.generation < 0)
 	if err != nil {
@@ -56,7 +68,7 @@ func (c *Coordinator) fence(ctx context.Context, name string, by committer) (fen
 		return fence{}, code
 	}
 	if g.version == 0 {
-		g.changed.header = true // from now on its offsets expire
+		g.changed.header = true // the offsets of a stored group expire
 		if err := g.save(); err != nil {
 			return fence{}, c.code("offset commit", name, err)
 		}
@@ -64,14 +76,15 @@ func (c *Coordinator) fence(ctx context.Context, name string, by committer) (fen
 	return fence{groupKey(name), g.version}, 0
 }
 
-// checkClassic returns why a commit is refused by a group that is classic or empty, or 0.
+// checkClassic checks a committer of a group that is classic or has no members. It returns 0 or the
+// error code.
 func (g *group) checkClassic(by committer) int16 {
 	if by.generation < 0 && len(g.members) == 0 {
 		return 0
 	}
 	if by.generation < 0 && by.member == "" && by.instance == nil {
 		if by.txn {
-			return 0 // the client does not say who it is: old ones cannot
+			return 0 // before TxnOffsetCommit 3 a request has neither member nor generation
 		}
 		return kerr.UnknownMemberID.Code
 	}
@@ -89,7 +102,9 @@ func (g *group) checkClassic(by committer) int16 {
 	return 0
 }
 
-// fenceConsumer checks who commits to a consumer group.
+// fenceConsumer is step 1 for a consumer group with members. The epoch may be older than that of the
+// member if the member has not given up a partition since (lostAt): all that it had in that epoch is
+// still its own.
 func (g *group) fenceConsumer(by committer) (fence, int16) {
 	if by.txn && by.generation < 0 && by.member == "" && by.instance == nil {
 		return fence{groupKey(g.name), g.version}, 0
@@ -102,23 +117,24 @@ func (g *group) fenceConsumer(by committer) (fence, int16) {
 		return fence{}, kerr.FencedInstanceID.Code
 	}
 	f := fence{memberKey(g.name, m.id), m.version}
-	old := !m.classicInConsumer() && !by.txn && by.version < 9 // it cannot know the error for a stale epoch
+	old := !m.classicInConsumer() && !by.txn && by.version < 9 // STALE_MEMBER_EPOCH came with version 9
 	switch {
 	case old:
 		return fence{}, kerr.UnsupportedVersion.Code
 	case by.generation == m.epoch,
 		by.generation > joining && by.generation < m.epoch && by.generation >= m.lostAt && !m.classicInConsumer():
-		return f, 0 // what it had in that epoch, it still has
+		return f, 0
 	case m.classicInConsumer(), by.txn:
 		return fence{}, kerr.IllegalGeneration.Code
 	}
 	return fence{}, kerr.StaleMemberEpoch.Code
 }
 
-// CheckTxnCommit returns the error for offsets that a transaction is to commit
-// for a group, or 0: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-// INVALID_GROUP_ID or COORDINATOR_NOT_AVAILABLE. A client that names neither a
-// member nor a generation (-1) is believed, as clients before TxnOffsetCommit 3 do not.
+// CheckTxnCommit returns 0 if a transaction may store offsets for the group, else the error code:
+// UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INVALID_GROUP_ID,
+// COORDINATOR_NOT_AVAILABLE, or UNKNOWN_SERVER_ERROR if the stored group is damaged. A request with
+// neither a member nor a generation (-1) is accepted, because TxnOffsetCommit has neither before
+// version 3. It may commit the header of a group that does not exist yet.
 func (c *Coordinator) CheckTxnCommit(group, member string, instance *string, generation int32) (code int16) {
 	if !c.enter() {
 		return kerr.CoordinatorNotAvailable.Code

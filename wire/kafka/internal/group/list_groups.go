@@ -22,13 +22,14 @@ import (
 //	v4  states, and a filter for them (KIP-518)
 //	v5  types, and a filter for them (KIP-848)
 
-// Types of groups as clients see them.
+// The types of groups in answers. Simple groups are classic.
 const (
 	typeClassic  = "classic"
 	typeConsumer = "consumer"
 )
 
-// ListGroups lists all groups, those included that have only offsets.
+// ListGroups lists all groups by name, also those that have only offsets. After Open it waits until
+// the groups with members are loaded, or until ctx ends.
 func (c *Coordinator) ListGroups(ctx context.Context, _ coord.Client, req *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
 	if !c.enter() {
@@ -51,20 +52,20 @@ func (c *Coordinator) ListGroups(ctx context.Context, _ coord.Client, req *kmsg.
 	return resp
 }
 
-// wanted reports whether a filter, which may be empty, lets a name through.
+// wanted reports whether a filter has a name, in any case of letters, or is empty.
 func wanted(filter []string, name string) bool {
 	return len(filter) == 0 || slices.ContainsFunc(filter, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
-// Info describes a group.
+// Info describes a group. The caller owns it.
 type Info struct {
 	Name         string
-	Type         string // "classic" or "consumer"
-	ProtocolType string // "consumer" for Kafka's consumers, "" if no member has ever joined
-	State        string // as Kafka names it
-	Epoch        int32  // the generation of a classic group
-	Members      int
-	Offsets      []Committed // of topics that are there
+	Type         string      // "classic" or "consumer"
+	ProtocolType string      // "consumer" for Kafka's consumers, "" if no member has ever joined
+	State        string      // Kafka's name, such as "Stable"
+	Epoch        int32       // the group epoch, or the generation of a classic group
+	Members      int         // how many it has
+	Offsets      []Committed // only from [Coordinator.Groups]: those of topics that exist
 }
 
 // Committed is a stored offset of a group.
@@ -72,11 +73,12 @@ type Committed struct {
 	Topic     string
 	ID        topic.ID
 	Partition int32
-	Offset    int64
+	Offset    int64 // of the next record to read
 }
 
-// Groups returns all groups with their committed offsets, by name: with the ends
-// of the partitions, that gives the lag. It reads all offsets from the log.
+// Groups returns all groups by name, with their committed offsets. A lag is the end of the
+// partition less the offset. It reads all offsets from the log. It fails with Closed after
+// Close, with the error of ctx, and with the errors of the log.
 func (c *Coordinator) Groups(ctx context.Context) ([]Info, error) {
 	if !c.enter() {
 		return nil, errClosed
@@ -95,10 +97,10 @@ func (c *Coordinator) Groups(ctx context.Context) ([]Info, error) {
 	return out, err
 }
 
-// survey calls yield for each group, by name, without its offsets.
+// survey calls yield for each group, by name, without its offsets, until yield fails.
 func (c *Coordinator) survey(ctx context.Context, yield func(Info) error) error {
 	select {
-	case <-c.restored: // so that what is only in the log has no members
+	case <-c.restored: // from then on groups with members are in memory
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -128,8 +130,8 @@ func (c *Coordinator) survey(ctx context.Context, yield func(Info) error) error 
 	return nil
 }
 
-// storedGroups yields the groups of the log. Their states are right only for
-// groups that are not in memory: those have no members.
+// storedGroups yields the groups that have a header in the log. It does not read members: State and
+// Members are right only for groups without members.
 func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for rec, err := range c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: []byte{groupKind}}) {
@@ -156,7 +158,7 @@ func (c *Coordinator) storedGroups(ctx context.Context) iter.Seq2[Info, error] {
 	}
 }
 
-// offsetGroups yields the groups that have offsets.
+// offsetGroups yields the groups that have offsets in the log, as simple groups.
 func (c *Coordinator) offsetGroups(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for name, err := range partition.StoredGroups(ctx, c.log) {
@@ -167,6 +169,7 @@ func (c *Coordinator) offsetGroups(ctx context.Context) iter.Seq2[Info, error] {
 	}
 }
 
+// info describes a group without members.
 func (h *header) info(name string) Info {
 	in := Info{Name: name, Type: typeClassic, ProtocolType: h.protocolType, State: stateNames[h.state], Epoch: h.epoch}
 	if h.kind == consumer {

@@ -14,19 +14,24 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// A group goes over to the other protocol while it works. The first member that
-// joins a classic group of consumers with ConsumerGroupHeartbeat makes it a
-// consumer group; the members that are there go on with JoinGroup, SyncGroup and
-// Heartbeat, behind which they are members like the others: JoinGroup is a report
-// with what they own, SyncGroup returns what they are assigned, and
-// REBALANCE_IN_PROGRESS is how they hear that there is something new. When only
-// such members are left, the group is classic again. Epochs go on counting.
+// A group with members changes its protocol (KIP-848):
+//
+//   - The first client that joins a classic group with ConsumerGroupHeartbeat makes it a consumer group
+//     (upgrade), if the group is one of Kafka's consumers. The other members keep the partitions
+//     that their leader has assigned to them.
+//   - They continue with JoinGroup, SyncGroup and Heartbeat. In the coordinator they are members of a
+//     consumer group like the others. JoinGroup is their report with the partitions that they own.
+//     SyncGroup returns their assignment. Heartbeat answers REBALANCE_IN_PROGRESS when they have to
+//     report again. The generation of these requests is the epoch of the member.
+//   - When only such members are left, the group becomes classic (downgrade), and they are asked to join.
 
 // classicInConsumer reports whether the member of a consumer group speaks the classic protocol.
 func (m *member) classicInConsumer() bool { return m.consumer && len(m.protocols) > 0 }
 
-// upgrade makes a classic group a consumer group; false if its members are no
-// consumers, or say what nobody understands.
+// upgrade makes a classic group a consumer group with the same members; false if they are not Kafka's
+// consumers, or if their subscriptions or assignments cannot be decoded. Requests that wait are
+// answered with REBALANCE_IN_PROGRESS; a member whose client has not got its ID yet is removed. The
+// caller saves.
 func (g *group) upgrade(ctx context.Context) bool {
 	if g.protocolType != consumerProtocol {
 		return false
@@ -55,7 +60,8 @@ func (g *group) upgrade(ctx context.Context) bool {
 	return true
 }
 
-// readClassic returns what the members of a classic group read, and what each has.
+// readClassic returns, by member ID, the subscriptions and the assigned partitions of a classic group. A
+// partition that the leader has assigned to two members goes to the older one.
 func (g *group) readClassic(ctx context.Context) (map[string]*kmsg.ConsumerMemberMetadata, map[string]partitions, error) {
 	subs := map[string]*kmsg.ConsumerMemberMetadata{}
 	parts := map[string]partitions{}
@@ -86,7 +92,8 @@ func rackOf(sub *kmsg.ConsumerMemberMetadata) string {
 	return *sub.Rack
 }
 
-// subscription returns what a member says under a protocol, or the first it has.
+// subscription returns the metadata of a member for a protocol, or for its first one if it does not
+// support that.
 func (m *member) subscription(protocol string) []byte {
 	if b := m.metadata(protocol); b != nil || len(m.protocols) == 0 {
 		return b
@@ -94,7 +101,8 @@ func (m *member) subscription(protocol string) []byte {
 	return m.protocols[0].metadata
 }
 
-// assignedTo reads the part of an assignment that a member of a classic group got.
+// assignedTo decodes the assignment of a member of a classic group. Topics and partitions that do not
+// exist are left out.
 func (g *group) assignedTo(ctx context.Context, assignment []byte) (partitions, error) {
 	out := partitions{}
 	if len(assignment) == 0 {
@@ -112,7 +120,7 @@ func (g *group) assignedTo(ctx context.Context, assignment []byte) (partitions, 
 	return out, nil
 }
 
-// addNamed puts partitions of the topic called name into a set, if it is there.
+// addNamed adds partitions of the topic called name to a set, without those that do not exist.
 func (g *group) addNamed(ctx context.Context, into partitions, name string, nums []int32) error {
 	t, err := g.c.topics.Topic(ctx, name)
 	if errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrInvalid) {
@@ -129,7 +137,7 @@ func (g *group) addNamed(ctx context.Context, into partitions, name string, nums
 	return nil
 }
 
-// joinConsumer is JoinGroup to a consumer group that has members.
+// joinConsumer handles JoinGroup to a consumer group that has members. It does not wait.
 func (g *group) joinConsumer(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) joined {
 	said := newMember(cl, req)
 	if req.ProtocolType != consumerProtocol || len(said.protocols) == 0 {
@@ -167,8 +175,8 @@ func (g *group) joinConsumer(ctx context.Context, cl coord.Client, req *kmsg.Joi
 	return joined{generation: m.epoch, protocolType: consumerProtocol, protocol: chosen, member: m.id}
 }
 
-// common returns the first protocol of a member that all others of the classic
-// protocol know, or "".
+// common returns the first protocol of a member that all other members with the classic protocol
+// support too, or "".
 func (g *group) common(said *member) string {
 	var others []*member
 	for _, m := range g.members {
@@ -184,8 +192,8 @@ func (g *group) common(said *member) string {
 	return ""
 }
 
-// admitClassic returns the member of a consumer group that joins with JoinGroup, a
-// new one if need be.
+// admitClassic returns the member of a consumer group that joins with JoinGroup, or nil and the
+// answer. A new member is enlisted.
 func (g *group) admitClassic(said *member, req *kmsg.JoinGroupRequest) (*member, joined) {
 	if req.MemberID != "" && !g.invited(req.MemberID) {
 		if code := g.checkMember(req.MemberID, req.InstanceID); code != 0 {
@@ -218,7 +226,7 @@ func (g *group) admitClassic(said *member, req *kmsg.JoinGroupRequest) (*member,
 	return said, joined{}
 }
 
-// reviseClassic is revise for what a member says with JoinGroup.
+// reviseClassic is revise for a JoinGroup request, from which said and sub were made.
 func (m *member) reviseClassic(said *member, sub *kmsg.ConsumerMemberMetadata) (bump bool) {
 	names := topicNames(sub)
 	bump = m.epoch == joining || !slices.Equal(m.names, names) || m.regex != ""
@@ -227,7 +235,7 @@ func (m *member) reviseClassic(said *member, sub *kmsg.ConsumerMemberMetadata) (
 	return bump
 }
 
-// syncConsumer is SyncGroup to a consumer group.
+// syncConsumer handles SyncGroup to a consumer group. It does not wait.
 func (g *group) syncConsumer(ctx context.Context, m *member, req *kmsg.SyncGroupRequest) synced {
 	chosen := g.common(m)
 	if req.ProtocolType != nil && *req.ProtocolType != consumerProtocol || req.Protocol != nil && *req.Protocol != chosen {
@@ -241,9 +249,9 @@ func (g *group) syncConsumer(ctx context.Context, m *member, req *kmsg.SyncGroup
 	return synced{protocolType: consumerProtocol, protocol: chosen, assignment: encodeAssignment(m.assigned, names)}
 }
 
-// names returns the names of the topics that the group reads.
+// names returns the names of the topics that the members are subscribed to.
 func (g *group) names(ctx context.Context) (map[topic.ID]string, error) {
-	if g.looked.IsZero() { // after a restart, or without the subscriptions of those who have left
+	if g.looked.IsZero() { // after a restart, or after members were lost
 		topics, err := g.find(ctx)
 		if err != nil {
 			return nil, err
@@ -257,8 +265,8 @@ func (g *group) names(ctx context.Context) (map[topic.ID]string, error) {
 	return out, nil
 }
 
-// encodeAssignment returns partitions in the form in which leaders of classic
-// groups send them. Topics without a name are left out: they were deleted.
+// encodeAssignment encodes partitions as the leader of a classic group does. Topics that are not in
+// names are left out: they were deleted.
 func encodeAssignment(p partitions, names map[topic.ID]string) []byte {
 	out := kmsg.NewConsumerMemberAssignment()
 	for _, id := range p.ids() {
@@ -272,7 +280,9 @@ func encodeAssignment(p partitions, names map[topic.ID]string) []byte {
 	return out.AppendTo(nil)
 }
 
-// beatConsumer is Heartbeat to a consumer group.
+// beatConsumer handles Heartbeat to a consumer group. It answers REBALANCE_IN_PROGRESS if the member has
+// to join again: there is a new epoch, it has to give up partitions, or one that it waits for is
+// free. From then on it has its rebalance timeout to do so.
 func (g *group) beatConsumer(ctx context.Context, m *member) int16 {
 	g.heard(m)
 	if g.epoch == g.assigned {
@@ -298,7 +308,7 @@ func (g *group) beatConsumer(ctx context.Context, m *member) int16 {
 	return kerr.RebalanceInProgress.Code
 }
 
-// mayGet reports whether something that a member waits for is free.
+// mayGet reports whether a partition of a member's target that it does not have is free.
 func (g *group) mayGet(m *member) bool {
 	for s := range m.target.minus(m.assigned).each {
 		if g.owners.free(s) {
@@ -308,8 +318,9 @@ func (g *group) mayGet(m *member) bool {
 	return false
 }
 
-// downgrade makes a consumer group classic again if all its members speak that
-// protocol. They are asked to join.
+// downgrade makes a consumer group classic if all its members speak the classic protocol, and
+// begins a rebalance. The assignments are kept in the form of the classic protocol. If the names of
+// the topics cannot be read it does nothing; the next JoinGroup tries again. The caller saves.
 func (g *group) downgrade() {
 	for _, m := range g.members {
 		if !m.classicInConsumer() {
@@ -318,14 +329,14 @@ func (g *group) downgrade() {
 	}
 	names, err := g.names(g.c.ctx)
 	if err != nil {
-		return // at the next occasion
+		return
 	}
 	now := g.c.now()
 	for _, m := range g.members {
 		m.assignment = encodeAssignment(m.assigned, names)
 		id := m.identity
 		m.identity = identity{instance: id.instance, client: id.client, host: id.host, session: id.session, rebalance: id.rebalance, protocols: id.protocols, assignment: id.assignment}
-		m.epoch = id.epoch // it is told to join, not that it has missed something
+		m.epoch = id.epoch // see inGeneration
 		m.re, m.giveUpBy, m.deadline, m.synced = nil, time.Time{}, now.Add(m.session), true
 		g.touch(m)
 	}

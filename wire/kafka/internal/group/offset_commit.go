@@ -15,19 +15,19 @@ import (
 
 // OffsetCommit, versions 1 to 10.
 //
-//	v1   generation and member; without them (-1) only an empty group takes offsets
-//	v2   a retention time, gone again in v5: it is not looked at, see Options.OffsetRetention
+//	v1   generation and member; without them (-1) only a group without members accepts offsets
+//	v2   a retention time, removed in v5: it is ignored, see Options.OffsetRetention
 //	v6   the leader epoch
 //	v7   static members
 //	v9   members of consumer groups (KIP-848), STALE_MEMBER_EPOCH
 //	v10  topics by ID
 //
-// A negative offset means that the group has none in the partition, and removes the one
-// that is stored. kafkajs resets offsets that way. Kafka stores the number and returns
-// it; clients take every negative offset for none, and begin as they are configured.
+// A negative offset removes the stored offset of the partition. kafkajs resets offsets that way.
+// Kafka stores the number and returns it; clients handle every negative offset as none, and begin
+// where their configuration says.
 
-// OffsetCommit stores offsets. When it returns they have reached the durability
-// of the coordinator, all of the request together.
+// OffsetCommit stores offsets, in one batch. When it returns they have the durability of
+// [Options]. A partition with an error stores nothing and does not keep the others from being stored.
 func (c *Coordinator) OffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
 	for _, t := range req.Topics {
@@ -46,7 +46,7 @@ func (c *Coordinator) OffsetCommit(ctx context.Context, _ coord.Client, req *kms
 	return resp
 }
 
-// failCommit gives every partition that has no error yet the error code.
+// failCommit gives the error code to every partition that has no error yet.
 func failCommit(resp *kmsg.OffsetCommitResponse, code int16) {
 	for i := range resp.Topics {
 		for j := range resp.Topics[i].Partitions {
@@ -91,10 +91,10 @@ func (c *Coordinator) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitR
 			return c.code("offset commit", req.Group, err)
 		}
 	}
-	return kerr.CoordinatorLoadInProgress.Code // the group changes all the time: the client tries again
+	return kerr.CoordinatorLoadInProgress.Code // the client tries again
 }
 
-// putOffsets puts into b what can be stored, and the errors of what cannot into resp.
+// putOffsets adds the valid offsets of the request to b, and the error codes of all into resp.
 func (c *Coordinator) putOffsets(ctx context.Context, b *mainstem.Batch, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse) error {
 	for i := range req.Topics {
 		in, out := &req.Topics[i], &resp.Topics[i]
@@ -116,6 +116,7 @@ func (c *Coordinator) putOffsets(ctx context.Context, b *mainstem.Batch, req *km
 	return nil
 }
 
+// putOffset adds one offset to b, or returns its error code.
 func putOffset(b *mainstem.Batch, t coord.Topic, offsets coord.Offsets, p *kmsg.OffsetCommitRequestTopicPartition) int16 {
 	off := topic.Offset{Next: p.Offset, LeaderEpoch: p.LeaderEpoch}
 	if p.Metadata != nil {
@@ -134,7 +135,8 @@ func putOffset(b *mainstem.Batch, t coord.Topic, offsets coord.Offsets, p *kmsg.
 	return 0
 }
 
-// resolve finds the topic that a request names, or returns the error for its partitions.
+// resolve finds a topic by its name or ID. It returns an error code for its partitions if there is
+// none, and an error if the look-up failed.
 func (c *Coordinator) resolve(ctx context.Context, byID bool, name string, id topic.ID) (coord.Topic, int16, error) {
 	if byID {
 		t, err := c.topics.ByID(ctx, id)

@@ -14,7 +14,9 @@ import (
 
 // OffsetDelete, version 0 (KIP-496).
 
-// OffsetDelete removes offsets of topics that no member is subscribed to.
+// OffsetDelete removes offsets of topics that no member is subscribed to, all in one batch. Others get
+// GROUP_SUBSCRIBED_TO_TOPIC. If the subscriptions of a group with members are not known, the whole
+// request fails with NON_EMPTY_GROUP.
 func (c *Coordinator) OffsetDelete(ctx context.Context, _ coord.Client, req *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
 	if !c.enter() {
@@ -69,7 +71,8 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 	return 0
 }
 
-// subscribed returns which topics the members of a group read, or an error of the group.
+// subscribed returns a function that reports whether a member of a group is subscribed to a topic, or
+// the error code for the group.
 func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string) bool, int16) {
 	g, err := c.acquire(ctx, name, false)
 	if err != nil {
@@ -95,7 +98,7 @@ func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string)
 	return func(name string) bool { return topics[name] }, 0
 }
 
-// hasOffsets reports whether anything is stored for a group, be it by no client of ours.
+// hasOffsets reports whether an offset of a group is stored.
 func (c *Coordinator) hasOffsets(ctx context.Context, group string) (bool, error) {
 	for _, err := range partition.StoredOffsets(ctx, c.log, group) {
 		return err == nil, err
@@ -103,8 +106,9 @@ func (c *Coordinator) hasOffsets(ctx context.Context, group string) (bool, error
 	return false, nil
 }
 
-// subscriptions returns the names of the topics that members read; false if they
-// cannot be known.
+// subscriptions returns the names of the topics that members are subscribed to; false if they are not
+// known: the members of a classic group are not Kafka's consumers or have sent metadata that cannot be
+// decoded, or regular expressions of a consumer group were not matched yet.
 func (g *group) subscriptions() (map[string]bool, bool) {
 	out := map[string]bool{}
 	if g.kind == consumer {
@@ -113,7 +117,7 @@ func (g *group) subscriptions() (map[string]bool, bool) {
 		}
 		for _, m := range g.members {
 			if m.re != nil && g.looked.IsZero() {
-				return nil, false // until somebody reports
+				return nil, false // until the next heartbeat
 			}
 			for _, name := range m.names {
 				out[name] = true
@@ -140,11 +144,11 @@ func (g *group) subscriptions() (map[string]bool, bool) {
 	return out, true
 }
 
-// consumerProtocol is the protocol type of Kafka's consumers: what their members
-// say and are told is known.
+// consumerProtocol is the protocol type of Kafka's consumers. The form of their metadata and
+// assignments is known.
 const consumerProtocol = "consumer"
 
-// parseSubscription reads what a consumer says when it joins.
+// parseSubscription decodes the metadata of a consumer in JoinGroup.
 func parseSubscription(metadata []byte) (kmsg.ConsumerMemberMetadata, error) {
 	var sub kmsg.ConsumerMemberMetadata
 	err := sub.ReadFrom(metadata)

@@ -20,7 +20,8 @@ import (
 //	v9   members of consumer groups (KIP-848), STALE_MEMBER_EPOCH
 //	v10  topics by ID
 
-// OffsetFetch returns stored offsets: -1 where there is none.
+// OffsetFetch returns stored offsets; the offset is -1 where none is stored. With RequireStable an
+// offset that an open transaction may change gets UNSTABLE_OFFSET_COMMIT instead.
 func (c *Coordinator) OffsetFetch(ctx context.Context, _ coord.Client, req *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if req.Version >= 8 {
@@ -60,7 +61,7 @@ func singleTopic(t kmsg.OffsetFetchResponseGroupTopic) kmsg.OffsetFetchResponseT
 	return out
 }
 
-// failFetch is the answer for versions that have no place for the error of a group.
+// failFetch gives every partition the error of its group, for versions without a field for it.
 func failFetch(topics []kmsg.OffsetFetchRequestGroupTopic, code int16) []kmsg.OffsetFetchResponseGroupTopic {
 	var out []kmsg.OffsetFetchResponseGroupTopic
 	for _, t := range topics {
@@ -108,8 +109,8 @@ func (c *Coordinator) fetchGroup(ctx context.Context, req *kmsg.OffsetFetchReque
 	return out
 }
 
-// mayFetch checks a member of a consumer group that says who it is. Everybody
-// else may read.
+// mayFetch returns 0 or the error code for a request that names a member of a consumer group: the
+// member epoch must be the current one. All other requests may read.
 func (c *Coordinator) mayFetch(ctx context.Context, in *kmsg.OffsetFetchRequestGroup) int16 {
 	if in.MemberID == nil || in.MemberEpoch < 0 && *in.MemberID == "" {
 		return 0
@@ -149,7 +150,7 @@ func (c *Coordinator) fetchSome(ctx context.Context, in *kmsg.OffsetFetchRequest
 			return nil, err
 		}
 		if missing != kerr.UnknownTopicID.Code {
-			missing = 0 // of a topic that is not there by name, there are no offsets
+			missing = 0 // a topic named by its name that does not exist has no offsets, and no error
 		}
 		var stored map[int32]topic.Offset
 		if t.Offsets != nil {
@@ -175,7 +176,7 @@ func withOffset(partition int32, off topic.Offset) kmsg.OffsetFetchResponseGroup
 	return p
 }
 
-// whenStable hides an offset that an open transaction may change.
+// whenStable returns p, or with stable UNSTABLE_OFFSET_COMMIT if an open transaction may change it.
 func (c *Coordinator) whenStable(p kmsg.OffsetFetchResponseGroupTopicPartition, stable bool, group string, id topic.ID) kmsg.OffsetFetchResponseGroupTopicPartition {
 	if stable && p.ErrorCode == 0 && c.pending(group, id, p.Partition) {
 		return noOffset(p.Partition, kerr.UnstableOffsetCommit.Code)
@@ -183,7 +184,7 @@ func (c *Coordinator) whenStable(p kmsg.OffsetFetchResponseGroupTopicPartition, 
 	return p
 }
 
-// fetchAll returns every offset of the group whose topic is still there.
+// fetchAll returns all offsets of the group whose topics exist.
 func (c *Coordinator) fetchAll(ctx context.Context, group string, stable bool) ([]kmsg.OffsetFetchResponseGroupTopic, error) {
 	stored, err := c.committed(ctx, group)
 	if err != nil {
@@ -203,16 +204,16 @@ func (c *Coordinator) fetchAll(ctx context.Context, group string, stable bool) (
 	return out, nil
 }
 
-// committed returns what a group has stored for topics that are there, topic by topic.
+// committed returns the offsets of a group whose topics exist, topic by topic.
 func (c *Coordinator) committed(ctx context.Context, group string) ([]partition.StoredOffset, error) {
 	stored, _, err := c.storedOffsets(ctx, group)
 	return stored, err
 }
 
-// storedOffsets returns what a group has stored: for topics that are there, topic
-// by topic, and for topics that have gone.
+// storedOffsets returns the offsets of a group: live are those of topics that exist, topic by topic,
+// and stale those of topics that were deleted, even if another topic has the name by now.
 func (c *Coordinator) storedOffsets(ctx context.Context, group string) (live, stale []partition.StoredOffset, err error) {
-	var all []partition.StoredOffset // collected first: the loop below reads the log
+	var all []partition.StoredOffset // collected before the loop below reads the log again
 	for s, err := range partition.StoredOffsets(ctx, c.log, group) {
 		if err != nil {
 			return nil, nil, err

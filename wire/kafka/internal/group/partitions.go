@@ -8,8 +8,9 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// partitions is a set of partitions of topics: the numbers of each topic are
-// ascending, and no topic is without. Sets are not changed once they are shared.
+// partitions is a set of partitions of topics. It is not changed after it was stored in a member.
+//
+// Invariant: the numbers of each topic are ascending without duplicates, and no topic has none.
 type partitions map[topic.ID][]int32
 
 // slot is one partition.
@@ -31,7 +32,7 @@ func (p partitions) has(s slot) bool {
 	return ok
 }
 
-// each yields the partitions in the order of topics and numbers.
+// each yields the partitions in the order of topic IDs and numbers.
 func (p partitions) each(yield func(slot) bool) {
 	for _, id := range p.ids() {
 		for _, n := range p[id] {
@@ -69,12 +70,15 @@ func (p partitions) filter(keep func(slot) bool) partitions {
 	return out
 }
 
+// and returns the partitions that are in both sets.
 func (p partitions) and(q partitions) partitions { return p.filter(q.has) }
 
+// minus returns the partitions of p that are not in q.
 func (p partitions) minus(q partitions) partitions {
 	return p.filter(func(s slot) bool { return !q.has(s) })
 }
 
+// or returns the partitions that are in either set.
 func (p partitions) or(q partitions) partitions {
 	out := maps.Clone(p)
 	if out == nil {
@@ -91,17 +95,17 @@ func (p partitions) or(q partitions) partitions {
 // overlaps reports whether the sets share a partition.
 func (p partitions) overlaps(q partitions) bool { return len(p.and(q)) > 0 }
 
-// owners says which member has each partition: one slice for each topic, indexed by
-// the number of the partition.
+// owners is the member that owns each partition, nil if it is free: one slice for each topic,
+// indexed by the number of the partition. Partitions beyond the slice are free.
 type owners map[topic.ID][]*member
 
-// free reports whether nobody has a partition.
+// free reports whether a partition has no owner.
 func (o owners) free(s slot) bool {
 	of := o[s.id]
 	return int(s.partition) >= len(of) || of[s.partition] == nil
 }
 
-// give makes partitions those of m.
+// give makes m the owner of partitions.
 func (o owners) give(p partitions, m *member) {
 	for id, nums := range p {
 		of := o[id]
@@ -130,7 +134,8 @@ func (o owners) release(p partitions) {
 	}
 }
 
-// makePartitions puts numbers that a client has sent into a set; negative ones are left out.
+// makePartitions adds numbers that a client has sent, in any order, to a set. Negative ones are left
+// out.
 func makePartitions(id topic.ID, nums []int32, into partitions) {
 	all := slices.Concat(into[id], nums)
 	slices.Sort(all)

@@ -11,11 +11,12 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// reloadAfter is how long a group that could not be stored or loaded is left alone.
+// reloadAfter is the time between a failure to store or load a group and the next attempt.
 const reloadAfter = time.Second
 
-// upkeep loads the groups that have members, whose sessions must end even if
-// nobody asks for the group, and sweeps from time to time.
+// upkeep is the goroutine of the coordinator. It loads the groups that have members, at the start
+// and after failures, because their sessions must end even if no request names the group. It
+// calls Sweep every Options.SweepEvery.
 func (c *Coordinator) upkeep() {
 	c.restore()
 	close(c.restored)
@@ -42,13 +43,14 @@ func (c *Coordinator) upkeep() {
 	}
 }
 
-// missing notes that a group with members may not be in memory.
+// missing makes upkeep load the groups with members that are not in memory, after reloadAfter. It
+// does not block.
 func (c *Coordinator) missing() {
 	wake.Signal(c.lost)
 }
 
-// restore loads the groups that have members. A group that cannot be read is tried again, unless it
-// is damaged: then the group's next request says so.
+// restore loads the groups that have members. After a failure it calls missing, unless the group is
+// damaged: another attempt would fail too, and requests to the group return the error.
 func (c *Coordinator) restore() {
 	names, err := c.inhabited()
 	again := err != nil
@@ -68,7 +70,7 @@ func (c *Coordinator) restore() {
 	}
 }
 
-// inhabited returns the groups that have members in the log.
+// inhabited returns the names of the groups that have members in the log, in the order of their keys.
 func (c *Coordinator) inhabited() ([]string, error) {
 	var names []string
 	r := mainstem.Range{Prefix: []byte{memberKind}, KeysOnly: true}
@@ -90,17 +92,22 @@ func (c *Coordinator) inhabited() ([]string, error) {
 	return names, nil
 }
 
-// Sweep removes what has expired: offsets of groups that have been empty, and of
-// topics that have not been subscribed to, for longer than [Options.OffsetRetention];
-// offsets of topics that were deleted; groups that have neither members nor
-// offsets. Offsets stored without any group of a client, through the topic
-// package, stay. It also frees the memory of groups without members.
+// Sweep removes from the log
+//
+//   - offsets that have expired by [Options.OffsetRetention],
+//   - offsets of topics that were deleted,
+//   - groups that have neither members nor offsets.
+//
+// Only groups with a stored header are swept: offsets that a program stored through package topic,
+// without a Kafka client, stay. So do expired offsets that an open transaction may change. Sweep also
+// drops groups without members from memory that were not used since the last sweep. It stops at the
+// first error; it fails with Closed after Close. Several calls may run at once.
 func (c *Coordinator) Sweep(ctx context.Context) error {
 	if !c.enter() {
 		return errClosed
 	}
 	defer c.wg.Done()
-	var names []string // collected first: the loop below reads and writes
+	var names []string // collected before the loop below changes what the scan reads
 	for in, err := range c.storedGroups(ctx) {
 		if err != nil {
 			return err
@@ -116,7 +123,7 @@ func (c *Coordinator) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweepGroup expires what there is of one group.
+// sweepGroup sweeps one group: its offsets, and the group itself if it has none left and no members.
 func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	live, stale, err := c.storedOffsets(ctx, name)
 	if err != nil {
@@ -150,7 +157,10 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	return err
 }
 
-// expiry returns which offsets of the group are to be kept.
+// expiry returns a function that reports whether an offset of the group has to be kept. An
+// offset that is older than the retention is kept while the group has members and is subscribed
+// to the topic, is rebalancing, or its subscriptions are not known; and in an empty group for the
+// retention after the last member was lost.
 func (g *group) expiry() func(partition.StoredOffset) bool {
 	retention := g.c.o.OffsetRetention
 	if retention < 0 {
@@ -166,7 +176,8 @@ func (g *group) expiry() func(partition.StoredOffset) bool {
 	return func(s partition.StoredOffset) bool { return young(s) || !known || !isStable || topics[s.Topic] }
 }
 
-// forget removes stored offsets, except those stored anew meanwhile.
+// forget removes stored offsets in steps. A step in which an offset was stored again meanwhile
+// removes nothing.
 func (c *Coordinator) forget(ctx context.Context, stale []partition.StoredOffset) error {
 	for part := range slices.Chunk(stale, eraseStep) {
 		b := mainstem.NewBatch()
@@ -175,7 +186,7 @@ func (c *Coordinator) forget(ctx context.Context, stale []partition.StoredOffset
 		}
 		_, err := c.log.Commit(ctx, b)
 		if errors.Is(err, mainstem.ErrConflict) {
-			continue // the next sweep finds the rest
+			continue // the next sweep tries again
 		}
 		if err != nil {
 			return err
@@ -184,7 +195,7 @@ func (c *Coordinator) forget(ctx context.Context, stale []partition.StoredOffset
 	return nil
 }
 
-// forgetIdle drops groups without members, which are all in the log, from memory.
+// forgetIdle drops groups from memory that have no members and were not used since the last call.
 func (c *Coordinator) forgetIdle() {
 	for _, g := range c.all() {
 		g.mu.Lock()
