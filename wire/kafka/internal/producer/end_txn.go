@@ -13,20 +13,21 @@ import (
 
 // EndTxn (key 26), versions 0 to 5.
 //
-// Commit and abort are one commit of the log each: markers in all partitions, the
-// offsets of groups, and what the transactional id is then. So nothing is ever
-// half done, and PrepareCommit and PrepareAbort do not exist.
+// Commit and abort are one commit of the log each: the markers in all partitions, the
+// offsets of groups, and the new state of the transactional id. So no transaction is ever
+// half ended, and the states PrepareCommit and PrepareAbort do not exist.
 //
-// Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
-// (KIP-588). With version 5 every end begins a new epoch, which the answer brings
-// (KIP-890); a repeated request is known by the epoch before. Versions 1, 3 and 4
+// Version 2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH
+// (KIP-588). From version 5 on every end begins a new epoch, which the answer has
+// (KIP-890); a retry is recognised by the epoch before it. Versions 1, 3 and 4
 // change nothing here.
 
-// epochPerTransaction is the version from which every transaction has its own epoch.
+// epochPerTransaction is the version of EndTxn from which every transaction has its own epoch.
 const epochPerTransaction = 5
 
-// EndTxn answers one request. When it returns without an error, the transaction
-// has ended durably and for every reader at once.
+// EndTxn commits or aborts the open transaction of a transactional id. When it returns without an error,
+// the end has the durability of [Options], and every reader sees all of it. A retry of the request
+// gets the same answer.
 func (m *Manager) EndTxn(ctx context.Context, _ coord.Client, req *kmsg.EndTxnRequest) *kmsg.EndTxnResponse {
 	resp := req.ResponseKind().(*kmsg.EndTxnResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
@@ -70,7 +71,7 @@ func (m *Manager) endTransaction(ctx context.Context, req *kmsg.EndTxnRequest) (
 	return t.state.pid, t.state.epoch, nil
 }
 
-// end ends the transaction; with bumps in an epoch of its own.
+// end ends the transaction, which is locked. With bumps the marker and the state get the next epoch.
 func (t *transaction) end(ctx context.Context, commit, bumps bool) error {
 	s, to := t.state, statusAborted
 	if commit {
@@ -89,7 +90,7 @@ func (t *transaction) end(ctx context.Context, commit, bumps bool) error {
 	return t.m.finish(ctx, t, commit, marker, next)
 }
 
-// result is the status that a request asks for.
+// result is the status after a transaction was committed or aborted.
 func result(commit bool) status {
 	if commit {
 		return statusCommitted
@@ -97,12 +98,13 @@ func result(commit bool) status {
 	return statusAborted
 }
 
+// wrongState is the refusal of a request that does not fit the status.
 func wrongState(s *txnState, commit bool) *refusal {
 	return refuse(kerr.InvalidTxnState, fmt.Sprintf("its state is %s: it cannot become %s", s.status, result(commit)))
 }
 
-// ends decides about a request of a client whose epoch lasts for many
-// transactions: it was done before, it is to be done, or it is refused.
+// ends checks a request before version 5, whose client keeps its epoch over many transactions. It returns
+// done for a retry of the last request, a refusal, or neither: the transaction has to be ended.
 func (s *txnState) ends(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	switch {
 	case req.ProducerID != s.pid:
@@ -117,11 +119,11 @@ func (s *txnState) ends(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	return false, wrongState(s, req.Commit)
 }
 
-// endsImplicit is ends for a client with an epoch for each transaction. It may
-// abort what it has not begun, which gives it a new epoch all the same.
+// endsImplicit is ends for version 5, with an epoch for each transaction. A client may abort without an
+// open transaction, and gets a new epoch too.
 func (s *txnState) endsImplicit(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	ended := s.status == statusCommitted || s.status == statusAborted
-	// The end before began this epoch, or this producer id when epochs ran out.
+	// A retry has the epoch before the current one, or the last epoch of the producer id before.
 	again := ended && s.implicit && (req.ProducerID == s.pid && int32(req.ProducerEpoch)+1 == int32(s.epoch) ||
 		req.ProducerID == s.lastPID && req.ProducerEpoch >= lastEpoch && s.epoch == 0)
 	switch {

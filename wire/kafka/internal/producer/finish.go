@@ -12,10 +12,10 @@ import (
 
 // finish ends the open transaction of t, which is locked, in one commit: a marker
 // with the given epoch in every partition, the offsets of groups if it is
-// committed, and the new state of the transactional id.
+// committed, and next as the state of the transactional id. After an unknown outcome t is stale.
+// After any other error nothing was written, and the transaction is still open.
 func (m *Manager) finish(ctx context.Context, t *transaction, commit bool, epoch int16, next *txnState) error {
-	// A topic may be deleted while this goes on: the rest of the transaction ends
-	// nevertheless.
+	// If a topic is deleted meanwhile, the next attempt ends the rest of the transaction.
 	const attempts = 5
 	for n := 1; ; n++ {
 		f := ending{m: m, t: t, commit: commit, epoch: epoch, next: next}
@@ -30,19 +30,22 @@ func (m *Manager) finish(ctx context.Context, t *transaction, commit bool, epoch
 // ending is one attempt to end a transaction.
 type ending struct {
 	m      *Manager
-	t      *transaction
-	commit bool
-	epoch  int16
-	next   *txnState
-	parts  []endingPart
+	t      *transaction // locked
+	commit bool         // else it is aborted
+	epoch  int16        // of the markers
+	next   *txnState    // the state afterwards
+	parts  []endingPart // one for each marker
 }
 
+// endingPart is the marker in one partition.
 type endingPart struct {
 	ticket *ticket
-	ride   *snapshot
+	ride   *snapshot // what the commit saves of the partition besides; nil: nothing
 	slot   partition.Slot
 }
 
+// try makes the batch and commits it. It holds tickets of all partitions during the commit, and gives
+// them back whatever the outcome.
 func (f *ending) try(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	b.Durability = f.m.o.Durability
@@ -63,7 +66,8 @@ func (f *ending) try(ctx context.Context) error {
 	return err
 }
 
-// mark adds the markers to b. Partitions of topics that are gone need none.
+// mark adds the markers to b. It enters the partitions in the order of their places, so that two requests do
+// not wait for each other. Partitions whose topics were deleted need no marker.
 func (f *ending) mark(ctx context.Context, b *mainstem.Batch) error {
 	marker := recordbatch.Marker{ProducerID: f.t.state.pid, ProducerEpoch: f.epoch, Commit: f.commit, Timestamp: f.m.now()}
 	for _, at := range f.t.state.places() {
@@ -112,8 +116,8 @@ func (f *ending) leave(r mainstem.Receipt, err error) {
 	}
 }
 
-// topicAt returns the topic of a partition as it is now: NotFound if it is gone,
-// even if there is another of its name.
+// topicAt returns the topic of a partition, which was called name when the transaction included it.
+// It returns NotFound if that topic was deleted, even if there is another of the name.
 func (m *Manager) topicAt(ctx context.Context, at place, name string) (*topic.Topic, error) {
 	t, err := m.catalog.Topic(ctx, name)
 	if err == nil && t.ID() != at.id {

@@ -13,44 +13,47 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// Groups is what transactions ask of the coordinator of consumer groups.
+// Groups is the part of the coordinator of consumer groups that transactions use.
 type Groups interface {
 	// CheckTxnCommit returns 0 if a member of a group may store offsets, else the
-	// error code that says why not. generation is negative, and member empty, for
-	// consumers that choose their partitions themselves.
+	// error code. For consumers outside of the group protocols, and requests before
+	// version 3, generation is negative and member is empty.
 	CheckTxnCommit(group, member string, instance *string, generation int32) (code int16)
 }
 
-// Manager keeps the producers of a log and coordinates their transactions. Its
-// methods may be called from many goroutines. A log must have one manager at a
-// time.
+// Manager manages the producers of a log and coordinates their transactions. Its
+// methods may be called from several goroutines. A log must have one manager at a
+// time. Close it before the catalog.
+//
+// Lock order: transaction.mu, tickets (see partitionState), partitionState.mu. mu, parts, pending and
+// ids are locked last, and not while another of them is; of these, only ids is held over commits.
 type Manager struct {
-	catalog *topic.Catalog
-	log     mainstem.Log
-	topics  coord.Topics
+	catalog *topic.Catalog // the topics that batches are appended to
+	log     mainstem.Log   // of the catalog
+	topics  coord.Topics   // the topics that offsets are stored for
 	o       Options
-	groups  Groups
+	groups  Groups // nil: every member may store offsets; set before the first request
 
 	ids idBlock
 
 	parts struct {
 		sync.RWMutex
-		of map[place]*partitionState
+		of map[place]*partitionState // those that were used since Open
 	}
 
 	mu struct {
 		sync.Mutex
-		txns map[string]*transaction
+		txns map[string]*transaction // by transactional id: all that exist
 	}
 	pending struct {
 		sync.RWMutex
-		of map[groupPlace]int // open transactions with an offset there
+		of map[groupPlace]int // number of open transactions with this offset
 	}
 
-	unswept atomic.Bool // something may be stored about topics that are gone
+	unswept atomic.Bool // there may be records of partitions whose topics were deleted
 
-	wakeAt atomic.Int64  // ms: when the loop looks again; MinInt64 if it need not be told
-	poke   chan struct{} // capacity 1: a transaction is due earlier
+	wakeAt atomic.Int64  // ms: when loop wakes; MinInt64 if there is no loop
+	poke   chan struct{} // capacity 1: a transaction times out before wakeAt
 
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
@@ -58,9 +61,10 @@ type Manager struct {
 	once sync.Once
 }
 
-// Open returns the manager of the producers of the topics in catalog, with the
-// transactions that were open when the process before ended. Catalog and log stay
-// the caller's: close the manager first.
+// Open returns the manager of the producers of the topics in catalog. It reads all transactional ids
+// and open transactions from the log; partitions are read when they are first used. The caller keeps
+// the catalog and the log, and closes them after the manager. ctx limits only Open. It fails
+// with Invalid if o is invalid, with Corrupt if a stored record is damaged, and with the errors of the log.
 func Open(ctx context.Context, catalog *topic.Catalog, o *Options) (*Manager, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func Open(ctx context.Context, catalog *topic.Catalog, o *Options) (*Manager, er
 	return m, nil
 }
 
-// loadTransactions reads the transactional ids and their offsets.
+// loadTransactions reads all transactional ids, and the offsets of those with an open transaction.
 func (m *Manager) loadTransactions(ctx context.Context) error {
 	err := m.scan(ctx, transactionKind, func(rec *mainstem.Record) error {
 		s, err := decodeTransaction(rec.Value)
@@ -117,7 +121,7 @@ func (m *Manager) loadTransactions(ctx context.Context) error {
 	})
 }
 
-// scan calls f for the records of one kind.
+// scan calls f for all records whose keys begin with kind. Errors of f become Corrupt.
 func (m *Manager) scan(ctx context.Context, kind byte, f func(*mainstem.Record) error) error {
 	for rec, err := range m.log.Scan(ctx, Space, mainstem.Range{Prefix: []byte{kind}}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
@@ -133,13 +137,13 @@ func (m *Manager) scan(ctx context.Context, kind byte, f func(*mainstem.Record) 
 	return nil
 }
 
-// SetGroups sets where the manager looks up consumer groups. Call it before
-// the first request; without it every member may store offsets.
+// SetGroups sets the coordinator that checks members of consumer groups in TxnOffsetCommit. Call it
+// before the first request. Without it every member may store offsets.
 func (m *Manager) SetGroups(g Groups) { m.groups = g }
 
-// Close ends what the manager does in the background, and saves what it knows so
-// that the next one need not find it out again. Open transactions stay open in the
-// log. Requests have to have ended before. Closing twice is allowed.
+// Close ends the goroutine of the manager, and saves snapshots of partitions, so that the next
+// manager reads fewer batches; its error is that of saving them. Open transactions stay open in the
+// log. All requests must have ended before. Closing twice is allowed.
 func (m *Manager) Close() error {
 	var err error
 	m.once.Do(func() {

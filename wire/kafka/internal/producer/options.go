@@ -14,13 +14,13 @@ import (
 
 // Options configures [Open]. Zero fields mean the defaults.
 type Options struct {
-	// Durability of what the coordinator itself decides: the ends of transactions,
-	// transactional ids. Default: that of the log. Blocks of producer ids are always
-	// written with [mainstem.Fsync].
+	// Durability of transactional ids, of offsets in transactions and of the ends of transactions.
+	// Default: that of the log. Blocks of producer ids are always written with [mainstem.Fsync].
 	Durability mainstem.Durability
-	// OnStable is called after the last stable offset of a partition has moved
-	// without anything having been appended to it, so that fetches which wait may
-	// look again. It must not block and not call the manager. Default: nothing.
+	// OnStable is called after the last stable offset of a partition has risen, for instance
+	// because a transaction has ended, so that fetches that wait read it again. It is called from
+	// many goroutines, also while a transactional id is locked. It must not block and not call the
+	// manager. Default: nothing.
 	OnStable func(topic.ID, int32)
 	// Topics finds the topics that offsets may be stored for. Default: those of the
 	// catalog.
@@ -34,22 +34,21 @@ type Options struct {
 	// ProducerExpiry is how long a partition remembers a producer after its last
 	// batch. Default [DefaultProducerExpiry].
 	ProducerExpiry time.Duration
-	// SnapshotEvery is after how many batches a snapshot of a partition's producers
-	// rides along with an append: recovery looks at about so many batches at most.
+	// SnapshotEvery is the number of batches of a partition after which an append also writes a
+	// snapshot of the producers. Recovery reads about so many batches at most.
 	// Default [DefaultSnapshotEvery].
 	SnapshotEvery int
-	// Every is how often idle producers and transactional ids are looked for, and
-	// partitions brought up to date, in the background. Default [DefaultEvery];
-	// negative means never, until [Manager.Upkeep] is called; nor are transactions
-	// then timed out by themselves.
+	// Every is the time between two runs of upkeep in the background, see [Manager.Upkeep].
+	// Transactions time out in between too. Default [DefaultEvery]; negative: nothing runs in the
+	// background, and transactions time out only in calls of Upkeep.
 	Every time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
-	// Logger receives what could not be done in the background. Default: discards.
+	// Logger receives failures of requests and of upkeep. Default: discards.
 	Logger *slog.Logger
 }
 
-// The defaults, those of Kafka where it has such a setting.
+// The defaults of [Options], which are Kafka's where Kafka has the setting.
 const (
 	DefaultMaxTimeout          = 15 * time.Minute
 	DefaultTransactionalExpiry = 7 * 24 * time.Hour
@@ -58,7 +57,7 @@ const (
 	DefaultEvery               = 30 * time.Second
 )
 
-// Limits of what clients may ask for.
+// Limits of requests and transactions.
 const (
 	MaxTransactionalID = 1024   // bytes in a transactional id
 	MaxPartitions      = 20_000 // partitions in one transaction
@@ -86,7 +85,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Validate reports every field out of range.
+// Validate returns an Invalid error that names every field out of range, or nil. A nil o is valid.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil

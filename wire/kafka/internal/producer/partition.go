@@ -11,54 +11,70 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// partition is the state of one partition in memory. It is read from the
-// log when it is first needed, and again after a commit whose outcome is unknown.
+// partitionState is the producers of one partition in memory.
+//
+//	             first use                commit with an unknown outcome
+//	not loaded ────────────▶ loaded ─────────────────────────────────────▶ not loaded
+//
+// A request appends to a partition, a batch or a marker, in these steps:
+//
+//  1. enter loads the partition, and takes a ticket for the producer. That locks the producer, so
+//     batches of one producer follow one another, and those of others need not wait.
+//  2. For the first batch of a transaction, hold sets a bound for the last stable offset, before the
+//     commit: a reader must not read past a transaction that the commit is about to begin.
+//  3. The caller commits. A snapshot may be part of the commit (snapshot.go).
+//  4. leave changes the state if the commit has succeeded, drops it if the outcome is unknown, and
+//     gives the ticket back.
 //
 // Lock order: transaction.mu, then the tickets of partitions in the order of their
-// places, then partition.mu. A ticket holds producer.mu.
+// places, then partitionState.mu. A ticket holds producer.mu. partitionState.mu is held while the
+// partition is read from the log, but not over commits.
 //
-// Invariant: head is at most the base offset of every batch with a producer id
-// that is not in what is stored about the producers.
+// Invariant: head is at most the base offset of every batch with a producer id that the stored states
+// of the producers do not include.
+//
+// Invariant: while the partition is not loaded, no new ticket is taken. It is loaded only when all have
+// been given back: then the log has the batches of all commits that were under way.
 type partitionState struct {
 	m *Manager
 	place
 
-	mu        sync.Mutex
-	left      sync.Cond // signalled when the last ticket is given back, and when a snapshot is ended
-	t         *topic.Topic
-	loaded    bool
-	stored    bool  // there is a head in the log
-	head      int64 // what the head in the log says, or what the first will say
-	known     int64 // the partition ends here or later
-	producers map[int64]*producer
-	open      map[*producer]struct{} // those with a transaction, or about to begin one
+	mu        sync.Mutex             // guards everything below
+	left      sync.Cond              // signalled when the last ticket is given back, and when a snapshot is ended
+	t         *topic.Topic           // as given by the last load
+	loaded    bool                   // the fields below are valid
+	stored    bool                   // there is a head in the log
+	head      int64                  // the head in the log; unless stored, that which the first commit writes
+	known     int64                  // a lower bound of the end of the partition
+	producers map[int64]*producer    // by producer id
+	open      map[*producer]struct{} // those with first or bound set
 	aborted   []Aborted              // in the order of Last
-	tickets   []*ticket
+	tickets   []*ticket              // all that are taken, or wait for the producer
 
 	saved savedState
 }
 
-// savedState says what is stored about a partition.
+// savedState is the difference between the memory and the log. The lock of the partition guards it.
 type savedState struct {
-	batches int                // taken over since the last snapshot
-	dirty   []*producer        // changed since; see producer.dirty
-	expired map[int64]struct{} // stored, but to be forgotten
-	aborted []Aborted          // ended since
+	batches int                // number of batches and markers since the last snapshot
+	dirty   []*producer        // changed since it was last stored; see producer.dirty
+	expired map[int64]struct{} // ids of producers whose records are to be deleted
+	aborted []Aborted          // not stored yet
 	runs    []int64            // the stored runs of aborted transactions, by the offset in their keys
-	saving  bool               // a snapshot is being committed
+	saving  bool               // the commit of a snapshot is under way; there is one at a time
 }
 
 // ticket is the right to append as one producer to one partition. The zero ticket
 // is of no partition.
 type ticket struct {
 	p     *partitionState
-	e     *producer
-	bound int64 // what is appended with it lies here or behind
-	at    int   // in p.tickets
-	rides bool  // something may have to be saved with what is appended
+	e     *producer // its mu is held
+	bound int64     // a lower bound of the offset of the append; no head may be above it meanwhile
+	at    int       // the index in p.tickets; under the lock of the partition
+	rides bool      // the commit may have to include a head or a snapshot
 }
 
-// partition returns the partition at num of t.
+// partition returns the state of partition num of t. It need not be loaded.
 func (m *Manager) partition(t *topic.Topic, num int32) *partitionState {
 	at := place{t.ID(), num}
 	m.parts.RLock()
@@ -77,7 +93,8 @@ func (m *Manager) partition(t *topic.Topic, num int32) *partitionState {
 	return p
 }
 
-// enter makes k a ticket for the producer pid. It waits for the holder of another.
+// enter makes k a ticket for the producer pid. It loads the partition if necessary, and waits until the
+// producer has no other ticket. ctx ends only the reads of the load, not the waiting.
 func (p *partitionState) enter(ctx context.Context, k *ticket, t *topic.Topic, pid int64) error {
 	for {
 		p.mu.Lock()
@@ -109,8 +126,8 @@ func (p *partitionState) enter(ctx context.Context, k *ticket, t *topic.Topic, p
 	}
 }
 
-// leave gives the ticket back, after f, if it is not nil, has changed what is known.
-// It wakes waiting readers when the last stable offset has moved.
+// leave gives the ticket back. Before, it calls f, if it is not nil, with the lock of the partition
+// held, to change the state. It calls OnStable if the last stable offset has risen.
 func (k *ticket) leave(f func()) {
 	p := k.p
 	p.mu.Lock()
@@ -141,9 +158,10 @@ func (k *ticket) leave(f func()) {
 	}
 }
 
-// hold keeps readers of stable records off what comes at the end of the partition
-// or behind it: a transaction may be about to begin. It is called with end, which
-// the partition had at some moment, before the commit that may begin it.
+// hold sets the bound of the producer before a commit that may begin a transaction: until leave the
+// last stable offset is not above it, and the batch will not be below it. end is an end that
+// the partition had at some moment before the commit. The bound is known if that is greater: a
+// reader may have got it as the last stable offset, which must not fall.
 func (k *ticket) hold(end int64) {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -154,7 +172,7 @@ func (k *ticket) hold(end int64) {
 	}
 }
 
-// reopenLocked makes p.open right for e.
+// reopenLocked adds e to p.open or removes it, as first and bound say.
 func (p *partitionState) reopenLocked(e *producer) {
 	if e.first >= 0 || e.bound >= 0 {
 		p.open[e] = struct{}{}
@@ -163,8 +181,8 @@ func (p *partitionState) reopenLocked(e *producer) {
 	}
 }
 
-// firstOpenLocked returns the least first offset of an open transaction, or of one
-// that may be about to begin; MaxInt64 if there is none.
+// firstOpenLocked returns the least first offset, or bound, of the transactions in p.open; MaxInt64 if
+// there are none.
 func (p *partitionState) firstOpenLocked() int64 {
 	least := int64(math.MaxInt64)
 	if len(p.open) == 0 {
@@ -180,14 +198,15 @@ func (p *partitionState) firstOpenLocked() int64 {
 	return least
 }
 
-// dropLocked forgets what is in memory: the log may know better. Readers that wait
-// are told to look again.
+// dropLocked discards the state after a commit with an unknown outcome. The next use loads it from the
+// log. Since p.open is empty then, leave calls OnStable if it was not empty before.
 func (p *partitionState) dropLocked() {
 	p.loaded = false
 	p.producers, p.open = nil, map[*producer]struct{}{}
 }
 
-// stored takes over a batch that was committed at time now, in ms.
+// stored updates the producer after the commit of a batch, at time now in ms. The lock of the partition
+// is held.
 func (k *ticket) stored(h *header, at partition.Appended, now int64) {
 	invariants.Check(at.Base >= k.bound, "a batch is at %d, below the end %d that the partition had before", at.Base, k.bound)
 	k.e.apply(h, at.Base, stampOf(at))
@@ -195,6 +214,7 @@ func (k *ticket) stored(h *header, at partition.Appended, now int64) {
 	k.p.changedLocked(k.e, at.Next)
 }
 
+// stampOf returns the log append time of a batch in ms, or NoTimestamp.
 func stampOf(at partition.Appended) int64 {
 	if at.Time.IsZero() {
 		return recordbatch.NoTimestamp
@@ -202,7 +222,8 @@ func stampOf(at partition.Appended) int64 {
 	return at.Time.UnixMilli()
 }
 
-// ended takes over a marker that was committed at offset at, at time now, in ms.
+// ended updates the producer after the commit of a marker at offset at, at time now in ms. The
+// lock of the partition is held.
 func (k *ticket) ended(epoch int16, commit bool, at, now int64) {
 	p := k.p
 	k.e.time = now
@@ -212,6 +233,7 @@ func (k *ticket) ended(epoch int16, commit bool, at, now int64) {
 	p.changedLocked(k.e, at+1)
 }
 
+// changedLocked notes that e has changed by a batch or marker that ends before offset next.
 func (p *partitionState) changedLocked(e *producer, next int64) {
 	p.known = max(p.known, next)
 	p.saved.batches++

@@ -11,54 +11,58 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// windowSize is how many of the newest batches of a producer a partition
-// remembers: as many as a client may have under way.
+// windowSize is the number of the newest batches of a producer that a partition
+// keeps. Kafka's clients have at most as many requests in flight.
 const windowSize = 5
 
-// sent is a batch that a producer has sent.
+// sent is a batch that a producer has sent and that was stored.
 type sent struct {
 	lastSeq int32 // sequence number of the last record
-	delta   int32 // offsets, and sequence numbers, less one
-	base    int64
+	delta   int32 // number of records less one
+	base    int64 // offset of the first record
 	stamp   int64 // log append time in ms, or recordbatch.NoTimestamp
 }
 
 // producer is the state of one producer in a partition.
 //
-// Its lock is held while a batch of the producer is being committed. The other
+//	first = -1, bound = -1    no transaction is open in the partition
+//	first = -1, bound ≥ 0     a commit is under way that may open one, at bound or above (hold)
+//	first ≥ 0                 one is open since offset first: until its marker (end)
+//
+// mu is held while a batch or a marker of the producer is committed. The other
 // fields are under the lock of the partition as well: to change one takes both, to
 // read one takes either.
 type producer struct {
 	mu   sync.Mutex
-	pid  int64
-	refs int // tickets that hold or want mu; under the partition's lock alone
+	pid  int64 // the producer id
+	refs int   // number of tickets that hold mu or wait for it; under the lock of the partition alone
 
-	epoch  int16 // -1: nothing is known
-	n      int   // batches in window
-	window [windowSize]sent
-	last   int64 // offset of the newest record or marker, -1 if none
-	first  int64 // first offset of the open transaction, -1 if there is none
-	bound  int64 // while first may be set: the least it can become; else -1
-	time   int64 // ms: when it was last heard of
-	dirty  bool  // it is in savedState.dirty
-	vague  bool  // a marker is all that was found of it: any sequence number may follow
+	epoch  int16            // -1: nothing of it is stored yet, or it is unknown
+	n      int              // number of batches in window
+	window [windowSize]sent // its newest batches of the epoch, oldest first
+	last   int64            // offset of the newest record or marker; -1: none
+	first  int64            // first offset of the open transaction; -1: none is open
+	bound  int64            // a lower bound of first while a commit may set it; else -1
+	time   int64            // when its newest batch or marker was stored, or recovered, in ms since 1970
+	dirty  bool             // it is in savedState.dirty
+	vague  bool             // only a marker of it is known: any sequence number may follow
 }
 
 func newProducer(pid int64) *producer {
 	return &producer{pid: pid, epoch: -1, last: -1, first: -1, bound: -1}
 }
 
-// header is what the header of a batch says about its producer.
+// header is the part of the header of a batch that concerns its producer.
 type header struct {
 	pid           int64
 	epoch         int16
-	seq           int32
-	delta         int32
+	seq           int32 // sequence number of the first record
+	delta         int32 // number of records less one
 	transactional bool
-	control       bool
+	control       bool // it is a marker
 }
 
-// Places in the header of a batch; see package recordbatch.
+// Byte offsets in the header of a batch; see package recordbatch.
 const (
 	atLength     = 8
 	atAttributes = 21
@@ -72,7 +76,8 @@ const (
 	controlBit     = 1 << 5
 )
 
-// headerOf reads the header of a batch of at least HeaderSize bytes. It checks nothing.
+// headerOf decodes the header of a batch, which must have at least HeaderSize bytes. It does not verify
+// the values.
 func headerOf(b []byte) header {
 	_ = b[recordbatch.HeaderSize-1]
 	attributes := binary.BigEndian.Uint16(b[atAttributes:])
@@ -86,14 +91,14 @@ func headerOf(b []byte) header {
 	}
 }
 
-// advance returns the sequence number n after seq: after the greatest comes 0.
+// advance returns the sequence number n after seq. The number after 2³¹-1 is 0.
 func advance(seq, n int32) int32 { return int32((int64(seq) + int64(n)) & math.MaxInt32) }
 
-// check decides about a batch: it is a duplicate of the one returned, it may
-// follow (nil, nil), or it is refused.
+// check returns the stored batch of which h is a duplicate, a refusal, or nil and nil if the batch
+// may be stored.
 func (e *producer) check(h *header) (*sent, *refusal) {
 	if e.epoch < 0 {
-		return nil, nil // unknown, or known no more: see KIP-360
+		return nil, nil // any sequence number may follow after its state has expired: see KIP-360
 	}
 	if h.epoch < e.epoch {
 		return nil, refuse(kerr.InvalidProducerEpoch, fmt.Sprintf("producer %d has epoch %d by now, the batch %d", e.pid, e.epoch, h.epoch))
@@ -121,7 +126,7 @@ func (e *producer) check(h *header) (*sent, *refusal) {
 	return nil, nil
 }
 
-// apply takes over a batch that was stored at offset base.
+// apply updates e with a batch that was stored at offset base.
 func (e *producer) apply(h *header, base, stamp int64) {
 	e.turn(h.epoch)
 	e.vague = false
@@ -137,15 +142,15 @@ func (e *producer) apply(h *header, base, stamp int64) {
 	}
 }
 
-// turn begins an epoch, if it is a new one.
+// turn begins epoch, if it is greater than that of e: the window is empty then.
 func (e *producer) turn(epoch int16) {
 	if epoch > e.epoch {
 		e.epoch, e.n = epoch, 0
 	}
 }
 
-// end takes over a marker at offset at, and returns the first offset of the
-// transaction that it ends, -1 if there was none.
+// end updates e with a marker that was stored at offset at, and returns the first offset of the
+// transaction that it ends, -1 if none was open.
 func (e *producer) end(epoch int16, at int64) (first int64) {
 	if e.epoch < 0 {
 		e.vague = true

@@ -16,32 +16,44 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// tracked is the append of batches of which some have a producer id.
+// tracked is the append of batches of which some have a producer id, in one commit:
+//
+//  1. sort decodes the headers, and sorts the batches with a producer id by place. The order keeps two
+//     appends from waiting for each other.
+//  2. join locks the transactional id, if a batch is part of a transaction.
+//  3. enter takes the tickets of all partitions, in this order.
+//  4. judge finds duplicates and refuses batches out of order. For a batch that may begin a
+//     transaction in its partition, admit sets the bound for readers.
+//  5. build makes the commit: the batches that are left, snapshots, and the partitions that the
+//     transaction has to include. If a topic was deleted meanwhile, it is built again without it.
+//  6. leave updates the state by the outcome, fills in the answers, and gives the tickets back.
+//
+// Each batch has its own error code. A tracked is used again for other appends (trackeds).
 type tracked struct {
 	m       *Manager
 	o       *AppendOptions
 	appends []Append
-	items   []item       // one for each append
-	order   []*item      // those with a producer id, in the order of their places
-	txn     *transaction // held; nil if no batch is part of a transaction
-	next    *txnState    // of txn, if the commit changes it; else nil
-	batch   mainstem.Batch
+	items   []item         // one for each append, in the same order
+	order   []*item        // those with a producer id that were not refused by sort and join, by place
+	txn     *transaction   // locked; nil if no batch is part of a transaction
+	next    *txnState      // the new state of txn; nil if the commit does not change it
+	batch   mainstem.Batch // the commit
 }
 
-// item is one append on its way.
+// item is one append and its state.
 type item struct {
 	*Append
 	header
 	place
-	ticket ticket // of no partition without a producer id
-	ride   *snapshot
-	slot   partition.Slot
-	done   bool // there is nothing to store: refused, or a duplicate
+	ticket ticket         // the zero ticket without a producer id
+	ride   *snapshot      // what the commit saves of the partition; nil: nothing
+	slot   partition.Slot // of the batch in the commit
+	done   bool           // the batch is not in the commit: it is refused, or a duplicate
 }
 
 var trackeds = sync.Pool{New: func() any { return new(tracked) }}
 
-// free makes the memory of an append that is over available to the next.
+// free returns k, without references to the append, to trackeds.
 func (k *tracked) free() {
 	clear(k.items)
 	clear(k.order)
@@ -50,7 +62,7 @@ func (k *tracked) free() {
 	trackeds.Put(k)
 }
 
-// appendTracked stores batches of which some have a producer id.
+// appendTracked stores batches of which some have a producer id; see tracked.
 func (m *Manager) appendTracked(ctx context.Context, o *AppendOptions, appends []Append) {
 	k := trackeds.Get().(*tracked)
 	defer k.free()
@@ -80,7 +92,8 @@ func (m *Manager) appendTracked(ctx context.Context, o *AppendOptions, appends [
 	}
 }
 
-// sort makes the items, and puts those with a producer id in order.
+// sort does step 1. It refuses batches with an invalid partition, epoch or sequence number, and all but
+// the first batch with a producer id for one partition.
 func (k *tracked) sort() {
 	k.items = slices.Grow(k.items, len(k.appends))[:len(k.appends)]
 	for n := range k.items {
@@ -88,11 +101,11 @@ func (k *tracked) sort() {
 		i.Append = &k.appends[n]
 		i.place = place{i.Topic.ID(), i.Partition}
 		if len(i.Batch) < recordbatch.HeaderSize {
-			continue // it will be refused
+			continue // appendTo fails
 		}
 		i.header = headerOf(i.Batch)
 		switch {
-		case i.pid < 0 || i.control: // there is nothing to track, or it will be refused
+		case i.pid < 0 || i.control: // no producer to track; appendTo fails for a control batch
 		case i.num < 0 || i.num >= i.Topic.Partitions():
 			i.refuse(refuse(kerr.UnknownTopicOrPartition, fmt.Sprintf("no partition %d of %s", i.num, i.Topic.Name())))
 		case i.epoch < 0 || i.seq < 0:
@@ -107,14 +120,14 @@ func (k *tracked) sort() {
 	slices.SortStableFunc(k.order, func(i, j *item) int { return i.place.compare(j.place) })
 	for n := len(k.order) - 1; n > 0; n-- {
 		if k.order[n].place == k.order[n-1].place {
-			// The holder of a ticket must not wait for another of the same partition.
+			// A request with a ticket must not wait for another ticket of the same partition.
 			k.order[n].refuse(refuse(kerr.InvalidRequest, "a second batch for the same partition in one request"))
 			k.order = slices.Delete(k.order, n, n+1)
 		}
 	}
 }
 
-// refuse refuses the batch, for what is wrong with the batch itself if anything is.
+// refuse refuses the batch with r. If the batch itself is invalid, that is the error instead.
 func (i *item) refuse(r *refusal) {
 	i.done = true
 	if _, err := recordbatch.Verify(i.Batch, recordbatch.Check{}); err != nil {
@@ -124,8 +137,7 @@ func (i *item) refuse(r *refusal) {
 	i.Code, i.Message = r.kind.Code, r.message
 }
 
-// join locks the transactional id of the request, if a batch is part of a
-// transaction. It refuses such batches if that cannot be.
+// join does step 2. If the transactional id cannot be locked it refuses all transactional batches.
 func (k *tracked) join() *transaction {
 	if !slices.ContainsFunc(k.order, func(i *item) bool { return i.transactional }) {
 		return nil
@@ -151,7 +163,7 @@ func (k *tracked) join() *transaction {
 	return nil
 }
 
-// enter gets a ticket for each item.
+// enter does step 3. An item whose partition cannot be loaded fails.
 func (k *tracked) enter(ctx context.Context) {
 	for _, i := range k.order {
 		if err := k.m.partition(i.Topic, i.num).enter(ctx, &i.ticket, i.Topic, i.pid); err != nil {
@@ -162,7 +174,7 @@ func (k *tracked) enter(ctx context.Context) {
 	}
 }
 
-// judge decides whether a batch is to be stored.
+// judge does step 4 for one batch.
 func (k *tracked) judge(ctx context.Context, i *item) {
 	if i.transactional {
 		if r := k.txn.admits(&i.header); r != nil {
@@ -181,7 +193,7 @@ func (k *tracked) judge(ctx context.Context, i *item) {
 	}
 }
 
-// repeat answers a batch that was stored before.
+// repeat answers a duplicate with the offset and time of the original s.
 func (i *item) repeat(s *sent) {
 	i.done = true
 	if _, err := recordbatch.Verify(i.Batch, recordbatch.Check{}); err != nil {
@@ -194,7 +206,8 @@ func (i *item) repeat(s *sent) {
 	}
 }
 
-// admit lets a batch into the transaction of its producer.
+// admit refuses a batch that may not be part of the transaction, and sets the bound of one that may
+// begin the transaction in its partition.
 func (k *tracked) admit(ctx context.Context, i *item) {
 	if !k.o.Implicit && !k.txn.state.holds(i.place) {
 		i.refuse(refuse(kerr.InvalidTxnState, fmt.Sprintf("partition %d of %s was not added to an open transaction of %q", i.num, i.Topic.Name(), k.txn.id)))
@@ -205,7 +218,7 @@ func (k *tracked) admit(ctx context.Context, i *item) {
 		return
 	}
 	if i.ticket.e.first >= 0 {
-		return // readers are held off already
+		return // the transaction is open in the partition already
 	}
 	end, err := i.Topic.End(ctx, i.num)
 	if err != nil {
@@ -216,7 +229,7 @@ func (k *tracked) admit(ctx context.Context, i *item) {
 	i.ticket.hold(end)
 }
 
-// build makes the batch of the log.
+// build does step 5. It may be called again.
 func (k *tracked) build(ctx context.Context) {
 	k.batch.Reset()
 	k.batch.Durability, k.next = k.o.Durability, nil
@@ -253,8 +266,8 @@ func (k *tracked) extend(i *item) {
 	k.next.add(i.place, i.Topic.Name())
 }
 
-// failGone fails what is for the topic of which err says that it is not there. It
-// reports whether there was any: the rest may be tried again.
+// failGone fails the items of the topic of which err says that it does not exist. It reports whether
+// there were any: the others may be built again.
 func (k *tracked) failGone(err error) bool {
 	space, found := goneSpace(err), false
 	for n := range k.items {
@@ -266,7 +279,7 @@ func (k *tracked) failGone(err error) bool {
 	return found
 }
 
-// endSnapshots ends the snapshots that were part of the commit.
+// endSnapshots ends the snapshots that were part of the commit, as committed or failed.
 func (k *tracked) endSnapshots(committed bool) {
 	for n := range k.items {
 		if i := &k.items[n]; i.ride != nil {
@@ -278,8 +291,8 @@ func (k *tracked) endSnapshots(committed bool) {
 	}
 }
 
-// leave gives the tickets back when the commit has succeeded with receipt r, failed
-// with err, or was not needed.
+// leave does step 6, after the commit has succeeded with receipt r or failed with err; both are nil if
+// there was nothing to commit.
 func (k *tracked) leave(r *mainstem.Receipt, err error) {
 	unknown := errors.Is(err, mainstem.ErrUnknownOutcome)
 	committed, now := r != nil && err == nil, k.m.now()

@@ -15,44 +15,65 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// status is where a transactional id stands. The numbers are stored: add at the
-// end only. There is nothing in between: a transaction ends in one commit.
+// status is the state of a transactional id. The numbers are stored: add at the end only.
+//
+//	none ──init──▶ Empty ──begin──▶ Ongoing ──commit──────────▶ CompleteCommit
+//	  ▲            ▲ ▲              ▲ │                             │
+//	  │            │ │              │ └──────abort, fence───────▶ CompleteAbort
+//	  │            │ │              │                               │
+//	  │            │ │              └────────────begin──────────────┤
+//	  │            │ └───────────────────────────init───────────────┤
+//	  └────────────┴───────────────────────────expire───────────────┘
+//
+//	init    InitProducerId. The epoch rises, except for a new transactional id.
+//	begin   AddPartitionsToTxn, AddOffsetsToTxn, Produce from version 12 on, TxnOffsetCommit from
+//	        version 5 on. The epoch stays.
+//	commit  EndTxn. The epoch stays; from version 5 on (KIP-890) it rises.
+//	abort   EndTxn, as for commit. From version 5 on also without an open transaction: the state is
+//	        then CompleteAbort, and the epoch rises.
+//	fence   InitProducerId while a transaction is open, or its timeout. The epoch rises.
+//	expire  Options.TransactionalExpiry has passed since the last change.
+//
+// Where the epoch rises beyond the greatest one, the id gets a new producer id with epoch 0 (bump). Kafka's
+// states PrepareCommit and PrepareAbort do not exist, because every transition is one commit.
+//
+// Invariant: only Ongoing has parts, names and groups, and offsets in transaction.offsets.
 type status byte
 
 const (
-	statusEmpty status = iota
-	statusOngoing
-	statusCommitted
-	statusAborted
+	statusEmpty     status = iota // no transaction since the last InitProducerId
+	statusOngoing                 // a transaction is open
+	statusCommitted               // the last transaction was committed
+	statusAborted                 // the last transaction was aborted
 )
 
-// statusNames are Kafka's.
+// statusNames are Kafka's names.
 var statusNames = [...]string{"Empty", "Ongoing", "CompleteCommit", "CompleteAbort"}
 
 func (s status) String() string { return statusNames[s] }
 
-// txnState is what is stored about a transactional id. One that is in use is not
-// changed: see begun.
+// txnState is the stored state of a transactional id. Once it is in transaction.state it is immutable:
+// begun and ended return copies, and a copy takes its place after it was committed.
 type txnState struct {
 	status   status
-	implicit bool // the client begins transactions by using them (KIP-890)
+	implicit bool // the client begins transactions without AddPartitionsToTxn (KIP-890)
 
-	pid       int64
-	epoch     int16
-	lastPID   int64 // the one before, -1 if there was none
-	lastEpoch int16 // what the client that holds the epoch had before it; -1 if it had none
-	timeout   int32 // ms
-	serial    int64 // transactions that were begun: the number of the newest
-	started   int64 // ms: the newest transaction
-	changed   int64 // ms
+	pid       int64 // the producer id
+	epoch     int16 // the current one; requests with another are refused
+	lastPID   int64 // the producer id before pid; -1: none
+	lastEpoch int16 // the epoch that the client with the current epoch had before; -1: none. It makes retries known
+	timeout   int32 // of a transaction, in ms
+	serial    int64 // number of transactions begun; the newest has this number
+	started   int64 // when the newest transaction began, in ms since 1970
+	changed   int64 // when the state last changed, in ms since 1970
 
 	// Of the open transaction.
-	parts  map[place]struct{}
-	names  map[topic.ID]string // of the topics in parts
-	groups map[string]struct{}
+	parts  map[place]struct{}  // its partitions
+	names  map[topic.ID]string // the names of the topics in parts
+	groups map[string]struct{} // the groups that it may have offsets of
 }
 
-// txnOffset is an offset that becomes a group's own when the transaction is committed.
+// txnOffset is an offset in a transaction. The commit of the transaction stores it for the group.
 type txnOffset struct {
 	topic.Offset
 	name string // of the topic
@@ -70,6 +91,7 @@ func (s *txnState) holdsGroup(g string) bool {
 	return ok && s.status == statusOngoing
 }
 
+// add adds a partition of the topic called name; s is not in use yet.
 func (s *txnState) add(p place, name string) {
 	if s.parts == nil {
 		s.parts, s.names = map[place]struct{}{}, map[topic.ID]string{}
@@ -77,6 +99,7 @@ func (s *txnState) add(p place, name string) {
 	s.parts[p], s.names[p.id] = struct{}{}, name
 }
 
+// addGroup adds a group; s is not in use yet.
 func (s *txnState) addGroup(g string) {
 	if s.groups == nil {
 		s.groups = map[string]struct{}{}
@@ -87,7 +110,7 @@ func (s *txnState) addGroup(g string) {
 // places returns the partitions of the transaction in order.
 func (s *txnState) places() []place { return slices.SortedFunc(maps.Keys(s.parts), place.compare) }
 
-// begun returns a copy of s in which a transaction is open, since now if none was.
+// begun returns a copy of s with an open transaction: that of s, or a new one that begins now (in ms).
 func (s *txnState) begun(now int64) *txnState {
 	c := *s
 	c.parts, c.names, c.groups = maps.Clone(s.parts), maps.Clone(s.names), maps.Clone(s.groups)
@@ -100,7 +123,7 @@ func (s *txnState) begun(now int64) *txnState {
 	return &c
 }
 
-// ended returns a copy of s without a transaction.
+// ended returns a copy of s without a transaction, in the status to since now (in ms).
 func (s *txnState) ended(to status, now int64) *txnState {
 	c := *s
 	c.status, c.changed = to, now
@@ -108,8 +131,7 @@ func (s *txnState) ended(to status, now int64) *txnState {
 	return &c
 }
 
-// deadline returns when the open transaction has to be aborted, in ms; MaxInt64 if
-// none is open.
+// deadline returns when the open transaction times out, in ms since 1970; MaxInt64 if none is open.
 func (s *txnState) deadline() int64 {
 	if s.status != statusOngoing {
 		return math.MaxInt64
@@ -117,36 +139,41 @@ func (s *txnState) deadline() int64 {
 	return s.started + int64(s.timeout)
 }
 
-// transaction is a transactional id.
+// transaction is a transactional id in memory. A request locks it with lockTransaction, commits a new
+// state, and sets it after the commit (resolveTransaction). After a commit with an unknown outcome
+// it is stale: the next request that locks it reads it from the log first.
+//
+// Invariant: unless stale, state and offsets are those in the log.
 type transaction struct {
 	m  *Manager
 	id string
 
-	due atomic.Int64 // state.deadline, for callers that do not hold mu
+	due atomic.Int64 // state.deadline(), for callers that do not hold mu
 
-	// mu is held over commits. It guards what follows.
+	// mu is held over commits, so that requests of a transactional id follow one another. It guards
+	// the fields below.
 	mu      sync.Mutex
-	state   *txnState
-	offsets map[string]map[place]txnOffset // by group
-	stale   bool                           // the log may know better
-	gone    bool                           // it is not in the manager any more
+	state   *txnState                      // nil only while the request that creates it holds mu, or if stale or gone
+	offsets map[string]map[place]txnOffset // of the open transaction, by group; its maps are immutable
+	stale   bool                           // the outcome of a commit is unknown
+	gone    bool                           // it is not in Manager.mu.txns any more
 }
 
-// set replaces what is known.
+// set replaces the state, and wakes the loop of the manager if it now times out earlier.
 func (t *transaction) set(s *txnState) {
 	t.state = s
 	t.due.Store(s.deadline())
 	t.m.notice(s.deadline())
 }
 
-// put adds the write of s to b.
+// put adds to b that s is the state of t.
 func (t *transaction) put(b *mainstem.Batch, s *txnState) {
 	b.Ensure(Space, spacePolicy)
 	b.Put(Space, transactionKey(t.id), s.encode())
 }
 
-// admits returns why a batch of a transaction is not from the producer that holds
-// the transactional id.
+// admits returns nil if a transactional batch is from the current producer id and epoch, else the
+// refusal.
 func (t *transaction) admits(h *header) *refusal {
 	switch s := t.state; {
 	case h.pid != s.pid:
@@ -157,8 +184,8 @@ func (t *transaction) admits(h *header) *refusal {
 	return nil
 }
 
-// lockOwned is lockTransaction for a request of a producer, which is refused if another one
-// holds the transactional id.
+// lockOwned is lockTransaction for a request with a producer id and epoch, which is refused unless they
+// are the current ones.
 func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, error) {
 	t, err := m.lockTransaction(id)
 	if err != nil {
@@ -176,12 +203,12 @@ func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, er
 	return nil, err
 }
 
-// lockTransaction returns the transactional id called id, locked. One that does
-// not exist is a refusal.
+// lockTransaction returns the transactional id called id, locked and not stale. It returns a refusal if
+// it does not exist. The caller unlocks mu.
 func (m *Manager) lockTransaction(id string) (*transaction, error) { return m.lock(id, false) }
 
-// createTransaction is lockTransaction, but makes one that does not exist: a
-// transaction without a state.
+// createTransaction is lockTransaction that creates one that does not exist, with a nil state. The
+// caller commits a state or calls removeLocked.
 func (m *Manager) createTransaction(id string) (*transaction, error) { return m.lock(id, true) }
 
 func (m *Manager) lock(id string, create bool) (*transaction, error) {
@@ -209,7 +236,7 @@ func (m *Manager) lock(id string, create bool) (*transaction, error) {
 	}
 }
 
-// removeLocked takes a transactional id, whose lock is held, out of the manager.
+// removeLocked removes a transactional id from the manager. The caller holds t.mu.
 func (m *Manager) removeLocked(t *transaction) {
 	t.gone = true
 	t.due.Store(math.MaxInt64)
@@ -219,8 +246,8 @@ func (m *Manager) removeLocked(t *transaction) {
 	m.mu.Unlock()
 }
 
-// resolveTransaction takes over that the commit that makes next the state of t
-// ended with err.
+// resolveTransaction updates t, which is locked, after a commit of the state next that ended with
+// err: the state is next, unchanged, or unknown (stale).
 func (m *Manager) resolveTransaction(t *transaction, next *txnState, err error) {
 	switch {
 	case err == nil:
@@ -230,7 +257,8 @@ func (m *Manager) resolveTransaction(t *transaction, next *txnState, err error) 
 	}
 }
 
-// refresh reads the transactional id from the log if that may know better.
+// refresh reads the transactional id from the log if it is stale. If it does not exist there, it is
+// removed. The caller holds t.mu.
 func (t *transaction) refresh() error {
 	if !t.stale {
 		return nil
