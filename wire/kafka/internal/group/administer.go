@@ -23,8 +23,8 @@ import (
 //
 //   - The coordinator commits a new header before the first member gets its generation or epoch. So
 //     the batch of the operator fails if a member has joined since the read.
-//   - An OffsetCommit without members has the version of the header as a condition. If an operator has
-//     changed the header it fails with Conflict, and refresh loads the group again.
+//   - An OffsetCommit without members has the version of the header as a condition. If an operator
+//     has changed the header it fails with Conflict, and refresh loads the group again.
 
 // Stored is a copy of a group as it was in the log when it was read. The caller owns it.
 type Stored struct {
@@ -74,8 +74,8 @@ func Look(ctx context.Context, log mainstem.Log, topics coord.Topics, name strin
 	return s, nil
 }
 
-// List returns all groups of log, by name, without their offsets. It fails with Corrupt if one of them
-// is damaged.
+// List returns all groups of log, by name, without their offsets. It fails with Corrupt if one of
+// them is damaged.
 func List(ctx context.Context, log mainstem.Log, topics coord.Topics) ([]Info, error) {
 	c := &Coordinator{log: log, topics: topics, ctx: ctx}
 	found := map[string]Info{}
@@ -161,8 +161,9 @@ func (s *Stored) Inactive() error {
 	return &ActiveError{s.Name, s.State, s.Members}
 }
 
-// UnchangedTo adds to b the condition that the header of the group has the version that was read, or
-// still does not exist. If it has changed, the commit of b fails with Conflict; see [Stored.Changed].
+// UnchangedTo adds to b the condition that the header of the group has the version that was read,
+// or still does not exist. If it has changed, the commit of b fails with Conflict; see
+// [Stored.Changed].
 func (s *Stored) UnchangedTo(b *mainstem.Batch) {
 	if s.version > 0 {
 		b.IfVersion(partition.GroupSpace, groupKey(s.Name), s.version)
@@ -175,16 +176,17 @@ func (s *Stored) UnchangedTo(b *mainstem.Batch) {
 // New reports whether the header of the group is not stored. Offsets of it may be.
 func (s *Stored) New() bool { return s.version == 0 }
 
-// CreateTo adds to b the header of a simple group that has no members since now, for a group that is
-// [Stored.New]. Only the offsets of groups with a header expire.
+// CreateTo adds to b the header of a simple group that has no members since now, for a group that
+// is [Stored.New]. Only the offsets of groups with a header expire.
 func (s *Stored) CreateTo(b *mainstem.Batch, now time.Time) {
 	h := header{kind: simple, state: empty, since: now}
 	b.Put(partition.GroupSpace, groupKey(s.Name), h.encode())
 }
 
-// Delete removes the group and its offsets. It fails with an [*ActiveError] if the group has members,
-// and with Conflict if it was changed since it was read. Many offsets are removed in several commits,
-// the header in the last: after an error the group may exist without some of its offsets.
+// Delete removes the group and its offsets. It fails with an [*ActiveError] if the group has
+// members, and with Conflict if it was changed since it was read. Many offsets are removed in
+// several commits, the header in the last: after an error the group may exist without some of its
+// offsets.
 func (s *Stored) Delete(ctx context.Context) error {
 	if err := s.Inactive(); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 // The assignors that members of consumer groups may ask for.
 const (
-	// Uniform gives the members numbers of partitions that are as even as their subscriptions allow,
-	// and keeps what it can of the last assignment.
+	// Uniform gives the members numbers of partitions that are as even as their subscriptions
+	// allow, and keeps what it can of the last assignment.
 	Uniform = "uniform"
 	// Range gives each member a range of the partitions of each topic. Partitions with the same
 	// number go to the same member if their topics have the same members and sizes.
@@ -50,9 +50,9 @@ func (p *plan) topics() []topic.ID {
 	return slices.SortedFunc(maps.Keys(p.sizes), compareIDs)
 }
 
-// ranges is the assignor Range: each reader of a topic gets a range of its partitions. Static members
-// come first, by instance, and then the others by ID, so that the random ID of a new member does
-// not change the order of static members.
+// ranges is the assignor Range: each reader of a topic gets a range of its partitions. Static
+// members come first, by instance, and then the others by ID, so that the random ID of a new member
+// does not change the order of static members.
 func ranges(p plan) []partitions {
 	out := make([]partitions, len(p.members))
 	for i := range out {
@@ -146,9 +146,9 @@ func (b *balance) fill() {
 }
 
 // improve does one move of step 3. It takes a partition from one member and gives one to another
-// that had at least two less. If the two have no topic in common, members between them each
-// get a partition and give one. It returns false if no such move exists; the sum of the squares of
-// the loads is then minimal.
+// that had at least two less. If the two have no topic in common, members between them each get a
+// partition and give one. It returns false if no such move exists; the sum of the squares of the
+// loads is then minimal.
 func (b *balance) improve() bool {
 	if len(b.loads) == 0 || slices.Max(b.loads)-slices.Min(b.loads) < 2 {
 		return false
@@ -172,9 +172,9 @@ type step struct {
 	id   topic.ID
 }
 
-// shift searches, breadth first, for a member with at least two partitions less than first that can be
-// reached by moves, and does the moves on the way to the one with the fewest. It returns false if
-// there is none.
+// shift searches, breadth first, for a member with at least two partitions less than first that can
+// be reached by moves, and does the moves on the way to the one with the fewest. It returns false
+// if there is none.
 func (b *balance) shift(first int) bool {
 	steps := map[int]step{first: {from: -1}}
 	tried := map[topic.ID]bool{}

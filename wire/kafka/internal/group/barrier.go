@@ -15,8 +15,8 @@ import (
 //  2. tryComplete closes the barrier when every member has a JoinGroup that waits and no ID is
 //     pending, but not before notBefore; or when joinBy has passed.
 //  3. complete removes the members that have not joined, raises the generation, elects the leader
-//     and the protocol, and commits all of it. Then it answers the JoinGroup requests. The commit comes
-//     first, so that no two generations have the same number, even after a crash.
+//     and the protocol, and commits all of it. Then it answers the JoinGroup requests. The commit
+//     comes first, so that no two generations have the same number, even after a crash.
 //  4. SyncGroup requests wait in member.sync until that of the leader brings the assignment. assign
 //     commits it, and then answers them. The commit comes first, so that members read the same
 //     assignment after a restart.
@@ -26,8 +26,8 @@ import (
 // Opening the barrier need not be committed: after a crash the group is in its former generation,
 // and its members send their JoinGroup requests again.
 
-// becomeClassic makes a group without members a classic group, or one whose members all speak
-// the classic protocol (downgrade).
+// becomeClassic makes a group without members a classic group, or one whose members all speak the
+// classic protocol (downgrade).
 func (g *group) becomeClassic(protocolType string) {
 	g.kind, g.state = classic, empty
 	g.protocolType, g.protocol, g.leader = protocolType, "", ""
@@ -36,9 +36,8 @@ func (g *group) becomeClassic(protocolType string) {
 	g.changed.header = true
 }
 
-// accepts reports whether a member with the protocols of the request can be in
-// one generation with all others: it has the same protocol type, and one of its protocols is
-// supported by all.
+// accepts reports whether a member with the protocols of the request can be in one generation with
+// all others: it has the same protocol type, and one of its protocols is supported by all.
 func (g *group) accepts(req *kmsg.JoinGroupRequest) bool {
 	others := make([]*member, 0, len(g.members))
 	for _, m := range g.members {
@@ -67,9 +66,9 @@ func supported(name string, members []*member) bool {
 	return true
 }
 
-// vote returns the protocol of the next generation. Each member votes for the first in its list that
-// all members support. Among protocols with the same number of votes it is the one that the oldest
-// member lists first.
+// vote returns the protocol of the next generation. Each member votes for the first in its list
+// that all members support. Among protocols with the same number of votes it is the one that the
+// oldest member lists first.
 func (g *group) vote() string {
 	members := g.inOrder()
 	votes := map[string]int{}
@@ -135,8 +134,8 @@ func (g *group) tryComplete(now time.Time) error {
 
 // complete begins the next generation with the members that have joined. Static members (KIP-345)
 // stay even if they have not joined: only the end of their session removes them. If no member
-// remains the group becomes empty. If only static members remain that have not joined, none can
-// be the leader, and the barrier stays open.
+// remains the group becomes empty. If only static members remain that have not joined, none can be
+// the leader, and the barrier stays open.
 func (g *group) complete(now time.Time) error {
 	for _, m := range g.inOrder() {
 		if m.join == nil && m.instance == nil {

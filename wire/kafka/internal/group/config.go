@@ -13,17 +13,16 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Config is the configuration of one consumer group (KIP-848), instead of the settings of
-// the coordinator. Zero fields mean those of the coordinator. A group need not exist to be
-// configured, and its configuration stays when it is deleted, as in Kafka.
+// Config is the configuration of one consumer group (KIP-848), instead of the settings of the
+// coordinator. Zero fields mean those of the coordinator. A group need not exist to be configured,
+// and its configuration stays when it is deleted, as in Kafka.
 type Config struct {
 	Session   time.Duration // consumer.session.timeout.ms, for [Options].Session
 	Heartbeat time.Duration // consumer.heartbeat.interval.ms, for [Options].Heartbeat
 }
 
-// The bounds of a [Config], which are Kafka's defaults
-// (group.consumer.min.session.timeout.ms and so on). Settings of the coordinator outside of
-// the bounds widen them.
+// The bounds of a [Config], which are Kafka's defaults (group.consumer.min.session.timeout.ms and
+// so on). Settings of the coordinator outside of the bounds widen them.
 const (
 	MinGroupSession   = 45 * time.Second
 	MaxGroupSession   = 60 * time.Second
@@ -64,9 +63,9 @@ func (c *Coordinator) Config(ctx context.Context, group string) (Config, error) 
 // Configure replaces the configuration of a group by the result of edit, and commits it. Members
 // get the new heartbeat interval in the answer to their next heartbeat; the new session timeout
 // applies from then on. With validateOnly it checks the configuration and changes nothing. It fails
-// with the error of edit, with Invalid for the name of a group or a value out of bounds, with Closed
-// after Close, and with the errors of the log. It calls edit once, with the group locked: edit must
-// not call the coordinator.
+// with the error of edit, with Invalid for the name of a group or a value out of bounds, with
+// Closed after Close, and with the errors of the log. It calls edit once, with the group locked:
+// edit must not call the coordinator.
 func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly bool, edit func(Config) (Config, error)) error {
 	if !c.enter() {
 		return errClosed

@@ -14,16 +14,17 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// A rebalance of a consumer group (KIP-848) has three epochs: that of the group (header.epoch), that of
-// the target assignment (header.assigned) and that of each member (identity.epoch).
+// A rebalance of a consumer group (KIP-848) has three epochs: that of the group (header.epoch),
+// that of the target assignment (header.assigned) and that of each member (identity.epoch).
 //
-//  1. advanceGroup raises the epoch of the group when members, subscriptions or topics have changed.
+//  1. advanceGroup raises the epoch of the group when members, subscriptions or topics have
+//     changed.
 //  2. retarget runs the assignor, which computes a target for each member. The targets have the new
 //     epoch of the group.
-//  3. reconcile brings each member to its target, at its own heartbeats. It first asks the member to
-//     give up the partitions that are not in the target. When the member reports that it has done so,
-//     it gets the epoch of the target, and those of its new partitions that have no owner. The others
-//     follow when their owners have given them up. progress draws the states.
+//  3. reconcile brings each member to its target, at its own heartbeats. It first asks the member
+//     to give up the partitions that are not in the target. When the member reports that it has
+//     done so, it gets the epoch of the target, and those of its new partitions that have no owner.
+//     The others follow when their owners have given them up. progress draws the states.
 //
 // The changes of a heartbeat are committed together, before it is answered.
 //
@@ -90,9 +91,9 @@ func (g *group) advanceGroup(ctx context.Context, bump bool) error {
 	return nil
 }
 
-// look reads the topics that are subscribed to, and reports whether they have changed since the last
-// time. Without force it does nothing unless TopicsChanged was called, Options.TopicsEvery has passed,
-// or looked is zero.
+// look reads the topics that are subscribed to, and reports whether they have changed since the
+// last time. Without force it does nothing unless TopicsChanged was called, Options.TopicsEvery has
+// passed, or looked is zero.
 func (g *group) look(ctx context.Context, force bool) (bool, error) {
 	now, changes := g.c.now(), g.c.changes()
 	if !force && !g.looked.IsZero() && changes == g.changes && now.Sub(g.looked) < g.c.o.TopicsEvery {
@@ -209,8 +210,8 @@ func (g *group) retarget() {
 	g.assigned, g.changed.header = g.epoch, true
 }
 
-// preferred returns the assignor that most members ask for, Uniform if none asks. Among assignors with
-// the same number it is Uniform, or else the first by name.
+// preferred returns the assignor that most members ask for, Uniform if none asks. Among assignors
+// with the same number it is Uniform, or else the first by name.
 func (g *group) preferred() string {
 	votes := map[string]int{}
 	for _, m := range g.members {
@@ -281,8 +282,8 @@ func (g *group) promote(m *member, keep partitions) {
 	g.touch(m)
 }
 
-// shrunk raises the epoch of a consumer group after it has lost members. If only members with the classic
-// protocol are left, the group becomes classic.
+// shrunk raises the epoch of a consumer group after it has lost members. If only members with the
+// classic protocol are left, the group becomes classic.
 func (g *group) shrunk() {
 	g.raise()
 	g.looked = time.Time{}
@@ -293,9 +294,9 @@ func (g *group) shrunk() {
 	g.downgrade()
 }
 
-// consumerState returns the state of a consumer group by Kafka's name. It is computed: Empty without
-// members, Assigning between steps 1 and 2, Stable when all members are reconciled in the epoch of
-// the targets, and else Reconciling.
+// consumerState returns the state of a consumer group by Kafka's name. It is computed: Empty
+// without members, Assigning between steps 1 and 2, Stable when all members are reconciled in the
+// epoch of the targets, and else Reconciling.
 func (g *group) consumerState() string {
 	switch {
 	case len(g.members) == 0:

@@ -20,8 +20,8 @@ import (
 //	v0  the coordinator gives a member its ID
 //	v1  the client makes the ID; regular expressions
 //
-// To a member of a group that does not exist Kafka answers GROUP_ID_NOT_FOUND. This
-// coordinator answers UNKNOWN_MEMBER_ID, after which clients join again.
+// To a member of a group that does not exist Kafka answers GROUP_ID_NOT_FOUND. This coordinator
+// answers UNKNOWN_MEMBER_ID, after which clients join again.
 
 // Member epochs with a meaning (KIP-848).
 const (
@@ -30,8 +30,8 @@ const (
 	leftStatic = -2 // a static member leaves and will come back: its partitions are kept
 )
 
-// hurry divides the heartbeat interval of members that are not reconciled, because a
-// rebalance takes several heartbeats.
+// hurry divides the heartbeat interval of members that are not reconciled, because a rebalance
+// takes several heartbeats.
 const hurry = 10
 
 // refusal is an error code with a message for the client.
@@ -92,8 +92,8 @@ type report struct {
 	re     *regexp.Regexp // SubscribedTopicRegex; nil: none
 }
 
-// parseReport makes a report of a request. It checks all that does not depend on the group, and gives
-// a member that joins with version 0 its ID.
+// parseReport makes a report of a request. It checks all that does not depend on the group, and
+// gives a member that joins with version 0 its ID.
 func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*report, *refusal) {
 	if partition.ValidateGroup(req.Group) != nil {
 		return nil, refuse(kerr.InvalidRequest, "GroupId must have 1 to %d bytes.", partition.MaxGroup)
@@ -224,8 +224,8 @@ func (p partitions) message() *kmsg.ConsumerGroupHeartbeatResponseAssignment {
 }
 
 // admit returns the member that reports, or a refusal. A member with order 0 is new: the caller
-// enlists it. If the group is classic, the caller joins and upgrade allows it, it becomes a consumer
-// group.
+// enlists it. If the group is classic, the caller joins and upgrade allows it, it becomes a
+// consumer group.
 func (g *group) admit(ctx context.Context, p *report) (*member, *refusal) {
 	if g.kind == classic && len(g.members) > 0 {
 		if p.epoch != joining {
@@ -262,8 +262,8 @@ func (g *group) admitNew(p *report) (*member, *refusal) {
 	return m, nil
 }
 
-// admitStatic is admit for a static member. A new member ID gets the place of the former one
-// if that has left for a while, or speaks the classic protocol; else it is refused.
+// admitStatic is admit for a static member. A new member ID gets the place of the former one if
+// that has left for a while, or speaks the classic protocol; else it is refused.
 func (g *group) admitStatic(p *report) (*member, *refusal) {
 	m := g.members[g.instances[*p.InstanceID]]
 	switch {
@@ -312,8 +312,8 @@ func (g *group) replace(old *member, id string) *member {
 	return m
 }
 
-// leaveConsumer removes a member (leaving), or notes that a static member will come back (leftStatic): it
-// keeps its partitions until its session ends.
+// leaveConsumer removes a member (leaving), or notes that a static member will come back
+// (leftStatic): it keeps its partitions until its session ends.
 func (g *group) leaveConsumer(p *report, resp *kmsg.ConsumerGroupHeartbeatResponse) (*refusal, error) {
 	m := g.members[p.MemberID]
 	if p.InstanceID != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// Coordinator coordinates the groups of a log. Its methods may be called from several
-// goroutines. Close it before the log.
+// Coordinator coordinates the groups of a log. Its methods may be called from several goroutines.
+// Close it before the log.
 type Coordinator struct {
 	log    mainstem.Log
 	topics coord.Topics
@@ -105,8 +105,8 @@ func (c *Coordinator) changes() uint64 {
 	return c.mu.changes
 }
 
-// enter begins an operation that Close waits for; false after Close. If it returns true, the
-// caller must call c.wg.Done.
+// enter begins an operation that Close waits for; false after Close. If it returns true, the caller
+// must call c.wg.Done.
 func (c *Coordinator) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +183,8 @@ func (c *Coordinator) all() []*group {
 
 func (c *Coordinator) now() time.Time { return c.o.Now() }
 
-// code returns the error code for an error of the log. Errors other than the end of the log or of
-// a context are logged, because the client gets only the code.
+// code returns the error code for an error of the log. Errors other than the end of the log or of a
+// context are logged, because the client gets only the code.
 func (c *Coordinator) code(op, group string, err error) int16 {
 	switch {
 	case errors.Is(err, mainstem.ErrClosed), errors.Is(err, mainstem.ErrCanceled), errors.Is(err, context.Canceled):

@@ -57,8 +57,8 @@ func (c *Coordinator) deleteGroup(ctx context.Context, name string) int16 {
 // eraseStep is the most offsets that one batch removes.
 const eraseStep = 10_000
 
-// erase removes a group without members from the log, and reports whether anything of it was stored. The
-// offsets go first: after a failure the group is still listed and can be deleted again.
+// erase removes a group without members from the log, and reports whether anything of it was
+// stored. The offsets go first: after a failure the group is still listed and can be deleted again.
 func (g *group) erase(ctx context.Context) (bool, error) {
 	var all []partition.StoredOffset
 	for s, err := range partition.StoredOffsets(ctx, g.c.log, g.name) {

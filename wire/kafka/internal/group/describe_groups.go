@@ -87,8 +87,8 @@ func (c *Coordinator) describeClassic(ctx context.Context, d *kmsg.DescribeGroup
 	return true
 }
 
-// describe returns the description of a member. Metadata and assignment are empty unless the group is
-// stable.
+// describe returns the description of a member. Metadata and assignment are empty unless the group
+// is stable.
 func (m *member) describe(g *group) kmsg.DescribeGroupsResponseGroupMember {
 	d := kmsg.NewDescribeGroupsResponseGroupMember()
 	d.MemberID, d.InstanceID, d.ClientID, d.ClientHost = m.id, m.instance, m.client, m.host

@@ -1,14 +1,14 @@
-// Package group is the coordinator of Kafka's consumer groups. It keeps the members of each
-// group, the partitions that each member reads, and the offsets that the group has committed.
+// Package group is the coordinator of Kafka's consumer groups. It keeps the members of each group,
+// the partitions that each member reads, and the offsets that the group has committed.
 //
 // # Words
 //
-// A [Coordinator] has groups, and a group has members. A group follows one of two protocols. In
-// a classic group (JoinGroup, SyncGroup) the members form a generation, and one of them, the
-// leader, computes the assignment of partitions. In a consumer group (ConsumerGroupHeartbeat,
-// KIP-848) the coordinator computes it with an assignor, [Uniform] or [Range]; group, assignment
-// and members have epochs. A simple group has only offsets. A group changes its protocol when it
-// is empty, and also while it has members of both protocols.
+// A [Coordinator] has groups, and a group has members. A group follows one of two protocols. In a
+// classic group (JoinGroup, SyncGroup) the members form a generation, and one of them, the leader,
+// computes the assignment of partitions. In a consumer group (ConsumerGroupHeartbeat, KIP-848) the
+// coordinator computes it with an assignor, [Uniform] or [Range]; group, assignment and members
+// have epochs. A simple group has only offsets. A group changes its protocol when it is empty, and
+// also while it has members of both protocols.
 //
 //	groups, err := group.Open(log, topics, nil)
 //	resp := groups.JoinGroup(ctx, coord.Client{ID: "billing", Host: host}, req)
@@ -22,8 +22,8 @@
 //
 // Everything is in the space [partition.GroupSpace]: one record for each group, one for each
 // member, one for each configuration, and the offsets in the form of package topic, so that
-// programs that use that package and Kafka's clients share them. A change of a group is one
-// batch. It is committed before any client gets an answer that depends on it.
+// programs that use that package and Kafka's clients share them. A change of a group is one batch.
+// It is committed before any client gets an answer that depends on it.
 //
 // # Guarantees
 //
@@ -34,14 +34,14 @@
 // whichever protocol it follows.
 //
 // OffsetCommit from a member of an earlier generation or epoch is refused. A condition in the batch
-// checks this when the batch is committed, so an offset does not change after the next owner
-// of the partition has read it.
+// checks this when the batch is committed, so an offset does not change after the next owner of the
+// partition has read it.
 //
 // A partition is never assigned to two members of a consumer group. Another member gets it only
 // after its owner has given it up, has left, or was removed because a timeout ended.
 //
-// After a restart or a crash members continue with the generations, epochs and assignments that
-// are in the log. Their sessions begin again. Heartbeats that change nothing write nothing.
+// After a restart or a crash members continue with the generations, epochs and assignments that are
+// in the log. Their sessions begin again. Heartbeats that change nothing write nothing.
 //
 // An assignment of a consumer group is repeated in the answers to heartbeats until the client
 // reports that it has it. So a lost answer loses no assignment.
@@ -49,9 +49,9 @@
 // # Concurrency and ownership
 //
 // Methods may be called from several goroutines. JoinGroup and SyncGroup wait for other members.
-// They return when their context ends; the coordinator then handles the client as disconnected.
-// The coordinator keeps no memory of a request after it returns. Each group has a lock, which is
-// held while its state is committed but not while offsets are committed, and one timer while it has
+// They return when their context ends; the coordinator then handles the client as disconnected. The
+// coordinator keeps no memory of a request after it returns. Each group has a lock, which is held
+// while its state is committed but not while offsets are committed, and one timer while it has
 // deadlines. The coordinator owns one goroutine, which Close ends.
 //
 // Only one coordinator may be open on a log, because it caches the groups in memory. Operators may

@@ -14,8 +14,8 @@ import (
 //  1. fence checks the member and its generation or epoch with the lock of the group, and returns
 //     the key and the version of the record that shows them: the header of a classic or empty
 //     group, the member's own record in a consumer group.
-//  2. Without the lock, the offsets are committed in a batch with the condition that the record still
-//     has this version. So commits of several members share one fsync.
+//  2. Without the lock, the offsets are committed in a batch with the condition that the record
+//     still has this version. So commits of several members share one fsync.
 //  3. After a conflict both steps are repeated.
 //
 // Invariant: an offset does not change after a new owner of the partition has read it. A rebalance
@@ -50,8 +50,8 @@ func (f fence) put(b *mainstem.Batch) {
 	}
 }
 
-// fence does step 1. It returns the condition, or the error code for the client. A client outside of
-// the protocols creates the group if it does not exist.
+// fence does step 1. It returns the condition, or the error code for the client. A client outside
+// of the protocols creates the group if it does not exist.
 func (c *Coordinator) fence(ctx context.Context, name string, by committer) (fence, int16) {
 	g, err := c.acquire(ctx, name, by.generation < 0)
 	if err != nil {
@@ -102,9 +102,9 @@ func (g *group) checkClassic(by committer) int16 {
 	return 0
 }
 
-// fenceConsumer is step 1 for a consumer group with members. The epoch may be older than that of the
-// member if the member has not given up a partition since (lostAt): all that it had in that epoch is
-// still its own.
+// fenceConsumer is step 1 for a consumer group with members. The epoch may be older than that of
+// the member if the member has not given up a partition since (lostAt): all that it had in that
+// epoch is still its own.
 func (g *group) fenceConsumer(by committer) (fence, int16) {
 	if by.txn && by.generation < 0 && by.member == "" && by.instance == nil {
 		return fence{groupKey(g.name), g.version}, 0

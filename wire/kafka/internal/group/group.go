@@ -18,16 +18,16 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// group is one group in memory: a cache of the header and the members in the log, and what
-// the protocols need beside it, such as deadlines and requests that wait.
+// group is one group in memory: a cache of the header and the members in the log, and what the
+// protocols need beside it, such as deadlines and requests that wait.
 //
-// A request locks the group with acquire, changes the fields and notes the changes in changed
-// (with touch, strike and raise), and calls save, which commits them in one batch. Only then it
-// answers clients. The lock is held during the commit; offsets are committed without it (fence.go).
+// A request locks the group with acquire, changes the fields and notes the changes in changed (with
+// touch, strike and raise), and calls save, which commits them in one batch. Only then it answers
+// clients. The lock is held during the commit; offsets are committed without it (fence.go).
 //
-// Invariant: the epochs, members and assignments in any answer to a client are in the log. A
-// group whose commit failed is therefore discarded, whatever the outcome, and the next request
-// loads it again.
+// Invariant: the epochs, members and assignments in any answer to a client are in the log. A group
+// whose commit failed is therefore discarded, whatever the outcome, and the next request loads it
+// again.
 //
 // Invariant: a group with gone set is not in Coordinator.mu.groups, and nothing changes it any
 // more. A request that has locked one looks the group up again.
@@ -156,9 +156,9 @@ func (g *group) load(ctx context.Context) error {
 	return nil
 }
 
-// read reads the header from the log, and then the members. The order matters to administer.go:
-// a batch with the version of the header as a condition is committed only if no member has
-// joined since the header was read.
+// read reads the header from the log, and then the members. The order matters to administer.go: a
+// batch with the version of the header as a condition is committed only if no member has joined
+// since the header was read.
 func (g *group) read(ctx context.Context) error {
 	rec, err := g.c.log.Get(ctx, partition.GroupSpace, groupKey(g.name))
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -274,7 +274,8 @@ func (g *group) save() error {
 	b := mainstem.NewBatch()
 	b.Durability = g.c.o.Durability
 	partition.EnsureGroupSpace(b)
-	// Invariant: members are never stored without a header: read does not look for them without one.
+	// Invariant: members are never stored without a header: read does not look for them without
+	// one.
 	header := 0
 	if g.changed.header || g.version == 0 {
 		header = 1
@@ -307,7 +308,8 @@ func (g *group) save() error {
 	return nil
 }
 
-// raise begins the next generation or group epoch. The number stays at its maximum, and never wraps.
+// raise begins the next generation or group epoch. The number stays at its maximum, and never
+// wraps.
 func (g *group) raise() {
 	if g.epoch < math.MaxInt32 {
 		g.epoch++

@@ -15,8 +15,8 @@ import (
 //	v3  static members (KIP-345)
 
 // Heartbeat extends the session of a member with the classic protocol. The answer
-// REBALANCE_IN_PROGRESS asks the member to join again. It writes nothing, except the new epoch
-// of a consumer group whose topics have changed.
+// REBALANCE_IN_PROGRESS asks the member to join again. It writes nothing, except the new epoch of a
+// consumer group whose topics have changed.
 func (c *Coordinator) Heartbeat(ctx context.Context, _ coord.Client, req *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
 	resp := req.ResponseKind().(*kmsg.HeartbeatResponse)
 	resp.ErrorCode = c.beat(ctx, req)
@@ -71,9 +71,9 @@ func (g *group) checkMember(id string, instance *string) int16 {
 	return 0
 }
 
-// checkGeneration is checkMember that returns ILLEGAL_GENERATION unless the member is in the current
-// generation, or in a consumer group has this epoch. A member that does not speak the classic protocol
-// is unknown to it.
+// checkGeneration is checkMember that returns ILLEGAL_GENERATION unless the member is in the
+// current generation, or in a consumer group has this epoch. A member that does not speak the
+// classic protocol is unknown to it.
 func (g *group) checkGeneration(id string, instance *string, generation int32) int16 {
 	if code := g.checkMember(id, instance); code != 0 {
 		return code
@@ -94,9 +94,9 @@ func (g *group) checkGeneration(id string, instance *string, generation int32) i
 	return 0
 }
 
-// inGeneration reports whether a member of a classic group may act in a generation. It may in
-// the current one. Between a downgrade and the next generation it may in the epoch that it had in
-// the consumer group, so that it gets REBALANCE_IN_PROGRESS and not an error.
+// inGeneration reports whether a member of a classic group may act in a generation. It may in the
+// current one. Between a downgrade and the next generation it may in the epoch that it had in the
+// consumer group, so that it gets REBALANCE_IN_PROGRESS and not an error.
 func (g *group) inGeneration(m *member, generation int32) bool {
 	return generation == g.epoch || g.state == preparing && m.epoch > joining && generation == m.epoch
 }

@@ -35,11 +35,11 @@ type joined struct {
 	members      []kmsg.JoinGroupResponseMember // only for the leader
 }
 
-// JoinGroup makes the client a member of the group and waits for the next generation, of which
-// it returns the leader and, to the leader, the members. If ctx ends first, it returns
+// JoinGroup makes the client a member of the group and waits for the next generation, of which it
+// returns the leader and, to the leader, the members. If ctx ends first, it returns
 // COORDINATOR_NOT_AVAILABLE, and a member that has not got its ID yet is removed. In a consumer
-// group it does not wait (KIP-848). Members and generation are committed before it returns
-// without an error.
+// group it does not wait (KIP-848). Members and generation are committed before it returns without
+// an error.
 func (c *Coordinator) JoinGroup(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
 	a := c.join(ctx, cl, req)
 	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
@@ -83,9 +83,9 @@ func (c *Coordinator) join(ctx context.Context, cl coord.Client, req *kmsg.JoinG
 	return awaitAnswer(ctx, g, wait, g.leaveBarrier, joined{code: kerr.CoordinatorNotAvailable.Code})
 }
 
-// awaitAnswer waits for the answer to a request. The caller does not hold the lock of g. If ctx
-// or the coordinator ends first, it calls leave with the lock held, and then returns the answer
-// that has come meanwhile, or else none.
+// awaitAnswer waits for the answer to a request. The caller does not hold the lock of g. If ctx or
+// the coordinator ends first, it calls leave with the lock held, and then returns the answer that
+// has come meanwhile, or else none.
 func awaitAnswer[A any](ctx context.Context, g *group, wait chan A, leave func(chan A), none A) A {
 	select {
 	case a := <-wait:
@@ -271,8 +271,8 @@ func (g *group) update(old, m *member) {
 }
 
 // joinStatic handles a static member that joins without its member ID (KIP-345). It gets a new ID;
-// requests with the old one are answered with FENCED_INSTANCE_ID. In a stable group its
-// assignment is kept and no rebalance begins, unless its metadata has changed.
+// requests with the old one are answered with FENCED_INSTANCE_ID. In a stable group its assignment
+// is kept and no rebalance begins, unless its metadata has changed.
 func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	old := g.members[g.instances[*m.instance]]
 	m.id, m.assignment, m.synced, m.knowsID = m.newID(), old.assignment, true, true

@@ -77,8 +77,8 @@ type Committed struct {
 }
 
 // Groups returns all groups by name, with their committed offsets. A lag is the end of the
-// partition less the offset. It reads all offsets from the log. It fails with Closed after
-// Close, with the error of ctx, and with the errors of the log.
+// partition less the offset. It reads all offsets from the log. It fails with Closed after Close,
+// with the error of ctx, and with the errors of the log.
 func (c *Coordinator) Groups(ctx context.Context) ([]Info, error) {
 	if !c.enter() {
 		return nil, errClosed

@@ -16,22 +16,23 @@ import (
 
 // A group with members changes its protocol (KIP-848):
 //
-//   - The first client that joins a classic group with ConsumerGroupHeartbeat makes it a consumer group
-//     (upgrade), if the group is one of Kafka's consumers. The other members keep the partitions
-//     that their leader has assigned to them.
-//   - They continue with JoinGroup, SyncGroup and Heartbeat. In the coordinator they are members of a
-//     consumer group like the others. JoinGroup is their report with the partitions that they own.
-//     SyncGroup returns their assignment. Heartbeat answers REBALANCE_IN_PROGRESS when they have to
-//     report again. The generation of these requests is the epoch of the member.
-//   - When only such members are left, the group becomes classic (downgrade), and they are asked to join.
+//   - The first client that joins a classic group with ConsumerGroupHeartbeat makes it a consumer
+//     group (upgrade), if the group is one of Kafka's consumers. The other members keep the
+//     partitions that their leader has assigned to them.
+//   - They continue with JoinGroup, SyncGroup and Heartbeat. In the coordinator they are members of
+//     a consumer group like the others. JoinGroup is their report with the partitions that they
+//     own. SyncGroup returns their assignment. Heartbeat answers REBALANCE_IN_PROGRESS when they
+//     have to report again. The generation of these requests is the epoch of the member.
+//   - When only such members are left, the group becomes classic (downgrade), and they are asked to
+//     join.
 
 // classicInConsumer reports whether the member of a consumer group speaks the classic protocol.
 func (m *member) classicInConsumer() bool { return m.consumer && len(m.protocols) > 0 }
 
-// upgrade makes a classic group a consumer group with the same members; false if they are not Kafka's
-// consumers, or if their subscriptions or assignments cannot be decoded. Requests that wait are
-// answered with REBALANCE_IN_PROGRESS; a member whose client has not got its ID yet is removed. The
-// caller saves.
+// upgrade makes a classic group a consumer group with the same members; false if they are not
+// Kafka's consumers, or if their subscriptions or assignments cannot be decoded. Requests that wait
+// are answered with REBALANCE_IN_PROGRESS; a member whose client has not got its ID yet is removed.
+// The caller saves.
 func (g *group) upgrade(ctx context.Context) bool {
 	if g.protocolType != consumerProtocol {
 		return false
@@ -60,8 +61,8 @@ func (g *group) upgrade(ctx context.Context) bool {
 	return true
 }
 
-// readClassic returns, by member ID, the subscriptions and the assigned partitions of a classic group. A
-// partition that the leader has assigned to two members goes to the older one.
+// readClassic returns, by member ID, the subscriptions and the assigned partitions of a classic
+// group. A partition that the leader has assigned to two members goes to the older one.
 func (g *group) readClassic(ctx context.Context) (map[string]*kmsg.ConsumerMemberMetadata, map[string]partitions, error) {
 	subs := map[string]*kmsg.ConsumerMemberMetadata{}
 	parts := map[string]partitions{}
@@ -101,8 +102,8 @@ func (m *member) subscription(protocol string) []byte {
 	return m.protocols[0].metadata
 }
 
-// assignedTo decodes the assignment of a member of a classic group. Topics and partitions that do not
-// exist are left out.
+// assignedTo decodes the assignment of a member of a classic group. Topics and partitions that do
+// not exist are left out.
 func (g *group) assignedTo(ctx context.Context, assignment []byte) (partitions, error) {
 	out := partitions{}
 	if len(assignment) == 0 {
@@ -280,9 +281,9 @@ func encodeAssignment(p partitions, names map[topic.ID]string) []byte {
 	return out.AppendTo(nil)
 }
 
-// beatConsumer handles Heartbeat to a consumer group. It answers REBALANCE_IN_PROGRESS if the member has
-// to join again: there is a new epoch, it has to give up partitions, or one that it waits for is
-// free. From then on it has its rebalance timeout to do so.
+// beatConsumer handles Heartbeat to a consumer group. It answers REBALANCE_IN_PROGRESS if the
+// member has to join again: there is a new epoch, it has to give up partitions, or one that it
+// waits for is free. From then on it has its rebalance timeout to do so.
 func (g *group) beatConsumer(ctx context.Context, m *member) int16 {
 	g.heard(m)
 	if g.epoch == g.assigned {

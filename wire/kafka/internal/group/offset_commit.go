@@ -26,8 +26,8 @@ import (
 // Kafka stores the number and returns it; clients handle every negative offset as none, and begin
 // where their configuration says.
 
-// OffsetCommit stores offsets, in one batch. When it returns they have the durability of
-// [Options]. A partition with an error stores nothing and does not keep the others from being stored.
+// OffsetCommit stores offsets, in one batch. When it returns they have the durability of [Options].
+// A partition with an error stores nothing and does not keep the others from being stored.
 func (c *Coordinator) OffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
 	for _, t := range req.Topics {

@@ -14,9 +14,9 @@ import (
 
 // OffsetDelete, version 0 (KIP-496).
 
-// OffsetDelete removes offsets of topics that no member is subscribed to, all in one batch. Others get
-// GROUP_SUBSCRIBED_TO_TOPIC. If the subscriptions of a group with members are not known, the whole
-// request fails with NON_EMPTY_GROUP.
+// OffsetDelete removes offsets of topics that no member is subscribed to, all in one batch. Others
+// get GROUP_SUBSCRIBED_TO_TOPIC. If the subscriptions of a group with members are not known, the
+// whole request fails with NON_EMPTY_GROUP.
 func (c *Coordinator) OffsetDelete(ctx context.Context, _ coord.Client, req *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
 	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
 	if !c.enter() {
@@ -71,8 +71,8 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 	return 0
 }
 
-// subscribed returns a function that reports whether a member of a group is subscribed to a topic, or
-// the error code for the group.
+// subscribed returns a function that reports whether a member of a group is subscribed to a topic,
+// or the error code for the group.
 func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string) bool, int16) {
 	g, err := c.acquire(ctx, name, false)
 	if err != nil {
@@ -106,9 +106,9 @@ func (c *Coordinator) hasOffsets(ctx context.Context, group string) (bool, error
 	return false, nil
 }
 
-// subscriptions returns the names of the topics that members are subscribed to; false if they are not
-// known: the members of a classic group are not Kafka's consumers or have sent metadata that cannot be
-// decoded, or regular expressions of a consumer group were not matched yet.
+// subscriptions returns the names of the topics that members are subscribed to; false if they are
+// not known: the members of a classic group are not Kafka's consumers or have sent metadata that
+// cannot be decoded, or regular expressions of a consumer group were not matched yet.
 func (g *group) subscriptions() (map[string]bool, bool) {
 	out := map[string]bool{}
 	if g.kind == consumer {

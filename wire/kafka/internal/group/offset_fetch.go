@@ -210,8 +210,8 @@ func (c *Coordinator) committed(ctx context.Context, group string) ([]partition.
 	return stored, err
 }
 
-// storedOffsets returns the offsets of a group: live are those of topics that exist, topic by topic,
-// and stale those of topics that were deleted, even if another topic has the name by now.
+// storedOffsets returns the offsets of a group: live are those of topics that exist, topic by
+// topic, and stale those of topics that were deleted, even if another topic has the name by now.
 func (c *Coordinator) storedOffsets(ctx context.Context, group string) (live, stale []partition.StoredOffset, err error) {
 	var all []partition.StoredOffset // collected before the loop below reads the log again
 	for s, err := range partition.StoredOffsets(ctx, c.log, group) {

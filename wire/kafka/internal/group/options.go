@@ -26,26 +26,26 @@ type Options struct {
 	// Session is the session timeout of members of consumer groups: a member is removed after this
 	// time without a heartbeat. Default 45s (group.consumer.session.timeout.ms).
 	Session time.Duration
-	// Heartbeat is the heartbeat interval that members of consumer groups are given. Default
-	// 5s (group.consumer.heartbeat.interval.ms).
+	// Heartbeat is the heartbeat interval that members of consumer groups are given. Default 5s
+	// (group.consumer.heartbeat.interval.ms).
 	Heartbeat time.Duration
 	// OffsetRetention is how long an offset is kept after its commit while its group is empty or
-	// not subscribed to its topic; an empty group keeps its offsets at least this long after its last
-	// member has left. Default 7 days (offsets.retention.minutes); negative: no limit.
+	// not subscribed to its topic; an empty group keeps its offsets at least this long after its
+	// last member has left. Default 7 days (offsets.retention.minutes); negative: no limit.
 	OffsetRetention time.Duration
 	// SweepEvery is the time between two sweeps, see [Coordinator.Sweep]. Default 10m
 	// (offsets.retention.check.interval.ms); negative: only calls of Sweep.
 	SweepEvery time.Duration
-	// TopicsEvery is how long a consumer group uses the topics that it has read before it reads them
-	// again at a heartbeat, see also [Coordinator.TopicsChanged]. Default 1s.
+	// TopicsEvery is how long a consumer group uses the topics that it has read before it reads
+	// them again at a heartbeat, see also [Coordinator.TopicsChanged]. Default 1s.
 	TopicsEvery time.Duration
-	// MaxGroups limits the groups in memory: those with members, and those
-	// used since the last sweep. Default 100,000.
+	// MaxGroups limits the groups in memory: those with members, and those used since the last
+	// sweep. Default 100,000.
 	MaxGroups int
 	// Durability of stored offsets and of the groups' state. Default: the log's.
 	Durability mainstem.Durability
-	// Pending finds offsets in open transactions. Default: there are none;
-	// see [Coordinator.SetPending].
+	// Pending finds offsets in open transactions. Default: there are none; see
+	// [Coordinator.SetPending].
 	Pending Pending
 	// Now is the clock of all deadlines. Default [time.Now].
 	Now func() time.Time

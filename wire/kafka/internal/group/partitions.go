@@ -134,8 +134,8 @@ func (o owners) release(p partitions) {
 	}
 }
 
-// makePartitions adds numbers that a client has sent, in any order, to a set. Negative ones are left
-// out.
+// makePartitions adds numbers that a client has sent, in any order, to a set. Negative ones are
+// left out.
 func makePartitions(id topic.ID, nums []int32, into partitions) {
 	all := slices.Concat(into[id], nums)
 	slices.Sort(all)

@@ -80,9 +80,9 @@ const (
 //	stable      SyncGroup and Heartbeat requests are answered at once.
 //
 // A member is lost when it leaves, when its session ends, or at syncBy when it has not sent
-// SyncGroup. A member that joins again begins a rebalance if its protocols have changed or it is the
-// leader of a stable group; a static member that has lost its member ID, if the group is not stable or
-// its metadata has changed. barrier.go describes the steps.
+// SyncGroup. A member that joins again begins a rebalance if its protocols have changed or it is
+// the leader of a stable group; a static member that has lost its member ID, if the group is not
+// stable or its metadata has changed. barrier.go describes the steps.
 //
 // Invariant: a group in state empty has no members. A consumer group is in state empty always.
 type state uint8
@@ -159,8 +159,8 @@ type protocol struct {
 	metadata []byte
 }
 
-// progress is the state of a member of a consumer group on the way to its target. The numbers
-// are stored: add at the end only.
+// progress is the state of a member of a consumer group on the way to its target. The numbers are
+// stored: add at the end only.
 //
 //	new member, or a target of a newer epoch
 //	  │
@@ -199,8 +199,8 @@ const (
 //	  1 byte: progress
 //	  partitions: assigned, revoking, target
 //
-// Partitions are a uvarint number of topics; for each 16 bytes ID, a uvarint
-// number of partitions, and for each the uvarint difference to the one before it, the first to 0.
+// Partitions are a uvarint number of topics; for each 16 bytes ID, a uvarint number of partitions,
+// and for each the uvarint difference to the one before it, the first to 0.
 type identity struct {
 	instance  *string
 	client    string

@@ -15,8 +15,8 @@ import (
 const reloadAfter = time.Second
 
 // upkeep is the goroutine of the coordinator. It loads the groups that have members, at the start
-// and after failures, because their sessions must end even if no request names the group. It
-// calls Sweep every Options.SweepEvery.
+// and after failures, because their sessions must end even if no request names the group. It calls
+// Sweep every Options.SweepEvery.
 func (c *Coordinator) upkeep() {
 	c.restore()
 	close(c.restored)
@@ -70,7 +70,8 @@ func (c *Coordinator) restore() {
 	}
 }
 
-// inhabited returns the names of the groups that have members in the log, in the order of their keys.
+// inhabited returns the names of the groups that have members in the log, in the order of their
+// keys.
 func (c *Coordinator) inhabited() ([]string, error) {
 	var names []string
 	r := mainstem.Range{Prefix: []byte{memberKind}, KeysOnly: true}
@@ -99,9 +100,9 @@ func (c *Coordinator) inhabited() ([]string, error) {
 //   - groups that have neither members nor offsets.
 //
 // Only groups with a stored header are swept: offsets that a program stored through package topic,
-// without a Kafka client, stay. So do expired offsets that an open transaction may change. Sweep also
-// drops groups without members from memory that were not used since the last sweep. It stops at the
-// first error; it fails with Closed after Close. Several calls may run at once.
+// without a Kafka client, stay. So do expired offsets that an open transaction may change. Sweep
+// also drops groups without members from memory that were not used since the last sweep. It stops
+// at the first error; it fails with Closed after Close. Several calls may run at once.
 func (c *Coordinator) Sweep(ctx context.Context) error {
 	if !c.enter() {
 		return errClosed
@@ -123,7 +124,8 @@ func (c *Coordinator) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweepGroup sweeps one group: its offsets, and the group itself if it has none left and no members.
+// sweepGroup sweeps one group: its offsets, and the group itself if it has none left and no
+// members.
 func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	live, stale, err := c.storedOffsets(ctx, name)
 	if err != nil {
@@ -157,9 +159,9 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	return err
 }
 
-// expiry returns a function that reports whether an offset of the group has to be kept. An
-// offset that is older than the retention is kept while the group has members and is subscribed
-// to the topic, is rebalancing, or its subscriptions are not known; and in an empty group for the
+// expiry returns a function that reports whether an offset of the group has to be kept. An offset
+// that is older than the retention is kept while the group has members and is subscribed to the
+// topic, is rebalancing, or its subscriptions are not known; and in an empty group for the
 // retention after the last member was lost.
 func (g *group) expiry() func(partition.StoredOffset) bool {
 	retention := g.c.o.OffsetRetention

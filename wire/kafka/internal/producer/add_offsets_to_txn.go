@@ -13,13 +13,14 @@ import (
 
 // AddOffsetsToTxn (key 25), versions 0 to 4.
 //
-// It begins the transaction if none is open, and lets TxnOffsetCommit store
-// offsets of the group in it.
+// It begins the transaction if none is open, and adds the group to it, so that TxnOffsetCommit may
+// store offsets of the group.
 //
-// Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
-// (KIP-588). Versions 1, 3 and 4 change nothing here.
+// Version 2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH (KIP-588).
+// Versions 1, 3 and 4 change nothing here.
 
-// AddOffsetsToTxn answers one request. The group is added durably when it returns.
+// AddOffsetsToTxn adds a group to the transaction of a transactional id. When it returns without an
+// error, this has the durability of [Options].
 func (m *Manager) AddOffsetsToTxn(ctx context.Context, _ coord.Client, req *kmsg.AddOffsetsToTxnRequest) *kmsg.AddOffsetsToTxnResponse {
 	resp := req.ResponseKind().(*kmsg.AddOffsetsToTxnResponse)
 	if err := m.addOffsets(ctx, req); err != nil {
@@ -50,7 +51,7 @@ func (m *Manager) addOffsets(ctx context.Context, req *kmsg.AddOffsetsToTxnReque
 	return t.store(ctx, next)
 }
 
-// checkOffsetsOf checks the names in a request about offsets of a group in a transaction.
+// checkOffsetsOf returns a refusal of an invalid transactional id or group, or nil.
 func checkOffsetsOf(id, group string) error {
 	if err := checkTransactionalID(id); err != nil {
 		return err

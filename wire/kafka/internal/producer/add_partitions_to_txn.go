@@ -15,29 +15,28 @@ import (
 
 // AddPartitionsToTxn (key 24), versions 0 to 5.
 //
-// It begins the transaction if none is open. All partitions of a transaction are
-// added or none: with one that does not exist, the others answer
-// OPERATION_NOT_ATTEMPTED.
+// It begins the transaction if none is open. All partitions of a transaction are added or none: if
+// one does not exist, the others get OPERATION_NOT_ATTEMPTED.
 //
-// Version 2 says PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH
-// (KIP-588). Versions 4 and 5 carry several transactional ids, and questions whether
-// partitions are in a transaction instead of additions (KIP-890); brokers send them
-// to each other, and here they are served to any client. Versions 1 and 3 change
-// nothing here.
+// Version 2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH (KIP-588).
+// Versions 4 and 5 have several transactional ids, and may only verify that partitions are in a
+// transaction (KIP-890). In Kafka brokers send them to each other; here they are served to any
+// client. Versions 1 and 3 change nothing here.
 
 // addition is the partitions that a request adds to one transaction.
 type addition struct {
-	id     string
+	id     string // the transactional id
 	pid    int64
 	epoch  int16
-	verify bool // only ask whether they are in it
+	verify bool // verify that they are in the transaction, and add none
 	topics []kmsg.AddPartitionsToTxnRequestTopic
 }
 
-// severalTransactions is the version from which requests name several transactions.
+// severalTransactions is the version from which requests have several transactions.
 const severalTransactions = 4
 
-// AddPartitionsToTxn answers one request. Added partitions are durable when it returns.
+// AddPartitionsToTxn adds partitions to the transactions of transactional ids. When it returns,
+// those without an error have the durability of [Options].
 func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ coord.Client, req *kmsg.AddPartitionsToTxnRequest) *kmsg.AddPartitionsToTxnResponse {
 	resp := req.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
 	if req.Version < severalTransactions {
@@ -61,6 +60,7 @@ func (m *Manager) AddPartitionsToTxn(ctx context.Context, _ coord.Client, req *k
 	return resp
 }
 
+// addTransaction handles one transaction of a request of version 4 or 5.
 func (m *Manager) addTransaction(ctx context.Context, req *kmsg.AddPartitionsToTxnRequestTransaction) kmsg.AddPartitionsToTxnResponseTransaction {
 	out := kmsg.NewAddPartitionsToTxnResponseTransaction()
 	out.TransactionalID = req.TransactionalID
@@ -82,14 +82,14 @@ func (m *Manager) addTransaction(ctx context.Context, req *kmsg.AddPartitionsToT
 	return out
 }
 
-// namedPlace is a partition as a client calls it.
+// namedPlace is a partition by the name of its topic, as in a request.
 type namedPlace struct {
 	name string
 	num  int32
 }
 
-// addPartitions does what one addition asks for, and returns what to answer for
-// each partition.
+// addPartitions handles one addition. It returns a function that returns the error code of each
+// partition.
 func (m *Manager) addPartitions(ctx context.Context, a *addition) func(name string, num int32) int16 {
 	all := func(err error) func(string, int32) int16 {
 		code := m.code("AddPartitionsToTxn", err)
@@ -124,10 +124,10 @@ func (m *Manager) addPartitions(ctx context.Context, a *addition) func(name stri
 	return func(string, int32) int16 { return 0 }
 }
 
-// found is partitions by what clients call them.
+// found is the partitions of a request that exist.
 type found map[namedPlace]place
 
-// find looks partitions up. bad has an error code for each that is not there.
+// find looks up partitions. bad has the error codes of those that do not exist.
 func (m *Manager) find(ctx context.Context, topics []kmsg.AddPartitionsToTxnRequestTopic) (wanted found, bad map[namedPlace]int16, _ error) {
 	wanted, bad = found{}, map[namedPlace]int16{}
 	for _, t := range topics {
@@ -156,7 +156,8 @@ func (m *Manager) find(ctx context.Context, topics []kmsg.AddPartitionsToTxnRequ
 	return wanted, bad, nil
 }
 
-// verify answers whether partitions are in the open transaction.
+// verify returns a function with code 0 for partitions in the open transaction, and
+// INVALID_TXN_STATE for others.
 func (t *transaction) verify(wanted found) func(string, int32) int16 {
 	s := t.state
 	held := map[namedPlace]bool{}
@@ -171,7 +172,8 @@ func (t *transaction) verify(wanted found) func(string, int32) int16 {
 	}
 }
 
-// addPlaces adds partitions to the transaction, if it does not hold them all.
+// addPlaces adds partitions to the transaction, which begins if none is open, and commits its
+// state. If it has all of them already, nothing is written.
 func (t *transaction) addPlaces(ctx context.Context, wanted found) error {
 	next := t.state.begun(t.m.now())
 	if t.state.status != statusOngoing {

@@ -13,22 +13,22 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Append is one record batch of a produce request, and what became of it.
+// Append is one record batch of a produce request, and its answer, which [Manager.Append] fills in.
 type Append struct {
 	Topic     *topic.Topic
 	Partition int32
-	Batch     []byte // borrowed until the call returns
+	Batch     []byte // borrowed until Manager.Append returns, which does not change it
 
 	Code    int16     // 0, or the error code for the partition
-	Message string    // why, for people
-	Base    int64     // offset of the first record; of a duplicate, that of the original
-	Time    time.Time // the log append time given to the records; zero if they keep their own
-	Start   int64     // where the partition begins
+	Message string    // the error in words; "" if Code is 0
+	Base    int64     // offset of the first record; of a duplicate, that of the original; -1 after an error
+	Time    time.Time // the log append time of the records; zero if they keep their own
+	Start   int64     // always -1: the start of the partition is not read
 }
 
-// AppendOptions say how the batches of one request are to be appended.
+// AppendOptions are the options of the batches of one request.
 type AppendOptions struct {
-	// TransactionalID is what the request says; nil outside of transactions.
+	// TransactionalID is that of the request; nil outside of transactions.
 	TransactionalID *string
 	// Implicit lets a transactional batch add its partition to the transaction, and
 	// begin one: for requests of version 12 and later (KIP-890).
@@ -40,10 +40,14 @@ type AppendOptions struct {
 // maxCommitBytes bounds the batches of one commit, well below the limit of a log.
 const maxCommitBytes = 32 << 20
 
-// Append stores the batches of one produce request in one commit (in several if
-// they have more than maxCommitBytes), those of them that may be stored: each
-// learns its own fate. Requests of one connection have to be given one after the
-// other, or batches of a producer may look out of order.
+// Append stores the batches of one produce request, in one commit, or in several if they have more
+// than maxCommitBytes. Each batch has its own error code: one that is refused does not keep the
+// others from being stored. When it returns, the batches without an error have
+// AppendOptions.Durability. After an unknown outcome the code is KAFKA_STORAGE_ERROR, and a client
+// with a producer id may send the batch again.
+//
+// It may be called from several goroutines, but requests of one connection must be given one after
+// the other: else batches of a producer are out of order.
 func (m *Manager) Append(ctx context.Context, o AppendOptions, appends []Append) {
 	for i := range appends {
 		appends[i].begin()
@@ -73,15 +77,15 @@ func plain(appends []Append) bool {
 	return true
 }
 
-// atProducerID is where a batch says who sent it.
+// atProducerID is the byte offset of the producer id in a batch.
 const atProducerID = 43
 
 func producerID(batch []byte) int64 { return int64(binary.BigEndian.Uint64(batch[atProducerID:])) }
 
-// work is the memory of one append.
+// work is the memory of one call of appendPlain; works keeps it for the next.
 type work struct {
 	batch mainstem.Batch
-	slots []partition.Slot
+	slots []partition.Slot // one for each append, in the same order
 }
 
 var works = sync.Pool{New: func() any { return new(work) }}
@@ -93,8 +97,8 @@ func (w *work) free() {
 	works.Put(w)
 }
 
-// appendPlain stores batches without a producer id: nothing is looked up, nothing
-// is locked, and nothing but the batches is written.
+// appendPlain stores batches without a producer id. It locks nothing and writes only the batches.
+// If a topic was deleted meanwhile, its batches fail and the others are committed again.
 func (m *Manager) appendPlain(ctx context.Context, o *AppendOptions, appends []Append) {
 	w := works.Get().(*work)
 	defer w.free()
@@ -131,7 +135,7 @@ func (m *Manager) appendPlain(ctx context.Context, o *AppendOptions, appends []A
 	}
 }
 
-// appendTo puts the batch into b, or leaves b as it was.
+// appendTo adds the batch to b. After an error b is unchanged.
 func (a *Append) appendTo(ctx context.Context, b *mainstem.Batch) (partition.Slot, error) {
 	p, err := a.Topic.Partition(a.Partition)
 	if err != nil {
@@ -140,7 +144,7 @@ func (a *Append) appendTo(ctx context.Context, b *mainstem.Batch) (partition.Slo
 	return p.AppendTo(ctx, b, a.Batch)
 }
 
-// begin clears what a caller may have left in the answer.
+// begin clears the answer.
 func (a *Append) begin() {
 	a.Code, a.Message, a.Base, a.Time, a.Start = 0, "", -1, time.Time{}, -1
 }
@@ -153,9 +157,8 @@ func (a *Append) stored(at partition.Appended) {
 	a.Base, a.Time = at.Base, at.Time
 }
 
-// failGone fails the appends to the topic of which the log says, by the error of a
-// commit, that it is not there. It reports whether there were any: the others may
-// be tried again.
+// failGone fails the appends to the topic of which err, the error of a commit, says that it does
+// not exist. It reports whether there were any: the others may be committed again.
 func failGone(appends []Append, err error) bool {
 	space := goneSpace(err)
 	found := false
@@ -168,7 +171,8 @@ func failGone(appends []Append, err error) bool {
 	return found
 }
 
-// goneSpace returns the space of which err says that it does not exist, or "".
+// goneSpace returns the space of which err, the error of a commit, says that it does not exist, or
+// "".
 func goneSpace(err error) string {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Kind == mainstem.KindNotFound && e.Outcome == mainstem.NotWritten && e.Key == nil {

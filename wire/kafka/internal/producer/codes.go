@@ -9,19 +9,19 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// refusal is an answer other than success: one of Kafka's error codes, and what
-// a person should know.
+// refusal is the error of a request that is refused: one of Kafka's error codes, and a message with
+// the reason.
 type refusal struct {
 	kind    *kerr.Error
 	message string
 }
 
-// Error makes a refusal an error.
+// Error returns Kafka's name of the error and the message.
 func (r *refusal) Error() string { return r.kind.Message + ": " + r.message }
 
 func refuse(kind *kerr.Error, message string) *refusal { return &refusal{kind, message} }
 
-// reasonCodes are the codes of why a record batch may not be stored.
+// reasonCodes are the error codes of invalid record batches.
 var reasonCodes = map[recordbatch.Reason]*kerr.Error{
 	recordbatch.Corrupt:      kerr.CorruptMessage,
 	recordbatch.OldFormat:    kerr.UnsupportedForMessageFormat,
@@ -31,7 +31,7 @@ var reasonCodes = map[recordbatch.Reason]*kerr.Error{
 	recordbatch.BadRecord:    kerr.InvalidRecord,
 }
 
-// codeOf returns the error code of err for a client.
+// codeOf returns the error code of err for a Produce request.
 func codeOf(err error) *kerr.Error {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -45,12 +45,12 @@ func codeOf(err error) *kerr.Error {
 		return kerr.InvalidRecord
 	}
 	if errors.Is(err, mainstem.ErrUnknownOutcome) {
-		return kerr.KafkaStorageError // a producer that numbers its batches may try again
+		return kerr.KafkaStorageError // clients send the batch again
 	}
 	switch mainstem.KindOf(err) {
 	case mainstem.KindNotFound:
 		return kerr.UnknownTopicOrPartition
-	case mainstem.KindInvalid: // the batch itself was found good: it is a limit of the log
+	case mainstem.KindInvalid: // the batch itself is valid: it exceeds a limit of the log
 		return kerr.MessageTooLarge
 	case mainstem.KindDenied:
 		return kerr.TopicAuthorizationFailed
@@ -62,9 +62,8 @@ func codeOf(err error) *kerr.Error {
 	return kerr.UnknownServerError
 }
 
-// code returns the error code that tells a client of the coordinator of err. What
-// the log cannot do now, the client is to ask again; it is logged, for no client
-// can see more than the code.
+// code returns the error code of err for requests to the coordinator, and logs err, because the
+// client gets only the code. After a failure of the log that may pass, clients try again.
 func (m *Manager) code(op string, err error) int16 {
 	var r *refusal
 	if errors.As(err, &r) {

@@ -16,10 +16,10 @@ import (
 
 // DescribeProducers (key 61), version 0 (KIP-664).
 //
-// The last timestamp is when the partition last heard of the producer, by the
-// broker's clock. Coordinators have no epochs here: theirs is 0.
+// The last timestamp is the time of the newest batch or marker of the producer, by the clock of the
+// server. The epoch of the coordinator is 0, because coordinators have none here.
 
-// DescribeProducers answers one request.
+// DescribeProducers returns the producers of partitions. Each partition gets its own error code.
 func (m *Manager) DescribeProducers(ctx context.Context, _ coord.Client, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
 	for _, t := range req.Topics {
@@ -43,8 +43,8 @@ func (m *Manager) DescribeProducers(ctx context.Context, _ coord.Client, req *km
 
 type activeProducer = kmsg.DescribeProducersResponseTopicPartitionActiveProducer
 
-// activeProducers lists the producers of a partition that exists, of a topic whose
-// look-up ended with err.
+// activeProducers returns the producers of a partition, or the error code. err is the error of the
+// look-up of its topic; without one the partition must exist.
 func (m *Manager) activeProducers(ctx context.Context, t *topic.Topic, num int32, err error) ([]activeProducer, int16) {
 	var out []activeProducer
 	if err == nil {
@@ -59,6 +59,7 @@ func (m *Manager) activeProducers(ctx context.Context, t *topic.Topic, num int32
 	return nil, m.code("DescribeProducers", err)
 }
 
+// describe returns the producers of the partition, by id.
 func (p *partitionState) describe(ctx context.Context, t *topic.Topic) ([]activeProducer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +69,7 @@ func (p *partitionState) describe(ctx context.Context, t *topic.Topic) ([]active
 	var out []activeProducer
 	for _, e := range p.producers {
 		if e.epoch < 0 {
-			continue // its first batch is on its way
+			continue // its first batch is not committed yet
 		}
 		a := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
 		a.ProducerID, a.ProducerEpoch, a.LastTimestamp = e.pid, int32(e.epoch), e.time

@@ -11,9 +11,10 @@ import (
 
 // DescribeTransactions (key 65), version 0 (KIP-664).
 //
-// Kafka also lists partitions of its internal topic of offsets; there is none here.
+// Kafka also lists partitions of its internal topic of offsets, which does not exist here.
 
-// DescribeTransactions answers one request.
+// DescribeTransactions returns the state of transactional ids and the partitions of their open
+// transactions. One that does not exist gets TRANSACTIONAL_ID_NOT_FOUND.
 func (m *Manager) DescribeTransactions(_ context.Context, _ coord.Client, req *kmsg.DescribeTransactionsRequest) *kmsg.DescribeTransactionsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
 	for _, id := range req.TransactionalIDs {

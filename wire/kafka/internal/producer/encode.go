@@ -13,8 +13,10 @@ import (
 // format is the first byte of every value.
 const format = 1
 
-// encodeOffset returns the value of a partition's head: 1 byte format, offset (8).
-// It is also that of the producer ids not given out yet.
+// encodeOffset returns the value of a partition's head, or of the first producer id that is not
+// reserved:
+//
+//	format (1) offset or id (8)
 func encodeOffset(n int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{format}, uint64(n))
 }
@@ -28,6 +30,7 @@ func decodeOffset(b []byte) (int64, error) {
 	return n, d.err
 }
 
+// vagueFlag is the flag of a producer of which only a marker is known.
 const vagueFlag = 1
 
 // encode returns the value of a producer of a partition:
@@ -104,6 +107,7 @@ func decodeAborted(b []byte) ([]Aborted, error) {
 	return run, d.err
 }
 
+// implicitFlag is the flag of txnState.implicit.
 const implicitFlag = 1
 
 // encode returns the value of a transactional id:
@@ -188,7 +192,8 @@ func decodeTransaction(b []byte) (*txnState, error) {
 //	format (1) number of the transaction (8), then for each:
 //	topic ID (16) topic (2 + …) partition (4) offset (8) leader epoch (4) metadata (2 + …)
 //
-// The offset is noOffset if the transaction removes that of the group.
+// The number is txnState.serial: offsets with another are of a transaction that has ended. The
+// offset is noOffset if the transaction removes that of the group.
 func encodeOffsets(serial int64, offsets map[place]txnOffset) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{format}, uint64(serial))
 	for _, p := range slices.SortedFunc(maps.Keys(offsets), place.compare) {
@@ -223,10 +228,10 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
 }
 
-// decoder takes a value apart. After the first error it yields zeros.
+// decoder decodes a value. After the first error it returns zeros.
 type decoder struct {
-	rest []byte
-	err  error
+	rest []byte // not decoded yet
+	err  error  // the first error
 }
 
 func newDecoder(b []byte) *decoder {
@@ -245,7 +250,8 @@ func (d *decoder) fail(err error) {
 
 var noBytes [16]byte
 
-// bytes returns the next n bytes, at most 16 if there is an error.
+// bytes returns the next n bytes, which share the memory of the value; after an error at most 16
+// zeros.
 func (d *decoder) bytes(n int) []byte {
 	if len(d.rest) < n {
 		d.fail(fmt.Errorf("%d bytes are left where %d are wanted", len(d.rest), n))
@@ -275,7 +281,8 @@ func (d *decoder) text() string {
 	return string(s)
 }
 
-// count returns a number of things of at least size bytes each.
+// count decodes the number of elements of at least size bytes each. It fails if so many do not fit
+// into the rest.
 func (d *decoder) count(size int) int {
 	n := int64(uint32(d.int32()))
 	if n*int64(size) > int64(len(d.rest)) {
@@ -287,7 +294,7 @@ func (d *decoder) count(size int) int {
 	return int(n)
 }
 
-// end fails if anything is left.
+// end fails if bytes are left.
 func (d *decoder) end() {
 	if len(d.rest) > 0 {
 		d.fail(fmt.Errorf("%d bytes are left over", len(d.rest)))

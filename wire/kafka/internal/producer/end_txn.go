@@ -13,21 +13,20 @@ import (
 
 // EndTxn (key 26), versions 0 to 5.
 //
-// Commit and abort are one commit of the log each: the markers in all partitions, the
-// offsets of groups, and the new state of the transactional id. So no transaction is ever
-// half ended, and the states PrepareCommit and PrepareAbort do not exist.
+// Commit and abort are one commit of the log each: the markers in all partitions, the offsets of
+// groups, and the new state of the transactional id. So no transaction is ever half ended, and the
+// states PrepareCommit and PrepareAbort do not exist.
 //
-// Version 2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH
-// (KIP-588). From version 5 on every end begins a new epoch, which the answer has
-// (KIP-890); a retry is recognised by the epoch before it. Versions 1, 3 and 4
-// change nothing here.
+// Version 2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH (KIP-588). From
+// version 5 on every end begins a new epoch, which the answer has (KIP-890); a retry is recognised
+// by the epoch before it. Versions 1, 3 and 4 change nothing here.
 
 // epochPerTransaction is the version of EndTxn from which every transaction has its own epoch.
 const epochPerTransaction = 5
 
-// EndTxn commits or aborts the open transaction of a transactional id. When it returns without an error,
-// the end has the durability of [Options], and every reader sees all of it. A retry of the request
-// gets the same answer.
+// EndTxn commits or aborts the open transaction of a transactional id. When it returns without an
+// error, the end has the durability of [Options], and every reader sees all of it. A retry of the
+// request gets the same answer.
 func (m *Manager) EndTxn(ctx context.Context, _ coord.Client, req *kmsg.EndTxnRequest) *kmsg.EndTxnResponse {
 	resp := req.ResponseKind().(*kmsg.EndTxnResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
@@ -71,7 +70,8 @@ func (m *Manager) endTransaction(ctx context.Context, req *kmsg.EndTxnRequest) (
 	return t.state.pid, t.state.epoch, nil
 }
 
-// end ends the transaction, which is locked. With bumps the marker and the state get the next epoch.
+// end ends the transaction, which is locked. With bumps the marker and the state get the next
+// epoch.
 func (t *transaction) end(ctx context.Context, commit, bumps bool) error {
 	s, to := t.state, statusAborted
 	if commit {
@@ -103,8 +103,9 @@ func wrongState(s *txnState, commit bool) *refusal {
 	return refuse(kerr.InvalidTxnState, fmt.Sprintf("its state is %s: it cannot become %s", s.status, result(commit)))
 }
 
-// ends checks a request before version 5, whose client keeps its epoch over many transactions. It returns
-// done for a retry of the last request, a refusal, or neither: the transaction has to be ended.
+// ends checks a request before version 5, whose client keeps its epoch over many transactions. It
+// returns done for a retry of the last request, a refusal, or neither: the transaction has to be
+// ended.
 func (s *txnState) ends(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	switch {
 	case req.ProducerID != s.pid:
@@ -119,8 +120,8 @@ func (s *txnState) ends(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	return false, wrongState(s, req.Commit)
 }
 
-// endsImplicit is ends for version 5, with an epoch for each transaction. A client may abort without an
-// open transaction, and gets a new epoch too.
+// endsImplicit is ends for version 5, with an epoch for each transaction. A client may abort
+// without an open transaction, and gets a new epoch too.
 func (s *txnState) endsImplicit(req *kmsg.EndTxnRequest) (done bool, _ *refusal) {
 	ended := s.status == statusCommitted || s.status == statusAborted
 	// A retry has the epoch before the current one, or the last epoch of the producer id before.

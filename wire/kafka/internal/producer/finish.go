@@ -10,10 +10,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// finish ends the open transaction of t, which is locked, in one commit: a marker
-// with the given epoch in every partition, the offsets of groups if it is
-// committed, and next as the state of the transactional id. After an unknown outcome t is stale.
-// After any other error nothing was written, and the transaction is still open.
+// finish ends the open transaction of t, which is locked, in one commit: a marker with the given
+// epoch in every partition, the offsets of groups if it is committed, and next as the state of the
+// transactional id. After an unknown outcome t is stale. After any other error nothing was written,
+// and the transaction is still open.
 func (m *Manager) finish(ctx context.Context, t *transaction, commit bool, epoch int16, next *txnState) error {
 	// If a topic is deleted meanwhile, the next attempt ends the rest of the transaction.
 	const attempts = 5
@@ -44,8 +44,8 @@ type endingPart struct {
 	slot   partition.Slot
 }
 
-// try makes the batch and commits it. It holds tickets of all partitions during the commit, and gives
-// them back whatever the outcome.
+// try makes the batch and commits it. It holds tickets of all partitions during the commit, and
+// gives them back whatever the outcome.
 func (f *ending) try(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	b.Durability = f.m.o.Durability
@@ -66,8 +66,8 @@ func (f *ending) try(ctx context.Context) error {
 	return err
 }
 
-// mark adds the markers to b. It enters the partitions in the order of their places, so that two requests do
-// not wait for each other. Partitions whose topics were deleted need no marker.
+// mark adds the markers to b. It enters the partitions in the order of their places, so that two
+// requests do not wait for each other. Partitions whose topics were deleted need no marker.
 func (f *ending) mark(ctx context.Context, b *mainstem.Batch) error {
 	marker := recordbatch.Marker{ProducerID: f.t.state.pid, ProducerEpoch: f.epoch, Commit: f.commit, Timestamp: f.m.now()}
 	for _, at := range f.t.state.places() {

@@ -8,21 +8,21 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// idBlockSize is how many producer ids one commit reserves. Those of a block that
-// are not given out before the process ends are never used.
+// idBlockSize is the number of producer ids that one commit reserves. Those that are not given out
+// before the process ends are never used.
 const idBlockSize = 1000
 
-// firstProducerID leaves 0 out: too many tools take it for none.
+// firstProducerID is not 0, because too many tools handle 0 as no id.
 const firstProducerID = 1
 
-// idBlock is the producer ids that are reserved and not given out yet.
+// idBlock is the producer ids from next to end-1, which are reserved and not given out yet.
 type idBlock struct {
-	sync.Mutex
-	next, end int64
+	sync.Mutex // held over the commit of the next block
+	next, end  int64
 }
 
-// newProducerID returns a producer id that was never given out before, and never
-// will be again, whatever becomes of the process or the machine.
+// newProducerID returns a producer id that was not given out before and will not be again, also
+// after a crash: a block is written with Fsync before an id of it is used.
 func (m *Manager) newProducerID(ctx context.Context) (int64, error) {
 	m.ids.Lock()
 	defer m.ids.Unlock()
@@ -37,7 +37,8 @@ func (m *Manager) newProducerID(ctx context.Context) (int64, error) {
 	return id, nil
 }
 
-// reserveIDsLocked reserves a block. It fails with Conflict if somebody else was faster.
+// reserveIDsLocked reserves the next block. It fails with Conflict if another process has reserved
+// it.
 func (m *Manager) reserveIDsLocked(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	b.Durability = mainstem.Fsync
@@ -57,7 +58,7 @@ func (m *Manager) reserveIDsLocked(ctx context.Context) error {
 	}
 	b.Put(Space, idsKey, encodeOffset(next+idBlockSize))
 	if _, err := m.log.Commit(ctx, b); err != nil {
-		return err // if it was written nevertheless, the block is lost
+		return err // if the outcome is unknown and it was written, the block is never used
 	}
 	m.ids.next, m.ids.end = next, next+idBlockSize
 	return nil

@@ -15,22 +15,22 @@ import (
 
 // InitProducerId (key 22), versions 0 to 5.
 //
-// A producer that only numbers its batches gets a new producer id. One with a
-// transactional id gets the id's producer id with the next epoch, which fences
-// the client that had it; an open transaction is aborted first, and the client asked to
-// come again with CONCURRENT_TRANSACTIONS, as Kafka does.
+// A request without a transactional id gets a new producer id with epoch 0. One with a
+// transactional id gets the producer id of the transactional id with the next epoch, which fences
+// the client that had the epoch before. If a transaction is open it is aborted, and the answer is
+// CONCURRENT_TRANSACTIONS, after which the client tries again, as in Kafka.
 //
-// Version 3 adds producer id and epoch that the client has (KIP-360): it goes on
-// after an error and is itself refused if it was fenced. Version 4 says
-// PRODUCER_FENCED where older ones say INVALID_PRODUCER_EPOCH (KIP-588). Versions 1,
-// 2 and 5 change nothing here.
+// Version 3 adds the producer id and epoch that the client has (KIP-360): after an error it gets
+// the next epoch, or is refused if it was fenced. Version 4 answers PRODUCER_FENCED where older
+// ones answer INVALID_PRODUCER_EPOCH (KIP-588). Versions 1, 2 and 5 change nothing here.
 
-// lastEpoch is the last epoch that is given to a client: the one after it is left
-// for the marker that fences it.
+// lastEpoch is the last epoch that is given to a client. The one after it is left for the marker
+// that fences the client.
 const lastEpoch = math.MaxInt16 - 1
 
-// InitProducerID answers one request. When it returns without an error, what it
-// gives is durable.
+// InitProducerID gives a client a producer id and an epoch. When it returns without an error, a
+// transactional id has the durability of [Options], and a producer id is not given out again even
+// after a power cut.
 func (m *Manager) InitProducerID(ctx context.Context, _ coord.Client, req *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
 	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
@@ -50,8 +50,8 @@ func (m *Manager) InitProducerID(ctx context.Context, _ coord.Client, req *kmsg.
 	return resp
 }
 
-// fencedSince returns code, or what was said before version since in place of
-// PRODUCER_FENCED.
+// fencedSince returns code, but INVALID_PRODUCER_EPOCH for PRODUCER_FENCED if version is before
+// since.
 func fencedSince(since, version, code int16) int16 {
 	if code == kerr.ProducerFenced.Code && version < since {
 		return kerr.InvalidProducerEpoch.Code
@@ -91,6 +91,7 @@ func (m *Manager) initTransactional(ctx context.Context, req *kmsg.InitProducerI
 	return next.pid, next.epoch, nil
 }
 
+// checkTransactionalID returns a refusal of a transactional id that is empty or too long, or nil.
 func checkTransactionalID(id string) error {
 	if id == "" || len(id) > MaxTransactionalID {
 		return refuse(kerr.InvalidRequest, fmt.Sprintf("the transactional id %.40q has %d bytes: want 1 to %d", id, len(id), MaxTransactionalID))
@@ -98,8 +99,9 @@ func checkTransactionalID(id string) error {
 	return nil
 }
 
-// initialised returns the state with which a client begins: t.state itself if the
-// request was answered before.
+// initialised returns the state for the answer, which the caller commits: t.state itself, which is
+// stored already, if the request is a retry. It returns a refusal after it has aborted an open
+// transaction.
 func (t *transaction) initialised(ctx context.Context, req *kmsg.InitProducerIDRequest) (*txnState, error) {
 	s := t.state
 	if s == nil {
@@ -131,9 +133,9 @@ func (t *transaction) initialised(ctx context.Context, req *kmsg.InitProducerIDR
 	return next, t.m.bump(ctx, next)
 }
 
-// recognise decides about a client that says which producer id and epoch it has: it
-// repeats a request that was answered with what is there now, it may go on, or it
-// was fenced.
+// recognise checks the producer id and epoch that a client says it has. again means that the
+// request is a retry of the one that began the current epoch; false and nil that the client has the
+// current epoch and gets the next; a refusal that it was fenced.
 func (s *txnState) recognise(pid int64, epoch int16) (again bool, _ *refusal) {
 	switch {
 	case pid == s.pid && epoch == s.epoch:
@@ -145,7 +147,8 @@ func (s *txnState) recognise(pid int64, epoch int16) (again bool, _ *refusal) {
 	return false, refuse(kerr.ProducerFenced, fmt.Sprintf("producer %d with epoch %d was fenced: it is producer %d with epoch %d now", pid, epoch, s.pid, s.epoch))
 }
 
-// bump gives s the next epoch, or a new producer id when there is none.
+// bump gives s, which is not in use yet, the next epoch, or a new producer id with epoch 0 after
+// lastEpoch.
 func (m *Manager) bump(ctx context.Context, s *txnState) error {
 	if s.epoch < lastEpoch {
 		s.epoch++
@@ -156,8 +159,8 @@ func (m *Manager) bump(ctx context.Context, s *txnState) error {
 	return err
 }
 
-// fence aborts the open transaction with a new epoch, so that its producer can do
-// nothing any more.
+// fence aborts the open transaction and begins a new epoch, so that requests of its producer are
+// refused.
 func (t *transaction) fence(ctx context.Context) error {
 	next := t.state.ended(statusAborted, t.m.now())
 	next.lastEpoch = -1
@@ -167,7 +170,7 @@ func (t *transaction) fence(ctx context.Context) error {
 	return t.m.finish(ctx, t, false, next.epoch, next)
 }
 
-// store commits a new state.
+// store commits a new state of t, which is locked, and sets it.
 func (t *transaction) store(ctx context.Context, next *txnState) error {
 	b := mainstem.NewBatch()
 	b.Durability = t.m.o.Durability

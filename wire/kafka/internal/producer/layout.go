@@ -9,16 +9,16 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// Space is where the manager keeps what does not follow from the record batches.
+// Space is the space of transactional ids, producer ids, and the snapshots of partitions.
 const Space = "kafka.producer"
 
 var spacePolicy = mainstem.Policy{History: 1, NoFeed: true, TombstoneAge: time.Hour}
 
-// Keys of the space. All numbers are big-endian.
+// Keys of the space. All numbers are big-endian; widths are in bytes.
 //
-//	'i'                                       the producer ids not given out yet
+//	'i'                                       the first producer id that is not reserved
 //	't' transactional id                      a transactional id
-//	'o' length (2) transactional id  group    offsets in its open transaction
+//	'o' length (2) transactional id  group    offsets of a group in a transaction, open or ended
 //	'p' topic ID (16) partition (4)           the head of a partition
 //	'p' topic ID (16) partition (4) 01 id (8) a producer of the partition
 //	'p' topic ID (16) partition (4) 02 at (8) aborted transactions, the last ends at offset at
@@ -36,7 +36,7 @@ var idsKey = []byte{idsKind}
 
 func transactionKey(id string) []byte { return append([]byte{transactionKind}, id...) }
 
-// offsetsPrefix begins the keys of all offsets of a transactional id.
+// offsetsPrefix returns the prefix of the keys of all offsets of a transactional id.
 func offsetsPrefix(id string) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{offsetsKind}, uint16(len(id))), id...)
 }
@@ -53,12 +53,14 @@ func splitOffsetsKey(key []byte) (id, group string, err error) {
 	return "", "", fmt.Errorf("a key of %d bytes belongs to no offsets of a transaction", len(key))
 }
 
-// place is a partition, for good.
+// place identifies a partition by the ID of its topic, which is not used again after the topic was
+// deleted.
 type place struct {
 	id  topic.ID
 	num int32
 }
 
+// compare orders places by topic ID, then by number.
 func (p place) compare(q place) int {
 	for i := range p.id {
 		if p.id[i] != q.id[i] {
@@ -80,8 +82,8 @@ func partKey(p place, kind byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(headKey(p), kind), uint64(n))
 }
 
-// splitPartKey returns what follows the place in a key of a partition; kind is 0
-// for the head.
+// splitPartKey returns the kind and the number that follow the place in a key of a partition; both
+// are 0 for the head.
 func splitPartKey(key []byte) (kind byte, n int64, err error) {
 	switch {
 	case len(key) == headKeySize:

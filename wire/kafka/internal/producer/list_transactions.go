@@ -14,15 +14,15 @@ import (
 
 // ListTransactions (key 66), versions 0 to 2 (KIP-664).
 //
-// Version 1 filters by how long a transaction has been open (KIP-994), version 2 by
-// a pattern of the transactional id, which is Go's dialect of RE2 as in Kafka's
-// own consumer patterns (KIP-1152). States that Kafka knows and that do not occur
-// here are no mistake in a filter.
+// Version 1 filters by how long a transaction has been open (KIP-994), version 2 by a pattern of
+// the whole transactional id, which is Go's dialect of RE2 as in Kafka's own consumer patterns
+// (KIP-1152). A filter may name states of Kafka that do not occur here.
 
-// neverHere are states of Kafka that nothing is in here.
+// neverHere are the states of Kafka that do not occur here.
 var neverHere = []string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence", "Dead"}
 
-// ListTransactions answers one request.
+// ListTransactions lists the transactional ids that pass all filters of the request, sorted. It
+// waits for requests of each id that are under way.
 func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.ListTransactionsRequest) *kmsg.ListTransactionsResponse {
 	resp := req.ResponseKind().(*kmsg.ListTransactionsResponse)
 	var pattern *regexp.Regexp
@@ -52,7 +52,8 @@ func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.
 	return resp
 }
 
-// listed returns the state of a transactional id, nil if there is none (any more).
+// listed returns the state of a transactional id, nil if it does not exist any more. After a commit
+// with an unknown outcome it is the state before.
 func (t *transaction) listed() *txnState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,7 @@ func (t *transaction) listed() *txnState {
 	return t.state
 }
 
-// matches reports whether the filters of a request, but for the pattern, let s pass.
+// matches reports whether s passes all filters of a request except the pattern.
 func matches(s *txnState, req *kmsg.ListTransactionsRequest, now int64) bool {
 	return (len(req.StateFilters) == 0 || slices.Contains(req.StateFilters, s.status.String())) &&
 		(len(req.ProducerIDFilters) == 0 || slices.Contains(req.ProducerIDFilters, s.pid)) &&

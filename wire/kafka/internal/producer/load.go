@@ -13,11 +13,21 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// loadLocked makes sure that the partition is loaded. It holds the lock while it
-// reads: a caller that wants something of the partition has to wait for it anyway.
+// Recovery of a partition:
+//
+//  1. Wait until no commit to the partition is under way: its batches must be in the log.
+//  2. Read the head, the producers and the aborted transactions that are stored.
+//  3. Read the batches from the head on, and apply each to its producer. The stored state of a
+//     producer may be newer than the head; batches up to its last offset are passed over.
+//
+// Without a stored head no batch with a producer id was ever committed here, and there is nothing
+// to read.
+
+// loadLocked loads the partition unless it is loaded. It holds the lock while it reads, because all
+// other users of the partition need it loaded. After an error it is not loaded.
 func (p *partitionState) loadLocked(ctx context.Context, t *topic.Topic) error {
 	for !p.loaded && (len(p.tickets) > 0 || p.saved.saving) {
-		p.left.Wait() // what is being committed has to be in the log first
+		p.left.Wait()
 	}
 	if p.loaded {
 		return nil
@@ -39,7 +49,7 @@ func (p *partitionState) loadLocked(ctx context.Context, t *topic.Topic) error {
 			return err
 		}
 	} else {
-		p.head = end // nobody with a producer id was here before
+		p.head = end // any batch with a producer id will be at end or above
 	}
 	p.known = max(p.known, end)
 	for _, e := range p.producers {
@@ -49,7 +59,7 @@ func (p *partitionState) loadLocked(ctx context.Context, t *topic.Topic) error {
 	return nil
 }
 
-// readLocked reads what is stored about the partition.
+// readLocked does step 2.
 func (p *partitionState) readLocked(ctx context.Context) error {
 	for rec, err := range p.m.log.Scan(ctx, Space, mainstem.Range{Prefix: headKey(p.place)}) {
 		if errors.Is(err, mainstem.ErrNotFound) {
@@ -65,6 +75,7 @@ func (p *partitionState) readLocked(ctx context.Context) error {
 	return nil
 }
 
+// readOneLocked decodes one stored record of the partition.
 func (p *partitionState) readOneLocked(rec *mainstem.Record) error {
 	kind, n, err := splitPartKey(rec.Key)
 	if err != nil {
@@ -87,10 +98,10 @@ func (p *partitionState) readOneLocked(rec *mainstem.Record) error {
 	return err
 }
 
-// scanBytes is how much of a partition is read at a time.
+// scanBytes is the size of one read of a partition.
 const scanBytes = 1 << 20
 
-// scanLocked takes over the batches from offset from on.
+// scanLocked does step 3, for the batches from offset from on.
 func (p *partitionState) scanLocked(ctx context.Context, from int64) error {
 	o := partition.ReadOptions{MaxBytes: scanBytes}
 	for {
@@ -102,7 +113,7 @@ func (p *partitionState) scanLocked(ctx context.Context, from int64) error {
 		chunk, err := p.t.Read(ctx, p.num, from, &o)
 		var out *topic.OutOfRangeError
 		if errors.As(err, &out) && out.Start > from {
-			continue // trimmed meanwhile
+			continue // the start has moved meanwhile
 		}
 		if err != nil {
 			return err
@@ -118,8 +129,7 @@ func (p *partitionState) scanLocked(ctx context.Context, from int64) error {
 	}
 }
 
-// takeLocked takes over the batches in data. Those that a producer's stored state
-// knows already are passed over.
+// takeLocked applies the batches in data.
 func (p *partitionState) takeLocked(data []byte) error {
 	for len(data) >= recordbatch.HeaderSize {
 		size := lengthPrefix + int(int32(binary.BigEndian.Uint32(data[atLength:])))
@@ -136,6 +146,7 @@ func (p *partitionState) takeLocked(data []byte) error {
 	return nil
 }
 
+// takeOneLocked applies a batch to its producer, unless the state of the producer includes it.
 func (p *partitionState) takeOneLocked(batch []byte) error {
 	h := headerOf(batch)
 	base := int64(binary.BigEndian.Uint64(batch))
@@ -176,14 +187,14 @@ func logAppendTime(batch []byte) int64 {
 	return int64(binary.BigEndian.Uint64(batch[atMaxTimestamp:]))
 }
 
-// abortLocked notes an aborted transaction, to be stored by the next snapshot.
+// abortLocked adds an aborted transaction, which the next snapshot stores.
 func (p *partitionState) abortLocked(a Aborted) {
 	if p.insertLocked(a) {
 		p.saved.aborted = append(p.saved.aborted, a)
 	}
 }
 
-// insertLocked puts a into p.aborted unless it is there.
+// insertLocked adds a to p.aborted, and reports whether it was not there.
 func (p *partitionState) insertLocked(a Aborted) bool {
 	i, found := slices.BinarySearchFunc(p.aborted, a.Last, byLast)
 	if !found {
@@ -192,6 +203,7 @@ func (p *partitionState) insertLocked(a Aborted) bool {
 	return !found
 }
 
+// byLast compares transactions by the offset of their marker.
 func byLast(a Aborted, last int64) int {
 	switch {
 	case a.Last < last:

@@ -15,18 +15,19 @@ import (
 
 // Groups is the part of the coordinator of consumer groups that transactions use.
 type Groups interface {
-	// CheckTxnCommit returns 0 if a member of a group may store offsets, else the
-	// error code. For consumers outside of the group protocols, and requests before
-	// version 3, generation is negative and member is empty.
+	// CheckTxnCommit returns 0 if a member of a group may store offsets, else the error code. For
+	// consumers outside of the group protocols, and requests before version 3, generation is
+	// negative and member is empty.
 	CheckTxnCommit(group, member string, instance *string, generation int32) (code int16)
 }
 
-// Manager manages the producers of a log and coordinates their transactions. Its
-// methods may be called from several goroutines. A log must have one manager at a
-// time. Close it before the catalog.
+// Manager manages the producers of a log and coordinates their transactions. Its methods may be
+// called from several goroutines. A log must have one manager at a time. Close it before the
+// catalog.
 //
-// Lock order: transaction.mu, tickets (see partitionState), partitionState.mu. mu, parts, pending and
-// ids are locked last, and not while another of them is; of these, only ids is held over commits.
+// Lock order: transaction.mu, tickets (see partitionState), partitionState.mu. mu, parts, pending
+// and ids are locked last, and not while another of them is; of these, only ids is held over
+// commits.
 type Manager struct {
 	catalog *topic.Catalog // the topics that batches are appended to
 	log     mainstem.Log   // of the catalog
@@ -61,10 +62,11 @@ type Manager struct {
 	once sync.Once
 }
 
-// Open returns the manager of the producers of the topics in catalog. It reads all transactional ids
-// and open transactions from the log; partitions are read when they are first used. The caller keeps
-// the catalog and the log, and closes them after the manager. ctx limits only Open. It fails
-// with Invalid if o is invalid, with Corrupt if a stored record is damaged, and with the errors of the log.
+// Open returns the manager of the producers of the topics in catalog. It reads all transactional
+// ids and open transactions from the log; partitions are read when they are first used. The caller
+// keeps the catalog and the log, and closes them after the manager. ctx limits only Open. It fails
+// with Invalid if o is invalid, with Corrupt if a stored record is damaged, and with the errors of
+// the log.
 func Open(ctx context.Context, catalog *topic.Catalog, o *Options) (*Manager, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

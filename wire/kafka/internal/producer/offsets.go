@@ -11,25 +11,25 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// groupPlace is what one stored offset is for.
+// groupPlace is the key of a stored offset: a group and a partition.
 type groupPlace struct {
 	group string
 	place
 }
 
-// noOffset is the offset by which a client says that a group has none, as it may with
-// OffsetCommit.
+// noOffset is the offset that removes the stored offset of a group, as in OffsetCommit.
 const noOffset = -1
 
-// Pending reports whether an open transaction has an offset for a group in a
-// partition, so that what the group has stored there may be about to change.
+// Pending reports whether an open transaction has an offset for a group in a partition. If so, the
+// end of the transaction may replace the stored offset. It locks no transaction.
 func (m *Manager) Pending(group string, id topic.ID, partition int32) bool {
 	m.pending.RLock()
 	defer m.pending.RUnlock()
 	return m.pending.of[groupPlace{group, place{id, partition}}] > 0
 }
 
-// setOffsets replaces the offsets of the open transaction.
+// setOffsets replaces the offsets of the open transaction, and updates Manager.pending. The caller
+// holds t.mu.
 func (t *transaction) setOffsets(offsets map[string]map[place]txnOffset) {
 	if len(t.offsets) == 0 && len(offsets) == 0 {
 		return
@@ -53,7 +53,7 @@ func (t *transaction) setOffsets(offsets map[string]map[place]txnOffset) {
 	}
 }
 
-// withOffsets returns the offsets of the transaction with those of one group added.
+// withOffsets returns a copy of the offsets of the transaction with those of one group added.
 func (t *transaction) withOffsets(group string, add map[place]txnOffset) map[string]map[place]txnOffset {
 	all := maps.Clone(t.offsets)
 	if all == nil {
@@ -68,8 +68,8 @@ func (t *transaction) withOffsets(group string, add map[place]txnOffset) map[str
 	return all
 }
 
-// commitOffsets adds to b that the offsets of the transaction are those of their
-// groups. Topics that are gone are left out.
+// commitOffsets adds to b the offsets of the transaction as stored offsets of their groups. Those
+// of topics that were deleted are left out.
 func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) error {
 	found := map[topic.ID]*coord.Topic{}
 	for _, group := range slices.Sorted(maps.Keys(t.offsets)) {
@@ -98,9 +98,9 @@ func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) erro
 	return b.Err()
 }
 
-// openOffsets decodes stored offsets of a group, nil if they are of a transaction
-// that has ended. Such are left where they are, for the next to be written over:
-// that way the commit which ends a transaction only puts.
+// openOffsets decodes the stored offsets of a group. It returns nil if they are of a transaction
+// that has ended. The end of a transaction does not delete the record, so that its commit need not:
+// the next transaction with offsets of the group writes over it.
 func (s *txnState) openOffsets(rec *mainstem.Record) (group string, _ map[place]txnOffset, _ error) {
 	_, group, err := splitOffsetsKey(rec.Key)
 	if err != nil {

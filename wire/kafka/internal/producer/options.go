@@ -35,8 +35,8 @@ type Options struct {
 	// batch. Default [DefaultProducerExpiry].
 	ProducerExpiry time.Duration
 	// SnapshotEvery is the number of batches of a partition after which an append also writes a
-	// snapshot of the producers. Recovery reads about so many batches at most.
-	// Default [DefaultSnapshotEvery].
+	// snapshot of the producers. Recovery reads about so many batches at most. Default
+	// [DefaultSnapshotEvery].
 	SnapshotEvery int
 	// Every is the time between two runs of upkeep in the background, see [Manager.Upkeep].
 	// Transactions time out in between too. Default [DefaultEvery]; negative: nothing runs in the

@@ -20,21 +20,21 @@ import (
 //
 //  1. enter loads the partition, and takes a ticket for the producer. That locks the producer, so
 //     batches of one producer follow one another, and those of others need not wait.
-//  2. For the first batch of a transaction, hold sets a bound for the last stable offset, before the
-//     commit: a reader must not read past a transaction that the commit is about to begin.
+//  2. For the first batch of a transaction, hold sets a bound for the last stable offset, before
+//     the commit: a reader must not read past a transaction that the commit is about to begin.
 //  3. The caller commits. A snapshot may be part of the commit (snapshot.go).
 //  4. leave changes the state if the commit has succeeded, drops it if the outcome is unknown, and
 //     gives the ticket back.
 //
-// Lock order: transaction.mu, then the tickets of partitions in the order of their
-// places, then partitionState.mu. A ticket holds producer.mu. partitionState.mu is held while the
-// partition is read from the log, but not over commits.
+// Lock order: transaction.mu, then the tickets of partitions in the order of their places, then
+// partitionState.mu. A ticket holds producer.mu. partitionState.mu is held while the partition is
+// read from the log, but not over commits.
 //
-// Invariant: head is at most the base offset of every batch with a producer id that the stored states
-// of the producers do not include.
+// Invariant: head is at most the base offset of every batch with a producer id that the stored
+// states of the producers do not include.
 //
-// Invariant: while the partition is not loaded, no new ticket is taken. It is loaded only when all have
-// been given back: then the log has the batches of all commits that were under way.
+// Invariant: while the partition is not loaded, no new ticket is taken. It is loaded only when all
+// have been given back: then the log has the batches of all commits that were under way.
 type partitionState struct {
 	m *Manager
 	place
@@ -93,8 +93,8 @@ func (m *Manager) partition(t *topic.Topic, num int32) *partitionState {
 	return p
 }
 
-// enter makes k a ticket for the producer pid. It loads the partition if necessary, and waits until the
-// producer has no other ticket. ctx ends only the reads of the load, not the waiting.
+// enter makes k a ticket for the producer pid. It loads the partition if necessary, and waits until
+// the producer has no other ticket. ctx ends only the reads of the load, not the waiting.
 func (p *partitionState) enter(ctx context.Context, k *ticket, t *topic.Topic, pid int64) error {
 	for {
 		p.mu.Lock()
@@ -159,9 +159,9 @@ func (k *ticket) leave(f func()) {
 }
 
 // hold sets the bound of the producer before a commit that may begin a transaction: until leave the
-// last stable offset is not above it, and the batch will not be below it. end is an end that
-// the partition had at some moment before the commit. The bound is known if that is greater: a
-// reader may have got it as the last stable offset, which must not fall.
+// last stable offset is not above it, and the batch will not be below it. end is an end that the
+// partition had at some moment before the commit. The bound is known if that is greater: a reader
+// may have got it as the last stable offset, which must not fall.
 func (k *ticket) hold(end int64) {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -181,8 +181,8 @@ func (p *partitionState) reopenLocked(e *producer) {
 	}
 }
 
-// firstOpenLocked returns the least first offset, or bound, of the transactions in p.open; MaxInt64 if
-// there are none.
+// firstOpenLocked returns the least first offset, or bound, of the transactions in p.open; MaxInt64
+// if there are none.
 func (p *partitionState) firstOpenLocked() int64 {
 	least := int64(math.MaxInt64)
 	if len(p.open) == 0 {
@@ -198,15 +198,15 @@ func (p *partitionState) firstOpenLocked() int64 {
 	return least
 }
 
-// dropLocked discards the state after a commit with an unknown outcome. The next use loads it from the
-// log. Since p.open is empty then, leave calls OnStable if it was not empty before.
+// dropLocked discards the state after a commit with an unknown outcome. The next use loads it from
+// the log. Since p.open is empty then, leave calls OnStable if it was not empty before.
 func (p *partitionState) dropLocked() {
 	p.loaded = false
 	p.producers, p.open = nil, map[*producer]struct{}{}
 }
 
-// stored updates the producer after the commit of a batch, at time now in ms. The lock of the partition
-// is held.
+// stored updates the producer after the commit of a batch, at time now in ms. The lock of the
+// partition is held.
 func (k *ticket) stored(h *header, at partition.Appended, now int64) {
 	invariants.Check(at.Base >= k.bound, "a batch is at %d, below the end %d that the partition had before", at.Base, k.bound)
 	k.e.apply(h, at.Base, stampOf(at))
@@ -222,8 +222,8 @@ func stampOf(at partition.Appended) int64 {
 	return at.Time.UnixMilli()
 }
 
-// ended updates the producer after the commit of a marker at offset at, at time now in ms. The
-// lock of the partition is held.
+// ended updates the producer after the commit of a marker at offset at, at time now in ms. The lock
+// of the partition is held.
 func (k *ticket) ended(epoch int16, commit bool, at, now int64) {
 	p := k.p
 	k.e.time = now

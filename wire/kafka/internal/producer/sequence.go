@@ -11,8 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// windowSize is the number of the newest batches of a producer that a partition
-// keeps. Kafka's clients have at most as many requests in flight.
+// windowSize is the number of the newest batches of a producer that a partition keeps. Kafka's
+// clients have at most as many requests in flight.
 const windowSize = 5
 
 // sent is a batch that a producer has sent and that was stored.
@@ -29,9 +29,8 @@ type sent struct {
 //	first = -1, bound ≥ 0     a commit is under way that may open one, at bound or above (hold)
 //	first ≥ 0                 one is open since offset first: until its marker (end)
 //
-// mu is held while a batch or a marker of the producer is committed. The other
-// fields are under the lock of the partition as well: to change one takes both, to
-// read one takes either.
+// mu is held while a batch or a marker of the producer is committed. The other fields are under the
+// lock of the partition as well: to change one takes both, to read one takes either.
 type producer struct {
 	mu   sync.Mutex
 	pid  int64 // the producer id
@@ -76,8 +75,8 @@ const (
 	controlBit     = 1 << 5
 )
 
-// headerOf decodes the header of a batch, which must have at least HeaderSize bytes. It does not verify
-// the values.
+// headerOf decodes the header of a batch, which must have at least HeaderSize bytes. It does not
+// verify the values.
 func headerOf(b []byte) header {
 	_ = b[recordbatch.HeaderSize-1]
 	attributes := binary.BigEndian.Uint16(b[atAttributes:])

@@ -7,20 +7,38 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// maxSnapshot is how many producers one commit saves at most.
+// A snapshot saves the producers of a partition, so that recovery need not read all its batches. It
+// is incremental: it stores the producers that have changed (savedState.dirty), deletes those that
+// have expired, adds a run of aborted transactions, and moves the head. It is part of the commit of
+// an append (ride), or of a commit of its own in upkeep (save).
+//
+// The new head is the greatest offset at which recovery may begin:
+//
+//   - at most known, the end of the partition;
+//   - at most the bound of every ticket: the commits under way write batches that no stored state
+//     includes;
+//   - the old head, if there are more dirty producers than one snapshot stores.
+//
+// A snapshot takes its contents out of savedState when it is made. If its commit fails, endLocked
+// puts them back.
+//
+// Invariant: at most one snapshot of a partition is being committed (savedState.saving). So an
+// older state never overwrites a newer one.
+
+// maxSnapshot is the most producers that one snapshot stores, and the most that it deletes.
 const maxSnapshot = 10_000
 
-// snapshot is what a commit saves about a partition. The state of a producer
-// may be newer than the head: recovery passes over the batches that the state includes.
+// snapshot is a snapshot in a commit, or the first head of a partition in one. The stored state of
+// a producer may be newer than the head: recovery passes over the batches that the state includes.
 type snapshot struct {
 	p       *partitionState
-	head    int64
-	dirty   []*producer
-	expired []int64
-	aborted []Aborted
-	run     int64 // the key of aborted, -1 if there are none
-	batches int
-	whole   bool // it is more than the first head
+	head    int64       // the new head
+	dirty   []*producer // that it stores
+	expired []int64     // ids of producers that it deletes
+	aborted []Aborted   // that it stores
+	run     int64       // the offset in the key of aborted; -1: there are none
+	batches int         // savedState.batches before
+	whole   bool        // it is a snapshot; else the first head alone
 }
 
 // duesLocked reports whether rideLocked may have something to add.
@@ -28,21 +46,22 @@ func (p *partitionState) duesLocked() bool {
 	return !p.stored || p.saved.batches >= p.m.o.SnapshotEvery
 }
 
-// rideLocked adds to b what has to be, or should be, saved with the next batch of a
-// producer. It returns nil if that is nothing.
+// rideLocked adds to b, the commit of an append, the first head of the partition, or a snapshot if
+// there were enough batches since the last. It returns nil if neither is due. The caller calls
+// endLocked after the commit.
 func (p *partitionState) rideLocked(b *mainstem.Batch) *snapshot {
 	if !p.stored {
 		b.Ensure(Space, spacePolicy)
 		b.Put(Space, headKey(p.place), encodeOffset(p.head))
 		return &snapshot{p: p, head: p.head, run: -1}
 	}
-	if !p.loaded || !p.duesLocked() || p.saved.saving { // what was dropped knows too little
+	if !p.loaded || !p.duesLocked() || p.saved.saving { // a dropped partition has nothing to save
 		return nil
 	}
 	return p.snapshotLocked(b)
 }
 
-// ride is rideLocked for the holder of a ticket.
+// ride is rideLocked for a ticket. It takes the lock of the partition only if something may be due.
 func (k *ticket) ride(b *mainstem.Batch) *snapshot {
 	if !k.rides {
 		return nil
@@ -52,7 +71,7 @@ func (k *ticket) ride(b *mainstem.Batch) *snapshot {
 	return k.p.rideLocked(b)
 }
 
-// snapshotLocked adds a snapshot to b. Until the snapshot is ended there is no other.
+// snapshotLocked adds a snapshot to b. The caller calls endLocked after the commit.
 func (p *partitionState) snapshotLocked(b *mainstem.Batch) *snapshot {
 	s := &snapshot{p: p, head: p.known, run: -1, whole: true}
 	for _, k := range p.tickets {
@@ -61,7 +80,7 @@ func (p *partitionState) snapshotLocked(b *mainstem.Batch) *snapshot {
 	b.Ensure(Space, spacePolicy)
 	n := min(len(p.saved.dirty), maxSnapshot)
 	if n < len(p.saved.dirty) {
-		s.head = p.head // some producers stay as they were stored
+		s.head = p.head // some producers are not stored
 	}
 	s.dirty = slices.Clone(p.saved.dirty[:n])
 	p.saved.dirty = slices.Delete(p.saved.dirty, 0, n)
@@ -90,7 +109,7 @@ func (p *partitionState) snapshotLocked(b *mainstem.Batch) *snapshot {
 	return s
 }
 
-// endLocked ends the snapshot: it was committed, or it was not.
+// endLocked ends the snapshot after its commit has succeeded, or failed with any outcome.
 func (s *snapshot) endLocked(committed bool) {
 	p, of := s.p, &s.p.saved
 	if s.whole {
@@ -117,8 +136,9 @@ func (s *snapshot) endLocked(committed bool) {
 	}
 }
 
-// save commits a snapshot if there is something to save, forgets producers that
-// were last heard of before oldest (ms), and what was aborted below the start.
+// save commits a snapshot if there is something to save. It expires producers without a batch or
+// marker since oldest (in ms), and drops transactions that were aborted below the start of the
+// partition. It fails with NotFound if the topic was deleted.
 func (p *partitionState) save(ctx context.Context, oldest int64) error {
 	p.mu.Lock()
 	t, tracked := p.t, p.loaded && p.stored
@@ -132,7 +152,7 @@ func (p *partitionState) save(ctx context.Context, oldest int64) error {
 		return err
 	}
 	b := mainstem.NewBatch()
-	b.Durability = mainstem.OS // what is lost is found again in the batches
+	b.Durability = mainstem.OS // if it is lost, recovery reads more batches
 	s := p.prepare(b, end, start, oldest)
 	if s == nil {
 		return nil
@@ -154,14 +174,15 @@ func (p *partitionState) prepare(b *mainstem.Batch, end, start, oldest int64) *s
 	p.known = max(p.known, end)
 	p.expireLocked(oldest)
 	runs := p.trimLocked(b, start)
-	far := p.known-p.head > int64(p.m.o.SnapshotEvery) // others have appended much
+	far := p.known-p.head > int64(p.m.o.SnapshotEvery) // many records without a producer id were appended
 	if len(p.saved.dirty) == 0 && len(p.saved.expired) == 0 && len(p.saved.aborted) == 0 && runs == 0 && !far {
 		return nil
 	}
 	return p.snapshotLocked(b)
 }
 
-// expireLocked forgets the producers that are idle.
+// expireLocked removes producers without a batch or marker since oldest (in ms), unless a
+// transaction of theirs is open or a request uses them. The next snapshot deletes their records.
 func (p *partitionState) expireLocked(oldest int64) {
 	for pid, e := range p.producers {
 		if e.refs == 0 && e.first < 0 && e.time < oldest {
@@ -171,8 +192,9 @@ func (p *partitionState) expireLocked(oldest int64) {
 	}
 }
 
-// trimLocked forgets the transactions that were aborted below start. A run whose
-// removal fails stays behind until the partition's topic is deleted: it does no harm.
+// trimLocked removes the transactions that were aborted below start, and adds to b the deletion of
+// their runs. It returns the number of those. A run whose deletion fails remains until the topic is
+// deleted, or the partition is loaded and trimmed again.
 func (p *partitionState) trimLocked(b *mainstem.Batch, start int64) (runs int) {
 	i, _ := slices.BinarySearchFunc(p.aborted, start, byLast)
 	p.aborted = slices.Delete(p.aborted, 0, i)

@@ -18,8 +18,8 @@ import (
 
 // tracked is the append of batches of which some have a producer id, in one commit:
 //
-//  1. sort decodes the headers, and sorts the batches with a producer id by place. The order keeps two
-//     appends from waiting for each other.
+//  1. sort decodes the headers, and sorts the batches with a producer id by place. The order keeps
+//     two appends from waiting for each other.
 //  2. join locks the transactional id, if a batch is part of a transaction.
 //  3. enter takes the tickets of all partitions, in this order.
 //  4. judge finds duplicates and refuses batches out of order. For a batch that may begin a
@@ -92,8 +92,8 @@ func (m *Manager) appendTracked(ctx context.Context, o *AppendOptions, appends [
 	}
 }
 
-// sort does step 1. It refuses batches with an invalid partition, epoch or sequence number, and all but
-// the first batch with a producer id for one partition.
+// sort does step 1. It refuses batches with an invalid partition, epoch or sequence number, and all
+// but the first batch with a producer id for one partition.
 func (k *tracked) sort() {
 	k.items = slices.Grow(k.items, len(k.appends))[:len(k.appends)]
 	for n := range k.items {
@@ -266,8 +266,8 @@ func (k *tracked) extend(i *item) {
 	k.next.add(i.place, i.Topic.Name())
 }
 
-// failGone fails the items of the topic of which err says that it does not exist. It reports whether
-// there were any: the others may be built again.
+// failGone fails the items of the topic of which err says that it does not exist. It reports
+// whether there were any: the others may be built again.
 func (k *tracked) failGone(err error) bool {
 	space, found := goneSpace(err), false
 	for n := range k.items {
@@ -291,8 +291,8 @@ func (k *tracked) endSnapshots(committed bool) {
 	}
 }
 
-// leave does step 6, after the commit has succeeded with receipt r or failed with err; both are nil if
-// there was nothing to commit.
+// leave does step 6, after the commit has succeeded with receipt r or failed with err; both are nil
+// if there was nothing to commit.
 func (k *tracked) leave(r *mainstem.Receipt, err error) {
 	unknown := errors.Is(err, mainstem.ErrUnknownOutcome)
 	committed, now := r != nil && err == nil, k.m.now()

@@ -34,8 +34,9 @@ import (
 //	fence   InitProducerId while a transaction is open, or its timeout. The epoch rises.
 //	expire  Options.TransactionalExpiry has passed since the last change.
 //
-// Where the epoch rises beyond the greatest one, the id gets a new producer id with epoch 0 (bump). Kafka's
-// states PrepareCommit and PrepareAbort do not exist, because every transition is one commit.
+// Where the epoch rises beyond the greatest one, the id gets a new producer id with epoch 0 (bump).
+// Kafka's states PrepareCommit and PrepareAbort do not exist, because every transition is one
+// commit.
 //
 // Invariant: only Ongoing has parts, names and groups, and offsets in transaction.offsets.
 type status byte
@@ -52,8 +53,8 @@ var statusNames = [...]string{"Empty", "Ongoing", "CompleteCommit", "CompleteAbo
 
 func (s status) String() string { return statusNames[s] }
 
-// txnState is the stored state of a transactional id. Once it is in transaction.state it is immutable:
-// begun and ended return copies, and a copy takes its place after it was committed.
+// txnState is the stored state of a transactional id. Once it is in transaction.state it is
+// immutable: begun and ended return copies, and a copy takes its place after it was committed.
 type txnState struct {
 	status   status
 	implicit bool // the client begins transactions without AddPartitionsToTxn (KIP-890)
@@ -110,7 +111,8 @@ func (s *txnState) addGroup(g string) {
 // places returns the partitions of the transaction in order.
 func (s *txnState) places() []place { return slices.SortedFunc(maps.Keys(s.parts), place.compare) }
 
-// begun returns a copy of s with an open transaction: that of s, or a new one that begins now (in ms).
+// begun returns a copy of s with an open transaction: that of s, or a new one that begins now (in
+// ms).
 func (s *txnState) begun(now int64) *txnState {
 	c := *s
 	c.parts, c.names, c.groups = maps.Clone(s.parts), maps.Clone(s.names), maps.Clone(s.groups)
@@ -139,9 +141,9 @@ func (s *txnState) deadline() int64 {
 	return s.started + int64(s.timeout)
 }
 
-// transaction is a transactional id in memory. A request locks it with lockTransaction, commits a new
-// state, and sets it after the commit (resolveTransaction). After a commit with an unknown outcome
-// it is stale: the next request that locks it reads it from the log first.
+// transaction is a transactional id in memory. A request locks it with lockTransaction, commits a
+// new state, and sets it after the commit (resolveTransaction). After a commit with an unknown
+// outcome it is stale: the next request that locks it reads it from the log first.
 //
 // Invariant: unless stale, state and offsets are those in the log.
 type transaction struct {
@@ -184,8 +186,8 @@ func (t *transaction) admits(h *header) *refusal {
 	return nil
 }
 
-// lockOwned is lockTransaction for a request with a producer id and epoch, which is refused unless they
-// are the current ones.
+// lockOwned is lockTransaction for a request with a producer id and epoch, which is refused unless
+// they are the current ones.
 func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, error) {
 	t, err := m.lockTransaction(id)
 	if err != nil {
@@ -203,8 +205,8 @@ func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, er
 	return nil, err
 }
 
-// lockTransaction returns the transactional id called id, locked and not stale. It returns a refusal if
-// it does not exist. The caller unlocks mu.
+// lockTransaction returns the transactional id called id, locked and not stale. It returns a
+// refusal if it does not exist. The caller unlocks mu.
 func (m *Manager) lockTransaction(id string) (*transaction, error) { return m.lock(id, false) }
 
 // createTransaction is lockTransaction that creates one that does not exist, with a nil state. The

@@ -16,21 +16,21 @@ import (
 
 // TxnOffsetCommit (key 28), versions 0 to 5.
 //
-// The offsets become the group's own in the commit that ends the transaction, and
-// are forgotten when it is aborted.
+// The offsets are kept in the transaction. The commit that ends it stores them for the group; they
+// are ignored when it is aborted.
 //
-// Version 3 brings generation and member, which the group's coordinator is asked
-// about (KIP-447); older ones come without. With version 5 the group need not be
-// added before (KIP-890). Versions 1, 2 (leader epoch) and 4 change nothing else
-// here. As in Kafka, a producer that was fenced learns of INVALID_PRODUCER_EPOCH.
+// Version 3 has generation and member, which the coordinator of the group checks (KIP-447). From
+// version 5 on the group need not be added before (KIP-890). Versions 1, 2 (leader epoch) and 4
+// change nothing else here. As in Kafka, a producer that was fenced gets INVALID_PRODUCER_EPOCH.
 
 const (
-	membersInTxn    = 3
-	implicitOffsets = 5
+	membersInTxn    = 3 // the version from which requests have generation and member
+	implicitOffsets = 5 // the version from which requests add the group and begin the transaction
 )
 
-// TxnOffsetCommit answers one request. Accepted offsets are durable, as part of the
-// transaction, when it returns.
+// TxnOffsetCommit stores offsets of a group in the transaction of a transactional id. When it
+// returns, those without an error have the durability of [Options], as part of the transaction. If
+// the whole request is refused, every partition gets the error code.
 func (m *Manager) TxnOffsetCommit(ctx context.Context, _ coord.Client, req *kmsg.TxnOffsetCommitRequest) *kmsg.TxnOffsetCommitResponse {
 	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
 	resp.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, len(req.Topics))
@@ -57,7 +57,8 @@ func (m *Manager) TxnOffsetCommit(ctx context.Context, _ coord.Client, req *kmsg
 	return resp
 }
 
-// examine sorts the offsets for one topic into accepted and refused ones.
+// examine checks the offsets for one topic. It adds valid ones to accepted, and writes the error
+// codes of the others to out.
 func (m *Manager) examine(ctx context.Context, t *kmsg.TxnOffsetCommitRequestTopic, out *kmsg.TxnOffsetCommitResponseTopic, accepted map[place]txnOffset) {
 	tp, err := m.topics.Topic(ctx, t.Topic)
 	out.Partitions = make([]kmsg.TxnOffsetCommitResponseTopicPartition, len(t.Partitions))
@@ -85,7 +86,8 @@ func (m *Manager) examine(ctx context.Context, t *kmsg.TxnOffsetCommitRequestTop
 	}
 }
 
-// commitTxnOffsets stores accepted offsets in the transaction.
+// commitTxnOffsets checks the producer and the member, and stores accepted offsets in the
+// transaction.
 func (m *Manager) commitTxnOffsets(ctx context.Context, req *kmsg.TxnOffsetCommitRequest, accepted map[place]txnOffset) error {
 	if err := checkOffsetsOf(req.TransactionalID, req.Group); err != nil {
 		return err
@@ -105,7 +107,8 @@ func (m *Manager) commitTxnOffsets(ctx context.Context, req *kmsg.TxnOffsetCommi
 	return t.storeOffsets(ctx, req.Group, accepted)
 }
 
-// checkMember asks the group whether the member may store offsets.
+// checkMember returns a refusal if the coordinator of the group does not let the member store
+// offsets, or nil.
 func (m *Manager) checkMember(req *kmsg.TxnOffsetCommitRequest) error {
 	if m.groups == nil {
 		return nil
@@ -125,8 +128,8 @@ func (m *Manager) checkMember(req *kmsg.TxnOffsetCommitRequest) error {
 	return refuse(kind, fmt.Sprintf("group %q does not let member %q of generation %d store offsets", req.Group, member, generation))
 }
 
-// storeOffsets commits offsets as part of the transaction, which begins with them
-// if none is open.
+// storeOffsets commits offsets of a group as part of the transaction. It begins the transaction,
+// and adds the group to it, in the same commit if necessary.
 func (t *transaction) storeOffsets(ctx context.Context, group string, accepted map[place]txnOffset) error {
 	offsets := t.withOffsets(group, accepted)
 	n := 0

@@ -15,11 +15,11 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// minPause keeps the loop from running hot when what it is to do fails.
+// minPause is the least pause of loop after a failure.
 const minPause = 100 * time.Millisecond
 
-// loop aborts transactions when their time is over and does the rest of upkeep
-// every now and then, until the manager is closed.
+// loop is the goroutine of the manager. It aborts transactions when they time out, and does the
+// rest of upkeep every Options.Every, until Close.
 func (m *Manager) loop() {
 	next := m.o.Now().Add(m.o.Every)
 	for failed := false; ; {
@@ -48,10 +48,10 @@ func (m *Manager) loop() {
 	}
 }
 
-// untilDue returns how long it is until next, or until a transaction is to be
-// aborted. Those that begin meanwhile and are due earlier poke the loop.
+// untilDue returns the time until next, or until a transaction times out, whichever is earlier, and
+// sets wakeAt. A transaction that begins later and times out earlier wakes the loop (notice).
 func (m *Manager) untilDue(next time.Time) time.Duration {
-	m.wakeAt.Store(math.MaxInt64) // whatever begins while we look pokes
+	m.wakeAt.Store(math.MaxInt64) // a transaction that begins during the search wakes the loop
 	at := next.UnixMilli()
 	m.mu.Lock()
 	for _, t := range m.mu.txns {
@@ -62,27 +62,32 @@ func (m *Manager) untilDue(next time.Time) time.Duration {
 	return max(0, time.UnixMilli(at).Sub(m.o.Now()))
 }
 
-// notice pokes the loop if a transaction is due before it would look.
+// notice wakes the loop if due, the time-out of a transaction in ms, is before wakeAt.
 func (m *Manager) notice(due int64) {
 	if due < m.wakeAt.Load() {
 		wake.Signal(m.poke)
 	}
 }
 
-// Upkeep does now what otherwise happens in the background: it aborts transactions
-// whose time is over, forgets transactional ids and producers that are idle, saves
-// what is known about partitions, and removes what deleted topics left behind. It
-// goes on after an error and returns all of them.
+// Upkeep does now what the manager otherwise does in the background. It
+//
+//   - aborts transactions that have timed out, and fences their producers,
+//   - removes transactional ids and producers that have expired, see [Options],
+//   - saves snapshots of partitions,
+//   - removes the records of partitions whose topics were deleted.
+//
+// It continues after an error, and returns all of them joined.
 func (m *Manager) Upkeep(ctx context.Context) error {
 	return errors.Join(m.abortOverdue(ctx), m.tidy(ctx))
 }
 
+// tidy is Upkeep without the time-outs.
 func (m *Manager) tidy(ctx context.Context) error {
 	return errors.Join(m.expireTransactions(ctx), m.savePartitions(ctx), m.sweep(ctx))
 }
 
-// choose returns the transactional ids for which f, which must not lock them, holds,
-// in their order.
+// choose returns the transactional ids for which f returns true, sorted by id. f is called with
+// Manager.mu locked, and must not lock a transaction.
 func (m *Manager) choose(f func(*transaction) bool) []*transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +101,7 @@ func (m *Manager) choose(f func(*transaction) bool) []*transaction {
 	return out
 }
 
-// abortOverdue aborts transactions whose time is over, and fences their producers.
+// abortOverdue aborts transactions that have timed out, and fences their producers.
 func (m *Manager) abortOverdue(ctx context.Context) error {
 	now := m.now()
 	var errs []error
@@ -117,7 +122,7 @@ func (t *transaction) abortIfOverdue(ctx context.Context, now int64) error {
 	return t.fence(ctx)
 }
 
-// expireTransactions forgets transactional ids that were not used for long.
+// expireTransactions removes the transactional ids that have expired.
 func (m *Manager) expireTransactions(ctx context.Context) error {
 	oldest := m.o.Now().Add(-m.o.TransactionalExpiry).UnixMilli()
 	var errs []error
@@ -129,6 +134,8 @@ func (m *Manager) expireTransactions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// expire removes the transactional id, with its offsets, if it has no open transaction and has not
+// changed since oldest (in ms).
 func (t *transaction) expire(ctx context.Context, oldest int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,7 +164,8 @@ func (t *transaction) expire(ctx context.Context, oldest int64) error {
 	return err
 }
 
-// savePartitions saves what is known about partitions and not stored yet.
+// savePartitions calls save for every partition in memory, and drops those whose topics were
+// deleted.
 func (m *Manager) savePartitions(ctx context.Context) error {
 	oldest := m.o.Now().Add(-m.o.ProducerExpiry).UnixMilli()
 	var errs []error
@@ -166,7 +174,7 @@ func (m *Manager) savePartitions(ctx context.Context) error {
 	m.parts.RUnlock()
 	for _, p := range parts {
 		err := p.save(ctx, oldest)
-		if errors.Is(err, mainstem.ErrNotFound) { // the topic is gone
+		if errors.Is(err, mainstem.ErrNotFound) { // the topic was deleted
 			m.unswept.Store(true)
 			m.parts.Lock()
 			delete(m.parts.of, p.place)
@@ -180,11 +188,11 @@ func (m *Manager) savePartitions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepStep is how many records one commit of sweep removes.
+// sweepStep is the most records that one commit of sweep removes.
 const sweepStep = 1000
 
-// sweep removes what is stored about partitions of topics that are gone: when one
-// was met, and once for what the process before left.
+// sweep removes the records of partitions whose topics were deleted. It does so if savePartitions
+// has found one since the last sweep, after a failure, and once after Open.
 func (m *Manager) sweep(ctx context.Context) error {
 	if !m.unswept.Swap(false) {
 		return nil
@@ -201,8 +209,8 @@ func (m *Manager) sweepAll(ctx context.Context) error {
 	if err != nil || len(stored) == 0 {
 		return err
 	}
-	// Topics are listed after that: one that was created meanwhile is not in stored,
-	// and an ID never comes back.
+	// The topics are listed after storedTopics: one that was created meanwhile is not in stored,
+	// and topic IDs are not used again.
 	alive := map[topic.ID]bool{}
 	for t, err := range m.catalog.All(ctx) {
 		if err != nil {
@@ -220,7 +228,7 @@ func (m *Manager) sweepAll(ctx context.Context) error {
 	return nil
 }
 
-// storedTopics returns the topics of which something is stored, with one seek each.
+// storedTopics returns the IDs of the topics with stored partitions. It reads one key of each.
 func (m *Manager) storedTopics(ctx context.Context) ([]topic.ID, error) {
 	var ids []topic.ID
 	for from := []byte{partitionKind}; from != nil; {
@@ -244,6 +252,7 @@ func (m *Manager) storedTopics(ctx context.Context) ([]topic.ID, error) {
 	return ids, nil
 }
 
+// dropTopic removes all records of the partitions of a topic.
 func (m *Manager) dropTopic(ctx context.Context, id topic.ID) error {
 	prefix := headKey(place{id: id})[:17]
 	for {
