@@ -9,8 +9,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// checked returns an answer of the coordinator, in which nothing may be null that
-// Kafka's brokers never send as null.
+// checked returns an answer of the coordinator. It fails the test if a field is null that Kafka's
+// brokers never send as null.
 func checked[R kmsg.Response](w *world, resp R, version int16) R {
 	resp.SetVersion(version)
 	if err := answertest.Check(resp); err != nil {

@@ -33,7 +33,7 @@ func drawPlan(t *rapid.T, alike bool) plan {
 	return p
 }
 
-// checkAssignment demands that every partition goes to one reader of its topic.
+// checkAssignment checks that every partition goes to exactly one reader of its topic.
 func checkAssignment(t *rapid.T, p plan, out []partitions) {
 	owner := map[slot]int{}
 	for i, parts := range out {
@@ -74,7 +74,7 @@ func TestAssignorsAreComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t, false)
 		for _, assign := range assignors {
-			for range 2 { // from nothing, and from what it made
+			for range 2 { // without a last assignment, and with its own as the last
 				out := assign(p)
 				checkAssignment(t, p, out)
 				for i := range out {
@@ -122,7 +122,7 @@ func TestUniformIsEvenAndSticky(t *testing.T) {
 		slices.SortFunc(had, func(a, b int) int { return b - a })
 		slices.SortFunc(l, func(a, b int) int { return b - a })
 		for i := range had {
-			least += max(0, had[i]-l[i]) // the largest keep the larger share
+			least += max(0, had[i]-l[i]) // the members with the most partitions keep the larger loads
 		}
 		if lost != least {
 			t.Fatalf("%d partitions move, %d would do", lost, least)
@@ -148,7 +148,7 @@ func TestUniformIsOptimal(t *testing.T) {
 				}
 			}
 		}
-		for i := range p.members { // some leftovers of an earlier assignment, right or wrong
+		for i := range p.members { // partitions of an earlier assignment, valid or not
 			p.members[i].has = partitions{}
 			for id := range p.members[i].topics {
 				makePartitions(id, rapid.SliceOfN(rapid.Int32Range(0, 4), 0, 4).Draw(t, "has"), p.members[i].has)
@@ -170,7 +170,7 @@ func squares(loads []int) int {
 	return sum
 }
 
-// cheapest tries all numbers of partitions for all members: only they matter.
+// cheapest tries all assignments, and returns the least sum of the squares of the loads.
 func cheapest(p plan, topics []topic.ID, loads []int, partition int32) int {
 	if len(topics) == 0 {
 		return squares(loads)
@@ -190,7 +190,7 @@ func cheapest(p plan, topics []topic.ID, loads []int, partition int32) int {
 	return best
 }
 
-// Topics with the same readers and sizes are split alike.
+// Topics with the same readers and sizes are assigned alike.
 func TestRangeMeets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t, true)

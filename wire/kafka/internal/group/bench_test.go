@@ -45,7 +45,7 @@ func BenchmarkOffsetCommit(b *testing.B) {
 	})
 }
 
-// One member of many tells that it is there.
+// A heartbeat that changes nothing, of one member of many.
 func BenchmarkConsumerHeartbeat(b *testing.B) {
 	for _, members := range []int{1, 100} {
 		b.Run(fmt.Sprint(members, " members"), func(b *testing.B) {

@@ -55,7 +55,7 @@ func TestSyncChecksProtocol(t *testing.T) {
 	}
 }
 
-// Members that wait for the assignment when a rebalance begins are told so.
+// Members that wait in SyncGroup when a rebalance begins get REBALANCE_IN_PROGRESS.
 func TestRebalanceWhileSyncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -119,8 +119,8 @@ func TestHeartbeatIsFree(t *testing.T) {
 	}
 }
 
-// A stable group goes on after a restart as if nothing had happened; members that
-// do not come back are missed after a session.
+// A stable group continues after a restart without a rebalance. Members that do not come back are
+// removed when their sessions end.
 func TestClassicSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -163,7 +163,7 @@ func TestRestartBeforeAssignment(t *testing.T) {
 	})
 }
 
-// A restart during the barrier does not lose that a member has left.
+// A member that has left before a restart in the barrier is not in the group afterwards.
 func TestRestartInBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -180,8 +180,8 @@ func TestRestartInBarrier(t *testing.T) {
 	})
 }
 
-// If the state cannot be stored nobody is told of it, and the group goes on from
-// what the log holds, whichever it is.
+// If a commit fails, no answer has the new generation. The group continues from the log, whether
+// the commit was written or not.
 func TestCommitFails(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestCommitFails(t *testing.T) {
 			b.join()
 			synctest.Wait()
 			complete(t, a, b)
-			if a.gen != 2 || b.gen != 2 { // the one that nobody heard of, completed or made anew
+			if a.gen != 2 || b.gen != 2 { // the failed one was written and is completed, or is made again
 				t.Errorf("written %v: generations %d and %d", written, a.gen, b.gen)
 			}
 		})

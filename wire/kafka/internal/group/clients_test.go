@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// readers watches which client of a group reads which partition.
+// readers records which client of a group reads which partition.
 type readers struct {
 	t     *testing.T
 	group string
@@ -24,7 +24,7 @@ type readers struct {
 	by    map[int32]string
 }
 
-// client runs a consumer that notes what it is given.
+// client runs a consumer that records the partitions it is assigned.
 func (o *readers) client(name, addr string, opts ...kgo.Opt) *kgo.Client {
 	drop := func(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 		o.mu.Lock()
@@ -56,7 +56,7 @@ func (o *readers) client(name, addr string, opts ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-// patience is how long the clients may take for one rebalance.
+// patience is the longest time of one rebalance.
 const patience = 40 * time.Second
 
 // wait returns when the partitions are spread over exactly these clients.
@@ -125,7 +125,7 @@ func TestClientsSwitchProtocol(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	var wg sync.WaitGroup // both at once: most of the time they wait for heartbeats
+	var wg sync.WaitGroup // both groups run at the same time: mostly they wait for heartbeats
 	defer wg.Wait()
 	for name, balancer := range map[string]kgo.GroupBalancer{"cooperative": kgo.CooperativeStickyBalancer(), "eager": kgo.RangeBalancer()} {
 		wg.Go(func() { switchProtocol(t, l.Addr().String(), name, kgo.Balancers(balancer)) })

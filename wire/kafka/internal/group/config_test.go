@@ -17,8 +17,8 @@ func (w *world) configure(group string, cfg Config) error {
 	return w.Configure(ctx, group, false, func(Config) (Config, error) { return cfg, nil })
 }
 
-// A group that is configured gives its members its own interval and timeout, also after
-// the coordinator was opened anew, and the coordinator's when the configuration is gone.
+// Members get the interval and timeout of the configuration of their group, also after a restart,
+// and those of the coordinator when the configuration is removed.
 func TestConfiguredGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{Session: 45 * time.Second, Heartbeat: 5 * time.Second})
@@ -123,7 +123,7 @@ func TestConfiguredNames(t *testing.T) {
 	}
 }
 
-// What could not be stored is not in force.
+// A configuration whose commit failed is not used.
 func TestConfigureFails(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.topics.create("t", 1)

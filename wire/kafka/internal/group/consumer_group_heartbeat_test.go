@@ -165,7 +165,7 @@ func TestMemberEpochs(t *testing.T) {
 	if resp := lost.beat(); resp.ErrorCode != 0 || resp.MemberEpoch != 2 || !lost.has.equal(a.has) {
 		t.Errorf("rejoin with the same ID: %+v", resp)
 	}
-	// Offsets are for members of the present.
+	// A former member cannot commit offsets.
 	req := commitRequest("g", "t", 0, 7)
 	for _, c := range []struct {
 		member  string
@@ -196,7 +196,7 @@ func TestMemberEpochs(t *testing.T) {
 	}
 }
 
-// A member that still has everything it had may commit with the epoch it had.
+// A member that has not given up a partition since may commit with an older epoch.
 func TestCommitOfEpochBefore(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.topics.create("t", 2)
@@ -248,7 +248,8 @@ func TestConsumerSessionEnds(t *testing.T) {
 	})
 }
 
-// A member that lives and does not give up partitions is removed after its rebalance timeout.
+// A member that sends heartbeats but does not give up partitions is removed after its rebalance
+// timeout.
 func TestRebalanceTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -318,7 +319,7 @@ func TestTopicsChange(t *testing.T) {
 		}
 		step := func(what string, wantA, wantB int) {
 			t.Helper()
-			time.Sleep(2 * time.Second) // they look once a second
+			time.Sleep(2 * time.Second) // Options.TopicsEvery is a second
 			converge(t, a, b)
 			if a.has.len() != wantA || b.has.len() != wantB || a.has.overlaps(b.has) {
 				t.Errorf("%s: a has %v, b has %v", what, a.has, b.has)
@@ -373,7 +374,7 @@ func TestAssignorChosen(t *testing.T) {
 	}
 }
 
-// After a restart at any moment members go on with their epochs and partitions.
+// After a restart at any moment members continue with their epochs and partitions.
 func TestConsumerSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// deleting runs then after the second topic was looked up.
+// deleting calls then after the second topic was looked up.
 type deleting struct {
 	coord.Topics
 	asked int
@@ -53,8 +53,8 @@ type reporter struct {
 	id         string
 	epoch      int32
 	req        kmsg.ConsumerGroupHeartbeatRequest // of the first heartbeat
-	has        partitions                         // what it owns
-	is         partitions                         // what it was told to own
+	has        partitions                         // the partitions that it reads
+	is         partitions                         // the last assignment in an answer
 	subscribed bool                               // its subscription
 	slow       bool                               // it does not give up partitions
 }
@@ -89,7 +89,7 @@ func (r *reporter) request() *kmsg.ConsumerGroupHeartbeatRequest {
 	return req
 }
 
-// beat sends a heartbeat with everything the client owns and does what it is told.
+// beat sends a heartbeat with all that the client owns, and applies the assignment in the answer.
 func (r *reporter) beat() *kmsg.ConsumerGroupHeartbeatResponse {
 	r.comply()
 	resp := r.w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "client", Host: "host"}, r.request())
@@ -110,7 +110,7 @@ func (r *reporter) beat() *kmsg.ConsumerGroupHeartbeatResponse {
 	return resp
 }
 
-// comply gives up what it is not to have, unless it is slow.
+// comply gives up partitions that are not in the assignment, unless the client is slow.
 func (r *reporter) comply() {
 	if r.slow {
 		r.has = r.is.or(r.has)

@@ -42,7 +42,7 @@ func TestMaxGroups(t *testing.T) {
 	wantCode(t, "the group that is there", w.reporter("a", "n", "t").beat().ErrorCode, nil)
 }
 
-// What is asked of groups that are not there leaves nothing in memory.
+// Requests to groups that do not exist leave nothing in memory.
 func TestNothingRemains(t *testing.T) {
 	w := newWorld(t, Options{})
 	a := w.member("g")
@@ -62,7 +62,7 @@ func TestNothingRemains(t *testing.T) {
 	}
 }
 
-// A damaged group is said to be damaged; the others work.
+// Requests to a damaged group get an error; other groups work.
 func TestDamage(t *testing.T) {
 	for what, damage := range map[string]func(*mainstem.Batch){
 		"group":      func(b *mainstem.Batch) { b.Put(partition.GroupSpace, groupKey("g"), []byte{9}) },
@@ -90,7 +90,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A group whose timer could not store what was due is looked at again.
+// A group is loaded again after the commit of its timer has failed.
 func TestTimerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})

@@ -21,7 +21,7 @@ import (
 //	v5  static members (KIP-345)
 //	v7  the protocol type in the answer; no protocol is null
 //	v8  a reason, which is ignored (KIP-800)
-//	v9  the answer to a static leader that rejoins says that it must not send an assignment (KIP-814)
+//	v9  a static leader that rejoins is asked to send no assignment (KIP-814)
 
 // joined is the answer to JoinGroup in a form for all versions.
 type joined struct {

@@ -45,7 +45,7 @@ func TestJoinRefusals(t *testing.T) {
 	}
 }
 
-// Everybody gets the same generation, the leader all metadata, the others none.
+// All members get the same generation. The leader gets the metadata of all, the others none.
 func TestBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -76,7 +76,7 @@ func TestBarrier(t *testing.T) {
 	})
 }
 
-// A member that does not come back in time is left behind.
+// A member that does not join before joinBy is removed.
 func TestBarrierTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -105,7 +105,7 @@ func TestBarrierTimeout(t *testing.T) {
 	})
 }
 
-// A member whose session ends while others wait does not hold them up.
+// The barrier does not wait for a member whose session has ended.
 func TestSessionEndsInBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -140,7 +140,7 @@ func TestSessionEnds(t *testing.T) {
 	})
 }
 
-// An ID that was given and not used keeps others waiting for a session at most.
+// The barrier waits for a pending ID at most one session.
 func TestPendingMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -158,7 +158,7 @@ func TestPendingMember(t *testing.T) {
 	})
 }
 
-// A client that goes while it waits, and does not know its ID, is no member.
+// A client that disconnects while it waits, and has not got its ID, is removed.
 func TestClientGoesWhileJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -202,14 +202,14 @@ func TestRejoin(t *testing.T) {
 		if b.sync(nil); b.got != "part of "+b.id {
 			t.Errorf("a follower that comes back gets %q", b.got)
 		}
-		// The leader begins a new one.
+		// The leader begins the next generation.
 		go a.join()
 		synctest.Wait()
 		wantCode(t, "heartbeat", b.beat(), kerr.RebalanceInProgress)
 		b.join()
 		synctest.Wait()
 		complete(t, a, b)
-		// So does a follower that says something new.
+		// So does a follower with other protocols.
 		b.protocol["range"] = "else"
 		go b.join()
 		synctest.Wait()
@@ -285,7 +285,7 @@ func TestInitialDelay(t *testing.T) {
 	})
 }
 
-// A member that does not ask for its assignment is removed.
+// A member that does not send SyncGroup is removed.
 func TestPendingSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -307,7 +307,7 @@ func TestPendingSync(t *testing.T) {
 	})
 }
 
-// If the leader does not deliver, those who wait join again.
+// If the leader sends no assignment, the members that wait get REBALANCE_IN_PROGRESS.
 func TestLeaderVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// catalog is a set of topics that tests change.
+// catalog is a [coord.Topics] that tests change.
 type catalog struct {
 	log mainstem.Log
 
@@ -36,7 +36,7 @@ func newCatalog(log mainstem.Log) *catalog {
 
 func notFound() error { return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "topic"} }
 
-// create makes a topic; one of that name is replaced by another.
+// create makes a topic, with a new ID if there was one of the name.
 func (c *catalog) create(name string, partitions int32) topic.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ type broken struct {
 	*model.Log
 	mu      sync.Mutex
 	err     error
-	written bool // what fails is written nevertheless
+	written bool // a failing commit is written nevertheless
 	commits int
 	before  func() // runs once before the next commit
 }
@@ -188,7 +188,7 @@ func (w *world) open() {
 	w.Coordinator = c
 }
 
-// reopen ends the coordinator without ceremony and begins a new one on what is stored.
+// reopen closes the coordinator, which stores nothing more, and opens another on the same log.
 func (w *world) reopen() {
 	w.t.Helper()
 	if err := w.Coordinator.Close(); err != nil {
@@ -293,7 +293,7 @@ func (m *classicMember) leave() int16 {
 	return resp.Members[0].ErrorCode
 }
 
-// invite gets the member its ID, so that the barrier waits for it.
+// invite gets an ID for the member, so that the barrier waits for it.
 func (m *classicMember) invite() {
 	if m.id == "" && m.instance == nil {
 		m.id = m.w.JoinGroup(ctx, coord.Client{ID: "client", Host: "host"}, m.joinRequest()).MemberID
@@ -318,15 +318,15 @@ func joinAll(t testing.TB, members ...*classicMember) []*kmsg.JoinGroupResponse 
 	return out
 }
 
-// together lets members join one generation and has the leader give each the name
-// of its place.
+// together lets members join one generation and complete it.
 func together(t testing.TB, members ...*classicMember) {
 	t.Helper()
 	joinAll(t, members...)
 	complete(t, members...)
 }
 
-// complete completes a generation that members have joined.
+// complete sends SyncGroup of all members of a generation. The leader gives each its own
+// assignment, and each must get it.
 func complete(t testing.TB, members ...*classicMember) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -35,7 +35,8 @@ func (s *speaker) join() *kmsg.JoinGroupResponse {
 	return s.classicMember.join()
 }
 
-// sync takes what it is assigned; as the leader of a classic group, it takes all.
+// sync sends SyncGroup, and records the assignment. The leader of a classic group assigns all to
+// itself.
 func (s *speaker) sync(t *testing.T, all map[string][]int32) {
 	t.Helper()
 	parts := map[string]string{}
@@ -115,7 +116,7 @@ func TestUpgrade(t *testing.T) {
 			req.Generation--
 			wantCode(t, "commit of the past", w.commit(req), kerr.IllegalGeneration)
 
-			// A second of the old protocol, and back again.
+			// Another member with the classic protocol joins, and the group becomes classic again.
 			second := w.speaker("g", "t")
 			second.cooperative = cooperative
 			wantCode(t, "join", second.join().ErrorCode, nil)
@@ -152,7 +153,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A member of the old protocol that does not follow is removed.
+// A member with the classic protocol that does not join again is removed after its rebalance
+// timeout.
 func TestUpgradeWithoutFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -173,8 +175,8 @@ func TestUpgradeWithoutFollowing(t *testing.T) {
 	})
 }
 
-// A classic group without members becomes a consumer group and the other way
-// around; the numbers go on.
+// A classic group without members becomes a consumer group and the other way around. The epoch
+// continues to count.
 func TestSwitchWhenEmpty(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.topics.create("t", 2)

@@ -108,7 +108,7 @@ func TestCommitRefusals(t *testing.T) {
 		c.edit(req)
 		wantCode(t, name, w.commit(req), c.want)
 	}
-	// What is wrong with one partition does not keep the others from being stored.
+	// An error of one partition does not keep the others from being stored.
 	req := commitRequest("g", "t", 1, 5)
 	req.Topics[0].Partitions = append(req.Topics[0].Partitions, commitRequest("g", "t", 0, 6).Topics[0].Partitions...)
 	resp := w.OffsetCommit(ctx, coord.Client{}, req)
@@ -169,7 +169,7 @@ func TestCommitLosesRace(t *testing.T) {
 		req := commitRequest("g", "t", 0, 7)
 		req.MemberID, req.Generation = a.id, a.gen
 		w.log.mu.Lock()
-		w.log.before = func() { // the offsets have been checked and are about to be written
+		w.log.before = func() { // between the check of the member and the commit of the offsets
 			wantCode(t, "leave", a.leave(), nil)
 			together(t, b)
 		}
@@ -178,7 +178,8 @@ func TestCommitLosesRace(t *testing.T) {
 		if got := w.fetch("g", "t", 0); got != -1 {
 			t.Errorf("stored %d behind the back of the new owner", got)
 		}
-		// One that loses only against the same generation's assignment is tried again.
+		// One that conflicts with the next generation of the same member is checked again, and
+		// refused.
 		joinAll(t, b)
 		req.MemberID, req.Generation = b.id, b.gen
 		complete(t, b)
@@ -190,7 +191,7 @@ func TestCommitLosesRace(t *testing.T) {
 	})
 }
 
-// A topic that is deleted while offsets are committed makes them fail, not the rest.
+// If a topic is deleted while offsets are committed, only its offsets fail.
 func TestCommitToDeletedTopic(t *testing.T) {
 	log, err := pebblelog.OpenMemory(&pebblelog.Options{Durability: mainstem.OS})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// side is a broker that a script runs on, and what the script remembers of it.
+// side is a broker that a script runs on, with the values that the script has got from it.
 type side struct {
 	ask    func(kmsg.Request) kmsg.Response
 	topic  topic.ID
@@ -22,14 +22,14 @@ type side struct {
 	gen    int32
 }
 
-// line is one request of a script and what it learns from the answer.
+// line is one request of a script, and a function that takes values out of the answer.
 type line struct {
 	what string
 	req  func(*side) kmsg.Request
 	note func(*side, kmsg.Response)
 }
 
-// differs says where the other implementation does something else, and what speaks for ours.
+// differs has the lines with another answer of the other implementation, and the reason for ours.
 var differs = map[string]string{
 	"heartbeat to no group":                     "Kafka answers UNKNOWN_MEMBER_ID: the client joins anew",
 	"sync to no group":                          "Kafka answers UNKNOWN_MEMBER_ID: the client joins anew",
@@ -92,7 +92,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// summary says what matters in an answer and does not depend on chance.
+// summary returns the fields of an answer that matter and do not depend on random values.
 func summary(resp kmsg.Response) string {
 	var s []string
 	add := func(code int16, args ...any) {

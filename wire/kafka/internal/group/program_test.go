@@ -19,9 +19,9 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// Random consumer groups: clients come, leave and vanish, topics change, the
-// coordinator is opened anew and its commits fail. No partition is ever with two
-// clients, epochs do not fall, and when peace comes everybody has their share.
+// Random consumer groups: clients join, leave and disappear, topics change, the coordinator is
+// opened again and its commits fail. No partition is ever with two clients, epochs do not fall, and
+// at the end, without failures, the group becomes stable.
 func TestConsumerPrograms(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) { (&consumerProgram{T: rt, w: newWorld(rt, Options{})}).run() })
@@ -81,7 +81,7 @@ func (p *consumerProgram) step() {
 		}
 	case kind == 10:
 		pass(time.Duration(rapid.IntRange(0, 4).Draw(p.T, "seconds")) * time.Second)
-		for _, id := range p.ids() { // nobody's session ends by accident
+		for _, id := range p.ids() { // so that no session ends by accident
 			p.clients[id].slow = false
 			p.beat(p.clients[id])
 		}
@@ -108,7 +108,7 @@ func (p *consumerProgram) join() {
 	p.beat(r)
 }
 
-// beat is a heartbeat of a client, which does not report what it has if it is slow.
+// beat is a heartbeat of a client. A slow client does not report its partitions.
 func (p *consumerProgram) beat(r *reporter) {
 	before := r.epoch
 	resp := r.beat()
@@ -125,8 +125,8 @@ func (p *consumerProgram) beat(r *reporter) {
 	}
 }
 
-// floor is the least epoch of an answer to a client: to one that has just joined
-// it is the newest epoch of all, because it has nothing to give up.
+// floor is the least epoch of an answer to a client. A client that has just joined gets the newest
+// epoch of all, because it has nothing to give up.
 func (p *consumerProgram) floor(r *reporter) int32 {
 	if r.req.InstanceID == nil && r.epoch == joining {
 		return p.epoch
@@ -137,7 +137,7 @@ func (p *consumerProgram) floor(r *reporter) int32 {
 func (p *consumerProgram) leave(id string) {
 	r := p.clients[id]
 	how := rapid.IntRange(0, 2).Draw(p.T, "how")
-	if how == 0 { // it vanishes
+	if how == 0 { // it disappears
 		delete(p.clients, id)
 		return
 	}
@@ -166,7 +166,8 @@ func (p *consumerProgram) check() {
 	}
 }
 
-// checkStable demands that all partitions that anybody reads are with the living.
+// checkStable checks that the group is stable, and that its members are the clients and have all
+// partitions.
 func (p *consumerProgram) checkStable() {
 	for id, r := range p.clients {
 		if r.epoch == joining {
@@ -199,7 +200,7 @@ func (p *consumerProgram) checkStable() {
 	}
 }
 
-// count returns how many partitions are with somebody.
+// count returns the number of partitions with an owner.
 func (o owners) count() (n int) {
 	for _, of := range o {
 		for _, m := range of {
@@ -211,8 +212,8 @@ func (o owners) count() (n int) {
 	return n
 }
 
-// Random classic groups: clients as they are in the wild, which give up their
-// partitions when they have to join again.
+// Random classic groups, of clients that give up all partitions before they join again (eager
+// rebalance).
 func TestClassicPrograms(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) { (&classicProgram{T: rt, w: newWorld(rt, Options{})}).run() })
@@ -227,9 +228,9 @@ type classicProgram struct {
 	wg   sync.WaitGroup
 	made int
 
-	mu     sync.Mutex // guards what follows, and w.Coordinator
+	mu     sync.Mutex // guards the fields below, and w.Coordinator
 	live   map[int]*loop
-	newest int32 // generation that anybody has heard of
+	newest int32 // generation in any answer
 	bad    string
 }
 
@@ -319,7 +320,7 @@ func (p *classicProgram) coordinator() *Coordinator {
 	return p.w.Coordinator
 }
 
-// run is what consumers do.
+// run joins, syncs and sends heartbeats, as consumers do.
 func (l *loop) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l.own(nil, 0)
@@ -332,7 +333,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// pass lets time pass on the clock of the bubble.
+// pass lets time pass on the simulated clock.
 func pass(d time.Duration) { <-time.After(d) }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -342,7 +343,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// own notes what the client has, if it still runs.
+// own records the partitions of the client, if it still runs.
 func (l *loop) own(has []string, gen int32) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -380,7 +381,7 @@ func (l *loop) join(ctx context.Context) bool {
 	return true
 }
 
-// members remembers, as a leader, which members get partitions.
+// members records the members of the generation; only the leader gets them.
 func (l *loop) members(resp *kmsg.JoinGroupResponse) {
 	l.m.got = ""
 	for _, m := range resp.Members {
@@ -409,7 +410,7 @@ func (l *loop) sync(ctx context.Context) bool {
 	return false
 }
 
-// forget drops the member ID if the coordinator does not know it.
+// forget drops the member ID if the answer says that it is unknown or fenced.
 func (l *loop) forget(code int16) {
 	if code == kerr.UnknownMemberID.Code || code == kerr.FencedInstanceID.Code {
 		l.m.id = ""

@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// answer gives a request to the coordinator; false if it is none of its requests.
+// answer passes a request to the coordinator; false if the coordinator does not serve it.
 func (c *Coordinator) answer(ctx context.Context, cl coord.Client, req kmsg.Request) (kmsg.Response, bool) {
 	switch r := req.(type) {
 	case *kmsg.OffsetCommitRequest:

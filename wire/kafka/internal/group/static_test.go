@@ -27,8 +27,8 @@ func two(t *testing.T, w *world) (a, b *classicMember) {
 	return a, b
 }
 
-// A static member that comes back without its ID takes its place without a
-// rebalance, and a client that still uses the old ID is fenced.
+// A static member that comes back without its ID gets the place of the former one without a
+// rebalance. A client that still uses the former ID is fenced.
 func TestStaticReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -90,7 +90,7 @@ func TestStaticReplacedWithNews(t *testing.T) {
 	})
 }
 
-// A static member that is away keeps its place in a rebalance until its session ends.
+// A static member that does not join stays in the group over rebalances until its session ends.
 func TestStaticAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})

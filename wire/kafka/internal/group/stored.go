@@ -49,11 +49,11 @@ const storedFormat = 1
 
 // kind is the protocol of a group. The numbers are stored: add at the end only.
 //
-//	from               to        when
-//	simple, consumer   classic   a client joins with JoinGroup, and the group has no members
-//	simple, classic    consumer  a client joins with ConsumerGroupHeartbeat, and the group has no members
-//	classic            consumer  a client joins with ConsumerGroupHeartbeat; the members stay (upgrade)
-//	consumer           classic   only members with the classic protocol are left; they stay (downgrade)
+//	from              to        when
+//	simple, consumer  classic   first member: a client joins with JoinGroup
+//	simple, classic   consumer  first member: a client joins with ConsumerGroupHeartbeat
+//	classic           consumer  a client joins with ConsumerGroupHeartbeat; the members stay (upgrade)
+//	consumer          classic   only members with the classic protocol are left (downgrade)
 //
 // Invariant: a change of the kind keeps the epoch of the group, so that no epoch repeats.
 type kind uint8
@@ -74,8 +74,8 @@ const (
 //	                        └──────────────────────────────────────────────────┘
 //	                                      member joins or is lost
 //
-//	preparing   The barrier is open: JoinGroup requests wait. It closes when all members have joined,
-//	            or at joinBy. The generation is raised in both transitions out of this state.
+//	preparing   The barrier is open: JoinGroup requests wait. It closes when all members have
+//	            joined, or at joinBy. Both transitions out of this state raise the generation.
 //	completing  SyncGroup requests wait for the assignment of the leader, until syncBy.
 //	stable      SyncGroup and Heartbeat requests are answered at once.
 //
@@ -212,7 +212,7 @@ type identity struct {
 	// Of the classic protocol. A member of a consumer group has protocols if and only if it speaks
 	// the classic protocol.
 	protocols  []protocol // in the order in which the client lists them
-	assignment []byte     // as the leader has sent it
+	assignment []byte     // in the form in which the leader sends it
 
 	// Of consumer groups.
 	consumer bool       // it is in a consumer group

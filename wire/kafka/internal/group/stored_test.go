@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// What is stored does not change: an old log must open.
+// The stored form of groups does not change: an old log must open.
 func TestStoredBytes(t *testing.T) {
 	h := header{kind: consumer, state: stable, epoch: 300, assigned: 299, since: time.UnixMilli(1_700_000_000_000), protocolType: "consumer", protocol: "uniform", leader: "a", topics: [16]byte{1, 2}}
 	m := identity{instance: text("i"), client: "c", host: "h", rack: "r", session: 10 * time.Second, rebalance: time.Minute,

@@ -15,8 +15,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// TestBatchRefused checks that each mistake has its code, and that the batches
-// beside it in the request are stored all the same.
+// TestBatchRefused checks that each kind of invalid batch has its error code, and that the other
+// batches of the request are stored.
 func TestBatchRefused(t *testing.T) {
 	good := func(from id) []byte { return batch(from, 0, false, "v") }
 	edit := func(b []byte, f func([]byte)) []byte { f(b); seal(b); return b }
@@ -68,8 +68,8 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
-// refusedPlain and plainBase are for the same batch without a producer id, where
-// epoch and sequence mean nothing.
+// refusedPlain and plainBase are for the same batch without a producer id, where epoch and sequence
+// have no meaning.
 func refusedPlain(name string) *kerr.Error {
 	switch name {
 	case "negative epoch", "negative sequence":
@@ -107,12 +107,12 @@ func TestUnknownPartition(t *testing.T) {
 	}
 }
 
-// TestDeletedTopic checks that a topic that vanished takes nothing else of the request along.
+// TestDeletedTopic checks that only the batches of a deleted topic fail.
 func TestDeletedTopic(t *testing.T) {
 	f := newFixture(t)
 	for _, from := range []id{{-1, -1}, f.init("")} {
 		gone, there := f.topic("gone", 1), f.topic("there", 1)
-		// The space goes behind the back of the handle, as it does in another process.
+		// The space is deleted without the handle of the topic, as by another process.
 		if err := f.log.DropSpace(t.Context(), topic.Space("gone")); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestSequences(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
 	p := f.init("")
-	f.want(f.append(tp, 0, batch(p, 7, false, "a", "b")), nil, 0) // the first may have any
+	f.want(f.append(tp, 0, batch(p, 7, false, "a", "b")), nil, 0) // the first may have any sequence number
 	f.want(f.append(tp, 0, batch(p, 7, false, "a", "b")), nil, 0) // again
 	f.want(f.append(tp, 0, batch(p, 10, false, "d")), kerr.OutOfOrderSequenceNumber, -1)
 	f.want(f.append(tp, 0, batch(p, 8, false, "b")), kerr.OutOfOrderSequenceNumber, -1) // not the same batch
@@ -164,8 +164,8 @@ func TestSequenceWraps(t *testing.T) {
 	f.want(f.append(tp, 0, batch(p, math.MaxInt32, false, "x")), kerr.OutOfOrderSequenceNumber, -1)
 }
 
-// TestSamePlaceTwice checks that of several numbered batches for one partition in
-// a request only the first is taken. Those without a number do not count.
+// TestSamePlaceTwice checks that of several batches with a producer id for one partition in a
+// request only the first is stored. Those without one are all stored.
 func TestSamePlaceTwice(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 2)
@@ -224,8 +224,8 @@ func TestLargeRequest(t *testing.T) {
 	}
 }
 
-// TestRecovery checks that duplicates are known after a restart of either kind,
-// whether they are in a snapshot or not.
+// TestRecovery checks that duplicates are recognised after a clean restart and after a crash, in a
+// snapshot or not.
 func TestRecovery(t *testing.T) {
 	for _, every := range []int{1, 3, 1000} {
 		for _, clean := range []bool{true, false} {
@@ -279,8 +279,8 @@ func TestCompactedBatches(t *testing.T) {
 	f.want(f.append(tp, 0, keyed(p, 1, false, key, "a")), nil, 3)
 }
 
-// TestCompactedTransactions checks that compaction leaves open transactions alone,
-// and that nothing of an aborted one comes back when it has removed a part of it.
+// TestCompactedTransactions checks that compaction removes nothing of open transactions, and that
+// no record of an aborted one becomes visible when compaction has removed a part of it.
 func TestCompactedTransactions(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1, topic.CleanupPolicy, "compact")
@@ -316,8 +316,8 @@ func TestCompactedTransactions(t *testing.T) {
 	f.want(f.txnAppend("x", true, tp, 0, keyed(id{p.pid, p.epoch - 1}, 1, true, key, "late")), kerr.InvalidProducerEpoch, -1)
 }
 
-// TestProducerExpires checks that an idle producer is forgotten, also in the log, and
-// that one with an open transaction is not.
+// TestProducerExpires checks that an idle producer is removed, also from the log, and that one with
+// an open transaction is not.
 func TestProducerExpires(t *testing.T) {
 	f := newFixture(t)
 	f.o.MaxTimeout = 100 * 24 * time.Hour
@@ -360,7 +360,7 @@ func (f *fixture) upkeep() {
 	}
 }
 
-// TestDeleteRecords checks that a producer is known although its batches are gone.
+// TestDeleteRecords checks that a producer is known after its batches were removed.
 func TestDeleteRecords(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
@@ -379,7 +379,7 @@ func TestDeleteRecords(t *testing.T) {
 	f.want(f.append(tp, 0, batch(p, 2, false, "c")), nil, 2)
 }
 
-// TestAddedPartitions checks that partitions that a topic is given later take part.
+// TestAddedPartitions checks that partitions that are added to a topic later have producers too.
 func TestAddedPartitions(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
@@ -395,8 +395,8 @@ func TestAddedPartitions(t *testing.T) {
 	}
 }
 
-// TestDeletedTopicLeavesNothing checks that what is stored about the partitions of
-// a deleted topic goes.
+// TestDeletedTopicLeavesNothing checks that the records of the partitions of a deleted topic are
+// removed.
 func TestDeletedTopicLeavesNothing(t *testing.T) {
 	f := newFixture(t)
 	p := f.init("")

@@ -12,9 +12,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// BenchmarkAppend compares an append of a produce request with the bare append of
-// package topic, which it is measured against within the same run: "ratio" is how
-// much more time it takes.
+// BenchmarkAppend compares an append of a produce request with the append of package topic in the
+// same run. "ratio" is the time of the first divided by that of the second.
 func BenchmarkAppend(b *testing.B) {
 	for _, partitions := range []int32{1, 8} {
 		for _, size := range []int{100, 10_000} {
@@ -27,8 +26,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// stretch is how many appends of one kind follow each other, so that both kinds
-// meet the same conditions. The medians of all stretches are compared.
+// stretch is the number of appends of one kind that follow each other. Stretches of both kinds
+// alternate, so that they have the same conditions. Their medians are compared.
 const stretch = 64
 
 func benchmarkAppend(b *testing.B, partitions int32, size int, idempotent bool) {
@@ -80,7 +79,7 @@ func benchmarkAppend(b *testing.B, partitions int32, size int, idempotent bool) 
 			}
 			seq++
 		}
-		// Each kind is as often the first, for which the batches are not in the cache.
+		// Each kind is the first equally often: the batches are not in the CPU cache then.
 		for _, which := range []int{n % 2, 1 - n%2} {
 			times[which] = append(times[which], seconds(run[which]))
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
-// TestClients runs transactions of a client that somebody else wrote, in both
-// versions of the protocol, against a server with this package in it.
+// TestClients runs transactions of franz-go, in both versions of the protocol, against a server
+// with this package.
 func TestClients(t *testing.T) {
 	for name, versions := range map[string]*kversion.Versions{"explicit": kversion.V3_7_0(), "implicit": kversion.V4_0_0()} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func epoch(t *testing.T, cl *kgo.Client, id string) int16 {
 	return resp.TransactionStates[0].ProducerEpoch
 }
 
-// values consumes n records and, for a moment, looks for more. They are sorted.
+// values consumes n records, waits a moment for more, and returns all values, sorted.
 func values(t *testing.T, cl *kgo.Client, n int) []string {
 	t.Helper()
 	var out []string
@@ -156,8 +156,8 @@ func values(t *testing.T, cl *kgo.Client, n int) []string {
 	}
 }
 
-// transform moves the committed records of one topic to another, offsets and all,
-// in transactions of which some are aborted and so begin anew.
+// transform copies the committed records of one topic to another in transactions with the offsets.
+// Some of the transactions are aborted and repeated.
 func transform(t *testing.T, addr string, versions *kversion.Versions) {
 	t.Helper()
 	s, err := kgo.NewGroupTransactSession(
@@ -183,8 +183,8 @@ func transform(t *testing.T, addr string, versions *kversion.Versions) {
 			n++
 			s.Produce(t.Context(), &kgo.Record{Key: r.Key, Value: r.Value}, nil)
 		})
-		// Else an abort races with the records: the client at times ends a transaction to which it has added nothing
-		// yet, and the end of none is INVALID_TXN_STATE behind one that was committed, as in Kafka.
+		// Without the flush the client may end a transaction to which it has added nothing yet.
+		// After a committed transaction that is INVALID_TXN_STATE, as in Kafka.
 		if err := s.Client().Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}

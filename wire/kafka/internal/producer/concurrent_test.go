@@ -49,7 +49,7 @@ type swarm struct {
 	t *topic.Topic
 
 	mu      sync.Mutex
-	decided map[string]bool // by value: whether it is to be seen
+	decided map[string]bool // by value: whether consumers have to see it
 }
 
 const swarmPartitions = 3
@@ -112,7 +112,7 @@ func (s *swarm) idempotent(name string, rng *rand.Rand) {
 	}
 }
 
-// someInit is init until the log lets it be.
+// someInit repeats init until it succeeds.
 func (s *swarm) someInit(txn string) id {
 	for {
 		got, code := s.initAs(txn, id{-1, -1}, 5)
@@ -179,7 +179,7 @@ func (s *swarm) sendInTransaction(name string, as id, implicit bool, num int32, 
 	}
 }
 
-// read reads a partition over and over. What it has seen it must see again.
+// read reads a partition repeatedly. Each read must return all records of the one before.
 func (s *swarm) read(num int32, done <-chan struct{}) []string {
 	var before []string
 	for last := false; ; {
@@ -219,8 +219,7 @@ func (s *swarm) compare(seen [][]string) {
 	}
 }
 
-// TestRequestsOverlap checks that requests that hold several partitions, in
-// whatever order, do not wait for each other without end.
+// TestRequestsOverlap checks that requests with several partitions, in any order, do not deadlock.
 func TestRequestsOverlap(t *testing.T) {
 	f := newFixtureOn(t, &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))})
 	tp := f.topic("t", 8)
@@ -250,7 +249,7 @@ func TestRequestsOverlap(t *testing.T) {
 	}
 }
 
-// together is a log whose commits are answered when there are n of them.
+// together is a log whose commits return when n of them wait.
 type together struct {
 	mainstem.Log
 	mu      sync.Mutex
@@ -273,11 +272,11 @@ func (g *together) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Rece
 	return g.Log.Commit(ctx, b)
 }
 
-// TestProducersShareCommits checks that producers do not wait for each other, so
-// that a log which commits what waits together serves them with one fsync.
+// TestProducersShareCommits checks that producers do not wait for each other, so that a log with
+// group commit serves them with one fsync.
 func TestProducersShareCommits(t *testing.T) {
 	const producers = 16
-	synctest.Test(t, func(t *testing.T) { // which fails when everybody waits
+	synctest.Test(t, func(t *testing.T) { // which fails if all goroutines wait
 		log := model.New(nil)
 		f := newFixtureOn(t, log)
 		tp := f.topic("t", 1, topic.TimestampAfter, "9223372036854775807")
@@ -301,8 +300,7 @@ func TestProducersShareCommits(t *testing.T) {
 	})
 }
 
-// TestLoop checks that transactions are aborted when their time is over without
-// anybody calling, and upkeep is done.
+// TestLoop checks that transactions time out and upkeep runs in the background.
 func TestLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := model.New(nil)

@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// examples are values of each kind, and what decodes them.
+// examples are values of each kind.
 func examples() map[string][]byte {
 	e := newProducer(7)
 	e.epoch, e.last, e.first, e.time, e.vague = 3, 41, 40, 1_700_000_000_000, true
@@ -64,7 +64,7 @@ func decodeAny(name string, b []byte) ([]byte, error) {
 	return s.encode(), err
 }
 
-// TestGolden fixes what is stored: a change here needs a new format number.
+// TestGolden fixes the stored form: a change here needs a new format number.
 func TestGolden(t *testing.T) {
 	path := filepath.Join("testdata", "stored.golden")
 	all := examples()
@@ -92,9 +92,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDecode checks that what was encoded is decoded, and that no part of it, nor
-// anything with more behind it, is. Runs of entries without a number of them may
-// end after any entry.
+// TestDecode checks that encoded values are decoded, and that their prefixes, and values with more
+// bytes at the end, are errors. Values without a number of entries may end after any entry.
 func TestDecode(t *testing.T) {
 	for name, b := range examples() {
 		again, err := decodeAny(name, b)
@@ -152,7 +151,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestCorrupt checks that damage is reported, and not taken for an empty state.
+// TestCorrupt checks that damaged records are errors, and not handled as an empty state.
 func TestCorrupt(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
@@ -179,7 +178,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// damage makes the value of a key one that nobody wrote, and returns what it was.
+// damage replaces the value of a key by an invalid one, and returns the former value.
 func (f *fixture) damage(key []byte) []byte {
 	f.Helper()
 	var old []byte
@@ -190,7 +189,7 @@ func (f *fixture) damage(key []byte) []byte {
 	return old
 }
 
-// put stores a value; nil forgets the key.
+// put stores a value; nil deletes the key.
 func (f *fixture) put(key, value []byte) {
 	f.Helper()
 	b := mainstem.NewBatch()

@@ -7,8 +7,8 @@ import (
 	"github.com/mainstemdev/mainstem/enginetest/model"
 )
 
-// FuzzDecode checks that no stored value makes a decoder panic, and that what is
-// decoded is encoded as it was.
+// FuzzDecode checks that no stored value makes a decoder panic, and that a decoded value is encoded
+// to the same bytes.
 func FuzzDecode(f *testing.F) {
 	names := []string{"head", "producer", "aborted", "transaction", "offsets"}
 	for _, b := range examples() {
@@ -28,8 +28,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzAppend checks that no batch makes an append panic, or is stored if it is not
-// a good one, or changes what other producers are told.
+// FuzzAppend checks that no batch makes an append panic, that invalid batches are not stored, and
+// that they do not change the answers of other producers.
 func FuzzAppend(f *testing.F) {
 	f.Add(plainBatch("a"), plainBatch("b"), true)
 	f.Add(batch(id{1, 0}, 0, false, "a"), batch(id{1, 0}, 1, false, "b"), false)

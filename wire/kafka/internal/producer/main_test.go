@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a manager with everything around it.
+// fixture is a manager with its log, topics and clock.
 type fixture struct {
 	testing.TB
 	log     mainstem.Log
@@ -66,7 +66,7 @@ func (f *fixture) close() {
 	f.catalog.Close()
 }
 
-// reopen starts anew on the same log; clean says whether the manager is closed before.
+// reopen opens another manager on the same log; clean says whether Close is called before.
 func (f *fixture) reopen(clean bool) {
 	f.Helper()
 	if clean {
@@ -91,7 +91,7 @@ func (f *fixture) topic(name string, partitions int32, config ...string) *topic.
 	return t
 }
 
-// id is who sends a batch.
+// id is the producer id and epoch of a batch.
 type id struct {
 	pid   int64
 	epoch int16
@@ -143,7 +143,7 @@ func (f *fixture) txnAppend(txn string, implicit bool, t *topic.Topic, num int32
 	return a[0]
 }
 
-// want checks what became of a batch.
+// want checks the answer of an append.
 func (f *fixture) want(a Append, code *kerr.Error, base int64) {
 	f.Helper()
 	if a.Code != codeFor(code) || a.Base != base {
@@ -165,7 +165,7 @@ func (f *fixture) wantCode(what string, got int16, want *kerr.Error) {
 	}
 }
 
-// init initialises a producer; "" is one without a transactional id.
+// init initialises a producer, without a transactional id if that is "".
 func (f *fixture) init(txn string) id {
 	f.Helper()
 	got, code := f.initAs(txn, id{-1, -1}, 5)
@@ -188,7 +188,7 @@ func (f *fixture) initAs(txn string, as id, version int16) (id, int16) {
 	return id{resp.ProducerID, resp.ProducerEpoch}, resp.ErrorCode
 }
 
-// end ends a transaction and returns the identity that the answer brings.
+// end ends a transaction, and returns the producer id and epoch of the answer.
 func (f *fixture) end(txn string, as id, commit bool, version int16) (id, int16) {
 	f.Helper()
 	req := kmsg.NewPtrEndTxnRequest()

@@ -41,7 +41,7 @@ type partitionState struct {
 
 	mu        sync.Mutex             // guards everything below
 	left      sync.Cond              // signalled when the last ticket is given back, and when a snapshot is ended
-	t         *topic.Topic           // as given by the last load
+	t         *topic.Topic           // as of the last load
 	loaded    bool                   // the fields below are valid
 	stored    bool                   // there is a head in the log
 	head      int64                  // the head in the log; unless stored, that which the first commit writes

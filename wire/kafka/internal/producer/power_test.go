@@ -30,21 +30,19 @@ const (
 	powerSteps      = 60
 )
 
-// powerStep is one request of a client, or one step of upkeep. It returns what the
-// client learned.
+// powerStep is one request of a client, or one step of upkeep. do returns the answer.
 type powerStep struct {
 	name string
 	do   func(*fixture) string
-	// again says that a client that was not answered repeats the request, and must
-	// then learn what it would have learned.
+	// again says that a client repeats the request if it got no answer, and must then get the same
+	// answer.
 	again bool
 	who   *powerClient // nil for upkeep
 }
 
-// TestPowerCut cuts the power in front of every file operation while producers and
-// transactions are at work. In what is left, everything that was acknowledged is
-// there, the one request under way is there wholly or not at all, over all partitions
-// and offsets, and repeating it changes nothing but that it is there.
+// TestPowerCut cuts the power before every file operation of a workload of producers and
+// transactions. After the cut, all that was acknowledged is there, and the one request under way is
+// there wholly or not at all, in all partitions and offsets. When it is repeated, it is there.
 func TestPowerCut(t *testing.T) {
 	total, seeds := 0, *powerSeeds
 	if seeds == 0 {
@@ -73,8 +71,8 @@ type powerCut struct {
 	steps []powerStep
 	fs    *vfs.MemFS
 
-	answers []string // of the steps
-	views   []string // after so many steps
+	answers []string // by step
+	views   []string // by number of steps, the view after them
 
 	opened       atomic.Bool
 	acked, begun atomic.Int64
@@ -88,7 +86,7 @@ func powerOptions(fs vfs.FS) *pebblelog.Options {
 	return &pebblelog.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1 << 20, MinFree: -1, SweepEvery: 1000 * time.Hour}
 }
 
-// newPower returns a manager on log as it is after a start.
+// newPower opens a manager on log.
 func newPower(t testing.TB, log mainstem.Log) *fixture {
 	f := &fixture{TB: fatal{t}, log: log, clock: new(testkit.Clock)}
 	f.o = Options{Every: -1, Now: f.clock.Now, SnapshotEvery: 3}
@@ -112,7 +110,7 @@ func (f *fixture) powerTopic() *topic.Topic {
 	return t
 }
 
-// view describes everything that consumers can see.
+// view returns all that consumers can see, as text.
 func (f *fixture) view() string {
 	f.Helper()
 	t := f.powerTopic()
@@ -128,7 +126,7 @@ func (f *fixture) view() string {
 	return s.String()
 }
 
-// reference runs the workload in memory, for what is to be seen after each step.
+// reference runs the workload in memory, to get the answers and the views.
 func (c *powerCut) reference() {
 	log, err := pebblelog.OpenMemory(powerOptions(nil))
 	if err != nil {
@@ -167,8 +165,8 @@ func (c *powerCut) run() {
 	cut.Do(func(ops int) { c.cut(ops+1, "end") })
 }
 
-// cut looks at what a power cut now would leave, if nothing, all or a part of what
-// was not synced is kept.
+// cut checks the files that a power cut at this moment would leave, if none, all or a part of the
+// unsynced data is kept.
 func (c *powerCut) cut(n int, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,9 +185,9 @@ func (c *powerCut) cut(n int, what string) {
 	}
 }
 
-// crash returns what a power cut leaves, how many steps were answered before it, and how many
-// begun. Operations in the background do not hold up steps: if some went by meanwhile nobody
-// can say which of them the file system has, and it is asked again.
+// crash returns the files that a power cut leaves, and how many steps were answered and begun
+// before it. Background operations do not block steps: if more than one step may have run while the
+// files were copied, it is not known which of them the files include, and they are copied again.
 func (c *powerCut) crash(percent int, rng *rand.Rand) (after *vfs.MemFS, acked, begun int) {
 	for {
 		acked = int(c.acked.Load())
@@ -200,8 +198,7 @@ func (c *powerCut) crash(percent int, rng *rand.Rand) (after *vfs.MemFS, acked, 
 	}
 }
 
-// look starts on what is left of a log of which acked steps were answered and begun
-// were begun.
+// look opens the files after a cut, and compares the view with those after acked and begun steps.
 func (c *powerCut) look(fs *vfs.MemFS, acked, begun int) (err error) {
 	log, err := pebblelog.Open(powerDir, powerOptions(fs))
 	if err != nil {
@@ -221,7 +218,8 @@ func (c *powerCut) look(fs *vfs.MemFS, acked, begun int) (err error) {
 	if got != c.views[acked] && got != c.views[begun] {
 		return fmt.Errorf("got\n%swant that after step %d\n%sor %d\n%s", got, acked, c.views[acked], begun, c.views[begun])
 	}
-	// Clients repeat what was not answered, and what was if they do not know.
+	// Clients repeat requests without an answer; the answer of the last request may have been lost
+	// too.
 	from := acked
 	if acked > 0 && (begun == acked || c.steps[acked-1].who != c.steps[begun-1].who) {
 		from--
@@ -253,7 +251,7 @@ func powerWorkload(seed uint64) []powerStep {
 	return w.steps
 }
 
-// powerClient is a client as the maker of a workload plans it.
+// powerClient is the state of a client while the workload is made.
 type powerClient struct {
 	name     string // the transactional id, or none
 	implicit bool
@@ -381,7 +379,7 @@ func (w *powerMaker) end(c *powerClient, commit bool) {
 	c.open, c.group, c.added = false, false, [powerPartitions]bool{}
 }
 
-// TestPowerWorkloads checks that the workloads do what they are meant to.
+// TestPowerWorkloads checks that a workload has enough batches and transactions.
 func TestPowerWorkloads(t *testing.T) {
 	c := &powerCut{t: t, steps: powerWorkload(0)}
 	c.reference()

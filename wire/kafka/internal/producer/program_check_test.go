@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// read brings the model's copy of what is stored up to date.
+// read adds new batches of a partition to p.stored.
 func (p *program) read(num int32) {
 	all := &p.stored[num]
 	from := p.starts[num]
@@ -41,7 +41,7 @@ func (p *program) read(num int32) {
 	}
 }
 
-// check compares everything that can be seen with the model.
+// check compares all partitions with the model.
 func (p *program) check() {
 	seen := map[string]bool{}
 	for num := range int32(programPartitions) {
@@ -104,7 +104,7 @@ func (p *program) checkPartition(num int32, seen map[string]bool) {
 	p.checkCommitted(num, lso)
 }
 
-// checkAborted compares the list for a random range above the start.
+// checkAborted compares the aborted transactions of a random range above the start.
 func (p *program) checkAborted(num int32, aborted []Aborted, lso int64) {
 	from := rapid.Int64Range(p.starts[num], max(p.starts[num], lso)).Draw(p.T, "from")
 	to := rapid.Int64Range(from, max(from, lso)).Draw(p.T, "to")
@@ -115,14 +115,14 @@ func (p *program) checkAborted(num int32, aborted []Aborted, lso int64) {
 		p.Fatalf("aborted in partition %d from %d to %d: got %v, want %v", num, from, to, got, want)
 	}
 	for i := range got {
-		// What was trimmed away before it was looked at is not known to begin earlier.
+		// A transaction whose first records were trimmed before recovery begins at the start.
 		if g, w := got[i], want[i]; g.ProducerID != w.ProducerID || g.Last != w.Last || g.First != w.First && (g.First < w.First || g.First > p.starts[num]) {
 			p.Fatalf("aborted in partition %d from %d to %d: got %v, want %v", num, from, to, got, want)
 		}
 	}
 }
 
-// checkCommitted compares what a consumer sees with what clients know.
+// checkCommitted compares the records that a consumer sees with the answers that clients got.
 func (p *program) checkCommitted(num int32, lso int64) {
 	f := quiet{p.outer, p.T}
 	got, err := readCommitted(f, p.m, p.topic, num)

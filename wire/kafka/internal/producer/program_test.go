@@ -43,9 +43,9 @@ func (f *failing) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Recei
 	return f.Log.Commit(ctx, b)
 }
 
-// TestPrograms runs random programs of producers, transactions, consumers' offsets,
-// failing commits, restarts, timeouts and trimming, and compares what consumers of
-// committed records see with what the clients were told.
+// TestPrograms runs random programs of producers, transactions, consumers' offsets, failing
+// commits, restarts, timeouts and trimming, and compares the records that consumers of committed
+// records see with the answers that the clients got.
 func TestPrograms(t *testing.T) {
 	t.Run("model", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -74,7 +74,7 @@ const (
 	programGroup      = "g"
 )
 
-// fate is what a client knows about a record.
+// fate is the state of an acknowledged record, by the answers that its client got.
 type fate int
 
 const (
@@ -83,7 +83,7 @@ const (
 	hidden // aborted
 )
 
-// acked is a record that a client was told about.
+// acked is an acknowledged record.
 type acked struct {
 	num    int32
 	offset int64
@@ -219,8 +219,8 @@ func (p *program) partition() int32 {
 	return rapid.Int32Range(0, programPartitions-1).Draw(p.T, "partition")
 }
 
-// try runs f, a request that answers with a code, with a commit that may fail,
-// and repeats it, perhaps after a restart, as clients do when they are told to.
+// try runs f, a request that returns an error code, with a commit that may fail. It repeats it,
+// perhaps after a restart, after codes after which clients try again.
 func (p *program) try(f func() int16) int16 {
 	if rapid.IntRange(0, 3).Draw(p.T, "fails") == 0 {
 		p.log.n = rapid.IntRange(1, 2).Draw(p.T, "commit")
@@ -338,7 +338,7 @@ func (p *program) again(s *simProducer) {
 	}
 }
 
-// gap sends a batch before its time.
+// gap sends a batch with a sequence number that is too great.
 func (p *program) gap(s *simProducer) {
 	num := p.partition()
 	if len(s.sent[num]) == 0 {
@@ -357,14 +357,14 @@ func (p *program) plain() {
 	p.note(num, a[0].Base, values, visible)
 }
 
-// txnInit is a new instance of a client. What the old one had open is aborted.
+// txnInit begins a new instance of a client. An open transaction of the former one is aborted.
 func (p *program) txnInit(x *simTxn) {
 	p.begin(&x.simProducer, x.name)
 	p.txnEnded(x, false)
 	x.fenced = false
 }
 
-// txnEnded takes over that the transaction has ended.
+// txnEnded updates the model at the end of a transaction.
 func (p *program) txnEnded(x *simTxn, commit bool) {
 	for _, v := range x.values {
 		p.acked[v].fate = hidden
@@ -480,7 +480,7 @@ func (p *program) txnEnd(x *simTxn) {
 		if code == 0 && x.implicit {
 			p.Fatalf("an empty transaction was committed")
 		}
-		return // without epochs an end looks like the one before repeated
+		return // with one epoch for all transactions this is like a retry of the last end
 	}
 	p.wantCode("end", code, nil)
 	p.txnEnded(x, commit)
@@ -490,7 +490,7 @@ func (p *program) txnEnd(x *simTxn) {
 	}
 }
 
-// timeout lets all open transactions run out of time.
+// timeout lets all open transactions time out.
 func (p *program) timeout() {
 	p.clock.Advance(time.Minute)
 	p.must(p.m.Upkeep(context.Background()))
@@ -506,8 +506,8 @@ func (p *program) trim() {
 	num := p.partition()
 	end, err := p.topic.End(context.Background(), num)
 	p.must(err)
-	// What is known only from batches is lost with them if the process ends before the
-	// next snapshot. Upkeep runs more often than producers wait for answers.
+	// Without a snapshot, a restart after the trimming would lose the producers of the trimmed
+	// batches.
 	p.must(p.m.Upkeep(context.Background()))
 	before := rapid.Int64Range(p.starts[num], end).Draw(p.T, "before")
 	_, err = p.topic.DeleteRecords(context.Background(), num, before)

@@ -15,8 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// gated is a log of which one commit is answered later. It is written at once, or
-// late as well.
+// gated is a log of which one commit returns late. It is written at once, or late too.
 type gated struct {
 	mainstem.Log
 	mu      sync.Mutex
@@ -51,9 +50,8 @@ func (g *gated) delay() (written <-chan struct{}, release func()) {
 	return g.written, func() { close(hold) }
 }
 
-// TestSnapshotOvertakesCommit checks that a snapshot does not claim to know a
-// batch whose commit is not over, and that batches which a snapshot knows are not
-// taken over twice.
+// TestSnapshotOvertakesCommit checks that the head of a snapshot is not above a batch whose commit
+// is under way, and that recovery passes over batches that a snapshot includes.
 func TestSnapshotOvertakesCommit(t *testing.T) {
 	g := &gated{Log: testengines.Memory(t)}
 	f := newFixtureOn(t, g)
@@ -73,7 +71,7 @@ func TestSnapshotOvertakesCommit(t *testing.T) {
 	if got := f.m.partition(tp, 0).saved.batches; got != 1 {
 		t.Fatalf("%d batches since the last snapshot, want one to have gone with the last batch", got)
 	}
-	// Now the process ends: what is in the log is all there is.
+	// Now the process ends: only the log is left.
 	first := f.m
 	var err error
 	if f.m, err = Open(t.Context(), f.catalog, &f.o); err != nil {
@@ -90,7 +88,7 @@ func TestSnapshotOvertakesCommit(t *testing.T) {
 	first.stop()
 }
 
-// TestFailedSnapshot checks that what a failed commit would have saved is saved later.
+// TestFailedSnapshot checks that the contents of a failed snapshot are in the next one.
 func TestFailedSnapshot(t *testing.T) {
 	for _, outcome := range []mainstem.Outcome{mainstem.NotWritten, mainstem.Unknown} {
 		log := &failing{Log: testengines.Memory(t), outcome: outcome}
@@ -138,8 +136,7 @@ func TestSnapshotsKeepRecoveryShort(t *testing.T) {
 	}
 }
 
-// TestUntrackedPartitions checks that nothing is stored about partitions without
-// producer ids.
+// TestUntrackedPartitions checks that there are no records of partitions without producer ids.
 func TestUntrackedPartitions(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
@@ -163,8 +160,8 @@ func TestUntrackedPartitions(t *testing.T) {
 	}
 }
 
-// TestDroppedPartitionWaits checks that a partition which has to be read again is
-// not read while commits to it are under way.
+// TestDroppedPartitionWaits checks that a dropped partition is not loaded while commits to it are
+// under way.
 func TestDroppedPartitionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{Log: model.New(nil), before: true}
@@ -190,8 +187,8 @@ func TestDroppedPartitionWaits(t *testing.T) {
 	})
 }
 
-// TestDroppedPartitionWaitsForUpkeep checks the same for a snapshot that upkeep takes:
-// committed late, it would put old knowledge over new that nobody saves again.
+// TestDroppedPartitionWaitsForUpkeep checks the same for a snapshot of upkeep: committed late, it
+// would overwrite newer states of producers, which are not dirty any more.
 func TestDroppedPartitionWaitsForUpkeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{Log: model.New(nil), before: true}
@@ -223,7 +220,7 @@ func TestDroppedPartitionWaitsForUpkeep(t *testing.T) {
 			t.Error(err)
 		}
 		next.Wait()
-		for i := range int32(4) { // and snapshots that need not save the other producer
+		for i := range int32(4) { // and snapshots without the other producer, which is not dirty
 			f.want(f.append(tp, 0, batch(q, 2+i, false, "q")), nil, int64(5+i))
 		}
 		f.reopen(false)
@@ -233,8 +230,8 @@ func TestDroppedPartitionWaitsForUpkeep(t *testing.T) {
 	})
 }
 
-// TestNoSnapshotOfDroppedPartition checks that an append which was under way when
-// the partition was dropped saves nothing: there is nothing left to save.
+// TestNoSnapshotOfDroppedPartition checks that an append that was under way when the partition was
+// dropped adds no snapshot: the partition has no producers in memory.
 func TestNoSnapshotOfDroppedPartition(t *testing.T) {
 	f := newFixture(t)
 	f.o.SnapshotEvery = 2
@@ -262,8 +259,8 @@ func TestNoSnapshotOfDroppedPartition(t *testing.T) {
 	f.want(f.append(tp, 0, batch(p, 3, false, "p")), kerr.OutOfOrderSequenceNumber, -1)
 }
 
-// TestStableDoesNotFall checks that what a reader was told stays stable when a
-// transaction begins that looked at the end before others appended.
+// TestStableDoesNotFall checks that the last stable offset does not fall when a transaction begins
+// that has read the end of the partition before others appended.
 func TestStableDoesNotFall(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)

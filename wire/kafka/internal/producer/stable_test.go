@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// TestTopicDeletedWithOpenTransaction checks that what is left of a transaction ends.
+// TestTopicDeletedWithOpenTransaction checks that a transaction ends in its other partitions.
 func TestTopicDeletedWithOpenTransaction(t *testing.T) {
 	for _, commit := range []bool{true, false} {
 		for _, again := range []bool{true, false} {
@@ -67,7 +67,7 @@ func TestDeleteRecordsBelowTransaction(t *testing.T) {
 	f.sees(tp, 0, "2=c")
 }
 
-// TestAbortedAreTrimmed checks that what was aborted below the start is forgotten.
+// TestAbortedAreTrimmed checks that transactions that were aborted below the start are removed.
 func TestAbortedAreTrimmed(t *testing.T) {
 	f := newFixture(t)
 	f.o.SnapshotEvery = 4
@@ -108,7 +108,7 @@ func TestAbortedAreTrimmed(t *testing.T) {
 	}
 }
 
-// TestOnStable checks that waiting readers hear of the end of a transaction.
+// TestOnStable checks that OnStable is called at the end of a transaction.
 func TestOnStable(t *testing.T) {
 	f := newFixture(t)
 	var heard []int32
@@ -126,8 +126,8 @@ func TestOnStable(t *testing.T) {
 	}
 }
 
-// TestUnknownEnd checks that readers hear of an end of which the client was told
-// that nobody knows, and that repeating the request tells.
+// TestUnknownEnd checks that OnStable is called after an end with an unknown outcome, and that a
+// retry of the request gets the outcome.
 func TestUnknownEnd(t *testing.T) {
 	for _, written := range []bool{true, false} {
 		log := &failing{Log: testengines.Memory(t), outcome: mainstem.Unknown, written: written}

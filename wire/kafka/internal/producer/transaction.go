@@ -29,14 +29,13 @@ import (
 //	begin   AddPartitionsToTxn, AddOffsetsToTxn, Produce from version 12 on, TxnOffsetCommit from
 //	        version 5 on. The epoch stays.
 //	commit  EndTxn. The epoch stays; from version 5 on (KIP-890) it rises.
-//	abort   EndTxn, as for commit. From version 5 on also without an open transaction: the state is
-//	        then CompleteAbort, and the epoch rises.
+//	abort   EndTxn, as for commit. From version 5 on also without an open transaction: the state
+//	        is then CompleteAbort, and the epoch rises.
 //	fence   InitProducerId while a transaction is open, or its timeout. The epoch rises.
 //	expire  Options.TransactionalExpiry has passed since the last change.
 //
-// Where the epoch rises beyond the greatest one, the id gets a new producer id with epoch 0 (bump).
-// Kafka's states PrepareCommit and PrepareAbort do not exist, because every transition is one
-// commit.
+// After the greatest epoch (lastEpoch) the id gets a new producer id with epoch 0 (bump). Kafka's
+// states PrepareCommit and PrepareAbort do not exist, because every transition is one commit.
 //
 // Invariant: only Ongoing has parts, names and groups, and offsets in transaction.offsets.
 type status byte
@@ -62,7 +61,7 @@ type txnState struct {
 	pid       int64 // the producer id
 	epoch     int16 // the current one; requests with another are refused
 	lastPID   int64 // the producer id before pid; -1: none
-	lastEpoch int16 // the epoch that the client with the current epoch had before; -1: none. It makes retries known
+	lastEpoch int16 // the epoch that the same client had before, to recognise retries; -1: none
 	timeout   int32 // of a transaction, in ms
 	serial    int64 // number of transactions begun; the newest has this number
 	started   int64 // when the newest transaction began, in ms since 1970

@@ -23,7 +23,7 @@ func (f *fixture) describe(name string, num int32) []activeProducer {
 	return p.ActiveProducers
 }
 
-// ended ends a transaction that must end well.
+// ended ends a transaction, which must succeed.
 func (f *fixture) ended(txn string, as id, commit bool, version int16) id {
 	f.Helper()
 	got, code := f.end(txn, as, commit, version)
@@ -56,7 +56,7 @@ func TestExplicitTransactions(t *testing.T) {
 	if got := f.stable(tp, 0); got != 3 {
 		t.Errorf("last stable offset %d, want 3", got)
 	}
-	// Again: the epoch is the same, the sequence goes on.
+	// The next transaction has the same epoch, and the sequence continues.
 	f.wantCode("add", f.add("x", p, "t", 0), nil)
 	f.want(f.txnAppend("x", false, tp, 1, batch(p, 0, true, "c")), kerr.InvalidTxnState, -1)
 	f.want(f.txnAppend("x", false, tp, 0, batch(p, 1, true, "c")), nil, 3)
@@ -73,7 +73,7 @@ func TestExplicitTransactions(t *testing.T) {
 	}
 }
 
-// TestImplicitTransactions is a client for which producing is enough (V2).
+// TestImplicitTransactions is a client whose batches begin transactions (V2).
 func TestImplicitTransactions(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 2)
@@ -183,7 +183,7 @@ func TestInitProducerID(t *testing.T) {
 	expect(id{p.pid, 1}, 3, id{p.pid, 2}, nil)
 	expect(id{p.pid, 1}, 5, id{p.pid, 2}, nil)                // again: the answer was lost
 	expect(id{p.pid, 0}, 4, none, kerr.ProducerFenced)        // older
-	expect(id{p.pid, 0}, 3, none, kerr.InvalidProducerEpoch)  // in the words of version 3
+	expect(id{p.pid, 0}, 3, none, kerr.InvalidProducerEpoch)  // in version 3
 	expect(id{p.pid, 3}, 4, none, kerr.ProducerFenced)        // newer
 	expect(id{p.pid + 1000, 2}, 4, none, kerr.ProducerFenced) // another
 	expect(id{p.pid, -1}, 4, none, kerr.InvalidRequest)       // half
@@ -207,7 +207,7 @@ func TestInitProducerID(t *testing.T) {
 	f.wantCode("empty id", f.m.InitProducerID(t.Context(), coord.Client{}, req).ErrorCode, kerr.InvalidRequest)
 }
 
-// TestInitAborts checks that a new instance aborts what the old one has begun.
+// TestInitAborts checks that a new instance of a client aborts the transaction of the former one.
 func TestInitAborts(t *testing.T) {
 	f := newFixture(t)
 	tp := f.topic("t", 1)
@@ -228,7 +228,8 @@ func TestInitAborts(t *testing.T) {
 	f.wantCode("the old one ends", code, kerr.ProducerFenced)
 	f.wantCode("the old one adds", f.add("x", p, "t", 0), kerr.ProducerFenced)
 	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "c")), nil, 2)
-	// A fenced one that asks to go on must not abort the new one's transaction.
+	// A fenced client with its producer id and epoch must not abort the transaction of its
+	// successor.
 	_, code = f.initAs("x", p, 5)
 	f.wantCode("the old one goes on", code, kerr.ProducerFenced)
 	f.ended("x", q, true, 5)
@@ -278,7 +279,7 @@ func TestEpochsRunOut(t *testing.T) {
 	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "b")), nil, 2)
 	f.ended("x", q, true, 5)
 	f.sees(tp, 0, "0=a", "2=b")
-	// The epoch that fences the last one.
+	// The epoch after lastEpoch, which fences.
 	p = wear(f, "x", lastEpoch)
 	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "c")), nil, 4)
 	f.clock.Advance(2 * time.Minute)
@@ -379,7 +380,7 @@ func (f *fixture) txnAppendAs(txn string, implicit bool, t *topic.Topic, num int
 	return f.txnAppend(txn, implicit, t, num, batch(as, seq, true, values...))
 }
 
-// TestTransactionalIDExpires checks that unused ids go, and those in use stay.
+// TestTransactionalIDExpires checks that unused ids are removed, and those in use are not.
 func TestTransactionalIDExpires(t *testing.T) {
 	f := newFixture(t)
 	p := f.init("x")
