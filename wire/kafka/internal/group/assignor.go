@@ -11,7 +11,7 @@ import (
 // The assignors that members of consumer groups may ask for.
 const (
 	// Uniform gives the members numbers of partitions that are as even as their subscriptions
-	// allow, and keeps what it can of the last assignment.
+	// allow, and keeps as much of the last assignment as it can.
 	Uniform = "uniform"
 	// Range gives each member a range of the partitions of each topic. Partitions with the same
 	// number go to the same member if their topics have the same members and sizes.

@@ -18,8 +18,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
-// group is one group in memory: a cache of the header and the members in the log, and what the
-// protocols need beside it, such as deadlines and requests that wait.
+// group is one group in memory: a cache of its header and members in the log, with the state that
+// is not stored, such as deadlines and requests that wait.
 //
 // A request locks the group with acquire, changes the fields and notes the changes in changed (with
 // touch, strike and raise), and calls save, which commits them in one batch. Only then it answers

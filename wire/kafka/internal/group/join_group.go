@@ -146,8 +146,8 @@ func validInstance(instance *string) bool {
 	return instance == nil || *instance != "" && len(*instance) <= MaxMemberID/2
 }
 
-// newMember returns a member with what the request says about it, and without an ID. It keeps no
-// memory of the request but the strings.
+// newMember returns a member made from a JoinGroup request, without an ID. It keeps no memory of
+// the request but the strings.
 func newMember(cl coord.Client, req *kmsg.JoinGroupRequest) *member {
 	m := &member{}
 	m.instance = req.InstanceID
@@ -262,7 +262,7 @@ func (g *group) joinKnown(m *member, req *kmsg.JoinGroupRequest) (joined, chan j
 	return joined{}, g.await(old)
 }
 
-// update copies into old what its client says when it joins again, in m.
+// update copies the fields of a further JoinGroup request, from which m was made, into old.
 func (g *group) update(old, m *member) {
 	old.client, old.host = m.client, m.host
 	old.session, old.rebalance = m.session, m.rebalance

@@ -108,7 +108,7 @@ func (c *Coordinator) Sweep(ctx context.Context) error {
 		return errClosed
 	}
 	defer c.wg.Done()
-	var names []string // collected before the loop below changes what the scan reads
+	var names []string // collected first, because the loop below changes the records that are scanned
 	for in, err := range c.storedGroups(ctx) {
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ type synced struct {
 
 // SyncGroup commits the assignment if the client is the leader, and returns the part of the client.
 // A client that is not the leader waits for the assignment. If ctx ends first, it returns
-// COORDINATOR_NOT_AVAILABLE. In a consumer group it returns at once what the member is assigned.
+// COORDINATOR_NOT_AVAILABLE. In a consumer group it returns the assignment of the member at once.
 func (c *Coordinator) SyncGroup(ctx context.Context, _ coord.Client, req *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
 	a := c.sync(ctx, req)
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)

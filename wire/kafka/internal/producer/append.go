@@ -33,7 +33,7 @@ type AppendOptions struct {
 	// Implicit lets a transactional batch add its partition to the transaction, and
 	// begin one: for requests of version 12 and later (KIP-890).
 	Implicit bool
-	// Durability is what the batches have reached when Append returns.
+	// Durability is that of the batches when Append returns. Default: that of the log.
 	Durability mainstem.Durability
 }
 

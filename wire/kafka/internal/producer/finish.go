@@ -40,7 +40,7 @@ type ending struct {
 // endingPart is the marker in one partition.
 type endingPart struct {
 	ticket *ticket
-	ride   *snapshot // what the commit saves of the partition besides; nil: nothing
+	ride   *snapshot // the head or snapshot in the commit; nil: none
 	slot   partition.Slot
 }
 

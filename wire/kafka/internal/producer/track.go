@@ -46,7 +46,7 @@ type item struct {
 	header
 	place
 	ticket ticket         // the zero ticket without a producer id
-	ride   *snapshot      // what the commit saves of the partition; nil: nothing
+	ride   *snapshot      // the head or snapshot in the commit; nil: none
 	slot   partition.Slot // of the batch in the commit
 	done   bool           // the batch is not in the commit: it is refused, or a duplicate
 }

@@ -69,7 +69,7 @@ func (m *Manager) notice(due int64) {
 	}
 }
 
-// Upkeep does now what the manager otherwise does in the background. It
+// Upkeep runs the background work of the manager now. It
 //
 //   - aborts transactions that have timed out, and fences their producers,
 //   - removes transactional ids and producers that have expired, see [Options],
