@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// acceptAgain is the pause while the operating system has no file for a connection.
+// acceptAgain is the pause after a failed Accept, as when no file descriptor is left.
 var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
 
 // accept accepts connections until the listener is closed.
@@ -25,7 +25,7 @@ func (e *Endpoint) accept() {
 		switch {
 		case err == nil:
 			failures = 0
-			if !e.enter(c) { // here, in the order of arrival: goroutines may overtake each other
+			if !e.enter(c) { // not in the goroutine: e.shaking is in the order of arrival
 				_ = c.Close()
 				continue
 			}
@@ -33,7 +33,7 @@ func (e *Endpoint) accept() {
 			go e.welcome(c)
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // no file, no memory: later there may be
+		default: // such as no file descriptors or no memory
 			e.log.warn("cannot accept connections", "err", err)
 			failures++
 			if !acceptAgain.Wait(e.life, failures) {
@@ -43,7 +43,8 @@ func (e *Endpoint) accept() {
 	}
 }
 
-// welcome is the life of an accepted connection until it carries a stream.
+// welcome is the goroutine of an accepted connection. It ends when the connection carries a stream
+// or was refused.
 func (e *Endpoint) welcome(raw net.Conn) {
 	defer e.running.Done()
 	err := e.shakeHands(raw)
@@ -51,15 +52,15 @@ func (e *Endpoint) welcome(raw net.Conn) {
 	if err == nil {
 		return
 	}
-	defer raw.Close() // after the line in the log: who sees the end finds the reason there
+	defer raw.Close() // after the log line: the reason is in the log when the dialer sees the close
 	host, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
-	if !errors.Is(err, io.EOF) || errors.Is(err, ErrRefused) { // a probe of the port says nothing
+	if !errors.Is(err, io.EOF) || errors.Is(err, ErrRefused) { // not if it was a probe of the port
 		e.log.warnOf(host, "refused a connection", "from", raw.RemoteAddr(), "err", err)
 	}
 }
 
-// enter counts a connection among those that have proven nothing; the oldest of too
-// many goes. It returns false if the endpoint was closed.
+// enter adds an accepted connection to those that have proven nothing. If there are
+// Options.MaxHandshakes, it closes the oldest. It returns false if the endpoint was closed.
 func (e *Endpoint) enter(raw net.Conn) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,6 +77,7 @@ func (e *Endpoint) enter(raw net.Conn) bool {
 	return true
 }
 
+// leave removes a connection that has proven itself, or has ended. It may be called twice.
 func (e *Endpoint) leave(raw net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +86,8 @@ func (e *Endpoint) leave(raw net.Conn) {
 	}
 }
 
-// shakeHands takes an accepted connection through its handshake.
+// shakeHands is the acceptor's side of the handshake of a connection, which then carries a stream: of
+// the session that the dialer names, or of a new one.
 func (e *Endpoint) shakeHands(raw net.Conn) error {
 	h, err := e.secure(raw, true)
 	if err != nil {
@@ -101,7 +104,7 @@ func (e *Endpoint) shakeHands(raw net.Conn) error {
 	return e.joined(h, hello, proof.Terms)
 }
 
-// joined lets a connection carry a stream of a session that there is.
+// joined makes a connection carry a stream of an existing session.
 func (e *Endpoint) joined(h *shake, hello frame.Hello, t frame.Terms) error {
 	e.mu.Lock()
 	p := e.knows(hello.Name).session
@@ -119,7 +122,8 @@ func (e *Endpoint) joined(h *shake, hello frame.Hello, t frame.Terms) error {
 	return h.carry(s, t.Taken)
 }
 
-// found begins a session.
+// found begins a session, if admit allows it. If an error follows the Welcome, the session ends: it
+// is not certain that the dialer has begun it.
 func (e *Endpoint) found(h *shake, hello frame.Hello, t frame.Terms) error {
 	v, p, other := e.admit(h, hello, t)
 	if v != frame.Joined {
@@ -134,19 +138,19 @@ func (e *Endpoint) found(h *shake, hello frame.Hello, t frame.Terms) error {
 		err = h.carry(p.streams[0], t.Taken)
 	}
 	if err != nil {
-		p.notBegun(err) // the dialer may not know that there is a session
+		p.notBegun(err)
 	}
 	return err
 }
 
-// terms returns what this end states of a stream.
+// terms returns this end's Terms for a stream of a session.
 func (e *Endpoint) terms(p *Peer, s *stream) frame.Terms {
 	t := e.offer()
 	t.Session, t.Stream, t.Connections, t.Taken = p.id, s.index, uint16(len(p.streams)), s.taken.Load()
 	return t
 }
 
-// offer returns what this end states of every session.
+// offer returns this end's Terms without a session.
 func (e *Endpoint) offer() frame.Terms {
 	return frame.Terms{
 		Connections: uint16(e.o.Connections), Window: uint64(e.o.Window), MaxMessage: uint64(e.o.MaxMessage),
@@ -154,8 +158,8 @@ func (e *Endpoint) offer() frame.Terms {
 	}
 }
 
-// admit decides whether there will be a session with a dialer. With Busy it returns
-// the session that there is.
+// admit decides whether a session with a dialer begins. It waits, for half the handshake timeout,
+// until an old session has ended. With Busy it returns the session that is in the way, if one is.
 func (e *Endpoint) admit(h *shake, hello frame.Hello, t frame.Terms) (frame.Admission, *Peer, frame.Session) {
 	deadline := time.After(e.o.HandshakeTimeout / 2)
 	for {
@@ -177,7 +181,18 @@ func (e *Endpoint) admit(h *shake, hello frame.Hello, t frame.Terms) (frame.Admi
 	}
 }
 
-// tryAdmit is admit as long as there is no old session, which has to end before.
+// tryAdmit is admit without the wait: if it returns old, and not Busy, that session must end first.
+// The cases, in this order:
+//
+//   - the endpoint is being closed: Closing;
+//   - the dialer's incarnation is not the latest that was seen: Stale;
+//   - there is a session with the same incarnation, and the dialer has not stated that it is over:
+//     Busy. It may state that in its next try;
+//   - any other session with that name must end first;
+//   - both ends are dialing each other: the dial of the one with the lesser name goes on, the other
+//     end's is Busy;
+//   - there are too many sessions: Full;
+//   - else a new session is installed: Joined.
 func (e *Endpoint) tryAdmit(h *shake, hello frame.Hello, t frame.Terms) (v frame.Admission, p, old *Peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,7 +208,7 @@ func (e *Endpoint) tryAdmit(h *shake, hello frame.Hello, t frame.Terms) (v frame
 	case old != nil:
 		return frame.Joined, nil, old
 	case k.dial != nil && k.dial.shaking && e.o.Name < hello.Name:
-		return frame.Busy, nil, nil // of two that dial each other, the one with the lesser name goes on
+		return frame.Busy, nil, nil
 	case e.sessions >= e.o.MaxPeers:
 		return frame.Full, nil, nil
 	}
@@ -207,8 +222,8 @@ func (e *Endpoint) tryAdmit(h *shake, hello frame.Hello, t frame.Terms) (v frame
 	return frame.Joined, p, nil
 }
 
-// reachable returns an advertised address with the host that the peer comes from, if it
-// has none of its own.
+// reachable returns an advertised address. If its host is empty or unspecified (0.0.0.0, ::), the
+// host that the peer connects from takes its place. A malformed address becomes "".
 func reachable(advertised string, from net.Addr) string {
 	host, port, err := net.SplitHostPort(advertised)
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// NameURI returns the URI by which a certificate can carry the name of a node, for
-// names that cannot be DNS names: mainstem://node/name.
+// NameURI returns the URI that a certificate has for the node of a name, mainstem://node/name. It
+// works for names that cannot be DNS names.
 func NameURI(name string) *url.URL {
 	return &url.URL{Scheme: "mainstem", Host: "node", Path: "/" + name}
 }
 
 const (
-	protocolName  = "mainstem-link/1"        // in TLS's negotiation
-	exporterLabel = "EXPORTER-mainstem-link" // of the bytes that bind a proof to its TLS connection
+	protocolName  = "mainstem-link/1"        // for ALPN (RFC 7301)
+	exporterLabel = "EXPORTER-mainstem-link" // of exported keying material (RFC 5705)
 	keySalt       = "mainstem link secret"
-	keyRounds     = 1 << 14 // makes guessing a weak secret from a recorded handshake dear
+	keyRounds     = 1 << 14 // of PBKDF2: slows down guessing a weak secret from a recorded handshake
 )
 
-// role keeps the proof of one end from being good for the other.
+// role is part of every MAC, so that the proof of one end cannot be sent back as that of the other.
 type role string
 
 const (
@@ -36,8 +36,8 @@ const (
 	acceptor role = "mainstem link 1 acceptor"
 )
 
-// deriveKey returns the key of proofs. Without a secret it is known to all: TLS then
-// proves who connects.
+// deriveKey returns the key of proofs. Without a secret it is all zeros: then only TLS proves who
+// connects.
 func deriveKey(secret []byte) ([]byte, error) {
 	if len(secret) == 0 {
 		return make([]byte, sha256.Size), nil
@@ -45,14 +45,14 @@ func deriveKey(secret []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, string(secret), []byte(keySalt), keyRounds, sha256.Size)
 }
 
-// transcript is what both ends have seen of a handshake, and of TLS below it.
+// transcript is the hash of the messages of a handshake so far, the same at both ends.
 type transcript struct {
-	key     []byte
-	binding []byte // of the TLS connection; nil without one
-	hash.Hash
+	key       []byte
+	binding   []byte // keying material exported from the TLS connection; nil without TLS
+	hash.Hash        // of all messages, with their prefaces
 }
 
-// newTranscript begins the transcript of a connection, whose TLS handshake is over.
+// newTranscript begins the transcript of a connection after its TLS handshake.
 func newTranscript(key []byte, state *tls.ConnectionState) (*transcript, error) {
 	t := &transcript{key: key, Hash: sha256.New()}
 	if state == nil {
@@ -63,7 +63,8 @@ func newTranscript(key []byte, state *tls.ConnectionState) (*transcript, error) 
 	return t, err
 }
 
-// mac returns the proof of one end, for what it signs at this point of the handshake.
+// mac returns the proof of one end at this point of the handshake: an HMAC of its role, the binding,
+// the transcript so far, and the signed fields of its message.
 func (t *transcript) mac(r role, signed []byte) (m [frame.MACSize]byte) {
 	h := hmac.New(sha256.New, t.key)
 	h.Write([]byte(r))
@@ -75,13 +76,13 @@ func (t *transcript) mac(r role, signed []byte) (m [frame.MACSize]byte) {
 	return m
 }
 
-// proven reports whether m is the proof of an end.
+// proven reports whether m is the mac of an end. It takes the same time for all m.
 func (t *transcript) proven(r role, signed []byte, m [frame.MACSize]byte) bool {
 	want := t.mac(r, signed)
 	return hmac.Equal(want[:], m[:])
 }
 
-// serverTLS returns how connections are accepted.
+// serverTLS returns the configuration of accepted connections.
 func (t *TLS) serverTLS() *tls.Config {
 	c := t.config()
 	c.ClientAuth = tls.RequireAndVerifyClientCert
@@ -90,8 +91,9 @@ func (t *TLS) serverTLS() *tls.Config {
 	return c
 }
 
-// clientTLS returns how connections are dialed. The certificate of a node has the name of
-// a node and not of a host: so it is verified here, and the name in the handshake.
+// clientTLS returns the configuration of dialed connections. A certificate has the name of a node and
+// not of a host, so crypto/tls cannot verify it: VerifyConnection verifies the chain, and certified
+// the name, before anything is sent.
 func (t *TLS) clientTLS() *tls.Config {
 	c := t.config()
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.current() }
@@ -107,10 +109,11 @@ func (t *TLS) config() *tls.Config {
 		MinVersion:                  tls.VersionTLS13,
 		NextProtos:                  []string{protocolName},
 		SessionTicketsDisabled:      true,
-		DynamicRecordSizingDisabled: true, // frames are written when there is much to write
+		DynamicRecordSizingDisabled: true, // frames gather into large writes
 	}
 }
 
+// current returns the certificate for a new connection.
 func (t *TLS) current() (*tls.Certificate, error) {
 	if t.Renew != nil {
 		return t.Renew()
@@ -133,7 +136,8 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool) error {
 	return err
 }
 
-// certified checks that the peer's certificate carries a name.
+// certified returns an error unless the peer's certificate has the name of a node, as a DNS name or as
+// its NameURI. Without TLS it returns nil.
 func certified(state *tls.ConnectionState, name string) error {
 	if state == nil {
 		return nil

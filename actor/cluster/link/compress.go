@@ -12,15 +12,14 @@ import (
 // compressor makes compressed frames for one writer. Its frames are valid until reset.
 type compressor struct {
 	lz4  lz4.Compressor
-	zstd *zstd.Encoder
-	bufs [maxBatch][]byte
-	used int
+	zstd *zstd.Encoder    // nil until it is used
+	bufs [maxBatch][]byte // one for each frame of a batch, allocated when first used
+	used int              // buffers since reset
 }
 
 func (z *compressor) reset() { z.used = 0 }
 
-// frame returns the whole frame with its payload compressed, nil if that makes it
-// no shorter.
+// frame returns a whole frame with h and the compressed payload, nil if that is not shorter.
 func (z *compressor) frame(c Compression, h frame.Header, payload []byte) []byte {
 	buf := z.buffer()
 	var n int
@@ -53,7 +52,8 @@ func (z *compressor) frame(c Compression, h frame.Header, payload []byte) []byte
 	return whole
 }
 
-// buffer returns memory for a frame that grew by compression, so that no encoder leaves it.
+// buffer returns the next buffer. It is larger than a frame, so that an encoder whose output is longer
+// than its input does not allocate another.
 func (z *compressor) buffer() []byte {
 	if z.bufs[z.used] == nil {
 		z.bufs[z.used] = make([]byte, segmentSize+1<<10)
@@ -67,8 +67,9 @@ type decompressor struct {
 	buf  []byte
 }
 
-// payload returns what was compressed, of the given size: at most frame.MaxPayload. It is valid
-// until the next call.
+// payload returns the decompressed payload of a frame, whose header says its size, at most
+// frame.MaxPayload. It is an error if the payload decompresses to another size. It is valid until the
+// next call.
 func (z *decompressor) payload(c Compression, packed []byte, size int) ([]byte, error) {
 	if z.buf == nil {
 		z.buf = make([]byte, frame.MaxPayload)
@@ -96,6 +97,7 @@ func (z *decompressor) payload(c Compression, packed []byte, size int) ([]byte, 
 	return dst, nil
 }
 
+// inflate decompresses a Zstandard frame into dst, and fails if that is too short.
 func (z *decompressor) inflate(packed, dst []byte) ([]byte, error) {
 	if z.zstd == nil {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	firstBuffer = 16 << 10              // bytes of a connection's buffer for what comes in
-	readBuffer  = 128 << 10             // of one that has much to read: two frames
-	ackDelay    = 10 * time.Millisecond // for how long an acknowledgement waits for data to go along with
-	ackBytes    = 128 << 10             // how many bytes are acknowledged without such a delay
-	silentBeats = 3                     // how many signs of life may be missing
-	farewell    = time.Second           // for how long Close waits for the peer to read the last words
+	firstBuffer = 16 << 10              // bytes of the read buffer of a new connection
+	readBuffer  = 128 << 10             // bytes it grows to when it is full: two frames
+	ackDelay    = 10 * time.Millisecond // how long an acknowledgement waits for a data frame that carries it
+	ackBytes    = 128 << 10             // handled bytes after which one is sent at once (see newStream)
+	silentBeats = 3                     // Options.KeepAlive times this is the read deadline
+	farewell    = time.Second           // how long Close waits for the peer to read the farewells
 )
 
 var (
@@ -25,41 +25,47 @@ var (
 	errChecksum = errors.New("a frame is not as it was sent: its checksum is wrong")
 )
 
-// conn is a connection that carries a stream: one goroutine reads it, one writes.
+// conn is a connection that carries a stream: one goroutine reads it, one writes. It ends with the
+// first error of either, or when another connection takes its place.
+//
+// Acknowledgements: every frame that is written carries the number of the last handled frame. If
+// there are no data to write, an acknowledgement is written by itself: after ackDelay, at once when
+// stream.ackAfter bytes were handled since the last one, and as a sign of life when nothing was
+// written between two beats.
 type conn struct {
 	s   *stream
 	net net.Conn // with TLS, or raw itself
 	raw net.Conn
 
-	read, written chan struct{} // closed when the goroutines have ended
-	failed        chan struct{} // closed with the connection
-	once          sync.Once
-	leaving       atomic.Bool   // the farewell has been written
-	repaid        atomic.Uint64 // bytes of the stream, handled and acknowledged to the peer
+	read, written chan struct{} // closed when the reader, and when the writer, has ended
+	failed        chan struct{} // closed when the connection is
+	once          sync.Once     // of fail
+	leaving       atomic.Bool   // the farewell has been written: the read deadline stays
+	repaid        atomic.Uint64 // stream.handledBytes at the last acknowledgement
 
 	// The stream's lock guards these.
-	work   sync.Cond // the writer waits for it
-	asleep bool
-	closed bool
-	ackDue bool   // an acknowledgement of what was handled should be sent now
-	acked  uint64 // what was acknowledged last
-	acking bool   // ackTimer runs
-	spoke  bool   // something was written since the last beat
-	bye    *frame.Farewell
-	byeNow bool // it waits no longer for what is being handled
-	acks   *time.Timer
-	beats  *time.Timer
+	work   sync.Cond       // the writer waits for it
+	asleep bool            // the writer waits
+	closed bool            // set by fail
+	ackDue bool            // an acknowledgement is to be written although there may be no data
+	acked  uint64          // number of the last frame acknowledged to the peer over this connection
+	acking bool            // acks runs
+	spoke  bool            // something was written since the last beat
+	bye    *frame.Farewell // to be written as the last frame, nil: none
+	byeNow bool            // bye does not wait for the handler
+	acks   *time.Timer     // calls ackNow, ackDelay after the first handled frame
+	beats  *time.Timer     // calls beat, every Options.KeepAlive
 
-	// The reader's own.
+	// Only the reader uses these.
 	deadline  time.Time // when the read deadline was set
 	lastAcked uint64    // the last acknowledgement of the peer
 	inflate   decompressor
 
-	// The writer's own.
+	// Only the writer uses these, to avoid allocations.
 	batch   []outFrame
-	bufs    net.Buffers
-	spare   [][]byte
-	control []byte
+	bufs    net.Buffers // of one flush; WriteTo consumes it
+	spare   [][]byte    // the memory of bufs
+	control []byte      // an acknowledgement or a farewell
 	deflate compressor
 }
 
@@ -69,8 +75,15 @@ func newConn(s *stream, nc, raw net.Conn) *conn {
 	return c
 }
 
-// attach lets a connection carry the stream, in the place of the one that did. taken
-// is the last frame that the peer has of it.
+// attach makes a connection carry the stream, in place of the one before. taken is the number of
+// the last frame that the peer has received. The steps:
+//
+//  1. Fail the connection before, and wait for its writer, which may still use frames of the outbox.
+//  2. Rewind the outbox, and start the new writer.
+//  3. Start the new reader. It waits for the reader before, which may be in the handler, so that the
+//     stream has one reader at a time (see readAfter).
+//
+// It returns an error if the session has ended or is leaving, or if taken cannot be.
 func (s *stream) attach(nc, raw net.Conn, taken uint64) error {
 	s.join.Lock()
 	defer s.join.Unlock()
@@ -116,10 +129,11 @@ func (s *stream) begin(c, past *conn, taken uint64) error {
 	return nil
 }
 
-// fail ends the connection. The stream waits for another one.
+// fail closes the connection; only the first call has an effect. If the session goes on, the stream
+// waits for another connection, at most for Options.Resume. The caller must not have the lock.
 func (c *conn) fail(err error) {
 	c.once.Do(func() {
-		_ = c.raw.Close() // TLS would wait to say so
+		_ = c.raw.Close() // closing c.net would write a TLS alert, which may block
 		close(c.failed)
 		s := c.s
 		s.mu.Lock()
@@ -142,7 +156,7 @@ func (c *conn) fail(err error) {
 	})
 }
 
-// ackNow is called when an acknowledgement has waited long enough.
+// ackNow is called when an acknowledgement has waited for ackDelay.
 func (c *conn) ackNow() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -152,13 +166,14 @@ func (c *conn) ackNow() {
 	}
 }
 
-// hurry makes the writer send an acknowledgement.
+// hurry makes the writer write an acknowledgement at once. The caller has the lock.
 func (c *conn) hurry() {
 	c.ackDue = true
 	c.s.ring()
 }
 
-// beat gives a sign of life if there has been none for a while.
+// beat makes the writer write a sign of life if nothing was written since the last beat. Then it
+// also releases memory of the outbox that is not in use.
 func (c *conn) beat() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -173,7 +188,8 @@ func (c *conn) beat() {
 	c.beats.Reset(c.s.p.e.o.KeepAlive)
 }
 
-// broken is an error of the bytes of a connection, which another may heal.
+// broken is the error of a frame that was damaged on its way. It ends the connection and not the
+// session: the next connection brings the frame again.
 func (c *conn) broken(err error) error {
 	return fmt.Errorf("bytes of %s were changed on the way: %w", c.net.RemoteAddr(), err)
 }

@@ -12,19 +12,22 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// dial is the making of a session by this end, for all who want it.
+// dial is one attempt of this endpoint to begin a session with a node. All callers of Endpoint.Peer
+// for that node wait for the same dial.
 type dial struct {
-	done chan struct{}
-	err  error // when done is closed
+	done chan struct{} // closed when the attempt is over
+	err  error         // set before done is closed; nil: there is a session
 
 	// The endpoint's lock guards these.
-	shaking bool // it has a connection, and may have said Hello
+	shaking bool // it has a connection, and may have sent its Hello (see tryAdmit)
 }
 
-// Peer returns the session with a node; if there is none it dials, once for all that
-// call it meanwhile. It fails with Unavailable if the node is not reached, at once
-// while the pause after a failed attempt lasts; with Denied if one end does not
-// accept the other, with Canceled when ctx is done, with Closed if the endpoint is.
+// Peer returns the session with a node. If there is none it dials; calls at the same time share the
+// attempt. It returns when Handler.Up has returned. It fails with Invalid for a name that no other
+// node can have, Unavailable if the node is not reached, Denied if one end refuses the other,
+// Canceled when ctx ends first, and Closed if the endpoint was closed before. After a failed attempt
+// it fails at once, with the same kind, until the backoff is over. The end of ctx does not end the
+// attempt.
 func (e *Endpoint) Peer(ctx context.Context, name string) (*Peer, error) {
 	if err := validName(name); err != nil {
 		return nil, fault(mainstem.KindInvalid, "connect", err)
@@ -60,6 +63,7 @@ func (e *Endpoint) Peer(ctx context.Context, name string) (*Peer, error) {
 	}
 }
 
+// await waits until ready is closed, as long as ctx allows.
 func await(ctx context.Context, op string, ready <-chan struct{}) error {
 	select {
 	case <-ready:
@@ -75,7 +79,8 @@ func await(ctx context.Context, op string, ready <-chan struct{}) error {
 	}
 }
 
-// find returns the session with a node, or the dial that makes one.
+// find returns the session with a node, which may be beginning or ending, or else the dial under
+// way, which it starts if there is none and no backoff.
 func (e *Endpoint) find(name string) (*Peer, *dial, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +102,7 @@ func (e *Endpoint) find(name string) (*Peer, *dial, error) {
 	return nil, k.dial, nil
 }
 
-// dial makes a session, or fails.
+// dial is the goroutine of a dial. It notes the result, with the backoff after a failure.
 func (e *Endpoint) dial(name string, k *known, d *dial) {
 	defer e.running.Done()
 	err := e.connect(name, k, d)
@@ -116,12 +121,16 @@ func (e *Endpoint) dial(name string, k *known, d *dial) {
 	close(d.done)
 }
 
-// pause returns how long to wait after n failures: a random part of a time that doubles.
+// pause returns the backoff after n failures in a row: it doubles, and a random part of up to a half
+// is subtracted.
 func (e *Endpoint) pause(n int) time.Duration {
 	return backoff.Policy{First: e.o.MinBackoff, Max: e.o.MaxBackoff, Jitter: 0.5}.Delay(n)
 }
 
-// connect calls the node until there is a session, or it is clear that there will be none.
+// connect tries until there is a session or it is certain that this dial makes none. The acceptor may
+// be Busy for two reasons. If it has a session that this end does not have, its Welcome names the
+// session, and the next try states that it is over (Terms.Over). Otherwise it is dialing too or ending
+// a session: connect waits a moment, and tries again for at most Options.HandshakeTimeout.
 func (e *Endpoint) connect(name string, k *known, d *dial) error {
 	deadline := time.Now().Add(e.o.HandshakeTimeout)
 	e.mu.Lock()
@@ -144,7 +153,7 @@ func (e *Endpoint) connect(name string, k *known, d *dial) error {
 			return fmt.Errorf("%s: %s", name, w.Admission)
 		}
 		if w.Session != (frame.Session{}) && w.Session != over {
-			over = w.Session // it has a session that this end does not have
+			over = w.Session
 			continue
 		}
 		if !backoff.Sleep(e.life, e.o.MinBackoff/2+rand.N(e.o.MinBackoff)) {
@@ -153,7 +162,8 @@ func (e *Endpoint) connect(name string, k *known, d *dial) error {
 	}
 }
 
-// tryConnect calls the node once.
+// tryConnect makes one connection and its handshake. It returns Busy without a handshake if the peer
+// has begun a session meanwhile.
 func (e *Endpoint) tryConnect(name string, k *known, d *dial, over frame.Session) (frame.Welcome, error) {
 	h, err := e.reach(e.life, name)
 	if err != nil {
@@ -179,7 +189,8 @@ func (e *Endpoint) tryConnect(name string, k *known, d *dial, over frame.Session
 	return w, err
 }
 
-// reach makes a connection to a node. It fails, and so does its handshake, when owner ends.
+// reach makes a connection to a node, with TLS if that is configured. The connection is closed when
+// owner ends, until shake.done or shake.close. Options.HandshakeTimeout bounds the call.
 func (e *Endpoint) reach(owner *life, name string) (*shake, error) {
 	ctx, cancel := context.WithTimeout(owner, e.o.HandshakeTimeout)
 	defer cancel()
@@ -202,9 +213,11 @@ func (e *Endpoint) reach(owner *life, name string) (*shake, error) {
 	return h, nil
 }
 
-// errNoAddress: neither Resolve nor an earlier session has the address of a node.
+// errNoAddress means that neither Resolve nor an earlier session has given the address of a node.
 var errNoAddress = errors.New("its address is not known")
 
+// resolve returns the address of a node from Options.Resolve or, if that fails or returns none, the
+// one that the node advertised last.
 func (e *Endpoint) resolve(ctx context.Context, name string) (string, error) {
 	err := errNoAddress
 	if e.o.Resolve != nil {
@@ -224,7 +237,8 @@ func (e *Endpoint) resolve(ctx context.Context, name string) (string, error) {
 	return "", err
 }
 
-// establish begins the session that the acceptor agreed to.
+// establish begins the session of an acceptor's Welcome. The connection carries its first stream; the
+// other streams dial.
 func (e *Endpoint) establish(h *shake, k *known, c frame.Challenge, w frame.Welcome) error {
 	if w.Connections < 1 || int(w.Connections) > e.o.Connections || w.Session == (frame.Session{}) {
 		return fmt.Errorf("%w: a session of %d connections, at most %d were offered", ErrProtocol, w.Connections, e.o.Connections)
@@ -248,8 +262,8 @@ func (e *Endpoint) establish(h *shake, k *known, c frame.Challenge, w frame.Welc
 	return nil
 }
 
-// put installs the session that was agreed on, after the one that there may be has
-// ended: the peer does not know that any more, or it would not have agreed.
+// put installs the session that was agreed on. If there is another one with that node, put ends it
+// and waits for that: the acceptor does not have it any more, or it would not have agreed.
 func (e *Endpoint) put(k *known, a agreed) (*Peer, error) {
 	for {
 		e.mu.Lock()
@@ -277,16 +291,16 @@ func (e *Endpoint) put(k *known, a agreed) (*Peer, error) {
 	}
 }
 
-// patientShare is which part of Resume the end waits that did not make the first connection.
+// patientShare divides Options.Resume: the acceptor of a session waits that long before it dials.
 const patientShare = 8
 
-// steady is how long a connection has to live for the next to be made without a pause.
+// steady is the life of a connection after which the next one is made without a pause.
 const steady = time.Second
 
-// keep makes connections for a stream, one after another, as long as the session
-// lasts. That is for the end that made the first; the other one tries too when it has
-// waited without success, since it may be that only it can reach the other, or that the other has
-// forgotten the session.
+// keep is a goroutine of each stream at both ends. As long as the session lives, it makes a new
+// connection when the stream has lost its own. The end that dialed the session does so at once. The
+// other end waits a part of Options.Resume first. It must try too: perhaps only it can reach the
+// other, or the other has ended the session and its answer says so.
 func (p *Peer) keep(s *stream) {
 	defer p.running.Done()
 	failures := 0
@@ -309,8 +323,8 @@ func (p *Peer) keep(s *stream) {
 	}
 }
 
-// rejoin makes a connection for a stream, after the pause that so many failures call
-// for. It returns whether there is one.
+// rejoin makes a connection for a stream, after the backoff of so many failures. It reports whether
+// the stream has one now. It ends the session if the peer does not have it any more.
 func (p *Peer) rejoin(s *stream, failures int) bool {
 	pause := p.e.pause(failures)
 	if !p.dials {

@@ -1,13 +1,13 @@
-// Package link delivers messages between named nodes: authenticated, in order and
-// exactly once, over connections that may break. Messages are bytes; what is in them,
-// and that actors send them, is for packages above.
+// Package link delivers byte messages between named nodes: authenticated, in order and exactly
+// once, over TCP connections that may break and be replaced. It does not interpret messages;
+// package cluster sends the messages of actors with it.
 //
 // # Nouns
 //
-// An [Endpoint] is a node's end of everything. A [Peer] is a session with one
-// incarnation of another node: it begins with a handshake, outlives its connections, and
-// ends once. A [Handler] gets notice of sessions and takes messages. A lane is
-// a number that says which messages keep their order: of one sender to one receiver.
+// An [Endpoint] is one node's side of all its sessions. A [Peer] is a session with one
+// incarnation of another node: it begins with a handshake, outlives its connections, and ends
+// once. A [Handler] receives the messages of sessions and is called when they begin and end. A
+// lane is a number that the sender gives a message: messages of one lane keep their order.
 //
 //	a, err := link.Open(&link.Options{Name: "a", TLS: certificates, Resolve: addresses}, handler)
 //	b, err := a.Peer(ctx, "b")
@@ -15,62 +15,64 @@
 //		return append(dst, "hello"...), nil
 //	})
 //
-// A session has streams, each carried by one connection at a time; a lane belongs to
-// one of them. Messages gather in frames while the frame before is being written, so many small
-// messages share a write and nobody waits for a timer. Frames with messages that must arrive
-// have numbers. They are kept until the peer has acknowledged them; a new connection
-// begins with the first frame that the peer does not have.
+// A session has a fixed number of streams. Each lane belongs to one stream, and each stream is
+// carried by one connection at a time. Messages are appended to frames of at most 64 KiB while the
+// frame before is being written, so small messages share a write and none waits for a timer. A
+// frame with an [ExactlyOnce] message has a number. Numbered frames are kept until the peer has
+// acknowledged them. A new connection begins with the first numbered frame that the peer has not
+// received.
 //
 // # Guarantees
 //
-// Delivery: [ExactlyOnce] messages are given to the peer's handler once, as long as
-// the session lives, however often connections break. When a session ends, what was not
-// acknowledged is given to Undelivered: it may have arrived. [AtMostOnce] messages
-// are lost with their connection, unless they share a frame with one that is not.
+// Delivery: an [ExactlyOnce] message is given to the peer's handler once, as long as the session
+// lives, however often connections break. When a session ends, its unacknowledged messages are
+// given to Undelivered; the peer may have handled them. An [AtMostOnce] message is lost with its
+// connection, unless it shares a frame with an ExactlyOnce message or is sent in parts.
 //
-// Order: messages of one lane arrive in the order in which Send took them, whatever
-// their mode. There is none between lanes.
+// Order: messages of one lane arrive in the order in which Send accepted them, whatever their
+// mode. There is no order between lanes.
 //
-// Flow: at most [Options.Window] bytes per peer wait, plus the last message of each connection. A
-// frame counts until the handler has returned from its messages, so a slow node
-// slows down those that send to it. AtMostOnce messages count until they have been
-// written: for them TCP slows the sender.
+// Flow: at most [Options.Window] bytes per peer are pending, plus the last message of each stream.
+// A numbered frame is pending until the handler has returned from all its messages and the
+// acknowledgement has arrived, so a slow receiver slows down its senders. A frame of AtMostOnce
+// messages is pending until it has been written: there TCP's flow control slows the sender.
 //
-// Sessions: both ends know a session by the incarnations of both. A peer that has
-// started again ends the session with what it was before; an incarnation that is earlier than one
-// that has been seen is refused. A session whose connection is not made again within
-// [Options.Resume] ends. If two nodes dial each other at the same time, there is
-// one session.
+// Sessions: a session has a random ID and belongs to one incarnation of each node. A new
+// incarnation of a node ends the session with the one before. An incarnation earlier than one that
+// was seen is refused. A session ends when one of its streams has had no connection for
+// [Options.Resume]. Two nodes that dial each other at the same time get one session.
 //
 // # Security
 //
-// TLS 1.3 with certificates at both ends, each for the name of its node (see
-// [NameURI], and package devca for development). In addition both ends prove that they
-// know [Options.Secret]: by an HMAC over the whole handshake, which has nonces,
-// names and incarnations of both, the proving end's role, and what binds it to
-// the TLS connection. Before that nothing is decoded but the handshake. Its messages are
-// at most 1 KiB long, have one deadline together, and unproven connections a limit.
+// TLS 1.3 with certificates at both ends, each for the name of its node (see [NameURI]; package
+// devca makes certificates for development). In addition each end proves that it has
+// [Options.Secret], by an HMAC over the transcript of the handshake (nonces, names and incarnations
+// of both), the role of the prover, and keying material exported from the TLS connection. Until
+// both proofs are verified, only handshake messages are decoded. Each is at most 1 KiB long, one
+// deadline covers the whole handshake, and [Options.MaxHandshakes] limits the accepted connections
+// that have proven nothing.
 //
-// With [Options.Plain] the handshake is the same without TLS, which keeps strangers
-// out who can connect, but not those who can read or change what others send.
+// With [Options.Plain] the handshake is the same without TLS. It keeps out strangers who can
+// connect, but not those who can read or change the traffic of others.
 //
 // # Concurrency and ownership
 //
-// All methods may be called by many goroutines. Bodies belong to the package: a handler
-// must copy what it keeps. Each connection has two goroutines; [Endpoint.Close] waits for
-// all of them.
+// All methods may be called by many goroutines. The package owns the bytes of messages: a handler
+// must copy the bytes that it keeps. A connection has two goroutines, one that reads and one that
+// writes; a stream has one that dials. [Endpoint.Close] waits for all of them.
 //
 // # Limits
 //
-// [MaxName], [MaxConnections] and the options: each has a default and a name in errors. A
-// message of [Options.MaxMessage] bytes needs that much memory at both ends; one per
-// connection is on its way at a time.
+// [MaxName], [MaxConnections] and the fields of [Options], each with its default. A message of
+// [Options.MaxMessage] bytes needs that much memory at both ends. A stream sends one message that
+// is larger than a frame at a time.
 //
 // # Testing
 //
 // The tests put a proxy between two nodes that cuts, truncates, corrupts, silences and
 // delays connections at random bytes; -link.seed repeats a run. The sending half of a stream is
-// compared with a model, every decoder is fuzzed, every byte of the protocol is golden.
+// compared with a model, every decoder is fuzzed, and the bytes of every message of the protocol
+// are compared with golden ones.
 //
 //snippet:var certificates *link.TLS
 //snippet:var addresses func(ctx context.Context, name string) (string, error)

@@ -14,68 +14,67 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// Handler is called for each event of an endpoint. Of one session, Up is called first,
-// then Message and nothing else until the session has ended, then Undelivered, then
-// Down. Sessions with one name follow each other: Up of the next is called when Down
-// of the last has returned.
+// Handler receives the messages and the events of an endpoint's sessions. For each session, Up is
+// called once, first. Message is called after Up has returned, until the session has ended. Then
+// Undelivered is called for each undelivered message, and Down once, last. Sessions with one node
+// follow each other: Up of the next is called after Down of the last has returned.
 type Handler interface {
-	// Message takes a message. It is called by one goroutine per connection, so
-	// messages of one lane arrive one after another, in their order; those of
-	// different lanes may arrive at the same time. The body is valid until Message returns.
-	// While it has not returned, its connection stands still and its sender gets no
-	// credit. A Message that waits should give up when p.Done() is closed; it must not
-	// wait without limit for credit to send to that peer, who may do the same.
+	// Message handles a message. Each stream calls it from one goroutine at a time, so the messages
+	// of one lane come one after another, in their order; those of different lanes may come at the
+	// same time. The body is valid until Message returns. Until then nothing else of its connection
+	// is read, and the sender gets no credit back. A Message that waits should give up when p.Done()
+	// is closed. It must not wait without limit for credit to send to the same peer: the peer may
+	// be doing the same.
 	Message(p *Peer, lane uint32, body []byte)
-	// Up says that there is a session with an incarnation of a peer. It may send, but
-	// must not wait for messages of that peer.
+	// Up is called when a session has begun. It may send, but must not wait for messages of that
+	// peer.
 	Up(p *Peer)
-	// Down says that the session is over for good: errors.Is finds [ErrLeft], [ErrLost],
-	// [ErrRestarted], [ErrProtocol] or [ErrClosed] in the reason. It is called once. It
-	// must not wait for another session with that peer.
+	// Down is called when the session has ended. errors.Is finds [ErrLeft], [ErrLost],
+	// [ErrRestarted], [ErrProtocol] or [ErrClosed] in the reason. It must not wait for another
+	// session with that peer.
 	Down(p *Peer, reason error)
-	// Undelivered returns a message that Send took and that the peer had not
-	// acknowledged when the session ended: it may have arrived, or not. The body is
-	// valid until Undelivered returns.
+	// Undelivered is called for each message that Send accepted and that the peer had not
+	// acknowledged when the session ended. The peer may have handled it. AtMostOnce messages that
+	// were written are not among them. The body is valid until Undelivered returns.
 	Undelivered(p *Peer, body []byte, reason error)
 }
 
-// Endpoint is a node's end of all its sessions. Its methods may be called by many
-// goroutines.
+// Endpoint is one node's side of all its sessions. Its methods may be called by many goroutines.
 type Endpoint struct {
 	o         *Options
 	handler   Handler
-	key       []byte
+	key       []byte // of proofs, derived from Options.Secret
 	serverTLS *tls.Config
 	clientTLS *tls.Config
-	listener  net.Listener
+	listener  net.Listener                                                         // nil: none
 	dialer    func(ctx context.Context, network, address string) (net.Conn, error) // net.Dialer's
 	log       *limitedLog
-	running   sync.WaitGroup // all goroutines but those of sessions; and one per session
-	life      *life          // ends when nothing is to be delivered any more
-	closed    chan struct{}  // closed when Close has done everything
+	running   sync.WaitGroup // accept, handshakes and dials; and one for each session until forget
+	life      *life          // ends in Close, after drain
+	closed    chan struct{}  // closed when the first Close returns
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below, and those of all known
 	known    map[string]*known
-	sessions int
-	closing  bool
-	shaking  []net.Conn // accepted and not proven, oldest first
+	sessions int        // those in known
+	closing  bool       // Close was called: no dial and no session begins
+	shaking  []net.Conn // accepted, and nothing proven yet, oldest first
 }
 
-// known is what an endpoint knows of a name.
+// known is the state of one node, by name. The endpoint's lock guards it.
 type known struct {
-	session    *Peer  // until Down has returned
-	highest    uint64 // the latest incarnation that has proven itself
-	advertised string
+	session    *Peer         // set by install, nil again after Down has returned
+	highest    uint64        // the latest incarnation of a session; earlier ones are refused
+	advertised string        // the address of the last session that advertised one
 	past       frame.Session // the last session that ended
-	dial       *dial         // under way
-	failures   int           // of the dials since the last session
-	retry      time.Time     // not before then
-	failure    error         // of the last dial
+	dial       *dial         // under way, else nil
+	failures   int           // dials that failed since the last session
+	retry      time.Time     // no dial before, if failure is set
+	failure    error         // of the last dial; nil after a session
 }
 
-// Open opens an endpoint and, if the options say so, listens. It fails with Invalid
-// for options that are wrong, Unavailable if it cannot listen. Methods of the handler
-// may be called before Open returns.
+// Open opens an endpoint and listens at Options.Listen, if that is set. It fails with Invalid for
+// wrong options and Unavailable if it cannot listen. Methods of the handler may be called before
+// Open returns. The caller must close the endpoint.
 func Open(o *Options, h Handler) (*Endpoint, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -106,7 +105,7 @@ func Open(o *Options, h Handler) (*Endpoint, error) {
 	return e, nil
 }
 
-// Addr returns where the endpoint listens, nil if it does not.
+// Addr returns the address at which the endpoint listens, nil if it does not.
 func (e *Endpoint) Addr() net.Addr {
 	if e.listener == nil {
 		return nil
@@ -120,7 +119,7 @@ func (e *Endpoint) Name() string { return e.o.Name }
 // Start returns the incarnation of this node.
 func (e *Endpoint) Start() uint64 { return e.o.Start }
 
-// Peers returns the sessions there are, in the order of the names.
+// Peers returns the sessions for which Up has returned and that have not ended, by name.
 func (e *Endpoint) Peers() []*Peer {
 	var peers []*Peer
 	for _, p := range e.all() {
@@ -136,7 +135,7 @@ func (e *Endpoint) Peers() []*Peer {
 	return peers
 }
 
-// all returns the sessions there are, with those that begin or end just now.
+// all returns all sessions, also those that are beginning or ending.
 func (e *Endpoint) all() []*Peer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -149,10 +148,11 @@ func (e *Endpoint) all() []*Peer {
 	return peers
 }
 
-// Close closes the endpoint: nothing more is taken, what was taken is delivered until
-// ctx is done, sessions end with [ErrClosed]. It returns nil if all was acknowledged.
-// When it returns, no method of the handler is running or will be called. No method
-// of the handler must call it.
+// Close closes the endpoint. Sends and dials fail from now on. Close waits until all accepted
+// messages are acknowledged, as long as ctx allows, sends farewells, and ends all sessions with
+// [ErrClosed]. It fails with Canceled if a message was not acknowledged. When it returns, no method
+// of the handler is running or will be called; so no method of the handler may call it. A second
+// Close waits for the first and returns nil.
 func (e *Endpoint) Close(ctx context.Context) error {
 	e.mu.Lock()
 	first := !e.closing
@@ -179,7 +179,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	return nil
 }
 
-// drain lets all sessions finish what they have taken.
+// drain drains all sessions at the same time. It returns the error of one that failed.
 func (e *Endpoint) drain(ctx context.Context) error {
 	peers := e.all()
 	results := make(chan error, len(peers))
@@ -195,7 +195,7 @@ func (e *Endpoint) drain(ctx context.Context) error {
 	return failed
 }
 
-// hangUp ends the handshakes of accepted connections.
+// hangUp closes the accepted connections that have proven nothing.
 func (e *Endpoint) hangUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,7 +204,7 @@ func (e *Endpoint) hangUp() {
 	}
 }
 
-// knows returns what is known of a name. The caller has the lock.
+// knows returns the state of a node, which it makes if there is none. The caller has the lock.
 func (e *Endpoint) knows(name string) *known {
 	k := e.known[name]
 	if k == nil {
@@ -215,7 +215,8 @@ func (e *Endpoint) knows(name string) *known {
 	return k
 }
 
-// sweep forgets names that nothing is known of, when there are many.
+// sweep removes nodes without a session, a dial or a backoff, of which no incarnation was seen, when
+// there are many.
 func (e *Endpoint) sweep() {
 	if len(e.known) < 4*e.o.MaxPeers {
 		return
@@ -228,7 +229,7 @@ func (e *Endpoint) sweep() {
 	}
 }
 
-// install makes p the session with its name. The caller has the lock.
+// install makes p the session with its node and starts its goroutines. The caller has the lock.
 func (e *Endpoint) install(k *known, p *Peer) {
 	k.session, k.highest = p, p.start
 	k.failures, k.failure = 0, nil
@@ -240,7 +241,7 @@ func (e *Endpoint) install(k *known, p *Peer) {
 	p.launch()
 }
 
-// forget is called when the session has ended and the handler has been called for that.
+// forget removes a session after Down has returned.
 func (e *Endpoint) forget(p *Peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -249,7 +250,7 @@ func (e *Endpoint) forget(p *Peer) {
 	e.sessions--
 }
 
-// life is a context that ends with what it belongs to.
+// life is a context that ends with an endpoint or a session. It has no deadline and no values.
 type life struct {
 	done chan struct{}
 	once sync.Once

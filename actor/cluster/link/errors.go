@@ -6,25 +6,26 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Reasons. Errors of this package that have one match it with errors.Is.
+// Causes of the errors of this package, and of the ends of sessions, for errors.Is.
 var (
-	// ErrWindow: there is no credit to send, and the call does not wait for it, or not any longer.
+	// ErrWindow means that Send found no credit, or waited for it until its ctx ended.
 	ErrWindow = errors.New("the peer's window is full")
-	// ErrLeft: the peer closed its endpoint.
+	// ErrLeft means that the peer closed its endpoint.
 	ErrLeft = errors.New("the peer left")
-	// ErrLost: the session could not be resumed in time.
+	// ErrLost means that a stream had no connection for Options.Resume, or that the first connection
+	// of the session failed.
 	ErrLost = errors.New("the peer was not reached in time")
-	// ErrRestarted: another incarnation of the peer lives, or the peer has given the session up.
+	// ErrRestarted means that the peer was started again, or has ended the session.
 	ErrRestarted = errors.New("the peer does not know the session any more")
-	// ErrProtocol: the peer sent what it must not.
+	// ErrProtocol means that the peer sent a frame that the protocol does not allow.
 	ErrProtocol = errors.New("the peer broke the protocol")
-	// ErrRefused: one end of a connection did not accept the other.
+	// ErrRefused means that one end of a connection refused the other in the handshake.
 	ErrRefused = errors.New("the connection was refused")
-	// ErrClosed: the endpoint was closed.
+	// ErrClosed means that the endpoint was closed.
 	ErrClosed = errors.New("the endpoint is closed")
 )
 
-// errOutdated: the peer resumes from where it was before; a later connection has been made.
+// errOutdated means that a connection asks for frames that were acknowledged over a later one.
 var errOutdated = errors.New("the connection comes too late")
 
 func fault(kind mainstem.Kind, op string, err error) error {

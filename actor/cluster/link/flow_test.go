@@ -15,7 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// slow returns a handler that stands still until release is closed, or the session ends.
+// slow returns a handler that blocks until release is closed, or the session ends.
 func slow(release <-chan struct{}) *hears {
 	return &hears{message: func(p *link.Peer, _ uint32, _ []byte) {
 		select {
@@ -110,7 +110,7 @@ func slowReceiver(t *testing.T, mode link.Mode) {
 	}
 }
 
-// TestWaitersSeeTheEnd: who waits for credit is told when the session ends.
+// TestWaitersSeeTheEnd checks that Sends that wait for credit fail when the session ends.
 func TestWaitersSeeTheEnd(t *testing.T) {
 	p, b := joined(t, slow(nil), func(oa, _ *link.Options) { oa.Connections, oa.Window = 1, link.SmallestWindow })
 	var waiting sync.WaitGroup

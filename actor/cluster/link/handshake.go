@@ -12,18 +12,32 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// shake is a connection in its handshake.
+// The handshake of a connection, after that of TLS. The messages are in package frame.
+//
+//	dialer                                   acceptor
+//	  call: Hello                        ->
+//	                                     <-    challenge: Challenge, or Refusal
+//	  Proof, with MAC(dialer)            ->
+//	                                     <-    welcome: Welcome, with MAC(acceptor)
+//
+// Both ends hash all messages into a transcript as they are sent and received. A MAC covers the
+// transcript before its message and the signed fields of the message, so it holds for these two
+// nonces, names and incarnations only (see transcript.mac). The dialer proves itself first: an
+// acceptor states nothing about sessions to a stranger. A Refusal has no MAC: it fails this connection
+// and ends no session.
+
+// shake is a connection during its handshake. One goroutine uses it.
 type shake struct {
 	e     *Endpoint
 	net   net.Conn // with TLS, or raw itself
 	raw   net.Conn
 	state *tls.ConnectionState // nil without TLS
 	seen  *transcript
-	stop  func() bool // of a dialer: ends the watch over who wants the connection
+	stop  func() bool // for a dialer: stops closing the connection at the end of its owner; else nil
 }
 
-// secure makes a new connection one with TLS, unless that is not asked for. The
-// whole handshake, this and what follows, has one deadline, which proven takes away.
+// secure does the TLS handshake of a new connection, unless Options.Plain is set. It sets one
+// deadline for the whole handshake, also that of the messages that follow; done removes it.
 func (e *Endpoint) secure(raw net.Conn, accepted bool) (*shake, error) {
 	h := &shake{e: e, net: raw, raw: raw}
 	if err := raw.SetDeadline(time.Now().Add(e.o.HandshakeTimeout)); err != nil {
@@ -47,7 +61,7 @@ func (e *Endpoint) secure(raw net.Conn, accepted bool) (*shake, error) {
 	return h, err
 }
 
-// done lets the connection live as long as it will.
+// done removes the deadline of the handshake, and the tie to the dialer's owner.
 func (h *shake) done() error {
 	if h.stop != nil {
 		h.stop()
@@ -55,8 +69,8 @@ func (h *shake) done() error {
 	return h.raw.SetDeadline(time.Time{})
 }
 
-// carry lets the connection carry a stream from now on, see [stream.attach]. If this end
-// is closed meanwhile it tells the peer, who would wait for another connection.
+// carry makes the connection carry a stream, see [stream.attach]. If the session is leaving, it
+// writes a farewell instead, since the peer would wait for another connection.
 func (h *shake) carry(s *stream, taken uint64) error {
 	err := h.done()
 	if err == nil {
@@ -68,8 +82,8 @@ func (h *shake) carry(s *stream, taken uint64) error {
 	return err
 }
 
-// sayBye writes a farewell on a connection that carries no stream, and waits for the peer
-// to close it, as [conn.leave] does.
+// sayBye writes a farewell to a connection that carries no stream. Like [conn.leave] it leaves the
+// close to the peer, for the farewell time.
 func (h *shake) sayBye(ack uint64) {
 	if h.raw.SetDeadline(time.Now().Add(farewell)) != nil {
 		return
@@ -79,7 +93,7 @@ func (h *shake) sayBye(ack uint64) {
 	}
 }
 
-// close gives the connection up.
+// close closes the connection.
 func (h *shake) close() {
 	if h.stop != nil {
 		h.stop()
@@ -94,7 +108,8 @@ func (h *shake) send(message []byte) error {
 	return err
 }
 
-// receive reads the message of a step, with its preface, and not a byte more.
+// receive reads a message of the handshake, with its preface, and not a byte more: frames may follow
+// it. It fails with ErrRefused if the message is a Refusal or of another step.
 func (h *shake) receive(want frame.Step) ([]byte, error) {
 	whole := make([]byte, frame.PrefaceSize, frame.PrefaceSize+frame.MaxHandshake)
 	if _, err := io.ReadFull(h.net, whole); err != nil {
@@ -119,7 +134,7 @@ func (h *shake) receive(want frame.Step) ([]byte, error) {
 	return nil, fmt.Errorf("%w: the other end sent step %#x, want %#x", ErrRefused, p.Step, want)
 }
 
-// refuse sends the dialer the reason why it is not accepted, and returns it.
+// refuse sends the dialer a Refusal with the reason, and returns it as an ErrRefused.
 func (h *shake) refuse(reason error) error {
 	_ = h.send(frame.Refusal{Reason: reason.Error()}.Append(nil))
 	return fmt.Errorf("%w: %w", ErrRefused, reason)
@@ -131,7 +146,7 @@ var (
 	errMyself  = errors.New("the name is that of this node")
 )
 
-// challenge is the acceptor's side until the dialer has proven itself.
+// challenge is the acceptor's side of the handshake until the dialer has proven itself.
 func (h *shake) challenge() (hello frame.Hello, proof frame.Proof, err error) {
 	if hello, err = h.hear(); err != nil {
 		return hello, proof, err
@@ -167,7 +182,8 @@ func (h *shake) hear() (frame.Hello, error) {
 	return frame.ParseHello(whole[frame.PrefaceSize:])
 }
 
-// admissible returns why a Hello is not accepted, before anything is proven.
+// admissible returns why a Hello is refused, before anything is proven: its names, its versions, or
+// the certificate of its sender.
 func (h *shake) admissible(hello frame.Hello) error {
 	if err := validName(hello.Name); err != nil {
 		return err
@@ -183,14 +199,14 @@ func (h *shake) admissible(hello frame.Hello) error {
 	return certified(h.state, hello.Name)
 }
 
-// welcome is the acceptor's last word.
+// welcome sends the acceptor's last message.
 func (h *shake) welcome(v frame.Admission, t frame.Terms) error {
 	w := frame.Welcome{Admission: v, Terms: t}
 	w.MAC = h.seen.mac(acceptor, w.Signed())
 	return h.send(w.Append(nil))
 }
 
-// call is the dialer's side.
+// call is the dialer's side of the handshake.
 func (h *shake) call(to string, t frame.Terms) (c frame.Challenge, w frame.Welcome, err error) {
 	if err := certified(h.state, to); err != nil {
 		return c, w, fmt.Errorf("%w: %w", ErrRefused, err)

@@ -50,7 +50,7 @@ func (l *logged) lines(text string) (n int) {
 	return n
 }
 
-// fortress is a node with a good peer, and a stranger before its door.
+// fortress is a node with a good peer, to which strangers connect.
 type fortress struct {
 	t    *testing.T
 	node *link.Endpoint
@@ -206,7 +206,7 @@ func TestManySilentConnections(t *testing.T) {
 	}
 }
 
-// TestReplayedHandshake: the bytes of a good handshake are worth nothing the next time.
+// TestReplayedHandshake checks that the recorded bytes of a good handshake are refused.
 func TestReplayedHandshake(t *testing.T) {
 	f := newFortress(t, func(o *link.Options) { o.Connections = 2 })
 	r := record(t, f.node.Addr().String())
@@ -310,8 +310,8 @@ func TestWrongSecret(t *testing.T) {
 	f.undisturbed()
 }
 
-// TestAcceptorMustProveItself: a stranger that listens at the address of a node learns nothing, and is
-// not believed.
+// TestAcceptorMustProveItself checks that a stranger that listens at the address of a node gets no
+// secret, and is refused.
 func TestAcceptorMustProveItself(t *testing.T) {
 	o := plain("b")
 	o.Secret = []byte("another secret, long enough")

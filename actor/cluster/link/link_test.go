@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-// noWait is what Send gets from those who do not wait for credit.
+// noWait is the context of Sends that do not wait for credit.
 var noWait context.Context
 
 var secret = []byte("a secret of the tests, long enough")

@@ -17,17 +17,17 @@ import (
 
 // Limits and defaults.
 const (
-	MaxName        = 255     // bytes of the name of a node, or of an address that it advertises
-	MaxConnections = 64      // connections of a session
-	MaxSecret      = 4 << 10 // bytes of Options.Secret
-	MinSecret      = 16      // bytes of Options.Secret, if there is one
-	LargestMessage = 1 << 30 // bytes: the highest Options.MaxMessage
-	LargestWindow  = 1 << 30 // bytes: the highest Options.Window
-	SmallestWindow = 128 << 10
+	MaxName        = 255       // bytes of the name of a node, or of an address that it advertises
+	MaxConnections = 64        // connections of a session
+	MaxSecret      = 4 << 10   // bytes of Options.Secret
+	MinSecret      = 16        // bytes of Options.Secret, if there is one
+	LargestMessage = 1 << 30   // bytes: the highest Options.MaxMessage
+	LargestWindow  = 1 << 30   // bytes: the highest Options.Window
+	SmallestWindow = 128 << 10 // bytes
 
-	DefaultMaxMessage       = 16 << 20
-	DefaultWindow           = 16 << 20
-	DefaultCompressAbove    = 1 << 10
+	DefaultMaxMessage       = 16 << 20 // bytes
+	DefaultWindow           = 16 << 20 // bytes
+	DefaultCompressAbove    = 1 << 10  // bytes
 	DefaultKeepAlive        = 5 * time.Second
 	DefaultResume           = 30 * time.Second
 	DefaultHandshakeTimeout = 5 * time.Second
@@ -37,8 +37,8 @@ const (
 	DefaultMaxPeers         = 1024
 )
 
-// Compression says how the frames of a connection are compressed. Each side chooses
-// for what it sends; all are always understood.
+// Compression is an algorithm for the payloads of frames. Each node chooses one for the frames that
+// it sends, and decompresses all.
 type Compression uint8
 
 // The compressions.
@@ -61,77 +61,84 @@ func (c Compression) String() string {
 	return fmt.Sprintf("unknown compression %d", uint8(c))
 }
 
-// TLS is how a node proves its name, and which authorities it trusts. The name of a node must
-// be in its certificate: as a DNS name, or as the URI that [NameURI] returns.
+// TLS configures how a node proves its name, and which authorities it trusts. The name of a node
+// must be in its certificate: as a DNS name, or as the URI that [NameURI] returns.
 type TLS struct {
-	// Certificate is the node's certificate and key, for both ends of connections.
+	// Certificate is the node's certificate and key, for connections that it dials and accepts.
 	Certificate tls.Certificate
-	// Renew, if set, is asked for the certificate instead, for each connection, so that
-	// a renewed one is used without a restart.
+	// Renew, if set, is called for each connection and returns the certificate in place of
+	// Certificate, so that a renewed one is used without a restart.
 	Renew func() (*tls.Certificate, error)
-	// Roots are the authorities whose certificates are believed. Those of the operating
-	// system are never asked.
+	// Roots are the trusted authorities. Those of the operating system are not used. Required.
 	Roots *x509.CertPool
 }
 
-// Options say how an endpoint works. They are copied.
+// Options configure an [Endpoint]. [Open] copies them and Secret, but not what TLS and Log point to.
 type Options struct {
-	// Name is the name of this node. No two nodes that can reach each other have the same.
+	// Name is the name of this node: 1 to [MaxName] bytes without /, NUL, CR and LF, and unique among
+	// the nodes that can reach each other.
 	Name string
-	// Start is the incarnation of this node. It must grow from one node of a name to the
-	// next. Default: the time in nanoseconds.
+	// Start is the incarnation of this node. It must be higher each time a node of this name is
+	// started. Default: the Unix time in nanoseconds.
 	Start uint64
-	// Listen is the host:port to accept connections at. Default "": none are accepted, only dialed.
+	// Listen is the address "host:port" to accept connections at. Default "": this node only dials.
 	Listen string
-	// Advertise is the address at which peers dial this node when their
-	// Resolve finds none. Default: the address of the listener.
+	// Advertise is the address at which peers dial this node if their Resolve finds none. Its host
+	// may be empty: then peers take the one that this node connects from. Default: the address of the
+	// listener.
 	Advertise string
-	// TLS is needed unless Plain is set.
+	// TLS must be set unless Plain is, which excludes it.
 	TLS *TLS
-	// Plain does without TLS: anybody who can reach the connections can then read and
-	// change them. It needs a Secret.
+	// Plain turns TLS off: anybody who can reach the connections can then read and change them. It
+	// needs a Secret.
 	Plain bool
-	// Secret is known to all nodes and to nobody else: both ends prove that they have
-	// it, without showing it, before anything else. [MinSecret] to [MaxSecret] bytes, best random. With
-	// TLS it may be empty, which then is what both ends must have.
+	// Secret is shared by all nodes. Both ends of a connection prove that they have the same one,
+	// without sending it. [MinSecret] to [MaxSecret] bytes, preferably random. With TLS it may be
+	// empty, at all nodes or at none.
 	Secret []byte
-	// Connections is how many connections a session has; the smaller number of both
-	// ends counts. Default: the number of processors Go uses, at most 4.
+	// Connections is the number of connections, and of streams, of a session, 1 to
+	// [MaxConnections]; the smaller number of both ends counts. Default: GOMAXPROCS, at most 4.
 	Connections int
-	// Compression compresses frames of CompressAbove bytes and more. Default: none.
+	// Compression compresses frames with payloads of CompressAbove bytes and more. Default: none.
 	Compression Compression
-	// CompressAbove defaults to [DefaultCompressAbove].
+	// CompressAbove is in bytes. Default [DefaultCompressAbove].
 	CompressAbove int
-	// MaxMessage is how many bytes a message may have. Default [DefaultMaxMessage].
+	// MaxMessage is the limit of a message in bytes, at most [LargestMessage]; the smaller limit of
+	// both ends counts. Default [DefaultMaxMessage].
 	MaxMessage int
-	// Window is how many bytes may wait to be written or acknowledged per peer, divided among
-	// its connections; the smaller one of both ends counts. Default [DefaultWindow].
+	// Window is the number of bytes that may wait to be written or acknowledged per peer, from
+	// [SmallestWindow] to [LargestWindow]; the smaller one of both ends counts. It is divided among
+	// the streams, each of which gets at least a quarter of SmallestWindow. Default [DefaultWindow].
 	Window int
-	// KeepAlive is after which silence a sign of life is sent; after three times as
-	// long without one a connection is given up. Default [DefaultKeepAlive].
+	// KeepAlive is the interval at which a connection is checked: if it has written nothing since the
+	// last check, it writes a sign of life. A connection that receives nothing for about three times
+	// as long is closed. At least 1 ms, like the durations below. Default [DefaultKeepAlive].
 	KeepAlive time.Duration
-	// Resume is for how long a broken session waits to be resumed. Default [DefaultResume].
+	// Resume is how long a stream may be without a connection before the session ends. Default
+	// [DefaultResume].
 	Resume time.Duration
-	// HandshakeTimeout bounds the time from dialing or accepting a connection to the
-	// end of its handshake. Default [DefaultHandshakeTimeout].
+	// HandshakeTimeout bounds the time to resolve and dial an address, and separately that of the
+	// handshake of a dialed or accepted connection. Default [DefaultHandshakeTimeout].
 	HandshakeTimeout time.Duration
-	// MinBackoff and MaxBackoff are the shortest and longest pause after a failed
-	// attempt to dial; it doubles from one to the other, and a random half is left out. Default
+	// MinBackoff and MaxBackoff are the first and the longest pause after a failed dial. The pause
+	// doubles with each failure, and a random part of up to a half is subtracted. Default
 	// [DefaultMinBackoff] and [DefaultMaxBackoff].
 	MinBackoff, MaxBackoff time.Duration
-	// MaxHandshakes is how many accepted connections may be unproven; when there
-	// are more the oldest is closed. Default [DefaultMaxHandshakes].
+	// MaxHandshakes is the number of accepted connections that may be unproven. When one more is
+	// accepted the oldest is closed. Default [DefaultMaxHandshakes].
 	MaxHandshakes int
-	// MaxPeers is how many sessions there may be. Default [DefaultMaxPeers].
+	// MaxPeers is the number of sessions above which dialers are refused. Sessions that this node
+	// dials are not limited. Default [DefaultMaxPeers].
 	MaxPeers int
-	// Resolve returns the address of a node, as host:port. Default: the address
-	// that the node advertised when it was connected before.
+	// Resolve returns the address of a node, as "host:port". Many goroutines call it. If it fails,
+	// returns "", or is nil, the address that the node advertised in its last session is used.
 	Resolve func(ctx context.Context, name string) (addr string, err error)
-	// Log takes what an operator should know. Default: nothing is logged.
+	// Log gets the beginnings and ends of sessions, and failures; those that strangers or peers can
+	// cause are limited in number. Default: nothing is logged.
 	Log *slog.Logger
 }
 
-// withDefaults returns a copy of o that is complete, or all of its mistakes.
+// withDefaults returns a copy of o with the defaults filled in, or an Invalid error with all mistakes.
 func (o *Options) withDefaults() (*Options, error) {
 	var c Options
 	if o != nil {
@@ -169,6 +176,7 @@ func setDefault[T int | time.Duration](field *T, value T) {
 	}
 }
 
+// mistakes returns one text for each wrong field.
 func (o *Options) mistakes() []string {
 	var wrong []string
 	note := func(bad bool, format string, args ...any) {
@@ -215,7 +223,7 @@ func (o *Options) mistakes() []string {
 	return wrong
 }
 
-// validName returns an error for what cannot be the name of a node.
+// validName returns an error if a name cannot be that of a node.
 func validName(name string) error {
 	switch {
 	case name == "":

@@ -7,22 +7,48 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
+// The sending half of a stream. Messages are encoded in place, behind each other, into segments
+// from a pool. A message goes through these steps:
+//
+//  1. append (or place, which copies) writes it into the open frame, at the end of the last segment.
+//  2. seal ends the open frame, when its segment is full or the writer takes it. Only now is it
+//     known whether one of its messages is ExactlyOnce, so the frame gets its number here.
+//  3. take gives up to maxBatch frames to the writer. It may write into their bytes, since the
+//     header is filled in last. Senders meanwhile append to the same segment, behind them.
+//  4. wrote: frames without a number are no longer pending.
+//  5. ack: numbered frames up to the acknowledged one are no longer pending.
+//
+// pop then removes frames from the front. When a connection has failed, its writer calls stopped,
+// and the next connection calls rewind with the number of the last frame that the peer received.
+// The numbered frames after it are taken again. A frame without a number is never written twice.
+//
+// Invariant: head <= busy <= next <= len(frames), leaving out busy when it is -1.
+//
+// Invariant: the frames before next were tried. Behind next there are tried frames only after rewind.
+//
+// Invariant: the numbers in frames, without zeros, increase by one from frame to frame.
+//
+// Invariant: held is the size of the open frame and of all frames that are counted.
+//
+// frames is a queue. So a frame without a number that was written stays in it, not counted, until
+// the numbered frames before it are acknowledged.
+
 const (
-	segmentSize = frame.HeaderSize + frame.MaxPayload // one frame may fill a segment
-	minRoom     = 256                                 // bytes of a segment that are worth encoding into
+	segmentSize = frame.HeaderSize + frame.MaxPayload // bytes; one frame may fill a segment
+	minRoom     = 256                                 // bytes: with less left, a message begins another segment
 	maxBatch    = 4                                   // frames that are written at once
 )
 
 // segment is memory for frames, one after another.
 type segment struct {
 	mem  [segmentSize]byte
-	used int
+	used int // bytes, with those of the open frame
 	refs int // frames in it, and one more while it is the last of its outbox
 }
 
 var segments = sync.Pool{New: func() any { return new(segment) }}
 
-// release gives up one reference.
+// release drops one reference. The last one returns the segment to the pool.
 func (s *segment) release() {
 	if s.refs--; s.refs == 0 {
 		s.used = 0
@@ -30,71 +56,71 @@ func (s *segment) release() {
 	}
 }
 
-// outFrame is a frame on its way: it is from written on until it is acknowledged, if
-// it has a number.
+// outFrame is a sealed frame: one that is to be written, or a numbered one that is not yet
+// acknowledged.
 type outFrame struct {
 	seg      *segment
 	from, to int    // in seg.mem, with the header
-	number   uint64 // 0: it is forgotten when it has been written
-	tried    bool   // it has been given to a connection
+	number   uint64 // 0: no message in it is ExactlyOnce, and it is written at most once
+	tried    bool   // it was given to the writer of a connection
 	counted  bool   // its bytes are in outbox.held
 }
 
-// open is the frame that messages are appended to. It has a number if one of
-// its messages must arrive; the others go along with it.
+// open is the frame that messages are appended to. It gets a number if one of its messages is
+// ExactlyOnce; then all of them are delivered exactly once.
 type open struct {
-	from     int // its header, in the last segment; -1: there is no frame
+	from     int // index of its header in the last segment; -1: there is no open frame
 	numbered bool
 	entries  int
 	lane     uint32 // of its last entry
 }
 
-// large is a message that went out in parts, kept whole for leftovers.
+// large is a message that was sent in parts, kept whole for leftovers until it is acknowledged.
 type large struct {
 	last uint64 // number of the frame with its last part
 	body []byte
 }
 
-// outbox is the sending half of a stream: frames in the order in which they were
-// filled, the first of which are waiting for their acknowledgement, the others to be
-// written. Invariant: frames before next have been tried; numbers grow by one
-// from frame to frame, not counting those without. The stream's lock guards it, but the
-// bytes of frames between take and wrote belong to the writer.
+// outbox is the sending half of a stream: frames in the order of their messages. The first wait for
+// acknowledgements, the others to be written. The stream's lock guards it, except that the bytes of
+// frames belong to the writer between take and wrote or stopped.
 type outbox struct {
-	window int // bytes that may wait
+	window int // bytes; while held is not below it, no message is accepted
 	max    int // bytes of a message
-	held   int // bytes that wait
+	held   int // bytes pending, headers included
 
-	frames []outFrame // frames[head:] are there
-	head   int
-	next   int // index in frames of the first that was not given to the connection
-	busy   int // index of the first that the writer has now; -1: it has none
-	last   *segment
-	open   open
-	larges []large
+	frames []outFrame // a queue, which begins at head
+	head   int        // index in frames
+	next   int        // index in frames of the first that take has yet to return
+	busy   int        // index in frames of the first that the writer has now; -1: it has none
+	last   *segment   // where messages are appended; nil: there is none yet
+	open   open       // in last
+	larges []large    // by increasing last
 
-	number uint64 // of the newest frame that has one
+	number uint64 // of the newest numbered frame
 	sent   uint64 // highest number that any connection was given
-	acked  uint64
+	acked  uint64 // highest number that the peer has acknowledged; acked <= sent <= number
 
 	messages uint64 // appended since the beginning
-	resent   uint64 // frames
+	resent   uint64 // frames that were given to a connection again
 }
 
 func newOutbox(window, maxMessage int) outbox {
 	return outbox{window: window, max: maxMessage, busy: -1, open: open{from: -1}}
 }
 
+// full reports whether there is no credit.
 func (o *outbox) full() bool { return o.held >= o.window }
 
-// empty reports whether everything has been written and acknowledged.
+// empty reports whether all messages have been written and, if numbered, acknowledged.
 func (o *outbox) empty() bool { return o.head == len(o.frames) && o.open.entries == 0 }
 
 // due reports whether there is something to write.
 func (o *outbox) due() bool { return o.next < len(o.frames) || o.open.entries > 0 }
 
-// append lets f append a message behind all others. If the body does not fit it
-// returns it, to be put in with place or in parts.
+// append calls f to encode a message into the open frame. If the body does not fit into the rest of
+// the segment, or is longer than max, append returns it: the caller then uses place, in parts if
+// necessary, or refuses it.
 func (o *outbox) append(lane uint32, m Mode, f func([]byte) ([]byte, error)) (spilled []byte, fits bool, err error) {
 	o.room(minRoom)
 	flags, head := o.entry(lane)
@@ -112,7 +138,7 @@ func (o *outbox) append(lane uint32, m Mode, f func([]byte) ([]byte, error)) (sp
 	return nil, true, nil
 }
 
-// place copies a body of at most frame.MaxBody bytes in behind all others.
+// place copies a body of at most frame.MaxBody bytes into the open frame.
 func (o *outbox) place(f frame.Flags, lane uint32, body []byte, numbered bool) {
 	o.room(frame.EntrySize + len(body))
 	flags, head := o.entry(lane)
@@ -123,12 +149,13 @@ func (o *outbox) place(f frame.Flags, lane uint32, body []byte, numbered bool) {
 	}
 }
 
-// finishLarge keeps the whole of the message whose last part was placed last.
+// finishLarge keeps the whole body of a large message. It must follow the place of its last part
+// without a seal in between: the open frame is the one that will have the next number.
 func (o *outbox) finishLarge(body []byte) {
 	o.larges = append(o.larges, large{o.number + 1, body})
 }
 
-// room makes sure that there is an open frame with n bytes left.
+// room makes sure that there is an open frame, and that n bytes can be appended to it.
 func (o *outbox) room(n int) {
 	if o.last != nil && segmentSize-o.last.used < n+frame.HeaderSize {
 		o.seal()
@@ -147,7 +174,8 @@ func (o *outbox) room(n int) {
 	}
 }
 
-// abandon drops the open frame when it has no entries.
+// abandon drops an open frame without entries. The encoder of its first message has failed, or
+// returned a body that did not fit.
 func (o *outbox) abandon() {
 	if o.open.from >= 0 {
 		o.held -= frame.HeaderSize
@@ -155,7 +183,7 @@ func (o *outbox) abandon() {
 	}
 }
 
-// entry returns how a message of lane begins, and the size of that.
+// entry returns the flags and the size of the head of an entry of lane.
 func (o *outbox) entry(lane uint32) (frame.Flags, int) {
 	if o.open.entries > 0 && o.open.lane == lane {
 		return frame.SameLane, frame.RepeatSize
@@ -163,6 +191,8 @@ func (o *outbox) entry(lane uint32) (frame.Flags, int) {
 	return 0, frame.EntrySize
 }
 
+// commit writes the head of an entry whose body of n bytes is in place, and adds it to the open
+// frame.
 func (o *outbox) commit(f frame.Flags, lane uint32, head, n int, numbered bool) {
 	frame.PutEntry(o.last.mem[o.last.used:], f, lane, n)
 	o.last.used += head + n
@@ -172,7 +202,7 @@ func (o *outbox) commit(f frame.Flags, lane uint32, head, n int, numbered bool) 
 	o.open.numbered = o.open.numbered || numbered
 }
 
-// seal ends the open frame, if it has entries.
+// seal ends the open frame, if it has entries, and gives it its number.
 func (o *outbox) seal() {
 	if o.open.from < 0 || o.open.entries == 0 {
 		return
@@ -187,8 +217,9 @@ func (o *outbox) seal() {
 	o.open = open{from: -1}
 }
 
-// take appends the frames that are to be written next to batch. They belong to the
-// writer until wrote, or stopped.
+// take appends the frames that are to be written next to batch, at most maxBatch. Their bytes
+// belong to the writer until wrote or stopped. The open frame is sealed only when there are too few
+// others, so that it goes on to fill while the writer is busy.
 func (o *outbox) take(batch []outFrame) []outFrame {
 	if o.next+maxBatch > len(o.frames) {
 		o.seal()
@@ -210,13 +241,14 @@ func (o *outbox) take(batch []outFrame) []outFrame {
 	return batch
 }
 
-// wrote says that what was taken has been written.
+// wrote is called when the frames of the last take have been written.
 func (o *outbox) wrote() { o.forgetTried(o.busy) }
 
-// stopped says that the connection, and its writer, are gone.
+// stopped is called when the writer of a connection ends. Frames that it may not have written
+// completely are treated like written ones: those with a number wait for rewind.
 func (o *outbox) stopped() { o.forgetTried(o.head) }
 
-// forgetTried forgets tried frames without a number from index on, and what can be popped.
+// forgetTried discounts the tried frames without a number from index from on, and pops.
 func (o *outbox) forgetTried(from int) {
 	o.busy = -1
 	for i := max(from, o.head); i < o.next; i++ {
@@ -227,7 +259,8 @@ func (o *outbox) forgetTried(from int) {
 	o.pop()
 }
 
-// ack says that the peer has handled the frames up to a number.
+// ack is called when the peer has handled the numbered frames up to n. Acknowledgements may be
+// repeated or late. It returns ErrProtocol if that frame was never sent.
 func (o *outbox) ack(n uint64) error {
 	if n > o.sent {
 		return fmt.Errorf("%w: it acknowledges frame %d, %d have been sent", ErrProtocol, n, o.sent)
@@ -239,8 +272,9 @@ func (o *outbox) ack(n uint64) error {
 	return nil
 }
 
-// rewind makes the frames after number taken, which is the last that the peer has, the
-// next to be written.
+// rewind makes the first frame after number taken the next to be written, for a new connection.
+// taken is the last numbered frame that the peer has received. There must be no writer. It returns
+// errOutdated if later frames have been acknowledged: another connection was made meanwhile.
 func (o *outbox) rewind(taken uint64) error {
 	if taken > o.sent {
 		return fmt.Errorf("%w: it has frame %d, %d have been sent", ErrProtocol, taken, o.sent)
@@ -257,7 +291,8 @@ func (o *outbox) rewind(taken uint64) error {
 	return nil
 }
 
-// pop forgets the frames at the front that nobody needs any more.
+// pop removes frames from the front: acknowledged ones, and ones without a number that are no
+// longer counted. It stops at frames that belong to the writer.
 func (o *outbox) pop() {
 	limit := o.next
 	if o.busy >= 0 {
@@ -280,8 +315,9 @@ func (o *outbox) pop() {
 	o.compact()
 }
 
-// compact moves the frames to the front of the slice when that is cheap, and starts the
-// last segment anew when nothing is in it.
+// compact moves the queue to the front of its slice when it fills at most half of it, and reuses the
+// last segment from its beginning when no frame is in it. It does nothing while the writer has
+// frames, because busy is an index and their bytes are in use.
 func (o *outbox) compact() {
 	if o.busy >= 0 {
 		return
@@ -298,6 +334,7 @@ func (o *outbox) compact() {
 	}
 }
 
+// discount returns the bytes of a frame to the window, once.
 func (o *outbox) discount(f *outFrame) {
 	if f.counted {
 		f.counted = false
@@ -305,7 +342,7 @@ func (o *outbox) discount(f *outFrame) {
 	}
 }
 
-// trim gives memory back that is not needed while there is nothing to send.
+// trim releases the last segment and the queue if both are empty.
 func (o *outbox) trim() {
 	if o.last != nil && o.busy < 0 && len(o.frames) == 0 && o.open.from < 0 {
 		o.last.release()
@@ -313,7 +350,9 @@ func (o *outbox) trim() {
 	}
 }
 
-// leftovers calls f with each message that was not acknowledged, and empties the outbox.
+// leftovers calls f with each message of a numbered frame that was not acknowledged, and of a frame
+// without a number that was never tried. Then it empties the outbox. A body is valid until f
+// returns. There must be no writer.
 func (o *outbox) leftovers(f func(body []byte)) {
 	o.seal()
 	for _, out := range o.frames[o.head:] {
@@ -328,6 +367,8 @@ func (o *outbox) leftovers(f func(body []byte)) {
 	*o = newOutbox(o.window, o.max)
 }
 
+// messagesOf calls f with the messages of a frame. A large message belongs to the frame of its last
+// part, and its body is in larges.
 func (o *outbox) messagesOf(out outFrame, f func(body []byte)) {
 	entries := frame.ParseEntries(out.seg.mem[out.from+frame.HeaderSize : out.to])
 	for {

@@ -12,17 +12,16 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// Mode says what a message is worth.
+// Mode is the delivery guarantee of a message.
 type Mode uint8
 
 // The modes.
 const (
-	// ExactlyOnce messages are kept until they are acknowledged, and sent again over the
-	// next connection when one breaks: between two living nodes they arrive exactly once.
+	// ExactlyOnce messages are kept until they are acknowledged, and sent again over the next
+	// connection when one breaks. While the session lives each is handled exactly once.
 	ExactlyOnce Mode = iota
-	// AtMostOnce messages are forgotten when they have been written: when the
-	// connection breaks they may be lost. None arrives twice, or before an earlier one
-	// of its lane.
+	// AtMostOnce messages are dropped when they have been written, so they may be lost when a
+	// connection breaks. None arrives twice, or before an earlier message of its lane.
 	AtMostOnce
 )
 
@@ -38,28 +37,46 @@ func (m Mode) String() string {
 
 // Peer is a session with one incarnation of another node. When it has ended,
 // [Endpoint.Peer] returns another. Its methods may be called by many goroutines.
+//
+// The life of a session:
+//
+//	install -> begin (Up) -> messages -> end -> finish (Undelivered, Down) -> forget
+//
+// Endpoint.install runs under the endpoint's lock, after the handshake. No message is read before Up
+// has returned: the readers wait for up. end only sets the reason and starts finish, which closes the
+// connections, waits for all goroutines of the session, and then calls the handler for the last
+// time. The endpoint begins no other session with that name before Endpoint.forget.
+//
+// A session ends when this endpoint or the peer's is closed, when a stream had no connection for
+// Options.Resume, when the peer was restarted or does not have the session any more, or when the
+// peer breaks the protocol.
+//
+// Closing: drain waits until all streams are acknowledged, then each connection writes a farewell
+// and waits for the peer to close it. The receiver ends the session when every stream that has a
+// connection has brought its farewell, since the farewell of a stream carries its last
+// acknowledgement.
 type Peer struct {
 	e          *Endpoint
 	id         frame.Session
 	name       string
-	start      uint64
+	start      uint64 // incarnation
 	advertised string
-	dials      bool // this end makes the connections
-	maxMessage int
+	dials      bool // this end made the first connection, and replaces those that break
+	maxMessage int  // bytes: the smaller limit of both ends
 	streams    []*stream
-	since      time.Time
+	since      time.Time // when the handshake was done
 
-	up      chan struct{} // closed when Handler.Up has returned
-	life    *life
-	done    chan struct{} // of life: closed when the session has ended
-	gone    chan struct{} // closed when Handler.Down has returned
-	reason  atomic.Pointer[error]
-	leaving atomic.Bool           // this end says goodbye
-	parting atomic.Pointer[error] // why the session ends when all streams have had the peer's farewell; nil: it has said none
-	running sync.WaitGroup        // goroutines of connections, and those that make them
+	up      chan struct{}         // closed when Handler.Up has returned
+	life    *life                 // ends with the session
+	done    chan struct{}         // of life
+	gone    chan struct{}         // closed after Handler.Down and Endpoint.forget
+	reason  atomic.Pointer[error] // why the session has ended; nil: it has not. Set once
+	leaving atomic.Bool           // this endpoint is closed, and everything was acknowledged or ctx was done
+	parting atomic.Pointer[error] // the reason of the peer's first farewell; nil: none has come. Set once
+	running sync.WaitGroup        // readers and writers of connections, and keep of each stream
 }
 
-// agreed is the result of the handshake, the same at both ends.
+// agreed is the result of a handshake.
 type agreed struct {
 	id          frame.Session
 	name        string
@@ -91,8 +108,8 @@ func newPeer(e *Endpoint, a agreed) *Peer {
 	return p
 }
 
-// launch lets the streams look for connections, and the session end when they find none.
-// It is called once, when all streams are there and the endpoint counts the session.
+// launch starts the timers that end the session when a stream gets no connection, and the
+// goroutines that dial. It is called once, by install.
 func (p *Peer) launch() {
 	for _, s := range p.streams {
 		s.giveUp.Reset(p.e.o.Resume)
@@ -113,20 +130,20 @@ func (p *Peer) Advertised() string { return p.advertised }
 // Done is closed when the session has ended.
 func (p *Peer) Done() <-chan struct{} { return p.done }
 
-// Send takes a message: appendBody appends it to dst and returns that, as append
-// does. It is called once at most, under a lock of the connection, so it must neither
-// block nor send. Messages of one lane arrive in the order in which Send took
-// them. Send returns when the message waits to be written; without credit it waits
-// for it. It fails with
+// Send accepts a message: it waits for credit, calls appendBody, which appends the message to dst
+// and returns the result as append does, and returns when the message is queued to be written.
+// appendBody is called at most once, under a lock of the stream, so it must neither block nor send.
+// Messages of one lane arrive in the order in which Send accepted them. With a nil ctx Send does not
+// wait. It fails with
 //
-//   - [ErrWindow] (Unavailable, or Canceled) if there is no credit and ctx is nil, or done before there is;
-//   - Closed when the session has ended, with the reason;
+//   - [ErrWindow], of kind Unavailable if ctx is nil and there is no credit, Canceled if ctx ends first;
+//   - Closed, with the reason, if the session has ended or the endpoint is being closed;
 //   - Invalid if the message is longer than MaxMessage of either end;
 //   - the error of appendBody, as it is.
 //
-// A message for which it returned an error does not arrive, and is not given to Undelivered.
-// Messages too large for a frame (64 KiB) are sent in parts, one after another; they
-// are kept until they are acknowledged, whatever the mode.
+// A message for which Send returned an error does not arrive, and is not given to Undelivered.
+// Messages too large for a frame (64 KiB) are sent in parts, one after another; they are kept
+// until they are acknowledged, whatever the mode.
 func (p *Peer) Send(ctx context.Context, lane uint32, mode Mode, appendBody func(dst []byte) ([]byte, error)) error {
 	return p.streams[lane%uint32(len(p.streams))].send(ctx, lane, mode, appendBody)
 }
@@ -134,7 +151,7 @@ func (p *Peer) Send(ctx context.Context, lane uint32, mode Mode, appendBody func
 // hasEnded reports whether the session has ended.
 func (p *Peer) hasEnded() bool { return p.reason.Load() != nil }
 
-// over returns the error of those who still want something of the session.
+// over returns the Closed error of calls that use an ended session.
 func (p *Peer) over() error {
 	reason := ErrClosed
 	if r := p.reason.Load(); r != nil {
@@ -143,7 +160,7 @@ func (p *Peer) over() error {
 	return fault(mainstem.KindClosed, "session with "+p.name, reason)
 }
 
-// end ends the session for good; only the first reason counts. It does not wait.
+// end ends the session. Only the first call has an effect. It does not wait for finish.
 func (p *Peer) end(reason error) {
 	if p.reason.CompareAndSwap(nil, &reason) {
 		p.life.end()
@@ -151,7 +168,8 @@ func (p *Peer) end(reason error) {
 	}
 }
 
-// finish calls Undelivered and Down of the handler when nothing of the session runs any more.
+// finish stops the streams, waits for all goroutines of the session, and calls Undelivered and Down
+// of the handler.
 func (p *Peer) finish(reason error) {
 	defer p.e.running.Done()
 	for _, s := range p.streams {
@@ -168,14 +186,14 @@ func (p *Peer) finish(reason error) {
 	close(p.gone)
 }
 
-// begin calls Up of the handler, and lets messages in.
+// begin calls Up of the handler, and lets the readers go on.
 func (p *Peer) begin() {
 	p.e.o.Log.Info("session began", "peer", p.name, "start", p.start, "connections", len(p.streams))
 	p.e.handler.Up(p)
 	close(p.up)
 }
 
-// notBegun ends a session whose first connection failed before it carried anything.
+// notBegun ends a session whose first connection failed before it carried a stream.
 func (p *Peer) notBegun(err error) {
 	if p.leaving.Load() {
 		p.end(ErrClosed)
@@ -184,7 +202,8 @@ func (p *Peer) notBegun(err error) {
 	p.end(fmt.Errorf("%w: %w", ErrLost, err))
 }
 
-// lostConnection is called with the reason when a stream has lost its connection.
+// lostConnection is called when the connection of a stream has failed, with the reason. Unless one
+// of the ends is leaving, keep makes another.
 func (p *Peer) lostConnection(s *stream, err error) {
 	if p.leaving.Load() {
 		return
@@ -197,16 +216,17 @@ func (p *Peer) lostConnection(s *stream, err error) {
 	wake.Signal(s.lost)
 }
 
-// violation ends the session because of what the peer sent: it would send it again.
+// violation ends the session because the peer has broken the protocol. Another connection would not
+// help: the peer would send the same frame again.
 func (p *Peer) violation(err error) error {
 	p.e.log.warnOf(p.name, "session ended: the peer broke the protocol", "peer", p.name, "err", err)
 	p.end(fmt.Errorf("%w: %w", ErrProtocol, err))
 	return p.over()
 }
 
-// dismissed ends the session because the peer does, when every stream has had the peer's
-// farewell: it has the last acknowledgements of its stream, which may have come later than
-// that of another. It returns why the connection ends.
+// dismissed is called when the peer's farewell has come over a stream. It ends the session when the
+// farewells of all connected streams have come, or after the farewell time. It returns the reason
+// with which the connection ends.
 func (p *Peer) dismissed(s *stream, f frame.Farewell) error {
 	reason := ErrLeft
 	if f.Reason != "" {
@@ -220,8 +240,7 @@ func (p *Peer) dismissed(s *stream, f frame.Farewell) error {
 	return reason
 }
 
-// endParted ends the session if no stream has a connection any more that a farewell may
-// come on.
+// endParted ends the session if no stream has a connection over which a farewell may still come.
 func (p *Peer) endParted() {
 	for _, s := range p.streams {
 		if !s.parted.Load() && s.connected() {
@@ -231,7 +250,9 @@ func (p *Peer) endParted() {
 	p.end(*p.parting.Load())
 }
 
-// drain waits until everything that was taken is acknowledged, then says goodbye.
+// drain makes Sends fail, waits until all accepted messages are acknowledged or ctx is done, and
+// writes the farewells. Then it waits for the peer to close the connections, at most for the
+// farewell time. It returns nil if everything was acknowledged.
 func (p *Peer) drain(ctx context.Context) error {
 	var failed error
 	for _, s := range p.streams {

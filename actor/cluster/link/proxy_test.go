@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// proxy stands between two nodes and does what networks do. The first connections
-// through it are spoiled at random bytes, later ones are not.
+// proxy carries the connections of two nodes. It damages the first ones at random bytes, and leaves
+// later ones alone.
 type proxy struct {
 	l       net.Listener
 	target  string
@@ -32,7 +32,7 @@ type proxy struct {
 	number int64
 }
 
-// hush lets nothing through the connections that there are, without closing them.
+// hush drops everything that the present connections carry, without closing them.
 func (p *proxy) hush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// readAfter is the reader: it gives what comes in to the handler, after the reader of
-// the connection before has given it the last of its messages.
+// readAfter is the reader's goroutine. It gives the messages of the peer to the handler, once the
+// reader of the connection before has ended and Handler.Up has returned.
 func (c *conn) readAfter(past *conn) {
 	defer c.s.p.running.Done()
 	defer close(c.read)
@@ -20,6 +20,8 @@ func (c *conn) readAfter(past *conn) {
 	c.fail(err)
 }
 
+// readAll reads frames until the connection fails, a frame is damaged, the peer breaks the protocol,
+// or its farewell has come.
 func (c *conn) readAll() error {
 	buf := make([]byte, firstBuffer)
 	from, to := 0, 0
@@ -36,14 +38,15 @@ func (c *conn) readAll() error {
 		n, err = c.net.Read(buf[to:])
 		to += n
 		if err != nil {
-			_, _ = c.takeFrames(buf[from:to]) // what has come is not lost with the connection
+			_, _ = c.takeFrames(buf[from:to]) // whole frames that came with the error count
 			return err
 		}
 	}
 }
 
-// makeRoom returns a buffer with buf[from:to] and room for the rest of a frame, or for as
-// much as a connection needs that has little to read.
+// makeRoom returns a buffer with the bytes buf[from:to], and their new place in it. There is room to
+// read behind them: the buffer grows once, from firstBuffer to readBuffer, when a read has filled it;
+// the bytes move to its front when the largest frame would not fit behind from.
 func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	if to == len(buf) && len(buf) < readBuffer {
 		grown := make([]byte, readBuffer)
@@ -58,8 +61,8 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	return buf, from, to
 }
 
-// extendDeadline lets the connection be silent for a while longer. It is cheap
-// because it seldom does.
+// extendDeadline sets the read deadline to silentBeats times Options.KeepAlive from now. It does so
+// at most twice per KeepAlive, to be cheap. After the farewell it does nothing.
 func (c *conn) extendDeadline() error {
 	every := c.s.p.e.o.KeepAlive
 	now := time.Now()
@@ -70,7 +73,7 @@ func (c *conn) extendDeadline() error {
 	return c.net.SetReadDeadline(now.Add(silentBeats * every))
 }
 
-// takeFrames takes the whole frames at the front of buf, and returns their size.
+// takeFrames handles the complete frames at the front of buf, and returns their size.
 func (c *conn) takeFrames(buf []byte) (int, error) {
 	taken := 0
 	for len(buf)-taken >= frame.HeaderSize {
@@ -94,7 +97,8 @@ func (c *conn) takeFrames(buf []byte) (int, error) {
 	return taken, nil
 }
 
-// takeFrame does what a frame says.
+// takeFrame handles the acknowledgement of a frame, then its content. whole is the frame with its
+// header, checked.
 func (c *conn) takeFrame(h frame.Header, whole []byte) error {
 	s := c.s
 	s.takenBytes.Add(uint64(len(whole)))
@@ -117,13 +121,15 @@ func (c *conn) takeFrame(h frame.Header, whole []byte) error {
 	return nil
 }
 
+// takeData gives the messages of a data frame to the handler, unless it came before. It is a
+// violation if a numbered frame is missing.
 func (c *conn) takeData(h frame.Header, payload []byte) error {
 	s := c.s
 	taken := s.taken.Load()
 	switch {
 	case h.Number == 0:
 	case h.Number <= taken:
-		return nil // it came over the connection before
+		return nil // it came over an earlier connection
 	case h.Number > taken+1:
 		return s.p.violation(fmt.Errorf("frame %d follows %d", h.Number, taken))
 	}
@@ -159,7 +165,7 @@ func (c *conn) takeData(h frame.Header, payload []byte) error {
 	return nil
 }
 
-// deliver gives the messages of a payload to the handler.
+// deliver calls the handler with each message of a payload, and returns when all calls have.
 func (c *conn) deliver(payload []byte) error {
 	p := c.s.p
 	h := p.e.handler
@@ -187,7 +193,7 @@ func (c *conn) deliver(payload []byte) error {
 	return entries.Err()
 }
 
-// scheduleAck sees to it that what was handled is acknowledged before long.
+// scheduleAck starts the timer of the acknowledgement, if handled frames are unacknowledged.
 func (c *conn) scheduleAck() {
 	s := c.s
 	if s.handledBytes.Load() == c.repaid.Load() {
@@ -201,16 +207,18 @@ func (c *conn) scheduleAck() {
 	}
 }
 
-// parts puts the parts of a large message of a stream together.
+// parts assembles the large message of a stream. It outlives connections.
 type parts struct {
-	body []byte
-	some bool
+	body []byte // of the parts so far; its memory is used again
+	some bool   // the first part has come, and the last has not
 }
 
-// keptParts is how large a buffer for parts may be to be kept for the next message.
+// keptParts is the largest buffer, in bytes, that is used again for the next large message. A larger
+// one is dropped when that begins.
 const keptParts = 1 << 20
 
-// add returns the message when its last part has come. It is valid until the next call.
+// add adds a part. It returns the message, of at most limit bytes, when the part is the last. The
+// message is valid until the next call. A void part drops the message.
 func (p *parts) add(e frame.Entry, limit int) (body []byte, whole bool, err error) {
 	if !p.some {
 		if p.body = p.body[:0]; cap(p.body) > keptParts {

@@ -88,8 +88,8 @@ type closedInUp struct{ hears }
 
 func (*closedInUp) Up(p *link.Peer) { <-p.Done() }
 
-// TestCloseWhileASessionBegins: the peer is told, although no connection carries the
-// session yet.
+// TestCloseWhileASessionBegins checks that the peer gets a farewell, although no connection carries
+// the session yet.
 func TestCloseWhileASessionBegins(t *testing.T) {
 	var atA hears
 	b := open(t, plain("b"), &closedInUp{})
@@ -479,8 +479,8 @@ func TestBothClose(t *testing.T) {
 	}
 }
 
-// TestSessionsFollowEachOther follows sessions over many cuts: the handler hears of each of them once, one after
-// another.
+// TestSessionsFollowEachOther follows sessions over many cuts: Up and Down are called once for each,
+// one session after another.
 func TestSessionsFollowEachOther(t *testing.T) {
 	var atA, atB hears
 	b := open(t, plain("b"), &atB)

@@ -7,8 +7,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
 )
 
-// write is the writer: it writes what has gathered in the outbox while the last
-// write was under way, again and again.
+// write is the writer's goroutine. It writes, again and again, the messages that were queued in the
+// outbox during the write before.
 func (c *conn) write() {
 	defer c.s.p.running.Done()
 	defer close(c.written)
@@ -22,6 +22,8 @@ func (c *conn) write() {
 	}
 }
 
+// writeAll takes frames with the lock and writes them without it. It returns nil after the farewell,
+// and when the connection was closed.
 func (c *conn) writeAll() error {
 	s := c.s
 	s.mu.Lock()
@@ -65,7 +67,7 @@ func (c *conn) awaitWork() bool {
 			c.asleep = false
 			slept = true
 		case slept:
-			// The sender of the first message may have more: they then share a write.
+			// The sender of the first message may send more. Let it run, so that they share a write.
 			slept = false
 			c.s.mu.Unlock()
 			runtime.Gosched()
@@ -77,13 +79,14 @@ func (c *conn) awaitWork() bool {
 	return false
 }
 
-// byeDue reports whether the farewell may be written: what the stream has taken is handled,
-// so that the farewell acknowledges it, or takes too long. The caller has the lock.
+// byeDue reports whether the farewell is to be written: all received frames are handled, so that the
+// farewell acknowledges them, or the time for that is over. The caller has the lock.
 func (c *conn) byeDue() bool {
 	return c.bye != nil && (c.byeNow || c.s.handled.Load() == c.s.taken.Load())
 }
 
-// flush writes the batch, and an acknowledgement or a farewell by itself.
+// flush writes the batch, all with the acknowledgement ack, and then a farewell if there is one.
+// With alone it writes a frame that is only an acknowledgement. It returns the number of bytes.
 func (c *conn) flush(ack uint64, alone bool, bye *frame.Farewell) (int64, error) {
 	c.bufs = c.spare[:0]
 	c.deflate.reset()
@@ -108,14 +111,15 @@ func (c *conn) flush(ack uint64, alone bool, bye *frame.Farewell) (int64, error)
 	return c.bufs.WriteTo(c.net)
 }
 
-// appendBye appends the frame of a farewell.
+// appendBye appends a Bye frame, which acknowledges up to ack.
 func appendBye(dst []byte, ack uint64, f frame.Farewell) []byte {
 	payload := f.Append(nil)
 	h := frame.Header{Type: frame.Bye, Ack: ack, Length: uint32(len(payload)), Size: uint32(len(payload))}
 	return h.Append(dst, payload)
 }
 
-// add puts a frame's header in place and the frame behind the others.
+// add completes the header of a frame, in place, and appends the frame, or a compressed copy, to
+// bufs. A frame that is written again gets a new acknowledgement.
 func (c *conn) add(f *outFrame, ack uint64) {
 	whole := f.seg.mem[f.from:f.to]
 	n := uint32(len(whole) - frame.HeaderSize)
@@ -131,8 +135,8 @@ func (c *conn) add(f *outFrame, ack uint64) {
 	c.bufs = append(c.bufs, whole)
 }
 
-// leave waits, after the farewell, for the peer to close the connection: closing it
-// before the peer has read everything could destroy what is on its way.
+// leave limits the time that the reader waits for the peer to close the connection. This end does
+// not close it: the operating system could drop bytes that the peer has not read.
 func (c *conn) leave() error {
 	c.leaving.Store(true)
 	return c.net.SetReadDeadline(time.Now().Add(farewell))

@@ -4,20 +4,20 @@ import "encoding/binary"
 
 // Sizes of entries.
 const (
-	EntrySize  = 8 // of what precedes a body
-	RepeatSize = 4 // of what precedes a body with SameLane
-	MaxBody    = MaxPayload - EntrySize
+	EntrySize  = 8                      // bytes of an entry before its body
+	RepeatSize = 4                      // the same, with SameLane
+	MaxBody    = MaxPayload - EntrySize // bytes of a message in one entry; larger ones go in parts
 )
 
 // Flags of an entry.
 type Flags uint8
 
-// The flags.
+// The flags. More and Void are set only with Part, and not both.
 const (
-	SameLane Flags = 1 << iota
-	Part           // of a large message
-	More           // parts follow
-	Void           // those before do not count
+	SameLane Flags = 1 << iota // the lane is that of the entry before
+	Part                       // the body is a part of a large message
+	More                       // more parts follow
+	Void                       // the parts before are to be dropped, and no more follow
 )
 
 // Entry is a message of a data frame, or a part of one.
@@ -27,8 +27,8 @@ type Entry struct {
 	Body  []byte
 }
 
-// PutEntry writes what precedes a body of n bytes into b: RepeatSize bytes with
-// SameLane, else EntrySize.
+// PutEntry writes the head of an entry with a body of n bytes into b: RepeatSize bytes with SameLane,
+// else EntrySize.
 func PutEntry(b []byte, f Flags, lane uint32, n int) {
 	binary.BigEndian.PutUint32(b, uint32(n)<<4|uint32(f))
 	if f&SameLane == 0 {
@@ -36,25 +36,26 @@ func PutEntry(b []byte, f Flags, lane uint32, n int) {
 	}
 }
 
-// Append appends the entry as the first of a frame.
+// Append appends the entry as the first of a frame: without SameLane.
 func (e Entry) Append(dst []byte) []byte {
 	e.Flags &^= SameLane
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(e.Body))<<4|uint32(e.Flags))
 	return append(binary.BigEndian.AppendUint32(dst, e.Lane), e.Body...)
 }
 
-// Entries parses the payload of a data frame.
+// Entries is an iterator over the payload of a data frame.
 type Entries struct {
 	rest []byte
-	lane uint32
-	some bool
+	lane uint32 // of the entry before
+	some bool   // there was one with a lane
 	err  error
 }
 
 // ParseEntries returns the entries of a payload.
 func ParseEntries(payload []byte) Entries { return Entries{rest: payload} }
 
-// Next returns the next entry, whose body is a part of the payload, until it returns false.
+// Next returns the next entry. Its body shares the bytes of the payload. It returns false at the end
+// of the payload and at the first malformed entry, see Err.
 func (s *Entries) Next() (e Entry, ok bool) {
 	if len(s.rest) < RepeatSize {
 		if len(s.rest) != 0 {

@@ -22,7 +22,7 @@ const magic = "mainstem"
 // Step is the type of a message of the handshake.
 type Step uint8
 
-// The steps. They share no value with the first byte of a TLS record, or of a frame.
+// The steps. None has the value of the first byte of a TLS record or of a frame.
 const (
 	StepHello Step = 0x60 + iota
 	StepChallenge
@@ -34,7 +34,7 @@ const (
 // Preface begins every message of the handshake.
 type Preface struct {
 	Step   Step
-	Length uint16
+	Length uint16 // bytes that follow
 }
 
 // ParsePreface parses the first PrefaceSize bytes of b.
@@ -57,12 +57,12 @@ func appendStep(dst []byte, s Step, body func([]byte) []byte) []byte {
 	return dst
 }
 
-// Hello opens the handshake: the names of the node that calls and of the one that is called.
+// Hello is the dialer's first message.
 type Hello struct {
-	Oldest, Newest uint8 // versions of the protocol that the dialer speaks
-	Start          uint64
-	Nonce          [NonceSize]byte
-	Name, To       string // at most 255 bytes each
+	Oldest, Newest uint8           // versions of the protocol that the dialer speaks
+	Start          uint64          // incarnation of the dialer
+	Nonce          [NonceSize]byte // random
+	Name, To       string          // names of the dialer and of the node that it calls, at most 255 bytes each
 }
 
 // Append appends the message with its preface.
@@ -90,10 +90,10 @@ func ParseHello(b []byte) (h Hello, err error) {
 
 // Challenge is the acceptor's answer to a Hello.
 type Challenge struct {
-	Version uint8 // that both will speak
-	Start   uint64
-	Nonce   [NonceSize]byte
-	Name    string
+	Version uint8           // of the protocol, that both will speak
+	Start   uint64          // incarnation of the acceptor
+	Nonce   [NonceSize]byte // random
+	Name    string          // of the acceptor, at most 255 bytes
 }
 
 // Append appends the message with its preface.
@@ -114,19 +114,19 @@ func ParseChallenge(b []byte) (c Challenge, err error) {
 	return c, p.end("challenge")
 }
 
-// Session names a session; the zero Session none.
+// Session is the random ID of a session. The zero Session stands for none.
 type Session [SessionSize]byte
 
-// Terms are what both ends state under their MAC.
+// Terms are the fields of Proof and Welcome about sessions. The MAC of the message covers them.
 type Terms struct {
-	Session     Session // the dialer's to join, or the one that it joins
-	Over        Session // a session with this peer that the sender knows to have ended
-	Stream      uint16  // of the session, that this connection carries
-	Connections uint16
-	Window      uint64
-	MaxMessage  uint64
-	Taken       uint64 // the last numbered frame of this stream that the sender has
-	Advertised  string // at most 255 bytes
+	Session     Session // of a dialer: to join, or zero to begin one; of an acceptor: that was joined
+	Over        Session // of a dialer: a session with this acceptor that has ended, or zero
+	Stream      uint16  // index in the session of the stream that this connection carries
+	Connections uint16  // streams of a session: the sender's limit, or the number of the session
+	Window      uint64  // the sender's limit of pending bytes in each direction
+	MaxMessage  uint64  // bytes of the largest message that the sender takes
+	Taken       uint64  // number of the last frame of this stream that the sender has received
+	Advertised  string  // address at which the sender can be dialed, "" if none; at most 255 bytes
 }
 
 func (t Terms) append(b []byte) []byte {
@@ -147,9 +147,9 @@ func (t *Terms) parse(p *parser) {
 	t.Advertised = p.string()
 }
 
-// Proof is the dialer's proof, and what it wants.
+// Proof is the dialer's second message: its proof, and the session that it asks for.
 type Proof struct {
-	MAC [MACSize]byte // of Signed, see the handshake of package link
+	MAC [MACSize]byte // see transcript.mac in package link
 	Terms
 }
 
@@ -158,7 +158,7 @@ func (f Proof) Append(dst []byte) []byte {
 	return appendStep(dst, StepProof, func(b []byte) []byte { return append(append(b, f.MAC[:]...), f.Signed()...) })
 }
 
-// Signed returns the bytes that the MAC is about.
+// Signed returns the bytes of the message that the MAC covers.
 func (f Proof) Signed() []byte { return f.append(nil) }
 
 // ParseProof parses what follows the preface.
@@ -169,21 +169,22 @@ func ParseProof(b []byte) (f Proof, err error) {
 	return f, p.end("proof")
 }
 
-// Admission is what the acceptor decides about a dialer that has proven itself.
+// Admission is the answer of an acceptor to a dialer that has proven itself. The values cross the
+// wire.
 type Admission uint8
 
-// The verdicts.
+// The answers.
 const (
-	Joined  Admission = iota
-	Unknown           // there is no such session
-	Busy              // there is another session, or about to be
-	Stale             // a later incarnation of the dialer has been seen
-	Full              // there are too many sessions
-	Closing           // the acceptor's endpoint is being closed
+	Joined  Admission = iota // the connection carries a stream from now on
+	Unknown                  // there is no such session
+	Busy                     // there is another session with the dialer, or one is being made or ending
+	Stale                    // a later incarnation of the dialer has been seen
+	Full                     // there are too many sessions
+	Closing                  // the acceptor's endpoint is being closed
 	lastAdmission
 )
 
-// String describes the verdict.
+// String describes the answer, from the view of the dialer.
 func (v Admission) String() string {
 	switch v {
 	case Joined:
@@ -202,11 +203,11 @@ func (v Admission) String() string {
 	return "unknown verdict"
 }
 
-// Welcome is the acceptor's proof and verdict.
+// Welcome is the acceptor's last message: its proof and its answer.
 type Welcome struct {
-	MAC       [MACSize]byte
+	MAC       [MACSize]byte // see transcript.mac in package link
 	Admission Admission
-	Terms     // with Joined; with Busy the session that there is, if there is one
+	Terms     // with Joined; with Busy only Session, the one that is in the way, or zero
 }
 
 // Append appends the message with its preface.
@@ -214,7 +215,7 @@ func (w Welcome) Append(dst []byte) []byte {
 	return appendStep(dst, StepWelcome, func(b []byte) []byte { return append(append(b, w.MAC[:]...), w.Signed()...) })
 }
 
-// Signed returns the bytes that the MAC is about.
+// Signed returns the bytes of the message that the MAC covers.
 func (w Welcome) Signed() []byte { return w.append([]byte{byte(w.Admission)}) }
 
 // ParseWelcome parses what follows the preface.
@@ -229,8 +230,8 @@ func ParseWelcome(b []byte) (w Welcome, err error) {
 	return w, malformed("welcome: verdict %d", w.Admission)
 }
 
-// Refusal is the acceptor's answer to a dialer that has not proven itself. It is
-// not proven either: it explains, and decides nothing.
+// Refusal is the acceptor's answer to a dialer that it refuses before or because of its proof. It has
+// no MAC, so the dialer must conclude nothing from it about sessions.
 type Refusal struct{ Reason string } // at most 255 bytes
 
 // Append appends the message with its preface.

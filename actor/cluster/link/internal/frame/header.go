@@ -8,28 +8,28 @@ import (
 // Sizes.
 const (
 	HeaderSize = 32
-	MaxPayload = 64<<10 - HeaderSize // of a frame, as it follows and decompressed
+	MaxPayload = 64<<10 - HeaderSize // bytes, as it follows and decompressed
 )
 
-// Type says what a frame is.
+// Type is the type of a frame.
 type Type uint8
 
 // The types of frames.
 const (
 	Data Type = 1 + iota // messages
-	Ack                  // nothing but the header: acknowledgement and sign of life
+	Ack                  // only a header: acknowledgement and sign of life
 	Bye                  // a [Farewell]: the sender ends the session
 )
 
 // Header begins every frame.
 type Header struct {
 	Type        Type
-	Compression uint8
-	Length      uint32 // of the payload as it follows
-	Number      uint64 // of a data frame that is acknowledged, or 0
-	Ack         uint64
-	Size        uint32 // of the payload after decompression
-	CRC         uint32
+	Compression uint8  // of the payload of a data frame: 0 none, 1 LZ4, 2 Zstandard
+	Length      uint32 // bytes of the payload as it follows
+	Number      uint64 // of a data frame that must be acknowledged; else 0
+	Ack         uint64 // number of the last frame of the other end that was handled
+	Size        uint32 // bytes of the payload after decompression
+	CRC         uint32 // CRC-32C, set by ParseHeader; Put does not write it
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,11 +57,12 @@ func (h Header) Append(dst, payload []byte) []byte {
 	return dst
 }
 
+// sum returns the CRC-32C of a whole frame, without the field of the CRC.
 func sum(frame []byte) uint32 {
 	return crc32.Update(crc32.Checksum(frame[:28], castagnoli), castagnoli, frame[HeaderSize:])
 }
 
-// ParseHeader parses the first HeaderSize bytes of b. The CRC is for [Header.Check].
+// ParseHeader parses the first HeaderSize bytes of b. It does not check the CRC, see [Header.Check].
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < HeaderSize {
 		return Header{}, malformed("header: %d bytes, want %d", len(b), HeaderSize)
@@ -90,5 +91,5 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// Check reports whether a whole frame is as it was sealed.
+// Check reports whether a whole frame with this header has the right CRC.
 func (h Header) Check(frame []byte) bool { return sum(frame) == h.CRC }

@@ -2,13 +2,15 @@ package frame
 
 import "encoding/binary"
 
-// appendString appends the first 255 bytes of s after their number.
+// appendString appends a string: a byte with its length, then its bytes, of which it cuts those after
+// the first 255.
 func appendString(dst []byte, s string) []byte {
 	s = s[:min(len(s), 255)]
 	return append(append(dst, byte(len(s))), s...)
 }
 
-// parser takes fields from the front of rest. Beyond its end all are zero, and short is set.
+// parser reads fields from the front of rest. If rest is too short for a field, it sets short, and
+// that field and all later ones are zero.
 type parser struct {
 	rest  []byte
 	short bool
@@ -49,7 +51,7 @@ func (p *parser) uint64() uint64 {
 
 func (p *parser) string() string { return string(p.bytes(int(p.uint8()))) }
 
-// end returns an error unless all bytes, and no more, have been taken.
+// end returns an error unless exactly all bytes have been read.
 func (p *parser) end(what string) error {
 	switch {
 	case p.short:
