@@ -6,9 +6,9 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// reroute sends messages to a shard's new owner, "" for this node, once all that were sent to
-// the former owner have arrived. It also waits if both are the same node, as another may have
-// owned the shard in between.
+// reroute makes node the owner of a shard, "" for this node. For each generation of which messages
+// went to the former owner, it sends a flush there, and the next messages wait for its answer. It also
+// does so if both owners are the same node, as another may have owned the shard in between.
 func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
 	p := &g.states[i]
 	former := p.owner
@@ -22,14 +22,14 @@ func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
 	}
 }
 
-// wait is a flush that is under way.
+// wait is a flush that is not answered yet.
 type wait struct {
-	former string // the owner that it goes by
-	cancel func()
+	former string // the owner that it was sent to
+	cancel func() // forgets the answer
 }
 
-// flush lets messages of a generation wait until the way by a former
-// owner is empty.
+// flush sends a flush to a former owner, behind the messages of a generation, and makes further
+// messages of the generation wait until it is answered, fails, or flushPatience is over.
 func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
 	p := &g.states[i]
 	to, err := g.lane(c, former) // behind what went there before
@@ -48,12 +48,13 @@ func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
 	})
 }
 
-// flushed forgets a flush that is over.
+// flushed removes a flush that is over.
 func (h *forwardGen) flushed(w *wait) {
 	h.flushes = slices.DeleteFunc(h.flushes, func(o *wait) bool { return o == w })
 }
 
-// giveUp forgets flushes by nodes that are gone: what they had is gone with them.
+// giveUp ends the wait for flushes to nodes that are no longer members: the messages that they had are
+// lost.
 func (g *router[M]) giveUp(p *shardState[M]) {
 	for i := range p.gens {
 		h := &p.gens[i]

@@ -15,42 +15,44 @@ import (
 const (
 	DefaultShards  = 64
 	MaxShards      = 4096
-	DefaultBuffer  = 10_000
+	DefaultBuffer  = 10_000 // messages
 	DefaultLinger  = time.Second
-	admissionLimit = 1024 // messages that wait for admission
-	maxName        = actor.MaxName - len(actorPrefix)
-	actorPrefix    = "shard/" // of the name that a region's actor is registered under
+	admissionLimit = 1024                             // messages that wait for a slot
+	maxName        = actor.MaxName - len(actorPrefix) // bytes of the name of a region
+	actorPrefix    = "shard/"                         // of the name that a region's router is registered under
 )
 
-// How long things take that others are to do.
+// Limits of waits for other nodes.
 const (
-	flushPatience = 30 * time.Second // for the old way to be empty
+	flushPatience = 30 * time.Second // for the answer to a flush
 )
 
-// retryPolicy is the pause before a request that failed is sent again.
+// retryPolicy is the pause before the next try after a lease was not acquired, or a host has failed.
 var retryPolicy = backoff.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
 // Options configure a [Region]; nil means the defaults. They are copied. All
 // regions of one name must have the same Shards.
 type Options struct {
-	// Shards is how many there are: some ten for each node that there will ever be.
-	// Default [DefaultShards].
+	// Shards is the number of shards, 1 to [MaxShards]: about ten for each node of the largest cluster
+	// that is planned. It cannot be changed while regions of the name are open. Default
+	// [DefaultShards].
 	Shards int
-	// Buffer is how many messages for one shard wait on this node while the shard has
-	// no owner, and how many messages of this node may be on their way to other nodes before
-	// senders wait. Default [DefaultBuffer].
+	// Buffer limits two numbers of messages: those that wait on this node for one shard, for each
+	// number of times that they were forwarded, while the shard moves or has no owner, beyond which
+	// they are dead letters; and those of this node's senders that have not been sent to other nodes,
+	// beyond which senders wait. Default [DefaultBuffer].
 	Buffer int
-	// Entities are the options of each actor, without Name; Idle defaults to
-	// [actor.DefaultIdle]. The policy [actor.Block] is not for them: one full mailbox would block a shard.
+	// Entities are the options of each actor, without Name; Idle defaults to [actor.DefaultIdle]. The
+	// policy [actor.Block] is refused: one full mailbox would block a shard.
 	Entities *actor.Options
-	// Linger is how long a region that is closed passes on what still comes to it, from
-	// nodes that have not seen yet that its shards have moved. Default [DefaultLinger].
+	// Linger is how long a region that is being closed forwards messages of nodes that have not seen
+	// yet that its shards have moved. Default [DefaultLinger].
 	Linger time.Duration
-	// Logger gets what fails. Default: discards.
+	// Logger gets failures. Default: discards.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o filled in, or an Invalid error.
+// withDefaults returns o with the defaults filled in, or an Invalid error.
 func (o *Options) withDefaults(name string) (Options, error) {
 	var f Options
 	if o != nil {
@@ -93,8 +95,7 @@ func invalidf(format string, args ...any) error {
 	return mainstem.Errorf(mainstem.KindInvalid, "shard", format, args...)
 }
 
-// Cluster is what a region needs of one: its node, and that it can name the types of messages.
-// A cluster.Cluster is one.
+// Cluster is the part of a *cluster.Cluster that a region uses.
 type Cluster interface {
 	Node() *actor.Node
 	Register(name string, zero any) error
@@ -103,7 +104,6 @@ type Cluster interface {
 // Entity is the key and the lease that the actor of a key is made with.
 type Entity struct {
 	Key string
-	// Lease is the ownership of the shard: what the actor writes to the log it should
-	// fence with it.
+	// Lease is the ownership of the shard. The actor should fence its writes to the log with it.
 	Lease *lease.Lease
 }

@@ -19,22 +19,23 @@ type Region[M any] struct {
 	keeper    *lease.Keeper
 	shards    int
 	router    actor.Ref[any]
-	admission actor.Ref[M] // lets local messages in
+	admission actor.Ref[M] // gives local messages a slot and sends them to the router
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends in Close, or with the keeper
 	cancel context.CancelFunc
-	done   sync.WaitGroup
-	once   sync.Once
-	err    error
+	done   sync.WaitGroup // the goroutines of observe and handleRequests
+	once   sync.Once      // of Close
+	err    error          // of Close
 }
 
-// Open starts a region. key returns the key of a message: it is called by the
-// region's actor, must return the same wherever it is called, and must not change m. fresh makes
-// the actor of a key, on the node that owns its shard; with fresh nil this node owns none
-// and only sends. The type M must be registered with the cluster under the same name on all nodes.
+// Open starts a region. key returns the key of a message. It is called by actors of the region, must
+// return the same on every node, and must not change the message. fresh makes the actor of a key, on
+// the node that owns its shard; with fresh nil this node owns no shards and only sends. The type M
+// must be registered with the cluster under the same name on all nodes.
 //
-// It fails with Exists if the node has a region of that name, Invalid if others of that
-// name have another number of shards.
+// Open does not wait until this node owns shards. It fails with Exists if the node has a region of
+// that name, and with Invalid for wrong options, a keeper of another node, or if a region of that
+// name on another node has another number of shards.
 func Open[M any](c Cluster, k *lease.Keeper, name string, key func(M) string, fresh func(Entity) actor.Actor[M], o *Options) (*Region[M], error) {
 	opts, err := o.withDefaults(name)
 	if err != nil {
@@ -53,9 +54,9 @@ func Open[M any](c Cluster, k *lease.Keeper, name string, key func(M) string, fr
 	return open(c, k, name, g)
 }
 
-// Sole is [Open] for one shard whose only actor is always there: fresh makes it as soon
-// as the node owns the shard, which stays where it is until its owner goes. It is what package
-// singleton is made of.
+// Sole is [Open] for one shard with one actor, for package singleton. fresh makes the actor as soon
+// as the node owns the shard, which does not move until its owner closes the region, loses the lease
+// or ends.
 func Sole[M any](c Cluster, k *lease.Keeper, name string, fresh func(*lease.Lease) actor.Actor[M], o *Options) (*Region[M], error) {
 	var own Options
 	if o != nil {
@@ -73,6 +74,7 @@ func Sole[M any](c Cluster, k *lease.Keeper, name string, fresh func(*lease.Leas
 	return open(c, k, name, g)
 }
 
+// open starts the actors and goroutines of a region.
 func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region[M], error) {
 	if k.Self().Name != c.Node().Name() {
 		return nil, invalidf("the keeper is that of node %q: want that of %q", k.Self().Name, c.Node().Name())
@@ -103,7 +105,8 @@ func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region
 	return r, nil
 }
 
-// admit lets a local message in when there is a slot. It must not keep its node from stopping.
+// admit is the actor Region.admission: it waits for a slot for each local message, and sends it to the
+// router. The wait ends when the node or the region does; then the message is a dead letter.
 func (g *router[M]) admit(c *actor.Context[M], m M) error {
 	select {
 	case g.slots <- struct{}{}:
@@ -115,8 +118,8 @@ func (g *router[M]) admit(c *actor.Context[M], m M) error {
 	return nil
 }
 
-// register names the messages of routers, once for each node. An idle actor with the name
-// [flushName] marks that it was done.
+// register registers the types that routers send each other, once for each node. An idle actor of the
+// name flushName marks that it was done.
 func register(c Cluster) error {
 	idle := actor.Func[struct{}](func(*actor.Context[struct{}], struct{}) error { return nil })
 	mark, err := actor.Spawn(c.Node(), idle, &actor.Options{Name: flushName})
@@ -132,7 +135,7 @@ func register(c Cluster) error {
 	return err
 }
 
-// agree fails if regions of that name on other nodes have another number of shards.
+// agree fails with Invalid if a region of that name is seen that has another number of shards.
 func (g *router[M]) agree(k *lease.Keeper, name string) error {
 	for _, h := range k.Holders(presence(name)) {
 		if h.Value != strconv.Itoa(g.opts.Shards) {
@@ -142,23 +145,25 @@ func (g *router[M]) agree(k *lease.Keeper, name string) error {
 	return nil
 }
 
-// Ref returns a reference to the actors of all keys: each message goes to that of its
-// own key, wherever it is, and waits if that moves. It can be sent to and asked, but
-// stands for no one actor. Sending waits, as its context allows, while [Options.Buffer] messages of
-// this node are on their way to nodes that are slow to take them; it fails with Closed after Close.
+// Ref returns a reference to the actors of all keys: each message goes to the actor of its own key,
+// on whatever node, and waits while the shard of the key moves. It can be sent to and asked; a monitor
+// of it reports the end of the region on this node. Send waits, as its context allows, while
+// [Options.Buffer] messages of this node, and 1,024 more in a mailbox, have not been sent to other
+// nodes. It fails with Closed after Close.
 func (r *Region[M]) Ref() actor.Ref[M] { return r.admission }
 
 // Shard returns the number of the shard of a key.
 func (r *Region[M]) Shard(key string) int { return shardOf(key, r.shards) }
 
-// Owner returns the node that owns a shard and the epoch of its lease, as far as this
+// Owner returns the node that owns a shard and the epoch of its lease, as far as the keeper of this
 // node has seen; false if none does.
 func (r *Region[M]) Owner(shard int) (node string, epoch uint64, ok bool) {
 	h, ok := r.keeper.Holder(shardKey(r.name, shard))
 	return h.Node, h.Epoch, ok
 }
 
-// Nodes returns the nodes that share the shards, as far as this node has seen.
+// Nodes returns the nodes whose regions of this name take shards, as far as the keeper of this node
+// has seen.
 func (r *Region[M]) Nodes() []string { return participants(r.keeper, r.name) }
 
 func participants(k *lease.Keeper, name string) []string {
@@ -169,9 +174,10 @@ func participants(k *lease.Keeper, name string) []string {
 	return nodes
 }
 
-// Close gives the shards of this node to others, after their actors have handled what
-// they have, passes on what waits, and ends the region. It fails with Canceled when ctx
-// ends first: the actors are stopped then. Closing twice is allowed.
+// Close ends the region: its actors handle the messages that they have and end, their shards go to
+// other nodes, and queued messages, and those that come within [Options.Linger], are forwarded. It
+// fails with Canceled when ctx ends first; then the actors are stopped. A second Close waits for the
+// first and returns the same.
 func (r *Region[M]) Close(ctx context.Context) error {
 	r.once.Do(func() {
 		r.admission.Drain()
@@ -190,6 +196,9 @@ func (r *Region[M]) Close(ctx context.Context) error {
 	return r.err
 }
 
+// presence returns the prefix of the keys of presence leases. After it comes the name of the node; the
+// value is the number of shards.
 func presence(name string) string { return "region/" + name + "/" }
 
+// shardKey returns the key of the lease of a shard.
 func shardKey(name string, shard int) string { return "shard/" + name + "/" + strconv.Itoa(shard) }

@@ -9,15 +9,15 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// leaseRequest is a lease to acquire or to release. That takes time, so the router does not
-// wait for it: it gets an outcome later.
+// leaseRequest asks handleRequests to acquire or release a lease, a commit to the log. The router does
+// not wait for it, and gets an outcome later.
 type leaseRequest struct {
-	shard   int // or present
-	acquire bool
-	lease   *lease.Lease // to release
+	shard   int          // or present
+	acquire bool         // else release
+	lease   *lease.Lease // of a shard: the one to release, or in the outcome the one that was acquired
 }
 
-// present stands for the lease that says that a node takes shards.
+// present stands for the presence lease in place of a shard.
 const present = -1
 
 // outcome is the result of a request.
@@ -26,7 +26,9 @@ type outcome struct {
 	err error
 }
 
-// observe sends the router a refresh after each change.
+// observe is a goroutine of the region: it sends the router a refresh after each change that the
+// keeper sees, unless one is in its mailbox already. When the session of the keeper is over, the
+// refresh goes ahead of other messages.
 func (g *router[M]) observe(ctx context.Context) {
 	k := g.region.keeper
 	for {
@@ -41,7 +43,7 @@ func (g *router[M]) observe(ctx context.Context) {
 		select {
 		case <-changed:
 		case <-over:
-			// The router must not read it with leases that are over.
+			// Ahead of messages, which must not be handled under leases that are over.
 			if g.region.router.SendPriority(ctx, actor.Urgent, refresh{}) != nil {
 				return
 			}
@@ -54,9 +56,10 @@ func (g *router[M]) observe(ctx context.Context) {
 	}
 }
 
-// handleRequests carries out requests, one after another.
+// handleRequests is a goroutine of the region: it carries out lease requests, one after another, and
+// sends the router their outcomes.
 func (g *router[M]) handleRequests(ctx context.Context) {
-	var here *lease.Lease // that says that this node takes shards
+	var here *lease.Lease // the presence lease, nil: none
 	for {
 		select {
 		case <-ctx.Done():
@@ -75,6 +78,7 @@ func (g *router[M]) handleRequests(ctx context.Context) {
 	}
 }
 
+// handlePresence acquires or releases the presence lease, and returns the one that there is then.
 func (g *router[M]) handlePresence(ctx context.Context, q leaseRequest, here *lease.Lease) (*lease.Lease, error) {
 	if !q.acquire {
 		if here == nil {
@@ -88,6 +92,7 @@ func (g *router[M]) handlePresence(ctx context.Context, q leaseRequest, here *le
 	return g.region.keeper.Acquire(ctx, presence(g.region.name)+g.region.node.Name(), strconv.Itoa(g.opts.Shards))
 }
 
+// handleShard acquires or releases the lease of a shard.
 func (g *router[M]) handleShard(ctx context.Context, q leaseRequest) (leaseRequest, error) {
 	if !q.acquire {
 		return q, q.lease.Release(ctx)
@@ -97,7 +102,8 @@ func (g *router[M]) handleShard(ctx context.Context, q leaseRequest) (leaseReque
 	return q, err
 }
 
-// outcome takes in the result of a request.
+// outcome takes in the result of a request. A release that failed counts as done: the session of the
+// keeper goes on trying, and the lease is over for this node.
 func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 	if o.shard == present {
 		if o.err != nil {
@@ -121,7 +127,8 @@ func (g *router[M]) outcome(c *actor.Context[any], o outcome) error {
 	return nil
 }
 
-// acquired starts the actors of a shard.
+// acquired takes in the result of acquiring a shard: it starts the host. Messages that were forwarded
+// to the former owner are flushed first (reroute).
 func (g *router[M]) acquired(c *actor.Context[any], p *shardState[M], o outcome) {
 	p.stage = away
 	if o.err == nil {
@@ -136,12 +143,12 @@ func (g *router[M]) acquired(c *actor.Context[any], p *shardState[M], o outcome)
 		g.requests <- leaseRequest{shard: o.shard, lease: o.lease}
 	}
 	if errors.Is(o.err, lease.ErrHeld) || errors.Is(o.err, lease.ErrLost) {
-		p.failures = 0 // it has not failed: this node has not read yet what is in the log
+		p.failures = 0 // another node owns it, or there is no session: the view of this node is behind
 	}
 	g.fail(c, p, o.shard)
 }
 
-// fail leaves a shard alone until the next retry.
+// fail counts a failure and starts the timer of the next try.
 func (g *router[M]) fail(c *actor.Context[any], p *shardState[M], shard int) {
 	p.retry = c.After(retryPolicy.Delay(p.failures+1), func() error {
 		p.retry = nil
@@ -151,7 +158,7 @@ func (g *router[M]) fail(c *actor.Context[any], p *shardState[M], shard int) {
 	p.failures++
 }
 
-// begin starts the host of a shard.
+// begin starts the host of a shard, and monitors it.
 func (g *router[M]) begin(c *actor.Context[any], p *shardState[M], shard int) error {
 	if !p.lease.Valid() {
 		return errLost
@@ -164,7 +171,7 @@ func (g *router[M]) begin(c *actor.Context[any], p *shardState[M], shard int) er
 	return nil
 }
 
-// ended gives up the lease of a shard whose actors have ended.
+// ended is called when the host of a shard has ended. It requests the release of the lease.
 func (g *router[M]) ended(c *actor.Context[any], shard int, reason error) error {
 	p := &g.states[shard]
 	if actor.IsCrash(reason) && p.stage == active {

@@ -9,78 +9,118 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// router is the actor of a region: it keeps the state of each shard, and passes messages on.
+// router is the actor of a region on one node. It keeps the state of each shard as this node sees it,
+// and sends each message on: to the host of its shard if this node owns the shard, to the router of
+// the owner if another node does, or into a queue while there is no owner or the order demands it.
 //
-// It gets local[M] from senders of this node, after admission, M and flush from the routers of
-// other nodes, and refresh, outcomes of requests and leave from its own region. It never waits:
-// messages that other nodes are slow to take wait in lanes. The number of local messages that
-// are admitted is bounded by slots, so that their senders wait.
+// # Messages
+//
+// From senders of this node, through Region.admission: local[M]. From routers of other nodes: M,
+// relayed and flush. From its own region: refresh when members or leases have changed, outcome when a
+// lease request is done, and leave from Close.
+//
+// # Flow
+//
+// The router never waits. Commits that acquire and release leases are done by the goroutine
+// handleRequests. Messages to a node wait in its lane, a child actor that may wait for credit. A local
+// message takes one of Options.Buffer slots before it is sent to the router, and has it until it is
+// handed to a host, queued, dropped, or sent by a lane. So the senders of this node wait when lanes
+// are slow. Forwarded messages have no slots.
+//
+// # Life of a shard on a node
+//
+//	away -> asking -> active -> draining -> giving -> away
+//
+//	away -> asking      nobody has the lease, and this node is the best
+//	asking -> active    the lease is acquired and the host started
+//	asking -> giving    it is acquired, but is over already or the host did not start
+//	asking -> away      it could not be acquired: another try follows after a pause
+//	active -> draining  the region is closed or another node is the best (Drain),
+//	                    or the lease is over (Stop)
+//	active -> giving    the host has ended by itself: after a crash, the next try follows
+//	                    after a pause
+//	draining -> giving  the host has ended
+//	giving -> away      the lease is released, or is over
+//
+// A lease is released only after the host has ended, so that the next owner's actors start later.
+//
+// # Order
+//
+// The generation of a message is how often it was forwarded: 0 for those of this node, 1 for M and
+// flushes of a sender's node, more for relayed ones. When the owner of a shard changes, messages
+// forwarded to the former owner may be slower than new ones to the next owner. So reroute sends a
+// flush behind them, to the former owner. It goes wherever those messages go, through queues and
+// further owners, and the router that has the shard answers it. Until the answer has come, messages
+// of that generation wait in their queue.
+//
+// Invariant: a message of generation n waits only for flushes of generation n+1, and those only for
+// flushes of higher generations. So no two nodes wait for each other.
+//
+// A flush that fails, as when a buffer overflows, its way takes longer than flushPatience, or the former
+// owner is gone, ends the wait all the same. Messages of generation maxGen do not wait.
 type router[M any] struct {
-	region   *Region[M]
-	opts     Options
-	key      func(M) int // the shard of a message
-	start    func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error)
-	hosts    bool // this node may own shards
-	sticky   bool // a shard stays where it is while its owner lives
+	region *Region[M]
+	opts   Options
+	// key returns the shard of a message, start starts the host of a shard.
+	key    func(M) int
+	start  func(c *actor.Context[any], shard int, l *lease.Lease) (actor.Ref[M], error)
+	hosts  bool // this node may own shards
+	sticky bool // a shard does not move while its owner lives
+	// requests goes to handleRequests. It has room for one request per shard and for the presence.
 	requests chan leaseRequest
 
-	slots   chan struct{} // taken by local messages on their way
+	slots   chan struct{} // one element for each local message that has a slot
 	pending atomic.Bool   // a refresh is in the mailbox
 
-	states     []shardState[M] // by shard
-	nodes      []string        // who shares the shards
-	best       []string        // of those, which is to own each shard
-	lanes      map[string]actor.Ref[any]
-	announcing bool // a request is under way that says whether this node is among them
-	leaving    *leave
-	lingering  bool // all is given away; what still comes by the old way is passed on
+	// The rest is used only in the turn of the actor.
+	states     []shardState[M]           // by shard
+	nodes      []string                  // those whose regions take shards
+	best       []string                  // by shard: which of nodes is to own it, "" if there are none
+	lanes      map[string]actor.Ref[any] // by node
+	announcing bool                      // a request for the presence of this node is under way
+	leaving    *leave                    // Close was called
+	lingering  bool                      // all is given away; late messages are forwarded
 }
 
-// forwardGen is what a shardState has for messages that were forwarded so often (their generation):
-// those of this node never.
-//
-// To keep their order, those of generation n wait until all that was passed on
-// in generation n before, by ways that have changed since, has arrived. That is found out by
-// flushes of generation n+1, which wait only for later ones: so no two wait for each other.
+// forwardGen is the state of a shard for the messages of one generation.
 type forwardGen struct {
-	queue   []any
-	used    bool    // some have gone to the present owner
-	flushes []*wait // what went to owners before may still be on its way
+	queue   []any   // messages and flushes, at most Options.Buffer
+	used    bool    // some were forwarded to the present owner
+	flushes []*wait // not answered yet; while there are any, messages go to the queue
 }
 
-// local is a message from a sender of this node, which has a slot.
+// local is a message of a sender of this node. It has a slot.
 type local[M any] struct{ m M }
 
-// envelope is what a lane carries to another node.
+// envelope is a message for a lane.
 type envelope struct {
 	m    any
-	slot bool // it has one
+	slot bool // m has a slot, which the lane frees
 }
 
-// relayed is a message that another router has passed on, with its generation.
-// One that comes straight from its sender's node, comes as it is.
+// relayed is a message of generation Gen, 2 or more. One of generation 1 is sent as it is.
 type relayed struct {
 	Gen int `bin:"1"`
 	M   any `bin:"2"`
 }
 
-// maxGen is how often a message may be passed on in its order: its shard moved as
-// often while it was under way.
+// maxGen is the highest generation. Messages that are forwarded more often stay in it, without order.
 const maxGen = 8
 
-// flush goes the way that messages for a shard go, and is answered where they end:
-// then what went before it has arrived.
+// flush follows the messages of a generation for a shard, and is answered by the router that owns the
+// shard: then the messages before it have arrived.
 type flush struct {
 	Shard int                    `bin:"1"`
-	Gen   int                    `bin:"2"` // of the messages that it goes behind
+	Gen   int                    `bin:"2"` // generation of the messages that it follows, at its receiver
 	Reply actor.Reply[flushDone] `bin:"3"`
 }
 
+// flushDone is the answer to a flush.
 type flushDone struct {
-	Epoch uint64 `bin:"1"`
+	Epoch uint64 `bin:"1"` // of the owner that answers
 }
 
-// The names of what routers send each other.
+// The names of the types that routers send each other. They cross the wire.
 const (
 	flushName     = "mainstem.shard.flush"
 	flushDoneName = "mainstem.shard.flushed"
@@ -88,38 +128,38 @@ const (
 )
 
 type (
-	refresh struct{} // members, owners or the session have changed
-	leave   struct{ done actor.Reply[struct{}] }
+	refresh struct{}                             // members, owners or the session have changed
+	leave   struct{ done actor.Reply[struct{}] } // give all shards away, then answer
 )
 
-// stage is where a shard is in its life on this node.
+// stage is the stage of a shard in its life on this node, see router.
 type stage uint8
 
 const (
 	away     stage = iota // this node does not own the shard
-	asking                // its lease is being acquired
-	active                // its actors are here
-	draining              // they handle what they have, and end
-	giving                // its lease is being released
+	asking                // a request to acquire its lease is under way
+	active                // its host runs here
+	draining              // its host is ending
+	giving                // a request to release its lease is under way
 )
 
 // shardState is the state of one shard, as this node sees it.
 type shardState[M any] struct {
 	stage   stage
-	lease   *lease.Lease
-	host    actor.Ref[M]
-	unwatch func() // ends the monitor of host
-	past    uint64 // the epoch in which this node last owned it
+	lease   *lease.Lease // from active to giving
+	host    actor.Ref[M] // in active and draining
+	unwatch func()       // ends the monitor of host
+	past    uint64       // the epoch of the last lease of this node, 0 if it had none
 
-	owner string // where messages go; "" nobody, or this node
-	epoch uint64 // of that owner
-	gens  [maxGen + 1]forwardGen
+	owner string                 // another node, to which messages are forwarded; "": none known, or this node
+	epoch uint64                 // the highest epoch of another owner that was seen
+	gens  [maxGen + 1]forwardGen // by generation
 
-	failures int // in a row
-	retry    *actor.Timer
+	failures int          // in a row, of acquiring the lease or starting and running the host
+	retry    *actor.Timer // not nil: this node does not ask for the lease before it fires
 }
 
-// Receive handles whatever comes to the region.
+// Receive handles a message of the router, see there.
 func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	switch m := m.(type) {
 	case local[M]:
@@ -146,13 +186,13 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	return nil
 }
 
-// Start is called before anything else.
+// Start takes in the present members and leases.
 func (g *router[M]) Start(c *actor.Context[any]) error {
 	g.refresh(c)
 	return nil
 }
 
-// Stop makes dead letters of what still waits.
+// Stop makes dead letters of the messages in queues.
 func (g *router[M]) Stop(c *actor.Context[any], _ error) {
 	for i := range g.states {
 		for h := range g.states[i].gens {
@@ -163,7 +203,8 @@ func (g *router[M]) Stop(c *actor.Context[any], _ error) {
 	}
 }
 
-// take passes on a message of a generation.
+// take delivers, forwards or queues a message, or a flush, of a generation. If the queue is full it is
+// a dead letter.
 func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
 	p := &g.states[shard]
 	gen = min(max(gen, 0), maxGen)
@@ -186,13 +227,14 @@ func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
 	g.free(gen)
 }
 
-// free gives back the slot of a local message: one of generation 0.
+// free returns the slot of a message of generation 0; others have none.
 func (g *router[M]) free(gen int) {
 	if gen == 0 {
 		<-g.slots
 	}
 }
 
+// drop makes a message a dead letter, and fails a flush.
 func (g *router[M]) drop(c *actor.Context[any], m any, reason error) {
 	if f, ok := m.(flush); ok {
 		_ = f.Reply.Fail(reason)
@@ -201,17 +243,17 @@ func (g *router[M]) drop(c *actor.Context[any], m any, reason error) {
 	c.Node().Inbound().Undelivered(c.Self().Address(), m, 0, reason)
 }
 
-// deliver hands a message to the shard's host on this node.
+// deliver sends a message to the host of the shard on this node, and answers a flush.
 func (g *router[M]) deliver(c *actor.Context[any], p *shardState[M], m any) {
 	switch m := m.(type) {
 	case flush:
 		_ = m.Reply.Send(flushDone{Epoch: p.lease.Epoch()})
 	case M:
-		_ = p.host.Send(c, m) // what it cannot take is a dead letter
+		_ = p.host.Send(c, m) // if that fails, m is a dead letter already
 	}
 }
 
-// forward sends a message of a generation to the router of the shard's owner.
+// forward sends a message of a generation to the router of the shard's owner, as one of the next.
 func (g *router[M]) forward(c *actor.Context[any], p *shardState[M], gen int, m envelope) {
 	p.gens[gen].used = true
 	next := min(gen+1, maxGen)
@@ -227,7 +269,7 @@ func (g *router[M]) forward(c *actor.Context[any], p *shardState[M], gen int, m 
 	}
 }
 
-// stamp returns m as it is sent as one of a generation.
+// stamp returns the form in which m is sent to another router in a generation.
 func stamp(m any, gen int) any {
 	switch f, ok := m.(flush); {
 	case ok:
@@ -239,8 +281,8 @@ func stamp(m any, gen int) any {
 	return m
 }
 
-// lane returns the actor that carries what goes to another node. It may wait for that
-// node, as this one must not.
+// lane returns the actor that sends messages to the router of another node, in order. Unlike the
+// router it may wait for that node. Its mailbox is not limited; slots limit the local messages in it.
 func (g *router[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], error) {
 	if l, ok := g.lanes[node]; ok {
 		return l, nil
@@ -252,7 +294,7 @@ func (g *router[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], er
 	l, err := actor.Spawn(c, actor.Func[any](func(c *actor.Context[any], m any) error {
 		switch m := m.(type) {
 		case envelope:
-			_ = to.Send(c, m.m) // what cannot be sent is a dead letter
+			_ = to.Send(c, m.m) // if that fails, it is a dead letter already
 			if m.slot {
 				g.free(0)
 			}
@@ -269,7 +311,7 @@ func (g *router[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], er
 	return l, err
 }
 
-// closeLanes ends the lanes to nodes that are no members any more, after what they have.
+// closeLanes ends the lanes to nodes that are no longer members, after the messages in them.
 func (g *router[M]) closeLanes() {
 	for node, l := range g.lanes {
 		if _, lives := g.region.keeper.Member(node); !lives {
@@ -279,7 +321,9 @@ func (g *router[M]) closeLanes() {
 	}
 }
 
-// release sends what waits for a shard whose way is known.
+// release delivers or forwards the queued messages of a shard whose owner is known, but for
+// generations that wait for flushes. Higher generations go first: of the messages of one sender, those
+// that were forwarded more often were sent earlier.
 func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 	if p.stage != active && (p.stage != away || p.owner == "") {
 		return
@@ -300,7 +344,7 @@ func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 	}
 }
 
-// refresh takes in what the keeper sees now.
+// refresh takes in the members and leases that the keeper sees now.
 func (g *router[M]) refresh(c *actor.Context[any]) {
 	if nodes := participants(g.region.keeper, g.region.name); g.best == nil || !slices.Equal(nodes, g.nodes) {
 		g.nodes, g.best = nodes, winners(nodes, g.region.name, len(g.states))
@@ -313,8 +357,8 @@ func (g *router[M]) refresh(c *actor.Context[any]) {
 	g.finish(c)
 }
 
-// announce requests the lease that shows to other nodes that this one takes shards, or its
-// release.
+// announce requests the presence lease, by which other nodes see that this one takes shards, or its
+// release, unless that is done or under way.
 func (g *router[M]) announce() {
 	want := g.hosts && g.leaving == nil
 	if want != g.shares() && !g.announcing {
@@ -323,10 +367,16 @@ func (g *router[M]) announce() {
 	}
 }
 
-// shares reports whether this node is seen among those that share the shards.
+// shares reports whether the presence lease of this node has been seen.
 func (g *router[M]) shares() bool { return slices.Contains(g.nodes, g.region.node.Name()) }
 
-// refreshShard brings the state of one shard in line with its lease.
+// refreshShard takes in the lease of one shard:
+//
+//  1. If another node owns it with an epoch not seen yet, messages go there from now on (reroute).
+//  2. If the owner is no longer a member, messages wait for the next one.
+//  3. Flushes by nodes that are no longer members are given up.
+//  4. The stage changes if it has to, see router.
+//  5. Queued messages whose way is known are sent.
 func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 	p := &g.states[i]
 	k, self := g.region.keeper, g.region.node.Name()
@@ -337,7 +387,7 @@ func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 	}
 	if p.owner != "" {
 		if _, lives := k.Member(p.owner); !lives {
-			p.owner = "" // what comes waits for the next
+			p.owner = ""
 			for h := range p.gens {
 				p.gens[h].used = false
 			}
@@ -367,14 +417,16 @@ func (g *router[M]) refreshShard(c *actor.Context[any], i int) {
 	g.release(c, p)
 }
 
-// retreat stops the actors of a shard whose lease is over: another may own it soon.
+// retreat stops the actors of a shard whose lease is over, without draining them: another node may
+// own it soon.
 func (g *router[M]) retreat(c *actor.Context[any], i int) {
 	p := &g.states[i]
 	p.stage = draining
 	p.host.Stop()
 }
 
-// finish answers leave when this region has given everything away.
+// finish answers leave, after Options.Linger, when this region has no presence, no shard, and nothing
+// that waits and could be forwarded.
 func (g *router[M]) finish(c *actor.Context[any]) {
 	if g.leaving == nil || g.announcing || g.shares() {
 		return
@@ -391,12 +443,13 @@ func (g *router[M]) finish(c *actor.Context[any]) {
 	g.lingering = true
 	linger := g.opts.Linger
 	if len(g.nodes) == 0 {
-		linger = 0 // there is nobody to pass anything on to
+		linger = 0 // there is no node to forward to
 	}
 	c.After(linger, func() error { return g.leaving.done.Send(struct{}{}) })
 }
 
-// waiting reports whether a shard waits for flushes, or, if there are others, has messages for them.
+// waiting reports whether a shard waits for flushes or, if other nodes take shards, has messages in
+// its queues.
 func (p *shardState[M]) waiting(others bool) bool {
 	for i := range p.gens {
 		if len(p.gens[i].flushes) > 0 || others && len(p.gens[i].queue) > 0 {

@@ -27,7 +27,7 @@ type Count struct {
 
 func keyOf(m Count) string { return m.Key }
 
-// ledger is what the actors of all nodes have done.
+// ledger records the messages that the actors of all nodes have handled.
 type ledger struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -283,7 +283,7 @@ func TestANodeThatIsCutOffFromTheLogGivesUpItsShards(t *testing.T) {
 	})
 }
 
-// leader writes what it is told, fenced by its lease.
+// leader writes the values that it gets, fenced by its lease.
 type leader struct {
 	log   mainstem.Log
 	lease *lease.Lease
@@ -300,8 +300,8 @@ func (a *leader) Receive(c *actor.Context[Count], m Count) error {
 	return nil
 }
 
-// The one log makes fencing exact: of a singleton that its node cannot stop, nothing
-// is written any more once another may run.
+// The one log makes fencing exact: a singleton that its node cannot stop writes nothing more once
+// another may run.
 func TestASoleActorMovesAndItsFormerSelfIsFencedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := model.New(nil)
@@ -362,8 +362,8 @@ func TestASoleActorMovesAndItsFormerSelfIsFencedOff(t *testing.T) {
 	})
 }
 
-// A node that takes nothing slows senders down; it neither fills memory nor stops
-// what goes elsewhere.
+// A node that handles nothing slows senders down; it neither fills memory nor holds up messages to
+// other nodes.
 func TestASlowNodeSlowsItsSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := model.New(nil)
