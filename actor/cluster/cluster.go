@@ -19,40 +19,41 @@ import (
 // Cluster is one node's membership. Make it with [Join]. It is safe for concurrent use.
 type Cluster struct {
 	node  *actor.Node
-	in    actor.Inbound
-	opts  *Options
+	in    actor.Inbound // the side of node that takes messages of others
+	opts  *Options      // with defaults
 	log   *slog.Logger
 	kinds *kinds
 	end   *link.Endpoint
 
-	life   context.Context // ends with Leave
+	life   context.Context // ends in Leave, after the endpoint was closed
 	cancel context.CancelFunc
-	work   group // the goroutines of requests and replies
+	work   group // goroutines that serve requests, send replies and end subscriptions
 
-	// sessions are those that are up. They are read without a lock: a caller that changes them,
-	// under mu, replaces the table.
+	// sessions is the table of the sessions that are up. It is read without a lock and never
+	// changed: change, under mu, replaces it.
 	sessions atomic.Pointer[sessions]
 	mu       sync.Mutex
 
 	watchers watchers
 	down     downNodes
-	offers   offers // what other nodes may start here
-	mirrors  mirrors
+	offers   offers  // actors and applications that other nodes may start here
+	mirrors  mirrors // events of other nodes
 
 	malformed atomic.Uint64 // frames that were refused
-	left      sync.Once
-	leaving   atomic.Bool
-	leaveErr  error
+	left      sync.Once     // of Leave
+	leaving   atomic.Bool   // Leave was called: no node is dialed
+	leaveErr  error         // of Leave, set in left
 }
 
+// sessions is a table of sessions.
 type sessions struct {
-	few     []*session // all, if they are so few that looking through them is quicker
+	few     []*session // all of them if there are at most maxFew, which is quicker to search; else nil
 	byName  map[string]*session
 	byPeer  map[*link.Peer]*session
-	changed chan struct{} // closed when there are others
+	changed chan struct{} // closed when another table has replaced this one
 }
 
-const maxFew = 4
+const maxFew = 4 // sessions
 
 // named returns the session with a node, nil if there is none.
 func (t *sessions) named(node string) *session {
@@ -74,7 +75,7 @@ func (t *sessions) of(p *link.Peer) *session {
 	return t.byPeer[p]
 }
 
-// group is a WaitGroup that takes no more when it is waited for.
+// group is a WaitGroup to which nothing can be added after close.
 type group struct {
 	mu     sync.Mutex // guards the fields below, and Add
 	closed bool
@@ -90,7 +91,7 @@ func (g *group) Go(f func()) {
 	}
 }
 
-// close waits for all goroutines, as long as ctx allows.
+// close closes the group and waits for its goroutines, as long as ctx allows.
 func (g *group) close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -114,11 +115,12 @@ func (g *group) close(ctx context.Context) error {
 	}
 }
 
-// Join connects a node with others: from then on references to their actors can be
-// used. It fails with Invalid if the options contradict each other, Exists if the node
-// has another transport, Unavailable if it cannot listen.
+// Join makes a node a member of a cluster. From then on references to actors of other nodes can be
+// used; nodes are dialed when they are needed. It fails with Invalid for wrong options, Exists if the
+// node has another transport, Unavailable if it cannot listen, or with the error of
+// [Announcer].Announce, for which it waits.
 //
-// Leave before the node stops. A node that has left does not join again.
+// Call [Cluster.Leave] before the node stops. A node that has left cannot join again.
 func Join(node *actor.Node, o *Options) (*Cluster, error) {
 	opts := o.withDefaults()
 	lo, err := opts.link(node)
@@ -180,17 +182,19 @@ func (c *Cluster) Nodes() []NodeInfo {
 	return infos
 }
 
-// Connect waits until a node is up. Sending to one of its actors does that too. It
-// fails with NotFound if nobody knows the address, Unavailable if it cannot be reached,
-// Denied if one does not believe the other.
+// Connect dials a node, if it is not up, and returns when it is. Send to one of its actors does
+// that too. It waits for [Options.DialTimeout] at most. It fails with Invalid for this node itself,
+// Denied if one node refuses the other, and else with Unavailable; errors.Is finds NotFound in that
+// if a resolver does not know the address.
 func (c *Cluster) Connect(ctx context.Context, node string) error {
 	_, err := c.reach(ctx, node)
 	return err
 }
 
-// Register gives a type of messages, or of what is in them, its name: all nodes
-// that send or receive it must. The name crosses the wire and must not change. Fields may: see
-// package binary for what may become of a type while nodes of both versions run.
+// Register gives a type a name: one of messages, answers, values of events, or of values inside of
+// these. Every node that sends or receives the type must register it under that name. The name
+// crosses the wire and must not change. See package binary for the changes to a type that are
+// allowed while nodes of both versions run. Register sends the type to all nodes that are up.
 func (c *Cluster) Register(name string, zero any) error {
 	if err := c.kinds.codec.Register(name, zero); err != nil {
 		return err
@@ -198,8 +202,8 @@ func (c *Cluster) Register(name string, zero any) error {
 	return c.announce()
 }
 
-// RegisterError gives an error value a name, so that errors.Is finds it on other
-// nodes in reasons, answers and messages.
+// RegisterError gives an error value a name, so that errors.Is finds it on other nodes in reasons,
+// answers and messages. It must be registered there too.
 func (c *Cluster) RegisterError(name string, err error) error {
 	if err := c.kinds.codec.RegisterError(name, err); err != nil {
 		return err
@@ -207,7 +211,8 @@ func (c *Cluster) RegisterError(name string, err error) error {
 	return c.announce()
 }
 
-// announce sends all nodes the types that were registered since the last call.
+// announce sends all nodes the types that were registered since the last call, and answers again
+// about types of theirs that were not known here before.
 func (c *Cluster) announce() error {
 	fresh, err := c.kinds.update()
 	for _, s := range c.sessions.Load().byName {
@@ -217,10 +222,10 @@ func (c *Cluster) announce() error {
 	return err
 }
 
-// Leave reports to all nodes that this one is down, waits until all that was sent is
-// acknowledged, as long as ctx allows, and closes all connections.
-// It fails with Canceled if something was left unacknowledged: that has become dead letters. Leaving twice
-// is allowed: the second returns when the first has.
+// Leave withdraws the announcement of this node, waits until all messages that were sent are
+// acknowledged, as long as ctx allows, informs the other nodes, and closes all connections. It fails
+// with Canceled if messages were left unacknowledged, which have become dead letters. A second Leave
+// waits for the first and returns the same.
 func (c *Cluster) Leave(ctx context.Context) error {
 	c.leaving.Store(true)
 	c.left.Do(func() {
@@ -234,7 +239,7 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	return c.leaveErr
 }
 
-// reach returns the session with a node that can be sent to.
+// reach returns the session with a node. If there is none it dials, for Options.DialTimeout at most.
 func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 	if s := c.sessions.Load().named(node); s != nil {
 		return s, nil
@@ -251,7 +256,7 @@ func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 	if err != nil {
 		return nil, unreachable(node, err)
 	}
-	// The handler may not have seen it yet.
+	// The peer is up, but handler.Up may not have changed the table yet, or not any more.
 	for {
 		t := c.sessions.Load()
 		if s := t.named(node); s != nil {
@@ -267,8 +272,8 @@ func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 	}
 }
 
-// unreachable is the error of a node that cannot be reached. It keeps the kind of
-// the cause, if that says more than Unavailable.
+// unreachable is the error of a node that cannot be reached: Unavailable, or Denied or NotFound if
+// the cause is.
 func unreachable(node string, cause error) error {
 	e := mainstem.Errorf(mainstem.KindUnavailable, "reach node "+node, "%w: %w", actor.ErrUnreachable, cause)
 	if k := mainstem.KindOf(cause); k == mainstem.KindDenied || k == mainstem.KindNotFound {
@@ -277,7 +282,8 @@ func unreachable(node string, cause error) error {
 	return e
 }
 
-// live returns the session with the life of a node that an address means.
+// live returns the session with the life of a node that an address is of. It fails with Closed and
+// ErrRestarted if the node has started again since.
 func (c *Cluster) live(ctx context.Context, a actor.Address) (*session, error) {
 	if a.ID == 0 && (a.Name == "" || len(a.Name) > actor.MaxName) {
 		return nil, invalidf("there can be no actor of the name %.64q: want 1 to %d bytes", a.Name, actor.MaxName)
@@ -290,8 +296,7 @@ func (c *Cluster) live(ctx context.Context, a actor.Address) (*session, error) {
 		if a.Start < s.start {
 			return nil, &mainstem.Error{Kind: mainstem.KindClosed, Op: "reach " + a.String(), Err: actor.ErrRestarted}
 		}
-		// The reference is newer than the session: that will end as soon as the new
-		// life of the node connects.
+		// The reference is of a later life than the session, which will end as soon as that connects.
 		limit, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
 		select {
 		case <-s.life.Done():
@@ -303,7 +308,7 @@ func (c *Cluster) live(ctx context.Context, a actor.Address) (*session, error) {
 	}
 }
 
-// change replaces the table of sessions with what f makes of a copy.
+// change replaces the table of sessions with a copy that f has changed.
 func (c *Cluster) change(f func(*sessions)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

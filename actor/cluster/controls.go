@@ -9,29 +9,35 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
 )
 
-// A frame of a lane arrives after the frames that were sent before it in the same lane. There is
-// no order between lanes. A Drain must arrive after all messages that were sent before it, by
-// any sender, so in any lane. So it has a number and goes through lane 0, and a mark with the
-// same number goes through each other lane. The receiver holds the Drain back until it has
-// all marks. Marks are sent first: those of the lanes that share a connection with
-// lane 0 then arrive before the Drain.
+// A control is a Stop, Drain or Kill. A Drain ends an actor after all messages that were sent before
+// it, by any sender, so in any lane; but frames of different lanes have no order. Therefore:
+//
+//  1. The sender gives the Drain a number, sends a mark of that number through every lane but 0, and
+//     then the Drain through lane 0.
+//  2. The receiver holds the Drain back until the mark of every lane has come. Then all frames that
+//     were sent before it, in any lane, have been handled.
+//
+// The marks are sent first, so that those of the lanes that share a connection with lane 0 arrive
+// before the Drain: at maxHeld the reader of that connection waits for marks, which must then come
+// over other connections. Stop and Kill do not wait for messages, and have no number.
 
-// controls are the numbered controls of a session: the Drains.
+// controls are the numbered controls of a session, in both directions.
 type controls struct {
 	sending sync.Mutex // held while the marks of a control and the control are sent; guards last
-	last    uint64     // the number of the last one sent
+	last    uint64     // the number of the last control sent
 
 	mu    sync.Mutex              // guards the fields below
-	marks [frames.MaxLanes]uint64 // the last one of each lane
-	held  []frames.Control        // wait for marks, by increasing number
+	marks [frames.MaxLanes]uint64 // the number of the last mark that came, by lane
+	held  []frames.Control        // controls of the peer that wait for marks, by increasing number
 	fewer chan struct{}           // closed when held is shorter, nil if nobody waits for that
 }
 
-// maxHeld is how many controls of a node may wait for marks. At the limit the connection
+// maxHeld is the number of controls of a node that may wait for marks. At the limit the connection
 // that carries lane 0 is not read.
 const maxHeld = 1 << 12
 
-// Order sends a Stop, Drain or Kill to an actor of another node.
+// Order implements [actor.Transport]: it sends a Stop, Drain or Kill to an actor of another node.
+// If the node is not reached it does nothing.
 func (c *Cluster) Order(to actor.Address, o actor.Order) {
 	s, err := c.live(c.life, to)
 	if err != nil {
@@ -92,7 +98,7 @@ func (s *session) handleControl(f frames.Control) {
 	s.cluster.in.Order(s.here(f.To), actor.Order(f.Order))
 }
 
-// due reports whether all marks that a control waits for have come. The caller holds mu.
+// due reports whether the marks that a control waits for have all come. The caller holds mu.
 func (cs *controls) due(f frames.Control) bool {
 	for lane := uint64(1); lane < f.Lanes; lane++ {
 		if cs.marks[lane] < f.After {
@@ -115,7 +121,7 @@ func (s *session) onMark(lane uint32, body []byte) error {
 	}
 	cs.marks[lane] = f.Number
 	var now []frames.Control
-	for len(cs.held) > 0 && cs.due(cs.held[0]) { // they came in order
+	for len(cs.held) > 0 && cs.due(cs.held[0]) { // in the order of their numbers
 		now = append(now, cs.held[0])
 		cs.held = slices.Delete(cs.held, 0, 1)
 	}

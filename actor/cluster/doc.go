@@ -1,13 +1,14 @@
-// Package cluster connects nodes of actors on several machines: the same reference,
-// the same Send and Ask, whatever node the actor is on.
+// Package cluster connects the nodes of actors of several machines: references, Send and Ask work
+// the same, whatever node an actor is on.
 //
 // # Nouns
 //
-// [Join] makes a node a member of a [Cluster], the nodes that can reach and believe
-// each other. [Ref] refers to an actor of another node by name; references, replies and
-// addresses that come in messages can be used as they are. An [Event] or [Group]
-// of this package spans nodes. [Spawn] and [Cluster.StartApp] start things on another node, which
-// has allowed it. [NodeInfo] and [NodeEvent] say who is there.
+// [Join] makes a node a member of a [Cluster]: the nodes that can reach and authenticate each other.
+// [Ref] refers to an actor of another node by name; references, replies and addresses that come in
+// messages can be used as they are. An [Event] or [Group] of this package spans nodes. [Spawn] and
+// [Cluster.StartApp] start actors and applications on another node, if it has enabled that.
+// [NodeInfo], [NodeEvent] and [NodeState] describe other nodes. A life is the time of a node from its
+// start to its end; the next node of that name has a higher start.
 //
 //	c, err := cluster.Join(node, &cluster.Options{
 //		Listen: "10.0.0.1:7600", TLS: certificates,
@@ -20,42 +21,43 @@
 // # Messages
 //
 // Any type that package codec/binary can encode can be sent once it has a name:
-// [Cluster.Register]. Nodes send each other their types and how they are written. Send of a
-// type that the other node has not registered or cannot read fails with [ErrUnregistered]. Types
-// may grow while nodes of both versions run. The values of fields of interface types must be of
-// registered types too. Methods that encode a message must not send any.
+// [Cluster.Register]. Nodes send each other the names and schemas of their types. Send of a type
+// that the other node has not registered or cannot read fails with [ErrUnregistered]. Types may grow
+// while nodes of both versions run. The values of fields of interface types must be of registered
+// types too. A method that encodes a message must not send messages.
 //
 // # Guarantees
 //
-// Order: what one actor sends to another arrives in order: messages of one
-// priority, however the other is addressed, questions, monitors, links, and its end after them. The
-// same holds for all that is sent with contexts that come from no actor.
+// Order: the messages that one actor sends to another arrive in order, if they have the same
+// priority, whether the receiver is addressed by name or by number. Questions, monitors, links, and
+// the notice of the sender's end keep that order too. So do all messages that are sent with contexts
+// of no actor.
 //
-// Delivery: when Send returns nil, the message arrives exactly once, as long as both
-// nodes live and are out of each other's reach for less than [Options.DownAfter] at a time. What
-// was not acknowledged until then is a dead letter, though it may have arrived. [AtMostOnce]
-// trades that for speed. A message that finds no actor, or one that refuses it, is a dead letter
-// at the receiving node; a question that is dropped fails with [actor.ErrNoReply] on either.
+// Delivery: when Send returns nil, the message arrives exactly once, as long as both nodes live and
+// are out of each other's reach for less than [Options.DownAfter] at a time. Messages that were not
+// acknowledged until then become dead letters, though they may have arrived. [AtMostOnce] is weaker
+// and cheaper. A message that finds no actor, or is rejected by a mailbox, is a dead letter at the
+// receiving node; a question that is dropped fails with [actor.ErrNoReply] on whichever node.
 //
 // Ends: a monitor or link reports once: the end of the actor, with its reason, or that of
 // its node, with [actor.NodeDown]. A question is dropped when the deadline of its context is over.
 //
 // Lives: a reference to an actor of a node that was restarted since is refused with
-// [actor.ErrRestarted]; one by name refers to the actor that has it now.
+// [actor.ErrRestarted]; one by name refers to the actor that has the name now.
 //
-// Errors: reasons and answers that are errors keep their text and what they wrap.
-// errors.Is and errors.As find the errors of this module and of package context, and what was registered.
+// Errors: reasons and answers that are errors keep their text and what they wrap. errors.Is and
+// errors.As find the errors of this module and of package context, and registered ones.
 //
-// Flow: a node that takes messages slower than they are sent slows its senders
-// down: Send waits as long as its context allows.
+// Flow: a node that is slow to handle messages slows its senders down: Send waits as long as its
+// context allows.
 //
 // # Security
 //
-// Nodes prove themselves to each other before anything is read: see package link.
-// Those that have are trusted to send messages to actors whose address they know and to end
-// them, to subscribe, and to ask for members of groups; to start things they need permission by
-// name. A node can answer only questions that were put to it. Malformed messages are
-// refused, counted ([Cluster.Malformed]) and logged.
+// Nodes authenticate each other before anything else is read: see package link. An authenticated
+// node may send messages to actors whose address it has and end them, subscribe to events, publish
+// them, and ask for the members of groups. To start or stop anything it needs permission by name. A
+// node can answer only questions that were sent to it or forwarded. Malformed frames are refused,
+// counted ([Cluster.Malformed]) and logged.
 //
 // # Concurrency and ownership
 //
@@ -64,14 +66,15 @@
 //
 // # Limits
 //
-// [Options.MaxMessage]; 65,536 types; 64 requests of one node are served at a time.
-// A mailbox with the policy Block takes 1,024 messages of other nodes beyond its limit; then one
-// that stays full holds up what else comes on its connection.
+// [Options.MaxMessage]; 65,536 types; 64 requests of one node are served at a time. A mailbox with
+// the policy Block takes 1,024 messages of other nodes beyond its limit. If it stays full then, all
+// messages that come on the same connection wait.
 //
 // # Testing
 //
-// All semantics on real nodes over the loopback, plain and with TLS; a random program
-// while connections are cut, compared with what must have arrived; a hostile peer; golden bytes and fuzzing of all frames.
+// The tests run all semantics on real nodes over the loopback, plain and with TLS, and a random
+// program while connections are cut, compared with a model. There are a hostile peer, and golden
+// bytes and fuzzing of all frames. Package clustertest has nodes as processes.
 //
 //snippet:type Order struct{ ID int }
 //snippet:var node *actor.Node

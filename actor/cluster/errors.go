@@ -14,8 +14,8 @@ import (
 	codec "github.com/mainstemdev/mainstem/codec/binary"
 )
 
-// sentinels are the errors that keep their identity between all nodes. The names
-// cross the wire: they do not change.
+// sentinels are error values that errors.Is finds on all nodes. The names cross the wire and must not
+// change.
 var sentinels = []struct {
 	name string
 	err  error
@@ -56,8 +56,9 @@ func registerErrors(r *codec.Registry) error {
 	return wrong
 }
 
-// appendError appends an error. Registered values and types keep their identity on
-// nodes that know them; elsewhere, and of others, the text and what they wrap is left.
+// appendError appends the description of an error: its text, its causes, and, if its value or type
+// is registered, its name and data. A node that has not registered the name gets the text and the
+// causes.
 func (c *Cluster) appendError(dst []byte, err error) []byte {
 	far := &frames.Error{Text: "an error that panics"}
 	_ = guard(func() error {
@@ -68,7 +69,8 @@ func (c *Cluster) appendError(dst []byte, err error) []byte {
 	return far.Append(dst)
 }
 
-// describe makes the description of an error: nil if there is none, or no room for it.
+// describe returns the description of an error, nil for nil and beyond the limits: depth wrapped
+// errors, and *left in all.
 func (c *Cluster) describe(err error, depth int, left *int) *frames.Error {
 	if err == nil || depth == 0 || *left == 0 {
 		return nil
@@ -103,7 +105,8 @@ func causes(err error) []error {
 	return nil
 }
 
-// bare returns an error of this module without its cause, which goes along beside it.
+// bare returns an error of this module without its cause, which is described separately, and with its
+// text cut.
 func bare(err error) error {
 	switch e := err.(type) {
 	case *mainstem.Error:
@@ -123,14 +126,14 @@ func cut(s string) string {
 	return s
 }
 
-// parseError is the inverse of appendError. Malformed data, or an error whose
-// methods panic, become an error that says so.
+// parseError is the inverse of appendError. For malformed data, and for an error whose methods
+// panic, it returns an error about that.
 func (c *Cluster) parseError(data []byte) error {
 	far, err := frames.ParseError(data)
 	if err != nil {
 		return fmt.Errorf("an error of another node that cannot be read: %w", err)
 	}
-	probe := errors.New("probe") // looking for it calls all that errors.Is and errors.As call
+	probe := errors.New("probe") // errors.Is calls the methods Is and Unwrap of the whole tree
 	broken := guard(func() error {
 		err = c.restore(far)
 		_, _ = errors.Is(err, probe), err.Error()
@@ -142,7 +145,8 @@ func (c *Cluster) parseError(data []byte) error {
 	return err
 }
 
-// restore makes the error of a description.
+// restore returns the error of a description: the registered value, a value of the registered type,
+// or a codec.RemoteError.
 func (c *Cluster) restore(far *frames.Error) error {
 	other := &codec.RemoteError{Text: far.Text}
 	for _, cause := range far.Causes {

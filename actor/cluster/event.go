@@ -12,44 +12,51 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
 )
 
-// Event is an event of another node, or of this one. However many actors subscribe
-// on this node, each value crosses the wire once: what comes is published here by an event that
-// stands for the other, with the same last values for those who subscribe later.
+// Event is an event of another node, or of this one. However many actors of this node subscribe,
+// each value crosses the wire once: this node has one subscription, and publishes the values by a
+// local event, which replays as many last values to new subscribers as the other.
 //
-// It follows one life of the event: when that ends, so do all subscriptions (see
-// [Event.OnEnd]); the next Subscribe begins with the event that has the name then. It is safe for concurrent use.
+// The subscription is to one life of the event. When that ends, so do all subscriptions of this
+// node (see [Event.OnEnd]); the next Subscribe subscribes to the event that has the name then. An
+// Event is safe for concurrent use.
 type Event[E any] struct {
 	cluster *Cluster
 	node    string
 	name    string
-	turn    chan struct{} // of capacity 1: held by Subscribe, and while a feed is given up
+	turn    chan struct{} // of capacity 1: held by Subscribe, and while a feed without subscribers ends
 
-	mu    sync.Mutex // guards the fields below
-	feed  *feed[E]   // nil while nobody is subscribed
-	onEnd map[*func(error)]struct{}
+	mu    sync.Mutex                // guards the fields below
+	feed  *feed[E]                  // the present subscription, nil: none
+	onEnd map[*func(error)]struct{} // functions of OnEnd
 }
 
-// feed is one subscription of this node, to one life of an event. It is a [sink].
+// feed is a subscription of this node to one life of an event. It implements [sink].
+//
+//	begin: addSink, request OpSubscribe -> open: local event, Event.feed -> values
+//	       -> end (by the peer), or cancel (by this node, after the last subscriber has gone)
+//
+// Values may come before the response to the request: the peer begins to send them while it still
+// serves the request. They wait in early. Lock order: feed.mu before Event.mu.
 type feed[E any] struct {
 	event   *Event[E]
 	session *session
-	id      uint64
+	id      uint64 // number of the subscription in session.sinks
 
-	mu    sync.Mutex // guards the fields below; held while values are published, which keeps their order
-	local *actor.Event[E]
-	early []E // what came before local was there
+	mu    sync.Mutex      // guards the fields below; held during Publish, which keeps the order of values
+	local *actor.Event[E] // set once, by open
+	early []E             // values that came before open, at most maxEarly
 }
 
-// sink is where values of a subscription go.
+// sink gets the values and the end of a subscription.
 type sink interface {
 	value(s *session, v frames.Value) error
 	end(reason error)
 }
 
-// maxEarly is how many values may come before the answer to the subscription.
+// maxEarly is the number of values that may come before the response to a subscription.
 const maxEarly = 1 << 16
 
-// mirrors are the events of other nodes that are used here.
+// mirrors are the Events of a cluster. They are never removed.
 type mirrors struct {
 	mu  sync.Mutex // guards all
 	all map[mirrorName]any
@@ -60,7 +67,8 @@ type mirrorName struct {
 	values     reflect.Type
 }
 
-// EventAt returns the event of a name on a node, whether or not there is one now.
+// EventAt returns the event of a name on a node. It does not look for the event: Subscribe and
+// Publish do.
 func EventAt[E any](c *Cluster, node, name string) *Event[E] {
 	key := mirrorName{node, name, reflect.TypeFor[E]()}
 	c.mirrors.mu.Lock()
@@ -76,10 +84,10 @@ func EventAt[E any](c *Cluster, node, name string) *Event[E] {
 	return e
 }
 
-// Subscribe lets an actor of this node get all values from now on, after the last
-// ones that the event keeps. It fails with NotFound if there is no such event,
-// Invalid if its values are of another type, Closed if it or the actor has ended, Unavailable if the node
-// cannot be reached.
+// Subscribe sends an actor of this node all values from now on, after the last ones that the event
+// replays. It fails with NotFound if there is no such event, Invalid if its values are of another
+// type, Closed if the event or the actor has ended, Unavailable if the node cannot be reached,
+// Canceled if ctx ends first.
 func (e *Event[E]) Subscribe(ctx context.Context, r actor.Ref[E]) error {
 	if e.node == e.cluster.node.Name() {
 		local, err := actor.LookupEvent[E](e.cluster.node, e.name)
@@ -101,13 +109,14 @@ func (e *Event[E]) Subscribe(ctx context.Context, r actor.Ref[E]) error {
 	return e.begin(ctx, r)
 }
 
+// current returns the present subscription, nil if there is none.
 func (e *Event[E]) current() *feed[E] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.feed
 }
 
-// begin subscribes this node, with its first subscriber. The caller has the turn.
+// begin subscribes this node, for its first subscriber. The caller has the turn.
 func (e *Event[E]) begin(ctx context.Context, first actor.Ref[E]) error {
 	s, err := e.cluster.reach(ctx, e.node)
 	if err != nil {
@@ -132,10 +141,10 @@ func (e *Event[E]) begin(ctx context.Context, first actor.Ref[E]) error {
 	return nil
 }
 
-// maxReplay bounds what another node can let this one keep.
+// maxReplay limits the number of values that another node can make this one keep for replay.
 const maxReplay = 1 << 20
 
-// open makes the event that stands for the other, and publishes what has come.
+// open makes the local event with its first subscriber, and publishes the early values.
 func (f *feed[E]) open(keep uint64, first actor.Ref[E]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,12 +164,13 @@ func (f *feed[E]) open(keep uint64, first actor.Ref[E]) error {
 	}
 	f.early = nil
 	if !f.session.hasSink(f.id) {
-		return f.session.lost(actor.NodeDown) // it ended meanwhile
+		return f.session.lost(actor.NodeDown) // the subscription has ended meanwhile
 	}
 	return nil
 }
 
-// active gives the subscription up when the last subscriber has gone.
+// active is called when the local event gets its first subscriber and has lost its last. Then it
+// ends the subscription, unless another has come before it has the turn.
 func (f *feed[E]) active(on bool) {
 	if on {
 		return
@@ -178,7 +188,7 @@ func (f *feed[E]) active(on bool) {
 	})
 }
 
-// cancel ends the subscription from this side.
+// cancel ends the subscription from this node. It does nothing if it has ended.
 func (f *feed[E]) cancel() {
 	f.leave()
 	if remove(f.session, &f.session.sinks, f.id) != nil {
@@ -187,7 +197,7 @@ func (f *feed[E]) cancel() {
 	}
 }
 
-// leave lets the event forget f.
+// leave removes f from its event, if it is the present subscription.
 func (f *feed[E]) leave() {
 	f.event.mu.Lock()
 	defer f.event.mu.Unlock()
@@ -196,7 +206,7 @@ func (f *feed[E]) leave() {
 	}
 }
 
-// value publishes a value here.
+// value publishes a value of the peer by the local event, or keeps it until open.
 func (f *feed[E]) value(s *session, data frames.Value) error {
 	v, err := decodeAs[E](s, data)
 	if err != nil {
@@ -215,7 +225,7 @@ func (f *feed[E]) value(s *session, data frames.Value) error {
 	return nil
 }
 
-// decodeAs decodes a value that is to be an E.
+// decodeAs decodes a value of the peer that must be an E, or nil, which is the zero E.
 func decodeAs[E any](s *session, data frames.Value) (v E, err error) {
 	if data.Type != 0 {
 		k, err := s.kindNumbered(data.Type)
@@ -241,7 +251,7 @@ func decodeAs[E any](s *session, data frames.Value) (v E, err error) {
 	return v, err
 }
 
-// end reports to the subscribers with an onEnd that there will be no more values.
+// end is called when the peer has ended the subscription or is down. It calls the functions of OnEnd.
 func (f *feed[E]) end(reason error) {
 	f.leave()
 	e := f.event
@@ -254,8 +264,8 @@ func (f *feed[E]) end(reason error) {
 	}
 }
 
-// Unsubscribe ends the subscription of an actor. Values that are in its mailbox
-// stay there, and one that is being published may still come.
+// Unsubscribe ends the subscription of an actor of this node. Values in its mailbox stay there, and
+// one that is being published may still come.
 func (e *Event[E]) Unsubscribe(r actor.AnyRef) {
 	if e.node == e.cluster.node.Name() {
 		if local, err := actor.LookupEvent[E](e.cluster.node, e.name); err == nil {
@@ -266,8 +276,9 @@ func (e *Event[E]) Unsubscribe(r actor.AnyRef) {
 	}
 }
 
-// Publish publishes a value at the node of the event, whose subscribers get it like
-// any other. It fails with NotFound if there is no such event, Invalid if its values are of another type.
+// Publish publishes a value by the event, on its node, and returns when that is done. It fails with
+// NotFound if there is no such event, Invalid if its values are of another type, Unavailable if the
+// node cannot be reached. After Canceled the value may have been published.
 func (e *Event[E]) Publish(ctx context.Context, v E) error {
 	if e.node == e.cluster.node.Name() {
 		local, err := actor.LookupEvent[E](e.cluster.node, e.name)
@@ -284,8 +295,9 @@ func (e *Event[E]) Publish(ctx context.Context, v E) error {
 	return err
 }
 
-// OnEnd calls f once when the subscriptions of this node end because the event or
-// its node has, with the reason. f must not block; cancel takes it back.
+// OnEnd calls f once, when the subscriptions of this node end because the event has ended or its
+// node is down, with the reason. f must not block. cancel removes f. For an event of this node f is
+// not called.
 func (e *Event[E]) OnEnd(f func(reason error)) (cancel func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// Group is the groups of one name on all nodes: see [actor.Group]. Those of the
-// nodes are one each: who joins or leaves is known to its node, which is asked when it matters.
+// Group is the union of the groups of one name on all nodes, see [actor.Group]. Each node has the
+// list of its own members only; Members and Broadcast ask the nodes that are up.
 type Group[M any] struct {
 	cluster *Cluster
 	name    string
 	local   *actor.Group[M]
 }
 
-// GroupOf returns the group of a name. It fails with Invalid if the name is empty, or the group of that
-// name on this node takes other messages.
+// GroupOf returns the group of a name. It fails with Invalid if the name is empty, or if the group of
+// that name on this node takes other messages.
 func GroupOf[M any](c *Cluster, name string) (*Group[M], error) {
 	if name == "" {
 		return nil, invalidf("the name of a group is empty")
@@ -40,8 +40,8 @@ func (g *Group[M]) Leave(r actor.AnyRef) bool { return g.local.Leave(r) }
 // Local returns the group of this node.
 func (g *Group[M]) Local() *actor.Group[M] { return g.local }
 
-// Members returns the members on all nodes that are up, those of this node first. If a node
-// could not be asked, there is an error and the members of the others.
+// Members returns the members on all nodes that are up, those of this node first. If a node does not
+// answer, it returns an error and the members on the others.
 func (g *Group[M]) Members(ctx context.Context) ([]actor.Ref[M], error) {
 	members := g.local.Members()
 	type answer struct {
@@ -71,10 +71,9 @@ func (g *Group[M]) Members(ctx context.Context) ([]actor.Ref[M], error) {
 	return members, wrong
 }
 
-// Broadcast puts m into the mailboxes of all members: one message crosses the wire
-// for each node that is up. It returns how many members this node has, and an error
-// if a node could not be sent to; the others got it then. Messages of one sender to one member keep
-// their order.
+// Broadcast sends m to all members on all nodes that are up. One message crosses the wire for each
+// node. It returns the number of members on this node, and an error if m could not be sent to some
+// nodes; it was sent to the others. Messages of one sender to one member keep their order.
 func (g *Group[M]) Broadcast(ctx context.Context, m M) (local int, err error) {
 	local, err = g.local.Broadcast(ctx, m)
 	from := g.cluster.in.Sender(ctx)
@@ -106,7 +105,7 @@ func (s *session) broadcast(ctx context.Context, from uint64, group string, m an
 	return nil
 }
 
-// onGroup puts a message into the mailboxes of the members that are here.
+// onGroup puts a message into the mailboxes of the members on this node.
 func (s *session) onGroup(body []byte) error {
 	f, err := frames.ParseGroup(body)
 	if err != nil {

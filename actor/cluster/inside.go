@@ -5,14 +5,16 @@ import (
 	"reflect"
 )
 
-// A message is refused before it is sent if the peer cannot read its type. The types of the
-// values in fields of interface types depend on the message: if the peer cannot read some type of
-// ours, or has not answered about all, each message with such fields is searched.
+// A message is refused before it is sent if the peer cannot read its type (session.kindOf). The
+// types of values in fields of interface types are known only from each message. So while the peer
+// cannot read some type of this node, or has not answered about all, every message of a type with
+// such fields is searched for values that the peer cannot read.
 
-// maxInside is how deep a message is searched. The codec refuses deeper ones.
+// maxInside is the depth to which a message is searched.
 const maxInside = 1000
 
-// readable fails if v holds a value that the peer cannot read, when it is known of all.
+// readable waits for the peer's answers about the types of the values inside of v, in interfaces, and
+// fails if it cannot read one. Map keys are not searched.
 func (s *session) readable(ctx context.Context, v reflect.Value, depth int) error {
 	if depth == 0 {
 		return nil
@@ -59,11 +61,11 @@ func (s *session) readable(ctx context.Context, v reflect.Value, depth int) erro
 	return nil
 }
 
-// plainKind reports whether nothing is inside of values of a kind.
+// plainKind reports whether values of a kind hold no other values.
 func plainKind(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
 
-// knows fails if the peer cannot read the value v of an interface. An error
-// without a name is written as a text, which all can read.
+// knows fails if the peer cannot read the value v of an interface. A value whose type has no name
+// passes: an error without a name is written as text, and the codec refuses others.
 func (s *session) knows(ctx context.Context, v any) error {
 	k := s.cluster.kinds.table.Load().byName[s.cluster.kinds.codec.NameOf(v)]
 	if k == nil {

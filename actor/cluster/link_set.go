@@ -8,21 +8,23 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
 )
 
-// pair is a link: an actor of this node, by number, and one of the peer, as the
-// runtime of this node addresses it.
+// pair is two linked actors: one of this node, by number, and one of the peer, by the address that
+// the runtime of this node uses.
 type pair struct {
 	here  uint64
 	there actor.Address
 }
 
-// linkID is the number of a link: ours or the peer's.
+// linkID is the number of a link.
 type linkID struct {
 	id   uint64
-	ours bool
+	ours bool // this node gave the number; else the peer
 }
 
-// linkSet are the links between actors of this node and one life of another. A pair
-// that both have linked has two numbers, and ends as one.
+// linkSet are the links between actors of this node and one life of another. If both nodes have
+// linked the same pair it has two numbers; all links of a pair end together. session.mu guards it.
+//
+// Invariant: byID[id] is p exactly if byPair[p] has id.
 type linkSet struct {
 	byID   map[linkID]pair
 	byPair map[pair][]linkID
@@ -45,13 +47,14 @@ func (t *linkSet) drop(p pair) []linkID {
 	return ids
 }
 
-// maxWatches is how many links, and how many monitors, a node may have for actors of this one.
+// maxWatches is the number of links between two nodes above which the peer cannot add any, and the
+// number of monitors of one node for actors of the other.
 const maxWatches = 1 << 20
 
 var errWatches = fmt.Errorf("a node has more than %d links or monitors for actors of another", maxWatches)
 
-// addLink adds a link. It reports false if the session has ended, the number is in use,
-// or the peer has too many.
+// addLink adds a link. It returns false if the session has ended, the number is in use,
+// or a link of the peer exceeds maxWatches.
 func (s *session) addLink(id linkID, p pair) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +83,8 @@ func (s *session) dropLinkID(id linkID) (pair, bool) {
 	return p, ok
 }
 
-// Link links an actor of this node to one of another.
+// Link implements [actor.Transport]: it links an actor of this node to one of another. If that is
+// gone or its node goes down, the runtime gets an Exit later.
 func (c *Cluster) Link(from, to actor.Address) error {
 	s, err := c.live(c.life, to)
 	if err != nil {
@@ -107,7 +111,7 @@ func (c *Cluster) known(a actor.Address) *session {
 	return s
 }
 
-// Unlink ends the link between them.
+// Unlink implements [actor.Transport]: it ends all links of a pair.
 func (c *Cluster) Unlink(from, to actor.Address) {
 	s := c.known(to)
 	if s == nil {
@@ -119,8 +123,8 @@ func (c *Cluster) Unlink(from, to actor.Address) {
 	}
 }
 
-// Exit reports to an actor of another node that one of this node has ended. If that
-// node is down, its links have ended with NodeDown.
+// Exit implements [actor.Transport]: it reports to a linked actor of another node that one of this
+// node has ended. If the node is down, its links have ended with NodeDown already.
 func (c *Cluster) Exit(from, to actor.Address, reason error) {
 	s := c.known(to)
 	if s == nil {
@@ -132,6 +136,7 @@ func (c *Cluster) Exit(from, to actor.Address, reason error) {
 	}
 }
 
+// exit sends the end of a link to the peer, from an actor of this node or 0.
 func (s *session) exit(from uint64, id linkID, reason error) {
 	u := frames.Unlink{Kind: frames.KindExit, ID: id.id, Theirs: !id.ours}
 	text := s.cluster.appendError(nil, reason)
@@ -151,7 +156,7 @@ func (s *session) onLink(body []byte) error {
 		s.exit(0, id, actor.Missing)
 		return nil
 	}
-	// The link is added first: from in.Link on the actor may end at any time.
+	// Add the link first: after in.Link the actor may end at any time, and Exit looks for it.
 	if !s.addLink(id, p) {
 		s.exit(number, id, errWatches)
 		return nil
@@ -162,7 +167,7 @@ func (s *session) onLink(body []byte) error {
 	return nil
 }
 
-// onUnlink ends a link: as it was asked to, or because the peer's actor has ended.
+// onUnlink ends a link, for an Unlink or an Exit of the peer.
 func (s *session) onUnlink(body []byte) error {
 	u, err := frames.ParseUnlink(body)
 	if err != nil {
@@ -170,7 +175,7 @@ func (s *session) onUnlink(body []byte) error {
 	}
 	p, ok := s.dropLinkID(linkID{u.ID, u.Theirs})
 	if !ok {
-		return nil // both ended at once
+		return nil // both nodes have ended it at the same time
 	}
 	here := s.here(frames.Target{ID: p.here})
 	if u.Kind == frames.KindUnlink {

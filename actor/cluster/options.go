@@ -21,66 +21,69 @@ const (
 
 // Resolver finds the addresses of nodes by name.
 type Resolver interface {
-	// Resolve returns the address "host:port" at which a node listens. It fails with
-	// NotFound if it knows none.
+	// Resolve returns the address "host:port" at which a node listens. It fails with NotFound if it
+	// has none. Many goroutines may call it. It should return when ctx ends.
 	Resolve(ctx context.Context, node string) (addr string, err error)
 }
 
-// Announcer is a [Resolver] that is given the address at which this node listens. Announce is
-// called by [Join] before it returns, Withdraw by [Cluster.Leave].
+// Announcer is a [Resolver] that publishes the address of this node, if it listens. [Join] calls
+// Announce before it returns, with the start of the node; [Cluster.Leave] calls Withdraw, also
+// after an Announce that failed.
 type Announcer interface {
 	Announce(ctx context.Context, node string, start uint64, addr string) error
 	Withdraw(ctx context.Context, node string, start uint64) error
 }
 
-// Options configure a [Cluster]; nil means the defaults, which lack a proof of who
-// belongs to the cluster: TLS, or Secret and Plain, must be set. They are copied.
+// Options configure a [Cluster]. TLS, or Secret and Plain, must be set; so nil is refused. [Join]
+// copies Options and Peers.
 type Options struct {
 	// Listen is the address "host:port" at which other nodes reach this one; port 0 takes
 	// a free one (see [Cluster.Addr]). Default "": this node only dials.
 	Listen string
-	// Advertise is the address that other nodes dial, if it is not that of the
-	// listener. Default: that of the listener.
+	// Advertise is the address that other nodes dial. Default: that of the listener.
 	Advertise string
 
-	// TLS is how this node proves its name, and which authorities it trusts. Package devca makes
-	// certificates for development.
+	// TLS configures the certificate of this node, and the authorities that it trusts. Package devca
+	// makes certificates for development.
 	TLS *link.TLS
-	// Secret is shared by all nodes of the cluster. Each proves to the other that it has it,
+	// Secret is shared by all nodes of the cluster. Two nodes prove to each other that they have it,
 	// without sending it, before anything else is read. With TLS it may be empty.
 	Secret []byte
-	// Plain does without TLS: anybody who can reach the connections can then read and change
-	// what is sent. It is for the loopback of one machine. It needs a Secret.
+	// Plain turns TLS off: anybody who can reach the connections can then read and change them. It is
+	// for the loopback of one machine, and needs a Secret.
 	Plain bool
 
 	// Peers are the addresses of nodes by name.
 	Peers map[string]string
-	// Resolver finds nodes that are not in Peers. Default: none. Nodes that have connected
-	// before are found without it.
+	// Resolver finds nodes that are not in Peers. Default: none. A node that was connected before is
+	// found by the address that it advertised, if the Resolver does not find it.
 	Resolver Resolver
 
 	// Registry holds the types of messages by name; see [Cluster.Register]. Join adds
 	// the errors of this module to it. Default: a new one.
 	Registry *binary.Registry
-	// Logger gets what peers do wrong and when they come and go. Default: discards.
+	// Logger gets the nodes that go up and down, and failures. Default: discards.
 	Logger *slog.Logger
 
-	// DialTimeout is how long an actor that sends to a node waits for it to be connected, if no
-	// context says less. Default [DefaultDialTimeout].
+	// DialTimeout limits the time that a send waits for a node to be connected, besides its context.
+	// Default [DefaultDialTimeout].
 	DialTimeout time.Duration
-	// AnnounceTimeout is how long Join waits for an [Announcer], which after a crash may
-	// have to wait until the life before is forgotten. Default [DefaultAnnounceTimeout].
+	// AnnounceTimeout limits the time that Join waits for an [Announcer]. After a crash that may
+	// have to wait until the session of the earlier life has ended. Default
+	// [DefaultAnnounceTimeout].
 	AnnounceTimeout time.Duration
-	// DownAfter is how long a node may be out of reach before it is down: until then
-	// all that was sent waits for the connection to come back. Default [DefaultDownAfter].
+	// DownAfter is how long a node may be out of reach before it is down. Until then messages to it
+	// wait for a connection. Default [DefaultDownAfter].
 	DownAfter time.Duration
 	// Compression compresses large frames. Default: none.
 	Compression link.Compression
-	// MaxMessage is how many bytes a message may have. Default [link.DefaultMaxMessage].
+	// MaxMessage is the limit of an encoded message in bytes; the smaller limit of both nodes
+	// counts. It must also be large enough for the schemas of the types. Default
+	// [link.DefaultMaxMessage].
 	MaxMessage int
-	// Connections is how many connections there are to a peer. Default: see [link.Options].
+	// Connections is the number of connections to a peer. Default: see [link.Options].
 	Connections int
-	// Tune, if set, may change what is left of the options of the connections.
+	// Tune, if set, may change all other options of the connections, but not Name and Start.
 	Tune func(*link.Options)
 }
 
@@ -105,7 +108,7 @@ func (o *Options) withDefaults() *Options {
 	return &own
 }
 
-// link returns the options of the endpoint.
+// link returns the options of the endpoint, or an Invalid error.
 func (o *Options) link(node *actor.Node) (*link.Options, error) {
 	if o.DialTimeout < 0 {
 		return nil, invalidf("Options.DialTimeout is %s: want 0 (the default) or more", o.DialTimeout)

@@ -11,13 +11,13 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// handler is what the endpoint calls. opened is closed when the cluster has its endpoint.
+// handler is the [link.Handler] of a cluster.
 type handler struct {
 	c      *Cluster
-	opened chan struct{}
+	opened chan struct{} // closed when c.end is set
 }
 
-// Up begins a session.
+// Up begins a session. It is in the table before watchers are called.
 func (h handler) Up(p *link.Peer) {
 	<-h.opened
 	c := h.c
@@ -27,11 +27,12 @@ func (h handler) Up(p *link.Peer) {
 		c.change(func(t *sessions) { t.byName[s.name], t.byPeer[p] = s, s })
 		c.down.remove(s.name)
 	}, NodeEvent{NodeInfo: s.info(), Up: true})
-	// Types that are registered from here on are announced to s too.
+	// Since s is in the table, Cluster.announce sends it the types that are registered from now on.
 	s.announce(c.kinds.table.Load().byNumber)
 }
 
-// Down ends a session.
+// Down ends a session: it is not in the table any more, and everything that depends on it was
+// notified, before watchers are called.
 func (h handler) Down(p *link.Peer, reason error) {
 	c := h.c
 	s := c.sessions.Load().of(p)
@@ -51,7 +52,7 @@ func (h handler) Down(p *link.Peer, reason error) {
 	}, NodeEvent{NodeInfo: s.info(), Reason: reason})
 }
 
-// Message takes a frame. One that no node would send is refused, counted and logged.
+// Message handles a frame. A malformed one is refused, counted and logged.
 func (h handler) Message(p *link.Peer, lane uint32, body []byte) {
 	s := h.c.sessions.Load().of(p)
 	if s == nil {
@@ -59,17 +60,17 @@ func (h handler) Message(p *link.Peer, lane uint32, body []byte) {
 	}
 	var err error
 	if panicked := guard(func() error { err = s.take(lane, body); return nil }); panicked != nil {
-		err = panicked // a method of a user's type
+		err = panicked // in a method of a user's type
 	}
 	if err != nil {
 		s.refuse(body, err)
 	}
 }
 
-// logEvery is how seldom refused frames of a node are logged, after the first ones.
+// logEvery: of the refused frames of a session, the first three and every thousandth are logged.
 const logEvery = 1000
 
-// refuse counts a frame that cannot be used, and logs the first ones.
+// refuse counts a refused frame, and logs it or not.
 func (s *session) refuse(body []byte, err error) {
 	s.cluster.malformed.Add(1)
 	if n := s.refused.Add(1); n <= 3 || n%logEvery == 0 {
@@ -78,8 +79,8 @@ func (s *session) refuse(body []byte, err error) {
 	}
 }
 
-// take does what a frame says. Errors are of frames that no node sends; what becomes
-// of others is no error here.
+// take handles a frame by its kind. It returns an error for a malformed frame only: if a correct one
+// fails, its handler has told the peer or made a dead letter.
 func (s *session) take(lane uint32, body []byte) error {
 	switch k := frames.KindOf(body); k {
 	case frames.KindMessage:
@@ -122,8 +123,8 @@ func (s *session) take(lane uint32, body []byte) error {
 	return fmt.Errorf("%w: there is no such kind", frames.ErrMalformed)
 }
 
-// onMessage puts a message into its mailbox. If the runtime refuses it, it has
-// made a dead letter of it.
+// onMessage puts a message into its mailbox. If that fails, the runtime has made a dead letter of
+// it and answered its question.
 func (s *session) onMessage(body []byte) error {
 	f, err := frames.ParseMessage(body)
 	if err != nil {
@@ -146,12 +147,13 @@ func (s *session) onMessage(body []byte) error {
 		d.Encoded, d.Data = k, f.Data
 	}
 	if err := s.cluster.in.Deliver(s.arrival, d); err != nil && mainstem.KindOf(err) == mainstem.KindInternal {
-		return err // of the codec: the types were said to fit
+		return err // of the codec, although this node has answered that it can read the type
 	}
 	return nil
 }
 
-// asker returns where a question wants its answer.
+// asker returns the address of a question, to which its answer is sent: at the peer, or at the node
+// from which the peer has forwarded it.
 func (s *session) asker(f *frames.Message) actor.Address {
 	if f.Asker == "" {
 		return actor.Address{Node: s.name, Start: s.start, ID: f.Question}
@@ -159,10 +161,10 @@ func (s *session) asker(f *frames.Message) actor.Address {
 	return actor.Address{Node: f.Asker, Start: f.Start, ID: f.Question}
 }
 
-// maxTTL bounds what a deadline is computed from.
+// maxTTL is the longest TTL of a deadline, in milliseconds; longer ones are cut.
 const maxTTL = uint64(365 * 24 * time.Hour / time.Millisecond)
 
-// deadline returns when so many milliseconds are over; 0 is never.
+// deadline returns the time in ttl milliseconds, the zero time (none) for 0.
 func deadline(ttl uint64) time.Time {
 	if ttl == 0 {
 		return time.Time{}
@@ -209,7 +211,7 @@ func (s *session) onMonitor(body []byte) error {
 	return nil
 }
 
-// notice says that what has a number of the peer's has ended.
+// notice sends the end of a monitor or subscription of the peer, by its number.
 func (s *session) notice(k frames.Kind, from, id uint64, reason error) {
 	n := frames.Notice{Kind: k, ID: id}
 	text := s.cluster.appendError(nil, reason)
@@ -227,7 +229,8 @@ func (s *session) onDemonitor(body []byte) error {
 	return nil
 }
 
-// Undelivered makes a dead letter of what the peer may not have got.
+// Undelivered makes a dead letter of an undelivered message of an actor or a group; its question
+// fails. All other frames have entries in the session, which ends next, or need no notice.
 func (h handler) Undelivered(p *link.Peer, body []byte, reason error) {
 	s := h.c.sessions.Load().of(p)
 	if s == nil {

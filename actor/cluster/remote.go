@@ -12,15 +12,15 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/internal/frames"
 )
 
-// Ref returns a reference to the actor of a name on a node, whether or not there
-// is one now. It goes on to refer to the actor that has that name.
+// Ref returns a reference by name to an actor on a node. It does not look for the actor: each message
+// goes to the one that has the name when the message arrives.
 func Ref[M any](c *Cluster, node, name string) (actor.Ref[M], error) {
 	return actor.At[M](c.node, actor.Address{Node: node, Name: name})
 }
 
-// Resolve returns a reference by number to the actor that has a name on a node now:
-// it ends with that actor. It fails with NotFound if there is none, Invalid if it
-// takes other messages, Unavailable if the node cannot be reached.
+// Resolve returns a reference by number to the actor that has a name on a node now. It does not refer
+// to a later actor of that name. It fails with NotFound if there is none, Invalid if it takes other
+// messages, Unavailable if the node cannot be reached, Canceled if ctx ends first.
 func Resolve[M any](ctx context.Context, c *Cluster, node, name string) (actor.Ref[M], error) {
 	if node == c.node.Name() {
 		return actor.Lookup[M](c.node, name)
@@ -33,7 +33,7 @@ func Resolve[M any](ctx context.Context, c *Cluster, node, name string) (actor.R
 	return refTo[M](s, numbers, err)
 }
 
-// refTo makes the reference that a response is about.
+// refTo returns a reference to the actor whose number is the result of a request.
 func refTo[M any](s *session, numbers []uint64, err error) (actor.Ref[M], error) {
 	if err == nil && (len(numbers) != 1 || numbers[0] == 0) {
 		err = fmt.Errorf("%w: a response without the number of an actor", frames.ErrMalformed)
@@ -44,7 +44,7 @@ func refTo[M any](s *session, numbers []uint64, err error) (actor.Ref[M], error)
 	return actor.At[M](s.cluster.node, s.there(frames.Target{ID: numbers[0]}))
 }
 
-// nameOf returns the name of a type of messages, "" if it has none, as interfaces.
+// nameOf returns the name of a type of messages, "" if it has none, as most interface types.
 func nameOf[M any](c *Cluster) string {
 	if k := c.kinds.table.Load().byType[reflect.TypeFor[M]()]; k != nil {
 		return k.name
@@ -52,8 +52,8 @@ func nameOf[M any](c *Cluster) string {
 	return ""
 }
 
-// takes fails if an actor takes other messages than those of the type with a name. Types
-// without names cannot be distinguished between nodes.
+// takes fails with Invalid if t, the type of the messages of an actor or of the values of an event,
+// has another name. If one of the types has no name they cannot be compared, and takes returns nil.
 func (c *Cluster) takes(name string, t reflect.Type, of string) error {
 	if name == "" {
 		return nil
@@ -64,16 +64,16 @@ func (c *Cluster) takes(name string, t reflect.Type, of string) error {
 	return nil
 }
 
-// AnyNode among the nodes that may do something stands for all that belong to the cluster.
+// AnyNode, in a list of nodes that are permitted something, stands for all nodes of the cluster.
 const AnyNode = "*"
 
-// Spawned is what a function of [EnableSpawn] makes.
+// Spawned is an actor to be started, and its options; see [EnableSpawn].
 type Spawned[M any] struct {
 	Actor   actor.Actor[M]
 	Options *actor.Options
 }
 
-// offers are what other nodes may start here.
+// offers are the actors and applications that other nodes may start here, by name.
 type offers struct {
 	mu     sync.Mutex // guards the fields below
 	spawns map[string]spawnOffer
@@ -81,9 +81,9 @@ type offers struct {
 }
 
 type spawnOffer struct {
-	nodes []string
-	spawn func(from string, args any) (uint64, error)
-	check func(messages string) error
+	nodes []string                                    // that are permitted to
+	spawn func(from string, args any) (uint64, error) // returns the number of the actor
+	check func(messages string) error                 // fails if the actor takes other messages
 }
 
 type appOffer struct {
@@ -99,9 +99,10 @@ func allows(nodes []string, from string) bool {
 	return slices.Contains(nodes, from) || slices.Contains(nodes, AnyNode)
 }
 
-// EnableSpawn lets the nodes named spawn actors on this one by name, with arguments
-// of type A, which must be registered. from is the node that asks. The actors are
-// children of this node. It fails with Exists if the name is taken, Invalid if no node is named.
+// EnableSpawn permits nodes, or [AnyNode], to start actors on this one with [Spawn] under a name.
+// make makes the actor for the node from, with arguments of the registered type A, the zero value
+// for nil. It is called by many goroutines. The actors are children of this node. EnableSpawn fails
+// with Exists if the name is in use, Invalid if nodes is empty.
 func EnableSpawn[M, A any](c *Cluster, name string, make func(from string, args A) (Spawned[M], error), nodes ...string) error {
 	if len(nodes) == 0 {
 		return invalidf("spawn %q is enabled for no node: name them, or AnyNode", name)
@@ -138,7 +139,7 @@ func (os *offers) addSpawn(name string, o spawnOffer) error {
 	return nil
 }
 
-// spawn spawns what a node asks for.
+// spawn serves a request to start an actor.
 func (os *offers) spawn(from string, q frames.Request, args any) ([]uint64, error) {
 	os.mu.Lock()
 	o, ok := os.spawns[q.Name]
@@ -156,10 +157,11 @@ func (os *offers) spawn(from string, q frames.Request, args any) ([]uint64, erro
 	return []uint64{id}, err
 }
 
-// Spawn starts an actor on another node, which must have enabled it. It fails with
-// Denied if this node may not, NotFound if nothing has that name there, Invalid if it takes
-// other messages or arguments, or with the error of what was to be started. args must be of a
-// registered type, or nil for the zero value. After a Canceled error it may have been started.
+// Spawn starts an actor on another node, which must have enabled it with [EnableSpawn]. args must
+// be of a registered type, or nil for the zero value. It fails with Denied if this node may not,
+// NotFound if the name is not enabled there, Invalid if the actor takes other messages or
+// arguments, Unavailable if the node cannot be reached, or with the error of the function there.
+// After Canceled, or if the node goes down meanwhile, the actor may have been started.
 func Spawn[M any](ctx context.Context, c *Cluster, node, name string, args any) (actor.Ref[M], error) {
 	s, err := c.reach(ctx, node)
 	if err != nil {
@@ -169,14 +171,14 @@ func Spawn[M any](ctx context.Context, c *Cluster, node, name string, args any) 
 	return refTo[M](s, numbers, err)
 }
 
-// Apps is what can start and stop applications: an *app.Set.
+// Apps starts and stops applications: an *app.Set.
 type Apps interface {
 	Start(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 }
 
-// EnableApp lets the nodes named start and stop an application on this node. It
-// fails with Exists if the name is taken, Invalid if no node is named.
+// EnableApp permits nodes, or [AnyNode], to start and stop an application on this node. It fails with
+// Exists if that was called for the name before, Invalid if nodes is empty.
 func (c *Cluster) EnableApp(apps Apps, name string, nodes ...string) error {
 	if len(nodes) == 0 {
 		return invalidf("the application %q is enabled for no node: name them, or AnyNode", name)
@@ -194,7 +196,7 @@ func (c *Cluster) EnableApp(apps Apps, name string, nodes ...string) error {
 	return nil
 }
 
-// app starts or stops an application that a node asks for.
+// app serves a request to start or stop an application.
 func (os *offers) app(ctx context.Context, from string, q frames.Request) error {
 	os.mu.Lock()
 	o, ok := os.apps[q.Name]
@@ -210,17 +212,19 @@ func (os *offers) app(ctx context.Context, from string, q frames.Request) error 
 	return o.apps.Stop(ctx, q.Name)
 }
 
-// StartApp starts an application on another node, which must have enabled it, and
-// what it needs there. Errors are those of [Spawn].
+// StartApp starts an application on another node, which must have enabled it, after those that it
+// depends on. Errors are as those of [Spawn].
 func (c *Cluster) StartApp(ctx context.Context, node, name string) error {
 	return c.command(ctx, node, frames.Request{Op: frames.OpStartApp, Name: name})
 }
 
-// StopApp stops an application on another node, which must have enabled it, and what needs it there.
+// StopApp stops an application on another node, which must have enabled it, after those that depend
+// on it. Errors are as those of [Spawn].
 func (c *Cluster) StopApp(ctx context.Context, node, name string) error {
 	return c.command(ctx, node, frames.Request{Op: frames.OpStopApp, Name: name})
 }
 
+// command sends a request that has no result.
 func (c *Cluster) command(ctx context.Context, node string, q frames.Request) error {
 	s, err := c.reach(ctx, node)
 	if err != nil {

@@ -8,16 +8,18 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// replies are small frames that must not wait for credit, because the goroutine that sends them
-// takes frames from the peer, or is an actor that ends: while there is no credit they wait
-// in a queue, and a goroutine waits for it.
+// replies sends frames whose sender must not wait for credit, because it is a reader of the
+// session, or an actor that is ending. If two readers waited for credit of each other, neither
+// would read the acknowledgements that give it. While there is credit and nothing is queued, send
+// sends a frame at once. Else it appends the frame to queue, and the goroutine drain waits for
+// credit. So all frames of replies keep their order.
 type replies struct {
 	session *session
 	mu      sync.Mutex // guards the fields below
 	room    *sync.Cond // signals that queue is shorter, or closed
-	queue   []reply
-	working bool
-	closed  bool
+	queue   []reply    // at most maxReplies
+	working bool       // drain runs
+	closed  bool       // the session has ended
 }
 
 type reply struct {
@@ -28,11 +30,12 @@ type reply struct {
 // noWait is the context of a Send that does not wait for credit.
 var noWait context.Context
 
-// maxReplies is how many frames wait. Beyond it, so does a sender that has more: a peer that
-// asks for much and takes nothing is not listened to.
+// maxReplies is the number of frames that can be queued. At the limit send waits: a peer that causes
+// replies and handles none is not read any more.
 const maxReplies = 1 << 14
 
-// send sends a frame, from an actor of which 0 is none. If the session has ended it is forgotten.
+// send sends or queues a frame, from an actor by number or 0. If the session has ended it drops the
+// frame: session.end notifies its receiver's side. frame may be called after send has returned.
 func (q *replies) send(from uint64, frame func(dst []byte) []byte) {
 	r := reply{lane(from), frame}
 	q.mu.Lock()
@@ -53,13 +56,13 @@ func (q *replies) send(from uint64, frame func(dst []byte) []byte) {
 	}
 }
 
-// full sends r and reports whether there was no credit for it. The caller holds mu.
+// full tries to send r, and reports whether there was no credit. The caller holds mu.
 func (q *replies) full(r reply) bool {
 	err := q.session.peer.Send(noWait, r.lane, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return r.frame(dst), nil })
 	return errors.Is(err, link.ErrWindow)
 }
 
-// drain sends what waits, in order.
+// drain is a goroutine that sends the queue in order, and ends when it is empty.
 func (q *replies) drain() {
 	for {
 		q.mu.Lock()
@@ -77,7 +80,7 @@ func (q *replies) drain() {
 	}
 }
 
-// close forgets what waits: the session has ended.
+// close drops the queue when the session has ended.
 func (q *replies) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

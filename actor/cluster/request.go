@@ -11,14 +11,15 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// outcome is what came of a request.
+// outcome is the result of a request.
 type outcome struct {
 	numbers []uint64
 	err     error
 }
 
-// request asks a node for something and waits for what comes of it. value, unless it is
-// nil, goes along; from is the lane.
+// request sends a request, with a value unless it is nil, from an actor by number or 0, and waits
+// for its response. It fails with the error of the peer, Unavailable if the session ends first, or
+// Canceled if ctx does; then the peer may have served the request.
 func (s *session) request(ctx context.Context, from uint64, q frames.Request, value any) ([]uint64, error) {
 	if len(q.Name) > actor.MaxName {
 		return nil, invalidf("the name %.64q has %d bytes: the limit is %d", q.Name, len(q.Name), actor.MaxName)
@@ -75,7 +76,8 @@ func (s *session) onResponse(body []byte) error {
 	return nil
 }
 
-// onRequest serves a request in a goroutine of its own, because what it asks for may take its time.
+// onRequest serves a request in a goroutine of its own, since that may take long. At maxRequests it
+// waits for another one to be done.
 func (s *session) onRequest(body []byte) error {
 	q, err := frames.ParseRequest(body)
 	if err != nil {
@@ -86,7 +88,7 @@ func (s *session) onRequest(body []byte) error {
 		s.respond(q, nil, err)
 		return err
 	}
-	q.Data = nil // it is not ours
+	q.Data = nil // its bytes are valid until onRequest returns
 	select {
 	case s.limit <- struct{}{}:
 	case <-s.life.Done():
@@ -110,6 +112,7 @@ func (s *session) onRequest(body []byte) error {
 	return nil
 }
 
+// respond sends the response to a request of the peer.
 func (s *session) respond(q frames.Request, numbers []uint64, err error) {
 	f := frames.Response{ID: q.ID, Failed: err != nil, Numbers: numbers}
 	if err != nil {
@@ -118,7 +121,8 @@ func (s *session) respond(q frames.Request, numbers []uint64, err error) {
 	s.replies.send(laneOf(q), func(dst []byte) []byte { return append(f.AppendHead(dst), f.Error...) })
 }
 
-// laneOf returns the sender of a response: that to a subscription goes before its values.
+// laneOf returns the number that determines the lane of a response. The response to OpSubscribe has
+// the lane of the subscription's values, and arrives before those that are sent after it.
 func laneOf(q frames.Request) uint64 {
 	if q.Op == frames.OpSubscribe {
 		return q.Number
@@ -126,7 +130,7 @@ func laneOf(q frames.Request) uint64 {
 	return 0
 }
 
-// serve does what a node asks for.
+// serve carries out a request of the peer and returns the numbers of its response.
 func (s *session) serve(ctx context.Context, q frames.Request, v any) ([]uint64, error) {
 	c := s.cluster
 	switch q.Op {

@@ -15,52 +15,72 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// session is what there is between this node and one life of another.
+// session is the state that this node shares with one life of another: types, numbers of monitors,
+// links, requests and subscriptions.
 //
-// Invariant: each entry of the maps is notified of the end of the session or removed before,
-// never both: end takes the maps, and the caller of remove owns what it got.
+// # Lanes
+//
+// A frame goes through the lane of its sender, an actor by number or 0 for none (see lane). Frames
+// of a lane arrive in order. So the messages of an actor, its monitors, links and the notice of its
+// end keep their order.
+//
+// # Types
+//
+// Each node numbers its types and sends the other a catalog: numbers, names and schemas. The
+// receiver answers which of them it can read, and why not the others (TypeAck). A message is sent
+// when its type has a positive answer; until there is an answer, Send waits. If the receiver
+// registers a type later that it could not read, it answers again.
+//
+// # Numbers
+//
+// This node numbers its own monitors, links, requests and subscriptions; the peer numbers its own.
+// Both may be told apart by the direction of a frame, and for links by a flag (see linkID).
+//
+// Invariant: each entry of the maps is either removed or notified of the end of the session, never
+// both and never neither: end takes the maps, and the caller of remove owns the entry that it got.
 type session struct {
 	cluster *Cluster
 	peer    *link.Peer
 	name    string
-	start   uint64
+	start   uint64 // the life of the peer
 
-	life    context.Context // ends with the session
-	arrival context.Context // the same, to deliver with
-	stop    context.CancelCauseFunc
-	limit   chan struct{} // holds one for each request that is being served
+	life    context.Context         // ends with the session
+	arrival context.Context         // life, as actor.Inbound.Arriving makes it, to deliver with
+	stop    context.CancelCauseFunc // of life
+	limit   chan struct{}           // one element for each request of the peer that is being served
 
-	in  atomic.Pointer[[]*kind]   // what the peer's numbers mean, by number; nil: nothing that can be read
-	out atomic.Pointer[peerTypes] // what the peer can read
+	in  atomic.Pointer[[]*kind]   // by the peer's numbers, its types that can be read here; else nil
+	out atomic.Pointer[peerTypes] // the peer's answers about the types of this node
 
 	replies  replies
 	controls controls
-	refused  atomic.Uint64 // frames
+	refused  atomic.Uint64 // frames of the peer
 
 	mu           sync.Mutex // guards the fields below
 	ended        bool
-	next         uint64                  // numbers given so far
-	monitors     map[uint64]func(error)  // of ours, of their actors
-	watched      map[uint64]func()       // of theirs, of our actors: what cancels
-	links        linkSet                 // between our actors and theirs
-	pending      map[uint64]chan outcome // our requests
-	sinks        map[uint64]sink         // our subscriptions
-	taps         map[uint64]func()       // their subscriptions: what cancels
-	unknownTypes map[string]frames.Entry // types of theirs that we do not know, by name
-	unknownBytes int                     // bytes that were ever put into unknownTypes
+	next         uint64                  // the last number that this node gave
+	monitors     map[uint64]func(error)  // this node's monitors of actors of the peer: the callbacks
+	watched      map[uint64]func()       // the peer's monitors of actors of this node: cancel functions
+	links        linkSet                 // between actors of both
+	pending      map[uint64]chan outcome // this node's requests
+	sinks        map[uint64]sink         // this node's subscriptions
+	taps         map[uint64]func()       // the peer's subscriptions: cancel functions
+	unknownTypes map[string]frames.Entry // types of the peer that cannot be read here, by name
+	unknownBytes int                     // bytes that were ever added to unknownTypes
 }
 
-// peerTypes are what a peer has said about our types, by number.
+// peerTypes are a peer's answers about the types of this node. It is not changed once it is in
+// session.out.
 type peerTypes struct {
-	known   []string      // "" for those that it can read; unanswered until it has said so
-	lacking bool          // it cannot read some, or has not said so of all of these
-	changed chan struct{} // closed when there are others
+	known   []string      // by number less one: "" readable, unanswered, or why it is not readable
+	lacking bool          // some in known is not ""
+	changed chan struct{} // closed when another one has replaced this
 }
 
 const unanswered = "\x00"
 
-// maxRequests is how many requests of one node are served at a time; then its
-// connection waits.
+// maxRequests is the number of requests of one node that are served at a time. At the limit the
+// connection with the next request is not read.
 const maxRequests = 64
 
 func newSession(c *Cluster, p *link.Peer) *session {
@@ -78,10 +98,10 @@ func newSession(c *Cluster, p *link.Peer) *session {
 	return s
 }
 
-// lanes is how many streams of frames there are that keep their order.
+// lanes is the number of lanes that this node uses, from 0.
 const lanes = 64
 
-// lane returns the lane of what is from an actor, of which 0 is none.
+// lane returns the lane of the frames of an actor, by number; 0 is none.
 func lane(from uint64) uint32 { return uint32(from % lanes) }
 
 // sendFrame sends a small frame, and waits for credit as long as ctx allows.
@@ -89,7 +109,8 @@ func (s *session) sendFrame(ctx context.Context, from uint64, frame func(dst []b
 	return s.peer.Send(ctx, lane(from), link.ExactlyOnce, func(dst []byte) ([]byte, error) { return frame(dst), nil })
 }
 
-// number gives the next number of a monitor, request or subscription.
+// numberLocked returns the number of a new monitor, link, request or subscription of this node. The
+// caller holds mu.
 func (s *session) numberLocked() uint64 {
 	s.next++
 	return s.next
@@ -119,7 +140,8 @@ func (s *session) setCancel(in *map[uint64]func(), number uint64, cancel func())
 	}
 }
 
-// end ends all there is between the nodes: everything that waits for the peer gets an error, once.
+// end ends everything that depends on the peer: requests and questions fail, monitors and links
+// report NodeDown, subscriptions end. Each is notified once.
 func (s *session) end(reason error) {
 	s.mu.Lock()
 	s.ended = true
@@ -150,7 +172,7 @@ func (s *session) end(reason error) {
 	}
 }
 
-// lost is the error of what was under way when the session ended.
+// lost is the Unavailable error of a call, or a message, that the end of the session has interrupted.
 func (s *session) lost(reason error) error {
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "reach node " + s.name, Err: errors.Join(actor.NodeDown, reason)}
 }
@@ -165,6 +187,7 @@ func (s *session) there(t frames.Target) actor.Address {
 	return actor.Address{Node: s.name, Start: s.start, ID: t.ID, Name: t.Name}
 }
 
+// target returns the target of an address: by number if it has one.
 func target(a actor.Address) frames.Target {
 	if a.ID != 0 {
 		return frames.Target{ID: a.ID}
@@ -172,8 +195,9 @@ func target(a actor.Address) frames.Target {
 	return frames.Target{Name: a.Name}
 }
 
-// kindOf returns the kind of a value, nil for nil, once it is known that the peer can
-// read it.
+// kindOf returns the kind of a value to send, nil for nil. It waits for the peer's answer about the
+// type, and fails with ErrUnregistered if the peer cannot read it, or a value inside of it (see
+// readable).
 func (s *session) kindOf(ctx context.Context, v any) (*kind, error) {
 	if v == nil {
 		return nil, nil
@@ -195,8 +219,8 @@ func (s *session) kindOf(ctx context.Context, v any) (*kind, error) {
 	return k, nil
 }
 
-// awaitTypeAck waits until the peer has answered whether it can read the kind of a value, and
-// fails if it cannot.
+// awaitTypeAck waits for the peer's answer about the kind of a value, and fails if the peer cannot
+// read it.
 func (s *session) awaitTypeAck(ctx context.Context, k *kind, v any) error {
 	i := int(k.number) - 1
 	for {
@@ -218,9 +242,8 @@ func (s *session) awaitTypeAck(ctx context.Context, k *kind, v any) error {
 	}
 }
 
-// announce sends the peer kinds of this node.
+// announce sends the peer a catalog of kinds of this node, in parts if it is large.
 func (s *session) announce(ks []*kind) {
-	// A large catalog goes in parts.
 	for len(ks) > 0 {
 		n, size := 0, 0
 		for n < len(ks) && size < maxCatalogPart {
@@ -233,13 +256,15 @@ func (s *session) announce(ks []*kind) {
 	}
 }
 
-// maxUnknownBytes is how many bytes of types that are not known here are kept of a peer.
+// maxUnknownBytes limits session.unknownBytes. A type beyond it is not answered again when it is
+// registered here.
 const maxUnknownBytes = 16 << 20
 
-// maxCatalogPart is about how many bytes of names and schemas are in one frame.
+// maxCatalogPart is the size, in bytes of names and schemas, at which a part of a catalog ends; its
+// last entry may exceed it.
 const maxCatalogPart = 256 << 10
 
-// onCatalog takes in types of the peer, and answers which of them can be read here.
+// onCatalog takes in types of the peer, and answers.
 func (s *session) onCatalog(body []byte) error {
 	c, err := frames.ParseCatalog(body)
 	if err != nil {
@@ -249,7 +274,7 @@ func (s *session) onCatalog(body []byte) error {
 	return nil
 }
 
-// consider answers which entries can be read, and keeps those that are not registered for later.
+// consider answers which entries can be read here, and keeps the others for reconsider.
 func (s *session) consider(entries []frames.Entry) {
 	ack := &frames.TypeAck{}
 	s.mu.Lock()
@@ -279,7 +304,7 @@ func (s *session) consider(entries []frames.Entry) {
 	s.replies.send(0, func(dst []byte) []byte { return ack.Append(dst) })
 }
 
-// reconsider answers again about entries that have been registered here since.
+// reconsider answers again about types of the peer that could not be read, and are registered here.
 func (s *session) reconsider() {
 	s.mu.Lock()
 	var again []frames.Entry
@@ -294,7 +319,7 @@ func (s *session) reconsider() {
 	}
 }
 
-// onTypeAck takes in which types the peer can read.
+// onTypeAck takes in answers of the peer about types of this node.
 func (s *session) onTypeAck(body []byte) error {
 	v, err := frames.ParseTypeAck(body)
 	if err != nil {
@@ -322,7 +347,7 @@ func (s *session) onTypeAck(body []byte) error {
 	return nil
 }
 
-// kindNumbered returns the kind that the peer means by a number.
+// kindNumbered returns the kind of a number of the peer. It must be a type, not an error value.
 func (s *session) kindNumbered(n uint64) (*kind, error) {
 	in := *s.in.Load()
 	if n < uint64(len(in)) && in[n] != nil && in[n].typ != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State says how another node stands, as this node sees it.
+// State is the state of another node as this node sees it.
 type State uint8
 
 // The states.
@@ -19,10 +19,10 @@ type State uint8
 //
 // A node that leaves is Down at once.
 const (
-	NeverSeen State = iota // no connection was ever made with it
-	Up                     // there is a connection
-	Suspect                // the connection is lost; what is sent waits for another
-	Down                   // it has left, or was out of reach for [Options.DownAfter]
+	NeverSeen State = iota // this node has no record of a session with it
+	Up                     // at least one connection is there
+	Suspect                // all connections are lost; messages wait for another
+	Down                   // it has left, was restarted, or was out of reach for [Options.DownAfter]
 )
 
 // String returns the name of the state: "never seen", "up", "suspect" or "down".
@@ -37,14 +37,14 @@ func (s State) String() string {
 type NodeState struct {
 	NodeInfo
 	State  State
-	Since  time.Time // when it came into that state; zero if it was never seen
+	Since  time.Time // when that state began; zero if NeverSeen
 	Reason error     // why it is down, else nil
 }
 
-// maxDown is how many nodes that are down are kept: those that went down last.
+// maxDown is the number of nodes in downNodes; the one that went down first is dropped.
 const maxDown = 1024
 
-// downNodes are the nodes that were up and are down now.
+// downNodes are the nodes that were up and are down now, by name.
 type downNodes struct {
 	mu  sync.Mutex // guards all
 	all map[string]NodeState
@@ -84,9 +84,8 @@ func (s *session) state() NodeState {
 	return n
 }
 
-// States returns the other nodes that this one knows of, by name: those that are or
-// were connected, and those of [Options.Peers]. Of those that are down it knows the
-// 1,024 that went down last.
+// States returns the states of other nodes, by name: of those that are up or suspect, of the 1,024
+// that went down last, and of [Options.Peers].
 func (c *Cluster) States() []NodeState {
 	all := c.down.copy()
 	if all == nil {
@@ -103,7 +102,7 @@ func (c *Cluster) States() []NodeState {
 	return slices.SortedFunc(maps.Values(all), func(a, b NodeState) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// State returns how another node stands; [NeverSeen] if nothing is known of that name.
+// State returns the state of another node; [NeverSeen] if this node has no state of it.
 func (c *Cluster) State(node string) NodeState {
 	if s := c.sessions.Load().named(node); s != nil {
 		return s.state()

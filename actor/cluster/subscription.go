@@ -9,7 +9,11 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// addSink gives a subscription of ours its number.
+// A subscription of this node to an event of the peer is a sink there: values and the end of the
+// event come under its number. A subscription of the peer to an event of this node is a tap.
+
+// addSink adds a subscription of this node and sets *id to its number. It returns false if the
+// session has ended.
 func (s *session) addSink(to sink, id *uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,6 +25,7 @@ func (s *session) addSink(to sink, id *uint64) bool {
 	return true
 }
 
+// hasSink reports whether a subscription of this node has not ended.
 func (s *session) hasSink(id uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +41,7 @@ func (s *session) onEvent(body []byte) error {
 	to := s.sinks[f.Subscription]
 	s.mu.Unlock()
 	if to == nil {
-		return nil // it was given up meanwhile
+		return nil // this node has ended the subscription meanwhile
 	}
 	return to.value(s, f.Value)
 }
@@ -52,7 +57,8 @@ func (s *session) onEventEnd(body []byte) error {
 	return nil
 }
 
-// subscribe subscribes the peer to an event of this node, and returns how many values that keeps.
+// subscribe subscribes the peer to an event of this node, and returns the number of values that the
+// event replays to new subscribers.
 func (s *session) subscribe(q frames.Request) ([]uint64, error) {
 	c := s.cluster
 	values, err := c.in.EventType(q.Name)
@@ -100,7 +106,7 @@ func (s *session) unsubscribe(id uint64) {
 	}
 }
 
-// sendEvent sends one value, however many subscribers the peer has.
+// sendEvent sends a value of an event, once for all subscribers at the peer, and waits for credit.
 func (s *session) sendEvent(ctx context.Context, subscription uint64, v any) error {
 	k, err := s.kindOf(ctx, v)
 	if err != nil {

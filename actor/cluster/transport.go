@@ -16,13 +16,15 @@ var _ actor.Transport = (*Cluster)(nil)
 // lossy is the key of contexts for sends that may be lost.
 type lossy struct{}
 
-// AtMostOnce returns a context for sends that rather lose a message than send it
-// again when a connection breaks: they wait for no acknowledgement and cost less.
+// AtMostOnce returns a context for sends whose message may be lost when a connection breaks. It is
+// not kept for an acknowledgement, which costs less.
 func AtMostOnce(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lossy{}, true)
 }
 
-// Send carries a message. It is what [actor.Ref.Send] calls.
+// Send implements [actor.Transport]: [actor.Ref.Send] calls it for an actor of another node. It dials
+// the node if it is not up, and waits for the peer's answer about the type and for credit. When it
+// returns the message is encoded.
 func (c *Cluster) Send(ctx context.Context, m actor.Outbound) error {
 	s, err := c.live(ctx, m.To)
 	if err != nil {
@@ -34,7 +36,7 @@ func (c *Cluster) Send(ctx context.Context, m actor.Outbound) error {
 	}
 	f := frames.Message{To: target(m.To), Priority: byte(m.Priority), Trace: m.Trace}
 	if len(m.Trace) > frames.MaxText {
-		f.Trace = nil // too much to go along
+		f.Trace = nil // too large for a frame
 	}
 	if k != nil {
 		f.Type = k.number
@@ -63,7 +65,7 @@ func (c *Cluster) Send(ctx context.Context, m actor.Outbound) error {
 	return nil
 }
 
-// ttl returns how many milliseconds are left of ctx, 0 if it has no deadline.
+// ttl returns how many milliseconds are left of ctx, at least 1, or 0 if it has no deadline.
 func ttl(ctx context.Context) uint64 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -72,8 +74,8 @@ func ttl(ctx context.Context) uint64 {
 	return uint64(max(1, time.Until(deadline).Milliseconds()))
 }
 
-// sendFailed is the error of a message that was not taken. Errors of the codec are
-// mistakes of the sender.
+// sendFailed returns the error of a message that link did not accept. The end of the session makes it
+// Unavailable. An error of another package, that of the codec, makes it Invalid.
 func sendFailed(to actor.Address, err error) error {
 	var known *mainstem.Error
 	switch {
@@ -85,10 +87,11 @@ func sendFailed(to actor.Address, err error) error {
 	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "send to " + to.String(), Err: err}
 }
 
-// Answer carries an answer.
+// Answer implements [actor.Transport]: it sends the answer to a question of another node, from the
+// actor from, 0 for none.
 func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error {
 	if to.Node == c.node.Name() {
-		return actor.ErrReplied // or the reply would have been of this node
+		return actor.ErrReplied // a question of this node that is still open has a local reply
 	}
 	s, lost := c.live(c.life, to)
 	if lost != nil {
@@ -96,7 +99,7 @@ func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error 
 	}
 	f := frames.Answer{Question: to.ID, Failed: err != nil}
 	if err != nil {
-		// Dropped messages are answered by those who bring others: they do not wait.
+		// It must not wait for credit: the caller may be a reader that drops a message.
 		reason := s.cluster.appendError(nil, err)
 		s.replies.send(from, func(dst []byte) []byte { return append(f.AppendHead(dst), reason...) })
 		return nil
@@ -124,7 +127,9 @@ func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error 
 	return nil
 }
 
-// Monitor asks the node of an actor for a notice of its end.
+// Monitor implements [actor.Transport]: it asks the node of an actor for a notice of its end. f is
+// called once, with NodeDown if the node is not reached or goes down, unless cancel was called
+// before.
 func (c *Cluster) Monitor(from uint64, to actor.Address, f func(reason error)) (cancel func()) {
 	s, err := c.live(c.life, to)
 	if err != nil {
@@ -151,7 +156,7 @@ func (c *Cluster) Monitor(from uint64, to actor.Address, f func(reason error)) (
 	}
 }
 
-// down reports an end to the one who monitors.
+// down calls the callback of a monitor of this node, unless it was removed.
 func (s *session) down(id uint64, reason error) {
 	if f := remove(s, &s.monitors, id); f != nil {
 		f(reason)

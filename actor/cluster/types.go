@@ -17,36 +17,37 @@ import (
 	codec "github.com/mainstemdev/mainstem/codec/binary"
 )
 
-// ErrUnregistered is what Send fails with, for errors.Is, if the type of a message has
-// no name, or the other node cannot read it. Kind Invalid.
+// ErrUnregistered is found by errors.Is in the error of a send if the type of the message, or of a
+// value inside of it, has no name, or the other node cannot read it. Its kind is Invalid.
 var ErrUnregistered = errors.New("the type cannot be sent")
 
-// kind is a type, or an error value, that has a name. It is an [actor.Encoded].
+// kind is a type, or an error value, that has a name. It implements [actor.Encoded]. It is not
+// changed once it is in a table.
 type kind struct {
 	codec    *codec.Registry
-	number   uint64 // in frames that this node sends
-	short    uint64 // inside of values, 0 if by name
+	number   uint64 // in the frames of this node, from 1
+	short    uint64 // the codec's number of the type inside of values, 0 if it writes the name
 	name     string
 	typ      reflect.Type // nil for an error value
-	sentinel error        // that value
-	schema   string
-	others   bool   // its values may hold values of any registered type
-	prefix   []byte // what comes before the data if a value is written with its type; nil if that is not known
+	sentinel error        // the error value
+	schema   string       // of the codec; "" for an error value
+	others   bool         // its values may hold values of other registered types
+	prefix   []byte       // of a value that the codec writes with its type; nil: not known
 }
 
-// copyLimit is up to what size data is copied behind its prefix, so that its value is
-// made with one allocation.
+// copyLimit is the size in bytes up to which data are copied behind the prefix of their kind. The
+// codec then decodes them as a value with its type, which takes one allocation.
 const copyLimit = 4096
 
 // Type returns the type.
 func (k *kind) Type() reflect.Type { return k.typ }
 
-// Into decodes data into what v points to. A panic in a method of the type is an error.
+// Into decodes data into the value that v points to. A panic in a method of the type is an error.
 func (k *kind) Into(data []byte, v any) error {
 	return guard(func() error { return k.codec.Decode(data, v) })
 }
 
-// Value decodes data.
+// Value decodes data and returns the value. A panic in a method of the type is an error.
 func (k *kind) Value(data []byte) (v any, err error) {
 	err = guard(func() error { v, err = k.value(data); return err })
 	return v, err
@@ -68,16 +69,16 @@ func (k *kind) value(data []byte) (any, error) {
 
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// kinds are the types of a cluster. They are read without a lock: a caller that adds one
-// replaces the table.
+// kinds are the kinds of a node: a snapshot of its registry, with numbers. The table is read
+// without a lock and never changed: update replaces it.
 type kinds struct {
 	codec *codec.Registry
-	mu    sync.Mutex // serializes changes
+	mu    sync.Mutex // held by update
 	table atomic.Pointer[kindTable]
 }
 
 type kindTable struct {
-	byNumber []*kind // by number less one
+	byNumber []*kind // by number less one, without gaps
 	byName   map[string]*kind
 	byType   map[reflect.Type]*kind
 }
@@ -88,7 +89,8 @@ func newKinds(r *codec.Registry) *kinds {
 	return ks
 }
 
-// update takes in what the registry knows by now, and returns what is new.
+// update adds the names that were registered since the last call, and returns their kinds. An error
+// does not keep the others from being added.
 func (ks *kinds) update() ([]*kind, error) {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
@@ -121,7 +123,7 @@ func (ks *kinds) update() ([]*kind, error) {
 	return fresh, wrong
 }
 
-// describe makes the kind of a name that the registry knows.
+// describe returns a new kind, without a number, for a name of the registry.
 func (ks *kinds) describe(name string) (*kind, error) {
 	k := &kind{codec: ks.codec, name: name, typ: ks.codec.TypeOf(name)}
 	if k.typ == nil {
@@ -140,20 +142,21 @@ func (ks *kinds) describe(name string) (*kind, error) {
 	}
 	named, err := ks.codec.AppendAny(nil, zero)
 	if err != nil {
-		return k, nil // there is no zero to look at: it does without a prefix
+		return k, nil // the zero value cannot be encoded: no prefix and no short number
 	}
 	if plain, err := ks.codec.Append(nil, zero); err == nil && bytes.HasSuffix(named, plain) {
 		k.prefix = slices.Clip(named[:len(named)-len(plain)])
 	}
-	// After the header of the value: an odd number is twice the number of the type and one.
+	// After its first byte the codec writes 2n+1 for the short number n, or else twice the length
+	// of the name, and the name.
 	if n, read := binary.Uvarint(named[min(1, len(named)):]); read > 0 && n&1 == 1 {
 		k.short = n >> 1
 	}
 	return k, nil
 }
 
-// valueOf returns the error value of a name. The registry gives it to who decodes
-// it only: so it is decoded from the encoding of another, with the name put in.
+// valueOf returns the error value of a name. The registry has no function for that. So valueOf
+// encodes another error value, puts the name in place of its name, and decodes the result.
 func (ks *kinds) valueOf(name string) (error, error) {
 	pattern, err := ks.codec.AppendAny(nil, sentinels[0].err)
 	if err != nil {
@@ -171,7 +174,7 @@ func (ks *kinds) valueOf(name string) (error, error) {
 	return value, nil
 }
 
-// of returns the kind of a value.
+// of returns the kind of a value, or an Invalid error with ErrUnregistered.
 func (ks *kinds) of(v any) (*kind, error) {
 	if k := ks.table.Load().byType[reflect.TypeOf(v)]; k != nil {
 		return k, nil
@@ -190,7 +193,7 @@ func unsendable(what, why string) error {
 	return mainstem.Errorf(mainstem.KindInvalid, "send a "+what, "%w: %s", ErrUnregistered, why)
 }
 
-// catalog describes kinds to other nodes.
+// catalog returns the frame that describes kinds to other nodes.
 func catalog(ks []*kind) *frames.Catalog {
 	c := &frames.Catalog{Entries: make([]frames.Entry, 0, len(ks))}
 	for _, k := range ks {
@@ -199,7 +202,8 @@ func catalog(ks []*kind) *frames.Catalog {
 	return c
 }
 
-// judge returns the kind that a node's values of an entry are read as, or why they cannot be.
+// judge returns the kind of this node as which values of a peer's type are decoded, or nil and the
+// problem, for a person at the peer.
 func (ks *kinds) judge(e frames.Entry) (k *kind, problem string) {
 	k = ks.table.Load().byName[e.Name]
 	switch {

@@ -17,19 +17,20 @@ type NodeInfo struct {
 	Addr  string // where it can be dialed, "" if it cannot
 }
 
-// NodeEvent says that another node is up or down.
+// NodeEvent reports that another node is up or down.
 type NodeEvent struct {
 	NodeInfo
 	Up     bool
-	Reason error // why it is down
+	Reason error // why it is down; nil if Up
 }
 
 func (s *session) info() NodeInfo {
 	return NodeInfo{Name: s.name, Start: s.start, Addr: s.peer.Advertised()}
 }
 
-// Watch calls f for every node that goes up or down from now on, in order for each
-// node, after it was called for those that are up now. f must not block, nor call Watch; cancel ends it.
+// Watch calls f for every node that is up now, before it returns, and then for every node that goes
+// up or down, one call at a time. f must neither block nor call Watch. After cancel has returned, a
+// call that was under way may still run.
 func (c *Cluster) Watch(f func(NodeEvent)) (cancel func()) {
 	w := &c.watchers
 	w.turn.Lock()
@@ -47,14 +48,14 @@ func (c *Cluster) Watch(f func(NodeEvent)) (cancel func()) {
 	}
 }
 
-// Events returns the event that says which nodes go up and down. Those that are up
-// already are not in it: see [Cluster.Nodes].
+// Events returns the event of this node whose values report nodes that go up and down. It does not
+// report those that are up already: see [Cluster.Nodes].
 func (c *Cluster) Events() *actor.Event[NodeEvent] { return c.watchers.event }
 
-// watchers are called when nodes go up and down.
+// watchers are the functions of Watch. Lock order: turn before mu and Cluster.mu.
 type watchers struct {
 	event *actor.Event[NodeEvent]
-	turn  sync.Mutex // held while they are called, so that each gets the changes in order
+	turn  sync.Mutex // held during a change and its calls, so that all changes are reported in order
 	mu    sync.Mutex // guards all
 	all   map[*func(NodeEvent)]struct{}
 }
@@ -65,7 +66,7 @@ func (w *watchers) open(node *actor.Node) (err error) {
 	return err
 }
 
-// notify makes the change and calls all watchers.
+// notify makes a change to the nodes that are up, calls all watchers, and publishes the event.
 func (w *watchers) notify(ctx context.Context, change func(), e NodeEvent) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -79,7 +80,7 @@ func (w *watchers) notify(ctx context.Context, change func(), e NodeEvent) {
 	_, _ = w.event.Publish(ctx, e)
 }
 
-// root is the context that never ends.
+// root is a context that never ends.
 type root struct{}
 
 func (root) Deadline() (time.Time, bool) { return time.Time{}, false }

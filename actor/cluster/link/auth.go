@@ -136,8 +136,8 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool) error {
 	return err
 }
 
-// certified returns an error unless the peer's certificate has the name of a node, as a DNS name or as
-// its NameURI. Without TLS it returns nil.
+// certified returns an error unless the peer's certificate has the name of a node, as a DNS name or
+// as its NameURI. Without TLS it returns nil.
 func certified(state *tls.ConnectionState, name string) error {
 	if state == nil {
 		return nil

@@ -52,8 +52,8 @@ func (z *compressor) frame(c Compression, h frame.Header, payload []byte) []byte
 	return whole
 }
 
-// buffer returns the next buffer. It is larger than a frame, so that an encoder whose output is longer
-// than its input does not allocate another.
+// buffer returns the next buffer. It is larger than a frame, so that an encoder whose output is
+// longer than its input does not allocate another.
 func (z *compressor) buffer() []byte {
 	if z.bufs[z.used] == nil {
 		z.bufs[z.used] = make([]byte, segmentSize+1<<10)

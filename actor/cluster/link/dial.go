@@ -127,10 +127,10 @@ func (e *Endpoint) pause(n int) time.Duration {
 	return backoff.Policy{First: e.o.MinBackoff, Max: e.o.MaxBackoff, Jitter: 0.5}.Delay(n)
 }
 
-// connect tries until there is a session or it is certain that this dial makes none. The acceptor may
-// be Busy for two reasons. If it has a session that this end does not have, its Welcome names the
-// session, and the next try states that it is over (Terms.Over). Otherwise it is dialing too or ending
-// a session: connect waits a moment, and tries again for at most Options.HandshakeTimeout.
+// connect tries until there is a session or it is certain that this dial makes none. The acceptor
+// may be Busy for two reasons. If it has a session that this end does not have, its Welcome names
+// the session, and the next try states that it is over (Terms.Over). Otherwise it is dialing too or
+// ending a session: connect waits a moment, and tries again for at most Options.HandshakeTimeout.
 func (e *Endpoint) connect(name string, k *known, d *dial) error {
 	deadline := time.Now().Add(e.o.HandshakeTimeout)
 	e.mu.Lock()

@@ -23,8 +23,8 @@ import (
 // Both ends hash all messages into a transcript as they are sent and received. A MAC covers the
 // transcript before its message and the signed fields of the message, so it holds for these two
 // nonces, names and incarnations only (see transcript.mac). The dialer proves itself first: an
-// acceptor states nothing about sessions to a stranger. A Refusal has no MAC: it fails this connection
-// and ends no session.
+// acceptor states nothing about sessions to a stranger. A Refusal has no MAC: it fails this
+// connection and ends no session.
 
 // shake is a connection during its handshake. One goroutine uses it.
 type shake struct {

@@ -138,7 +138,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// withDefaults returns a copy of o with the defaults filled in, or an Invalid error with all mistakes.
+// withDefaults returns a copy of o with the defaults filled in, or an Invalid error with all
+// mistakes.
 func (o *Options) withDefaults() (*Options, error) {
 	var c Options
 	if o != nil {

@@ -136,7 +136,8 @@ func (p *Peer) Done() <-chan struct{} { return p.done }
 // Messages of one lane arrive in the order in which Send accepted them. With a nil ctx Send does not
 // wait. It fails with
 //
-//   - [ErrWindow], of kind Unavailable if ctx is nil and there is no credit, Canceled if ctx ends first;
+//   - [ErrWindow], of kind Unavailable if ctx is nil and there is no credit, Canceled if ctx ends
+//     first;
 //   - Closed, with the reason, if the session has ended or the endpoint is being closed;
 //   - Invalid if the message is longer than MaxMessage of either end;
 //   - the error of appendBody, as it is.

@@ -7,8 +7,8 @@ import (
 )
 
 // reroute makes node the owner of a shard, "" for this node. For each generation of which messages
-// went to the former owner, it sends a flush there, and the next messages wait for its answer. It also
-// does so if both owners are the same node, as another may have owned the shard in between.
+// went to the former owner, it sends a flush there, and the next messages wait for its answer. It
+// also does so if both owners are the same node, as another may have owned the shard in between.
 func (g *router[M]) reroute(c *actor.Context[any], i int, node string) {
 	p := &g.states[i]
 	former := p.owner
@@ -53,8 +53,8 @@ func (h *forwardGen) flushed(w *wait) {
 	h.flushes = slices.DeleteFunc(h.flushes, func(o *wait) bool { return o == w })
 }
 
-// giveUp ends the wait for flushes to nodes that are no longer members: the messages that they had are
-// lost.
+// giveUp ends the wait for flushes to nodes that are no longer members: the messages that they had
+// are lost.
 func (g *router[M]) giveUp(p *shardState[M]) {
 	for i := range p.gens {
 		h := &p.gens[i]

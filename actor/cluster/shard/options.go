@@ -33,8 +33,8 @@ var retryPolicy = backoff.Policy{First: 100 * time.Millisecond, Max: 10 * time.S
 // Options configure a [Region]; nil means the defaults. They are copied. All
 // regions of one name must have the same Shards.
 type Options struct {
-	// Shards is the number of shards, 1 to [MaxShards]: about ten for each node of the largest cluster
-	// that is planned. It cannot be changed while regions of the name are open. Default
+	// Shards is the number of shards, 1 to [MaxShards]: about ten for each node of the largest
+	// cluster that is planned. It cannot be changed while regions of the name are open. Default
 	// [DefaultShards].
 	Shards int
 	// Buffer limits two numbers of messages: those that wait on this node for one shard, for each

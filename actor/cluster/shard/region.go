@@ -105,8 +105,8 @@ func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region
 	return r, nil
 }
 
-// admit is the actor Region.admission: it waits for a slot for each local message, and sends it to the
-// router. The wait ends when the node or the region does; then the message is a dead letter.
+// admit is the actor Region.admission: it waits for a slot for each local message, and sends it to
+// the router. The wait ends when the node or the region does; then the message is a dead letter.
 func (g *router[M]) admit(c *actor.Context[M], m M) error {
 	select {
 	case g.slots <- struct{}{}:
@@ -146,10 +146,10 @@ func (g *router[M]) agree(k *lease.Keeper, name string) error {
 }
 
 // Ref returns a reference to the actors of all keys: each message goes to the actor of its own key,
-// on whatever node, and waits while the shard of the key moves. It can be sent to and asked; a monitor
-// of it reports the end of the region on this node. Send waits, as its context allows, while
-// [Options.Buffer] messages of this node, and 1,024 more in a mailbox, have not been sent to other
-// nodes. It fails with Closed after Close.
+// on whatever node, and waits while the shard of the key moves. It can be sent to and asked; a
+// monitor of it reports the end of the region on this node. Send waits, as its context allows,
+// while [Options.Buffer] messages of this node, and 1,024 more in a mailbox, have not been sent to
+// other nodes. It fails with Closed after Close.
 func (r *Region[M]) Ref() actor.Ref[M] { return r.admission }
 
 // Shard returns the number of the shard of a key.
@@ -196,8 +196,8 @@ func (r *Region[M]) Close(ctx context.Context) error {
 	return r.err
 }
 
-// presence returns the prefix of the keys of presence leases. After it comes the name of the node; the
-// value is the number of shards.
+// presence returns the prefix of the keys of presence leases. After it comes the name of the node;
+// the value is the number of shards.
 func presence(name string) string { return "region/" + name + "/" }
 
 // shardKey returns the key of the lease of a shard.

@@ -9,8 +9,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// leaseRequest asks handleRequests to acquire or release a lease, a commit to the log. The router does
-// not wait for it, and gets an outcome later.
+// leaseRequest asks handleRequests to acquire or release a lease, a commit to the log. The router
+// does not wait for it, and gets an outcome later.
 type leaseRequest struct {
 	shard   int          // or present
 	acquire bool         // else release

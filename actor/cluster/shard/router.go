@@ -22,10 +22,10 @@ import (
 // # Flow
 //
 // The router never waits. Commits that acquire and release leases are done by the goroutine
-// handleRequests. Messages to a node wait in its lane, a child actor that may wait for credit. A local
-// message takes one of Options.Buffer slots before it is sent to the router, and has it until it is
-// handed to a host, queued, dropped, or sent by a lane. So the senders of this node wait when lanes
-// are slow. Forwarded messages have no slots.
+// handleRequests. Messages to a node wait in its lane, a child actor that may wait for credit. A
+// local message takes one of Options.Buffer slots before it is sent to the router, and has it until
+// it is handed to a host, queued, dropped, or sent by a lane. So the senders of this node wait when
+// lanes are slow. Forwarded messages have no slots.
 //
 // # Life of a shard on a node
 //
@@ -56,8 +56,8 @@ import (
 // Invariant: a message of generation n waits only for flushes of generation n+1, and those only for
 // flushes of higher generations. So no two nodes wait for each other.
 //
-// A flush that fails, as when a buffer overflows, its way takes longer than flushPatience, or the former
-// owner is gone, ends the wait all the same. Messages of generation maxGen do not wait.
+// A flush that fails, as when a buffer overflows, its way takes longer than flushPatience, or the
+// former owner is gone, ends the wait all the same. Messages of generation maxGen do not wait.
 type router[M any] struct {
 	region *Region[M]
 	opts   Options
@@ -203,8 +203,8 @@ func (g *router[M]) Stop(c *actor.Context[any], _ error) {
 	}
 }
 
-// take delivers, forwards or queues a message, or a flush, of a generation. If the queue is full it is
-// a dead letter.
+// take delivers, forwards or queues a message, or a flush, of a generation. If the queue is full it
+// is a dead letter.
 func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
 	p := &g.states[shard]
 	gen = min(max(gen, 0), maxGen)
@@ -322,8 +322,8 @@ func (g *router[M]) closeLanes() {
 }
 
 // release delivers or forwards the queued messages of a shard whose owner is known, but for
-// generations that wait for flushes. Higher generations go first: of the messages of one sender, those
-// that were forwarded more often were sent earlier.
+// generations that wait for flushes. Higher generations go first: of the messages of one sender,
+// those that were forwarded more often were sent earlier.
 func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 	if p.stage != active && (p.stage != away || p.owner == "") {
 		return

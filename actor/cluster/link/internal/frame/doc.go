@@ -1,7 +1,7 @@
 // Package frame encodes and decodes the link's protocol on the wire, version 1: the messages of the
-// handshake, frames, and the entries of data frames. Each has a pure Append and a pure Parse function.
-// All numbers are big-endian. The tables give offset, size in bytes, and field; a string is a byte with
-// its length and then its bytes.
+// handshake, frames, and the entries of data frames. Each has a pure Append and a pure Parse
+// function. All numbers are big-endian. The tables give offset, size in bytes, and field; a string
+// is a byte with its length and then its bytes.
 //
 // # Handshake
 //
