@@ -10,7 +10,7 @@ import (
 // cannot read some type of this node, or has not answered about all, every message of a type with
 // such fields is searched for values that the peer cannot read.
 
-// maxInside is the depth to which a message is searched.
+// maxInside is the depth to which a message is searched: the codec's default limit.
 const maxInside = 1000
 
 // readable waits for the peer's answers about the types of the values inside of v, in interfaces, and

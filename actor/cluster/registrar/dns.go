@@ -13,26 +13,28 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// DNS finds nodes in the domain name system. Names of nodes must be what can stand in
-// a domain name then. Its fields must not change while it is used.
+// DNS finds nodes in the domain name system. The names of nodes must then be valid in a domain
+// name. Its fields must not change while it is used. Its methods may be called by many goroutines.
 //
-// With a Service, the address of node "a" in Domain "c.example" is what the SRV record
-// of _SERVICE._tcp.a.c.example says: of several, one with the lowest priority, by
-// weight. Without such a record, or without Service, it is an address of a.c.example,
-// from its A or AAAA records, with Port.
+// With a Service, the address of node "a" in Domain "c.example" is the target and port of the SRV
+// record (RFC 2782) of _SERVICE._tcp.a.c.example: of several, one of the lowest priority, chosen at
+// random by weight. Without such a record, or without Service, it is the first address of
+// a.c.example, from its A or AAAA records, with Port.
 type DNS struct {
-	// Domain is what the names of all nodes end in. Default: they are complete.
+	// Domain is appended to the names of nodes. Default: they are complete domain names.
 	Domain string
-	// Service is what SRV records are looked for by, as in "mainstem". Default: none are.
+	// Service is the service of SRV records, without the underscore. Default: SRV records are not
+	// looked up.
 	Service string
-	// Port is that of nodes that have no SRV record. Default 0: those are not found.
+	// Port is the port of nodes without an SRV record. Default 0: those are not found.
 	Port uint16
-	// Client asks the servers. Default: net.DefaultResolver.
+	// Client does the lookups. Default: net.DefaultResolver.
 	Client *net.Resolver
 }
 
-// Resolve returns the address of a node. SRV records that say that the service is
-// not there are NotFound. It asks each time: what DNS says may change.
+// Resolve returns the address of a node. It looks it up each time. It fails with NotFound if there is
+// no record, if the target of SRV records is ".", or if the name cannot be part of a domain name;
+// with Canceled if ctx ends, and with Unavailable if servers do not answer.
 func (d *DNS) Resolve(ctx context.Context, node string) (string, error) {
 	host, err := d.host(node)
 	if err != nil {
@@ -57,7 +59,7 @@ func (d *DNS) Resolve(ctx context.Context, node string) (string, error) {
 	return net.JoinHostPort(ips[0].Unmap().String(), strconv.Itoa(int(d.Port))), nil
 }
 
-// service returns what the SRV records of a host say.
+// service returns the address of the first SRV record of a host, in the order of net.LookupSRV.
 func (d *DNS) service(ctx context.Context, node, host string) (string, error) {
 	_, srvs, err := d.client().LookupSRV(ctx, d.Service, "tcp", host)
 	if err != nil && len(srvs) == 0 {
@@ -71,9 +73,10 @@ func (d *DNS) service(ctx context.Context, node, host string) (string, error) {
 	return "", notFound(node, fmt.Errorf("the SRV records of %s name no target", host))
 }
 
-// Peers returns all nodes that the SRV records _SERVICE._tcp.DOMAIN name, by name: the
-// first label of each target, as in a headless service of Kubernetes. Two targets with
-// the same first label are one node: the later in the order of their names is left out.
+// Peers returns the targets of the SRV records of _SERVICE._tcp.DOMAIN. The name of a node is the
+// first label of its target, as in a headless service of Kubernetes. Of two targets with the same
+// first label it returns the first in the order of their names. It fails with Invalid without
+// Service or Domain, and otherwise as Resolve does.
 func (d *DNS) Peers(ctx context.Context) (Static, error) {
 	if d.Service == "" || d.Domain == "" {
 		return nil, mainstem.Errorf(mainstem.KindInvalid, "find nodes", "DNS needs Service and Domain for that")
@@ -96,7 +99,7 @@ func (d *DNS) Peers(ctx context.Context) (Static, error) {
 
 func (d *DNS) client() *net.Resolver { return cmp.Or(d.Client, net.DefaultResolver) }
 
-// host returns the domain name of a node.
+// host returns the domain name of a node, with a final dot.
 func (d *DNS) host(node string) (string, error) {
 	for label := range strings.SplitSeq(node, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInLabel) {
@@ -113,7 +116,7 @@ func notInLabel(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// dot makes a name complete, so that no search list is tried.
+// dot ends a name with a dot, so that the search list of the system is not used.
 func dot(name string) string { return strings.TrimSuffix(name, ".") + "." }
 
 func dnsError(ctx context.Context, node string, err error) error {

@@ -1,13 +1,13 @@
-// Package registrar finds the nodes of a cluster: in a list, in DNS, or on a log that
-// all of them reach.
+// Package registrar finds the addresses of the nodes of a cluster: in a list, in DNS, or on a log
+// that all of them reach.
 //
 // # Words
 //
-// A resolver turns the name of a node into the address "host:port" at which it
-// listens; it is what package cluster takes. [Static] is a list. [DNS] asks for SRV, A
-// and AAAA records. [Log] is a registrar without a server of its own: each node
-// writes its address into a bucket and renews its [lease.Session] there, so any node that
-// has crashed is forgotten. [First] asks one after another.
+// A [Resolver] returns the address "host:port" at which the node of a name listens; it is an option
+// of package cluster. [Static] is a list. [DNS] looks up SRV, A and AAAA records. [Log] needs no
+// server of its own: each node writes its address into a bucket of a log and renews its
+// [lease.Session] there, so a node that has crashed is removed after a while. [First] tries several
+// resolvers in turn.
 //
 //	log, err := remotelog.Open("https://log.example.com:8443", nil) // or any other engine
 //	r := registrar.New(log, nil)
@@ -17,17 +17,17 @@
 //
 // # Guarantees
 //
-// A Log resolves a name to the address of the node that has the name now, as far as this
-// node has seen; a node that is not heard of for its TTL is NotFound. At most one
-// node has a name at a time: see package lease. DNS and lists promise nothing: the
-// handshake of a connection finds out who is there.
+// A Log resolves a name to the address of the node that has the name now, as far as this node has
+// seen. A node that has not renewed its session for its TTL is NotFound. At most one node has a
+// name at a time: see package lease. The answers of DNS and lists may be wrong: the handshake of a
+// connection checks the name of the node.
 //
-// Without the log, a Log still resolves what it saw last.
+// While the log cannot be reached, a Log resolves names as it saw them last.
 //
 // # Errors
 //
-// NotFound for a name that nobody knows, Unavailable for servers that do not answer,
-// Canceled, and of [Log.Announce] what [lease.Open] fails with.
+// NotFound for a name without an address, Unavailable for servers that do not answer and for a Log
+// without an announced node, Canceled, and the errors of [lease.Open] from [Log.Announce].
 //
 // # Concurrency and ownership
 //

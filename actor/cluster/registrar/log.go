@@ -10,18 +10,17 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// Log is a registrar on a log. It stands for one node, which it announces, and
-// resolves all others. Make it with [New].
+// Log is a registrar on a log. It announces one node, and resolves the others. Make it with [New].
 type Log struct {
 	log     mainstem.Log
 	options *lease.Options
 
-	mu     sync.Mutex // guards the field below, and is held while a node is announced
-	keeper *lease.Keeper
+	mu     sync.Mutex    // guards keeper; held during all of Announce and Withdraw
+	keeper *lease.Keeper // nil: no node is announced
 }
 
-// New returns a registrar on a log, which reads and writes nothing until a node is
-// announced. The log belongs to the caller.
+// New returns a registrar on a log. It does not use the log before a node is announced. The log
+// belongs to the caller, who closes it after Withdraw.
 func New(log mainstem.Log, o *lease.Options) *Log {
 	r := &Log{log: log}
 	if o != nil {
@@ -31,9 +30,10 @@ func New(log mainstem.Log, o *lease.Options) *Log {
 	return r
 }
 
-// Announce makes a node a member of the cluster, at an address. If a node of that name
-// crashed a moment ago, it waits until that one is forgotten; it fails with Exists
-// if such a node lives, or this registrar has announced one.
+// Announce makes a node a member of the cluster, at an address. If an earlier life of the node has
+// crashed, it waits until its session has ended. It fails with Exists if another node of that name
+// lives, or if this registrar has announced a node; otherwise as [lease.Open] does. Resolve, Keeper
+// and Withdraw wait until it is done.
 func (r *Log) Announce(ctx context.Context, node string, start uint64, addr string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,8 @@ func (r *Log) Announce(ctx context.Context, node string, start uint64, addr stri
 	return nil
 }
 
-// Withdraw takes the announcement back, and all leases with it. It is no error
-// if nothing was announced.
+// Withdraw ends the membership of a node, and all its leases. It does nothing if another node, or
+// none, is announced.
 func (r *Log) Withdraw(ctx context.Context, node string, start uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,15 +64,17 @@ func (r *Log) Withdraw(ctx context.Context, node string, start uint64) error {
 	return k.Close(ctx)
 }
 
-// Keeper returns what knows the members and can have leases: nil while no node is announced.
+// Keeper returns the keeper of the announced node, which sees the members and acquires leases; nil
+// if no node is announced.
 func (r *Log) Keeper() *lease.Keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.keeper
 }
 
-// Resolve returns the address of a member. It looks at what this node has seen, and
-// waits for nothing.
+// Resolve returns the address of a member, as this node has seen it last; it does not read the log.
+// It fails with NotFound if there is no such member or it does not listen, Unavailable if no node
+// is announced. It waits for an Announce or Withdraw that is under way, whatever its context.
 func (r *Log) Resolve(_ context.Context, node string) (string, error) {
 	k := r.Keeper()
 	if k == nil {

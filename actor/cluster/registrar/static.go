@@ -8,8 +8,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Resolver turns the name of a node into its address. It fails with NotFound for a name
-// it does not know.
+// Resolver returns the address of a node by name. It fails with NotFound for a name that it does not
+// have. Many goroutines may call it.
 type Resolver interface {
 	Resolve(ctx context.Context, node string) (addr string, err error)
 }
@@ -25,9 +25,10 @@ func (s Static) Resolve(_ context.Context, node string) (string, error) {
 	return "", notFound(node, errors.New("it is not in the list"))
 }
 
-// First returns a resolver that asks each of rs in turn until one knows the name. If none
-// does, it fails with NotFound, or with the first error of another kind: then it is
-// not certain that nobody knows. If one of them announces nodes, so does First.
+// First returns a resolver that calls each of rs in turn until one returns an address. If none
+// does, it fails with the first error that is not NotFound, since that resolver may have the name,
+// or else with NotFound. If some of rs announce nodes, as [Log] does, the result announces them by
+// the first of these.
 func First(rs ...Resolver) Resolver {
 	f := first(append([]Resolver(nil), rs...))
 	for _, r := range f {
@@ -57,7 +58,7 @@ func (f first) Resolve(ctx context.Context, node string) (string, error) {
 	return "", notFound(node, errors.New("nobody knows it"))
 }
 
-// announcer is what [Log] is besides a resolver.
+// announcer is cluster.Announcer without Resolve; [Log] implements it.
 type announcer interface {
 	Announce(ctx context.Context, node string, start uint64, addr string) error
 	Withdraw(ctx context.Context, node string, start uint64) error

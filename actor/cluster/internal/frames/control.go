@@ -2,16 +2,17 @@ package frames
 
 // Answer is the answer to a question.
 //
-//	first     bit 5 failed
+//	first     bit 5: failed
 //	question  number
-//	data      failed: an error of the codec; else type, number, and data, the rest
+//	type      number, unless it failed
+//	data      the rest: the value or, if it failed, an Error
 type Answer struct {
-	Question uint64
+	Question uint64 // the asking node's number of the question
 	Failed   bool
 	Value    // without Type if it failed
 }
 
-// AppendHead appends all of an answer but its data.
+// AppendHead appends the answer without its data.
 func (a *Answer) AppendHead(dst []byte) []byte {
 	dst = appendUvarint(append(dst, byte(KindAnswer)|failed(a.Failed)), a.Question)
 	if !a.Failed {
@@ -20,6 +21,7 @@ func (a *Answer) AppendHead(dst []byte) []byte {
 	return dst
 }
 
+// failed returns the flag of an answer or a response that is an error.
 func failed(is bool) byte {
 	if is {
 		return flagError
@@ -40,6 +42,9 @@ func ParseAnswer(frame []byte) (a Answer, err error) {
 }
 
 // Monitor asks for a notice of the end of an actor, under a number of the sender.
+//
+//	id  number
+//	to  target
 type Monitor struct {
 	ID uint64
 	To Target
@@ -59,7 +64,9 @@ func ParseMonitor(frame []byte) (m Monitor, err error) {
 	return m, r.end()
 }
 
-// Demonitor takes a monitor back.
+// Demonitor ends a monitor.
+//
+//	id  number, as in the Monitor
 type Demonitor struct{ ID uint64 }
 
 // Append appends the frame.
@@ -75,16 +82,18 @@ func ParseDemonitor(frame []byte) (m Demonitor, err error) {
 	return m, r.end()
 }
 
-// Notice says that something with a number of the receiver's has ended, and why:
-// [KindDown] that of a monitor, [KindEventEnd] that of a subscription. Reason, an error of
-// the codec, is the rest.
+// Notice reports the end of something under a number of the receiver: a monitored actor for
+// [KindDown], a subscribed event for [KindEventEnd].
+//
+//	id      number
+//	reason  the rest, an Error
 type Notice struct {
 	Kind   Kind
 	ID     uint64
 	Reason []byte
 }
 
-// AppendHead appends all of a notice but its reason.
+// AppendHead appends the notice without its reason.
 func (n *Notice) AppendHead(dst []byte) []byte {
 	return appendUvarint(append(dst, byte(n.Kind)), n.ID)
 }
@@ -100,7 +109,10 @@ func ParseNotice(frame []byte, k Kind) (n Notice, err error) {
 }
 
 // Link links an actor of the sender, by number, to one of the receiver, under a number
-// of the sender's.
+// of the sender.
+//
+//	id, from  numbers
+//	to        target
 type Link struct {
 	ID   uint64
 	From uint64
@@ -123,18 +135,20 @@ func ParseLink(frame []byte) (l Link, err error) {
 	return l, r.end()
 }
 
-// Unlink ends a link, or, as [KindExit], says that the sender's actor of it has ended,
-// and why: then Reason, an error of the codec, is the rest.
+// Unlink ends a link: as [KindUnlink] because an actor asked for that, as [KindExit] because the
+// sender's actor of the link has ended.
 //
-//	first  bit 5: the number is the receiver's, not the sender's
+//	first   bit 5: the number was given by the receiver, not the sender
+//	id      number
+//	reason  the rest, an Error; only with KindExit
 type Unlink struct {
 	Kind   Kind
 	ID     uint64
-	Theirs bool
+	Theirs bool // the receiver has given the number
 	Reason []byte
 }
 
-// AppendHead appends all of it but the reason.
+// AppendHead appends the frame without the reason.
 func (u *Unlink) AppendHead(dst []byte) []byte {
 	first := byte(u.Kind)
 	if u.Theirs {
@@ -158,12 +172,13 @@ func ParseUnlink(frame []byte) (u Unlink, err error) {
 	return u, r.end()
 }
 
-// Control carries an actor.Order, which ends an actor.
+// Control is an actor.Order, which ends an actor. It takes effect when the [Mark] of its number has
+// come through each of the first lanes but lane 0, through which the control comes.
 //
 //	to      target
 //	order   1 byte
-//	after   number: it takes effect when all lanes have brought the mark of that number; 0: at once
-//	lanes   number: of those lanes, which are the first
+//	after   number of the marks; 0: it takes effect at once
+//	lanes   number: how many lanes have marks, with lane 0
 type Control struct {
 	To    Target
 	Order byte
@@ -171,7 +186,7 @@ type Control struct {
 	Lanes uint64
 }
 
-// MaxLanes is how many lanes a control may wait for.
+// MaxLanes is the number of lanes that a control may wait for.
 const MaxLanes = 1 << 10
 
 // Append appends the frame.
@@ -192,7 +207,9 @@ func ParseControl(frame []byte) (c Control, err error) {
 	return c, r.end()
 }
 
-// Mark says that all that its lane had before the [Control] of that number has come.
+// Mark follows the frames of its lane that were sent before the [Control] of that number.
+//
+//	number  number, from 1
 type Mark struct{ Number uint64 }
 
 // Append appends the frame.
@@ -208,7 +225,7 @@ func ParseMark(frame []byte) (m Mark, err error) {
 	return m, r.end()
 }
 
-// Event is a value for the subscription of a number.
+// Event is a value of an event, for a subscription of the receiver.
 //
 //	subscription, type  numbers
 //	data                the rest
@@ -217,7 +234,7 @@ type Event struct {
 	Value
 }
 
-// AppendHead appends all of an event but its data.
+// AppendHead appends the frame without its data.
 func (e *Event) AppendHead(dst []byte) []byte {
 	return appendUvarint(appendUvarint(append(dst, byte(KindEvent)), e.Subscription), e.Type)
 }
@@ -242,7 +259,7 @@ type Group struct {
 	Value
 }
 
-// AppendHead appends all of it but its data.
+// AppendHead appends the frame without its data.
 func (g *Group) AppendHead(dst []byte) []byte {
 	return appendUvarint(appendText(append(dst, byte(KindGroup)), g.Name), g.Type)
 }

@@ -1,28 +1,29 @@
-// Package frames has the bodies of what nodes of a cluster send each other, as
-// structs, each with the function that appends it and the one that parses it.
+// Package frames encodes and decodes the frames that the nodes of a cluster send each other. Each is
+// a struct, with a method that appends it and a function that parses it.
 //
 // # Nouns
 //
-// A frame is one body of the link below, which keeps its order and its length: a byte
-// for the [Kind] and flags, then fields without names. Numbers are unsigned varints, texts
-// have their length before them, and what comes last takes the rest.
+// A frame is one message of package link, which keeps its length and, within a lane, its order. It
+// has a byte with the [Kind] and flags, then fields without names. Numbers are unsigned varints in
+// their shortest form, a text has its length before it, and the last field of some kinds is the
+// rest of the frame.
 //
-//	kind   1 byte  bits 0–4 what it is; bits 5–7 flags of that kind
-//	fields         as the struct of the kind says
+//	kind   1 byte  bits 0–4 the kind; bits 5–7 flags of that kind
+//	fields         as the comment of the struct shows
 //
-// A [Target] is an actor of the node that gets the frame: its number, or, with flag
-// 0x80, the name it is registered under. A [Value] is the number that the sender has given to a
-// type in a [Catalog], and the value as the codec has written it.
+// A [Target] is an actor of the node that gets the frame: its number, or, with flag 0x80, its name.
+// A [Value] is the number of a type in the [Catalog] of the sender, and a value of the type as the
+// codec has encoded it.
 //
 // # Guarantees
 //
-// Parse functions are pure: they read nothing but their argument, allocate nothing that the
-// input does not pay for, and fail with an error that matches [ErrMalformed] for all that
-// no Append function writes, up to what is inside of payloads. They never panic.
+// Parse functions are pure: they read nothing but their argument, and allocate no more than in
+// proportion to it. They return an error that matches [ErrMalformed] for every frame that no Append
+// method writes; they do not look into values and errors. They never panic.
 //
 // # Concurrency and ownership
 //
-// Parsed frames share the bytes of the input.
+// Byte slices of parsed frames share the bytes of the input; strings are copies.
 //
 // # Limits
 //

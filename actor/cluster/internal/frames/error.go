@@ -2,16 +2,16 @@ package frames
 
 // Limits of an error on the wire.
 const (
-	MaxErrorDepth = 16      // errors that wrap each other
-	MaxErrors     = 256     // in one tree
+	MaxErrorDepth = 16      // levels of errors that wrap each other
+	MaxErrors     = 256     // errors of one tree
 	MaxErrorText  = 8 << 10 // bytes of one text
 )
 
-// Error is an error and what it wraps.
+// Error is an error and the errors that it wraps.
 //
-//	name    text: under which its value or type is registered; empty for none
+//	name    text: the registered name of its value or type; empty if it has none
 //	text    text of up to MaxErrorText bytes
-//	data    length and bytes: of a type, as the codec has written it
+//	data    length and bytes: a value of a registered type as the codec has encoded it, else empty
 //	causes  their count, a number, then each
 type Error struct {
 	Name   string
@@ -20,7 +20,7 @@ type Error struct {
 	Causes []*Error
 }
 
-// Append appends the error, which must keep to the limits.
+// Append appends the error, which must be within the limits.
 func (e *Error) Append(dst []byte) []byte {
 	dst = appendText(appendText(dst, e.Name), e.Text)
 	dst = append(appendUvarint(dst, uint64(len(e.Data))), e.Data...)
@@ -39,6 +39,7 @@ func ParseError(data []byte) (*Error, error) {
 	return e, r.end()
 }
 
+// error reads an error of at most depth levels, and subtracts its number of errors from *left.
 func (r *reader) error(depth int, left *int) *Error {
 	if *left--; depth == 0 || *left < 0 {
 		r.fail("an error of more than %d errors, or %d within each other", MaxErrors, MaxErrorDepth)

@@ -1,37 +1,37 @@
 package frames
 
-// Kind says what a frame is.
+// Kind is the kind of a frame.
 type Kind byte
 
-// The kinds. They cross the wire: add at the end only, up to 31.
+// The kinds. They cross the wire: add new ones at the end only, up to 31.
 const (
 	_             Kind = iota
 	KindMessage        // a message for an actor
 	KindAnswer         // the answer to a question
 	KindMonitor        // begin to monitor
-	KindDemonitor      // end that
+	KindDemonitor      // end a monitor
 	KindDown           // a monitored actor has ended
 	KindLink           // link two actors
-	KindUnlink         // end that
+	KindUnlink         // end a link
 	KindExit           // a linked actor has ended
 	KindControl        // end an actor
-	KindRequest        // ask the node for something
-	KindResponse       // what came of it
+	KindRequest        // a request to the node
+	KindResponse       // the result of a request
 	KindEvent          // a value of an event that was subscribed to
-	KindEventEnd       // there will be none any more
+	KindEventEnd       // the event has ended
 	KindGroup          // a message for the members of a group
 	KindCatalog        // the types that a node may send
 	KindTypeAck        // which of them the other can read
-	KindMark           // what a lane had before a control has come
+	KindMark           // the frames of a lane before a control have come
 	kindEnd
 )
 
 const (
 	kindMask   = 0x1f
 	flagNamed  = 0x80 // the target is a name
-	flagMore   = 0x20 // of messages: a byte of flags and what they announce
-	flagError  = 0x20 // of answers and responses: an error
-	flagTheirs = 0x20 // of what ends links: the number is the receiver's
+	flagMore   = 0x20 // of a Message: more fields follow the target
+	flagError  = 0x20 // of an Answer or a Response: it is an error
+	flagTheirs = 0x20 // of an Unlink: the receiver has given the number
 )
 
 // KindOf returns the kind of a frame, 0 if there is no such kind.
@@ -51,7 +51,7 @@ type Target struct {
 	Name string
 }
 
-// flag returns what the target adds to the first byte.
+// flag returns the target's flag in the first byte.
 func (t Target) flag() byte {
 	if t.ID == 0 {
 		return flagNamed
@@ -81,29 +81,29 @@ func (r *reader) target(first byte) (t Target) {
 
 // Value is a value of a type.
 type Value struct {
-	Type uint64 // the number that the sender has given to the type; 0 for nil
-	Data []byte // as the codec has written it
+	Type uint64 // number of the type in the sender's Catalog; 0 for nil
+	Data []byte // encoded by the codec
 }
 
 // Message is a message for an actor.
 //
-//	first     bits 5 more, 6–7 unused and target by name
+//	first     bit 5: more fields; bit 6: 0; bit 7: target by name
 //	to        target
-//	if more:  flags, priority, then what the flags say, in this order
-//	            1  question  number: who answers says it
-//	            2  asker     text and number: the node that it is a question of, and
-//	                         which of its lives, if it is not the one that sends
-//	            4  ttl       milliseconds for which the question has a meaning
+//	with bit 5: 1 byte of flags, 1 byte of priority, then the fields of the flags, in this order
+//	            1  question  number, which the answer repeats
+//	            2  asker     text and number: the node that asks and the start of its life,
+//	                         if it is not the sender
+//	            4  ttl       number: milliseconds until the question is over
 //	            8  trace     text
 //	type      number
 //	data      the rest
 type Message struct {
 	To       Target
-	Priority byte
-	Question uint64 // 0 if it asks nothing
-	Asker    string // the node that asks, "" if it is the one that sends
-	Start    uint64 // with Asker: which of its lives
-	TTL      uint64 // milliseconds; 0 for no limit
+	Priority byte   // an actor.Priority
+	Question uint64 // 0: it asks nothing
+	Asker    string // the node that asks; "": the sender
+	Start    uint64 // with Asker: the start of its life
+	TTL      uint64 // milliseconds; 0: no limit
 	Trace    []byte // headers of the trace, or nil
 	Value
 }
@@ -116,7 +116,7 @@ const (
 	moreAll = 1<<iota - 1
 )
 
-// AppendHead appends all of a message but its data.
+// AppendHead appends the message without its data.
 func (m *Message) AppendHead(dst []byte) []byte {
 	more := byte(0)
 	if m.Question != 0 {
@@ -166,6 +166,7 @@ func ParseMessage(frame []byte) (m Message, err error) {
 	return m, r.err
 }
 
+// more reads the fields that flagMore announces.
 func (r *reader) more(m *Message) {
 	more := r.byte()
 	m.Priority = r.byte()
@@ -191,7 +192,7 @@ func (r *reader) more(m *Message) {
 	}
 }
 
-// present reads a number that is not 0, because 0 is not written.
+// present reads a number that must not be 0.
 func (r *reader) present() uint64 {
 	n := r.uvarint()
 	if n == 0 {
@@ -200,7 +201,7 @@ func (r *reader) present() uint64 {
 	return n
 }
 
-// kind reads the first byte, which must be of a kind and have no flags but those.
+// kind reads the first byte, which must be of kind k and have no other flags than flags.
 func (r *reader) kind(k Kind, flags byte) byte {
 	first := r.byte()
 	if r.err == nil && (Kind(first&kindMask) != k || first&^kindMask&^flags != 0) {

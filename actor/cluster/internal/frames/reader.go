@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrMalformed is what the errors of all Parse functions match.
+// ErrMalformed is matched by the errors of all Parse functions.
 var ErrMalformed = errors.New("malformed frame")
 
 // Limits.
@@ -16,8 +16,8 @@ const (
 	MaxEntries = 1 << 16 // types in a catalog
 )
 
-// reader reads fields from the front of a frame. After the first error it reads
-// zeros and keeps the error.
+// reader reads fields from the front of a frame. After the first error, which it keeps, all fields
+// are zero.
 type reader struct {
 	rest []byte
 	err  error
@@ -69,14 +69,14 @@ func (r *reader) bytes(limit int) []byte {
 
 func (r *reader) text() string { return string(r.bytes(MaxText)) }
 
-// all reads the rest.
+// all returns the bytes that are left.
 func (r *reader) all() []byte {
 	b := r.rest
 	r.rest = nil
 	return b
 }
 
-// end returns the error, or that there is something left.
+// end returns the error, or one if bytes are left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes are left at its end", len(r.rest))

@@ -1,23 +1,23 @@
 package frames
 
-// Op says what a request asks for.
+// Op is the operation of a request.
 type Op byte
 
-// The requests. They cross the wire: add at the end only.
+// The operations. They cross the wire: add new ones at the end only.
 const (
 	_             Op = iota
-	OpResolve        // the number of the actor with Name, which takes Messages
-	OpSpawn          // spawn what is enabled under Name with the value
+	OpResolve        // return the number of the actor Name, which takes Messages
+	OpSpawn          // start the actor that is enabled under Name, with the value; return its number
 	OpStartApp       // start the application Name
-	OpStopApp        // stop it
-	OpSubscribe      // to the event Name under Number
-	OpUnsubscribe    // from Number
-	OpPublish        // the value by the event Name
-	OpMembers        // of the group Name, which take Messages
+	OpStopApp        // stop the application Name
+	OpSubscribe      // subscribe to the event Name under Number; return how many values it replays
+	OpUnsubscribe    // end the subscription Number
+	OpPublish        // publish the value by the event Name
+	OpMembers        // return the numbers of the members of the group Name
 	opEnd
 )
 
-// Request asks the node for something.
+// Request asks the node to carry out an operation.
 //
 //	id, ttl   numbers
 //	op        1 byte
@@ -27,16 +27,16 @@ const (
 //	type      number, 0 if there is no value
 //	data      the rest
 type Request struct {
-	ID       uint64
-	TTL      uint64 // milliseconds; 0 for no limit
+	ID       uint64 // given by the sender
+	TTL      uint64 // milliseconds; 0: no limit
 	Op       Op
 	Name     string
-	Messages string // the type of messages
-	Number   uint64
+	Messages string // name of the expected type of messages or values, "" for any
+	Number   uint64 // of a subscription, given by the sender
 	Value
 }
 
-// AppendHead appends all of a request but its data.
+// AppendHead appends the request without its data.
 func (q *Request) AppendHead(dst []byte) []byte {
 	dst = appendUvarint(append(dst, byte(KindRequest)), q.ID)
 	dst = append(appendUvarint(dst, q.TTL), byte(q.Op))
@@ -60,11 +60,11 @@ func ParseRequest(frame []byte) (q Request, err error) {
 	return q, r.err
 }
 
-// Response says what came of a request.
+// Response is the result of a request.
 //
-//	first   bit 5 failed
-//	id      number
-//	data    failed: an error of the codec, the rest; else number, and numbers until the end
+//	first   bit 5: failed
+//	id      number, as in the Request
+//	data    the rest: an Error if it failed, else numbers
 type Response struct {
 	ID      uint64
 	Failed  bool
@@ -72,7 +72,7 @@ type Response struct {
 	Numbers []uint64
 }
 
-// AppendHead appends all of a response but its error.
+// AppendHead appends the response without its error.
 func (p *Response) AppendHead(dst []byte) []byte {
 	dst = appendUvarint(append(dst, byte(KindResponse)|failed(p.Failed)), p.ID)
 	if !p.Failed {
@@ -98,12 +98,12 @@ func ParseResponse(frame []byte) (p Response, err error) {
 	return p, r.err
 }
 
-// Entry is a type that a node may send.
+// Entry is a type or an error value that a node may send.
 //
-//	number  number: what it is called in frames
-//	short   number: what the codec calls it inside of values, 0 if by name
+//	number  number of the type in frames of the node, from 1
+//	short   number of the type inside of encoded values, 0 if the codec writes its name there
 //	name    text
-//	schema  text: as the codec describes what it writes; empty for an error value
+//	schema  text: the codec's schema of the type; empty for an error value
 type Entry struct {
 	Number uint64
 	Short  uint64
@@ -111,12 +111,12 @@ type Entry struct {
 	Schema string
 }
 
-// Catalog says which types a node may send, or which more.
+// Catalog lists types that a node may send. Several catalogs add up.
 //
 //	entries  their count, a number, then each
 type Catalog struct{ Entries []Entry }
 
-// leastEntry is how many bytes an entry has at least.
+// leastEntry is the least number of bytes of an entry.
 const leastEntry = 4
 
 // Append appends the frame.
@@ -145,20 +145,21 @@ func ParseCatalog(frame []byte) (c Catalog, err error) {
 	return c, r.end()
 }
 
-// TypeAck says which types of a catalog its receiver can read.
+// TypeAck is the answer to a catalog: which of its types the receiver can read. A later answer
+// about a type replaces an earlier one.
 //
 //	answers  their count, a number, then each:
-//	          number   number: that of the catalog
-//	          problem  text: why it cannot read it; empty if it can
+//	          number   number of the type in the catalog
+//	          problem  text: why it cannot be read; empty if it can
 type TypeAck struct{ Answers []TypeAnswer }
 
-// TypeAnswer says whether one type can be read.
+// TypeAnswer reports whether one type can be read.
 type TypeAnswer struct {
 	Number  uint64
-	Problem string
+	Problem string // "": it can be read
 }
 
-// leastTypeAnswer is how many bytes a TypeAnswer has at least.
+// leastTypeAnswer is the least number of bytes of a TypeAnswer.
 const leastTypeAnswer = 2
 
 // Append appends the frame. Problems are cut to [MaxText].
@@ -186,7 +187,8 @@ func ParseTypeAck(frame []byte) (v TypeAck, err error) {
 	return v, r.end()
 }
 
-// count reads how many entries follow, of which each has at least so many bytes.
+// count reads the number of entries that follow, each of at least least bytes. So a caller may
+// allocate memory for that number.
 func (r *reader) count(least int) int {
 	n := r.uvarint()
 	if n > MaxEntries || n > uint64(len(r.rest)/least) {
