@@ -17,12 +17,15 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// maxInspected bounds what is read of an answer about actors, in bytes.
+// maxInspected is the number of bytes of an answer that are read.
 const maxInspected = 64 << 20
 
-// Ask asks a running server at the URL base what lives in its cluster: path is
-// one of [NodesPath], [TreePath] and [InspectPath], and v gets the answer. The errors are those of the
-// server; Unavailable if it cannot be reached.
+// Ask sends a request about the cluster to the running server at the URL base. path is one of
+// [NodesPath], [TreePath] and [InspectPath], query has its parameters, and the answer is decoded
+// into v. o must not be nil; its Token, Insecure and TLSCA are used. Ask fails with the error of
+// the server; Invalid for a wrong URL, or a token that would be sent in clear text; Denied for a
+// wrong token; Unavailable if the server cannot be reached; Canceled if ctx ends; Corrupt if it
+// cannot decode the answer.
 func Ask(ctx context.Context, base, path string, query url.Values, o *server.LogOptions, v any) error {
 	fail := func(kind mainstem.Kind, err error) error {
 		return &mainstem.Error{Kind: kind, Op: "ask " + server.Redacted(base), Err: redact.Error(err, base)}

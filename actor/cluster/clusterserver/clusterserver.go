@@ -1,5 +1,5 @@
-// Package clusterserver is a server as a node of a cluster of actors, as a component of package
-// server: other nodes find it, and are found by it, through the log of the server.
+// Package clusterserver makes a server a node of a cluster of actors. It is a component of package
+// server. Nodes find each other through the log of the server.
 //
 //	a := clusterserver.New()
 //	a.Config.Node, a.Config.Certs = "server@127.0.0.1:4370", "certs"
@@ -7,8 +7,8 @@
 //	c.Components = append(c.Components, a)
 //	s, err := server.Open(ctx, c)
 //
-// The HTTP listener of the server shows what lives in the cluster, below [NodesPath], [TreePath]
-// and [InspectPath]; [Ask] is a client of these paths.
+// The HTTP listener of the server describes the nodes and actors of the cluster at [NodesPath],
+// [TreePath] and [InspectPath]; [Ask] is a client of these paths.
 package clusterserver
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// Component is a server as a node of a cluster of actors. It belongs to one server; its methods
-// may be called from many goroutines.
+// Component makes a server a node of a cluster of actors. It belongs to one server; its methods
+// may be called from many goroutines once Start has returned.
 type Component struct {
 	// Config must not change after the server was opened.
 	Config Config
@@ -32,19 +32,19 @@ type Component struct {
 	joined // set by Start, before the HTTP listener begins; zero if the server is no node
 }
 
-// joined is what there is of a node.
+// joined is the state of a server that is a node.
 type joined struct {
 	node      *actor.Node
 	cluster   *cluster.Cluster
 	inspector *inspect.Inspector
 	registry  *registrar.Log
-	cancel    context.CancelFunc
-	done      chan struct{} // closed when the goroutine that announces the node has ended
+	cancel    context.CancelFunc // ends the goroutine that announces the node
+	done      chan struct{}      // closed when that has ended
 }
 
 var _ server.Configured = (*Component)(nil)
 
-// New returns a component that joins no cluster until its Config says which.
+// New returns a component with an empty Config: the server is no node unless Config.Node is set.
 func New() *Component { return new(Component) }
 
 // Name implements [server.Component].
@@ -53,14 +53,17 @@ func (a *Component) Name() string { return "cluster" }
 // Settings implements [server.Configured].
 func (a *Component) Settings() any { return &a.Config }
 
-// Cluster returns the server as a node of a cluster of actors, nil before Start and if it is none.
+// Cluster returns the membership of the server in its cluster; nil before Start, and if it is no
+// node.
 func (a *Component) Cluster() *cluster.Cluster { return a.cluster }
 
-// resolver finds nodes without announcing this one: that may have to wait for an
-// earlier life of this server to be forgotten, which is no reason not to serve.
+// resolver hides that a registrar announces nodes, so that cluster.Join does not wait for that. The
+// announcement may have to wait until the session of an earlier life of this server has ended; the
+// server serves meanwhile.
 type resolver struct{ registrar.Resolver }
 
-// Start joins the cluster. Without one, the paths of the HTTP listener say so.
+// Start implements [server.Component]. It joins the cluster, and announces the node in the
+// background. If Config names no node, requests to the HTTP paths fail with Unsupported.
 func (a *Component) Start(ctx context.Context, h *server.Host) error {
 	a.addRoutes(h)
 	if a.Config.Node == "" {
@@ -99,7 +102,7 @@ func (a *Component) Start(ctx context.Context, h *server.Host) error {
 	return nil
 }
 
-// Stop leaves the cluster and ends the actors.
+// Stop implements [server.Component]. It leaves the cluster and stops the actors.
 func (a *Component) Stop(ctx context.Context) error {
 	j := &a.joined
 	if j.node == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// Config is what can be set. Its fields are settings of a server, see [server.Setting].
+// Config has the settings of a [Component], see [server.Setting].
 type Config struct {
 	Node       string `name:"cluster" unit:"name@host:port" help:"be a node of that name in a cluster of actors, and listen for the others at that address" default:"not"`
 	Advertise  string `name:"cluster-advertise" unit:"host:port" help:"address that other nodes are told to connect to" default:"the listener's"`
@@ -22,7 +22,8 @@ type Config struct {
 	SecretFile string `name:"cluster-secret-file" unit:"file" help:"file that holds what all nodes of the cluster know, and nobody else"`
 }
 
-// options returns how to join, and under what name.
+// options returns the options of cluster.Join, and the name of the node. It reads the certificates
+// and the secret.
 func (c *Config) options() (*cluster.Options, string, error) {
 	name, listen, _ := strings.Cut(c.Node, "@")
 	o := &cluster.Options{Listen: listen, Advertise: c.Advertise, Plain: c.Certs == ""}
@@ -66,8 +67,9 @@ func parsePeers(s string) (map[string]string, error) {
 	return peers, nil
 }
 
-// Check implements [server.Configured]. It refuses what cannot be joined, and an address that
-// others can reach unless it is protected.
+// Check implements [server.Configured]. It refuses malformed settings, settings that need Node
+// without it, a cluster without certificates or secret, and a listener without TLS that other
+// machines can reach, unless insecure is set.
 func (a *Component) Check(all *server.Config) error {
 	c := &a.Config
 	if c.Node == "" {

@@ -13,16 +13,17 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// Paths under which the HTTP listener shows what lives in the cluster, each as JSON.
-// Of the first two the parameter node says of which node, by default the server
-// itself; of the last, address says which actor.
+// Paths of the HTTP listener, for GET. The answers are JSON: [Nodes], [Tree] and an
+// [inspect.Actor], or a [Failure]. The parameter node of the first two is the name of the node that
+// is asked, by default the server itself; limit of TreePath is the largest number of actors;
+// address of InspectPath is that of the actor.
 const (
 	NodesPath   = "/actor/nodes"
 	TreePath    = "/actor/tree"
 	InspectPath = "/actor/inspect"
 )
 
-// inspectTime is how long another node may take to answer.
+// inspectTime limits the time of a request, which may wait for another node.
 const inspectTime = 15 * time.Second
 
 // Nodes is the answer of [NodesPath].
@@ -34,16 +35,16 @@ type Nodes struct {
 type Tree struct {
 	Node   string          `json:"node"`
 	Actors []inspect.Actor `json:"actors"`
-	More   bool            `json:"more,omitempty"` // there are more than the parameter limit
+	More   bool            `json:"more,omitempty"` // there are more actors than the limit
 }
 
-// Failure is the answer of these paths to what fails.
+// Failure is the answer to a request that has failed.
 type Failure struct {
-	Kind  string `json:"kind"`
+	Kind  string `json:"kind"` // of the error, see mainstem.Kind
 	Error string `json:"error"`
 }
 
-// addRoutes adds the paths to what the HTTP listener answers.
+// addRoutes adds handlers for the paths to the HTTP listener.
 func (a *Component) addRoutes(h *server.Host) {
 	for path, show := range map[string]func(ctx context.Context, r *http.Request) (any, error){
 		NodesPath: a.showNodes, TreePath: a.showTree, InspectPath: a.showActor,
@@ -52,6 +53,7 @@ func (a *Component) addRoutes(h *server.Host) {
 	}
 }
 
+// answers returns a handler that encodes the result of show, or its error.
 func (a *Component) answers(h *server.Host, show func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), inspectTime)
@@ -72,7 +74,7 @@ func (a *Component) answers(h *server.Host, show func(ctx context.Context, r *ht
 	})
 }
 
-// statusOf returns the status of HTTP for an error.
+// statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	switch mainstem.KindOf(err) {
 	case mainstem.KindNotFound, mainstem.KindClosed:
@@ -87,7 +89,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// askedNode returns the node that a request is about.
+// askedNode returns the node that a request asks.
 func (a *Component) askedNode(r *http.Request) string {
 	if name := r.FormValue("node"); name != "" {
 		return name

@@ -20,15 +20,15 @@ import (
 const (
 	MaxName = 255 // bytes of the name of a node
 
-	Lifetime     = 10 * 365 * 24 * time.Hour // of the authority
+	Lifetime     = 10 * 365 * 24 * time.Hour // of the authority's certificate
 	NodeLifetime = 2 * 365 * 24 * time.Hour  // of the certificate of a node
-	RenewBefore  = 30 * 24 * time.Hour       // of its end: when [Create] makes another
+	RenewBefore  = 30 * 24 * time.Hour       // [Create] replaces a node's certificate that ends so soon
 
 	CertificateFile = "ca.pem" // of the authority: all nodes need it
-	KeyFile         = "ca.key" // of the authority: needed to issue, and nowhere else
+	KeyFile         = "ca.key" // of the authority: only Create needs it
 )
 
-// clockSkew is by how much the clocks of nodes may differ.
+// clockSkew is how far certificates are dated back, for nodes whose clocks are slow.
 const clockSkew = time.Hour
 
 // Authority issues certificates for nodes. Its methods may be called by many goroutines.
@@ -37,7 +37,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns a new authority in memory, for tests.
+// New returns a new authority in memory. It fails with Internal only.
 func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -69,9 +69,9 @@ func (a *Authority) Roots() *x509.CertPool {
 	return pool
 }
 
-// Issue returns a certificate for a node, with a new key, good for both ends of
-// connections. The name is in it as a URI, and as a DNS name if it can be one. It fails
-// with Invalid for a name that no node can have.
+// Issue returns a new key and a certificate for a node, valid for [NodeLifetime] and for both ends
+// of connections. It has the name as a URI, and as a DNS name if it can be one. It fails with
+// Invalid for a name that no node can have.
 func (a *Authority) Issue(name string) (tls.Certificate, error) {
 	if err := validName(name); err != nil {
 		return tls.Certificate{}, err
@@ -124,10 +124,10 @@ func newSerial() (*big.Int, error) {
 	return n, nil
 }
 
-// shortName returns the part of a name that a certificate's subject has room for.
+// shortName returns the first 64 bytes of a name, the limit of a CommonName (RFC 5280).
 func shortName(name string) string { return name[:min(len(name), 64)] }
 
-// isHost reports whether a name can be that of a host.
+// isHost reports whether a name can be a DNS name. An underscore is allowed.
 func isHost(name string) bool {
 	if net.ParseIP(name) != nil || len(name) > 253 {
 		return false

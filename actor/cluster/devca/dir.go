@@ -16,11 +16,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/readfile"
 )
 
-// Create makes an authority in a directory, and certificates for nodes. An authority
-// that is there is used, and certificates that are there are kept unless they end soon or
-// are another authority's: so it can be called again, with more names or to renew. It fails
-// with Invalid for names that no node can have, before it writes anything, and with Corrupt if
-// the authority's files are not what was written.
+// Create makes an authority in a directory, and certificates for nodes. It uses an authority that
+// exists, and keeps certificates that exist, unless they end within [RenewBefore], cannot be read, or
+// are of another authority. So it can be called again, with more names or to renew. It fails with
+// Invalid for names that no node can have, before it writes anything, and with Corrupt if the files
+// of the authority do not have a key and its certificate. If one of the two is missing it makes a
+// new authority in their place, whose certificates the nodes of the old one do not trust.
 func Create(dir string, names ...string) error {
 	for _, name := range names {
 		if err := validName(name); err != nil {
@@ -62,8 +63,8 @@ func create(dir string) (*Authority, error) {
 	return a, write(filepath.Join(dir, CertificateFile), filepath.Join(dir, KeyFile), a.cert, a.key)
 }
 
-// Open reads an authority that [Create] has made. It fails with NotFound if there is
-// none, with Corrupt if its files are not what was written.
+// Open reads an authority that [Create] has made. It fails with NotFound if one of its files is
+// missing, with Corrupt if they do not have a key and its certificate.
 func Open(dir string) (*Authority, error) {
 	pair, err := read(filepath.Join(dir, CertificateFile), filepath.Join(dir, KeyFile))
 	if err != nil {
@@ -76,9 +77,9 @@ func Open(dir string) (*Authority, error) {
 	return &Authority{pair.Leaf, key}, nil
 }
 
-// Load reads what a node needs to prove its name, and to have others prove theirs. The
-// directory needs [CertificateFile] and the two files of the node. It fails with NotFound if one
-// is missing, with Corrupt if they are not what was written.
+// Load reads the certificate and key of a node, and the pool with the authority. The directory
+// needs only [CertificateFile] and the two files of the node. Load fails with NotFound if one is
+// missing, with Corrupt if they have no certificate or the key is of another one.
 func Load(dir, name string) (tls.Certificate, *x509.CertPool, error) {
 	if err := validName(name); err != nil {
 		return tls.Certificate{}, nil, err
@@ -100,7 +101,7 @@ func Load(dir, name string) (tls.Certificate, *x509.CertPool, error) {
 	return cert, roots, nil
 }
 
-// good reports whether a node has a certificate that needs not be made.
+// good reports whether a node has a certificate and key that can be kept.
 func (a *Authority) good(dir, name string) bool {
 	cert, err := read(files(dir, name))
 	if err != nil {
@@ -148,7 +149,8 @@ func readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// write writes the key first: a certificate without its key would look complete.
+// write writes a key and then its certificate. If it fails in between, the certificate is missing or
+// of another key, and the next Create makes both again.
 func write(certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -171,7 +173,7 @@ func writeFile(name string, block *pem.Block) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone if all went well
+	defer func() { _ = os.Remove(f.Name()) }() // after the rename it is gone already
 	if _, err = f.Write(pem.EncodeToMemory(block)); err == nil {
 		err = f.Sync()
 	}

@@ -1,9 +1,8 @@
-// Package inspect shows what lives on the nodes of a cluster: which nodes there are,
-// which actors, and what each is doing.
+// Package inspect describes the nodes of a cluster and their actors, for people: names, states,
+// mailboxes, and the data that an actor shows of itself.
 //
-// A node answers questions about itself once it has an [Inspector], and asks any other node of its
-// cluster that has one. So does the command mainstem actor, by way of a
-// server that is a node itself.
+// A node with an [Inspector] answers questions about itself, and can ask every other node of its
+// cluster that has one. The command mainstem actor asks by way of a server that is a node.
 //
 //	i, err := inspect.New(cluster)
 //	...
@@ -11,13 +10,13 @@
 //
 // # Guarantees
 //
-// The data of one actor are of one moment; actors that come and go meanwhile may be
-// missed. Nothing is changed by looking. [actor.Inspector] is called between two
-// messages of the actor; all else needs no turn of it.
+// The data of one actor are of one moment. Actors that are started or end during a call may be
+// missing. Questions change nothing. [actor.Inspector] is called in a turn of the actor, between two
+// messages; all other data are read without one.
 //
 // # Concurrency and ownership
 //
-// An Inspector may be used from many goroutines. It is an actor, which ends with its node.
+// An Inspector may be used by many goroutines. It is an actor, which ends with its node.
 //
 // # Limits
 //

@@ -14,33 +14,33 @@ import (
 // Limits.
 const (
 	MaxActors = 10_000 // actors in one answer
-	MaxAsked  = 64     // actors of a node that are asked to show themselves at once
+	MaxAsked  = 64     // questions about one actor that a node answers at the same time
 )
 
-// Name is the name of the actor that answers.
+// Name is the name of the actor that answers questions, on every node with an [Inspector].
 const Name = "mainstem.inspect"
 
-// patience is how long an actor may take to come to show itself.
+// patience limits the wait for the turn of an actor that shows data of itself.
 const patience = 5 * time.Second
 
-// Node is a node as another sees it.
+// Node is a node as the node that was asked sees it.
 type Node struct {
 	Name    string `json:"name" bin:"1"`
 	Start   uint64 `json:"start" bin:"2"`
 	Address string `json:"address,omitempty" bin:"3"`
-	Self    bool   `json:"self,omitempty" bin:"4"` // it is the node that was asked
-	Actors  int    `json:"actors,omitempty" bin:"5"`
-	Dead    uint64 `json:"dead_letters,omitempty" bin:"6"` // of the node that was asked
-	// State is how the node stands: "up", "suspect" (out of reach, and not yet given up),
-	// "down" or "never seen". A node of an earlier version leaves it empty.
+	Self    bool   `json:"self,omitempty" bin:"4"`         // it is the node that was asked
+	Actors  int    `json:"actors,omitempty" bin:"5"`       // their number, with Self
+	Dead    uint64 `json:"dead_letters,omitempty" bin:"6"` // their number, with Self
+	// State is "up", "suspect" (out of reach, and not yet down), "down" or "never seen", see
+	// cluster.State. A node of an earlier version leaves it empty.
 	State  string    `json:"state,omitempty" bin:"7"`
-	Since  time.Time `json:"since,omitzero" bin:"8"`   // when it came into that state
+	Since  time.Time `json:"since,omitzero" bin:"8"`   // when the state began
 	Reason string    `json:"reason,omitempty" bin:"9"` // why it is down
 }
 
-// Actor is what a node knows of an actor.
+// Actor describes an actor, see actor.Info.
 type Actor struct {
-	Depth       int      `json:"depth" bin:"1"` // below the node, from 0
+	Depth       int      `json:"depth" bin:"1"` // in the tree: 0 for children of the node
 	Address     string   `json:"address" bin:"2"`
 	Number      uint64   `json:"number" bin:"3"`
 	Names       []string `json:"names,omitempty" bin:"4"`
@@ -55,13 +55,15 @@ type Actor struct {
 	Children    int      `json:"children" bin:"13"`
 	Parent      string   `json:"parent,omitempty" bin:"14"`
 	Reason      string   `json:"reason,omitempty" bin:"15"`
-	// Shown is what an [actor.Inspector] shows of itself, if it was asked.
+	// Shown are the data that an [actor.Inspector] shows of itself, only from [Inspector.Actor]. If
+	// it could not be asked, there is an entry "error".
 	Shown map[string]string `json:"shown,omitempty" bin:"16"`
 }
 
-// question is what a node is asked. The names of these types cross the wire.
+// question and answer are the messages between inspectors. They cross the wire: nodes of several
+// versions must read them.
 type question struct {
-	What    string              `bin:"1"`
+	What    string              `bin:"1"` // one of askNodes, askTree, askActor
 	Address string              `bin:"2"`
 	Limit   int                 `bin:"3"`
 	Reply   actor.Reply[answer] `bin:"4"`
@@ -79,15 +81,15 @@ const (
 	askActor = "actor"
 )
 
-// Inspector is a node that shows itself to others, and others to any node that asks. It is
-// safe for concurrent use.
+// Inspector answers questions of other nodes about its node, and asks other nodes. It is safe for
+// concurrent use.
 type Inspector struct {
 	c     *cluster.Cluster
-	asked chan struct{} // of capacity MaxAsked
+	asked chan struct{} // of capacity MaxAsked: one element for each question about an actor
 }
 
-// New lets a node of a cluster answer questions, and ask them. It fails with Exists if it
-// was called for that node before.
+// New starts the inspector of a node of a cluster. It fails with Exists if the node has one. Every
+// node of the cluster may ask.
 func New(c *cluster.Cluster) (*Inspector, error) {
 	i := &Inspector{c, make(chan struct{}, MaxAsked)}
 	ref, err := actor.Spawn(c.Node(), answering{i}, &actor.Options{Name: Name, Mailbox: 1024, Overflow: actor.DropNewest})
@@ -102,7 +104,7 @@ func New(c *cluster.Cluster) (*Inspector, error) {
 	return i, nil
 }
 
-// answering is the actor that answers.
+// answering is the behaviour of the actor that answers.
 type answering struct{ *Inspector }
 
 // Receive answers a question.
@@ -156,7 +158,7 @@ func tree(n *actor.Node, limit int) answer {
 	return a
 }
 
-// one answers a question about one actor. It waits for that actor, not in anybody's turn.
+// one answers a question about one actor, in a goroutine of its own, since it waits for that actor.
 func one(ctx context.Context, q question) {
 	on, _ := ctx.(interface{ Node() *actor.Node })
 	node := on.Node()
@@ -198,25 +200,25 @@ func describe(depth int, i *actor.Info) Actor {
 	return a
 }
 
-// Nodes returns the nodes that a node of the cluster knows of, itself first: those
-// that are up, and those that are suspect, down or never seen. See [cluster.Cluster.States].
+// Nodes asks a node for the states of the nodes of its cluster, and returns them, the asked node
+// first. See [cluster.Cluster.States].
 //
-// This and the other questions fail with Unavailable, without waiting, if the node that
-// is to answer is suspect, or is not connected and refuses to be.
+// Nodes, Tree and Actor fail with Unavailable if the node that is asked is suspect or cannot be
+// connected, Denied if it refuses the connection. They do not wait for a suspect node.
 func (i *Inspector) Nodes(ctx context.Context, node string) ([]Node, error) {
 	a, err := i.ask(ctx, node, question{What: askNodes})
 	return a.Nodes, err
 }
 
-// Tree returns the actors of a node, each parent before its children, at most limit
-// (0: [MaxActors]), and whether there are more.
+// Tree returns the actors of a node, each parent before its children, at most limit (0, and more than
+// [MaxActors], means MaxActors), and whether there are more.
 func (i *Inspector) Tree(ctx context.Context, node string, limit int) (actors []Actor, more bool, err error) {
 	a, err := i.ask(ctx, node, question{What: askTree, Limit: limit})
 	return a.Actors, a.More, err
 }
 
-// Actor returns one actor with what it shows of itself. It fails with NotFound if
-// the actor is gone.
+// Actor returns one actor with the data that it shows of itself. It fails with NotFound if the actor
+// has ended.
 func (i *Inspector) Actor(ctx context.Context, at actor.Address) (Actor, error) {
 	text, err := at.MarshalText()
 	if err != nil {
@@ -232,8 +234,8 @@ func (i *Inspector) Actor(ctx context.Context, at actor.Address) (Actor, error) 
 	return a.Actors[0], nil
 }
 
-// reach returns an error if a node cannot answer now. A question to one that is suspect
-// would wait until the node is back or given up.
+// reach returns an error if a node cannot answer now. It connects a node that is not up. A question
+// to a suspect node would wait until the node is up or down.
 func (i *Inspector) reach(ctx context.Context, node string) error {
 	if node == i.c.Node().Name() {
 		return nil
@@ -255,7 +257,7 @@ func (i *Inspector) reach(ctx context.Context, node string) error {
 	return fmt.Errorf("node %s was never seen: %w", node, err)
 }
 
-// clock prints a time for a person who reads an error within the day.
+// clock formats a time of the same day for an error.
 func clock(t time.Time) string { return t.Format("15:04:05") }
 
 func (i *Inspector) ask(ctx context.Context, node string, q question) (answer, error) {
