@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster"
 )
 
-// pong counts what it gets, and tells when it has all.
+// pong counts messages, and reports when it has all.
 type pong struct {
 	got, want int
 	done      *sync.WaitGroup

@@ -185,7 +185,7 @@ func (c *Cluster) Nodes() []NodeInfo {
 // Connect dials a node, if it is not up, and returns when it is. Send to one of its actors does
 // that too. It waits for [Options.DialTimeout] at most. It fails with Invalid for this node itself,
 // Denied if one node refuses the other, and else with Unavailable; errors.Is finds NotFound in that
-// if a resolver does not know the address.
+// if a resolver does not find the address.
 func (c *Cluster) Connect(ctx context.Context, node string) error {
 	_, err := c.reach(ctx, node)
 	return err

@@ -41,7 +41,7 @@ func (a addresses) Resolve(_ context.Context, node string) (string, error) {
 	return "", &mainstem.Error{Kind: mainstem.KindNotFound, Op: "resolve " + node}
 }
 
-// join makes a node that knows the types of the tests. It leaves when the test ends.
+// join makes a node with the types of the tests registered. It leaves when the test ends.
 func join(t testing.TB, name string, o *cluster.Options, peers ...*member) *member {
 	t.Helper()
 	return joinTraced(t, name, o, nil, peers...)

@@ -42,7 +42,7 @@ func do(t testing.TB, r actor.Ref[job], f job) {
 	<-done
 }
 
-// watching returns a reference to an actor that monitors another, and what it is told.
+// watching returns a reference to an actor that monitors another, and the ends that it gets.
 func watching(t testing.TB, m *member, other actor.AnyRef) (actor.Ref[job], *reasons) {
 	t.Helper()
 	var reported reasons
@@ -173,7 +173,7 @@ func short(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// What a node had for the actors of another that goes down, it is told once.
+// The links, monitors, questions and subscriptions of a node end once when the other goes down.
 func TestNodeDown(t *testing.T) {
 	for name, leave := range map[string]bool{"left": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {

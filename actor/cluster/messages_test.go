@@ -143,7 +143,7 @@ func TestVersionsOfTypes(t *testing.T) {
 	}
 }
 
-// A question is not handled when nobody waits for the answer any more.
+// A question is not handled after its deadline.
 func TestDeadlinesTravel(t *testing.T) {
 	a, b := two(t, nil)
 	blocked, release := make(chan struct{}), make(chan struct{})
@@ -364,7 +364,7 @@ func TestUndeliveredMessagesAreDeadLetters(t *testing.T) {
 	testkit.Eventually(t, "five dead letters", func() bool { return letters.Load() == 5 })
 }
 
-// A node that belongs to the cluster and sends rubbish harms nobody.
+// A node of the cluster that sends malformed frames does not harm others.
 func TestHostilePeer(t *testing.T) {
 	b := join(t, "b", plain(t))
 	h := &mute{}

@@ -39,7 +39,7 @@ func (r *receiver) Receive(_ *actor.Context[Mark], m Mark) error {
 
 // A random program of sends, questions, monitors and ends, while connections are cut
 // again and again: each message arrives once and in order, each question is
-// answered, each monitor is told once.
+// answered, each monitor reports once.
 func TestRandomProgramWithCutConnections(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func endings(t *testing.T, a, b *member, end time.Time) {
 	}
 	for i, r := range reported {
 		testkit.Eventually(t, "a reason", func() bool { return len(r.get()) > 0 })
-		// What is told twice would come soon after what follows it.
+		// A second report would come soon after the first.
 		if all := r.get(); len(all) != 1 || !errors.Is(all[0], want[i]) && !errors.Is(all[0], actor.Missing) {
 			t.Errorf("told %v, want %v once", all, want[i])
 		}

@@ -80,7 +80,7 @@ func (s *session) refuse(body []byte, err error) {
 }
 
 // take handles a frame by its kind. It returns an error for a malformed frame only: if a correct one
-// fails, its handler has told the peer or made a dead letter.
+// fails, its handler has sent the peer an error or made a dead letter.
 func (s *session) take(lane uint32, body []byte) error {
 	switch k := frames.KindOf(body); k {
 	case frames.KindMessage:
@@ -179,7 +179,7 @@ func (s *session) onAnswer(body []byte) error {
 	}
 	to := s.here(frames.Target{ID: f.Question})
 	if f.Failed {
-		_ = s.cluster.in.Answer(to, nil, s.cluster.parseError(f.Data)) // nobody waits any more
+		_ = s.cluster.in.Answer(to, nil, s.cluster.parseError(f.Data)) // fails if the asker has given up
 		return nil
 	}
 	v, err := s.value(f.Value)

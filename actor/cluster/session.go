@@ -33,8 +33,8 @@ import (
 //
 // # Numbers
 //
-// This node numbers its own monitors, links, requests and subscriptions; the peer numbers its own.
-// Both may be told apart by the direction of a frame, and for links by a flag (see linkID).
+// Each node numbers the monitors, links, requests and subscriptions that it begins. The kind of a
+// frame, or for links a flag (see linkID), determines which of the two gave the number in it.
 //
 // Invariant: each entry of the maps is either removed or notified of the end of the session, never
 // both and never neither: end takes the maps, and the caller of remove owns the entry that it got.

@@ -81,7 +81,7 @@ type response struct {
 	Acked map[string][]int // acked, stop: the numbers that were answered
 	Seen  map[string][]int // report: the numbers that were counted, in their order
 
-	Downs   map[string][]string // downs: the reasons that each monitor was told
+	Downs   map[string][]string // downs: the reasons that each monitor got
 	Nodes   []string            // nodes: who is up
 	Heap    uint64              // vitals: bytes in use after a collection
 	Routine int                 // vitals: goroutines

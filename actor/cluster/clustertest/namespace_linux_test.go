@@ -64,7 +64,7 @@ func newTrio(t *testing.T) *trio {
 	return s
 }
 
-// awaitCounted waits until c has counted all that was told, or, with sent nil, is at rest.
+// awaitCounted waits until c has counted all that was sent, or, with sent nil, counts no more.
 func (s *trio) awaitCounted(sent map[string]int) map[string][]int {
 	s.t.Helper()
 	var seen map[string][]int
@@ -87,7 +87,7 @@ func (s *trio) awaitCounted(sent map[string]int) map[string][]int {
 // Three processes in three network namespaces. The one in the middle, through which
 // counters are incremented, is cut off by loss, delay, a partition, and a link that
 // goes down, each for less time than the nodes wait for each other: then nothing is lost. Then for
-// longer: then it is down, which those who monitor its actors are told.
+// longer: then it is down, and the monitors of its actors report that.
 func TestThreeNamespaces(t *testing.T) {
 	needed(t)
 	s := newTrio(t)

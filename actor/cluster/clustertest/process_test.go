@@ -98,7 +98,7 @@ func (p *process) kill() {
 	})
 }
 
-// do tells the node to do something, and returns its answer.
+// do sends the node a task, and returns its answer.
 func (p *process) do(q request) response {
 	p.t.Helper()
 	line, err := json.Marshal(q)

@@ -18,7 +18,7 @@ import (
 // messageSize is what Ergo's frame of its ping benchmark has.
 const messageSize = 42
 
-// counter counts messages, and tells when there are enough.
+// counter counts messages, and reports when there are enough.
 type counter struct {
 	hears
 	left [8]struct {

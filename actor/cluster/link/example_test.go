@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
-// reporter is a handler that hands what it is told to a function.
+// reporter is a handler that calls a function with a line for each event.
 type reporter func(format string, args ...any)
 
 func (f reporter) Message(from *link.Peer, lane uint32, body []byte) {

@@ -131,8 +131,8 @@ func TestWaitersSeeTheEnd(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestOtherLanesGoOn: a handler that stands still in a lane of one connection does not
-// stop those of the others.
+// TestOtherLanesGoOn checks that a handler that blocks in a lane of one connection does not block
+// those of other connections.
 func TestOtherLanesGoOn(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

@@ -172,7 +172,7 @@ func (h *shake) challenge() (hello frame.Hello, proof frame.Proof, err error) {
 	return hello, proof, nil
 }
 
-// hear reads the dialer's Hello.
+// hear reads the dialer's Hello into the transcript.
 func (h *shake) hear() (frame.Hello, error) {
 	whole, err := h.receive(frame.StepHello)
 	if err != nil {

@@ -177,8 +177,8 @@ func TestPartsOfAHandshake(t *testing.T) {
 	f.undisturbed()
 }
 
-// TestManySilentConnections: strangers that connect and say nothing, or little, keep nobody out
-// and take no memory.
+// TestManySilentConnections checks that strangers that connect and send nothing, or little, neither
+// keep peers out nor take memory.
 func TestManySilentConnections(t *testing.T) {
 	f := newFortress(t, func(o *link.Options) { o.MaxHandshakes, o.HandshakeTimeout = 8, time.Minute })
 	var before, after runtime.MemStats

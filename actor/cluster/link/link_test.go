@@ -25,7 +25,7 @@ var noWait context.Context
 
 var secret = []byte("a secret of the tests, long enough")
 
-// hears is a handler that notes what it is told.
+// hears is a handler that records its calls.
 type hears struct {
 	mu          sync.Mutex
 	bodies      [][]byte

@@ -13,8 +13,8 @@ import (
 //  1. append (or place, which copies) writes it into the open frame, at the end of the last segment.
 //  2. seal ends the open frame, when its segment is full or the writer takes it. Only now is it
 //     known whether one of its messages is ExactlyOnce, so the frame gets its number here.
-//  3. take gives up to maxBatch frames to the writer. It may write into their bytes, since the
-//     header is filled in last. Senders meanwhile append to the same segment, behind them.
+//  3. take gives up to maxBatch frames to the writer, which fills in their headers, in place, and
+//     writes them. Meanwhile senders append to the same segment, behind them.
 //  4. wrote: frames without a number are no longer pending.
 //  5. ack: numbered frames up to the acknowledged one are no longer pending.
 //
@@ -22,9 +22,9 @@ import (
 // and the next connection calls rewind with the number of the last frame that the peer received.
 // The numbered frames after it are taken again. A frame without a number is never written twice.
 //
-// Invariant: head <= busy <= next <= len(frames), leaving out busy when it is -1.
+// Invariant: head <= next <= len(frames), and busy is -1 or from head to next.
 //
-// Invariant: the frames before next were tried. Behind next there are tried frames only after rewind.
+// Invariant: the frames before next were tried. From next on there are tried frames only after rewind.
 //
 // Invariant: the numbers in frames, without zeros, increase by one from frame to frame.
 //

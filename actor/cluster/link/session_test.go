@@ -505,7 +505,7 @@ func TestSessionsFollowEachOther(t *testing.T) {
 }
 
 // TestSpoiledHandshakes: however the first handshakes end, there is one session at last,
-// and each end has heard of the beginning and the end of every other.
+// and at each end Up and Down were called for every other.
 func TestSpoiledHandshakes(t *testing.T) {
 	var atA, atB hears
 	b := open(t, plain("b"), &atB)

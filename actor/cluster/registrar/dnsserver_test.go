@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The types of records that the server knows, and its answers.
+// The types of records that the server has, and the codes of its answers.
 const (
 	typeA      = 1
 	typeAAAA   = 28

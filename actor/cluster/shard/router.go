@@ -46,8 +46,8 @@ import (
 //
 // # Order
 //
-// The generation of a message is how often it was forwarded: 0 for those of this node, 1 for M and
-// flushes of a sender's node, more for relayed ones. When the owner of a shard changes, messages
+// The generation of a message is how often it was forwarded: 0 for those of this node, 1 for M from
+// another router, more for relayed ones. When the owner of a shard changes, messages
 // forwarded to the former owner may be slower than new ones to the next owner. So reroute sends a
 // flush behind them, to the former owner. It goes wherever those messages go, through queues and
 // further owners, and the router that has the shard answers it. Until the answer has come, messages
