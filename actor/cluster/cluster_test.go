@@ -31,7 +31,7 @@ type member struct {
 	peers addresses
 }
 
-// addresses are what a node of a test finds others by.
+// addresses is the resolver of a node of a test.
 type addresses map[string]string
 
 func (a addresses) Resolve(_ context.Context, node string) (string, error) {
@@ -112,7 +112,7 @@ func (m *member) leave(t testing.TB) {
 	}
 }
 
-// logger writes what a cluster logs to the test.
+// logger writes the log of a cluster to the test.
 func logger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }

@@ -20,7 +20,7 @@ func plain(t testing.TB) *cluster.Options {
 	return &cluster.Options{Listen: "127.0.0.1:0", Secret: secret, Plain: true, Logger: logger(t)}
 }
 
-// What cannot be sent fails where it is sent.
+// Send of a message that cannot be sent fails.
 func TestUnsendableMessagesFailAtSend(t *testing.T) {
 	a, b := two(t, nil)
 	type Late struct{ N int }
@@ -60,7 +60,7 @@ type Box struct {
 	Err  error
 }
 
-// So does what is inside of a message and not known at the other node.
+// So does Send of a message that holds a value of a type that the other node has not registered.
 func TestWhatIsInsideOfMessages(t *testing.T) {
 	a, b := two(t, nil)
 	type Secret struct{ N int }
@@ -335,7 +335,7 @@ func TestAtMostOnce(t *testing.T) {
 	testkit.Eventually(t, "1000 messages to arrive", func() bool { return got.Load() == 1000 })
 }
 
-// What was sent and not delivered when a node is lost is a dead letter.
+// Messages that were sent and not delivered when a node is lost are dead letters.
 func TestUndeliveredMessagesAreDeadLetters(t *testing.T) {
 	o := plain(t)
 	o.DownAfter = 300 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 )
 
 // A node that is lost is suspect, up when it is back, and down when it leaves. An
-// inspector says so of each, without waiting for it.
+// inspector reports the state of each, without waiting for it.
 func TestStates(t *testing.T) {
 	o := &cluster.Options{Listen: "127.0.0.1:0", Secret: secret, Plain: true, DownAfter: time.Hour, Logger: logger(t)}
 	b := join(t, "b", o)

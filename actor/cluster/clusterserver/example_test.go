@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/server"
 )
 
-// A server in memory that is a node of a cluster of actors, and what it says of the cluster.
+// A server in memory that is a node of a cluster of actors, and its description of the cluster.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "cluster")

@@ -222,7 +222,7 @@ func (p *program) do(q *request) (response, error) {
 }
 
 // gateway starts an actor that passes increments on to the counter of another node:
-// their answers go straight to who asked.
+// their answers go straight to the asker.
 func (p *program) gateway(to string) error {
 	counter, err := cluster.Ref[Inc](p.cluster, to, "counter")
 	if err != nil {
@@ -322,7 +322,7 @@ func (l *load) ask(ctx context.Context, to actor.Ref[Inc], from string) {
 	}
 }
 
-// tell counts only what Send has taken: the rest was certainly not sent.
+// tell counts only the messages that Send has accepted: the others were certainly not sent.
 func (l *load) tell(ctx context.Context, to actor.Ref[Inc], from string) {
 	for n := 1; ctx.Err() == nil; pause(ctx) {
 		if to.Send(ctx, Inc{From: from, N: n}) == nil {

@@ -171,7 +171,7 @@ func (s *trio) fail() {
 	hold(rand.N(3 * time.Second))
 }
 
-// checkReasons checks that each monitor was told once: of the mortals that were killed, and,
+// checkReasons checks that each monitor has reported once: of the mortals that were killed, and,
 // if rest is not "", of the others.
 func (s *trio) checkReasons(killed, rest string) {
 	s.t.Helper()
@@ -198,7 +198,7 @@ func (s *trio) checkReasons(killed, rest string) {
 	s.t.Error(problem)
 }
 
-// hold lets time pass: how long something lasts is what these tests are about.
+// hold lets time pass: these tests are about how long something lasts.
 func hold(d time.Duration) {
 	t := time.NewTimer(d)
 	<-t.C

@@ -109,9 +109,8 @@ func (v *village) leave() {
 	}
 }
 
-// Nodes are killed at random while others send to them. Nothing is counted twice, the
-// living find the restarted again, and in the one that lives through it all neither memory
-// nor goroutines grow.
+// Nodes are killed at random while others send to them. Nothing is counted twice, living nodes find
+// restarted ones again, and neither memory nor goroutines grow in the one that is never killed.
 func TestRandomKills(t *testing.T) {
 	v := newVillage(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -134,5 +133,5 @@ func TestRandomKills(t *testing.T) {
 	v.leave()
 }
 
-// vitals are those of the node that lives through it all.
+// vitals are those of the node that is never killed.
 func (v *village) vitals() response { return v.nodes["a"].do(request{Do: "vitals"}) }

@@ -60,7 +60,7 @@ func readDevice(fd int, out io.Writer) error {
 	}
 }
 
-// readPackets calls f for every packet. It lends it.
+// readPackets calls f for every packet, which is valid until f returns.
 func readPackets(in io.Reader, f func([]byte)) error {
 	r := bufio.NewReaderSize(in, maxPacket)
 	packet := make([]byte, maxPacket)
@@ -147,7 +147,7 @@ func newNetwork(t *testing.T, hosts int) *network {
 	return n
 }
 
-// carry passes a packet on to the host that it is for, if it comes through.
+// carry sends a packet on to its host, unless it is lost.
 func (n *network) carry(packet []byte) {
 	if len(packet) < 20 || packet[0]>>4 != 4 {
 		return
@@ -191,7 +191,7 @@ func (n *network) bad(loss float64, delay, jitter time.Duration) {
 	n.loss, n.delay, n.jitter = loss, delay, jitter
 }
 
-// part cuts a host off, or ends that.
+// part cuts a host off, or connects it again.
 func (n *network) part(host byte, off bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster/devca"
 )
 
-// One call makes what two nodes need to trust each other, and nobody else.
+// One call makes the certificates with which two nodes trust each other, and no others.
 func Example() {
 	dir, err := os.MkdirTemp("", "certs")
 	if err != nil {
