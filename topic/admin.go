@@ -9,17 +9,19 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Spec says how a new topic is to be.
+// Spec describes a new topic.
 type Spec struct {
 	Partitions int32  // 1 to [MaxPartitions]; 0 means 1
-	Config     Config // what differs from the defaults
+	Config     Config // configurations to set; the others have their defaults
 }
 
-// Create creates a topic. It fails with Exists if there is one of that name, and
-// with Invalid for a name, a number of partitions or a configuration that is not
-// allowed, or for a name that differs from another topic's only in '.' and '_'.
-// Space and description appear in one commit: after a crash there is all of the
-// topic or nothing. A program that needs a topic at each start calls [Catalog.Ensure].
+// Create creates a topic with one commit, so that after a crash either all of it exists or nothing.
+// It returns after the commit, at the log's durability.
+//
+// It fails with Exists if there is a topic of that name. It fails with Invalid for a name, a number
+// of partitions or a configuration that is not allowed, and for a name that differs from another
+// topic's only in '.' and '_'. The last rule does not hold if two catalogs create such topics at
+// the same moment. A program that needs a topic at each start calls [Catalog.Ensure].
 func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, error) {
 	if s.Partitions == 0 {
 		s.Partitions = 1
@@ -51,6 +53,8 @@ func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, erro
 	return c.Topic(ctx, name)
 }
 
+// validate returns an Invalid error for a name, a number of partitions or configurations that no
+// topic may have.
 func (c *Catalog) validate(name string, partitions int32, config Config) error {
 	if err := ValidateName(name); err != nil {
 		return err
@@ -68,6 +72,8 @@ func (c *Catalog) validate(name string, partitions int32, config Config) error {
 	return nil
 }
 
+// checkCollision returns an Invalid error if name differs from that of another topic only in '.'
+// and '_'.
 func (c *Catalog) checkCollision(ctx context.Context, name string) error {
 	if !strings.ContainsAny(name, "._") {
 		return nil
@@ -83,8 +89,9 @@ func (c *Catalog) checkCollision(ctx context.Context, name string) error {
 	return nil
 }
 
-// Delete removes a topic with everything in it, at once. It fails with NotFound
-// if there is none. What waits for the topic wakes up with NotFound.
+// Delete removes a topic and all its records in one step. It fails with NotFound if there is none.
+// Waiters for the topic wake, and all calls of its handle then fail with NotFound. Offsets that
+// consumer groups have stored for it stay, but are not those of a later topic of the name.
 func (c *Catalog) Delete(ctx context.Context, name string) error {
 	c.admin.Lock()
 	defer c.admin.Unlock()
@@ -100,18 +107,20 @@ func (c *Catalog) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return notFound("delete topic", name)
 	}
-	// The topic is gone whatever becomes of its index: upkeep removes what is left.
+	// If this fails, the first upkeep of the next catalog removes the rest of the index.
 	if err := c.dropIndex(ctx, t.id); err != nil {
 		c.o.Logger.Warn("removing the index of a deleted topic", "topic", name, "error", err)
 	}
 	return nil
 }
 
-// Alter changes the configurations of a topic. edit gets those that are set, and
-// adds, changes and deletes entries; it may be called again when somebody else
-// altered the topic meanwhile, so it should do nothing else. An error from edit
-// is returned and nothing changes. The new configurations hold for the next
-// append, and for retention and compaction when they next run.
+// Alter changes the configurations of a topic. edit adds, changes and deletes entries of the Config
+// that it is given, which has those that are set. It is called again if another process has altered
+// the topic meanwhile, so it must have no other effect. If it returns an error, Alter returns it
+// and changes nothing. NotFound: there is no such topic; Invalid: the result is not allowed.
+//
+// The new configurations hold from the next append on, and from the next run of retention and
+// compaction. Another catalog uses them as soon as it learns of them, see the package comment.
 func (c *Catalog) Alter(ctx context.Context, name string, edit func(Config) error) error {
 	return c.change(ctx, name, func(m *meta) error {
 		if m.Config == nil {
@@ -121,7 +130,8 @@ func (c *Catalog) Alter(ctx context.Context, name string, edit func(Config) erro
 	})
 }
 
-// SetConfig sets one configuration of a topic; the empty value means the default.
+// SetConfig sets one configuration of a topic, as [Catalog.Alter] does. The empty value restores
+// the default.
 func (c *Catalog) SetConfig(ctx context.Context, name, key, value string) error {
 	return c.Alter(ctx, name, func(cfg Config) error {
 		if cfg[key] = value; value == "" {
@@ -131,9 +141,9 @@ func (c *Catalog) SetConfig(ctx context.Context, name, key, value string) error 
 	})
 }
 
-// AddPartitions gives a topic more partitions: total is the new number of them.
-// It fails with Invalid if that is not more than there are. Keys may then belong
-// to other partitions than before.
+// AddPartitions raises the number of partitions of a topic to total. It fails with Invalid if total
+// is not more than there are, or more than [MaxPartitions]. Records of a key that are published
+// later may go to another partition than those before.
 func (c *Catalog) AddPartitions(ctx context.Context, name string, total int32) error {
 	return c.change(ctx, name, func(m *meta) error {
 		if total <= m.Partitions {
@@ -144,7 +154,8 @@ func (c *Catalog) AddPartitions(ctx context.Context, name string, total int32) e
 	})
 }
 
-// change replaces the description of a topic by what edit makes of it.
+// change edits the description of a topic and commits it, on condition that the topic exists and
+// that the description is still the one that was edited. After a Conflict it begins again.
 func (c *Catalog) change(ctx context.Context, name string, edit func(*meta) error) error {
 	c.admin.Lock()
 	defer c.admin.Unlock()
@@ -170,7 +181,7 @@ func (c *Catalog) change(ctx context.Context, name string, edit func(*meta) erro
 		b.Put(t.space, metaKey, m.encode())
 		_, err = c.log.Commit(ctx, b)
 		if errors.Is(err, mainstem.ErrConflict) {
-			continue // somebody else was first: Topic reads what they made of it
+			continue // another process was first: Topic reads its description
 		}
 		if err != nil {
 			return t.seen(err)
@@ -180,7 +191,7 @@ func (c *Catalog) change(ctx context.Context, name string, edit func(*meta) erro
 	}
 }
 
-// Description is a topic with what it holds.
+// Description describes a topic and its partitions.
 type Description struct {
 	Name       string
 	ID         ID
@@ -188,15 +199,15 @@ type Description struct {
 	Partitions []PartitionInfo
 }
 
-// PartitionInfo is what one partition holds.
+// PartitionInfo describes one partition.
 type PartitionInfo struct {
 	Start int64 // first offset that may be read
 	End   int64 // the offset that the next record gets
-	Bytes int64 // of the record batches held
+	Bytes int64 // of the record batches, as stored
 }
 
-// Describe returns a topic with what its partitions hold. It may have to read
-// what was appended since upkeep last ran.
+// Describe describes a topic: NotFound if there is none. For Bytes it reads the batches that were
+// appended since upkeep last ran. The numbers of a partition are not read at one moment.
 func (c *Catalog) Describe(ctx context.Context, name string) (Description, error) {
 	t, err := c.Topic(ctx, name)
 	if err != nil {

@@ -16,23 +16,25 @@ import (
 
 // Options configures [Open]. Zero fields mean the defaults.
 type Options struct {
-	// Every is how often retention and compaction run in the background. Default
-	// [DefaultEvery]; negative means never, until [Catalog.Upkeep] is called.
+	// Every is how often upkeep (retention, compaction, leftovers of deleted topics) runs in the
+	// background. Default [DefaultEvery]; negative means only when [Catalog.Upkeep] is called.
 	Every time.Duration
-	// MaxMessage is the largest value in bytes that the log accepts, and so the
-	// largest max.message.bytes that a topic may have. Default [mainstem.DefaultMaxValue].
+	// MaxMessage is the largest value, in bytes, that the log accepts, and so the largest
+	// max.message.bytes that a topic may have. Default [mainstem.DefaultMaxValue].
 	MaxMessage int
-	// CompactionBytes bounds the memory for the keys of the partition that is being
-	// compacted: 24 bytes hold one key. Default [DefaultCompactionBytes].
+	// CompactionBytes bounds the bytes for the keys of a partition while it is compacted. A key
+	// takes 32 bytes, whatever its length. Only a single batch with more keys than fit exceeds it.
+	// Default [DefaultCompactionBytes], at least [MinCompactionBytes].
 	CompactionBytes int
-	// Memory is what decompressing batches takes memory from: to check them, to find times
-	// in them, to compact them, and in [Topic.Consume], which keeps it for the batch whose
-	// records it yields. What finds none waits 10 s and then fails with Unavailable.
-	// Default: [DefaultMemory] for the catalog.
+	// Memory is the budget from which the bytes of decompressed batches are reserved: to check
+	// appended batches, to look up times, to compact, and in [Topic.Consume], which keeps the
+	// reservation of a batch while it yields its records. A call that gets no reservation within
+	// 10 s fails with Unavailable. Default: a budget of [DefaultMemory] bytes for this catalog.
 	Memory *budget.Budget
 	// Now is the clock for timestamps, retention and compaction. Default [time.Now].
 	Now func() time.Time
-	// Logger receives what retention and compaction could not do. Default: discards.
+	// Logger receives the errors of retention and compaction in the background. Default: they are
+	// discarded.
 	Logger *slog.Logger
 }
 
@@ -71,7 +73,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Validate reports every field out of range.
+// Validate returns an Invalid error that lists every field out of range.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil
@@ -89,42 +91,46 @@ func (o *Options) Validate() error {
 	return mainstem.Refusef(mainstem.KindInvalid, "open topics", "%w", errors.Join(errs...))
 }
 
-// Catalog is the set of topics of a log. Its methods may be called from many
-// goroutines. Close it before the log.
+// Catalog is the set of topics of a log. Its methods may be called from many goroutines. Close it
+// before the log.
+//
+// Lock order: admin, then mu. No lock of the catalog but admin is held while the log is used.
 type Catalog struct {
-	log     mainstem.Log
-	o       Options
-	extents extentLimits
+	log     mainstem.Log // of the caller
+	o       Options      // with the defaults
+	extents extentLimits // changed by tests only, before the first topic
 
-	// consumers is for the batches that Consume has open. A loop body may append while it
-	// holds some of it, and wait for o.Memory. What holds some of o.Memory never waits for
-	// consumers, so there is no deadlock.
+	// consumers is the child of o.Memory for batches that Consume has open. The body of a loop over
+	// Consume may append, and then waits for o.Memory while it holds a reservation of consumers. A
+	// goroutine that holds one of o.Memory itself never waits for consumers. So there is no
+	// deadlock.
 	consumers *budget.Budget
 
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
 	wg   sync.WaitGroup // the upkeep loop and the followers
 
-	// glancing is held while a batch is decompressed for which memory is not waited for.
+	// glancing is held while newestFrom has a batch decompressed, whose memory it takes without
+	// waiting.
 	glancing sync.Mutex
 
-	// admin serialises what creates, changes and deletes topics. It is taken before mu.
+	// admin serializes Create, Delete and changes of descriptions by this catalog.
 	admin sync.Mutex
 
 	mu struct {
 		sync.Mutex
-		topics map[string]*Topic
-		closed bool
-		swept  bool // leftovers of topics that are gone were removed
+		topics map[string]*Topic // handles by name; may miss topics, and have some that were deleted
+		closed bool              // set before ctx ends; then topics is empty
+		swept  bool              // the first upkeep has removed what deleted topics left
 	}
 }
 
-// Open returns the topics of log and begins to look after them in the
-// background. It writes nothing. The log stays the caller's: close it after the
-// catalog.
+// Open returns the topics of log and starts upkeep in the background unless o says otherwise. It
+// writes nothing itself. nil options mean the defaults; options out of range are Invalid. The log
+// belongs to the caller, who closes it after the catalog.
 //
-// Several catalogs may be open on one log, also in several processes; each sees
-// what the others do. It is enough that one of them has upkeep on.
+// Several catalogs may be open on one log, in several processes too; each sees the changes of the
+// others. It is enough that one of them runs upkeep.
 func Open(log mainstem.Log, o *Options) (*Catalog, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -139,9 +145,8 @@ func Open(log mainstem.Log, o *Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Close stops upkeep, ends everything that waits with Closed, and waits for the
-// goroutines that the catalog owns. Producers have to be closed first. The log
-// stays open. Closing twice is allowed.
+// Close stops upkeep, ends every wait with Closed, and waits for the goroutines that the catalog
+// owns. Close producers first. The log stays open. Closing twice is allowed.
 func (c *Catalog) Close() error {
 	c.mu.Lock()
 	c.mu.closed = true
@@ -154,11 +159,12 @@ func (c *Catalog) Close() error {
 
 func (c *Catalog) closed() bool { return c.ctx.Err() != nil }
 
-// Log returns the log that the topics are in.
+// Log returns the log that has the topics.
 func (c *Catalog) Log() mainstem.Log { return c.log }
 
-// Topic returns the topic called name as it is now: NotFound if there is none.
-// The handle is shared and stays current; it is cheap to ask for it again.
+// Topic returns the handle of a topic. It reads the topic's description from the log: NotFound if
+// there is none, Invalid for a name that no topic may have, Corrupt for a description that cannot
+// be decoded. All callers share the handle. To ask for it again costs one read of a record.
 func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
 	const op = "topic"
 	if err := ValidateName(name); err != nil {
@@ -167,7 +173,7 @@ func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
 	if c.closed() {
 		return nil, closed(op)
 	}
-	held := c.cached(name) // before the log is asked: a later one is not for us to forget
+	held := c.cached(name) // read first: a handle that comes later is of a later topic, and stays
 	rec, err := c.log.Get(ctx, Space(name), metaKey)
 	if errors.Is(err, mainstem.ErrNotFound) {
 		c.forget(held)
@@ -179,8 +185,8 @@ func (c *Catalog) Topic(ctx context.Context, name string) (*Topic, error) {
 	return c.adopt(ctx, name, rec)
 }
 
-// adopt returns the handle of the topic whose description is rec, making or
-// refreshing it if need be.
+// adopt returns the handle of the topic with the description rec. It creates the handle, or applies
+// rec to the one that is there.
 func (c *Catalog) adopt(ctx context.Context, name string, rec mainstem.Record) (*Topic, error) {
 	if t := c.cached(name); t != nil && t.now().position == rec.Position {
 		return t, nil
@@ -203,8 +209,8 @@ func (c *Catalog) adopt(ctx context.Context, name string, rec mainstem.Record) (
 	return held, held.apply(m, rec)
 }
 
-// install puts t under its name, unless the handle there is of the same topic or
-// of a later one. It returns the handle now there and the one that gave way.
+// install puts t into the map unless the handle there is of the same topic or of a later one. It
+// returns the handle that is now there, and the one that t has replaced, which the caller retires.
 func (c *Catalog) install(t *Topic) (held, old *Topic, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +231,8 @@ func (c *Catalog) cached(name string) *Topic {
 	return c.mu.topics[name]
 }
 
-// forget drops the handle, if there is one, of a topic that does not exist any more.
+// forget removes t, the handle of a topic that does not exist any more, from the map and retires
+// it. t may be nil.
 func (c *Catalog) forget(t *Topic) {
 	if t == nil {
 		return
@@ -238,7 +245,8 @@ func (c *Catalog) forget(t *Topic) {
 	t.retire()
 }
 
-// ByID returns the topic with the given ID: NotFound if there is none.
+// ByID returns the topic with an ID: NotFound if there is none. If this catalog has no handle of
+// it, ByID reads the descriptions of all topics.
 func (c *Catalog) ByID(ctx context.Context, id ID) (*Topic, error) {
 	if t := c.cachedID(id); t != nil {
 		if now, err := c.Topic(ctx, t.name); err != nil || now.id == id {
@@ -267,7 +275,7 @@ func (c *Catalog) cachedID(id ID) *Topic {
 	return nil
 }
 
-// All yields the topics in the order of their names.
+// All yields the topics in the order of their names. An error ends the sequence.
 func (c *Catalog) All(ctx context.Context) iter.Seq2[*Topic, error] {
 	return func(yield func(*Topic, error) bool) {
 		for t, err := range c.survey(ctx) {
@@ -278,17 +286,17 @@ func (c *Catalog) All(ctx context.Context) iter.Seq2[*Topic, error] {
 	}
 }
 
-// surveyed is a topic and where its space ended when the catalog looked.
+// surveyed is a topic with the position of the newest record of its space, read before the topic.
 type surveyed struct {
 	*Topic
 	last mainstem.Position
 }
 
-// survey yields the topics and the newest positions of their spaces. It goes on
-// after the error of one topic.
+// survey yields all topics. It goes on after an error of one topic; an error of the listing ends
+// it.
 func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	return func(yield func(surveyed, error) bool) {
-		var found []mainstem.SpaceInfo // collected first: the loop bodies read and write
+		var found []mainstem.SpaceInfo // collected first: loop bodies read and write while they have a topic
 		for info, err := range c.log.Spaces(ctx, SpacePrefix) {
 			if err != nil {
 				yield(surveyed{}, err)
@@ -300,7 +308,7 @@ func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 			t, err := c.Topic(ctx, strings.TrimPrefix(info.Name, SpacePrefix))
 			switch {
 			case errors.Is(err, mainstem.ErrNotFound), errors.Is(err, mainstem.ErrInvalid):
-				continue // deleted meanwhile, or a space that is no topic
+				continue // deleted meanwhile, or a space that is no topic's
 			}
 			if !yield(surveyed{t, info.Last}, err) {
 				return

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Names of configurations: all that have an effect, and some that are often set.
+// Names of the configurations that have an effect, and of some others that are often set.
 // [ConfigKeys] describes all.
 const (
 	RetentionMs       = "retention.ms"
@@ -31,45 +31,44 @@ const (
 	MinDirtyRatio     = "min.cleanable.dirty.ratio"
 	CompressionType   = "compression.type"
 	MinInsyncReplicas = "min.insync.replicas"
-	// TimestampDifference is what TimestampBefore and TimestampAfter are where they are
-	// not set.
+	// TimestampDifference is Kafka's older name, until 3.9. Its value, if set, is that of
+	// TimestampBefore and of TimestampAfter unless they are set themselves.
 	TimestampDifference = "message.timestamp.difference.max.ms"
 )
 
-// Config holds the configurations of a topic that differ from the defaults, by
-// Kafka's names and in Kafka's notation.
+// Config holds the configurations of a topic that were set, as Kafka names and writes them. The
+// others have their defaults.
 type Config map[string]string
 
 // ConfigKey describes one configuration.
 type ConfigKey struct {
 	Name    string
 	Type    kmsg.ConfigType
-	Default string
-	Doc     string
-	// Inert configurations are checked, stored and shown, because tools set them,
-	// and have no effect: they tune files and replicas that this log does not have.
+	Default string // in Kafka's notation
+	Doc     string // one line for people
+	// Inert configurations are validated, stored and listed, because tools set them, but have no
+	// effect: they tune files and replicas, which this log does not have.
 	Inert bool
-	// Internal configurations are shown only where they are set, as by Kafka.
+	// Internal configurations are listed only where they are set, as Kafka does.
 	Internal bool
 
-	set func(*settings, string) error // checks the value, and takes it over unless inert
+	set func(*settings, string) error // validates the value, and stores it in the settings unless Inert
 }
 
-// ConfigKeys returns all configurations, by name: those of Kafka 3.6 to 4.1, as its
-// LogConfig defines them. Of the internal ones only internal.segment.bytes is there,
-// which clients of 4.1 set where small files are wanted.
+// ConfigKeys returns all configurations in the order of their names: those of Kafka 3.6 to 4.1, as
+// its LogConfig defines them. Of Kafka's internal ones it has only internal.segment.bytes, which
+// clients of 4.1 set to get small files.
 func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
 
-// settings are the parsed configurations of a topic. Times are milliseconds;
-// retentions of -1 mean no limit.
+// settings are the parsed configurations of a topic. Times are milliseconds.
 type settings struct {
 	partition.Rules
-	retentionMs, retentionBytes int64
-	delete                      bool
-	difference                  int64
-	minLag, maxLag              int64
-	deleteRetention             int64
-	dirtyRatio                  float64
+	retentionMs, retentionBytes int64   // -1: no limit
+	delete                      bool    // cleanup.policy contains delete
+	difference                  int64   // see TimestampDifference
+	minLag, maxLag              int64   // invariant: minLag ≤ maxLag
+	deleteRetention             int64   // between a tombstone's first compaction and its removal
+	dirtyRatio                  float64 // share of dirty bytes from which a partition is compacted, 0 to 1
 }
 
 var configKeys = buildConfigKeys()
@@ -80,7 +79,7 @@ func buildConfigKeys() []ConfigKey {
 	return keys
 }
 
-// effectiveKeys are the configurations that are obeyed.
+// effectiveKeys returns the configurations that have an effect.
 func effectiveKeys() []ConfigKey {
 	const unlimited = math.MaxInt64
 	return []ConfigKey{
@@ -99,7 +98,7 @@ func effectiveKeys() []ConfigKey {
 	}
 }
 
-// inertKeys are the configurations that are stored and shown and have no effect.
+// inertKeys returns the configurations that have no effect, see [ConfigKey].Inert.
 func inertKeys() []ConfigKey {
 	const unlimited = math.MaxInt64
 	text := func(name, def, doc string, check func(string) error) ConfigKey {
@@ -146,8 +145,8 @@ func inertKeys() []ConfigKey {
 	}
 }
 
-// long is a configuration of 64 bits, number one of 32, with the least value that is
-// allowed. Without a field of the settings they are inert.
+// long returns a configuration of 64 bits, number one of 32 bits, both with a least value, low.
+// Without a field of the settings it is inert.
 func long(name string, def, low int64, field func(*settings) *int64, doc string) ConfigKey {
 	return ConfigKey{Name: name, Type: kmsg.ConfigTypeLong, Default: strconv.FormatInt(def, 10), Doc: doc, Inert: field == nil, set: integer(field, low, math.MaxInt64)}
 }
@@ -187,7 +186,7 @@ func oneOf(allowed ...string) func(string) error {
 	}
 }
 
-// throttledReplica is a partition and a broker.
+// throttledReplica matches a partition and a broker, as in "0:101".
 var throttledReplica = regexp.MustCompile(`^[0-9]+:[0-9]+$`)
 
 func checkThrottled(v string) error {
@@ -202,7 +201,7 @@ func checkThrottled(v string) error {
 	return nil
 }
 
-// formatVersion is a release of Kafka, with or without the step within it.
+// formatVersion matches a release of Kafka, with or without a step within it, as in "3.0-IV1".
 var formatVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){1,3}(-IV[0-9]+)?$`)
 
 func checkFormatVersion(v string) error {
@@ -244,15 +243,16 @@ func setRatio(s *settings, v string) error {
 	return nil
 }
 
-// Validate returns an Invalid error that names the first configuration, by name,
-// that does not exist or has a value that is not allowed.
+// Validate returns an Invalid error for the first mistake: an unknown configuration, then a value
+// that is not allowed, both in the order of names, then a min.compaction.lag.ms above
+// max.compaction.lag.ms.
 func (c Config) Validate() error {
 	_, err := c.parse()
 	return err
 }
 
-// Get returns the value of the configuration called name, or its default. It
-// returns "" if there is no such configuration.
+// Get returns the value of a configuration, or its default if it is not set, or "" if no
+// configuration has that name.
 func (c Config) Get(name string) string {
 	if v, ok := c[name]; ok {
 		return v
@@ -263,10 +263,12 @@ func (c Config) Get(name string) string {
 	return ""
 }
 
+// findConfig returns the index of a configuration in configKeys, or -1.
 func findConfig(name string) int {
 	return slices.IndexFunc(configKeys, func(k ConfigKey) bool { return k.Name == name })
 }
 
+// parse validates c and returns it with the defaults filled in.
 func (c Config) parse() (settings, error) {
 	var s settings
 	for _, name := range slices.Sorted(maps.Keys(c)) {

@@ -11,16 +11,16 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Ensure returns the topic called name, and creates it as s says if there is none:
-// what a program calls at each start. It may be called many times and by several
-// processes at once: one of them creates the topic, all return it.
+// Ensure returns the topic called name, and creates it with s if there is none. A program calls it
+// at each start. Several processes may call it at the same time: one of them creates the topic, all
+// return it.
 //
-// A topic that exists is not changed, and must be what s asks for: as many partitions,
-// unless s.Partitions is 0, and the value of each configuration that s.Config names,
-// written this way or another, set or by default. Configurations that s.Config does not
-// name may have any value. If something differs, Ensure fails with Exists, and the error
-// names each setting, its value and the one asked for. A name, a number or a
-// configuration that no topic may have is Invalid, as in [Catalog.Create].
+// A topic that exists is not changed, and must be as s asks: as many partitions, unless
+// s.Partitions is 0, and for each configuration in s.Config the same value, set or by default, in
+// any notation. Other configurations may have any value. If something differs, Ensure fails with
+// Exists, and the error names each setting, its value and the one asked for. As in
+// [Catalog.Create], Invalid means a name, a number of partitions or a configuration that no topic
+// may have.
 func (c *Catalog) Ensure(ctx context.Context, name string, s Spec) (*Topic, error) {
 	partitions := s.Partitions
 	if partitions == 0 {
@@ -45,7 +45,7 @@ func (c *Catalog) Ensure(ctx context.Context, name string, s Spec) (*Topic, erro
 	}
 }
 
-// as returns the topic if it is what s asks for, and an Exists error if not.
+// as returns the topic if it is as s asks, else an Exists error.
 func (t *Topic) as(s Spec) (*Topic, error) {
 	g := t.now()
 	var differ []string
@@ -68,14 +68,14 @@ func (t *Topic) as(s Spec) (*Topic, error) {
 		fmt.Errorf("the topic exists with other settings: %s: change the topic, ask for what it has, or leave the setting out to take it as it is", strings.Join(differ, "; ")))
 }
 
-// means reports whether setting key to value would change nothing: value is what the
-// configuration has, by default or not, or another way to write it.
+// means reports whether the configuration key has the given value already, set or by default,
+// perhaps in another notation.
 func (c Config) means(key, value string) bool {
 	if c.Get(key) == value {
 		return true
 	}
 	i := findConfig(key)
-	if i < 0 || configKeys[i].Inert { // no effect to compare: only the text
+	if i < 0 || configKeys[i].Inert { // there is no parsed value to compare
 		return false
 	}
 	before, err := c.parse()

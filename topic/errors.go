@@ -7,13 +7,13 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// OutOfRangeError says that an offset is outside of what a partition holds. It
-// is the cause of a [mainstem.Error] of kind Invalid: find it with errors.As.
+// OutOfRangeError says that an offset is outside of the range of a partition. It is the cause of a
+// [mainstem.Error] of kind Invalid: find it with errors.As.
 type OutOfRangeError struct {
 	Topic      string
 	Partition  int32
 	Offset     int64
-	Start, End int64 // the partition holds the offsets from Start on, below End
+	Start, End int64 // the partition has the offsets from Start up to End-1, as far as is known
 }
 
 // Error names the offset and the range.
@@ -25,7 +25,7 @@ func (p *partitionState) outOfRange(op string, offset, end int64) error {
 	return p.t.fail(mainstem.KindInvalid, op, &OutOfRangeError{Topic: p.t.name, Partition: p.num, Offset: offset, Start: p.start.Load(), End: end})
 }
 
-// fail returns an error of the topic. Nothing was written.
+// fail returns an error of the topic with the outcome NotWritten.
 func (t *Topic) fail(k mainstem.Kind, op string, err error) *mainstem.Error {
 	return &mainstem.Error{Kind: k, Op: op, Space: t.space, Outcome: mainstem.NotWritten, Err: err}
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// SpacePrefix begins the name of every topic's space.
 	SpacePrefix = "topic/"
-	// IndexSpace holds what is known about the partitions of all topics: where each
-	// begins, and summaries of its batches. It is not in feeds.
+	// IndexSpace holds where each partition of each topic starts, and summaries of its batches. It
+	// is not in feeds.
 	IndexSpace = "topic.index"
 )
 
@@ -26,10 +26,10 @@ func Space(name string) string { return SpacePrefix + name }
 //
 //	00-7f …    4 bytes: the partition; its records are record batches
 //	ff meta    the topic's description, in JSON; every version of it is kept
-//	ff id ID   no value; exists as long as this topic, and no other of its name, does
+//	ff id ID   no value; exists as long as the topic with this ID
 //
-// The first byte of a partition is at most 7f, because partitions are not
-// negative: below the end of this range are exactly the partitions.
+// Partitions are not negative, so the first byte of their keys is at most 7f, and the keys below
+// partitionsEnd are exactly those of partitions.
 var (
 	partitionsEnd = []byte{0x80}
 	metaKey       = []byte("\xffmeta")
@@ -37,7 +37,7 @@ var (
 
 func idKey(id ID) []byte { return append([]byte("\xffid"), id[:]...) }
 
-// partitionOf is the inverse of [partition.Key]; false for any other key.
+// partitionOf is the inverse of [partition.Key]. It returns false for the keys of no partition.
 func partitionOf(key []byte) (int32, bool) {
 	if len(key) != 4 || key[0] >= partitionsEnd[0] {
 		return 0, false
@@ -45,7 +45,7 @@ func partitionOf(key []byte) (int32, bool) {
 	return int32(binary.BigEndian.Uint32(key)), true
 }
 
-// meta is the value of the meta key.
+// meta is the description of a topic: the value of metaKey.
 type meta struct {
 	Format     int       `json:"format"` // metaFormat
 	ID         ID        `json:"id"`
@@ -79,7 +79,7 @@ func decodeMeta(b []byte) (meta, error) {
 	return m, nil
 }
 
-// Keys of the index space.
+// Keys of the index space. All numbers are big-endian.
 //
 //	topic ID (16)  partition (4)             the partition's state
 //	topic ID (16)  partition (4)  base (8)   the extent that begins at offset base
@@ -93,8 +93,8 @@ func extentKey(state []byte, base int64) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 28), state...), uint64(base))
 }
 
-// extentBase returns the base offset in the key of an extent; prefix is the
-// length of the key of a state.
+// extentBase returns the base offset in the key of an extent. prefix is the length of a state's
+// key.
 func extentBase(key []byte, prefix int) (int64, error) {
 	if len(key) != prefix+8 {
 		return 0, fmt.Errorf("a key of %d bytes belongs to no state and to no extent", len(key))
@@ -104,15 +104,19 @@ func extentBase(key []byte, prefix int) (int64, error) {
 
 const indexFormat = 1
 
-// state is what is known about a partition beyond its batches.
+// state is the stored state of a partition that does not follow from its batches. All numbers are
+// big-endian.
 //
 //	1 byte format, 8 bytes each: start, cleaned, horizon
+//
+// Invariant: start and cleaned never decrease.
 type state struct {
-	start   int64 // first offset that may be read
-	cleaned int64 // below it, compaction has left at most one record of a key
-	horizon int64 // ms: the earliest time at which compaction may remove a tombstone; noHorizon if none
+	start   int64 // first offset that may be read; older records may still be stored, see setStart
+	cleaned int64 // compaction is done below this offset, see cleaning
+	horizon int64 // ms since 1970: the earliest delete horizon below cleaned; noHorizon if there is none
 }
 
+// noHorizon is the horizon of a partition without a tombstone that waits to be removed.
 const noHorizon = math.MaxInt64
 
 const stateSize = 1 + 3*8
@@ -139,18 +143,20 @@ func decodeState(b []byte) (state, error) {
 	return s, nil
 }
 
-// extent summarises the batches in a run of offsets.
+// extent summarizes the batches of a run of offsets. All numbers are big-endian.
 //
 //	1 byte format, 8 bytes each: next, bytes, batches, newest, stamp, stamped
+//
+// base is in the key. Offsets of an extent may be missing where compaction removed batches.
 type extent struct {
-	base, next int64 // the offsets from base on, below next
-	bytes      int64 // of the batches
+	base, next int64 // it has the offsets from base up to next-1
+	bytes      int64 // of the batches, as stored
 	batches    int64
-	newest     int64 // ms: the newest batch time, see batchTime
-	stamp      int64 // ms: the newest timestamp of a record, or NoTimestamp
-	stamped    int64 // base offset of the first batch with that timestamp
+	newest     int64 // ms since 1970: the newest time of a batch, see glance
+	stamp      int64 // ms since 1970: the newest timestamp of a record, or NoTimestamp
+	stamped    int64 // base offset of the first batch with that timestamp; stored, not used
 
-	saved bool // it is in the index space as it is here
+	saved bool // the index space has it as it is here
 }
 
 const extentSize = 1 + 6*8

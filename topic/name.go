@@ -34,14 +34,13 @@ func nameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
 }
 
-// collides reports whether two different names become equal where Kafka's
-// metrics replace '.' by '_'.
+// collides reports whether a and b differ only in '.' and '_'. Kafka's metrics replace '.' by '_'.
 func collides(a, b string) bool {
 	return a != b && strings.ReplaceAll(a, ".", "_") == strings.ReplaceAll(b, ".", "_")
 }
 
-// ID identifies a topic for its whole life: a topic that is deleted and created
-// again under the same name has another ID. It is a random UUID.
+// ID identifies one topic. A topic that is deleted and created again under the same name has
+// another ID. It is a random UUID.
 type ID = partition.ID
 
 // newID returns a random version 4 UUID.

@@ -7,11 +7,11 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Record is one record as a producer gives it or a consumer gets it.
+// Record is one record, as a producer sends it or a consumer receives it.
 type Record struct {
-	Partition int32     // set by the consumer; a producer looks at it only with [ByPartition]
-	Offset    int64     // set by the consumer
-	Time      time.Time // to the millisecond; zero: when it is produced
+	Partition int32     // set by Consume; used by a producer only with [ByPartition]
+	Offset    int64     // set by Consume
+	Time      time.Time // cut to whole milliseconds; zero: the time at which it is produced
 	Key       []byte    // nil is null
 	Value     []byte    // nil is null: on a compacted topic, a tombstone
 	Headers   []Header
@@ -39,7 +39,8 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// plain returns r as recordbatch takes it, produced at now if it has no time.
+// plain returns r in the form of recordbatch. now, in milliseconds, is the timestamp of a record
+// without a time. The bytes are shared.
 func (r *Record) plain(now int64) recordbatch.Record {
 	ms := now
 	if !r.Time.IsZero() {
@@ -48,7 +49,7 @@ func (r *Record) plain(now int64) recordbatch.Record {
 	return recordbatch.Record{Timestamp: ms, Key: r.Key, Value: r.Value, Headers: r.Headers}
 }
 
-// consumed returns the record of a partition.
+// consumed returns r, a record of a partition, in the form for consumers. The bytes are shared.
 func consumed(partition int32, r recordbatch.Record) Record {
 	out := Record{Partition: partition, Offset: r.Offset, Key: r.Key, Value: r.Value, Headers: r.Headers}
 	if r.Timestamp != recordbatch.NoTimestamp {

@@ -16,51 +16,62 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Topic is a handle of one topic. Its methods may be called from many
-// goroutines. It stays current while the topic is altered, and gives NotFound
-// once the topic was deleted, even if another was created under its name.
+// Topic is a handle of one topic. Its methods may be called from many goroutines. The catalog
+// shares one handle among all callers and keeps it current while the topic is altered.
+//
+// Once the handle has learned that the topic was deleted, its methods fail with NotFound, even if
+// another topic was created under the name. It learns of a deletion by its own catalog at once. It
+// learns of one by another catalog from a waiter's follower, from upkeep, from [Catalog.Topic], or
+// from an error of the log. DeleteRecords, compaction and stored offsets are safe before that, too:
+// their commits have the condition that the ID of the topic exists.
 type Topic struct {
-	c       *Catalog
-	name    string
-	space   string
-	id      ID
+	c     *Catalog
+	name  string
+	space string
+	id    ID
+	// idKey exists in the topic's space as long as this topic does: a condition of commits that
+	// must not touch a later topic of the same name.
 	idKey   []byte
 	created time.Time
-	hub     *follow.Hub[*partitionState, *Waiter]
+	hub     *follow.Hub[*partitionState, *Waiter] // wakes the waiters of all partitions
 
-	appending partition.Options // of its partitions
+	appending partition.Options // shared by all partitions
 
-	current atomic.Pointer[generation]
-	gone    atomic.Bool
+	current atomic.Pointer[generation] // replaced by newer ones only, see apply
+	gone    atomic.Bool                // the topic was deleted; never reset
 
-	// upkept is the newest position of the space that upkeep has seen.
+	// upkept is the position of the newest record of the topic's space when the last upkeep without
+	// an error began. While it does not change, upkeep does not look for new batches.
 	upkept atomic.Uint64
 }
 
-// generation is what may change about a topic. It is immutable.
+// generation is the state of a topic that altering it replaces. It is immutable.
 type generation struct {
-	config   Config
-	settings settings
-	parts    []*partitionState // shared by all generations of a topic
+	config   Config            // as set
+	settings settings          // config with the defaults, parsed
+	parts    []*partitionState // by number; a partition is the same one in all generations
 	raw      []byte            // the description as stored
-	version  mainstem.Version
-	position mainstem.Position
+	version  mainstem.Version  // of the record of the description
+	position mainstem.Position // of the same record
 }
 
-// partition is one partition of a topic.
+// partitionState is one partition of a topic, with its index. The embedded Partition appends.
+//
+// Lock order: compacting, then mu. Both are held while the log is read and written.
 type partitionState struct {
 	*partition.Partition
 	t   *Topic
 	num int32
 
-	start atomic.Int64 // first offset that may be read
+	start atomic.Int64 // first offset that may be read, as far as this process knows; never decreases
 
-	compacting sync.Mutex // held for a whole compaction, taken before mu
+	compacting sync.Mutex // held for a whole compaction
 	mu         sync.Mutex // held for one bounded step of upkeep
 	index      index      // under mu
 }
 
-// newTopic makes a handle from the description m, stored in rec.
+// newTopic returns a handle of the topic with the description m, which is stored in rec. It reads
+// where the partitions start.
 func newTopic(ctx context.Context, c *Catalog, name string, m meta, rec mainstem.Record) (*Topic, error) {
 	t := &Topic{c: c, name: name, space: Space(name), id: m.ID, idKey: idKey(m.ID), created: m.Created}
 	t.hub = t.newHub()
@@ -72,8 +83,8 @@ func newTopic(ctx context.Context, c *Catalog, name string, m meta, rec mainstem
 	return t, t.loadStarts(ctx)
 }
 
-// apply makes the description m, stored in rec, the topic's own unless it has a
-// newer one or m is another topic's.
+// apply makes m, stored in rec, the description of the handle. It does nothing if the handle has
+// the same or a newer one, or if m is the description of another topic.
 func (t *Topic) apply(m meta, rec mainstem.Record) error {
 	if m.ID != t.id {
 		return nil
@@ -98,12 +109,12 @@ func (t *Topic) apply(m meta, rec mainstem.Record) error {
 	}
 }
 
-// manyPartitions is from how many partitions on the index of a topic is scanned for where
-// they begin: with a log on another machine, to ask for each takes a minute for 100,000. The
-// scan also passes the extents, of which a topic may have more than it has partitions.
+// manyPartitions is the number of partitions from which loadStarts scans the index of the topic in
+// place of getting the state of each partition: with a log on another machine, 100,000 calls take a
+// minute. The scan also reads the extents, of which a topic may have more than it has partitions.
 const manyPartitions = 256
 
-// loadStarts reads where the partitions begin.
+// loadStarts reads where each partition starts.
 func (t *Topic) loadStarts(ctx context.Context) error {
 	parts := t.now().parts
 	if len(parts) >= manyPartitions {
@@ -124,7 +135,7 @@ func (t *Topic) loadStarts(ctx context.Context) error {
 	return nil
 }
 
-// scanStarts is loadStarts with one scan.
+// scanStarts is loadStarts with one scan of the topic's index.
 func (t *Topic) scanStarts(ctx context.Context, parts []*partitionState) error {
 	size := len(stateKey(t.id, 0))
 	for rec, err := range t.c.log.Scan(ctx, IndexSpace, mainstem.Range{Prefix: t.id[:]}) {
@@ -148,7 +159,8 @@ func (t *Topic) scanStarts(ctx context.Context, parts []*partitionState) error {
 	return nil
 }
 
-// begin takes over where the partition begins from its state in the index.
+// begin sets the start of the partition from rec, its state in the index. The handle is not shared
+// yet.
 func (p *partitionState) begin(rec *mainstem.Record) error {
 	s, err := decodeState(rec.Value)
 	if err != nil {
@@ -159,13 +171,13 @@ func (p *partitionState) begin(rec *mainstem.Record) error {
 	return nil
 }
 
-// rules returns which record batches the partitions take.
+// rules returns the rules for record batches in the current generation.
 func (t *Topic) rules() *partition.Rules { return &t.now().settings.Rules }
 
 // now returns the current generation.
 func (t *Topic) now() *generation { return t.current.Load() }
 
-// retire makes the handle give NotFound and wakes all that wait.
+// retire makes the methods of the handle fail with NotFound and wakes all waiters.
 func (t *Topic) retire() {
 	t.gone.Store(true)
 	t.hub.Retire()
@@ -174,20 +186,21 @@ func (t *Topic) retire() {
 // Name returns the topic's name.
 func (t *Topic) Name() string { return t.name }
 
-// ID returns the topic's ID.
+// ID returns the topic's ID, which no other topic has.
 func (t *Topic) ID() ID { return t.id }
 
-// Created returns when the topic was created.
+// Created returns when the topic was created, by the clock of the catalog that created it.
 func (t *Topic) Created() time.Time { return t.created }
 
-// Partitions returns the number of partitions: they are numbered from 0.
+// Partitions returns the number of partitions. They are numbered from 0.
 func (t *Topic) Partitions() int32 { return int32(len(t.now().parts)) }
 
-// Config returns a copy of the configurations that were set. Those that were not
-// have their defaults; see [Config.Get].
+// Config returns a copy of the configurations that were set. The others have their defaults; see
+// [Config.Get].
 func (t *Topic) Config() Config { return maps.Clone(t.now().config) }
 
-// partition returns the partition called n, if the topic is there and has it.
+// partition returns partition n. It fails with Closed, or with NotFound if the topic or the
+// partition does not exist.
 func (t *Topic) partition(op string, n int32) (*partitionState, error) {
 	if err := t.usable(op); err != nil {
 		return nil, err
@@ -199,6 +212,7 @@ func (t *Topic) partition(op string, n int32) (*partitionState, error) {
 	return parts[n], nil
 }
 
+// usable returns Closed if the catalog is closed, NotFound if the topic was deleted, else nil.
 func (t *Topic) usable(op string) error {
 	if t.c.closed() {
 		return closed(op)
@@ -209,8 +223,8 @@ func (t *Topic) usable(op string) error {
 	return nil
 }
 
-// Start returns the first offset of a partition that may be read. A partition
-// that has never been trimmed starts at 0.
+// Start returns the first offset of a partition that may be read, as stored in the log. It is 0
+// until retention or DeleteRecords removes records.
 func (t *Topic) Start(ctx context.Context, partition int32) (int64, error) {
 	p, err := t.partition("start", partition)
 	if err != nil {
@@ -230,8 +244,9 @@ func (t *Topic) Start(ctx context.Context, partition int32) (int64, error) {
 	return p.start.Load(), nil
 }
 
-// End returns the offset that the next record of a partition will get: the high
-// watermark, for there is nothing that is written but not yet visible.
+// End returns the offset that the next record of a partition will get, as stored in the log. It is
+// the high watermark: every committed record may be read. It may be above the last stable offset,
+// which a server of Kafka's protocol tracks.
 func (t *Topic) End(ctx context.Context, partition int32) (int64, error) {
 	p, err := t.partition("end", partition)
 	if err != nil {
@@ -240,7 +255,7 @@ func (t *Topic) End(ctx context.Context, partition int32) (int64, error) {
 	return p.readEnd(ctx)
 }
 
-// readEnd asks the log where the partition ends.
+// readEnd returns the end of the partition from the version of its newest record.
 func (p *partitionState) readEnd(ctx context.Context) (int64, error) {
 	r := mainstem.Range{Prefix: p.Key(), KeysOnly: true, Limit: 1}
 	for rec, err := range p.t.c.log.Scan(ctx, p.t.space, r) {
@@ -250,13 +265,13 @@ func (p *partitionState) readEnd(ctx context.Context) (int64, error) {
 		p.Seen(int64(rec.Version))
 		return p.KnownEnd(), nil
 	}
-	// Without a record, everything was trimmed: then the partition ends where it starts.
+	// Without a record, nothing was written or all was trimmed: the partition ends where it starts.
 	start, err := p.t.Start(ctx, p.num)
 	p.Seen(start)
 	return p.KnownEnd(), err
 }
 
-// Ends returns the end of every partition by its number, see [Topic.End].
+// Ends returns the ends of all partitions, by number, with one scan; see [Topic.End].
 func (t *Topic) Ends(ctx context.Context) ([]int64, error) {
 	if err := t.usable("ends"); err != nil {
 		return nil, err
@@ -284,8 +299,8 @@ func (t *Topic) Ends(ctx context.Context) ([]int64, error) {
 	return ends, nil
 }
 
-// seen passes on an error of the log. If it says that the topic's space is gone,
-// so is the handle.
+// seen returns the error to report for err, an error of the log. If err says that the topic's space
+// does not exist, seen retires the handle and returns NotFound for the topic.
 func (t *Topic) seen(err error) error {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Kind == mainstem.KindNotFound && e.Space == t.space && e.Key == nil {
@@ -295,7 +310,7 @@ func (t *Topic) seen(err error) error {
 	return err
 }
 
-// raise makes a at least v.
+// raise sets a to v if that is more.
 func raise(a *atomic.Int64, v int64) {
 	for {
 		old := a.Load()
