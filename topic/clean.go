@@ -9,26 +9,27 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// cleaning is one pass of compaction over a partition: it goes from the start to
-// the limit, one extent and one commit at a time, and leaves each batch with the
-// records that are to stay. Every commit by itself leaves the partition right, so
-// it may end anywhere; the next pass starts over.
+// cleaning is step 3 of a compaction (see compact): a pass over the batches from the partition's
+// start to limit. It goes upwards, one extent and one commit at a time. A commit removes batches of
+// which nothing stays, replaces those of which a part stays, and replaces the extent.
 //
-// Why a tombstone may go when its batch has a delete horizon: the horizon is set
-// when a pass meets the tombstone, and the pass has then removed every older
-// record of the key, for it goes upwards and knows the tombstone's offset.
+// A tombstone is removed in two passes, as in Kafka. The first pass that finds it sets the delete
+// horizon of its batch, now plus delete.retention.ms, so that consumers have this time to read it.
+// A pass at or after the horizon removes it. No older record of the key can then reappear: the pass
+// that set the horizon had the tombstone's offset in its map, and had removed all older records of
+// the key before it came to the tombstone, but for batches that it could not rewrite (unreadable).
 type cleaning struct {
 	dirt
 	keys      *offsetMap
-	now       int64 // ms
+	now       int64 // ms since 1970
 	retention int64 // delete.retention.ms
-	largest   int   // bytes that a batch may have
+	largest   int   // bytes of a batch, as stored, above which it may not grow
 
-	earliest int64 // ms: the earliest delete horizon met or set
+	earliest int64 // ms since 1970: the earliest delete horizon found or set, or noHorizon
 	rewrite  recordbatch.Rewriter
 }
 
-// clean runs the pass.
+// clean runs the pass and then stores limit as cleaned, and the earliest delete horizon.
 func (p *partitionState) clean(ctx context.Context, c *cleaning) error {
 	u := unpack.New(ctx, p.t.c.o.Memory)
 	defer u.Release()
@@ -52,18 +53,19 @@ func (p *partitionState) clean(ctx context.Context, c *cleaning) error {
 		return nil
 	}
 	b := mainstem.NewBatch()
-	b.Durability = mainstem.OS // what a power cut brings back is compacted again
+	b.Durability = mainstem.OS // batches that a power cut brings back are compacted again
 	return p.commitLocked(ctx, b, next)
 }
 
-// cleanStep cleans the first extent that ends above cursor and returns where it ends.
+// cleanStep cleans the first extent that ends above cursor, with one commit or none, and returns
+// the offset at which it ends.
 func (p *partitionState) cleanStep(ctx context.Context, c *cleaning, cursor int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadIndexLocked(ctx); err != nil {
 		return 0, err
 	}
-	// Batches may have come after the index was brought up to date.
+	// After a reload, or when batches were appended, the index may end below the limit.
 	if err := p.extendToLocked(ctx, c.limit); err != nil {
 		return 0, err
 	}
@@ -84,8 +86,8 @@ func (p *partitionState) cleanStep(ctx context.Context, c *cleaning, cursor int6
 	return old.next, p.commitLocked(ctx, b, p.index.state)
 }
 
-// mergeLocked joins extent i with the one before it if both are small, so that
-// there are never many more extents than the batches need.
+// mergeLocked merges extent i into the one before if both together are within the limits of one, so
+// that the number of extents stays in proportion to the batches that are left.
 func (p *partitionState) mergeLocked(b *mainstem.Batch, i int) {
 	if i == 0 {
 		return
@@ -106,8 +108,8 @@ func (p *partitionState) mergeLocked(b *mainstem.Batch, i int) {
 	b.Add(mainstem.Write{Op: mainstem.OpForget, Space: IndexSpace, Key: extentKey(stateKey(p.t.id, p.num), e.base)})
 }
 
-// cleanExtent adds to b what makes the batches of old clean, and returns the
-// extent as it then is.
+// cleanExtent adds to b the removals and replacements of the batches of old that are below the
+// limit. It returns the extent as it is after b.
 func (p *partitionState) cleanExtent(ctx context.Context, c *cleaning, b *mainstem.Batch, old extent) (extent, error) {
 	e := newExtent(old.base, old.next)
 	for rec, err := range p.batches(ctx, old.base) {
@@ -142,14 +144,16 @@ func (p *partitionState) cleanExtent(ctx context.Context, c *cleaning, b *mainst
 	return e, nil
 }
 
-// verdict is what becomes of a batch: it is removed, replaced, or stays.
+// verdict is the result of a compaction for a batch: remove it, replace it by batch, or, if both
+// are zero, leave it.
 type verdict struct {
 	remove bool
 	batch  []byte
 	header recordbatch.Batch // of batch
 }
 
-// verdict decides about the batch data at offset base.
+// verdict returns the verdict for the batch data at offset base, with header h. It decodes the
+// batch twice if records are to be removed: once to count, once to rewrite.
 func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdict, error) {
 	if h.Control() {
 		return verdict{}, nil

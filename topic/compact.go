@@ -10,15 +10,16 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Compact compacts every partition of a topic now, whatever its dirty ratio. It
-// fails with Invalid if the topic's cleanup.policy does not contain compact.
+// Compact compacts every partition of a topic now, whatever its dirty ratio. It fails with Invalid
+// if the topic's cleanup.policy does not contain compact. It may run beside producers, consumers
+// and upkeep; each partition is compacted once at a time.
 //
-// Of each key the newest record stays; older ones go, and so do records of
-// aborted transactions and records without a key. Nothing is compacted from the newest
-// batch on, from the first batch within min.compaction.lag.ms, or from the first
-// batch of a transaction that is still open. Tombstones (null values) go by a
-// later compaction, delete.retention.ms after the first that met them. Offsets
-// never change. Transaction markers stay.
+// Of each key the newest record stays. Older ones are removed, and so are the records of aborted
+// transactions and records without a key. Transaction markers stay, and so does a batch that cannot
+// be decoded. Offsets never change. Not compacted are the newest batch of a partition, batches from
+// the first one on that is younger than min.compaction.lag.ms, and batches from the first one on of
+// a transaction that is still open. Tombstones (records with a null value) are removed by a later
+// compaction, delete.retention.ms after the one that first found them.
 func (t *Topic) Compact(ctx context.Context) error {
 	const op = "compact"
 	if err := t.usable(op); err != nil {
@@ -42,8 +43,28 @@ func (t *Topic) Compact(ctx context.Context) error {
 	return nil
 }
 
-// compact compacts the partition if it is due at time now, in milliseconds, or
-// forced. It ends with Conflict if another process changes the partition's index.
+// compact compacts the partition if it is forced or due at time now, in milliseconds. It fails with
+// Conflict if another process changes the partition's index meanwhile.
+//
+// The dirty range of a partition is [from, limit): the batches that were not compacted yet and may
+// be. One round has three steps:
+//
+//  1. findDirt reads the headers from the dirty range to the end of the partition. It finds the
+//     limit and the aborted transactions.
+//  2. mapKeys decodes the dirty range and maps each key to its newest offset there. If the map is
+//     full, it lowers the limit, and another round follows this one.
+//  3. clean goes over all batches below the limit, the clean ones too, and removes each record
+//     that has an older offset than its key in the map. Then it stores limit as cleaned.
+//
+// The map need not have the keys below from: cleaned batches have each key once at most, so only a
+// record of the dirty range can supersede another.
+//
+// Each commit removes only records that newer, committed records supersede, or that no reader may
+// need any more. So a crash, or an error, between two commits leaves a partition that is correct
+// but less compact, and the next compaction begins again with step 1.
+//
+// Invariant: cleaned is never above the first batch of an open transaction. So no batch of a
+// transaction whose marker is at cleaned or later is below cleaned.
 func (p *partitionState) compact(ctx context.Context, s *settings, now int64, forced bool) error {
 	p.compacting.Lock()
 	defer p.compacting.Unlock()
@@ -68,8 +89,9 @@ func (p *partitionState) compact(ctx context.Context, s *settings, now int64, fo
 	}
 }
 
-// compactionDue reports whether the partition is to be compacted, judging by the
-// index alone but for the age of the first dirty batch.
+// compactionDue reports whether the partition is to be compacted. It is if the share of dirty bytes
+// is above min.cleanable.dirty.ratio, if a tombstone may be removed, or if the first dirty batch is
+// older than max.compaction.lag.ms. Only for the last it reads a batch.
 func (p *partitionState) compactionDue(ctx context.Context, s *settings, now int64) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +119,8 @@ func (p *partitionState) compactionDue(ctx context.Context, s *settings, now int
 	return false, nil
 }
 
-// bytesFrom estimates the bytes of the batches from offset on: of the extent that
-// holds it, the share of offsets counts.
+// bytesFrom returns about the bytes of the batches from offset on. Of the extent that holds offset,
+// it counts the share of the offsets.
 func (ix *index) bytesFrom(offset int64) (n int64) {
 	for _, e := range ix.extents[ix.find(offset):] {
 		if e.base < offset {
@@ -110,27 +132,27 @@ func (ix *index) bytesFrom(offset int64) (n int64) {
 	return n
 }
 
-// dirt is what a compaction has to do: the offsets from from on, below limit,
-// were not compacted yet.
+// dirt is the dirty range of a partition, [from, limit).
 type dirt struct {
 	from, limit int64
-	horizon     int64              // ms: the earliest delete horizon below from
-	records     int64              // at most so many are there
-	aborted     map[int64][]txnRun // by producer id
+	horizon     int64              // ms since 1970: as stored, see state
+	records     int64              // in the range, or more
+	aborted     map[int64][]txnRun // by producer ID
 }
 
-// txnRun is an aborted transaction: from its first batch to its marker.
+// txnRun is an aborted transaction: the base offsets of its first batch and of its marker.
 type txnRun struct{ first, marker int64 }
 
-// dropped reports whether the batch at base belongs to an aborted transaction.
+// dropped reports whether the batch at offset base belongs to an aborted transaction.
 func (d *dirt) dropped(h *recordbatch.Batch, base int64) bool {
 	return h.Transactional() && !h.Control() && slices.ContainsFunc(d.aborted[h.ProducerID], func(r txnRun) bool {
 		return r.first <= base && base < r.marker
 	})
 }
 
-// findDirt looks at the headers from where the last compaction ended up to the
-// end of the partition. It goes on beyond what may be compacted, because the
+// findDirt returns the dirty range. The limit is the lowest of the base offsets of the newest
+// batch, of the first batch that is younger than min.compaction.lag.ms, and of the first batches of
+// open transactions. It reads headers up to the end of the partition, beyond the limit, because the
 // marker of a transaction may be there.
 func (p *partitionState) findDirt(ctx context.Context, s *settings, now int64) (dirt, error) {
 	d, err := p.beginDirt(ctx)
@@ -138,7 +160,7 @@ func (p *partitionState) findDirt(ctx context.Context, s *settings, now int64) (
 		return d, err
 	}
 	newest, young := d.from, int64(math.MaxInt64)
-	open := map[int64]int64{} // producer id to the first batch of its transaction
+	open := map[int64]int64{} // by producer ID, the base offset of its open transaction
 	for rec, err := range p.batches(ctx, d.from) {
 		if err != nil {
 			return d, p.t.seen(err)
@@ -166,7 +188,7 @@ func (p *partitionState) findDirt(ctx context.Context, s *settings, now int64) (
 	return d, nil
 }
 
-// beginDirt returns where compaction has to begin.
+// beginDirt returns an empty dirty range, which begins where the last compaction ended.
 func (p *partitionState) beginDirt(ctx context.Context) (dirt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +199,8 @@ func (p *partitionState) beginDirt(ctx context.Context) (dirt, error) {
 	return dirt{from: max(st.cleaned, st.start), horizon: st.horizon, aborted: map[int64][]txnRun{}}, nil
 }
 
-// follow keeps account of transactions.
+// follow records the batch at offset base, with header h, in the state of transactions: open has
+// those without a marker yet.
 func (d *dirt) follow(h *recordbatch.Batch, base int64, open map[int64]int64) {
 	if !h.Transactional() {
 		return
@@ -199,9 +222,10 @@ func (d *dirt) follow(h *recordbatch.Batch, base int64, open map[int64]int64) {
 	}
 }
 
-// mapKeys returns the newest offset of every key in d. If they do not fit in the
-// memory allowed, it lowers d.limit and reports that there is more. One batch is
-// taken however many keys it has.
+// mapKeys returns a map of the keys in d to their newest offsets. Markers, batches of aborted
+// transactions and batches that cannot be decoded do not count. If the keys of a batch might not
+// fit in Options.CompactionBytes, it sets d.limit to that batch and returns more = true. The first
+// batch is always taken, so each round makes progress.
 func (p *partitionState) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool, error) {
 	most := int64(p.t.c.o.CompactionBytes / slotBytes / 4 * 3)
 	m := newOffsetMap(int(min(d.records, most)))
@@ -243,8 +267,9 @@ func (p *partitionState) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool
 	return m, false, nil
 }
 
-// unreadable notes a batch whose records cannot be decoded: a producer compressed
-// garbage. Compaction leaves it as it is.
+// unreadable logs a batch that cannot be decoded or rewritten, which compaction leaves as it is. A
+// batch may be stored and not be decodable if a version stored it that did not check compressed
+// records.
 func (p *partitionState) unreadable(base int64, err error) {
 	p.t.c.o.Logger.Warn("compaction leaves a batch as it is", "topic", p.t.name, "partition", p.num, "offset", base, "error", err)
 }

@@ -10,34 +10,50 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// extentLimits say when an extent is closed. It is the unit of what upkeep
-// removes or rewrites in one step, and of what a lookup by time reads.
+// extentLimits are the size from which an extent takes no more batches. An extent is what upkeep
+// removes or rewrites in one commit, and what a lookup by time reads.
 type extentLimits struct {
 	bytes, batches int64
 }
 
 var defaultExtentLimits = extentLimits{bytes: 4 << 20, batches: 1024}
 
-// extendBytes bounds what one step of indexing reads.
+// extendBytes is about how many bytes of batches one step of indexing reads, with the partition's
+// lock held.
 const extendBytes = 16 << 20
 
-// index is what a partition knows about its batches. It is loaded when it is
-// first needed, grows as batches are looked at, and is saved by upkeep, so that a
-// batch is looked at once and not again after a restart.
+// index summarizes the batches of one partition: extents, in the order of offsets, up to an offset
+// that may be behind the partition's end, and the stored state. Retention, compaction and lookups
+// by time use it in place of reading the partition. An append does not touch it.
 //
-// Invariant: extents are contiguous: each begins where the one before it ends.
-// Invariant: every change of the index space under the partition's keys replaces
-// the state record, whose version is a condition: what is here is what is stored.
+//  1. It is loaded from the index space when it is first needed, and after an error of a commit.
+//  2. extendLocked reads the batches behind its end and counts each in the last extent, or in a
+//     new one if the last has reached its limits.
+//  3. Upkeep stores the changed extents (catchUp), so that each batch is read once, and not again
+//     after a restart. A partition of which nothing is stored is read from the beginning.
+//  4. Retention and DeleteRecords remove extents from the front (trim.go). Compaction replaces
+//     them (clean.go).
+//
+// The index in memory may be ahead of the stored one: an extent with saved false is stored later.
+// If another process has removed or rewritten batches, the next commit fails with Conflict, and
+// the index is loaded again. Until then the extents may count batches that are gone.
+//
+// Invariant: extents are contiguous. Each begins at the offset at which the one before it ends.
+// Invariant: each commit that changes a partition's keys in the index space also replaces its state
+// record, and has the version of that record as a condition. So while these commits succeed, state
+// and the saved extents are as stored, whatever other processes do.
+//
+// All fields are under the mu of the partition.
 type index struct {
-	loaded  bool
-	limits  extentLimits
-	state   state
-	version mainstem.Version // of the state record, 0 if there is none yet
-	extents []extent
-	front   glance // the first batch, if retention has looked at it
+	loaded  bool             // else the other fields are zero
+	limits  extentLimits     // constant while loaded
+	state   state            // as stored
+	version mainstem.Version // of the state record; 0 if there is none yet
+	extents []extent         // by base
+	front   glance           // the first batch that retention found too new to remove; zero if not known
 }
 
-// end returns the offset up to which batches have been looked at.
+// end returns the offset up to which the index has the batches.
 func (ix *index) end() int64 {
 	if n := len(ix.extents); n > 0 {
 		return ix.extents[n-1].next
@@ -45,6 +61,7 @@ func (ix *index) end() int64 {
 	return 0
 }
 
+// bytes returns the bytes of all batches in the index.
 func (ix *index) bytes() (n int64) {
 	for i := range ix.extents {
 		n += ix.extents[i].bytes
@@ -52,7 +69,7 @@ func (ix *index) bytes() (n int64) {
 	return n
 }
 
-// find returns the number of the first extent that ends above offset.
+// find returns the number of the first extent that ends above offset, or len(extents).
 func (ix *index) find(offset int64) int {
 	i, _ := slices.BinarySearchFunc(ix.extents, offset, func(e extent, o int64) int {
 		if e.next <= o {
@@ -63,15 +80,15 @@ func (ix *index) find(offset int64) int {
 	return i
 }
 
-// glance is what the index notes about one record batch.
+// glance is what the index records about one batch. It has the offsets from base up to next-1.
 type glance struct {
-	base, next, bytes int64
-	time              int64 // ms: the newest timestamp, or when it was committed if it has none
-	stamp             int64 // ms: the newest timestamp, or NoTimestamp
+	base, next, bytes int64 // bytes as stored
+	time              int64 // ms since 1970: the max timestamp, or if there is none, the commit time
+	stamp             int64 // ms since 1970: the newest of the records that may be read, or NoTimestamp
 }
 
-// glanceAt looks at a record's batch. Records below offset start do not count for
-// the stamp.
+// glanceAt returns the glance of a stored batch with header h. Records below the offset start do
+// not count for its stamp; if there are some, the batch is decompressed.
 func (c *Catalog) glanceAt(rec *mainstem.Record, h *recordbatch.Batch, start int64) glance {
 	g := glance{base: int64(rec.First()) - 1, next: int64(rec.Version), bytes: int64(len(rec.Value)), time: h.MaxTimestamp, stamp: h.MaxTimestamp}
 	if g.stamp == recordbatch.NoTimestamp {
@@ -83,12 +100,12 @@ func (c *Catalog) glanceAt(rec *mainstem.Record, h *recordbatch.Batch, start int
 	return g
 }
 
-// newestFrom returns the newest timestamp of the records of a batch from offset
-// start on; otherwise if they cannot be decoded.
+// newestFrom returns the newest timestamp of the records of a batch from offset start on, or
+// otherwise if the batch cannot be decoded. base is the offset of its first record.
 func (c *Catalog) newestFrom(data []byte, base, start, otherwise int64) int64 {
 	newest := int64(recordbatch.NoTimestamp)
-	// Who asks may have memory for decompressing already, and so must not wait for more:
-	// this takes it in any case, one batch at a time.
+	// The caller may have a reservation of Memory already, so it must not wait for a second one
+	// (see package budget). So the bytes are taken without waiting, for one batch at a time.
 	c.glancing.Lock()
 	defer c.glancing.Unlock()
 	hold := c.o.Memory.Hold()
@@ -105,12 +122,12 @@ func (c *Catalog) newestFrom(data []byte, base, start, otherwise int64) int64 {
 	return newest
 }
 
-// newExtent returns an extent without batches.
+// newExtent returns an extent of the offsets from base up to next-1, without batches.
 func newExtent(base, next int64) extent {
 	return extent{base: base, next: next, newest: recordbatch.NoTimestamp, stamp: recordbatch.NoTimestamp}
 }
 
-// add counts in a batch.
+// add counts a batch in the extent.
 func (e *extent) add(g glance) {
 	e.bytes += g.bytes
 	e.batches++
@@ -121,9 +138,10 @@ func (e *extent) add(g glance) {
 	e.saved = false
 }
 
+// reached reports whether e takes no more batches.
 func (l extentLimits) reached(e *extent) bool { return e.bytes >= l.bytes || e.batches >= l.batches }
 
-// append counts in the batch that follows what is there.
+// append counts the batch behind the end of the index.
 func (ix *index) append(g glance) {
 	n := len(ix.extents)
 	if n == 0 {
@@ -136,7 +154,7 @@ func (ix *index) append(g glance) {
 	e.add(g)
 }
 
-// loadIndexLocked reads what is stored about the partition.
+// loadIndexLocked reads the index as it is stored, unless it is loaded.
 func (p *partitionState) loadIndexLocked(ctx context.Context) error {
 	if p.index.loaded {
 		return nil
@@ -159,7 +177,7 @@ func (p *partitionState) loadIndexLocked(ctx context.Context) error {
 	return nil
 }
 
-// load takes over a record of the index space; prefix is the length of a state's key.
+// load adds a record of the index space. prefix is the length of a state's key.
 func (ix *index) load(rec *mainstem.Record, prefix int) (err error) {
 	if len(rec.Key) == prefix {
 		ix.version = rec.Version
@@ -181,8 +199,8 @@ func (ix *index) load(rec *mainstem.Record, prefix int) (err error) {
 	return nil
 }
 
-// extendLocked looks at batches that are not in the index yet, at most budget
-// bytes of them. It reports whether it reached the end.
+// extendLocked adds the batches behind the end of the index, in memory. It stops after the batch
+// with which it has read budget bytes. It reports whether it reached the end of the partition.
 func (p *partitionState) extendLocked(ctx context.Context, budget int64) (bool, error) {
 	for rec, err := range p.batches(ctx, p.index.end()) {
 		if err != nil {
@@ -201,8 +219,7 @@ func (p *partitionState) extendLocked(ctx context.Context, budget int64) (bool, 
 	return true, nil
 }
 
-// extendToLocked makes sure that the index reaches offset, unless the partition
-// ends or was trimmed before.
+// extendToLocked extends the index, in memory, until it reaches offset or the end of the partition.
 func (p *partitionState) extendToLocked(ctx context.Context, offset int64) error {
 	for p.index.end() < offset {
 		if done, err := p.extendLocked(ctx, extendBytes); done || err != nil {
@@ -212,8 +229,8 @@ func (p *partitionState) extendToLocked(ctx context.Context, offset int64) error
 	return nil
 }
 
-// whole brings the index up to the end of the partition, in memory, and calls f
-// with the lock held.
+// whole extends the index, in memory, to the end of the partition and then calls f with the lock
+// held. It releases the lock between steps.
 func (p *partitionState) whole(ctx context.Context, f func(*index)) error {
 	for {
 		done, err := p.wholeStep(ctx, f)
@@ -236,13 +253,13 @@ func (p *partitionState) wholeStep(ctx context.Context, f func(*index)) (bool, e
 	return done, err
 }
 
-// size returns the bytes of the partition's batches.
+// size returns the bytes of the partition's batches, as stored.
 func (p *partitionState) size(ctx context.Context) (n int64, err error) {
 	err = p.whole(ctx, func(ix *index) { n = ix.bytes() })
 	return n, err
 }
 
-// catchUp brings the index up to offset until, or to the end, and saves it.
+// catchUp extends the index to the offset until, or to the end of the partition, and stores it.
 func (p *partitionState) catchUp(ctx context.Context, until int64) error {
 	for {
 		done, err := p.catchUpStep(ctx, until)
@@ -252,6 +269,7 @@ func (p *partitionState) catchUp(ctx context.Context, until int64) error {
 	}
 }
 
+// catchUpStep is one step of catchUp, with one commit. It reports whether it was the last one.
 func (p *partitionState) catchUpStep(ctx context.Context, until int64) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,22 +287,24 @@ func (p *partitionState) catchUpStep(ctx context.Context, until int64) (bool, er
 		return done, nil
 	}
 	b := mainstem.NewBatch()
-	b.Durability = mainstem.OS // a lost index is built anew
+	b.Durability = mainstem.OS // extents that a power cut takes away are built again
 	err := p.commitLocked(ctx, b, p.index.state)
 	return done && p.index.saved(), err
 }
 
+// saved reports whether every extent is stored as it is here.
 func (ix *index) saved() bool {
 	return !slices.ContainsFunc(ix.extents, func(e extent) bool { return !e.saved })
 }
 
-// saveStep is how many extents one commit saves.
+// saveStep is how many extents one commit stores.
 const saveStep = 1000
 
-// commitLocked commits b together with the partition's new state and the first
-// saveStep extents that are not saved, if nobody else has changed the partition's
-// index meanwhile: else it fails with Conflict. After any error the index is
-// loaded anew.
+// commitLocked commits b together with the state next and the first saveStep extents that are not
+// saved. The commit has two conditions: the topic exists, and no other process has changed the
+// partition's index. If the second fails, the error is a Conflict; if the first, NotFound, and the
+// handle is retired. The caller has changed p.index.extents already, so after any error the index
+// is dropped and will be loaded again.
 func (p *partitionState) commitLocked(ctx context.Context, b *mainstem.Batch, next state) error {
 	t, sk := p.t, stateKey(p.t.id, p.num)
 	b.Ensure(IndexSpace, indexPolicy)
@@ -313,7 +333,8 @@ func (p *partitionState) commitLocked(ctx context.Context, b *mainstem.Batch, ne
 	return nil
 }
 
-// changed is like seen for commits on condition that the topic is there.
+// changed is seen for commits with the condition that the topic exists: if that has failed, it
+// retires the handle and returns NotFound.
 func (t *Topic) changed(err error) error {
 	var e *mainstem.Error
 	if errors.As(err, &e) && e.Kind == mainstem.KindConflict && string(e.Want.Key) == string(t.idKey) {
@@ -323,8 +344,8 @@ func (t *Topic) changed(err error) error {
 	return t.seen(err)
 }
 
-// retry runs f again as long as somebody else, in another process, is changing
-// the same partition.
+// retry calls f until its error is not a Conflict. A Conflict means that another process has
+// changed the index of the same partition.
 func retry(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, mainstem.ErrConflict) {

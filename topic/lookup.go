@@ -10,9 +10,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// OffsetForTime returns the first record of a partition whose timestamp is at or
-// after at, to the millisecond; false if there is none. Timestamps need not be in
-// order. It may have to read what was appended since upkeep last ran.
+// OffsetForTime returns the first record of a partition, by offset, whose timestamp is at or after
+// at, rounded up to a millisecond; false if there is none. Timestamps need not be in order. It
+// reads the batches that were appended since upkeep last ran, and decompresses those that may have
+// the record, see [Options.Memory].
 func (t *Topic) OffsetForTime(ctx context.Context, num int32, at time.Time) (partition.Found, bool, error) {
 	p, err := t.partition("offset for time", num)
 	if err != nil {
@@ -25,7 +26,9 @@ func (t *Topic) OffsetForTime(ctx context.Context, num int32, at time.Time) (par
 	return p.firstAt(ctx, max(ms, 0))
 }
 
-// firstAt returns the first record with a timestamp of at least ms.
+// firstAt returns the first record with a timestamp of at least ms. It searches each extent that
+// should have one, in order. An extent may have none, because its batches were removed since or the
+// record is below the start; then the search goes on behind it.
 func (p *partitionState) firstAt(ctx context.Context, ms int64) (partition.Found, bool, error) {
 	for cursor := int64(0); ; {
 		var at extent
@@ -45,11 +48,12 @@ func (p *partitionState) firstAt(ctx context.Context, ms int64) (partition.Found
 		if ok || err != nil {
 			return f, ok, err
 		}
-		cursor = at.next // what the extent told of was removed, or lies before the start
+		cursor = at.next
 	}
 }
 
-// firstIn is firstAt for the offsets from from on, below to.
+// firstIn returns the first record with a timestamp of at least ms and an offset of at least from,
+// in the batches that begin below to.
 func (p *partitionState) firstIn(ctx context.Context, from, to, ms int64) (partition.Found, bool, error) {
 	u := unpack.New(ctx, p.t.c.o.Memory)
 	defer u.Release()
@@ -77,8 +81,8 @@ func (p *partitionState) firstIn(ctx context.Context, from, to, ms int64) (parti
 	return partition.Found{}, false, nil
 }
 
-// firstInBatch is firstAt for one batch. A batch whose records cannot be decoded
-// counts as its first record.
+// firstInBatch is firstIn for one batch. If its records cannot be decoded, it returns the first
+// offset with the batch's max timestamp.
 func (p *partitionState) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Record, h *recordbatch.Batch, from, ms int64) (partition.Found, bool, error) {
 	base := int64(rec.First()) - 1
 	if !recordbatch.Intact(rec.Value) {
@@ -98,8 +102,8 @@ func (p *partitionState) firstInBatch(d *recordbatch.Decoder, rec *mainstem.Reco
 	return partition.Found{}, false, nil
 }
 
-// MaxTimestamp returns the first of the records of a partition that have the
-// newest timestamp; false if no record has one.
+// MaxTimestamp returns the first record, by offset, that has the newest timestamp of a partition;
+// false if no record has one. It reads as [Topic.OffsetForTime] does.
 func (t *Topic) MaxTimestamp(ctx context.Context, num int32) (partition.Found, bool, error) {
 	p, err := t.partition("max timestamp", num)
 	if err != nil {

@@ -9,17 +9,19 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// ToEnd asks [Topic.DeleteRecords] to delete everything that is there.
+// ToEnd as an argument of [Topic.DeleteRecords] stands for the partition's end.
 const ToEnd = -1
 
-// DeleteRecords makes a partition start at offset before, which may be in the
-// middle of a batch, and removes the batches wholly below it. [ToEnd] means its
-// current end. It returns the new start: the old one if that was higher. The start
-// is durable when it returns, and no reader sees a partition that is without the
-// records but has its old start.
+// DeleteRecords makes a partition start at offset before, which may be within a batch, and removes
+// the batches that are wholly below it. [ToEnd] stands for the end of the partition at the call. It
+// returns the new start, which is the old one if that was higher.
 //
-// It fails with Invalid for an offset beyond the end ([*OutOfRangeError]) and for
-// a topic whose cleanup.policy does not contain delete.
+// The new start is stored, at the log's durability, in the same commit as the first removal. So no
+// reader sees a partition with the old start but without the records, not even after a crash.
+//
+// It fails with Invalid for an offset beyond the end, with an [*OutOfRangeError] as its cause, and
+// for a topic whose cleanup.policy does not contain delete. After another error the start may be
+// stored; upkeep then removes the records.
 func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64) (int64, error) {
 	const op = "delete records"
 	p, err := t.partition(op, partition)
@@ -45,8 +47,8 @@ func (t *Topic) DeleteRecords(ctx context.Context, partition int32, before int64
 	return p.start.Load(), nil
 }
 
-// Deletable returns nil if records of the topic may be deleted, with [Topic.DeleteRecords] and by
-// retention; else Invalid, with the cleanup.policy.
+// Deletable returns nil if the topic's cleanup.policy contains delete, which [Topic.DeleteRecords]
+// and retention need, else an Invalid error.
 func (t *Topic) Deletable() error {
 	if g := t.now(); !g.settings.delete {
 		return t.fail(mainstem.KindInvalid, "delete records", badPolicy(g.config))
@@ -54,9 +56,16 @@ func (t *Topic) Deletable() error {
 	return nil
 }
 
-// setStart makes the partition start at offset start or later, and removes what
-// lies below in bounded steps, so that others can commit in between. The first
-// step sets the start; if the process ends before the last, upkeep does the rest.
+// setStart makes the partition start at offset start or later, and removes what is below, in these
+// steps:
+//
+//  1. catchUp: the index reaches start and is stored.
+//  2. The first commit of trimStep stores the new start and removes extents of up to the size of
+//     one. An extent that has the start within it is replaced by one that begins at start.
+//  3. Further commits remove the rest. Appends and other work of the partition can run in between.
+//
+// After step 2 readers see the new start. If the process ends before step 3 is done, the index
+// begins below the stored start (residue), and the next upkeep goes on with step 3.
 func (p *partitionState) setStart(ctx context.Context, start int64, d mainstem.Durability) error {
 	if err := retry(func() error { return p.catchUp(ctx, start) }); err != nil {
 		return err
@@ -73,7 +82,7 @@ func (p *partitionState) setStart(ctx context.Context, start int64, d mainstem.D
 	}
 }
 
-// trimStep is one step of setStart. It reports whether there is more to remove.
+// trimStep is one commit of setStart. It reports whether there is more to remove.
 func (p *partitionState) trimStep(ctx context.Context, start int64, d mainstem.Durability) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +94,7 @@ func (p *partitionState) trimStep(ctx context.Context, start int64, d mainstem.D
 	if next == p.index.state && !p.index.residue() {
 		return false, nil
 	}
-	if err := p.extendToLocked(ctx, next.start); err != nil { // after a conflict it may be behind again
+	if err := p.extendToLocked(ctx, next.start); err != nil { // an index that was loaded again may be behind
 		return false, err
 	}
 	b := mainstem.NewBatch()
@@ -99,13 +108,15 @@ func (p *partitionState) trimStep(ctx context.Context, start int64, d mainstem.D
 	return p.index.residue(), nil
 }
 
-// residue reports whether the index begins before the partition does.
+// residue reports whether there is something to remove: the index begins below the partition's
+// start.
 func (ix *index) residue() bool {
 	return len(ix.extents) > 0 && ix.extents[0].base < ix.state.start
 }
 
-// trimLocked adds to b the removal of one extent's worth of what lies below
-// start, and takes it out of the index.
+// trimLocked removes extents below start, together about the size of one, from the index, and adds
+// to b the removal of the extents and of their batches. If all that remain reach above start, it
+// also replaces the extent that has start within it. A batch that has start within it stays.
 func (p *partitionState) trimLocked(ctx context.Context, b *mainstem.Batch, start int64) error {
 	sk := stateKey(p.t.id, p.num)
 	forget := func(e extent) {
@@ -142,7 +153,7 @@ func (p *partitionState) trimLocked(ctx context.Context, b *mainstem.Batch, star
 	return nil
 }
 
-// summarize returns the extent of the batches from offset base on, below next.
+// summarize returns the extent of the batches with offsets from base up to next-1, from the log.
 func (p *partitionState) summarize(ctx context.Context, base, next int64) (extent, error) {
 	e := newExtent(base, next)
 	for rec, err := range p.batches(ctx, base) {
@@ -161,18 +172,20 @@ func (p *partitionState) summarize(ctx context.Context, base, next int64) (exten
 	return e, nil
 }
 
-// retain applies retention.ms and retention.bytes at time now, in milliseconds.
+// retain removes what retention.ms and retention.bytes do not keep at time now, in milliseconds.
 func (p *partitionState) retain(ctx context.Context, s *settings, now int64) error {
 	start, err := p.expiredTo(ctx, s, now)
 	if err != nil {
 		return err
 	}
-	return p.setStart(ctx, start, mainstem.OS) // what a power cut brings back goes again
+	return p.setStart(ctx, start, mainstem.OS) // records that a power cut brings back expire again
 }
 
-// expiredTo returns where the partition, without residue, should start: after the
-// batches at its front whose newest timestamp is older than retention.ms, and after those
-// without which it still has retention.bytes.
+// expiredTo returns the offset at which the partition should start. It skips batches from the front
+// while the first one is older than oldest, by its newest timestamp, or the partition has
+// retention.bytes without it. Whole extents are skipped by their summaries; only of the first one
+// that stays are batches read. Nothing is read if the first batch is known to stay. The index has
+// no residue.
 func (p *partitionState) expiredTo(ctx context.Context, s *settings, now int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +214,8 @@ func (p *partitionState) expiredTo(ctx context.Context, s *settings, now int64) 
 	return start, nil
 }
 
-// expiredInLocked is expiredTo for the first extent that does not go as a whole.
+// expiredInLocked is expiredTo for the first extent that is not skipped as a whole. It notes the
+// first batch that stays in the index.
 func (p *partitionState) expiredInLocked(ctx context.Context, e *extent, start, oldest, excess int64) (int64, error) {
 	for rec, err := range p.batches(ctx, max(e.base, start)) {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// upkeepLoop runs upkeep until the catalog is closed.
+// upkeepLoop runs Upkeep at intervals until the catalog is closed.
 func (c *Catalog) upkeepLoop() {
 	tick := time.NewTicker(c.o.Every)
 	defer tick.Stop()
@@ -27,11 +27,11 @@ func (c *Catalog) upkeepLoop() {
 	}
 }
 
-// Upkeep does now what otherwise happens in the background: it applies retention
-// to every topic whose cleanup.policy contains delete, compacts partitions that
-// are due of every topic whose policy contains compact, and removes what deleted
-// topics left behind. It goes on after the error of one partition, and returns all
-// of them.
+// Upkeep does at once what otherwise runs in the background. It removes what deleted topics left
+// behind. Then, for each partition of each topic, it stores the index, finishes a removal that was
+// interrupted, applies retention if cleanup.policy contains delete, and compacts the partition if
+// the policy contains compact and the partition is due. It goes on after the error of a partition,
+// and returns all errors, joined.
 func (c *Catalog) Upkeep(ctx context.Context) error {
 	var errs []error
 	if err := c.sweep(ctx); err != nil {
@@ -51,7 +51,8 @@ func (c *Catalog) Upkeep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// upkeep looks after the partitions of one topic, whose space ends at last.
+// upkeep maintains the partitions of one topic. last is the position of the newest record of its
+// space.
 func (t *Topic) upkeep(ctx context.Context, last mainstem.Position) error {
 	grown := uint64(last) != t.upkept.Load()
 	var errs []error
@@ -69,6 +70,7 @@ func (t *Topic) upkeep(ctx context.Context, last mainstem.Position) error {
 	return errors.Join(errs...)
 }
 
+// upkeep maintains one partition. grown is false if the topic has no new record.
 func (p *partitionState) upkeep(ctx context.Context, grown bool) error {
 	s, now := &p.t.now().settings, p.t.c.o.Now().UnixMilli()
 	if grown {
@@ -76,7 +78,7 @@ func (p *partitionState) upkeep(ctx context.Context, grown bool) error {
 			return err
 		}
 	}
-	if err := p.setStart(ctx, 0, mainstem.OS); err != nil { // ends a removal that was cut short
+	if err := p.setStart(ctx, 0, mainstem.OS); err != nil { // finishes a removal that was interrupted
 		return err
 	}
 	if s.delete {
@@ -86,15 +88,16 @@ func (p *partitionState) upkeep(ctx context.Context, grown bool) error {
 	}
 	if s.Compact {
 		err := p.compact(ctx, s, now, false)
-		if !errors.Is(err, mainstem.ErrConflict) { // else another process is at it
+		if !errors.Is(err, mainstem.ErrConflict) { // else another process compacts the partition
 			return err
 		}
 	}
 	return nil
 }
 
-// sweep removes, once, the index of topics that were deleted when the process
-// ended between the deletion of a topic and that of its index.
+// sweep removes the index of topics that do not exist any more: the process ended, or the log
+// failed, between the deletion of the topic and that of its index. It does so once for each
+// catalog.
 func (c *Catalog) sweep(ctx context.Context) error {
 	c.mu.Lock()
 	swept := c.mu.swept
@@ -106,8 +109,8 @@ func (c *Catalog) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Topics are listed after the index was read: one that was created meanwhile is
-	// not in indexed, and an ID never comes back.
+	// Topics are listed after the index was read, so a topic that is created meanwhile is not in
+	// indexed. An ID is never used again.
 	alive := map[ID]bool{}
 	if len(indexed) > 0 {
 		for t, err := range c.All(ctx) {
@@ -130,7 +133,8 @@ func (c *Catalog) sweep(ctx context.Context) error {
 	return nil
 }
 
-// indexedIDs returns the IDs that occur in the index space, with one seek each.
+// indexedIDs returns the IDs of topics that occur in the index space, with one scan of one record
+// each.
 func (c *Catalog) indexedIDs(ctx context.Context) ([]ID, error) {
 	var ids []ID
 	for from := []byte(nil); ; {
@@ -156,14 +160,14 @@ func (c *Catalog) indexedIDs(ctx context.Context) ([]ID, error) {
 	}
 }
 
-// maxSuffix follows every suffix of an ID in the index space: partitions are not
-// negative.
+// maxSuffix is above everything that follows an ID in a key of the index space: partitions are not
+// negative, so their first byte is at most 7f.
 var maxSuffix = []byte{0xff}
 
 // dropStep is how many records of the index one commit removes.
 const dropStep = 1000
 
-// dropIndex removes everything about a topic that is gone from the index space.
+// dropIndex removes all records of a deleted topic from the index space.
 func (c *Catalog) dropIndex(ctx context.Context, id ID) error {
 	for {
 		b := mainstem.NewBatch()
