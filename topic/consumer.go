@@ -14,13 +14,13 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// From says where to begin to consume. The zero From is [FromStart].
+// From is where [Topic.Consume] begins. The zero From is [FromStart].
 type From struct {
 	kind    fromKind
-	time    time.Time
-	offsets map[int32]int64
-	group   string
-	then    *From
+	time    time.Time       // fromTime
+	offsets map[int32]int64 // fromOffsets, by partition
+	group   string          // fromGroup
+	then    *From           // fromGroup, for partitions without a stored offset
 }
 
 type fromKind uint8
@@ -33,43 +33,44 @@ const (
 	fromGroup
 )
 
-// FromStart begins with the first record that is there.
+// FromStart begins with the first record of each partition.
 func FromStart() From { return From{} }
 
-// FromEnd begins with the first record that comes.
+// FromEnd begins at the end of each partition: it skips the records that are there.
 func FromEnd() From { return From{kind: fromEnd} }
 
-// FromTime begins in each partition with the first record whose timestamp is at or
-// after t; at the end if there is none.
+// FromTime begins in each partition with the first record whose timestamp is at or after t, as
+// [Topic.OffsetForTime] finds it; at the end if there is none.
 func FromTime(t time.Time) From { return From{kind: fromTime, time: t} }
 
-// FromOffsets begins at the given offset of each partition; in partitions that
-// are not given, at the start.
+// FromOffsets begins at the given offset of each partition, by number; at the start of the others.
 func FromOffsets(offsets map[int32]int64) From { return From{kind: fromOffsets, offsets: offsets} }
 
-// FromGroup begins where a consumer group goes on, see [Topic.Offsets]; where it
-// has no offset, as otherwise says.
+// FromGroup begins at the offset that a consumer group has stored for each partition, see
+// [Topic.Offsets]; where it has stored none, as otherwise says.
 func FromGroup(group string, otherwise From) From {
 	return From{kind: fromGroup, group: group, then: &otherwise}
 }
 
-// ConsumeOptions says what [Topic.Consume] yields. nil and zero fields mean the
-// defaults.
+// ConsumeOptions are options of [Topic.Consume]. nil and zero fields mean the defaults.
 type ConsumeOptions struct {
 	From       From    // default: the start
-	Partitions []int32 // default: all, and with Follow those that are added later
-	Follow     bool    // then wait for more; else end where the partitions ended at the call
-	SkipLost   bool    // go on at the start where retention was faster than the consumer; default: an error
-	MaxBytes   int     // how much is read of one partition at a time; default [partition.DefaultReadBytes]
+	Partitions []int32 // default: all; with Follow also partitions added later, from their start
+	Follow     bool    // wait for more records; else end where each partition ended when the loop began
+	SkipLost   bool    // skip records that were removed before they were read; default: an error
+	MaxBytes   int     // that are read of one partition at a time; default [partition.DefaultReadBytes]
 }
 
-// Consume yields records: in the order of offsets within a partition, in no
-// order between partitions. It decompresses all codecs, checks every checksum and
-// leaves out transaction markers; it yields what transactions wrote whether or
-// not they were committed. A record is lent until the loop body returns: see
-// [Record.Clone]. An error ends the sequence; cancelling ctx yields Canceled. The
-// memory to decompress a batch is that of all consumers of the catalog, see
-// [Options].Memory: Unavailable means that there was none for 10 s.
+// Consume yields records, within a partition in the order of offsets, between partitions in no
+// order. Each loop over the sequence begins anew. It checks the CRC of each batch, decompresses all
+// codecs and skips transaction markers. It yields the records of all transactions, committed, open
+// or aborted.
+//
+// A record is lent until the loop body returns: see [Record.Clone]. An error ends the sequence:
+// Invalid, with an [*OutOfRangeError] as its cause, for an offset that the partition does not have;
+// Canceled when ctx ends; Closed; NotFound when the topic is deleted; Corrupt; or Unavailable if
+// there was no memory to decompress a batch for 10 s. All consumers of a catalog share that memory,
+// see [Options.Memory].
 func (t *Topic) Consume(ctx context.Context, o *ConsumeOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		c := consumer{t: t}
@@ -83,24 +84,30 @@ func (t *Topic) Consume(ctx context.Context, o *ConsumeOptions) iter.Seq2[Record
 	}
 }
 
-// errStopped ends a consumer whose caller has left the loop.
+// errStopped ends a consumer whose loop was left by its body.
 var errStopped = errors.New("stopped")
 
-// consumer is one running Consume.
+// consumer is one loop over the sequence of Consume. It belongs to the goroutine of the loop.
+//
+// It reads in rounds. A round reads once from each active cursor; a cursor without data becomes
+// inactive. When none is active, the consumer ends or, with Follow, waits. Each partition was added
+// to the waiter before it is first read, so records that come later wake the consumer, and the
+// cursors of their partitions become active.
 type consumer struct {
 	t       *Topic
 	o       ConsumeOptions
-	cursors map[int32]*cursor
-	waiter  *Waiter // nil unless following
-	buf     []byte
+	cursors map[int32]*cursor // by partition
+	waiter  *Waiter           // nil unless following
+	buf     []byte            // of the last Read, for reuse
 	decoder recordbatch.Decoder
-	memory  *unpack.Memory // of decoder
+	memory  *unpack.Memory // the reservation for the buffer of decoder
 }
 
-// keepWaiting is how much memory of the decoder a consumer keeps while it waits for records.
+// keepWaiting is how many decompressed bytes of the decoder a consumer keeps while it waits for
+// records.
 const keepWaiting = 1 << 20
 
-// idle gives up much memory before the consumer waits.
+// idle releases a large buffer of the decoder and its reservation.
 func (c *consumer) idle() {
 	if c.memory.Size() > keepWaiting {
 		c.decoder.Reset()
@@ -108,13 +115,15 @@ func (c *consumer) idle() {
 	}
 }
 
-// cursor is the consumer's place in a partition.
+// cursor is the position of a consumer in a partition.
 type cursor struct {
 	partition int32
-	next      int64
-	until     int64
+	next      int64 // the offset to read next
+	until     int64 // the offset at which to end; math.MaxInt64 with Follow
 }
 
+// run yields records until they are at an end, an error occurs, or yield returns false, which is
+// errStopped.
 func (c *consumer) run(ctx context.Context, yield func(Record) bool) error {
 	c.memory = unpack.New(ctx, c.t.c.consumers)
 	defer c.memory.Release()
@@ -145,7 +154,7 @@ func (c *consumer) run(ctx context.Context, yield func(Record) bool) error {
 	return err
 }
 
-// count returns the numbers from from on, below to.
+// count returns the numbers from up to to-1.
 func count(from, to int32) []int32 {
 	var out []int32
 	for ; from < to; from++ {
@@ -154,7 +163,7 @@ func count(from, to int32) []int32 {
 	return out
 }
 
-// begin makes cursors for the partitions called nums.
+// begin returns new cursors for the partitions with the numbers nums.
 func (c *consumer) begin(ctx context.Context, nums []int32, from From) ([]*cursor, error) {
 	places, err := from.resolve(ctx, c.t, nums)
 	if err != nil {
@@ -180,7 +189,7 @@ func (c *consumer) begin(ctx context.Context, nums []int32, from From) ([]*curso
 	return out, nil
 }
 
-// woken returns the cursors that may have more, those of new partitions included.
+// woken returns the cursors of the partitions that have grown, and new cursors for new partitions.
 func (c *consumer) woken(ctx context.Context) ([]*cursor, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, mainstem.Ended(ctx, "consume", time.Time{}, "")
@@ -196,7 +205,7 @@ func (c *consumer) woken(ctx context.Context) ([]*cursor, error) {
 	return out, nil
 }
 
-// round reads once from each cursor and returns those that may have more.
+// round reads once from each cursor and returns those that may have more, in the memory of active.
 func (c *consumer) round(ctx context.Context, active []*cursor, yield func(Record) bool) ([]*cursor, error) {
 	more := active[:0]
 	for _, cur := range active {
@@ -223,10 +232,10 @@ func (c *consumer) round(ctx context.Context, active []*cursor, yield func(Recor
 	return more, nil
 }
 
-// consume yields the records of whole batches.
+// consume yields the records of whole batches, data, that are in the range of the cursor.
 func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield func(Record) bool) error {
 	for len(data) > 0 {
-		size := 12 + int(binary.BigEndian.Uint32(data[8:])) // Read has seen that a header is there
+		size := 12 + int(binary.BigEndian.Uint32(data[8:])) // Read returns no batch without a header
 		if size > len(data) {
 			size = len(data)
 		}
@@ -264,7 +273,7 @@ func (c *consumer) corrupt(cur *cursor, err error) error {
 	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "consume", Space: c.t.space, Key: partition.Key(cur.partition), Err: err}
 }
 
-// resolve returns the offsets at which to begin in the partitions called nums.
+// resolve returns the offsets at which to begin in the partitions nums, in their order.
 func (f From) resolve(ctx context.Context, t *Topic, nums []int32) ([]int64, error) {
 	var stored map[int32]Offset
 	if f.kind == fromGroup {
@@ -287,8 +296,7 @@ func (f From) resolve(ctx context.Context, t *Topic, nums []int32) ([]int64, err
 	return out, nil
 }
 
-// one returns the offset at which to begin in one partition; for a group, in one
-// of which it has stored none.
+// one is resolve for one partition. For fromGroup, the group has stored no offset there.
 func (f From) one(ctx context.Context, t *Topic, num int32) (int64, error) {
 	switch f.kind {
 	case fromGroup:

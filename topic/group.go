@@ -7,30 +7,32 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Offset is where a consumer group goes on in a partition.
+// Offset is the position of a consumer group in a partition.
 type Offset = partition.Offset
 
-// Offsets are the offsets that a consumer group has stored for a topic. They
-// belong to this topic: one created later under its name starts without. The
-// methods may be called from many goroutines.
+// Offsets are the offsets that a consumer group has stored for a topic. They belong to the topic
+// with its ID: a topic that is created later under the name has none. The methods may be called
+// from many goroutines.
 type Offsets struct {
 	t      *Topic
 	stored *partition.Offsets
 }
 
-// Offsets returns the stored offsets of the consumer group called group.
+// Offsets returns the stored offsets of a consumer group. Whether group may be the name of one is
+// checked when they are used.
 func (t *Topic) Offsets(group string) *Offsets {
 	return &Offsets{t: t, stored: partition.NewOffsets(t.c.log, group, t.name, t.id)}
 }
 
-// CommitTo puts into b that the group goes on at offset next of a partition: with
-// what the consumer made of the records in the same batch, every record is
-// processed exactly once. A mistake shows when b is committed.
+// CommitTo adds to b that the group continues at offset next of a partition. If b also has
+// everything that the consumer made of the records before next, each record is processed exactly
+// once, whenever the consumer crashes. An error goes to [mainstem.Batch.Fail]. The commit of b
+// fails with Conflict if the topic was deleted.
 func (o *Offsets) CommitTo(b *mainstem.Batch, partition int32, next int64) {
 	o.CommitOffsetTo(b, partition, Offset{Next: next, LeaderEpoch: -1})
 }
 
-// CommitOffsetTo is CommitTo with all that Kafka's consumers store.
+// CommitOffsetTo is [Offsets.CommitTo] with everything that Kafka's consumers store.
 func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset) {
 	if _, err := o.t.partition("commit offset", partition); err != nil {
 		b.Fail(err)
@@ -40,10 +42,11 @@ func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset)
 	o.stored.CommitOffsetTo(b, partition, off)
 }
 
-// ForgetTo puts into b that the group has no offset in a partition.
+// ForgetTo adds to b that the group has no offset in a partition.
 func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) { o.stored.ForgetTo(b, partition) }
 
-// Commit does at once what [Offsets.CommitTo] does in a batch.
+// Commit does at once what [Offsets.CommitTo] does in a batch; a topic that was deleted is
+// NotFound. The offset has the log's durability when it returns.
 func (o *Offsets) Commit(ctx context.Context, partition int32, next int64) error {
 	return o.now(ctx, func(b *mainstem.Batch) { o.CommitTo(b, partition, next) })
 }
@@ -58,6 +61,7 @@ func (o *Offsets) Forget(ctx context.Context, partition int32) error {
 	return o.now(ctx, func(b *mainstem.Batch) { o.ForgetTo(b, partition) })
 }
 
+// now commits the writes that write adds to a batch.
 func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error {
 	b := mainstem.NewBatch()
 	write(b)
@@ -67,7 +71,7 @@ func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error 
 	return nil
 }
 
-// Load returns the group's offsets by partition; a partition without is missing.
+// Load returns the group's offsets, by partition. Partitions without one are not in the map.
 func (o *Offsets) Load(ctx context.Context) (map[int32]Offset, error) {
 	if err := o.t.usable("load offsets"); err != nil {
 		return nil, err

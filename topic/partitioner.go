@@ -5,14 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// Partitioner chooses the partition, 0 to n-1, of a record that is produced, or
-// [AnyPartition]. A producer calls it with one record at a time.
+// Partitioner chooses the partition, 0 to n-1, of a produced record, or [AnyPartition]. A producer
+// calls it with its lock held, for one record at a time: it must not keep r nor call the producer.
 type Partitioner func(r *Record, n int32) int32
 
-// ByKey returns Kafka's default partitioner: a record with a key goes where the
-// murmur2 hash of the key says, so that all clients in all languages agree; records
-// without one go together to a partition that changes at random from batch to batch
-// (see [Producer]).
+// ByKey returns Kafka's default partitioner: a record with a key goes to the partition of the key's
+// murmur2 hash, see [KeyPartition], so clients in all languages agree. Records without a key go to
+// [AnyPartition].
 func ByKey() Partitioner {
 	return func(r *Record, n int32) int32 {
 		if r.Key == nil {
@@ -22,12 +21,13 @@ func ByKey() Partitioner {
 	}
 }
 
-// ByPartition returns a partitioner that sends records where their Partition says.
+// ByPartition returns a partitioner that uses [Record].Partition.
 func ByPartition() Partitioner {
 	return func(r *Record, n int32) int32 { return r.Partition }
 }
 
-// RoundRobin returns a partitioner that takes turns, whatever the key.
+// RoundRobin returns a partitioner that takes the partitions in turns, whatever the key. It has
+// state: give each producer its own.
 func RoundRobin() Partitioner {
 	next := rand.Uint32()
 	return func(_ *Record, n int32) int32 {
@@ -36,12 +36,12 @@ func RoundRobin() Partitioner {
 	}
 }
 
-// AnyPartition leaves the choice to the producer, which fills one batch of one
-// partition before it goes to another.
+// AnyPartition leaves the choice to the producer, which fills one batch of one partition before it
+// chooses another partition at random.
 const AnyPartition = -1
 
-// KeyPartition returns the partition, of n, to which Kafka's default partitioner
-// sends a key.
+// KeyPartition returns the partition, of n, to which Kafka's default partitioner sends a key. n
+// must be at least 1.
 func KeyPartition(key []byte, n int32) int32 {
 	return int32(murmur2(key)&0x7fffffff) % n
 }

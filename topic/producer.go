@@ -16,18 +16,19 @@ import (
 
 // ProducerOptions configures [Topic.Producer]. Zero fields mean the defaults.
 type ProducerOptions struct {
-	// Linger is how long a record may wait for others to share its batch. Default 0:
-	// a record waits only while the batches before it are being committed.
+	// Linger is how long a record may wait for others to share its batch. Default 0: a record waits
+	// only while the sender commits earlier batches.
 	Linger time.Duration
-	// BatchBytes is how large a record batch may grow, before compression. The
-	// topic's max.message.bytes bounds it too. Default [DefaultBatchBytes].
+	// BatchBytes bounds a record batch, in bytes before compression; so does the topic's
+	// max.message.bytes. A record that is larger gets a batch of its own. Default
+	// [DefaultBatchBytes].
 	BatchBytes int
-	// BufferBytes bounds what waits to be committed; beyond it, Produce blocks.
-	// Default [DefaultBufferBytes].
+	// BufferBytes bounds the bytes of all records that are not committed yet, as counted by
+	// [recordbatch.Record.Size]; beyond it, Produce waits. Default [DefaultBufferBytes].
 	BufferBytes int
 	// Compression of the batches. Default none.
 	Compression Codec
-	// Durability that a batch has when its records are acknowledged. Default: the log's.
+	// Durability is that of a batch when its records are acknowledged. Default: the log's.
 	Durability mainstem.Durability
 	// Partitioner chooses the partitions. Default [ByKey].
 	Partitioner Partitioner
@@ -59,51 +60,70 @@ func (o *ProducerOptions) withDefaults() (ProducerOptions, error) {
 	return c, nil
 }
 
-// Sent says where a produced record went.
+// Sent says where a produced record was stored.
 type Sent struct {
 	Partition int32
 	Offset    int64
 }
 
-// Producer collects records into batches and commits the batches of all
-// partitions together. One commit is under way at a time: what is produced
-// meanwhile goes with the next, so load makes batches larger by itself. Records
-// of one partition keep the order of the calls. The methods may be called from many
-// goroutines. Close it before its catalog.
+// Producer collects records into record batches and commits the batches of all partitions together.
+// Its methods may be called from many goroutines. Close it before its catalog.
+//
+// Order: the records of one partition have offsets in the order of the calls of Produce.
+//
+// A draft is a record batch that is being filled. It goes through these states:
+//
+//	open     it takes records; at most one for each partition
+//	sealed   it takes no more records and waits in ready
+//	sending  it is in the commit that is under way
+//	released its records are committed or failed; its memory is reused
+//
+// An open draft is sealed when it has reached its size, when the next record does not fit, when
+// Linger has passed, when the buffer is full, and by Flush, ProduceSync and Close. One goroutine,
+// the sender (see run), takes sealed drafts in this order, commits them in one batch of the log,
+// calls the callbacks of their records and releases them. There is one commit at a time. Records
+// that come meanwhile fill the next drafts, so batches grow with the load.
+//
+// A record is not retried: if a commit fails, the records in it fail, and the later ones go on.
+//
+// Invariant: held is the sum of held of all drafts that are open, sealed or sending. It is at most
+// BufferBytes unless there is only one record.
 type Producer struct {
 	t    *Topic
 	o    ProducerOptions
 	wake chan struct{} // capacity 1: there may be something to send
-	done chan struct{} // closed when the sender has ended
+	done chan struct{} // closed when the sender has returned
 
 	mu struct {
 		sync.Mutex
-		open    map[int32]*draft // being filled, by partition
-		order   []*draft         // the open ones and some that are sealed, by age
-		ready   []*draft         // sealed, by age
-		sending []*draft
-		spare   []*draft
-		held    int           // bytes in all drafts
-		freed   chan struct{} // closed when held falls; nil if nobody waits
-		sticky  int32
-		chosen  Record // what the partitioner looks at; here, so that it need not be allocated
-		failed  error  // the first since the last Flush
+		open    map[int32]*draft // by partition
+		order   []*draft         // by age: all open drafts, and some that have been sealed since
+		ready   []*draft         // in the order in which they were sealed
+		sending []*draft         // the sender reads the elements without the lock
+		spare   []*draft         // empty, kept for their memory; at most spareDrafts
+		held    int              // bytes of records, see the invariant
+		freed   chan struct{}    // closed when held decreases and by Close; nil if nobody waits
+		sticky  int32            // partition for records that may go to any; AnyPartition: not chosen yet
+		chosen  Record           // the partitioner's argument, not allocated for each record
+		failed  error            // that the next Flush or Close returns
 		closed  bool
 	}
 }
 
-// draft is a record batch in the making.
+// draft is a record batch that is being filled. Until it is sealed, the fields are under the mu of
+// the producer. Then b, p and promises belong to the sender.
 type draft struct {
 	p        *partitionState
 	b        recordbatch.Builder
-	promises []func(Sent, error)
-	held     int
-	born     time.Time
-	sealed   bool
-	done     chan struct{} // closed when it is committed or failed; nil if nobody waits
+	promises []func(Sent, error) // by record; nil for a record without a callback
+	held     int                 // bytes of its records, as counted against BufferBytes
+	born     time.Time           // when it was opened, for Linger
+	sealed   bool                // never reset: order may still have it
+	done     chan struct{}       // under the mu of the producer: closed at release; nil if no Flush waits
 }
 
-// Producer returns a new producer. Close it: it owns a goroutine.
+// Producer returns a new producer, which owns one goroutine until Close. Options out of range are
+// Invalid; a topic that was deleted is NotFound.
 func (t *Topic) Producer(o *ProducerOptions) (*Producer, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -119,11 +139,14 @@ func (t *Topic) Producer(o *ProducerOptions) (*Producer, error) {
 	return p, nil
 }
 
-// Produce takes a record, copying it, and calls done with where it went once it is
-// committed at the producer's durability, or with why it was not. done may be nil:
-// then errors show in Flush. It is called once, on the producer's goroutine: what
-// it does delays others, and it must not call the producer. Produce blocks only
-// while the buffer is full, at most until ctx ends.
+// Produce adds a copy of a record to a batch. It waits only while the buffer is full, until ctx
+// ends at the latest.
+//
+// done is called once, with the partition and offset when the record is committed at the producer's
+// durability, or with the error. The sender calls it and waits for it, so it must be quick and must
+// not call the producer. If the record is refused before it is in a batch (Invalid, NotFound,
+// Closed, or Canceled because ctx has ended), Produce calls done itself before it returns. done may
+// be nil: [Producer.Flush] and [Producer.Close] return an error in any case.
 func (p *Producer) Produce(ctx context.Context, r Record, done func(Sent, error)) {
 	if err := p.produce(ctx, &r, done); err != nil {
 		p.mu.Lock()
@@ -135,6 +158,7 @@ func (p *Producer) Produce(ctx context.Context, r Record, done func(Sent, error)
 	}
 }
 
+// produce is Produce for a record that is not in a batch yet if there is an error.
 func (p *Producer) produce(ctx context.Context, r *Record, done func(Sent, error)) error {
 	const op = "produce"
 	plain := r.plain(p.t.c.o.Now().UnixMilli())
@@ -158,13 +182,14 @@ func (p *Producer) produce(ctx context.Context, r *Record, done func(Sent, error
 	if d.b.Size() >= p.limit() {
 		p.sealLocked(d)
 	}
-	if p.o.Linger == 0 || d.sealed || len(d.promises) == 1 { // else the sender knows its time
+	if p.o.Linger == 0 || d.sealed || len(d.promises) == 1 { // else a timer of the sender is set already
 		p.signal()
 	}
 	return nil
 }
 
-// checkRecord checks what can be known about a record before its partition is.
+// checkRecord checks what does not depend on the partition. size is the most that the record can
+// take.
 func (t *Topic) checkRecord(op string, r *recordbatch.Record, size int) error {
 	if err := t.usable(op); err != nil {
 		return err
@@ -184,13 +209,13 @@ func (t *Topic) checkRecord(op string, r *recordbatch.Record, size int) error {
 	return nil
 }
 
-// limit is how large a batch may grow.
+// limit returns the bytes of a batch, before compression, from which it takes no more records.
 func (p *Producer) limit() int {
 	return min(p.o.BatchBytes, int(p.t.now().settings.MaxMessage))
 }
 
-// waitRoomLocked waits until size more bytes fit into the buffer. A record larger
-// than the buffer fits when it is alone.
+// waitRoomLocked waits until size more bytes fit into the buffer. A record larger than the buffer
+// fits when the buffer is empty. While it waits, p.mu is not held.
 func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 	for {
 		if p.mu.closed {
@@ -199,7 +224,7 @@ func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 		if p.mu.held == 0 || p.mu.held+size <= p.o.BufferBytes {
 			return nil
 		}
-		p.sealAllLocked() // the buffer is full: lingering does not help
+		p.sealAllLocked() // only a commit makes room
 		if p.mu.freed == nil {
 			p.mu.freed = make(chan struct{})
 		}
@@ -219,7 +244,8 @@ func (p *Producer) waitRoomLocked(ctx context.Context, size int) error {
 	}
 }
 
-// draftLocked returns the draft that takes the next record, of size bytes.
+// draftLocked returns the open draft for a record of size bytes. If the record does not fit into
+// the draft of its partition, that one is sealed, and another is opened.
 func (p *Producer) draftLocked(op string, r *Record, size int) (*draft, error) {
 	p.mu.chosen = *r
 	num := p.o.Partitioner(&p.mu.chosen, p.t.Partitions())
@@ -240,10 +266,12 @@ func (p *Producer) draftLocked(op string, r *Record, size int) (*draft, error) {
 		if d.b.Size()+size <= p.limit() {
 			return d, nil
 		}
-		p.sealLocked(d) // which also moves on to another sticky partition
+		p.sealLocked(d) // also changes sticky if this was its partition
 	}
 }
 
+// stickyLocked returns the partition for records that may go to any, and chooses one if there is
+// none.
 func (p *Producer) stickyLocked() int32 {
 	if n := p.t.Partitions(); p.mu.sticky == AnyPartition || p.mu.sticky >= n {
 		p.mu.sticky = rand.Int32N(n)
@@ -251,6 +279,7 @@ func (p *Producer) stickyLocked() int32 {
 	return p.mu.sticky
 }
 
+// newDraftLocked opens a draft for a partition.
 func (p *Producer) newDraftLocked(part *partitionState) *draft {
 	d := &draft{}
 	if n := len(p.mu.spare); n > 0 {
@@ -262,7 +291,8 @@ func (p *Producer) newDraftLocked(part *partitionState) *draft {
 	return d
 }
 
-// sealLocked ends the filling of a draft. The sticky partition changes with it.
+// sealLocked seals an open draft. If it is that of the sticky partition, another partition, chosen
+// at random, becomes sticky.
 func (p *Producer) sealLocked(d *draft) {
 	d.sealed = true
 	delete(p.mu.open, d.p.num)
@@ -283,19 +313,21 @@ func (p *Producer) sealAllLocked() {
 	p.signal()
 }
 
+// signal makes the sender look for drafts again.
 func (p *Producer) signal() {
 	wake.Signal(p.wake)
 }
 
+// failLocked keeps err for the next Flush or Close, if it is the first.
 func (p *Producer) failLocked(err error) {
 	if p.mu.failed == nil {
 		p.mu.failed = err
 	}
 }
 
-// ProduceSync produces records, without lingering, and returns where they went, in
-// the order given, once all are committed. With an error, some may have been
-// committed; if ctx ended first, all of them may be yet.
+// ProduceSync produces records, without lingering, and returns where they were stored, in the order
+// given, once all are committed. If it fails, some of them may be committed. If ctx ends first, the
+// outcome is unknown, and all of them may still be committed.
 func (p *Producer) ProduceSync(ctx context.Context, records ...Record) ([]Sent, error) {
 	if len(records) == 0 {
 		return nil, nil
@@ -324,8 +356,10 @@ func (p *Producer) ProduceSync(ctx context.Context, records ...Record) ([]Sent, 
 	return out, errors.Join(errs...)
 }
 
-// Flush sends what was produced before the call, without lingering, waits until
-// it is committed, and returns the first error of any record since the last Flush.
+// Flush sends all records that were produced before the call, without lingering, and waits until
+// they are committed or have failed. It returns an error of a record since the last Flush, the
+// first if there were several commits with errors. If ctx ends first, the error is Canceled with an
+// unknown outcome.
 func (p *Producer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	p.sealAllLocked()
@@ -354,9 +388,8 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return err
 }
 
-// Close sends what was produced, waits until it is committed, and releases the
-// producer. It returns the first error of any record since the last Flush.
-// Closing twice is allowed.
+// Close sends all records that were produced, waits until they are committed or have failed, and
+// ends the producer's goroutine. It returns an error as Flush does. Closing twice is allowed.
 func (p *Producer) Close() error {
 	p.mu.Lock()
 	p.mu.closed = true
@@ -374,7 +407,8 @@ func (p *Producer) Close() error {
 	return err
 }
 
-// ended is the error of a call whose ctx ended while it waited since began.
+// ended returns the error of a call that has waited since began when its ctx ended. waiting is what
+// it waited for.
 func (p *Producer) ended(ctx context.Context, op string, began time.Time, o mainstem.Outcome, waiting string) error {
 	e := mainstem.Ended(ctx, op, began, waiting)
 	e.Space, e.Outcome = p.t.space, o

@@ -9,14 +9,14 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// PublishTo puts records into b, to be committed with whatever else is there, in
-// one uncompressed record batch for each partition, or several if they are more
-// than max.message.bytes. Partitions follow from the keys; records without a key
-// go together to one chosen at random. The records are copied. A mistake shows
-// when b is committed, and nothing is then written.
+// PublishTo adds records to b, to be committed with the other writes there: one uncompressed record
+// batch for each partition, or several if they exceed max.message.bytes. The partition follows from
+// the key, see [KeyPartition]; all records without a key go to one partition chosen at random. The
+// records are copied. An error goes to [mainstem.Batch.Fail], so that the commit of b fails and
+// writes nothing.
 //
-// After the commit, [partition.Slot.In] tells the offsets of each record batch, in the order
-// of the slots.
+// It returns one slot for each record batch, in the order of their first records. After the commit,
+// [partition.Slot.In] returns the offsets.
 func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []partition.Slot {
 	stuck := int32(AnyPartition)
 	return t.publish(b, records, func(r *Record, n int32) int32 {
@@ -30,37 +30,38 @@ func (t *Topic) PublishTo(b *mainstem.Batch, records ...Record) []partition.Slot
 	})
 }
 
-// PublishPartitionTo is [Topic.PublishTo] into one partition, whatever the keys.
+// PublishPartitionTo is [Topic.PublishTo] with all records in one partition, whatever the keys.
 func (t *Topic) PublishPartitionTo(b *mainstem.Batch, num int32, records ...Record) []partition.Slot {
 	return t.publish(b, records, func(*Record, int32) int32 { return num })
 }
 
-// Publish does at once what [Topic.PublishTo] does in a batch, and returns where the
-// record batches went. They have the log's durability when it returns. A program that
-// publishes much uses a [Producer], which commits the records of many calls together.
+// Publish commits records at once, as [Topic.PublishTo] describes, and returns the offsets of each
+// record batch. When it returns, they have the log's durability. A program that publishes much uses
+// a [Producer], which commits the records of many calls together.
 func (t *Topic) Publish(ctx context.Context, records ...Record) ([]Appended, error) {
 	return t.commit(ctx, func(b *mainstem.Batch) []partition.Slot { return t.PublishTo(b, records...) })
 }
 
-// PublishPartition is [Topic.Publish] into one partition, whatever the keys.
+// PublishPartition is [Topic.Publish] with all records in one partition, whatever the keys.
 func (t *Topic) PublishPartition(ctx context.Context, num int32, records ...Record) ([]Appended, error) {
 	return t.commit(ctx, func(b *mainstem.Batch) []partition.Slot { return t.PublishPartitionTo(b, num, records...) })
 }
 
-// publication is the record batches that Publish makes.
+// publication is the work of one call of publish.
 type publication struct {
 	t      *Topic
 	b      *mainstem.Batch
-	open   map[int32]*recordbatch.Builder
-	places []publishedSlot
+	open   map[int32]*recordbatch.Builder // by partition, the batch that takes its next record
+	places []publishedSlot                // all batches, in the order of their first records
 }
 
-// publishedSlot is a record batch in the making, in the order of publication.
+// publishedSlot is a record batch of a publication.
 type publishedSlot struct {
 	p       *partitionState
 	builder *recordbatch.Builder
 }
 
+// publish builds the record batches and adds them to b. choose returns the partition of a record.
 func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner) []partition.Slot {
 	pub := publication{t: t, b: b, open: map[int32]*recordbatch.Builder{}}
 	for i := range records {
@@ -81,6 +82,7 @@ func (t *Topic) publish(b *mainstem.Batch, records []Record, choose Partitioner)
 	return slots
 }
 
+// add copies a record to the batch of its partition.
 func (pub *publication) add(r *Record, choose Partitioner) error {
 	const op = "publish"
 	t := pub.t
@@ -102,6 +104,7 @@ func (pub *publication) add(r *Record, choose Partitioner) error {
 	return nil
 }
 
+// put adds a finished record batch to the batch of the log.
 func (pub *publication) put(at publishedSlot) (partition.Slot, error) {
 	data, err := at.builder.Finish(recordbatch.None)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Read returns record batches of a partition from the one that holds offset on.
-// At the end there is none, and no error. An offset before the start or beyond
-// the end is Invalid, with an [*OutOfRangeError] as its cause. Read never waits:
-// see [Waiter].
+// Read returns record batches of a partition, from the batch that has offset on, or from the next
+// batch where compaction has removed that offset. At the end of the partition it returns no batch
+// and no error: it never waits, see [Waiter]. An offset before the start or beyond the end is
+// Invalid, with an [*OutOfRangeError] as its cause. o may be nil. The bytes of the result belong to
+// the caller.
 func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.ReadOptions) (partition.Chunk, error) {
 	const op = "read"
 	p, err := t.partition(op, num)
@@ -58,8 +59,8 @@ func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.
 	return c, nil
 }
 
-// read collects batches from offset on, which is in range as far as this process knows. It
-// reports whether no batch holds offset, although it is below the end.
+// read collects batches from offset on, which is in range as far as this process knows. missing
+// means that no batch has offset although it is below the end.
 func (p *partitionState) read(ctx context.Context, offset int64, o *partition.ReadOptions) (_ partition.Chunk, missing bool, _ error) {
 	limit, before := o.MaxBytes, o.Before
 	if limit == 0 {
@@ -108,13 +109,13 @@ func (p *partitionState) read(ctx context.Context, offset int64, o *partition.Re
 	return c, missing, nil
 }
 
-// batches yields the records of the partition that hold offset and those after
-// it, one record batch each. The records are lent.
+// batches yields the stored batches, one record each, from the one that has offset on. The records
+// are lent until the loop body returns.
 func (p *partitionState) batches(ctx context.Context, offset int64) iter.Seq2[mainstem.Record, error] {
 	return p.t.c.log.Read(ctx, p.t.space, p.Key(), mainstem.Versions{From: mainstem.Version(offset) + 1})
 }
 
-// corrupt returns the error for a stored record batch that cannot be one.
+// corrupt returns the Corrupt error for a stored record that is not a valid record batch.
 func (p *partitionState) corrupt(rec *mainstem.Record, err error) error {
 	return mainstem.Errorf(mainstem.KindCorrupt, "read", "the record batch at offset %d of %s/%d: %w", rec.First()-1, p.t.name, p.num, err).At(p.t.space, p.Key())
 }

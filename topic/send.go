@@ -10,15 +10,14 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// sendBytes bounds the record batches of one commit, before compression; one
-// batch is always sent. spareDrafts is how many are kept for their memory.
+// sendBytes bounds the record batches of one commit, in bytes before compression; a single batch
+// may be larger. spareDrafts is how many empty drafts are kept for their memory.
 const (
 	sendBytes   = 8 << 20
 	spareDrafts = 16
 )
 
-// run is the sender: it commits what is ready until the producer is closed and
-// everything is sent.
+// run is the sender: it commits sealed drafts until the producer is closed and all are sent.
 func (p *Producer) run() {
 	defer close(p.done)
 	timer := time.NewTimer(time.Hour)
@@ -42,8 +41,9 @@ func (p *Producer) run() {
 	}
 }
 
-// take returns the drafts to send now. If there are none, wait is the time until
-// the oldest open one has lingered long enough, 0 if there is none.
+// take returns the drafts to commit now. If there are none, wait is the time until the oldest open
+// draft has lingered long enough, or 0 if no draft is open. ended is true if the producer is closed
+// and all is sent.
 func (p *Producer) take() (drafts []*draft, wait time.Duration, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,8 @@ func (p *Producer) take() (drafts []*draft, wait time.Duration, ended bool) {
 	return p.mu.sending, wait, p.mu.closed && n == 0 && len(p.mu.open) == 0
 }
 
-// sealDueLocked seals the open drafts that have lingered long enough.
+// sealDueLocked seals the open drafts that have lingered long enough and returns the time until the
+// next one has, or 0 if no draft is left open.
 func (p *Producer) sealDueLocked() time.Duration {
 	now := time.Now()
 	for i, d := range p.mu.order {
@@ -79,7 +80,9 @@ func (p *Producer) sealDueLocked() time.Duration {
 	return 0
 }
 
-// send commits drafts together, keeps their promises and takes them back.
+// send commits drafts together, calls the callbacks of their records and releases the drafts. A
+// draft that may not be stored fails alone; an error of the commit fails all the others. The commit
+// has no deadline.
 func (p *Producer) send(drafts []*draft) {
 	b := batches.Get().(*mainstem.Batch)
 	defer putBatch(b)
@@ -112,7 +115,7 @@ func (p *Producer) send(drafts []*draft) {
 	p.release(drafts, first)
 }
 
-// finish makes the record batch of d and puts it into b.
+// finish builds the record batch of d and adds it to b.
 func (p *Producer) finish(b *mainstem.Batch, d *draft) (partition.Slot, error) {
 	const op = "produce"
 	data, err := d.b.Finish(p.o.Compression)
@@ -126,7 +129,7 @@ func (p *Producer) finish(b *mainstem.Batch, d *draft) (partition.Slot, error) {
 	return d.p.AppendOwnTo(b, data, uint32(d.b.Len())), nil
 }
 
-// fulfil tells each record's promise what became of it.
+// fulfil calls the callback of each record.
 func (d *draft) fulfil(a Appended, err error) {
 	for i, done := range d.promises {
 		if done == nil {
@@ -140,8 +143,9 @@ func (d *draft) fulfil(a Appended, err error) {
 	}
 }
 
-// release takes back drafts that were sent, and wakes who waits for them or for
-// their room.
+// release takes the drafts of a commit out of the buffer and wakes those that wait for the drafts
+// or for bytes of the buffer. The memory of a draft goes on in a new draft: order may still have
+// the old one, which must stay sealed.
 func (p *Producer) release(drafts []*draft, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

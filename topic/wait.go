@@ -11,9 +11,9 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// Waiter wakes when any partition of a set grows. It costs no goroutine: one
-// follower per topic serves all waiters, and it ends some seconds after the last of them.
-// The methods may be called from many goroutines.
+// Waiter wakes when a partition of a set grows. It needs no goroutine: one follower of each topic
+// serves all waiters, and ends some seconds after the last of them was removed. The methods may be
+// called from many goroutines.
 //
 //	w := topics.NewWaiter()
 //	defer w.Close()
@@ -29,16 +29,16 @@ import (
 //snippet:var next int64
 type Waiter struct {
 	c    *Catalog
-	wake chan struct{} // capacity 1
+	wake chan struct{} // capacity 1: full if the waiter was woken and has not received yet
 
 	mu struct {
 		sync.Mutex
-		parts  map[*partitionState]struct{}
+		parts  map[*partitionState]struct{} // that were added; the hub of each one's topic has the waiter
 		closed bool
 	}
 	grown struct {
 		sync.Mutex
-		parts map[*partitionState]struct{}
+		parts map[*partitionState]struct{} // that have woken the waiter since the last Take
 	}
 }
 
@@ -48,7 +48,7 @@ type TopicPartition struct {
 	Partition int32
 }
 
-// NewWaiter returns a waiter that waits for nothing yet.
+// NewWaiter returns a waiter without partitions. Close it.
 func (c *Catalog) NewWaiter() *Waiter {
 	w := &Waiter{c: c, wake: make(chan struct{}, 1)}
 	w.mu.parts = map[*partitionState]struct{}{}
@@ -56,8 +56,9 @@ func (c *Catalog) NewWaiter() *Waiter {
 	return w
 }
 
-// Add adds a partition: everything that is committed to it after Add has
-// returned wakes the waiter. It also wakes when the topic is altered or deleted. Adding a partition again does nothing.
+// Add adds a partition. Each record that is committed to it after Add has returned wakes the
+// waiter; so does a change or the deletion of the topic. Adding a partition again does nothing. It
+// fails with NotFound if the topic or partition does not exist, and with Closed.
 func (w *Waiter) Add(ctx context.Context, t *Topic, partition int32) error {
 	const op = "wait"
 	p, err := t.partition(op, partition)
@@ -83,11 +84,11 @@ func (w *Waiter) Add(ctx context.Context, t *Topic, partition int32) error {
 	return nil
 }
 
-// Remove removes a partition.
+// Remove removes a partition, if the waiter has it.
 func (w *Waiter) Remove(t *Topic, partition int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	parts := t.now().parts // all that there ever were: partitions are not removed
+	parts := t.now().parts // partitions are never removed, so one that was added is there
 	if partition < 0 || int(partition) >= len(parts) {
 		return
 	}
@@ -98,12 +99,12 @@ func (w *Waiter) Remove(t *Topic, partition int32) {
 	}
 }
 
-// C returns a channel that receives when a partition of the set has grown since
-// the last receive. It may also receive when none has: look again with Read.
+// C returns a channel that receives after a partition of the set has grown. It may also receive
+// when none has: read before each wait. Wait receives from the same channel.
 func (w *Waiter) C() <-chan struct{} { return w.wake }
 
-// Wait waits until a partition of the set grows. It returns Canceled when ctx
-// ends, and Closed when the catalog is closed.
+// Wait waits until the waiter is woken; it may return nil although no partition has grown. It fails
+// with Canceled when ctx ends, and with Closed when the catalog is closed.
 func (w *Waiter) Wait(ctx context.Context) error {
 	began := time.Now()
 	select {
@@ -127,8 +128,8 @@ func (w *Waiter) Close() {
 	clear(w.mu.parts)
 }
 
-// Take returns the partitions that have grown since the last call, or whose topic
-// has changed or was deleted, in no order: those to look at after waking.
+// Take returns the partitions that have grown, or whose topic was altered or deleted, since the
+// last call, in no order. Call it after waking.
 func (w *Waiter) Take() []TopicPartition {
 	w.grown.Lock()
 	defer w.grown.Unlock()
@@ -140,6 +141,7 @@ func (w *Waiter) Take() []TopicPartition {
 	return out
 }
 
+// signal records that p has grown and wakes the waiter.
 func (w *Waiter) signal(p *partitionState) {
 	w.grown.Lock()
 	w.grown.parts[p] = struct{}{}
@@ -147,7 +149,7 @@ func (w *Waiter) signal(p *partitionState) {
 	wake.Signal(w.wake)
 }
 
-// newHub returns what wakes the waiters of the topic's partitions.
+// newHub returns the hub that wakes the waiters of the topic's partitions.
 //
 // Lock order: Waiter.mu, the locks of the hub, then Catalog.mu or Waiter.grown.
 func (t *Topic) newHub() *follow.Hub[*partitionState, *Waiter] {
@@ -157,15 +159,15 @@ func (t *Topic) newHub() *follow.Hub[*partitionState, *Waiter] {
 		Signal: func(p *partitionState, w *Waiter) { w.signal(p) },
 		Ended: func(err error) {
 			if errors.Is(err, mainstem.ErrClosed) {
-				// To wake once is not enough: a waiter that looks again may find the log
-				// still readable for a moment, and would then wait without end.
+				// The hub wakes each waiter once. A waiter that then reads from a log that is
+				// still readable, and waits again, would wait without end.
 				t.c.stop()
 			}
 		},
 	}
 }
 
-// start runs f in a goroutine that Close waits for, unless the catalog is closed.
+// start runs f in a goroutine that Close waits for. It fails with Closed after Close.
 func (c *Catalog) start(f func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +178,7 @@ func (c *Catalog) start(f func()) error {
 	return nil
 }
 
-// observe takes notice of a record of the topic's space.
+// observe handles a record of the topic's space that the follower has read.
 func (t *Topic) observe(rec *mainstem.Record) {
 	n, ok := partitionOf(rec.Key)
 	if !ok {
@@ -190,8 +192,8 @@ func (t *Topic) observe(rec *mainstem.Record) {
 	}
 }
 
-// observeMeta applies a description that somebody wrote, perhaps from another
-// process. One with another ID means that this topic is gone.
+// observeMeta applies a new description, which another process may have written. A description with
+// another ID means that this topic was deleted.
 func (t *Topic) observeMeta(rec *mainstem.Record) {
 	if string(rec.Key) != string(metaKey) {
 		return
