@@ -10,17 +10,17 @@ import (
 
 // The limits of one batch.
 const (
-	// MaxRecords is the largest number of records that a batch may claim: the claim
-	// is bounded before the batch is decompressed.
+	// MaxRecords bounds the offsets of a batch, and so its records. It is checked before the batch
+	// is decompressed.
 	MaxRecords = 1 << 24
 	// MaxUncompressed bounds the bytes of a batch's records after decompression.
 	MaxUncompressed = 128 << 20
 )
 
-// HeaderSize is the length of a batch without its records, in bytes.
+// HeaderSize is the size of a batch header, in bytes. The records follow it.
 const HeaderSize = 61
 
-// Places of the fields that are written in place.
+// Offsets in bytes of the fields that are read or written without decoding the header.
 const (
 	atBaseOffset   = 0
 	atLength       = 8
@@ -47,15 +47,15 @@ const NoTimestamp = -1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Batch is the decoded header of a record batch. Its Records field holds the
-// records as stored, compressed or not, and aliases the batch.
+// Batch is a decoded batch header. Its field Records has the records as stored, compressed or not,
+// and aliases the bytes that were parsed.
 type Batch struct{ kmsg.RecordBatch }
 
 // Codec returns the compression codec of the records.
 func (b *Batch) Codec() Codec { return Codec(b.Attributes & codecMask) }
 
-// LogAppendTime reports whether every record has the batch's max timestamp,
-// which the broker set, as its own.
+// LogAppendTime reports whether the max timestamp of the batch, which the broker has set, is the
+// timestamp of every record.
 func (b *Batch) LogAppendTime() bool { return b.Attributes&logAppendBit != 0 }
 
 // Transactional reports whether the batch is part of a transaction.
@@ -64,18 +64,18 @@ func (b *Batch) Transactional() bool { return b.Attributes&transactionBit != 0 }
 // Control reports whether the batch holds a transaction marker instead of data.
 func (b *Batch) Control() bool { return b.Attributes&controlBit != 0 }
 
-// DeleteHorizon returns the time from which tombstones in the batch may be
-// removed, in milliseconds, and whether compaction has set one.
+// DeleteHorizon returns the time from which compaction may remove tombstones of the batch, in
+// milliseconds since 1970, and whether compaction has set one.
 func (b *Batch) DeleteHorizon() (int64, bool) {
 	return b.FirstTimestamp, b.Attributes&deleteHorizonBt != 0
 }
 
-// Offsets returns the number of offsets that the batch spans. After compaction
-// it holds fewer records than that.
+// Offsets returns the number of offsets of the batch. After compaction it may have fewer records.
 func (b *Batch) Offsets() uint32 { return uint32(b.LastOffsetDelta) + 1 }
 
-// Parse decodes the header of the one batch that is data. It checks magic,
-// lengths and counts, not the CRC and not the records.
+// Parse decodes the header of data, which must be exactly one batch. It checks magic, lengths and
+// counts, but neither the CRC nor the records. Its errors are [*Error], of reason Corrupt,
+// OldFormat or BadRecord.
 func Parse(data []byte) (Batch, error) {
 	var b Batch
 	if len(data) < HeaderSize {
@@ -105,25 +105,26 @@ func Parse(data []byte) (Batch, error) {
 	return b, nil
 }
 
-// Checksum returns the CRC-32C that the batch data should carry. data holds at
-// least a header.
+// Checksum returns the right CRC-32C for the batch data, which must have at least [HeaderSize]
+// bytes.
 func Checksum(data []byte) uint32 { return crc32.Checksum(data[atAttributes:], castagnoli) }
 
-// Intact reports whether the batch data carries its right checksum.
+// Intact reports whether the batch data has the right CRC-32C.
 func Intact(data []byte) bool {
 	return len(data) >= HeaderSize && binary.BigEndian.Uint32(data[atCRC:]) == Checksum(data)
 }
 
-// Place writes base offset and partition leader epoch into the batch data, in
-// place. They lie outside the CRC.
+// Place writes the base offset and the partition leader epoch into the batch data, in place. The
+// CRC does not cover them. data must have at least [HeaderSize] bytes.
 func Place(data []byte, baseOffset int64, leaderEpoch int32) {
 	_ = data[HeaderSize-1]
 	binary.BigEndian.PutUint64(data[atBaseOffset:], uint64(baseOffset))
 	binary.BigEndian.PutUint32(data[atLeaderEpoch:], uint32(leaderEpoch))
 }
 
-// Stamp sets log append time on the batch data, in place: every record then has
-// timestamp ms. The CRC is computed anew.
+// Stamp sets log append time on the batch data, in place: every record then has the timestamp ms,
+// in milliseconds since 1970. It also writes the new CRC. data must have at least [HeaderSize]
+// bytes.
 func Stamp(data []byte, ms int64) {
 	_ = data[HeaderSize-1]
 	a := binary.BigEndian.Uint16(data[atAttributes:])
@@ -132,19 +133,18 @@ func Stamp(data []byte, ms int64) {
 	seal(data)
 }
 
-// seal writes the checksum.
+// seal writes the CRC.
 func seal(data []byte) { binary.BigEndian.PutUint32(data[atCRC:], Checksum(data)) }
 
-// Reason says what is wrong with a batch. Each corresponds to an error code of
-// the Kafka protocol.
+// Reason is why a batch is refused. Each one corresponds to an error code of the Kafka protocol.
 type Reason uint8
 
 // The reasons.
 const (
-	Corrupt      Reason = iota // lengths or checksum do not fit (CORRUPT_MESSAGE)
+	Corrupt      Reason = iota // wrong lengths or checksum, or not decodable (CORRUPT_MESSAGE)
 	OldFormat                  // not magic 2 (UNSUPPORTED_FOR_MESSAGE_FORMAT)
 	TooLarge                   // larger than allowed (MESSAGE_TOO_LARGE)
-	UnknownCodec               // a compression that no one knows (UNSUPPORTED_COMPRESSION_TYPE)
+	UnknownCodec               // an undefined compression codec (UNSUPPORTED_COMPRESSION_TYPE)
 	BadTimestamp               // a timestamp that is not allowed (INVALID_TIMESTAMP)
 	BadRecord                  // anything else that may not be stored (INVALID_RECORD)
 )
@@ -159,7 +159,7 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Error says why a batch is refused.
+// Error is the error of a batch that is refused.
 type Error struct {
 	Reason Reason
 	Err    error

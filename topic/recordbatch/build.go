@@ -8,14 +8,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// RecordOverhead is the most that a record takes besides the bytes of its key,
-// value and headers; each header takes up to HeaderOverhead more.
+// RecordOverhead is the most bytes that a record takes besides its key, value and headers.
+// HeaderOverhead is the most that a header takes besides its key and value.
 const (
 	RecordOverhead = 5 + 1 + 10 + 5 + 5 + 5 + 5
 	HeaderOverhead = 5 + 5
 )
 
-// Size returns the most that r can take in a batch, in bytes.
+// Size returns the most bytes that r can take in a batch, uncompressed.
 func (r *Record) Size() int {
 	n := RecordOverhead + len(r.Key) + len(r.Value)
 	for i := range r.Headers {
@@ -24,18 +24,18 @@ func (r *Record) Size() int {
 	return n
 }
 
-// Builder makes a record batch. The zero Builder is ready, and so is one that
-// was Reset: it keeps its memory.
+// Builder builds record batches, one after the other. The zero Builder is empty and ready. Reset
+// empties it for the next batch and keeps its memory.
 type Builder struct {
-	buf   []byte // room for the header, then the records
-	out   []byte // the compressed batch
-	count int32
-	first int64 // timestamp of the first record
-	max   int64
+	buf   []byte // HeaderSize bytes for the header, then the records; empty without records
+	out   []byte // the compressed batch, after Finish
+	count int32  // of records
+	first int64  // timestamp of the first record
+	max   int64  // the newest timestamp
 }
 
-// Append adds a record. The bytes are copied. Offset is ignored: offsets follow
-// the order of the calls.
+// Append adds a copy of a record. Its Offset is ignored: offset deltas follow the order of the
+// calls.
 func (b *Builder) Append(r *Record) {
 	if b.count == 0 {
 		b.buf = slices.Grow(b.buf[:0], HeaderSize)[:HeaderSize]
@@ -49,7 +49,7 @@ func (b *Builder) Append(r *Record) {
 // Len returns the number of records.
 func (b *Builder) Len() int { return int(b.count) }
 
-// Size returns the bytes of the batch so far, uncompressed.
+// Size returns the bytes of the batch so far, with its header, uncompressed.
 func (b *Builder) Size() int {
 	if b.count == 0 {
 		return HeaderSize
@@ -57,13 +57,13 @@ func (b *Builder) Size() int {
 	return len(b.buf)
 }
 
-// Reset empties the builder and keeps its memory, which the batch that Finish
-// returned aliases.
+// Reset empties the builder. It keeps its memory, so a batch that Finish has returned must not be
+// used any more.
 func (b *Builder) Reset() { *b = Builder{buf: b.buf[:0], out: b.out[:0]} }
 
-// Finish returns the batch, of at least one record, compressed with c; with no
-// codec if compressing it would not make it smaller. Its base offset is 0 and it
-// has no producer. The bytes belong to the builder until Reset.
+// Finish returns the batch, compressed with c, or uncompressed if that is not larger. There must be
+// at least one record. The base offset is 0, the leader epoch and the producer are -1 (none). The
+// bytes belong to the builder and are valid until Reset.
 func (b *Builder) Finish(c Codec) ([]byte, error) {
 	h := kmsg.RecordBatch{
 		PartitionLeaderEpoch: -1,
@@ -90,7 +90,8 @@ func (b *Builder) Finish(c Codec) ([]byte, error) {
 	return finish(h, b.buf), nil
 }
 
-// finish writes header h, its length and its CRC over the first bytes of batch.
+// finish writes the header h, with the right length and CRC, over the first HeaderSize bytes of
+// batch.
 func finish(h kmsg.RecordBatch, batch []byte) []byte {
 	h.Length = int32(len(batch) - lengthPrefix)
 	h.Records = nil
@@ -99,6 +100,7 @@ func finish(h kmsg.RecordBatch, batch []byte) []byte {
 	return batch
 }
 
+// appendRecord appends the encoded record r to dst.
 func appendRecord(dst []byte, r *Record, timeDelta int64, offsetDelta int32) []byte {
 	n := 1 + kbin.VarlongLen(timeDelta) + kbin.VarintLen(offsetDelta) +
 		lenOf(r.Key) + lenOf(r.Value) + kbin.VarintLen(int32(len(r.Headers)))
@@ -120,7 +122,7 @@ func appendRecord(dst []byte, r *Record, timeDelta int64, offsetDelta int32) []b
 	return dst
 }
 
-// lenOf returns the bytes that the nullable b takes with its length.
+// lenOf returns the bytes that b, which may be nil, takes with its length.
 func lenOf(b []byte) int {
 	if b == nil {
 		return kbin.VarintLen(-1)
@@ -128,25 +130,27 @@ func lenOf(b []byte) int {
 	return kbin.VarintLen(int32(len(b))) + len(b)
 }
 
-// Marker is the end of a transaction, written by the broker into every
-// partition that the transaction wrote to.
+// Marker ends a transaction. The broker writes one into every partition that the transaction has
+// written to.
 type Marker struct {
 	ProducerID       int64
 	ProducerEpoch    int16
 	Commit           bool // else abort
 	CoordinatorEpoch int32
-	Timestamp        int64 // milliseconds
+	Timestamp        int64 // milliseconds since 1970
 }
 
-// Versions of a marker's key and value: 2 bytes before the type and before the
-// coordinator epoch.
+// The record of a marker, big-endian. Versions are 0.
+//
+//	key    2 bytes version, 2 bytes type: markerAbort or markerCommit
+//	value  2 bytes version, 4 bytes coordinator epoch
 const (
 	markerAbort  = 0
 	markerCommit = 1
 	markerKeyLen = 4
 )
 
-// Batch returns the control batch that holds m.
+// Batch returns the control batch of m, of one record. The bytes belong to the caller.
 func (m Marker) Batch() []byte {
 	key := make([]byte, markerKeyLen) // version 0
 	if m.Commit {
@@ -167,8 +171,8 @@ func (m Marker) Batch() []byte {
 	}, batch)
 }
 
-// Committed reports whether the control batch b ends its transaction with
-// commit. ok is false if it is no transaction marker.
+// Committed returns the type of the transaction marker b: commit, or else abort. ok is false if b
+// is no transaction marker.
 func (b *Batch) Committed() (commit, ok bool) {
 	var r raw
 	if !b.Control() || b.Codec() != None {

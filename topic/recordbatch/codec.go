@@ -15,7 +15,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Codec is how the records of a batch are compressed. The numbers are Kafka's.
+// Codec is the compression of the records of a batch. The numbers are Kafka's.
 type Codec uint8
 
 // The codecs.
@@ -29,7 +29,7 @@ const (
 
 var codecNames = [...]string{"none", "gzip", "snappy", "lz4", "zstd"}
 
-// String returns the codec's name in Kafka's configuration.
+// String returns the codec's name in Kafka's configurations.
 func (c Codec) String() string {
 	if int(c) < len(codecNames) {
 		return codecNames[c]
@@ -48,13 +48,13 @@ func ParseCodec(s string) (Codec, error) {
 	return None, fmt.Errorf("compression %q: want none, gzip, snappy, lz4 or zstd", s)
 }
 
-// Settings of the compressors. Kafka's own blocks of lz4 and windows of zstd are
-// of these sizes: larger ones cost memory at every reader.
+// Settings of the compressors. Larger blocks and windows cost memory at every reader.
 const (
 	lz4Block   = lz4.Block64Kb
 	zstdWindow = 256 << 10
 )
 
+// errTooLong says that there are more bytes than the limit.
 var errTooLong = fmt.Errorf("they have more than %d bytes", MaxUncompressed)
 
 type gzipReader struct {
@@ -79,7 +79,7 @@ var (
 		return w
 	}}
 
-	// One encoder and one decoder serve all goroutines; used this way they start none.
+	// One encoder and one decoder serve all goroutines. EncodeAll and DecodeAll start none.
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithWindowSize(zstdWindow), zstd.WithZeroFrames(true))
 		if err != nil {
@@ -87,11 +87,12 @@ var (
 		}
 		return e
 	})
-	// The decoder is made at once: one that is made in a bubble of testing/synctest has
-	// channels that only the bubble may use.
+	// The decoder is made when the program starts: if it were made in a bubble of
+	// testing/synctest, only that bubble could use its channels.
 	zstdDecoder = newZstdDecoder()
 )
 
+// newZstdDecoder returns a decoder that appends at most the capacity that it is given.
 func newZstdDecoder() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
@@ -100,7 +101,7 @@ func newZstdDecoder() *zstd.Decoder {
 	return d
 }
 
-// compress appends the compressed src to dst.
+// compress appends src, compressed, to dst.
 func compress(dst, src []byte, c Codec) ([]byte, error) {
 	switch c {
 	case None:
@@ -123,6 +124,7 @@ func compress(dst, src []byte, c Codec) ([]byte, error) {
 	return nil, fmt.Errorf("unknown %v", c)
 }
 
+// deflate appends what w, reset to write to a buffer, makes of src to dst.
 func deflate(dst, src []byte, w io.WriteCloser, reset func(io.Writer)) ([]byte, error) {
 	out := bytes.NewBuffer(dst)
 	reset(out)
@@ -135,13 +137,15 @@ func deflate(dst, src []byte, w io.WriteCloser, reset func(io.Writer)) ([]byte, 
 	return out.Bytes(), nil
 }
 
-// room is asked before memory is taken for n bytes in all; an error is passed on as it is.
+// room is the function Room of a decoder: it is called with the bytes that the buffers of the
+// decoder will have in all, before they are allocated. nil allows all.
 type room func(n int) error
 
-// roomError is an error of room on its way through code whose other errors mean that the
-// data is corrupt.
+// roomError marks an error of room, until undecodable returns that error as it is. Other errors of
+// decompress mean that the data is corrupt.
 type roomError struct{ error }
 
+// ask calls r, unless it is nil.
 func (r room) ask(n int) error {
 	if r == nil {
 		return nil
@@ -152,7 +156,8 @@ func (r room) ask(n int) error {
 	return nil
 }
 
-// undecodable returns the error for records that cannot be decompressed, or that of room.
+// undecodable returns the error for records that cannot be decompressed: that of room as it is,
+// else Corrupt.
 func undecodable(c Codec, err error) error {
 	var full roomError
 	if errors.As(err, &full) {
@@ -161,8 +166,9 @@ func undecodable(c Codec, err error) error {
 	return errorf(Corrupt, "the records cannot be decompressed (%s): %v", c, err)
 }
 
-// decompress appends the decompressed src to dst, which is empty but for its
-// capacity. More than limit bytes are an error. Before it takes memory it asks for it.
+// decompress returns src, decompressed, in the memory of dst if that suffices. dst is empty. More
+// than limit bytes are errTooLong. It calls ask before it allocates, also for the capacity that dst
+// has.
 func decompress(dst, src []byte, c Codec, limit int, ask room) ([]byte, error) {
 	switch c {
 	case None:
@@ -189,9 +195,9 @@ func decompress(dst, src []byte, c Codec, limit int, ask room) ([]byte, error) {
 	return nil, fmt.Errorf("unknown %v", c)
 }
 
-// inflate appends what r yields to dst, which is empty but for its capacity; there are
-// perhaps expect bytes. Its memory doubles as it fills: there is never much more than what
-// was decompressed.
+// inflate returns the bytes of r, of which there are perhaps expect, in the memory of dst if that
+// suffices. dst is empty. The buffer doubles when it is full, so it is never much larger than the
+// data.
 func inflate(dst []byte, r io.Reader, expect, limit int, ask room) ([]byte, error) {
 	const least = 4 << 10
 	if err := ask.ask(cap(dst)); err != nil {
@@ -218,11 +224,13 @@ func inflate(dst []byte, r io.Reader, expect, limit int, ask room) ([]byte, erro
 	}
 }
 
-// zstdBlock is the most that one block of zstd holds; it takes at least 4 bytes.
+// zstdBlock is the most bytes that one block of zstd decompresses to (RFC 8878). A block takes at
+// least 4 bytes.
 const zstdBlock = 128 << 10
 
-// unzstd gives the decoder only as much room as src can honestly need, because
-// the sizes that frames declare are not to be trusted.
+// unzstd is decompress for zstd. The size that a frame declares is not trusted: the limit is
+// lowered to what src can decompress to, block by block. If the buffer is too small, it is made
+// four times as large and decompression begins again.
 func unzstd(dst, src []byte, limit int, ask room) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(src); err != nil {
@@ -250,14 +258,15 @@ func unzstd(dst, src []byte, limit int, ask room) ([]byte, error) {
 	}
 }
 
-// xerialMagic begins the framing of snappy blocks that Java clients write: it is
-// followed by two versions of 4 bytes, then by blocks of 4 bytes length and data.
+// xerialMagic begins the framing of snappy that Java clients write. Two versions of 4 bytes follow,
+// then blocks: 4 bytes length, big-endian, and the compressed data.
 var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 const xerialHeader = 16
 
 var errXerial = errors.New("malformed snappy framing")
 
+// unsnap is decompress for snappy, one raw block or framed blocks.
 func unsnap(dst, src []byte, limit int, ask room) ([]byte, error) {
 	if !bytes.HasPrefix(src, xerialMagic) {
 		return unsnapBlock(dst, src, limit, ask)
@@ -283,9 +292,10 @@ func unsnap(dst, src []byte, limit int, ask room) ([]byte, error) {
 	return dst, nil
 }
 
-// snappyRatio is more than snappy can achieve: 3 bytes stand for at most 64.
+// snappyRatio is more than snappy can achieve: 3 compressed bytes stand for 64 at most.
 const snappyRatio = 32
 
+// unsnapBlock appends the decompressed block src to dst.
 func unsnapBlock(dst, src []byte, limit int, ask room) ([]byte, error) {
 	n, err := s2.DecodedLen(src)
 	if err != nil {
@@ -297,7 +307,7 @@ func unsnapBlock(dst, src []byte, limit int, ask room) ([]byte, error) {
 	if n > snappyRatio*len(src) {
 		return nil, errors.New("the block declares more bytes than it can hold")
 	}
-	if size := len(dst) + n; size > cap(dst) { // then it grows to a half more at least
+	if size := len(dst) + n; size > cap(dst) { // the old buffer, and perhaps half of it more than is needed
 		size += cap(dst) + cap(dst)/2
 		if err := ask.ask(size); err != nil {
 			return nil, err

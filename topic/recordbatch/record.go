@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 )
 
-// Record is one record of a batch. Decoded records are lent: see [Decoder].
+// Record is one record of a batch. Records of a [Decoder] are lent: see there.
 type Record struct {
 	Offset    int64
 	Timestamp int64  // milliseconds since 1970; [NoTimestamp] if it has none
@@ -41,10 +41,10 @@ func CloneHeaders(headers []Header) []Header {
 	return out
 }
 
-// raw is one record as it lies in a batch; its slices alias the batch.
+// raw is one encoded record of a batch. Its slices alias the batch.
 type raw struct {
 	all         []byte // with its length prefix
-	tail        []byte // from the offset delta on: what does not depend on the base timestamp
+	tail        []byte // from the offset delta on, which does not depend on the base timestamp
 	attributes  int8
 	timeDelta   int64
 	offsetDelta int32
@@ -55,8 +55,8 @@ type raw struct {
 
 var errShort = errors.New("it is shorter than it says")
 
-// split decodes the first record of body and returns what follows it. Headers
-// are checked but not collected.
+// split decodes the first record of body into r and returns the rest of body. Headers are checked
+// but not decoded.
 func (r *raw) split(body []byte) (rest []byte, err error) {
 	length, n := kbin.Varint(body)
 	if n <= 0 || length < 0 || int(length) > len(body)-n {
@@ -104,22 +104,21 @@ func (r *raw) appendHeaders(dst []Header) []Header {
 	return dst
 }
 
-// Decoder yields the records of batches and keeps its buffers from one batch to
-// the next. The zero Decoder is ready.
+// Decoder yields the records of batches. The zero Decoder is ready. It keeps its buffers for the
+// next batch, until Reset.
 type Decoder struct {
-	// Room is called before the decoder takes memory for n bytes of decompressed records in
-	// all; an error, which is then that of the call as it is, says that it may not. The
-	// memory is kept for the next batch until Reset. Nil: it may, up to [MaxUncompressed].
+	// Room is called before the decoder allocates: n is the bytes that its buffers for decompressed
+	// records will have in all. If Room returns an error, that is the error of the call, as it is.
+	// nil allows all, up to about [MaxUncompressed].
 	Room func(n int) error
 
 	buf     []byte
 	headers []Header
 }
 
-// Records yields the records of the one batch in data, in order, with offsets
-// counted from base. The record is lent until the loop body returns. An error
-// ends the sequence; it is an [*Error] of reason Corrupt, UnknownCodec or
-// BadRecord. The CRC is checked.
+// Records yields the records of the one batch in data, in order. Their offsets begin at base. It
+// checks the CRC. A record is lent until the loop body returns. An error ends the sequence: that of
+// Room, or an [*Error] of reason Corrupt, OldFormat, UnknownCodec or BadRecord.
 func (d *Decoder) Records(data []byte, base int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		b, body, err := d.open(data)
@@ -140,9 +139,9 @@ func (d *Decoder) Records(data []byte, base int64) iter.Seq2[Record, error] {
 	}
 }
 
-// raws splits body into the records of b, with offset deltas that rise and stay in
-// the span of the batch. Each record is lent until the loop body returns; an error
-// ends the sequence.
+// raws yields the records of b, which are encoded in body. Their offset deltas must rise and be at
+// most the last offset delta of b. A record is lent until the loop body returns. An error ends the
+// sequence.
 func (b *Batch) raws(body []byte) iter.Seq2[*raw, error] {
 	return func(yield func(*raw, error) bool) {
 		var r raw
@@ -167,6 +166,7 @@ func (b *Batch) raws(body []byte) iter.Seq2[*raw, error] {
 	}
 }
 
+// record returns r with its offset and timestamp. Its Headers are in d.headers.
 func (d *Decoder) record(b *Batch, r *raw) Record {
 	out := Record{
 		Offset:    b.FirstOffset + int64(r.offsetDelta),
@@ -181,7 +181,7 @@ func (d *Decoder) record(b *Batch, r *raw) Record {
 	return out
 }
 
-// timestamp returns the timestamp of the record with the given delta.
+// timestamp returns the timestamp of the record with the given timestamp delta.
 func (b *Batch) timestamp(delta int64) int64 {
 	if b.LogAppendTime() {
 		return b.MaxTimestamp
@@ -192,7 +192,7 @@ func (b *Batch) timestamp(delta int64) int64 {
 	return b.FirstTimestamp + delta
 }
 
-// open checks data and returns its header and its records, uncompressed.
+// open checks the header and the CRC of data, and returns its header and its decompressed records.
 func (d *Decoder) open(data []byte) (Batch, []byte, error) {
 	b, err := Parse(data)
 	if err != nil {
@@ -216,5 +216,5 @@ func (d *Decoder) open(data []byte) (Batch, []byte, error) {
 	return b, body, nil
 }
 
-// Reset gives up the memory that the decoder keeps. Room is not called.
+// Reset drops the buffers of the decoder. Room is not called.
 func (d *Decoder) Reset() { *d = Decoder{Room: d.Room} }

@@ -6,41 +6,42 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 )
 
-// Rewriter removes records from batches, as compaction does. The zero Rewriter is
-// ready; it keeps its buffers from one batch to the next.
+// Rewriter removes records from batches, as compaction does. The zero Rewriter is ready. It keeps
+// its buffers for the next batch, until Reset.
 type Rewriter struct {
-	// Decoder decodes the batches. Its Room is asked for what the rewriter takes too.
+	// Decoder decodes the batches. Its Room is called for the buffers of the rewriter, too.
 	Decoder
-	body []byte
+	body []byte // HeaderSize bytes for the header, then the records that are kept
 }
 
-// Reset gives up the memory that the rewriter keeps. Room is not called.
+// Reset drops the buffers of the rewriter. Room is not called.
 func (w *Rewriter) Reset() {
 	w.Decoder.Reset()
 	w.body = nil
 }
 
-// Rewritten is what [Rewriter.Rewrite] made of a batch.
+// Rewritten is the result of [Rewriter.Rewrite].
 type Rewritten struct {
-	// Batch is the new batch; nil if nothing changed, or if no record is left. It
-	// belongs to the caller.
+	// Batch is the new batch. It is nil if nothing has changed or no record is left. It belongs to
+	// the caller.
 	Batch   []byte
 	Kept    int // records left
 	Removed int
 }
 
-// Rewrite removes the records of data for which keep is false. What is left keeps
-// its offsets and timestamps, and the batch its offset span, codec and producer.
-// The record given to keep has its offset counted from base.
-// With horizon >= 0 the batch's base timestamp becomes that delete horizon, in
-// milliseconds, as Kafka marks batches whose tombstones may go after it. The
-// record given to keep is lent. The errors are those of [Decoder.Records].
+// Rewrite removes the records of the batch data for which keep returns false. The other records
+// keep their offsets and timestamps, the batch its offsets, codec and producer. The records that
+// keep is called with are lent, and their offsets begin at base.
+//
+// If horizon is 0 or more, the base timestamp becomes that delete horizon, in milliseconds since
+// 1970, and the batch is marked as one that has a delete horizon, as Kafka does it. The errors are
+// those of [Decoder.Records], or of the compressor.
 func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) bool) (Rewritten, error) {
 	b, body, err := w.open(data)
 	if err != nil {
 		return Rewritten{}, err
 	}
-	if b.Codec() != None { // the records as they were, those that stay, and what they are compressed to
+	if b.Codec() != None { // all records, those that are kept, and those compressed again
 		if err := room(w.Room).ask(cap(w.buf) + 3*len(body)); err != nil {
 			return Rewritten{}, undecodable(b.Codec(), err)
 		}
@@ -81,7 +82,7 @@ func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) b
 	return out, err
 }
 
-// encode returns the batch of header b and the records in w.body.
+// encode returns the batch with the header b and the records in w.body.
 func (w *Rewriter) encode(b *Batch) ([]byte, error) {
 	if b.Codec() == None {
 		return finish(b.RecordBatch, slices.Clone(w.body)), nil
@@ -93,7 +94,7 @@ func (w *Rewriter) encode(b *Batch) ([]byte, error) {
 	return finish(b.RecordBatch, batch), nil
 }
 
-// append appends the record to dst with another timestamp delta.
+// append appends the record to dst, with the given timestamp delta.
 func (r *raw) append(dst []byte, timeDelta int64) []byte {
 	if timeDelta == r.timeDelta {
 		return append(dst, r.all...)

@@ -5,30 +5,30 @@ import (
 	"sync"
 )
 
-// keptScratch is how large a buffer for decompressed records may be to be kept for the next
-// batch. Clients fill batches up to a megabyte of records.
+// keptScratch is the size, in bytes, up to which a buffer for decompressed records is kept for the
+// next batch. Most clients limit the records of a batch to a megabyte.
 const keptScratch = 2 << 20
 
-// scratches are buffers for decompressed records.
+// scratches are buffers for decompressed records, for reuse.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-// Check says what [Verify] demands beyond a well-formed batch. The zero Check is
-// what a broker demands of a client's batch, without a limit of size.
+// Check is what [Verify] checks besides that a batch is well formed. The zero Check refuses control
+// batches, has no limit of size, and does not decompress.
 type Check struct {
-	// Room is as that of [Decoder]. What it allowed is free when Verify returns.
+	// Room is as [Decoder].Room. When Verify returns, the memory that it has allowed is not in use.
 	Room func(n int) error
 
 	MaxBytes int  // bytes of the whole batch; 0 means no limit
-	Keys     bool // every record must have a key; compressed batches are opened to see
-	Open     bool // open compressed batches and check their records too
-	Control  bool // allow control batches: only for the broker's own transaction markers
+	Keys     bool // every record must have a key; compressed batches are decompressed to check it
+	Open     bool // compressed batches are decompressed, to check their records
+	Control  bool // control batches are allowed: only for the broker's own markers
 }
 
-// Verify decides whether data, which came from outside, is exactly one record
-// batch that may be stored, and returns its header. It checks size, magic,
-// lengths, codec, CRC, that offsets and records are as many, that no control or
-// delete-horizon bit is set, and walks the records of a batch that is not
-// compressed. Its errors are [*Error].
+// Verify checks that data, which came from a client, is exactly one record batch that may be
+// stored, and returns its header. It checks size, magic, lengths, codec and CRC; that there are as
+// many offsets as records; the attributes, producer and timestamps of the header; and the encoding
+// of the records, unless they are compressed and c does not say otherwise. Its errors are [*Error],
+// or that of c.Room as it is.
 func Verify(data []byte, c Check) (Batch, error) {
 	if c.MaxBytes > 0 && len(data) > c.MaxBytes {
 		return Batch{}, errorf(TooLarge, "the batch has %d bytes: the limit is %d", len(data), c.MaxBytes)
@@ -49,7 +49,7 @@ func Verify(data []byte, c Check) (Batch, error) {
 	return b, b.verifyRecords(c)
 }
 
-// admissible checks the rules for batches that are not yet in a log.
+// admissible checks the header by the rules for batches that are not stored yet.
 func (b *Batch) admissible(control bool) error {
 	_, horizon := b.DeleteHorizon()
 	switch {
@@ -69,6 +69,7 @@ func (b *Batch) admissible(control bool) error {
 	return nil
 }
 
+// verifyRecords checks the records.
 func (b *Batch) verifyRecords(c Check) error {
 	body := b.Records
 	if b.Codec() != None {
