@@ -13,39 +13,43 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Options are what the partitions of one topic have in common.
+// Options are common to all partitions of a topic. They must not change.
 type Options struct {
-	Space  string           // of the topic
-	Rules  func() *Rules    // in force now; what it returns is not changed any more
-	Now    func() time.Time // for timestamps
-	Memory *budget.Budget   // for decompressing batches that are checked
+	Space  string           // the topic's space
+	Rules  func() *Rules    // returns the present rules, which must not change afterwards
+	Now    func() time.Time // the clock for log append times and checks of timestamps
+	Memory *budget.Budget   // from which memory for decompressing batches is reserved
 }
 
-// Partition takes the record batches of one partition of a topic. Its methods may be called
-// from many goroutines. Get one from the topic; it serves until the topic is deleted.
+// Partition appends record batches to one partition of a topic. Its methods may be called from many
+// goroutines. Get it from the topic. Appends do not check that the topic still exists: if it was
+// deleted, the commit fails with NotFound, or appends to a topic that was created under its name
+// since.
 type Partition struct {
 	o   *Options
 	num int32
 	key []byte
-	end atomic.Int64
+	end atomic.Int64 // see KnownEnd
 }
 
-// New returns the partition numbered num of the topic that o is about.
+// New returns partition num of the topic that o describes.
 func New(o *Options, num int32) *Partition { return &Partition{o: o, num: num, key: Key(num)} }
 
-// Key returns the key of a partition in its topic's space: 4 bytes, big-endian.
+// Key returns the key of partition num in its topic's space: 4 bytes, big-endian. It belongs to the
+// caller.
 func Key(num int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(num)) }
 
-// Number returns which partition of its topic this is.
+// Number returns the number of the partition in its topic.
 func (p *Partition) Number() int32 { return p.num }
 
 // Key returns the partition's key in the topic's space. It must not be changed.
 func (p *Partition) Key() []byte { return p.key }
 
-// KnownEnd returns the newest end that was seen: at most the true one. It never falls.
+// KnownEnd returns the highest end that was passed to Seen or committed here. It never decreases,
+// and the true end is never lower.
 func (p *Partition) KnownEnd() int64 { return p.end.Load() }
 
-// Seen takes notice that the partition ends at end or later.
+// Seen records that the partition has reached end.
 func (p *Partition) Seen(end int64) {
 	for {
 		old := p.end.Load()
@@ -55,24 +59,25 @@ func (p *Partition) Seen(end int64) {
 	}
 }
 
-// Slot is the place of a record batch in a batch of the log that is not yet committed.
+// Slot is a record batch in a batch of the log. After the commit it returns the offsets that the
+// record batch got.
 type Slot struct {
 	p       *Partition
-	index   int // of the write
-	offsets uint32
-	stamp   int64 // log append time in milliseconds, NoTimestamp if the batch keeps its own
+	index   int    // of the write in the batch of the log
+	offsets uint32 // number of offsets of the record batch
+	stamp   int64  // log append time, ms since 1970; NoTimestamp if the records keep theirs
 }
 
-// Appended says where a record batch went.
+// Appended says which offsets a record batch got.
 type Appended struct {
 	Partition int32
 	Base      int64     // offset of the first record
 	Next      int64     // offset after the last record
-	Time      time.Time // the log append time given to the records; zero if they keep their own
+	Time      time.Time // the log append time; zero if the records keep their timestamps
 }
 
-// In returns where the record batch went, given the receipt of the committed batch that it
-// was put into.
+// In returns the offsets of the record batch, given the receipt of the commit of its batch of the
+// log. The slot of a failed append has none.
 func (s Slot) In(r mainstem.Receipt) Appended {
 	next := int64(r.Versions[s.index])
 	s.p.Seen(next)
@@ -83,12 +88,14 @@ func (s Slot) In(r mainstem.Receipt) Appended {
 	return a
 }
 
-// AppendTo puts one record batch into b, exactly as a Kafka producer sent it. One that may
-// not be stored is Invalid, with a [*recordbatch.Error] as its cause, and leaves b as it was:
-// so a server commits what many clients sent, and leaves out what one of them sent wrongly.
-// Checking a compressed batch waits up to 10 s for memory, and fails with Unavailable when
-// there is none, or when ctx ends. The bytes are borrowed until b is committed and are not
-// changed: where timestamps are replaced, a copy is stored.
+// AppendTo adds one record batch, as a Kafka producer sent it, to b. It decompresses the records to
+// check them. If it fails, b is as it was, so a server can put the batches of many clients into one
+// commit and refuse those that are invalid.
+//
+// A batch that may not be stored is Invalid, with a [*recordbatch.Error] as its cause. To
+// decompress a batch it waits for memory, up to 10 s or until ctx ends, and then fails with
+// Unavailable. The bytes are borrowed until b is committed and are not changed: if timestamps are
+// replaced, a copy is stored.
 func (p *Partition) AppendTo(ctx context.Context, b *mainstem.Batch, batch []byte) (Slot, error) {
 	const op = "append"
 	r := p.o.Rules()
@@ -111,8 +118,9 @@ func (p *Partition) AppendTo(ctx context.Context, b *mainstem.Batch, batch []byt
 	return p.put(b, batch, h.Offsets(), recordbatch.NoTimestamp), nil
 }
 
-// AppendOwnTo puts into b a record batch of the given number of offsets that the caller made
-// itself: it is not checked. Its timestamps are replaced in place if the rules say so.
+// AppendOwnTo adds a record batch that the caller has built, with the given number of offsets, to
+// b. It does not check the batch. If the rules say LogAppendTime, it changes the timestamps in
+// place. The bytes are borrowed until b is committed.
 func (p *Partition) AppendOwnTo(b *mainstem.Batch, batch []byte, offsets uint32) Slot {
 	if p.o.Rules().LogAppendTime {
 		return p.stamped(b, batch, offsets, p.o.Now().UnixMilli())
@@ -120,19 +128,20 @@ func (p *Partition) AppendOwnTo(b *mainstem.Batch, batch []byte, offsets uint32)
 	return p.put(b, batch, offsets, recordbatch.NoTimestamp)
 }
 
-// AppendMarkerTo puts the end of a transaction into b. Only what coordinates transactions may
-// call it, in the commit that ends the transaction: readers act on markers.
+// AppendMarkerTo adds the marker of a transaction to b. Only a coordinator of transactions may call
+// it, for the commit that ends the transaction, because readers act on markers.
 func (p *Partition) AppendMarkerTo(b *mainstem.Batch, m recordbatch.Marker) Slot {
 	return p.put(b, m.Batch(), 1, recordbatch.NoTimestamp)
 }
 
-// stamped is put after giving the records the log append time now, in place.
+// stamped is put for a batch whose records get the log append time now, in milliseconds since 1970.
+// It changes batch.
 func (p *Partition) stamped(b *mainstem.Batch, batch []byte, offsets uint32, now int64) Slot {
 	recordbatch.Stamp(batch, now)
 	return p.put(b, batch, offsets, now)
 }
 
-// put adds the write of a record batch.
+// put adds a record batch to b.
 func (p *Partition) put(b *mainstem.Batch, batch []byte, offsets uint32, stamp int64) Slot {
 	b.Add(mainstem.Write{Op: mainstem.OpPut, Space: p.o.Space, Key: p.key, Value: batch, Count: offsets})
 	return Slot{p: p, index: b.Len() - 1, offsets: offsets, stamp: stamp}

@@ -6,8 +6,8 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// ID identifies a topic for its whole life: a topic that is deleted and created
-// again under the same name has another ID. It is a random UUID.
+// ID identifies one topic. A topic that is deleted and created again under the same name has
+// another ID. It is a random UUID.
 type ID [16]byte
 
 // String returns the ID as Kafka's tools show it: URL-safe base64 without padding.
@@ -16,7 +16,7 @@ func (id ID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]
 // MarshalText returns what [ID.String] returns.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText is the inverse of [ID.String].
+// UnmarshalText is the inverse of [ID.MarshalText]. Any other text is Invalid.
 func (id *ID) UnmarshalText(text []byte) error {
 	b, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil || len(b) != len(id) {

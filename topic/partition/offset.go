@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// GroupSpace is the space of the offsets that consumer groups have stored.
+// GroupSpace is the space with the offsets that consumer groups have stored.
 const GroupSpace = "topic.group"
 
 // Limits of a stored offset.
@@ -18,35 +18,38 @@ const (
 	MaxOffsetMetadata = 4 << 10 // bytes in [Offset.Metadata], as Kafka's offset.metadata.max.bytes
 )
 
-// Offset is where a consumer group goes on in a partition.
+// Offset is the position of a consumer group in a partition.
 type Offset struct {
-	Next        int64  // the offset to read next
-	LeaderEpoch int32  // as the consumer gave it; -1 if it gave none
-	Metadata    string // anything the consumer wants to find again
+	Next        int64  // the offset to read next, 0 or more
+	LeaderEpoch int32  // as the consumer sent it; -1 if it sent none
+	Metadata    string // any text of the consumer, at most MaxOffsetMetadata bytes
 }
 
-// Keys of the group space.
+// Keys of the group space. Numbers are big-endian.
 //
 //	'o'  length of group (2)  group  length of topic (2)  topic  partition (4)
 var groupPolicy = mainstem.Policy{History: 1, TombstoneAge: 24 * time.Hour}
 
 const offsetKind = 'o'
 
+// appendText appends a text with its length, 2 bytes, to dst.
 func appendText(dst []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...)
 }
 
-// offsetPrefix begins the keys of all offsets of a group in a topic.
+// offsetPrefix returns the prefix of the keys of all offsets of a group in a topic.
 func offsetPrefix(group, topic string) []byte {
 	b := make([]byte, 0, 1+2+len(group)+2+len(topic)+4)
 	return appendText(appendText(append(b, offsetKind), group), topic)
 }
 
+// offsetFormat is the first byte of a stored offset.
 const offsetFormat = 1
 
+// offsetHead is the size of a stored offset without metadata.
 const offsetHead = 1 + 16 + 8 + 4
 
-// encode returns the value of a stored offset:
+// encode returns the value of a stored offset. Numbers are big-endian.
 //
 //	1 byte format, topic ID (16), offset (8), leader epoch (4), metadata
 func (o *Offset) encode(id ID) []byte {
@@ -71,7 +74,7 @@ func decodeOffset(b []byte) (o Offset, id ID, err error) {
 	return o, id, nil
 }
 
-// cutText is the inverse of appendText; it returns what follows the text.
+// cutText is the inverse of appendText. It returns the bytes after the text.
 func cutText(b []byte) (text string, rest []byte, err error) {
 	if len(b) < 2 || len(b)-2 < int(binary.BigEndian.Uint16(b)) {
 		return "", nil, errors.New("the key ends within a name")

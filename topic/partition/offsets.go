@@ -8,20 +8,20 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Offsets are the offsets that a consumer group has stored for what is read like a topic. A
-// topic of a catalog has its own, which also see to it that the topic is there; this type is
-// for what is shown as a topic, such as the events of a store. The methods may be called from
-// many goroutines.
+// Offsets are the offsets that a consumer group has stored for one [Reader]. For a topic of a
+// catalog use those of package topic, which also check that the topic exists; this type is for a
+// [Shown]. The methods may be called from many goroutines.
 type Offsets struct {
 	log    mainstem.Log
 	id     ID
-	prefix []byte
-	err    error
+	prefix []byte // of the keys; nil if err is set
+	err    error  // of NewOffsets, returned by all methods
 }
 
-// NewOffsets returns the stored offsets of a consumer group for what is called name and has
-// the ID id, which tell it from everything else that has offsets. Whether it exists, and
-// which partitions it has, is not checked.
+// NewOffsets returns the stored offsets of a consumer group for the Reader with the given name and
+// ID. Offsets that were stored for another ID under the name do not count. Whether the Reader
+// exists, and which partitions it has, is not checked. A mistake in group or name is an Invalid
+// error of the methods.
 func NewOffsets(log mainstem.Log, group, name string, id ID) *Offsets {
 	o := &Offsets{log: log, id: id, err: ValidateGroup(group)}
 	if o.err == nil && (name == "" || len(name) > maxName) {
@@ -33,7 +33,7 @@ func NewOffsets(log mainstem.Log, group, name string, id ID) *Offsets {
 	return o
 }
 
-// maxName is the most bytes that the name of a topic may have.
+// maxName is the most bytes of the name of a topic.
 const maxName = 249
 
 // ValidateGroup returns an Invalid error unless group is 1 to [MaxGroup] bytes.
@@ -44,9 +44,9 @@ func ValidateGroup(group string) error {
 	return nil
 }
 
-// CommitOffsetTo puts into b where the group goes on in a partition: with what the consumer
-// made of the records in the same batch, every record is processed exactly once. A mistake
-// shows when b is committed.
+// CommitOffsetTo adds to b that the group continues at off in a partition. If b also has everything
+// that the consumer made of the records before off.Next, each record is processed exactly once. An
+// error goes to [mainstem.Batch.Fail].
 func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset) {
 	const op = "commit offset"
 	switch {
@@ -62,7 +62,7 @@ func (o *Offsets) CommitOffsetTo(b *mainstem.Batch, partition int32, off Offset)
 	}
 }
 
-// ForgetTo puts into b that the group has no offset in a partition.
+// ForgetTo adds to b that the group has no offset in a partition.
 func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
 	if o.err != nil {
 		b.Fail(o.err)
@@ -72,7 +72,7 @@ func (o *Offsets) ForgetTo(b *mainstem.Batch, partition int32) {
 	b.Delete(GroupSpace, o.key(partition))
 }
 
-// AbsentTo puts into b the condition that the group has no offset in a partition.
+// AbsentTo adds to b the condition that the group has no offset in a partition.
 func (o *Offsets) AbsentTo(b *mainstem.Batch, partition int32) {
 	if o.err != nil {
 		b.Fail(o.err)
@@ -82,7 +82,8 @@ func (o *Offsets) AbsentTo(b *mainstem.Batch, partition int32) {
 	b.IfAbsent(GroupSpace, o.key(partition))
 }
 
-// CommitOffset does at once what [Offsets.CommitOffsetTo] does in a batch.
+// CommitOffset does at once what [Offsets.CommitOffsetTo] does in a batch. The offset has the log's
+// durability when it returns.
 func (o *Offsets) CommitOffset(ctx context.Context, partition int32, off Offset) error {
 	return o.now(ctx, func(b *mainstem.Batch) { o.CommitOffsetTo(b, partition, off) })
 }
@@ -92,6 +93,7 @@ func (o *Offsets) Forget(ctx context.Context, partition int32) error {
 	return o.now(ctx, func(b *mainstem.Batch) { o.ForgetTo(b, partition) })
 }
 
+// now commits the writes that write adds to a batch.
 func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error {
 	b := mainstem.NewBatch()
 	write(b)
@@ -99,7 +101,7 @@ func (o *Offsets) now(ctx context.Context, write func(b *mainstem.Batch)) error 
 	return err
 }
 
-// Load returns the group's offsets by partition; a partition without is missing.
+// Load returns the group's offsets, by partition. Partitions without one are not in the map.
 func (o *Offsets) Load(ctx context.Context) (map[int32]Offset, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -116,6 +118,7 @@ func (o *Offsets) Load(ctx context.Context) (map[int32]Offset, error) {
 	return out, nil
 }
 
+// key returns the key of the offset of a partition.
 func (o *Offsets) key(partition int32) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clip(o.prefix), uint32(partition))
 }

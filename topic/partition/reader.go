@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Reader is a topic as consumers see it: a topic of a catalog, or what a [Source] shows as one.
-// The methods are those of [github.com/mainstemdev/mainstem/topic.Topic].
+// Reader is a topic that consumers can read: a topic of a catalog, or one that a [Source] presents.
+// The methods are as those of [github.com/mainstemdev/mainstem/topic.Topic].
 type Reader interface {
 	Name() string
 	ID() ID
@@ -18,75 +18,72 @@ type Reader interface {
 	MaxTimestamp(ctx context.Context, partition int32) (Found, bool, error)
 }
 
-// Shown is a Reader that shows what is no topic of its own, such as an event store.
+// Shown is a Reader whose records are not stored as a topic, such as the events of an event store.
 type Shown interface {
 	Reader
 
-	// Contents says what the records are, for messages: "the events of a store".
+	// Contents describes the records, for messages: "the events of a store".
 	Contents() string
-	// Bound returns the offset that no reader can be behind. It may lie behind the end,
-	// which goes back when what was there is not shown any more.
+	// Bound returns an offset that is at least every position at which a reader can be. It may be
+	// above the end, which decreases when records at the end are presented no more.
 	Bound(ctx context.Context, partition int32) (int64, error)
-	// Notify sends to wake, which has capacity 1, when a partition has grown, until
-	// stop is called. What is committed after Notify has returned is not missed.
+	// Notify sends to wake, which has capacity 1, when a partition has grown, until stop is called.
+	// Records that are committed after Notify has returned are not missed.
 	Notify(partition int32, wake chan<- struct{}) (stop func(), err error)
 }
 
-// Source shows what a log holds besides topics as topics that can be read. Its methods may
-// be called from many goroutines, and return NotFound for what is not there.
+// Source presents other contents of a log as topics that can be read. Its methods may be called
+// from many goroutines. Topic and ByID fail with NotFound if there is none.
 type Source interface {
-	// Of says what is shown, for messages: "event stores".
+	// Of describes the contents, for messages: "event stores".
 	Of() string
-	// Reserved reports whether name is one that something shown has or may get: no topic
-	// may be created under it.
+	// Reserved reports whether one of these topics has the name or may get it. No other topic may
+	// be created under it.
 	Reserved(name string) bool
 	Topic(ctx context.Context, name string) (Shown, error)
 	ByID(ctx context.Context, id ID) (Shown, error)
-	// All returns all that is shown, in the order of the names.
+	// All returns these topics in the order of their names.
 	All(ctx context.Context) ([]Shown, error)
 }
 
-// DefaultReadBytes is how much Read returns when the caller does not say.
+// DefaultReadBytes is the default of [ReadOptions].MaxBytes: 1 MiB.
 const DefaultReadBytes = 1 << 20
 
-// ReadOptions says how much [Reader].Read returns. nil and the zero value mean
-// the defaults.
+// ReadOptions are options of [Reader].Read. nil and zero fields mean the defaults.
 type ReadOptions struct {
-	// MaxBytes bounds the bytes of all batches together, but for the first, which is
-	// returned whatever its size so that a reader always gets on. Default
-	// [DefaultReadBytes].
+	// MaxBytes bounds the bytes of all batches together. The first batch is returned whatever its
+	// size, so that a reader makes progress. Default [DefaultReadBytes].
 	MaxBytes int
-	// MaxFirst bounds the first batch: one that is larger is not copied, and the Chunk says
-	// how large it is, so that a reader can see to its memory first. 0 means no limit.
+	// MaxFirst bounds the bytes of the first batch. One that is larger is not copied, and the Chunk
+	// has its size, so that the reader can reserve memory for it. 0 means no limit.
 	MaxFirst int
-	// Before leaves out batches that begin at this offset or later: the last stable
-	// offset, for a reader that must not see open transactions. 0 means no limit.
+	// Before excludes batches that begin at this offset or later. It is the last stable offset for
+	// a reader that must not see open transactions. 0 means no limit.
 	Before int64
-	// LeaderEpoch is written into every batch.
+	// LeaderEpoch is the partition leader epoch that is written into every batch.
 	LeaderEpoch int32
-	// Buffer is appended to; its memory is used again where it suffices.
+	// Buffer is the slice to which the batches are appended, in its memory if that suffices.
 	Buffer []byte
 }
 
-// Chunk is what [Reader].Read found.
+// Chunk is the result of [Reader].Read.
 type Chunk struct {
-	// Data is the buffer given, followed by whole record batches with their base
-	// offsets and leader epoch in place, as a Kafka fetch response carries them. The
-	// first may begin before the offset asked for, and offsets may be missing where
-	// compaction removed records. It belongs to the caller.
+	// Data is Buffer followed by whole record batches with their base offsets and leader epoch, as
+	// in a Kafka fetch response. The first batch may begin before the offset asked for. Offsets may
+	// be missing where compaction has removed records. It belongs to the caller.
 	Data []byte
-	// TooLarge is the size in bytes of the first batch, about, if that is more than
-	// [ReadOptions].MaxFirst. Then no batch is in Data. Else 0.
+	// TooLarge is about the size in bytes of the first batch if that is more than
+	// [ReadOptions].MaxFirst; then Data has no batch. Else it is 0.
 	TooLarge int
-	// Next is the offset to go on from.
+	// Next is the offset at which to continue.
 	Next int64
-	// Start and End are the partition's first offset and, if Data reaches it or there
-	// is no more, its end; otherwise an end that it had at some moment of the call.
+	// Start is the partition's first offset. End is its end, if Data reaches it or has no batch;
+	// otherwise it is an end that the partition had during the call.
 	Start, End int64
 }
 
-// Found is a record that was looked for by its timestamp.
+// Found is a record that was looked up by its timestamp.
 type Found struct {
 	Offset int64
-	Time   time.Time // its timestamp
+	Time   time.Time // its timestamp, to the millisecond
 }

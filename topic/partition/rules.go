@@ -9,16 +9,16 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Rules say which record batches the partitions of a topic take. Times are milliseconds.
+// Rules are the rules for record batches that are appended to a topic. Times are milliseconds.
 type Rules struct {
-	MaxMessage    int64 // bytes of one record batch as it is sent
-	Compact       bool  // then every record needs a key
-	LogAppendTime bool  // timestamps are replaced by the time of the append
-	Before        int64 // how far a producer's timestamp may lie in the past; math.MaxInt64: any
-	After         int64 // how far it may lie in the future
+	MaxMessage    int64 // the most bytes of a record batch, as it is sent
+	Compact       bool  // the topic is compacted: every record must have a key
+	LogAppendTime bool  // timestamps are replaced by the time of the append; Before and After do not apply
+	Before        int64 // how far a timestamp may be behind the clock; math.MaxInt64: no limit
+	After         int64 // how far a timestamp may be ahead of the clock
 }
 
-// The configurations of a topic that the messages about refused batches name.
+// The configurations that errors for refused batches name.
 const (
 	maxMessageBytes = "max.message.bytes"
 	timestampType   = "message.timestamp.type"
@@ -26,7 +26,8 @@ const (
 	timestampAfter  = "message.timestamp.after.max.ms"
 )
 
-// checkTimes checks the timestamps that a producer gave to a record batch.
+// checkTimes checks the first and the max timestamp of a batch, and that the producer has not set
+// the attribute of log append time. now is the clock, in milliseconds since 1970.
 func (r *Rules) checkTimes(h *recordbatch.Batch, now int64) error {
 	if h.LogAppendTime() {
 		return badTime("the batch claims log append time: only the topic's %s can ask for it", timestampType)
@@ -37,8 +38,8 @@ func (r *Rules) checkTimes(h *recordbatch.Batch, now int64) error {
 	return r.CheckTime(h.MaxTimestamp, now)
 }
 
-// CheckTime checks a producer's timestamp against the clock: one that is too far away is
-// refused with a [*recordbatch.Error].
+// CheckTime returns a [*recordbatch.Error] of reason BadTimestamp if the timestamp ms is too far
+// from the clock, now. Both are in milliseconds since 1970. NoTimestamp is allowed.
 func (r *Rules) CheckTime(ms, now int64) error {
 	switch {
 	case ms == recordbatch.NoTimestamp:
@@ -54,8 +55,8 @@ func badTime(format string, args ...any) error {
 	return &recordbatch.Error{Reason: recordbatch.BadTimestamp, Err: fmt.Errorf(format, args...)}
 }
 
-// Refuse makes the error of a call from why a record batch may not be stored in a space:
-// Invalid, and nothing was written.
+// Refuse returns the error of a call op that may not store a record batch in a space because of
+// why: Invalid, with the outcome NotWritten.
 func Refuse(op, space string, why error) error {
 	e := &mainstem.Error{Kind: mainstem.KindInvalid, Op: op, Space: space, Outcome: mainstem.NotWritten, Err: why}
 	var bad *recordbatch.Error

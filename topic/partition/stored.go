@@ -12,37 +12,38 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// EnsureGroupSpace puts into b that [GroupSpace] exists. A server that keeps more about
-// groups there uses keys that do not begin with 'o'.
+// EnsureGroupSpace adds to b that [GroupSpace] exists. A server that stores more about groups there
+// uses keys that do not begin with 'o'.
 func EnsureGroupSpace(b *mainstem.Batch) { b.Ensure(GroupSpace, groupPolicy) }
 
-// StoredOffset is an offset of a group as it is stored. The topic may have been
-// deleted meanwhile: compare its ID.
+// StoredOffset is a stored offset of a group. The topic may have been deleted since: compare its
+// ID.
 type StoredOffset struct {
 	Offset
 	Topic     string
 	ID        ID
 	Partition int32
-	Time      time.Time // when it was committed
+	Time      time.Time // when it was committed, by the clock of the log
 
 	key     []byte
 	version mainstem.Version
 }
 
-// ForgetTo puts into b that the group has no offset there.
+// ForgetTo adds to b that the group has no offset there.
 func (s *StoredOffset) ForgetTo(b *mainstem.Batch) { b.Delete(GroupSpace, s.key) }
 
-// ForgetUnchangedTo is ForgetTo on condition that no offset was stored there since:
-// else b fails with Conflict.
+// ForgetUnchangedTo is ForgetTo with the condition of UnchangedTo.
 func (s *StoredOffset) ForgetUnchangedTo(b *mainstem.Batch) {
 	s.UnchangedTo(b)
 	s.ForgetTo(b)
 }
 
-// UnchangedTo puts into b the condition that no offset was stored there since, or forgotten.
+// UnchangedTo adds to b the condition that the offset was neither stored again nor forgotten since
+// it was read. If it does not hold, the commit fails with Conflict.
 func (s *StoredOffset) UnchangedTo(b *mainstem.Batch) { b.IfVersion(GroupSpace, s.key, s.version) }
 
-// StoredOffsets yields all that a consumer group has stored, in no useful order.
+// StoredOffsets yields all offsets that a consumer group has stored, as of one moment, in no
+// particular order. An error ends the sequence.
 func StoredOffsets(ctx context.Context, log mainstem.Log, group string) iter.Seq2[StoredOffset, error] {
 	if err := ValidateGroup(group); err != nil {
 		return func(yield func(StoredOffset, error) bool) { yield(StoredOffset{}, err) }
@@ -69,6 +70,7 @@ func scanOffsets(ctx context.Context, log mainstem.Log, prefix []byte) iter.Seq2
 	}
 }
 
+// parseStored decodes a record of the group space with a key of an offset.
 func parseStored(rec mainstem.Record) (StoredOffset, error) {
 	s := StoredOffset{key: slices.Clone(rec.Key), version: rec.Version, Time: rec.Time}
 	_, rest, err := cutText(rec.Key[1:])
@@ -92,8 +94,8 @@ func corruptOffset(key []byte, err error) error {
 	return &mainstem.Error{Kind: mainstem.KindCorrupt, Op: "load offsets", Space: GroupSpace, Key: key, Err: err}
 }
 
-// StoredGroups yields the names of the groups that have stored offsets. It
-// costs one lookup for each of them, however many offsets they have.
+// StoredGroups yields the names of the groups that have stored offsets, in no particular order and
+// not as of one moment. It reads one record for each group, however many offsets the group has.
 func StoredGroups(ctx context.Context, log mainstem.Log) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		at := []byte{offsetKind}
@@ -131,8 +133,8 @@ func nextKey(ctx context.Context, log mainstem.Log, from []byte) ([]byte, error)
 	return nil, nil
 }
 
-// afterPrefix returns the smallest key above all that begin with prefix, which
-// holds a byte below 0xff.
+// afterPrefix returns the smallest key above all keys that begin with prefix. A byte of prefix must
+// be below 0xff.
 func afterPrefix(prefix []byte) []byte {
 	out := slices.Clone(prefix)
 	for out[len(out)-1] == 0xff {
